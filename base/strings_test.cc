@@ -36,6 +36,11 @@ TEST(Strings, DidYouMean) {
   };
   for (const auto& c : cases) EXPECT_EQ(DidYouMean(c.name, known), c.expected) << c.name;
   EXPECT_EQ(NearestName("x", {}), "");
+  // The beginning of a name.
+  const std::vector<std::string_view> formats = {"cuda", "mscclpp-json", "msccl-xml"};
+  EXPECT_EQ(DidYouMean("msccl-", formats), "; did you mean 'msccl-xml'?");
+  EXPECT_EQ(DidYouMean("mscclp", formats), "; did you mean 'mscclpp-json'?");
+  EXPECT_EQ(DidYouMean("msccl", formats), "; did you mean 'msccl-xml'?");
 }
 
 // Neither a name of 60,000 letters nor a million known names may cost more than a moment.

@@ -55,6 +55,7 @@ void AddEmitCommand(CommandLine& line, Session& session);
 void AddImportCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);
+void AddBookCommand(CommandLine& line, Session& session);
 void AddCompletionCommand(CommandLine& line, Session& session);
 
 }  // namespace xccl

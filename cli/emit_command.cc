@@ -19,10 +19,12 @@
 #include "codegen/emit.h"
 #include "ir/interchange/chakra.h"
 #include "ir/interchange/msccl_xml.h"
+#include "ir/interchange/mscclpp_json.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/emit.h"
+#include "pipeline/emit_msccl.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"
@@ -30,7 +32,7 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::string_view, 4> kTargets = {"cuda", "host", "chakra", "msccl-xml"};
+constexpr std::array<std::string_view, 5> kTargets = {"cuda", "host", "chakra", "msccl-xml", "mscclpp-json"};
 
 struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
@@ -70,7 +72,8 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
   } else if (flags.to != "cuda") {
-    return UsageError("--to: no format '" + flags.to + "'; expected cuda, host, chakra or msccl-xml" +
+    return UsageError("--to: no format '" + flags.to +
+                      "'; expected cuda, host, chakra, msccl-xml or mscclpp-json" +
                       DidYouMean(flags.to, kTargets));
   }
   if (!ahead.types.empty()) options.type = ahead.types[0];
@@ -112,17 +115,43 @@ Status EmitChakra(const EmitFlags& flags) {
 }
 
 Status NoMscclFlags(const EmitFlags& flags) {
+  if (!flags.executor.empty() && flags.to != "msccl-xml") return UsageError("--for: needs --to msccl-xml");
+  if (flags.to == "msccl-xml" || flags.to == "mscclpp-json") return OkStatus();
   for (const auto& [flag, given] :
-       {std::pair("--for", !flags.executor.empty()), std::pair("--min-size", !flags.min_size.empty()),
-        std::pair("--max-size", !flags.max_size.empty()), std::pair("--in-place", flags.in_place)})
-    if (given) return UsageError(fmt::format("{}: needs --to msccl-xml", flag));
+       {std::pair("--min-size", !flags.min_size.empty()), std::pair("--max-size", !flags.max_size.empty()),
+        std::pair("--in-place", flags.in_place)})
+    if (given) return UsageError(fmt::format("{}: needs --to msccl-xml or mscclpp-json", flag));
   return OkStatus();
+}
+
+// Both formats say which sizes a plan is selected for.
+Status SetSizes(const EmitFlags& flags, int64_t& min_bytes, int64_t& max_bytes) {
+  for (const auto& [flag, text, bytes] : {std::tuple("--min-size", &flags.min_size, &min_bytes),
+                                          std::tuple("--max-size", &flags.max_size, &max_bytes)}) {
+    if (text->empty()) continue;
+    const StatusOr<int64_t> size = ParseSize(*text);
+    if (!size.ok()) return UsageError(fmt::format("{}: {}", flag, size.status().message()));
+    *bytes = *size;
+  }
+  return OkStatus();
+}
+
+// The name that the file gives itself: that of the plan file.
+std::string NameOf(const EmitFlags& flags) {
+  std::string name = flags.plan.substr(flags.plan.rfind('/') + 1);
+  for (const std::string_view ending : {".json", ".plan"})
+    if (name.ends_with(ending)) name.resize(name.size() - ending.size());
+  return name;
+}
+
+Status NoCompilerFlags(const EmitFlags& flags) {
+  if (flags.types.empty() && flags.ops.empty() && flags.archs.empty()) return OkStatus();
+  return UsageError("--dtype, --redop, --arch: need --to cuda or host");
 }
 
 StatusOr<MscclXmlOptions> MscclOptionsOf(const EmitFlags& flags) {
   MscclXmlOptions options;
-  if (!flags.types.empty() || !flags.ops.empty() || !flags.archs.empty())
-    return UsageError("--dtype, --redop, --arch: need --to cuda or host");
+  XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
   if (!flags.executor.empty()) {
     const StatusOr<MscclTarget> target = ParseMscclTarget(flags.executor);
     if (!target.ok()) return UsageError("--for: " + target.status().message());
@@ -131,16 +160,8 @@ StatusOr<MscclXmlOptions> MscclOptionsOf(const EmitFlags& flags) {
   if (flags.in_place && options.target != MscclTarget::kMsccl)
     return UsageError("--in-place: needs --for msccl; the others run a file in place and out of place");
   options.in_place = flags.in_place;
-  for (const auto& [flag, text, bytes] : {std::tuple("--min-size", &flags.min_size, &options.min_bytes),
-                                          std::tuple("--max-size", &flags.max_size, &options.max_bytes)}) {
-    if (text->empty()) continue;
-    const StatusOr<int64_t> size = ParseSize(*text);
-    if (!size.ok()) return UsageError(fmt::format("{}: {}", flag, size.status().message()));
-    *bytes = *size;
-  }
-  options.name = flags.plan.substr(flags.plan.rfind('/') + 1);
-  for (const std::string_view ending : {".json", ".plan"})
-    if (options.name.ends_with(ending)) options.name.resize(options.name.size() - ending.size());
+  XCCL_RETURN_IF_ERROR(SetSizes(flags, options.min_bytes, options.max_bytes));
+  options.name = NameOf(flags);
   return options;
 }
 
@@ -150,19 +171,37 @@ Status EmitMsccl(const EmitFlags& flags) {
     return UsageError(flags.plan + ": a plan book; expected a plan file: MSCCL XML is one file a plan");
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  XCCL_ASSIGN_OR_RETURN(const MscclXml xml,
-                        WriteMscclXml(plan.program->program, plan.program->collective, options));
+  XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options));
   std::fprintf(stderr, "note: %s\n", xml.selection.c_str());
   for (const std::string& line : xml.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
   return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);
 }
 
+Status EmitMscclpp(const EmitFlags& flags) {
+  XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
+  MscclppOptions options;
+  options.in_place = flags.in_place;
+  options.name = NameOf(flags);
+  XCCL_RETURN_IF_ERROR(SetSizes(flags, options.min_bytes, options.max_bytes));
+  if (IsPlanBook(flags.plan))
+    return UsageError(flags.plan + ": a plan book; expected a plan file: an MSCCL++ plan is one file a plan");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
+  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  options.domains = LoadStoreDomains(plan.topology);
+  XCCL_ASSIGN_OR_RETURN(const MscclppJson json,
+                        WriteMscclppJson(plan.program->program, plan.program->collective, options));
+  std::fprintf(stderr, "note: %s\n", json.selection.c_str());
+  for (const std::string& line : json.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
+}
+
 Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
   if (flags.to != "chakra" && !flags.size.empty())
     return UsageError("--size: needs --to chakra; other formats serve all sizes");
-  if (flags.to != "msccl-xml") XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
+  XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
   if (flags.to == "chakra") return EmitChakra(flags);
   if (flags.to == "msccl-xml") return EmitMsccl(flags);
+  if (flags.to == "mscclpp-json") return EmitMscclpp(flags);
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
@@ -189,7 +228,8 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       .Required();
   command
       .AddOption("--to", flags.to,
-                 "cuda, host, chakra (execution traces for ASTRA-sim) or msccl-xml (for MSCCL and RCCL)")
+                 "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL) or "
+                 "mscclpp-json (execution plans for MSCCL++)")
       .Required();
   command.AddOption("-s,--size", flags.size, "chakra: the size (default: that which the plan is made for)");
   command.AddOption("--dtype", flags.types,
@@ -206,16 +246,19 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                     "threads of a block where the compiler is not told; 0: the protocol's");
   command.AddOption("--for", flags.executor,
                     "MSCCL XML: what runs it, msccl, executor or rccl (default executor)");
-  command.AddOption("--min-size", flags.min_size, "MSCCL XML: the smallest size that it is selected for");
+  command.AddOption("--min-size", flags.min_size,
+                    "MSCCL XML, MSCCL++: the smallest size that it is selected for");
   command.AddOption("--max-size", flags.max_size,
-                    "MSCCL XML: the largest one (default none; msccl: 128MiB, and less than it)");
-  command.AddFlag("--in-place", flags.in_place, "MSCCL XML for msccl: for calls in place, not out of place");
+                    "MSCCL XML, MSCCL++: the largest one (default none; msccl: 128MiB, and less than it)");
+  command.AddFlag("--in-place", flags.in_place,
+                  "MSCCL XML for msccl, MSCCL++: for calls in place, not out of place");
   command.AddOption("-o", flags.output, "write to this file; chakra: to OUT.RANK.et");
   command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
       "  xccl-synth emit allreduce.plan.json --to chakra --size 16MiB -o trace\n"
       "  xccl-synth emit allreduce.plan.json --to msccl-xml --for executor -o allreduce.xml\n"
+      "  xccl-synth emit allreduce.plan.json --to mscclpp-json -o allreduce.json\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <numeric>
 
@@ -34,6 +35,8 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, con
       .AddOption("--fabric", flags.load.fabric,
                  "--hosts: what joins the NICs: bandwidth=50GB/s,oversubscription=2, or type=fat-tree,k=8")
       .TypeName("NAME=VALUE,...");
+  command.AddFlag("--plain-switches", flags.load.plain_switches,
+                  "switches only forward: for executors that cannot multicast or reduce in them");
   command.AddOption("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
       .TypeName("A->B");
   command
@@ -82,6 +85,12 @@ Status CheckSize(const std::string& flag, int64_t size_bytes) {
   if (size_bytes <= kMaxSizeBytes) return OkStatus();
   return UsageError(flag + ": " + FormatSize(size_bytes) + "; at most " + FormatSize(kMaxSizeBytes) +
                     " is supported");
+}
+
+StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
+  if (roots.empty()) return std::vector{Rank(0)};
+  if (roots == "all") return AllRanks(ranks);
+  return FlagValue("--root", ParseRankList(roots, ranks));
 }
 
 }  // namespace
@@ -155,6 +164,27 @@ StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFla
   if (!reachable.ok() && CheckReachable(whole, collective).ok())
     return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
   return Problem{std::move(left), std::move(collective)};
+}
+
+StatusOr<std::vector<Collective>> CollectivesOf(const std::string& collectives_text,
+                                                const std::string& roots_text, const Topology& topology) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<CollectiveKind> kinds,
+                        ListValue("--collectives", collectives_text, ParseCollectiveKind));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Rank> roots, Roots(roots_text, topology.num_ranks()));
+  if (!roots_text.empty() && std::ranges::none_of(kinds, IsRooted))
+    return UsageError("--root: " + collectives_text +
+                      ": none has a root; expected broadcast, reduce, gather or scatter among --collectives");
+  std::vector<Collective> collectives;
+  for (const CollectiveKind kind : kinds) {
+    CollectiveFlags one;
+    one.collective = ToString(kind);
+    for (const Rank root : IsRooted(kind) ? roots : std::vector{Rank(0)}) {
+      if (IsRooted(kind)) one.root = root.value;
+      XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
+      collectives.push_back(std::move(collective));
+    }
+  }
+  return collectives;
 }
 
 }  // namespace xccl

@@ -53,6 +53,10 @@ struct CollectiveFlags {
 void AddCollectiveFlags(Command& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
 
+// Of --collectives and --root, "0,2-3", "all" or empty for rank 0: a rooted collective for each root.
+StatusOr<std::vector<Collective>> CollectivesOf(const std::string& collectives_text,
+                                                const std::string& roots_text, const Topology& topology);
+
 // A collective, and the machine as it may use it. With --no-relays that lacks the links of ranks that take no
 // part. Errors: kInvalidInput where only such ranks join the members.
 struct Problem {

@@ -68,41 +68,6 @@ StatusOr<MeasureRanks> MeasureOf(const Flags& flags, const Topology& topology, L
   });
 }
 
-StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
-  if (roots.empty()) return std::vector{Rank(0)};
-  if (roots == "all") return AllRanks(ranks);
-  return FlagValue("--root", ParseRankList(roots, ranks));
-}
-
-// A rooted collective is tuned for each root.
-StatusOr<std::vector<Collective>> Collectives(const Flags& flags, const Topology& topology) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<CollectiveKind> kinds,
-                        ListValue("--collectives", flags.collectives, ParseCollectiveKind));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Rank> roots, Roots(flags.roots, topology.num_ranks()));
-  if (!flags.roots.empty() && std::ranges::none_of(kinds, IsRooted))
-    return UsageError("--root: " + flags.collectives +
-                      ": none has a root; expected broadcast, reduce, gather or scatter among --collectives");
-  std::vector<Collective> collectives;
-  for (const CollectiveKind kind : kinds) {
-    CollectiveFlags one;
-    one.collective = ToString(kind);
-    for (const Rank root : IsRooted(kind) ? roots : std::vector{Rank(0)}) {
-      if (IsRooted(kind)) one.root = root.value;
-      XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(one, topology));
-      collectives.push_back(std::move(collective));
-    }
-  }
-  return collectives;
-}
-
-// Plans are written first, the index last. A book that is cut short thus has no index and is not a book.
-Status WriteBook(const Tuned& tuned, const MachineModel& machine, const std::string& directory) {
-  for (size_t i = 0; i < tuned.plans.size(); ++i)
-    XCCL_RETURN_IF_ERROR(WritePlan(tuned.plans[i], directory + "/" + tuned.entries[i].file));
-  XCCL_RETURN_IF_ERROR(WriteMachineModel(machine, directory + "/machine.json"));
-  return WritePlanBook({directory, tuned.entries});
-}
-
 Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, const Session& session) {
   if (session.json) {
     std::vector<Row> rows;
@@ -206,7 +171,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   std::ranges::sort(request.sizes_bytes);
   if (writes) XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements
   XCCL_ASSIGN_OR_RETURN(const std::vector<Topology> machines, DescribeMachine(flags, group));
-  XCCL_ASSIGN_OR_RETURN(request.collectives, Collectives(flags, machines[0]));
+  XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, machines[0]));
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
@@ -221,7 +186,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   session.is_writing = true;
   if (group != nullptr)
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + "/topology.xml", WriteNativeXml(machines[0])));
-  XCCL_RETURN_IF_ERROR(WriteBook(tuned, *request.pipeline.machine, flags.output));
+  XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, *request.pipeline.machine, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (flags.backend == "cuda")
     XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());

@@ -65,7 +65,10 @@ StatusOr<Choice> Choose(const std::vector<Proposal>& proposals, int64_t size_byt
   Choice choice;
   for (size_t i = 0; i < proposals.size(); ++i) {
     if (predicted[i] > kHopeless * best) continue;
-    XCCL_ASSIGN_OR_RETURN(const double us, measure(*proposals[i].plan.program, size_bytes));
+    double us = predicted[i];
+    if (measure) {
+      XCCL_ASSIGN_OR_RETURN(us, measure(*proposals[i].plan.program, size_bytes));
+    }
     if (us < choice.measured_us) choice = {i, us, predicted[i]};
   }
   return choice;
@@ -83,12 +86,19 @@ PlanBookEntry EntryOf(const Plan& plan, int64_t size_bytes) {
   return entry;
 }
 
-// The largest size that is nearer to the first, by ratio.
-int64_t Between(int64_t a, int64_t b) {
-  return static_cast<int64_t>(std::sqrt(static_cast<double>(a) * static_cast<double>(b)));
+}  // namespace
+
+int64_t LastNearerTo(int64_t size_bytes, int64_t next_bytes) {
+  return static_cast<int64_t>(std::sqrt(static_cast<double>(size_bytes) * static_cast<double>(next_bytes)));
 }
 
-}  // namespace
+Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan> plans,
+                 const MachineModel& machine, const std::string& directory) {
+  for (size_t i = 0; i < plans.size(); ++i)
+    XCCL_RETURN_IF_ERROR(WritePlan(plans[i], directory + "/" + entries[i].file));
+  XCCL_RETURN_IF_ERROR(WriteMachineModel(machine, directory + "/machine.json"));
+  return WritePlanBook({directory, entries});
+}
 
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure) {
@@ -105,7 +115,7 @@ StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& re
       if (last != choice.proposal) {
         PlanBookEntry entry = EntryOf(chosen.plan, size);
         if (last) {
-          tuned.entries.back().max_bytes = Between(request.sizes_bytes[s - 1], size);
+          tuned.entries.back().max_bytes = LastNearerTo(request.sizes_bytes[s - 1], size);
           entry.min_bytes = *tuned.entries.back().max_bytes + 1;
         }
         tuned.entries.push_back(std::move(entry));

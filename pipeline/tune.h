@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/machine_model.h"
 #include "ir/plan.h"
 #include "pipeline/measure_machine.h"
 #include "pipeline/pipeline.h"
@@ -40,9 +41,17 @@ struct Tuned {
 
 // A size between two of the list is served as the nearer one, by ratio. A plan that is predicted to be four
 // times slower than the best is not run. Cost: at most sizes² runs per collective. Errors: those of MakePlan
-// and `measure`.
+// and `measure`. Without `measure` the predicted times decide, and stand for measured ones.
 // `topologies`: descriptions of the one machine, each of which proposes plans.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
+
+// The largest size that is nearer to the first of two, by ratio.
+int64_t LastNearerTo(int64_t size_bytes, int64_t next_bytes);
+
+// Writes the plans of a book, each under its entry's file, and machine.json; the index last. A book that is
+// cut short thus has no index and is not a book. Requires: the directory.
+Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan> plans,
+                 const MachineModel& machine, const std::string& directory);
 
 }  // namespace xccl

@@ -92,6 +92,32 @@ TEST_F(Cli, PlansAreWrittenForMsccl) {
   EXPECT_TRUE(Read("a.xml").starts_with("<algo name=\"a\" proto=\"Simple\" "));
 }
 
+// Its program needs 8 slots, so that another is lowered.
+TEST_F(Cli, PlansForMscclDoWithItsSlots) {
+  Out({"plan", "torus:4", "-c", "allreduce", "-o", "a.plan.json"});
+  const Said said = Run({"emit", "a.plan.json", "--to", "msccl-xml", "-o", "a.xml"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(
+      said.err.find("\nwarning: it is another program of the plan's schedule, which is slower: a: waits in a "
+                    "circle with 2 chunks under way on a connection, which is what executor has in protocol "
+                    "Simple; expected a program that needs no more, not 8 slots\n"),
+      std::string::npos)
+      << said.err;
+  Out({"import", "a.xml", "--on", "torus:4"});
+}
+
+TEST_F(Cli, PlansAreWrittenForMscclpp) {
+  Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
+  const Said written = Run(
+      {"emit", "a.plan.json", "--to", "mscclpp-json", "--in-place", "--max-size", "2MiB", "-o", "a.json"});
+  EXPECT_EQ(written.code, 0);
+  EXPECT_TRUE(written.err.starts_with("note: MSCCL++ selects it for allgather on 4 ranks, in place, from "))
+      << written.err;
+  const Json plan = Json::parse(Read("a.json"));
+  EXPECT_EQ(plan["name"], "a");
+  EXPECT_EQ(plan["max_message_size"], 2097152);
+}
+
 TEST_F(Cli, ForeignPlansBecomePlans) {
   Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "--max-size", "2MiB", "-o", "a.xml"}).code, 0);
@@ -132,7 +158,8 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
   // A swap of which rank 1 puts what it receives where its own data is to be.
-  Write("b.xml", R"(<algo name="b" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather"
+  Write("b.xml",
+        R"(<algo name="b" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather"
   inplace="0">
   <gpu id="0" i_chunks="1" o_chunks="2" s_chunks="0"><tb id="0" send="1" recv="1" chan="0">
     <step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="1" depid="-1" deps="-1" hasdep="0"/>

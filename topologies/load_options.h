@@ -15,6 +15,7 @@ struct LoadOptions {
   bool rails = false;                      // --rails: one switch joins NIC i of every host
   bool no_rails = false;                   // --no-rails: one fabric joins all NICs. Neither: see JoinHosts
   std::optional<std::string> fabric;       // --fabric: the attributes of <fabric>, name=value,name=value
+  bool plain_switches = false;             // --plain-switches: none multicasts or reduces
   std::vector<std::string> without_links;  // --without-link A->B, node references as in XML
   std::vector<std::string> degrades;       // --degrade A->B=F: bandwidth × F, 0 < F <= 1
 };

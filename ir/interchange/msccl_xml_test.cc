@@ -215,11 +215,11 @@ TEST(MscclXmlTest, NamesWhatTheFormatCannotSay) {
             "xccl: broadcast of 2 of the machine's 3 ranks, or in another order; expected all in order: "
             "MSCCL XML has no others; hint: plan on the members alone");
   Case group = made;
-  group.program.groups.push_back({.kind = Group::Kind::kFanIn, .root = Rank(1), .members = {}, .path = {}});
+  group.program.groups.push_back({.kind = Group::Kind::kReduce, .root = Rank(1), .members = {}, .path = {}});
   EXPECT_EQ(
       Refused(group),
-      "xccl: fan-in group of rank 1; expected connections between two ranks: a threadblock of MSCCL has "
-      "one peer to send to and one to receive from");
+      "xccl: reduce group of rank 1, which a switch serves; expected connections between two ranks: executor "
+      "cannot use switches so; hint: plan --plain-switches");
 }
 
 // Both ranks send four chunks before they receive any: eight slots are enough, two are not.

@@ -83,8 +83,10 @@ StatusOr<Topology> Modify(Topology topology, const LoadOptions& options,
   if (options.hosts || options.rails || options.no_rails || options.fabric) {
     XCCL_ASSIGN_OR_RETURN(topology, JoinHosts(topology, options, nics_without_gdr));
   }
-  if (options.without_links.empty() && options.degrades.empty()) return topology;
+  if (options.without_links.empty() && options.degrades.empty() && !options.plain_switches) return topology;
   TopologySpec spec = topology.spec();
+  if (options.plain_switches)
+    for (Node& node : spec.nodes) node.multicast = node.reduce = false;
   NodeIndex index(topology.spec());
   index.Update();
   std::vector<bool> removed(spec.links.size());

@@ -209,6 +209,16 @@ TEST(Flags, LinksAreRemovedAndDegraded) {
   }
 }
 
+TEST(Flags, PlainSwitchesOnlyForward) {
+  LoadOptions options;
+  const Topology with = LoadTopology("nvswitch:4@multicast=true,reduce=true", options).value();
+  options.plain_switches = true;
+  const Topology without = LoadTopology("nvswitch:4@multicast=true,reduce=true", options).value();
+  EXPECT_TRUE(with.spec().nodes.back().multicast);
+  EXPECT_FALSE(without.spec().nodes.back().multicast || without.spec().nodes.back().reduce);
+  EXPECT_EQ(with.num_links(), without.num_links());
+}
+
 TEST(Flags, LinksReject) {
   struct LinkRejection {
     const char* without;

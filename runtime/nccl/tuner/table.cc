@@ -223,6 +223,9 @@ StatusOr<Format> FormatOf(std::string_view first_line, const std::string& file) 
 
 }  // namespace
 
+std::string_view ToString(Algorithm algorithm) { return kAlgorithms[static_cast<size_t>(algorithm)]; }
+std::string_view ToString(Protocol protocol) { return kProtocols[static_cast<size_t>(protocol)]; }
+
 StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file) {
   XCCL_ASSIGN_OR_RETURN(const Format format, FormatOf(text.substr(0, text.find('\n')), file));
   std::vector<Row> rows;

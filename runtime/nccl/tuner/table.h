@@ -59,6 +59,9 @@ struct Call {
   std::optional<bool> registered;
 };
 
+std::string_view ToString(Algorithm algorithm);  // "nvls_tree"
+std::string_view ToString(Protocol protocol);    // "ll128"
+
 // The rows of a file. Errors: kInvalidInput "file:line:column: what was seen; what was expected".
 StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file);
 // The rows in our own format; ReadTable gives them back.

@@ -1,0 +1,166 @@
+// book: the plans that pay off beside NCCL on a machine, for the preload library, and a table for its tuner.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "base/units.h"
+#include "cli/commands.h"
+#include "cli/flags.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/show.h"
+#include "pipeline/nccl/book.h"
+#include "pipeline/nccl/steer.h"
+#include "pipeline/tune.h"
+#include "runtime/nccl/tuner/table.h"
+#include "runtime/plan_book.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kBillion = 1'000'000'000;
+constexpr const char* kTable = "/nccl-tuner.table";
+
+struct Flags {
+  TopologyFlags topology;
+  std::string collectives = "allreduce,allgather,reduce_scatter,broadcast,reduce";
+  std::string roots;
+  std::string sizes = "1KiB:1GiB:x4";
+  std::string least_gain = "1.1";
+  std::string from;  // files of nccl-tests, commas between
+  PlanFlags plan;
+  std::string output;
+};
+
+std::string NameOf(const nccl::Timed& timed) {
+  return fmt::format("{} {}", nccl_tuner::ToString(timed.algorithm), nccl_tuner::ToString(timed.protocol));
+}
+
+Status Show(const nccl::Book& book, const MachineModel& machine, const Flags& flags, const Session& session) {
+  if (session.json) {
+    std::vector<Row> rows;
+    for (const auto& [ours, nccl, kept] : book.rows) {
+      Cell root, file;
+      if (ours.root) root = int64_t{ours.root->value};
+      if (kept) file = ours.file;
+      rows.push_back({{"collective", ours.collective},
+                      {"root", root},
+                      {"size_bytes", ours.size_bytes},
+                      {"engine", ours.engine},
+                      {"predicted_us", ours.predicted_us},
+                      {"ctas", int64_t{ours.threadblocks}},
+                      {"nccl_algorithm", std::string(nccl_tuner::ToString(nccl.algorithm))},
+                      {"nccl_protocol", std::string(nccl_tuner::ToString(nccl.protocol))},
+                      {"nccl_channels", int64_t{nccl.channels}},
+                      {"nccl_us", nccl.us},
+                      {"gain", nccl.us / ours.predicted_us},
+                      {"kept", kept},
+                      {"file", file}});
+    }
+    return Print(ToJson(rows));
+  }
+  std::vector<std::vector<std::string>> table = {
+      {"collective", "size", "engine", "predicted us", "NCCL", "NCCL us", "gain", "plan"}};
+  for (const auto& [ours, nccl, kept] : book.rows)
+    table.push_back(
+        {ours.root ? fmt::format("{} root {}", ours.collective, ours.root->value) : ours.collective,
+         SizeText(ours.size_bytes), ours.engine, fmt::format("{:.1f}", ours.predicted_us), NameOf(nccl),
+         fmt::format("{:.1f}", nccl.us), fmt::format("{:.2f}", nccl.us / ours.predicted_us),
+         kept ? ours.file : "NCCL's own"});
+  return Print(
+      fmt::format("machine: {}; NCCL by its own model (2.30)\n{}"
+                  "book: {} of {}, {} for NCCL's tuner\n",
+                  machine.source, TableText(table), flags.output, Counted(std::ssize(book.plans), "plan"),
+                  Counted(std::ssize(book.steering), "row")));
+}
+
+StatusOr<double> LeastGain(const std::string& text) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t gain, FlagValue("--least-gain", ParseBillionths(text)));
+  if (gain < kBillion) return UsageError("--least-gain: '" + text + "'; expected 1 or more");
+  return static_cast<double>(gain) / static_cast<double>(kBillion);
+}
+
+// Measured rows take the place of simulated ones.
+Status SteerByTests(const std::string& files, double least_gain, nccl::Book& book) {
+  std::vector<nccl::TestRun> runs;
+  for (const std::string& file : Split(files, ',')) {
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(nccl::TestRun run, nccl::ReadNcclTests(text, file));
+    runs.push_back(std::move(run));
+  }
+  XCCL_ASSIGN_OR_RETURN(book.steering, nccl::Steer(runs, least_gain));
+  return OkStatus();
+}
+
+Status MakeAndWrite(const Flags& flags, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
+  TuneRequest request;
+  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
+  std::ranges::sort(request.sizes_bytes);
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
+  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
+  request.pipeline = OnMachineOf(topology, request.pipeline);
+  if (!request.pipeline.machine)
+    return InvalidInput(fmt::format("{}: no model of its GPUs '{}'; hint: --gpu-arch=sm90 or --machine=FILE",
+                                    topology.name(), topology.gpu_arch()));
+  XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, topology));
+  for (const Collective& collective : request.collectives)
+    for (const int64_t size : request.sizes_bytes)
+      XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
+  XCCL_ASSIGN_OR_RETURN(nccl::Book book,
+                        WithProgress("planning a book for " + topology.name(), [&](Progress&) {
+                          return nccl::MakeBook(topology, request, least_gain);
+                        }));
+  if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(SteerByTests(flags.from, least_gain, book));
+  session.is_writing = true;
+  XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + kTable, nccl_tuner::WriteTable(book.steering)));
+  XCCL_RETURN_IF_ERROR(WriteBook(book.entries, book.plans, *request.pipeline.machine, flags.output));
+  return Show(book, *request.pipeline.machine, flags, session);
+}
+
+Status MakeBook(const Flags& flags, const Session& session) {
+  const bool is_new = !PathExists(flags.output);
+  Status status = MakeAndWrite(flags, session);
+  std::error_code ignored;
+  if (!status.ok() && is_new) std::filesystem::remove(flags.output, ignored);  // where it is empty
+  return status;
+}
+
+}  // namespace
+
+void AddBookCommand(CommandLine& line, Session& session) {
+  auto [command, flags] =
+      AddCommand(line, session, "book", "Make a book of the plans that are faster than NCCL", MakeBook);
+  AddTopologyFlags(command, flags.topology);
+  command.AddOption("--collectives", flags.collectives, "what to plan, with commas between").ShowDefault();
+  command.AddOption("--root", flags.roots, "roots of broadcast and reduce: 0,2,4-7 or all (default: 0)");
+  command.AddOption("--sizes", flags.sizes, "sizes to compare: 1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  command
+      .AddOption("--least-gain", flags.least_gain,
+                 "keep a plan where NCCL's time, by its own model, is so many times the plan's")
+      .ShowDefault();
+  command.AddOption(
+      "--from", flags.from,
+      "what nccl-tests wrote with -J, for NCCL's tuner: runs with NCCL_ALGO and NCCL_PROTO and one\n"
+      "without; files with commas between (default: NCCL's algorithms are simulated)");
+  command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
+  AddSearchFlags(command, flags.plan);
+  AddExecutionFlags(command, flags.plan);
+  command.AddOption("-o,--output", flags.output, "the plan book: a directory, made where there is none")
+      .Required();
+  command.AddFlag("--json", session.json, "print the rows as JSON");
+  command.Footer(
+      "Examples:\n"
+      "  xccl-synth book dgx-h100 -o book\n"
+      "  xccl-synth book nccl-dump.xml --hosts 4 --sizes 1KiB:64MiB:x4 -o book");
+}
+
+}  // namespace xccl

@@ -1,0 +1,306 @@
+// Ops in the order of the file, each against the arrays of execution_common.hpp and what the handlers of
+// execution_kernel.hpp do with its operands.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "ir/interchange/mscclpp_file.h"
+
+namespace xccl::mscclpp {
+namespace {
+
+bool IsPacketOp(OpName name) {
+  switch (name) {
+    case OpName::kPpkt:
+    case OpName::kRppkt:
+    case OpName::kRespkt:
+    case OpName::kCpkt:
+    case OpName::kUpkt:
+    case OpName::kRepkt:
+    case OpName::kRecpkt:
+    case OpName::kRecspkt:
+      return true;
+    case OpName::kNop:
+    case OpName::kBarrier:
+    case OpName::kPut:
+    case OpName::kPws:
+    case OpName::kPwsf:
+    case OpName::kGet:
+    case OpName::kCopy:
+    case OpName::kSignal:
+    case OpName::kWait:
+    case OpName::kRlxSignal:
+    case OpName::kRlxWait:
+    case OpName::kFlush:
+    case OpName::kRe:
+    case OpName::kRes:
+    case OpName::kRre:
+    case OpName::kRres:
+    case OpName::kGlres:
+    case OpName::kGstore:
+    case OpName::kPipeline:
+    case OpName::kSemAcquire:
+    case OpName::kSemRelease:
+      return false;
+  }
+  return false;
+}
+
+// How many operands an op has on each side, and where they lie: l local, r of peers, s of a switch; a last
+// letter in capitals stands for one or more, and + for any number of the letter before it.
+struct Shape {
+  std::string_view src, dst;
+};
+Shape ShapeOf(OpName name) {
+  switch (name) {
+    case OpName::kPut:
+    case OpName::kPws:
+    case OpName::kPpkt:
+      return {"L", "R"};
+    case OpName::kGet:
+      return {"R", "L"};
+    case OpName::kCopy:
+    case OpName::kCpkt:
+    case OpName::kUpkt:
+      return {"l", "l"};
+    case OpName::kRe:
+    case OpName::kRepkt:
+      return {"L", "l"};
+    case OpName::kRes:
+    case OpName::kRespkt:
+      return {"L", "lR"};
+    case OpName::kRre:
+      return {"lR", "l"};
+    case OpName::kRres:
+      return {"lR", "lR"};
+    case OpName::kRppkt:
+      return {"l", "R"};
+    case OpName::kRecpkt:
+      return {"L", "ll"};
+    case OpName::kRecspkt:
+      return {"L", "llR"};
+    case OpName::kGlres:
+      return {"s", "s"};
+    case OpName::kGstore:
+      return {"l", "s"};
+    case OpName::kNop:
+    case OpName::kBarrier:
+    case OpName::kPwsf:
+    case OpName::kSignal:
+    case OpName::kWait:
+    case OpName::kRlxSignal:
+    case OpName::kRlxWait:
+    case OpName::kFlush:
+    case OpName::kPipeline:
+    case OpName::kSemAcquire:
+    case OpName::kSemRelease:
+      return {};
+  }
+  return {};
+}
+
+bool Fits(const std::vector<Piece>& pieces, std::string_view shape) {
+  const auto letter = [](const Piece& piece) {
+    return piece.where == Piece::Where::kLocal ? 'l' : piece.where == Piece::Where::kRemote ? 'r' : 's';
+  };
+  size_t at = 0;
+  for (const char wanted : shape) {
+    const char lower = wanted < 'a' ? static_cast<char>(wanted - 'A' + 'a') : wanted;
+    if (at == pieces.size() || letter(pieces[at]) != lower) return false;
+    ++at;
+    while (wanted < 'a' && at < pieces.size() && letter(pieces[at]) == lower) ++at;
+  }
+  return at == pieces.size();
+}
+
+class Checker {
+ public:
+  Checker(const File& file, std::string_view name) : file_(file), name_(name) {}
+
+  Status Check() {
+    for (rank_ = 0; rank_ < std::ssize(file_.gpus); ++rank_) {
+      const Gpu& gpu = file_.gpus[static_cast<size_t>(rank_)];
+      if (std::ssize(gpu.blocks) > kMostBlocks)
+        return Bad(fmt::format("rank {}", rank_),
+                   "{} threadblocks; expected {} at most, which wait for each "
+                   "other on {} multiprocessors; hint: plan --max-ctas {}",
+                   gpu.blocks.size(), kMostBlocks, kMultiprocessors, kMostBlocks);
+      for (block_ = 0; block_ < std::ssize(gpu.blocks); ++block_)
+        XCCL_RETURN_IF_ERROR(CheckBlock(gpu, gpu.blocks[static_cast<size_t>(block_)]));
+    }
+    return OkStatus();
+  }
+
+ private:
+  template <typename... Args>
+  Status Bad(std::string_view place, fmt::format_string<Args...> format, Args&&... args) const {
+    return InvalidInput(
+        fmt::format("{}: {}: {}", name_, place, fmt::format(format, std::forward<Args>(args)...)));
+  }
+  template <typename... Args>
+  Status BadOp(const Op& op, fmt::format_string<Args...> format, Args&&... args) const {
+    return Bad(PlaceOf(rank_, block_, op_, op.name), format, std::forward<Args>(args)...);
+  }
+
+  Status CheckBlock(const Gpu& gpu, const Block& block) {
+    const std::string place = fmt::format("rank {} threadblock {}", rank_, block_);
+    size_t ops = block.ops.size();
+    for (const Op& op : block.ops) ops += op.ops.size();
+    if (ops > static_cast<size_t>(kMostOps))
+      return Bad(place, "{} ops; expected {} at most; hint: fewer --chunks", ops, kMostOps);
+    for (size_t type = 0; type < kNumChannelTypes; ++type) {
+      const std::vector<int32_t>& ids = block.channels[type];
+      const size_t all = type < 2 ? gpu.peers[type].size() : gpu.switches.size();
+      if (std::ssize(ids) > kMostChannels)
+        return Bad(place, "{} {} channels; expected {} at most", ids.size(),
+                   ToString(static_cast<ChannelType>(type)), kMostChannels);
+      for (const int32_t id : ids)
+        if (id < 0 || static_cast<size_t>(id) >= all)
+          return Bad(place, "{} channel {}; expected one of the rank's {}",
+                     ToString(static_cast<ChannelType>(type)), id, all);
+      if (type >= 2) continue;
+      if (std::ssize(block.remotes[type]) > kMostChannels)
+        return Bad(place, "{} buffers of peers; expected {} at most", block.remotes[type].size(),
+                   kMostChannels);
+      for (const int32_t id : block.remotes[type])
+        if (id < 0 || static_cast<size_t>(id) >= gpu.remotes.size())
+          return Bad(place, "buffer {} of peers; expected one of the rank's {}", id, gpu.remotes.size());
+    }
+    op_ = 0;
+    for (const Op& op : block.ops) {
+      XCCL_RETURN_IF_ERROR(CheckOp(gpu, block, op, 0));
+      ++op_;
+      if (op.name != OpName::kPipeline) continue;
+      XCCL_RETURN_IF_ERROR(CheckPipeline(op));
+      for (const Op& inner : op.ops) {
+        XCCL_RETURN_IF_ERROR(CheckOp(gpu, block, inner, op.unit_chunks));
+        ++op_;
+      }
+    }
+    return OkStatus();
+  }
+
+  Status CheckPipeline(const Op& op) const {
+    if (op.unit_bytes < kAlignment || op.unit_bytes % kAlignment != 0 || op.unit_bytes >= kMostBytes)
+      return BadOp(op, "unit_size {}; expected a multiple of 16 below 2^32", op.unit_bytes);
+    return OkStatus();
+  }
+
+  // Ops that the executor has no code for, or wrong code.
+  Status CheckDefects(const Op& op, int64_t in_pipeline) const {
+    if (op.name == OpName::kFlush)
+      return BadOp(op, "the executor's flush does nothing; expected a wait for an answer");
+    if (op.name == OpName::kPwsf)
+      return BadOp(op, "the executor puts from a wrong address; expected pws, and a wait for an answer");
+    if (op.name == OpName::kPws && op.type != ChannelType::kPort)
+      return BadOp(op, "the executor does not signal over a {} channel; expected put, nop and signal",
+                   ToString(op.type));
+    if (op.name == OpName::kPpkt && op.type == ChannelType::kPort)
+      return BadOp(op, "the executor puts plain data as if it were packets; expected a memory channel");
+    if (op.name == OpName::kGet) {
+      for (size_t i = 0; i < op.src.size() && i < op.dst.size(); ++i)
+        if (op.src[i].index != op.dst[i].index)
+          return BadOp(
+              op, "the executor swaps offsets {} and {}; expected equal ones, or a put by the other rank",
+              op.src[i].index, op.dst[i].index);
+    }
+    if (in_pipeline > 0 && op.name == OpName::kPipeline)
+      return BadOp(op, "a pipeline in a pipeline; expected one");
+    if (in_pipeline > 0 && IsPacketOp(op.name))
+      return BadOp(op, "packets in a pipeline, which repeats them at one place; expected them outside");
+    if ((op.name == OpName::kPut || op.name == OpName::kPpkt) && op.type == ChannelType::kMemory)
+      for (const Piece& piece : op.src)
+        if (piece.buffer != op.src[0].buffer)
+          return BadOp(op,
+                       "the executor takes all its sources from the first one's buffer; expected one buffer");
+    return OkStatus();
+  }
+
+  Status CheckOp(const Gpu& gpu, const Block& block, const Op& op, int64_t in_pipeline) const {
+    XCCL_RETURN_IF_ERROR(CheckDefects(op, in_pipeline));
+    if (std::ssize(op.channels) > kMostChannelsOfOp)
+      return BadOp(op, "{} channels; expected {} at most", op.channels.size(), kMostChannelsOfOp);
+    for (const int32_t channel : op.channels)
+      if (op.type == ChannelType::kNone || channel < 0 ||
+          static_cast<size_t>(channel) >= block.channels[static_cast<size_t>(op.type)].size())
+        return BadOp(op, "channel {}; expected one of the threadblock's {}", channel,
+                     op.type == ChannelType::kNone ? 0 : block.channels[static_cast<size_t>(op.type)].size());
+    if (std::ssize(op.semaphores) > kMostSemaphoresOfOp)
+      return BadOp(op, "{} semaphores; expected {} at most", op.semaphores.size(), kMostSemaphoresOfOp);
+    for (const int32_t semaphore : op.semaphores)
+      if (semaphore < 0 || static_cast<size_t>(semaphore) >= gpu.semaphores.size())
+        return BadOp(op, "semaphore {}; expected one of the rank's {}", semaphore, gpu.semaphores.size());
+    if (op.name == OpName::kBarrier && (op.barrier < 0 || op.barrier >= kMostBarriers))
+      return BadOp(op, "barrier {}; expected 0 to {}", op.barrier, kMostBarriers - 1);
+    const Shape shape = ShapeOf(op.name);
+    for (const auto& [side, pieces, wanted] :
+         {std::tuple("src_buff", &op.src, shape.src), std::tuple("dst_buff", &op.dst, shape.dst)}) {
+      if (std::ssize(*pieces) > kMostBuffersOfOp)
+        return BadOp(op, "{} with {} buffers; expected {} at most", side, pieces->size(), kMostBuffersOfOp);
+      if (!Fits(*pieces, wanted))
+        return BadOp(op, "{} with other buffers than the executor takes; expected those of the op", side);
+      for (const Piece& piece : *pieces) XCCL_RETURN_IF_ERROR(CheckPiece(gpu, block, op, piece, in_pipeline));
+    }
+    const bool pairs = op.name == OpName::kPut || op.name == OpName::kPws || op.name == OpName::kPpkt ||
+                       op.name == OpName::kGet;
+    if (pairs && op.src.size() != op.dst.size())
+      return BadOp(op, "{} sources and {} destinations; expected as many", op.src.size(), op.dst.size());
+    for (const std::vector<Piece>* pieces : {&op.src, &op.dst})
+      for (size_t i = 0; i < pieces->size(); ++i) {
+        const int64_t size = pairs ? op.src[i].size : op.src[0].size;
+        if ((*pieces)[i].size != size)
+          return BadOp(op, "{} and {} chunks; expected as many on both sides", size, (*pieces)[i].size);
+      }
+    return OkStatus();
+  }
+
+  Status CheckPiece(const Gpu& gpu, const Block& block, const Op& op, const Piece& piece,
+                    int64_t in_pipeline) const {
+    BufferKind buffer = piece.buffer;
+    std::vector<int64_t> owners = {rank_};
+    if (piece.where == Piece::Where::kRemote) {
+      if (op.type != ChannelType::kMemory && op.type != ChannelType::kPort)
+        return BadOp(op, "a buffer of a peer over a {} channel; expected memory or port", ToString(op.type));
+      const std::vector<int32_t>& list = block.remotes[static_cast<size_t>(op.type)];
+      if (piece.id < 0 || static_cast<size_t>(piece.id) >= list.size())
+        return BadOp(op, "buffer_id {}; expected one of the threadblock's {}", piece.id, list.size());
+      const RemoteBuffer& remote = gpu.remotes[static_cast<size_t>(list[static_cast<size_t>(piece.id)])];
+      buffer = remote.buffer;
+      owners = {remote.rank};
+      if (std::ranges::find(remote.types, op.type) == remote.types.end())
+        return BadOp(op, "buffer_id {} over a {} channel; expected one of its access_channel_types", piece.id,
+                     ToString(op.type));
+    } else if (piece.where == Piece::Where::kSwitch) {
+      const std::vector<int32_t>& list = block.channels[static_cast<size_t>(ChannelType::kSwitch)];
+      if (piece.id < 0 || static_cast<size_t>(piece.id) >= list.size())
+        return BadOp(op, "switch_channel_id {}; expected one of the threadblock's {}", piece.id, list.size());
+      const Switch& channel = gpu.switches[static_cast<size_t>(list[static_cast<size_t>(piece.id)])];
+      buffer = channel.buffer;
+      owners.assign(channel.ranks.begin(), channel.ranks.end());
+    }
+    for (const int64_t owner : owners) {
+      const Gpu& of = file_.gpus[static_cast<size_t>(owner)];
+      const int64_t chunks = buffer == BufferKind::kInput    ? of.input
+                             : buffer == BufferKind::kOutput ? of.output
+                                                             : of.scratch;
+      if (piece.size < 1 || piece.index < 0 || piece.index > chunks - piece.size)
+        return BadOp(op, "chunks {} to {} of rank {}'s {}; expected some of its {}", piece.index,
+                     piece.index + piece.size - 1, owner, ToString(buffer), chunks);
+    }
+    if (in_pipeline > 0 && piece.size != in_pipeline)
+      return BadOp(op, "{} chunks in a pipeline over {}; expected as many: the executor runs on past the end",
+                   piece.size, in_pipeline);
+    return OkStatus();
+  }
+
+  const File& file_;
+  const std::string_view name_;
+  int64_t rank_ = 0, block_ = 0, op_ = 0;
+};
+
+}  // namespace
+
+Status CheckLimits(const File& file, std::string_view name) { return Checker(file, name).Check(); }
+
+}  // namespace xccl::mscclpp

@@ -1,0 +1,35 @@
+// What pays off beside NCCL on a machine: plans where they are faster than what NCCL would do by its own
+// model, and a table for NCCL where another of its own algorithms is.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "pipeline/nccl/model.h"
+#include "pipeline/tune.h"
+#include "runtime/nccl/tuner/table.h"
+
+namespace xccl::nccl {
+
+struct BookRow {
+  TunedRow ours;
+  Timed nccl;
+  bool kept = false;  // it is in the book
+};
+struct Book {
+  std::vector<PlanBookEntry> entries;
+  std::vector<Plan> plans;                // by file, each once
+  std::vector<BookRow> rows;              // every collective and size
+  std::vector<nccl_tuner::Row> steering;  // for the tuner plugin
+};
+
+// A plan is kept for the sizes at which NCCL's time is at least `least_gain` times its predicted one, and for
+// those between two such sizes; beyond the last size NCCL decides. A row of `steering` is where the
+// simulation of NCCL's rings, and of its trees where hosts have one GPU, says that another of them is as much
+// faster than the one that NCCL chooses. Errors: those of FindGraphs and Tune, and kInvalidInput for a
+// collective that NCCL has no model of. Requires: request.pipeline.machine.
+StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain);
+
+}  // namespace xccl::nccl

@@ -1,0 +1,252 @@
+#include "pipeline/nccl/graphs.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "synth/common/rank_graph.h"
+#include "topologies/gpu_links.h"
+
+namespace xccl::nccl {
+namespace {
+
+// Bandwidths of a channel that NCCL tries, in GB/s (NCCL 2.30, graph/search.cc).
+constexpr double kIntra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
+constexpr double kInter[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
+constexpr double kHopperIntra[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
+constexpr double kHopperInter[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
+constexpr double kBlackwellIntra[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};
+constexpr double kBlackwellInter[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
+                                      17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
+constexpr int32_t kMostRings = 32;
+constexpr int32_t kNvlsChannels = 16;
+constexpr double kLeastShare = 0.49;       // of the widest ring's bandwidth: narrower ones are not tried
+constexpr int64_t kMostSearched = 20'000;  // ranks tried for the rings of one bandwidth
+
+std::optional<Generation> GenerationOf(std::string_view arch) {
+  int32_t number = 0;
+  if (!arch.starts_with("sm")) return std::nullopt;
+  if (std::from_chars(arch.data() + 2, arch.data() + arch.size(), number).ec != std::errc() || number < 70)
+    return std::nullopt;
+  return number >= 100  ? Generation::kBlackwell
+         : number >= 90 ? Generation::kHopper
+         : number >= 80 ? Generation::kAmpere
+                        : Generation::kVolta;
+}
+
+std::span<const double> BandwidthsToTry(Generation generation, bool inter) {
+  if (generation == Generation::kBlackwell)
+    return inter ? std::span<const double>(kBlackwellInter) : kBlackwellIntra;
+  if (generation == Generation::kHopper) return inter ? std::span<const double>(kHopperInter) : kHopperIntra;
+  return inter ? std::span<const double>(kInter) : kIntra;
+}
+
+// Rings of a host's GPUs through what its links have left.
+class RingSearch {
+ public:
+  RingSearch(const RankGraph& graph, std::vector<double> gb_per_s, std::vector<Rank> ranks, bool nvlink)
+      : graph_(graph),
+        links_(graph.topology()),
+        left_(std::move(gb_per_s)),
+        ranks_(std::move(ranks)),
+        nvlink_(nvlink),
+        taken_(static_cast<size_t>(graph.num_ranks()), false) {}
+
+  // How many rings of this bandwidth the search finds room for.
+  int32_t Count(double gb_per_s) {
+    wanted_ = gb_per_s;
+    searched_ = 0;
+    found_ = 0;
+    most_ = kMostRings;
+    for (const Rank r : ranks_) most_ = std::min(most_, RingsThrough(r));
+    const std::vector<double> whole = left_;
+    if (most_ > 0) Ring(0);
+    left_ = whole;
+    return found_;
+  }
+
+ private:
+  // No more rings than this can leave the rank.
+  int32_t RingsThrough(Rank rank) const {
+    const Topology& topology = graph_.topology();
+    int32_t rings = 0;
+    for (const LinkId l : topology.Out(topology.NodeOf(rank)))
+      rings += static_cast<int32_t>(std::min<double>(left_[l.index()] / wanted_, kMostRings));
+    return rings;
+  }
+
+  // True where the search is over.
+  bool Ring(int32_t rings) {
+    found_ = std::max(found_, rings);
+    if (found_ == most_) return true;
+    const std::vector<bool> outer = taken_;
+    std::fill(taken_.begin(), taken_.end(), false);
+    taken_[ranks_[0].index()] = true;
+    const bool over = Extend(ranks_[0], 1, rings);
+    taken_ = outer;
+    return over;
+  }
+
+  bool Extend(Rank at, size_t length, int32_t rings) {
+    if (++searched_ > kMostSearched) return true;
+    if (length == ranks_.size()) return Take(at, ranks_[0], [&] { return Ring(rings + 1); });
+    std::vector<std::pair<double, Rank>> candidates;
+    for (const Rank next : ranks_)
+      if (const double width = taken_[next.index()] ? 0 : Width(at, next); width >= wanted_)
+        candidates.emplace_back(-width, next);
+    std::ranges::stable_sort(candidates, {}, &std::pair<double, Rank>::first);
+    for (const auto& candidate : candidates) {
+      const Rank next = candidate.second;
+      taken_[next.index()] = true;
+      if (Take(at, next, [&] { return Extend(next, length + 1, rings); })) return true;
+      taken_[next.index()] = false;
+    }
+    return false;
+  }
+
+  // What the hops between two ranks have left together.
+  double Width(Rank a, Rank b) const {
+    const std::optional<HopId> best = graph_.Find(a, b);
+    double width = 0;
+    for (int32_t k = 0; best && k < graph_.Parallel(*best); ++k) {
+      double hop = std::numeric_limits<double>::infinity();
+      for (const LinkId l : graph_.Links(HopId(best->value + k))) hop = std::min(hop, left_[l.index()]);
+      width += hop;
+    }
+    return width;
+  }
+
+  // Takes a hop from a to b for as long as what follows it works out.
+  template <typename Then>
+  bool Take(Rank a, Rank b, const Then& then) {
+    const std::optional<HopId> best = graph_.Find(a, b);
+    if (!best) return false;
+    for (int32_t k = 0; k < graph_.Parallel(*best); ++k) {
+      const std::span<const LinkId> path = graph_.Links(HopId(best->value + k));
+      if (nvlink_ && !links_.Have(path)) continue;
+      if (std::ranges::any_of(path, [&](LinkId l) { return left_[l.index()] < wanted_; })) continue;
+      for (const LinkId l : path) left_[l.index()] -= wanted_;
+      if (then()) return true;
+      for (const LinkId l : path) left_[l.index()] += wanted_;
+    }
+    return false;
+  }
+
+  const RankGraph& graph_;
+  const GpuLinks links_;
+  std::vector<double> left_;  // by link
+  std::vector<Rank> ranks_;
+  bool nvlink_;
+  std::vector<bool> taken_;
+  double wanted_ = 0;
+  int32_t found_ = 0, most_ = 0;  // rings
+  int64_t searched_ = 0;
+};
+
+// What each NIC of a host sends to other hosts, in GB/s.
+std::vector<double> NicsOf(const Topology& topology, HostId host) {
+  std::vector<double> nics;
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+    const Node& node = topology.node(NodeId(n));
+    if (node.kind != NodeKind::kNic || node.host != host) continue;
+    double out = 0;
+    for (const LinkId l : topology.Out(NodeId(n)))
+      if (topology.node(topology.link(l).to).host != host)
+        out += static_cast<double>(topology.link(l).bandwidth_bytes_per_s) / 1e9;
+    if (out > 0) nics.push_back(out);
+  }
+  return nics;
+}
+
+int32_t ChannelsOf(const std::vector<double>& nics, double gb_per_s) {
+  int32_t channels = 0;
+  for (const double nic : nics) channels += static_cast<int32_t>(nic / gb_per_s);
+  return channels;
+}
+
+// Wide channels are cut into two (NCCL's ncclTopoDupChannels).
+void Double(Channels& channels, Generation generation) {
+  if (channels.intra_gb_per_s < 25) return;
+  if (generation >= Generation::kHopper && channels.intra_gb_per_s < 50 && channels.count > 4) return;
+  const int32_t doubled = std::min(2 * channels.count, kMostRings);
+  const double parts = (doubled + channels.count - 1) / channels.count;
+  channels = {doubled, channels.intra_gb_per_s / parts, channels.inter_gb_per_s / parts};
+}
+
+Channels RingsOf(RingSearch& search, Generation generation, const std::vector<double>* nics) {
+  Channels best;
+  double widest = 0;
+  for (const double wanted : BandwidthsToTry(generation, nics != nullptr)) {
+    if (widest > 0 && wanted < kLeastShare * widest) break;
+    int32_t count = search.Count(wanted);
+    if (nics != nullptr) count = std::min(count, ChannelsOf(*nics, wanted));
+    if (count == 0) continue;
+    if (widest == 0) widest = wanted;
+    if (count * wanted > best.count * best.intra_gb_per_s) best = {count, wanted, wanted};
+  }
+  if (best.count > 0) Double(best, generation);
+  return best;
+}
+
+// One multicast tree a channel, over all of a GPU's NVLinks together.
+Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generation generation) {
+  const auto& nodes = topology.spec().nodes;
+  if (generation < Generation::kHopper || topology.num_hosts() > 1) return {};
+  if (std::ranges::none_of(nodes, [](const Node& node) { return node.multicast && node.reduce; })) return {};
+  const std::vector<int64_t> reached = ReachedBandwidths(topology, machine);
+  double gpu = 0;
+  for (const LinkId l : topology.Out(topology.NodeOf(Rank(0))))
+    if (topology.node(topology.link(l).to).multicast) gpu += static_cast<double>(reached[l.index()]) / 1e9;
+  for (const double wanted : BandwidthsToTry(generation, false))
+    if (wanted * kNvlsChannels <= gpu) return {kNvlsChannels, wanted, wanted};
+  return {};
+}
+
+}  // namespace
+
+StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine) {
+  const std::optional<Generation> generation = GenerationOf(topology.gpu_arch());
+  if (!generation)
+    return InvalidInput(
+        fmt::format("{}: its GPUs are '{}'; NCCL's model has sm70 and later; hint: --gpu-arch=sm90",
+                    topology.name(), topology.gpu_arch()));
+  Graphs graphs;
+  graphs.generation = *generation;
+  graphs.ranks = topology.num_ranks();
+  std::vector<std::vector<Rank>> hosts(static_cast<size_t>(topology.num_hosts()));
+  for (const Rank r : AllRanks(topology.num_ranks())) hosts[topology.HostOf(r).index()].push_back(r);
+  std::erase_if(hosts, [](const std::vector<Rank>& ranks) { return ranks.empty(); });
+  graphs.nodes = static_cast<int32_t>(hosts.size());
+  for (const auto& ranks : hosts)
+    if (ranks.size() != hosts[0].size())
+      return InvalidInput(fmt::format("{}: hosts of {} and of {} GPUs; NCCL's model has hosts of one size",
+                                      topology.name(), hosts[0].size(), ranks.size()));
+  const RankGraph graph(topology);
+  std::vector<double> gb_per_s;
+  for (const int64_t reached : ReachedBandwidths(topology, machine))
+    gb_per_s.push_back(static_cast<double>(reached) / 1e9);
+  const bool several = graphs.nodes > 1;
+  std::vector<double> nics;
+  if (several) nics = NicsOf(topology, topology.HostOf(hosts[0][0]));
+  if (several && nics.empty())
+    return InvalidInput(fmt::format("{}: no NIC of its first host leads to others", topology.name()));
+  for (const bool nvlink : {true, false}) {
+    RingSearch search(graph, gb_per_s, hosts[0], nvlink);
+    graphs.ring = RingsOf(search, *generation, several ? &nics : nullptr);
+    graphs.nvlink = nvlink;
+    if (graphs.ring.count > 0) break;
+  }
+  if (graphs.ring.count == 0)
+    return InvalidInput(fmt::format("{}: no ring joins the GPUs of a host", topology.name()));
+  graphs.nvls = NvlsOf(topology, machine, *generation);
+  return graphs;
+}
+
+}  // namespace xccl::nccl

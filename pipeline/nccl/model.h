@@ -1,0 +1,31 @@
+// The time of a collective as NCCL estimates it, to choose an algorithm and a protocol: its tables and
+// formulas of NCCL 2.30 (graph/tuning.cc). They are what NCCL chooses by, not a promise of what it takes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/collective.h"
+#include "pipeline/nccl/graphs.h"
+#include "runtime/nccl/tuner/abi.h"
+
+namespace xccl::nccl {
+
+struct Timed {
+  nccl_tuner::Algorithm algorithm = nccl_tuner::Algorithm::kRing;
+  nccl_tuner::Protocol protocol = nccl_tuner::Protocol::kSimple;
+  int32_t channels = 0;
+  double us = 0;
+};
+
+// Broadcast, reduce, allgather, reduce_scatter and allreduce; NCCL has no model of the others.
+std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
+
+// Everything that NCCL can run, by default and without CollNet, in order of algorithm and protocol. `bytes`
+// is nccl-tests' size. Requires: several ranks.
+std::vector<Timed> Times(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
+// What NCCL chooses: the first of the fastest.
+Timed Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
+
+}  // namespace xccl::nccl

@@ -1,0 +1,182 @@
+#include "pipeline/nccl/steer.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "base/json/json_value.h"
+#include "base/strings.h"
+#include "base/units.h"
+
+namespace xccl::nccl {
+namespace {
+
+using Kind = nccl_tuner::Collective;
+
+constexpr std::pair<std::string_view, Kind> kPrograms[] = {{"all_reduce_perf", Kind::kAllreduce},
+                                                           {"all_gather_perf", Kind::kAllgather},
+                                                           {"reduce_scatter_perf", Kind::kReduceScatter},
+                                                           {"broadcast_perf", Kind::kBroadcast},
+                                                           {"reduce_perf", Kind::kReduce}};
+
+// NCCL's names in its variables: in any case, and without the line between words.
+std::string Plain(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '_') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
+template <typename Enum>
+std::optional<Enum> Named(std::string_view name, int count) {
+  for (int i = 0; i < count; ++i)
+    if (Plain(name) == Plain(ToString(static_cast<Enum>(i)))) return static_cast<Enum>(i);
+  return std::nullopt;
+}
+
+std::string Quoted(const std::string& text) { return fmt::format("'{}'", Shortened(text)); }
+
+// What the variables of a run force.
+StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::string>& variables,
+                                           const JsonValue& env) {
+  const auto value = [&](const char* name) {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::string() : found->second;
+  };
+  const std::string algorithm = value("NCCL_ALGO"), protocol = value("NCCL_PROTO");
+  const std::string least = value("NCCL_MIN_NCHANNELS"), most = value("NCCL_MAX_NCHANNELS");
+  if (algorithm.empty() && protocol.empty() && least.empty() && most.empty())
+    return std::optional<Choosing>();
+  Choosing forced;
+  const auto a = Named<nccl_tuner::Algorithm>(algorithm, nccl_tuner::kNumAlgorithms);
+  if (!a) return env.Error(fmt::format("NCCL_ALGO {}; expected one algorithm", Quoted(algorithm)));
+  const auto p = Named<nccl_tuner::Protocol>(protocol, nccl_tuner::kNumProtocols);
+  if (!p) return env.Error(fmt::format("NCCL_PROTO {}; expected one protocol", Quoted(protocol)));
+  forced.algorithm = *a;
+  forced.protocol = *p;
+  if (least.empty() && most.empty()) return std::optional(forced);
+  const StatusOr<int64_t> channels = ParseInteger(least, 1, nccl_tuner::kMaxChannels);
+  if (!channels.ok() || least != most)
+    return env.Error(
+        fmt::format("NCCL_MIN_NCHANNELS {} and NCCL_MAX_NCHANNELS {}; expected both, equal, of 1..{}",
+                    Quoted(least), Quoted(most), nccl_tuner::kMaxChannels));
+  forced.channels = static_cast<int>(*channels);
+  return std::optional(forced);
+}
+
+StatusOr<Kind> KindOf(const JsonValue& args) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> words, args.Items());
+  if (words.empty()) return args.Error("empty; expected the program's name first");
+  XCCL_ASSIGN_OR_RETURN(const std::string_view path, words[0].String());
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  for (const auto& [program, kind] : kPrograms)
+    if (name.starts_with(program)) return kind;
+  return args.Error(
+      fmt::format("program '{}'; expected all_reduce_perf, all_gather_perf, reduce_scatter_perf, "
+                  "broadcast_perf or reduce_perf",
+                  Shortened(name)));
+}
+
+}  // namespace
+
+void AddRows(Kind collective, int64_t nodes, int64_t ranks, std::span<const Better> sizes,
+             std::vector<nccl_tuner::Row>& rows) {
+  for (size_t s = 0; s < sizes.size(); ++s) {
+    const auto& [bytes, choice] = sizes[s];
+    if (!choice) continue;
+    if (s == 0 || sizes[s - 1].choice != choice) {
+      nccl_tuner::Row& row = rows.emplace_back();
+      row.collective = collective;
+      row.min_bytes = s == 0 ? 0 : bytes;
+      row.nodes = nodes;
+      row.ranks = ranks;
+      row.algorithm = choice->algorithm;
+      row.protocol = choice->protocol;
+      row.channels = choice->channels;
+    }
+    rows.back().max_bytes = bytes;
+  }
+}
+
+StatusOr<TestRun> ReadNcclTests(std::string_view text, const std::string& file) {
+  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, file));
+  const JsonValue root = document.root();
+  TestRun run;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue args, root.Get("args"));
+  XCCL_ASSIGN_OR_RETURN(run.collective, KindOf(args));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue env, root.Get("env"));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> lines, env.Items());
+  std::map<std::string, std::string> variables;
+  for (const JsonValue& line : lines) {
+    XCCL_ASSIGN_OR_RETURN(const std::string_view entry, line.String());
+    if (const size_t equals = entry.find('='); equals != std::string_view::npos)
+      variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+  }
+  XCCL_ASSIGN_OR_RETURN(run.forced, ForcedBy(variables, env));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> devices, root.GetItems("devices"));
+  std::set<std::string, std::less<>> hosts;
+  for (const JsonValue& device : devices) {
+    XCCL_ASSIGN_OR_RETURN(const std::string_view host, device.GetString("hostname"));
+    hosts.emplace(host);
+  }
+  run.ranks = std::ssize(devices);
+  run.nodes = std::ssize(hosts);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> results, root.GetItems("results"));
+  for (const JsonValue& result : results) {
+    TestRun::Time time;
+    XCCL_ASSIGN_OR_RETURN(time.bytes, result.GetInteger("size", 0, kForeverPs));
+    XCCL_ASSIGN_OR_RETURN(const JsonValue out_of_place, result.Get("out_of_place"));
+    XCCL_ASSIGN_OR_RETURN(const JsonValue us, out_of_place.Get("time"));
+    XCCL_ASSIGN_OR_RETURN(time.us, us.Number());
+    if (time.us <= 0) return us.Error(fmt::format("{}; expected more than 0", time.us));
+    run.times.push_back(time);
+  }
+  return run;
+}
+
+StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, double least_gain) {
+  using Group = std::tuple<Kind, int64_t, int64_t>;  // collective, nodes, ranks
+  struct Measured {
+    double own_us = 0;  // 0: not measured
+    double best_us = 0;
+    Choosing best;
+  };
+  std::map<Group, std::map<int64_t, Measured>> groups;
+  for (const bool forced : {false, true})
+    for (const TestRun& run : runs) {
+      if (run.forced.has_value() != forced) continue;
+      for (const auto& [bytes, us] : run.times) {
+        Measured& measured = groups[{run.collective, run.nodes, run.ranks}][bytes];
+        if (!forced && (measured.own_us == 0 || us < measured.own_us)) measured.own_us = us;
+        if (!forced || (measured.best_us > 0 && us >= measured.best_us)) continue;
+        measured.best_us = us;
+        measured.best = *run.forced;
+      }
+    }
+  std::vector<nccl_tuner::Row> rows;
+  for (const auto& [group, sizes] : groups) {
+    const auto& [kind, nodes, ranks] = group;
+    std::vector<Better> better;
+    bool compared = false;
+    for (const auto& [bytes, measured] : sizes) {
+      compared |= measured.own_us > 0;
+      const bool gains = measured.best_us > 0 && measured.best_us * least_gain <= measured.own_us;
+      better.push_back({bytes, gains ? std::optional(measured.best) : std::nullopt});
+    }
+    if (!compared)
+      return InvalidInput(
+          fmt::format("--from: {} ranks on {} hosts ran with NCCL_ALGO alone; expected a run of "
+                      "NCCL's own choice beside it",
+                      ranks, nodes));
+    AddRows(kind, nodes, ranks, better, rows);
+  }
+  return rows;
+}
+
+}  // namespace xccl::nccl
