@@ -15,7 +15,7 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
-#include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,8 +93,7 @@ Status Drive(const Options& options, const Release& release, size_t calls) {
   for (const int result : {nccl.Init(options.nodes, options.ranks, Log, &rank0, constants0),
                            nccl.Init(options.nodes, options.ranks, Log, &rank1, constants1)})
     if (result != kSuccess) return InvalidInput(place + ": init returned " + std::to_string(result));
-  if (std::memcmp(&constants0, &constants1, sizeof constants0) != 0)
-    return InvalidInput(place + ": the ranks have other constants");
+  if (constants0 != constants1) return InvalidInput(place + ": the ranks have other constants");
 
   Random random(static_cast<uint64_t>(release.version));
   std::vector<int64_t> times_ns;
@@ -106,10 +105,11 @@ Status Drive(const Options& options, const Release& release, size_t calls) {
     const Answer answer = nccl.Ask(rank0, asked, &took_ns);
     std::string fault = FaultOf(asked, answer, release);
     if (fault.empty() && !(nccl.Ask(rank1, asked) == answer)) fault = "the ranks have other answers";
-    if (!fault.empty())
-      return InvalidInput(place + ": call " + std::to_string(i) + ", collective " +
-                          std::to_string(asked.collective) + ", " + std::to_string(asked.bytes) +
-                          " bytes: " + fault);
+    if (!fault.empty()) {
+      fault.insert(0, place + ": call " + std::to_string(i) + ", collective " +
+                          std::to_string(asked.collective) + ", " + std::to_string(asked.bytes) + " bytes: ");
+      return InvalidInput(fault);
+    }
     times_ns.push_back(took_ns);
     steered += answer.steered ? 1 : 0;
   }

@@ -48,8 +48,9 @@ Lookup::Group Lookup::GroupOf(const Conditions& conditions, std::span<const uint
     if (i + 1 < events.size() && events[i + 1].bytes == event.bytes) continue;
     group.begins.push_back(event.bytes);
     const auto first = static_cast<std::ptrdiff_t>(group.candidates.size());
-    for (uint16_t choice = 0; choice < open.size(); ++choice)
-      if (!open[choice].empty()) group.candidates.push_back({*open[choice].begin(), choice});
+    for (size_t choice = 0; choice < open.size(); ++choice)
+      if (!open[choice].empty())
+        group.candidates.push_back({*open[choice].begin(), static_cast<uint16_t>(choice)});
     std::sort(group.candidates.begin() + first, group.candidates.end(),
               [](const Candidate& a, const Candidate& b) { return a.row < b.row; });
     group.ends.push_back(static_cast<uint32_t>(group.candidates.size()));
