@@ -23,7 +23,7 @@ table=$TEST_TMPDIR/t
   echo 'reduce algorithm=ring protocol=ll'
   echo 'allreduce algorithm=ring protocol=simple channels=2 chunk_bytes=8192'
 } >"$table"
-said=$(XCCL_TUNER_TABLE=$table "$driver" "$ours" 2 16 1000000 2>"$TEST_TMPDIR/log")
+said=$(XCCL_TUNER_TABLE=$table "$driver" "$ours" 2 16 1000000 2>"$TEST_TMPDIR/log") || fail "$(cat "$TEST_TMPDIR/log")"
 echo "$said"
 [ "$(echo "$said" | awk 'NR > 1 && $3 == 142858 && $4 > 10000 { print $1 }' | paste -sd' ')" = \
   "2.19 2.21 2.22 2.23 2.24 2.28 2.30" ] || fail "expected a line for each release"
