@@ -20,7 +20,13 @@
  * that do not fit are refused when they are loaded. Buffers belong to the communicator from the call until
  * xcclCommSynchronize returns. Because calls do not wait, one thread may drive several communicators; it
  * makes the first call of a type and operator, which loads a kernel, for each of them before the next call of
- * any. xcclGroupStart and xcclGroupEnd do nothing; with them programs written for NCCL compile.
+ * any.
+ *
+ * Groups. Calls between xcclGroupStart and the outermost xcclGroupEnd of a thread are kept and run at its
+ * end: first the loads of books, side by side, so that one thread can load them for several ranks; then the
+ * collectives, in their order. All other calls act at once, xcclCommInitRank among them. Where a call in the
+ * group is refused at once, the group runs nothing and ends with that result; else it ends with the first
+ * failure of what it ran. A buffer of a kept call belongs to the communicator from that call on.
  *
  * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
  * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of
@@ -74,11 +80,13 @@ typedef struct {
 
 typedef enum {
   xcclSuccess = 0,
-  xcclSystemError = 2,     /* memory, threads, open files: the machine */
-  xcclInternalError = 3,   /* a bug of this library */
-  xcclInvalidArgument = 4, /* a null pointer; a rank, root, count or handle that cannot be */
-  xcclInvalidUsage = 5,    /* no plan serves the call, a file is wrong */
-  xcclRemoteError = 6      /* a rank ended, was aborted, or stopped */
+  xcclUnhandledCudaError = 1, /* NCCL's; this library says what it was by another code */
+  xcclSystemError = 2,        /* memory, threads, open files: the machine */
+  xcclInternalError = 3,      /* a bug of this library */
+  xcclInvalidArgument = 4,    /* a null pointer; a rank, root, count or handle that cannot be */
+  xcclInvalidUsage = 5,       /* no plan serves the call, a file is wrong */
+  xcclRemoteError = 6,        /* a rank ended, was aborted, or stopped */
+  xcclInProgress = 7          /* NCCL's; no call of this library returns it */
 } xcclResult_t;
 
 typedef enum {
@@ -155,11 +163,15 @@ xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends all calls on all rank
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);
+xcclResult_t xcclCommCuDevice(xcclComm_t comm, int* device); /* the GPU; xcclInvalidUsage on the CPU */
 
 xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
                            xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream);
 xcclResult_t xcclBroadcast(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
                            xcclComm_t comm, xcclStream_t stream);
+/* In place. */
+xcclResult_t xcclBcast(void* buff, size_t count, xcclDataType_t type, int root, xcclComm_t comm,
+                       xcclStream_t stream);
 xcclResult_t xcclReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
                         xcclRedOp_t op, int root, xcclComm_t comm, xcclStream_t stream);
 xcclResult_t xcclAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, xcclDataType_t type,

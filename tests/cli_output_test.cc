@@ -299,13 +299,14 @@ TEST_F(Cli, Texts) {
 // "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
 TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex line(
-      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|import|run|tune)( [^`\n#]*)");
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|import|run|tune|book)( "
+      "[^`\n#]*)");
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;
-  for (const char* page :
-       {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md", "docs/kernels.md", "docs/msccl.md",
-        "docs/running.md", "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
+  for (const char* page : {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md",
+                           "docs/kernels.md", "docs/msccl.md", "docs/nccl.md", "docs/running.md",
+                           "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;
     for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {

@@ -22,6 +22,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/bootstrap/unique_id.h"
+#include "runtime/c_api/group.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
@@ -56,6 +57,7 @@ constexpr std::array<ReduceOp, xcclNumOps> kOps = {ReduceOp::kSum, ReduceOp::kPr
 
 xcclResult_t Fail(xcclResult_t result, std::string_view text, const void* comm = nullptr) noexcept {
   xccl::c_api::Remember(comm, text);
+  xccl::c_api::Refuse(result);
   return result;
 }
 
@@ -184,9 +186,19 @@ Status BeforeTheFirstBook(const Comm& comm, const char* what) {
   return InvalidInput(fmt::format("{} before a book is loaded", what));
 }
 
+// Runs the body now, or in a group when that ends; then the handle alone is looked at now.
+template <typename Body>
+xcclResult_t RunGrouped(xcclComm_t comm, bool waits, const Body& body) noexcept {
+  if (!xccl::c_api::InGroup()) return RunOn(comm, body);
+  return RunOn(comm, [&](const Comm&) {
+    xccl::c_api::Defer(comm, waits, [comm, body] { return RunOn(comm, body); });
+    return OkStatus();
+  });
+}
+
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
                      xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
-  return RunOn(comm, [&](Comm& on) -> Status {
+  return RunGrouped(comm, /*waits=*/false, [=](Comm& on) -> Status {
     if (static_cast<size_t>(type) >= xcclNumTypes)
       return UsageError(fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
     if (static_cast<size_t>(op) >= kOps.size())
@@ -251,6 +263,10 @@ const char* xcclGetErrorString(xcclResult_t result) {
   switch (result) {
     case xcclSuccess:
       return "no error";
+    case xcclUnhandledCudaError:
+      return "CUDA error";
+    case xcclInProgress:
+      return "in progress";
     case xcclSystemError:
       return "system error";
     case xcclInternalError:
@@ -323,10 +339,10 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
 }
 
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
-  return RunOn(comm, [&](Comm& on) -> Status {
-    if (directory == nullptr) return UsageError("the directory is null");
-    return on.communicator.LoadPlanBook(directory);
-  });
+  if (directory == nullptr)
+    return RunOn(comm, [](const Comm&) { return UsageError("the directory is null"); });
+  return RunGrouped(comm, /*waits=*/true,
+                    [path = std::string(directory)](Comm& on) { return on.communicator.LoadPlanBook(path); });
 }
 
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
@@ -419,6 +435,16 @@ xcclResult_t xcclCommCount(xcclComm_t comm, int* count) {
   return Give(comm, count, "count", [](const xccl::Communicator& of) { return of.ranks(); });
 }
 
+xcclResult_t xcclCommCuDevice(xcclComm_t comm, int* device) {
+  return RunOn(comm, [&](Comm& of) -> Status {
+    if (device == nullptr) return UsageError("device is null");
+    const std::lock_guard lock(of.mutex);
+    if (!of.settings.device) return InvalidInput("the communicator is on the CPU; it has no GPU");
+    *device = *of.settings.device;
+    return OkStatus();
+  });
+}
+
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank) {
   return Give(comm, rank, "rank", [](const xccl::Communicator& of) { return of.rank().value; });
 }
@@ -468,5 +494,20 @@ xcclResult_t xcclScatter(const void* sendbuff, void* recvbuff, size_t count, xcc
                  stream);
 }
 
-xcclResult_t xcclGroupStart(void) { return xcclSuccess; }
-xcclResult_t xcclGroupEnd(void) { return xcclSuccess; }
+xcclResult_t xcclBcast(void* buff, size_t count, xcclDataType_t type, int root, xcclComm_t comm,
+                       xcclStream_t stream) {
+  return xcclBroadcast(buff, buff, count, type, root, comm, stream);
+}
+
+xcclResult_t xcclGroupStart(void) {
+  xccl::c_api::StartGroup();
+  return xcclSuccess;
+}
+
+xcclResult_t xcclGroupEnd(void) {
+  try {
+    return xccl::c_api::EndGroup();
+  } catch (const std::exception& error) {
+    return Fail(xcclSystemError, error.what());
+  }
+}

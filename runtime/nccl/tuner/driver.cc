@@ -1,6 +1,6 @@
 // Calls a tuner plugin as every release of NCCL does, and watches what it does:
 //
-//   driver LIBRARY NODES RANKS CALLS
+//   tuner_driver LIBRARY NODES RANKS CALLS
 //
 // So many calls, at random and spread over the releases, go to two ranks of one communicator. The plugin
 // finds its table as under NCCL, in the environment. A line for each release says how many calls the plugin
@@ -150,6 +150,6 @@ Status Run(std::span<char* const> words) {
 
 int main(int argc, char** argv) {
   const xccl::Status status = xccl::nccl_tuner::Run({argv, static_cast<size_t>(argc)});
-  if (!status.ok()) std::fprintf(stderr, "driver: %s\n", status.message().c_str());
+  if (!status.ok()) std::fprintf(stderr, "tuner_driver: %s\n", status.message().c_str());
   return xccl::ExitCode(status.code());
 }

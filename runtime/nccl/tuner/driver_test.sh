@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A million calls find no fault in our plugin, and the driver notices the faults of another.
 set -euo pipefail
-driver=runtime/nccl/tuner/driver ours=runtime/nccl/tuner/libnccl-tuner-xccl.so faulty=runtime/nccl/tuner/libfaulty-plugin.so
+driver=runtime/nccl/tuner/tuner_driver ours=runtime/nccl/tuner/libnccl-tuner-xccl.so faulty=runtime/nccl/tuner/libfaulty-plugin.so
 
 fail() {
   echo "$1"
@@ -35,7 +35,7 @@ TUNER/XCCL: 1003 rows from $table, 837 for 2 nodes and 16 ranks" ] || fail "told
 expect() {
   local said rc=0
   said=$(XCCL_TUNER_TABLE=$1 "$driver" "$faulty" 2 16 700 2>&1 >/dev/null) || rc=$?
-  [[ $rc = 1 && $said =~ ^driver:\ $2$ ]] || fail "$1: exit $rc, $said; expected 1, driver: $2"
+  [[ $rc = 1 && $said =~ ^tuner_driver:\ $2$ ]] || fail "$1: exit $rc, $said; expected 1; tuner_driver: $2"
 }
 call='call 0, collective -?[0-9]+, [0-9]+ bytes:'
 expect none "$faulty: no ncclTunerPlugin_v6; expected what NCCL 2.30 looks for"
@@ -52,7 +52,7 @@ expect constants "NCCL 2.28: the ranks have other constants"
 
 rc=0
 said=$("$driver" "$ours" 1 2>&1) || rc=$?
-[ "$rc: $said" = "2: driver: 2 arguments; expected LIBRARY NODES RANKS CALLS" ] || fail "$rc: $said"
+[ "$rc: $said" = "2: tuner_driver: 2 arguments; expected LIBRARY NODES RANKS CALLS" ] || fail "$rc: $said"
 rc=0
 said=$("$driver" "$ours" 1 8 0 2>&1) || rc=$?
-[ "$rc: $said" = "2: driver: CALLS '0'; expected a whole number from 1 to 1000000000" ] || fail "$rc: $said"
+[ "$rc: $said" = "2: tuner_driver: CALLS '0'; expected a whole number from 1 to 1000000000" ] || fail "$rc: $said"

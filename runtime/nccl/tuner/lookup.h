@@ -27,6 +27,8 @@ class Lookup {
   // Requires: at most kMaxRows rows. Cost: O(rows · log rows) time and memory in proportion to the rows.
   explicit Lookup(std::vector<Row> rows);
 
+  bool empty() const { return rows_.empty(); }
+
   // The first row whose conditions on the call hold and whose choice is among the choices; nullptr if there
   // is none. A condition on what the call does not say does not hold. The collective is not looked at, nor
   // are nodes and ranks. Cost: O(log rows).

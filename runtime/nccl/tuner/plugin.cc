@@ -133,8 +133,10 @@ int Finalize(void* context) noexcept {
   return kSuccess;
 }
 
-bool IsAsked(const Tuner* tuner, int collective) {
-  return tuner != nullptr && collective >= 0 && collective < kNumCollectives;
+// Whether the tuner has rows for the collective.
+bool HasRows(const Tuner* tuner, int collective) {
+  return tuner != nullptr && collective >= 0 && collective < kNumCollectives &&
+         !tuner->rows[collective].empty();
 }
 
 // v3 and later. NCCL runs what costs least; a cost of 0 is less than all that it computes.
@@ -142,7 +144,7 @@ int SteerByCost(void* context, const Call& call, float** table, int num_algorith
                 int* channels) noexcept {
   const auto* tuner = static_cast<const Tuner*>(context);
   auto* const costs = reinterpret_cast<float*>(table);
-  if (costs == nullptr || !IsAsked(tuner, call.collective)) return kSuccess;
+  if (costs == nullptr || !HasRows(tuner, call.collective)) return kSuccess;
   const auto cost = [&](int algorithm, int protocol) -> float& {
     return costs[algorithm * num_protocols + protocol];
   };
@@ -186,7 +188,7 @@ bool RunsUnchecked(Collective collective, Algorithm algorithm, Protocol protocol
 int SteerByName(const Tuner* tuner, const Call& call, int collnet, int nvls, int* algorithm, int* protocol,
                 int* channels) noexcept {
   constexpr int kMostChannels = 32;  // MAXCHANNELS of these releases
-  if (algorithm == nullptr || protocol == nullptr || !IsAsked(tuner, call.collective)) return kSuccess;
+  if (algorithm == nullptr || protocol == nullptr || !HasRows(tuner, call.collective)) return kSuccess;
   Choices running;
   for (int a = 0; a < kNumAlgorithms; ++a)
     for (int p = 0; p < kNumProtocols; ++p) {
@@ -286,7 +288,7 @@ int InitV5(void** context, uint64_t, size_t ranks, size_t nodes, Logger log, Nvl
 int GetChunkSize(void* context, int collective, size_t bytes, int algorithm, int protocol, int,
                  size_t* chunk_bytes) noexcept {
   const auto* tuner = static_cast<const Tuner*>(context);
-  if (chunk_bytes == nullptr || !IsAsked(tuner, collective)) return kSuccess;
+  if (chunk_bytes == nullptr || !HasRows(tuner, collective)) return kSuccess;
   if (algorithm < 0 || algorithm >= kNumAlgorithms || protocol < 0 || protocol >= kNumProtocols)
     return kSuccess;
   Choices choice;

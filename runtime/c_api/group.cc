@@ -1,0 +1,105 @@
+#include "runtime/c_api/group.h"
+
+#include <algorithm>
+#include <exception>
+#include <future>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/c_api/handles.h"
+
+namespace xccl::c_api {
+namespace {
+
+struct Deferred {
+  xcclComm_t comm = nullptr;
+  GroupCall call;
+};
+struct Group {
+  int depth = 0;
+  xcclResult_t refused = xcclSuccess;
+  std::vector<Deferred> waiting, others;
+};
+thread_local Group group;
+
+// What one communicator waits for, and how it ended.
+struct Line {
+  xcclComm_t comm = nullptr;
+  std::vector<GroupCall> calls;
+  xcclResult_t result = xcclSuccess;
+  std::string text;  // of the failure, which was remembered on another thread
+};
+
+void RunLine(Line& line) {
+  for (const GroupCall& call : line.calls) {
+    line.result = call();
+    if (line.result == xcclSuccess) continue;
+    line.text = LastText();
+    return;
+  }
+}
+
+xcclResult_t RunWaiting(std::vector<Deferred> waiting) {
+  std::vector<Line> lines;
+  for (Deferred& each : waiting) {
+    auto line = std::ranges::find(lines, each.comm, &Line::comm);
+    if (line == lines.end())
+      line = lines.insert(lines.end(), Line{.comm = each.comm, .calls = {}, .text = ""});
+    line->calls.push_back(std::move(each.call));
+  }
+  {
+    // Nobody begins to wait before all can.
+    std::promise<bool> all_there;
+    const std::shared_future<bool> go = all_there.get_future().share();
+    std::vector<std::jthread> threads;
+    try {
+      for (size_t i = 1; i < lines.size(); ++i)
+        threads.emplace_back([go, &line = lines[i]] {
+          if (go.get()) RunLine(line);
+        });
+    } catch (const std::exception&) {
+      all_there.set_value(false);
+      throw;
+    }
+    all_there.set_value(true);
+    if (!lines.empty()) RunLine(lines[0]);
+  }
+  for (const Line& line : lines)
+    if (line.result != xcclSuccess) Remember(line.comm, line.text);
+  const auto failed =
+      std::ranges::find_if(lines, [](const Line& line) { return line.result != xcclSuccess; });
+  if (failed == lines.end()) return xcclSuccess;
+  Remember(failed->comm, failed->text);  // the thread's last text is that of what is returned
+  return failed->result;
+}
+
+}  // namespace
+
+void StartGroup() { ++group.depth; }
+bool InGroup() { return group.depth > 0; }
+
+void Defer(xcclComm_t comm, bool waits, GroupCall call) {
+  (waits ? group.waiting : group.others).push_back({comm, std::move(call)});
+}
+
+void Refuse(xcclResult_t result) {
+  if (group.depth > 0 && group.refused == xcclSuccess) group.refused = result;
+}
+
+xcclResult_t EndGroup() {
+  if (group.depth == 0) {
+    Remember(nullptr, "xcclGroupEnd without xcclGroupStart");
+    return xcclInvalidUsage;
+  }
+  if (--group.depth > 0) return xcclSuccess;
+  Group ended = std::exchange(group, {});
+  if (ended.refused != xcclSuccess) return ended.refused;
+  if (const xcclResult_t result = RunWaiting(std::move(ended.waiting)); result != xcclSuccess) return result;
+  for (const Deferred& each : ended.others)
+    if (const xcclResult_t result = each.call(); result != xcclSuccess) return result;
+  return xcclSuccess;
+}
+
+}  // namespace xccl::c_api

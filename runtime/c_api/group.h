@@ -1,0 +1,27 @@
+// Groups of calls of one thread: what xcclGroupStart begins and the outermost xcclGroupEnd runs. Calls that
+// wait for other ranks run side by side, so that one thread may drive several ranks; the others follow in
+// their order.
+#pragma once
+
+#include <functional>
+
+#include "runtime/xccl.h"
+
+namespace xccl::c_api {
+
+// Runs a call and returns its result; the text of a failure is remembered on the thread that it runs on.
+using GroupCall = std::function<xcclResult_t()>;
+
+void StartGroup();
+// The thread is in a group.
+bool InGroup();
+// Keeps a call until the group ends. `waits`: it waits for other ranks' calls. Requires: InGroup().
+void Defer(xcclComm_t comm, bool waits, GroupCall call);
+// A call of the group was refused: the group will run nothing and end with the first such result.
+void Refuse(xcclResult_t result);
+// Ends a group. The outermost one runs what was kept: the calls that wait, those of a communicator in their
+// order and those of different ones side by side, then the others. Returns the first failure, after which the
+// others that wait have run and the rest have not. Errors: xcclInvalidUsage outside of a group.
+xcclResult_t EndGroup();
+
+}  // namespace xccl::c_api
