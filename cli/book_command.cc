@@ -17,6 +17,7 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/nccl/book.h"
+#include "pipeline/nccl/graphs.h"
 #include "pipeline/nccl/steer.h"
 #include "pipeline/tune.h"
 #include "runtime/nccl/tuner/table.h"
@@ -108,8 +109,9 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   request.pipeline = OnMachineOf(topology, request.pipeline);
+  XCCL_RETURN_IF_ERROR(nccl::GenerationOf(topology).status());
   if (!request.pipeline.machine)
-    return InvalidInput(fmt::format("{}: no model of its GPUs '{}'; hint: --gpu-arch=sm90 or --machine=FILE",
+    return InvalidInput(fmt::format("{}: no machine model of its GPUs, {}; hint: --machine=FILE",
                                     topology.name(), topology.gpu_arch()));
   XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, topology));
   for (const Collective& collective : request.collectives)

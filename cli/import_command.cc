@@ -107,6 +107,16 @@ std::string ImportText(const ImportedPlan& imported, const ProgramStats& stats, 
   return text;
 }
 
+// --collective is for files that do not say it, and --root for collectives that have one.
+Status CheckAsked(const Flags& flags, const ImportOptions& options, const Collective& collective) {
+  if (options.collective && collective.kind() != *options.collective)
+    return InvalidInput(fmt::format("{}: {}; expected {}, as --collective says", flags.file,
+                                    collective.name(), ToString(*options.collective)));
+  if (flags.root && !collective.spec().root)
+    return UsageError(fmt::format("--root: {} has none", collective.name()));
+  return OkStatus();
+}
+
 Status ImportFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const ImportOptions options, ImportOptionsOf(flags));
   XCCL_ASSIGN_OR_RETURN(PlanOptions timing, PlanOptionsOf(flags.plan, session));
@@ -129,6 +139,7 @@ Status ImportFile(const Flags& flags, const Session& session) {
                           return made;
                         }));
   const Plan& plan = imported.plan;
+  XCCL_RETURN_IF_ERROR(CheckAsked(flags, options, plan.collective));
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(plan, flags.output));
   const ProgramStats stats =

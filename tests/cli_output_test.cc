@@ -155,6 +155,9 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
               Run({"import", "a.xml", "--sizes", "1MiB"}));
   ExpectWrong({{}, 1, "a.xml: torus:5: 5 ranks; expected 4, as the plan has"},
               Run({"import", "a.xml", "--on", "torus:5"}));
+  ExpectWrong({{}, 1, "a.xml: allgather; expected allreduce, as --collective says"},
+              Run({"import", "a.xml", "-c", "allreduce"}));
+  ExpectWrong({{}, 2, "--root: allgather has none"}, Run({"import", "a.xml", "--root", "1"}));
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
   // A swap of which rank 1 puts what it receives where its own data is to be.

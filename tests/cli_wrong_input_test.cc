@@ -53,9 +53,8 @@ TEST_F(Cli, WrongCommandLines) {
       {{"book", "dgx-a100", "--least-gain", "0.9", "-o", "book"},
        2,
        "--least-gain: '0.9'; expected 1 or more"},
-      {{"book", "mi300x", "-o", "book"},
-       1,
-       "mi300x: no model of its GPUs 'gfx942'; hint: --gpu-arch=sm90 or --machine=FILE"},
+      {{"book", "mi300x", "-o", "book"}, 1, "mi300x: its GPUs are gfx942; NCCL's model has sm70 and later"},
+      {{"book", "dgx1", "-o", "book"}, 1, "dgx1: no machine model of its GPUs, sm70; hint: --machine=FILE"},
       {{"book", "dgx-a100", "--collectives", "alltoall", "-o", "book"},
        1,
        "alltoall: NCCL has no model of its time; expected broadcast, reduce, allgather, reduce_scatter or "

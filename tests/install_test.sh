@@ -15,6 +15,18 @@ if [ -n "$others" ]; then
   exit 1
 fi
 
+# The interface is what the header declares, name by name: a name that goes would break programs.
+library=$prefix/lib/libxccl.so.0
+declared=$(sed -nE 's/^(xcclResult_t|const char\*) (xccl[A-Za-z]+)\(.*/\2/p' "$prefix/include/xccl.h" | sort)
+listed=$(sed -nE 's/^    (xccl[A-Za-z]+);$/\1/p' runtime/c_api/xccl.map | sort)
+exported=$(nm -D --defined-only "$library" | sed -nE 's/.* (xccl[A-Za-z]+)@@XCCL_0$/\1/p' | sort)
+for other in "$listed" "$exported"; do
+  diff <(echo "$declared") <(echo "$other") || {
+    echo "xccl.h, xccl.map and the library differ, as above"
+    exit 1
+  }
+done
+
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
 [ "$(pkg-config --modversion xccl)" = 0.1.0 ]
 # shellcheck disable=SC2046
@@ -59,3 +71,9 @@ echo '{"format":1,"plans":[{"file":"a.plan.json","collective":"allreduce","ranks
 said=$("$TEST_TMPDIR/allreduce" "$book" 4)
 echo "$said"
 [ "$said" = "4 ranks, 4 here, 1000000 elements, 0 wrong" ]
+
+# shellcheck disable=SC2046
+c++ -std=c++17 -Wall -Werror examples/allreduce.cc -o "$TEST_TMPDIR/allreduce_cpp" $(pkg-config --cflags --libs xccl) -Wl,-rpath,"$prefix/lib"
+said=$("$TEST_TMPDIR/allreduce_cpp" "$book" 4)
+echo "$said"
+[ "$said" = "4 ranks, 1000000 elements, 0 wrong" ]

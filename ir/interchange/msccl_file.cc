@@ -23,6 +23,7 @@ constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};           
 constexpr std::array<std::string_view, 3> kProtocols = {"Simple", "LL", "LL128"};  // by Protocol
 constexpr int32_t kMostRanks = 1024;    // children of an XML element
 constexpr int32_t kMostChunks = 32767;  // offsets have 16 bits
+constexpr int32_t kMostChannels = 256;  // more than any executor has
 
 class Parser {
  public:
@@ -38,6 +39,8 @@ class Parser {
     int32_t ranks = 0;
     XCCL_RETURN_IF_ERROR(Number(algo, "ngpus", 1, kMostRanks, ranks));
     XCCL_RETURN_IF_ERROR(Number(algo, "nchunksperloop", 1, kMostChunks, file.chunks_per_loop));
+    int32_t channels = 0;  // which threadblocks say, too
+    XCCL_RETURN_IF_ERROR(Number(algo, "nchannels", 1, kMostChannels, channels));
     size_t protocol = 0;
     XCCL_RETURN_IF_ERROR(Name(algo, "proto", kProtocols, protocol));
     file.protocol = static_cast<Protocol>(protocol);
@@ -45,6 +48,11 @@ class Parser {
     file.collective = algo.attribute("coll").value();
     XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "minBytes", file.min_bytes));
     XCCL_RETURN_IF_ERROR(OptionalNumber(algo, "maxBytes", file.max_bytes));
+    if (file.max_bytes > 0 && file.max_bytes < file.min_bytes)
+      return At(
+          algo,
+          fmt::format("minBytes=\"{}\" and maxBytes=\"{}\"; expected the second to be as large as the first",
+                      file.min_bytes, file.max_bytes));
     XCCL_RETURN_IF_ERROR(Number(algo, "inplace", 0, 1, file.in_place));
     file.out_of_place = !file.in_place;
     if (algo.attribute("outofplace"))
@@ -105,6 +113,8 @@ class Parser {
   }
 
   Status ReadRank(pugi::xml_node gpu, int32_t rank, int32_t ranks, FileRank& out) {
+    XCCL_RETURN_IF_ERROR(Number(gpu, "i_chunks", 0, kMostChunks, out.input));
+    XCCL_RETURN_IF_ERROR(Number(gpu, "o_chunks", 0, kMostChunks, out.output));
     XCCL_RETURN_IF_ERROR(Number(gpu, "s_chunks", 0, kMostChunks, out.scratch));
     const auto blocks = static_cast<int32_t>(std::ranges::distance(gpu.children("tb")));
     out.blocks.resize(static_cast<size_t>(blocks));
@@ -117,7 +127,7 @@ class Parser {
       FileBlock& block = out.blocks[static_cast<size_t>(id)];
       XCCL_RETURN_IF_ERROR(Number(tb, "send", -1, ranks - 1, block.send));
       XCCL_RETURN_IF_ERROR(Number(tb, "recv", -1, ranks - 1, block.recv));
-      XCCL_RETURN_IF_ERROR(Number(tb, "chan", 0, 31, block.channel));
+      XCCL_RETURN_IF_ERROR(Number(tb, "chan", 0, kMostChannels - 1, block.channel));
       for (const pugi::xml_node step : tb.children("step"))
         XCCL_RETURN_IF_ERROR(ReadStep(step, blocks, block.steps.emplace_back()));
     }

@@ -24,7 +24,7 @@ struct FileBlock {
   std::vector<FileStep> steps;
 };
 struct FileRank {
-  int32_t scratch = 0;  // chunks
+  int32_t input = 0, output = 0, scratch = 0;  // chunks
   std::vector<FileBlock> blocks;
 };
 struct File {

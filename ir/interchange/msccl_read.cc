@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/strings.h"
+#include "ir/interchange/msccl_custom.h"
 #include "ir/interchange/msccl_file.h"
 #include "ir/interchange/msccl_outline.h"
 #include "ir/interchange/msccl_run.h"
@@ -34,20 +36,32 @@ using msccl::Made;
 constexpr std::array<int64_t, kNumProtocols> kPieces = {2LL << 20, 32LL << 10, 576'000};
 
 StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) {
-  if (file.collective == "custom") {
-    if (options.collective) return *options.collective;
-    return InvalidInput(options.file +
-                        ": coll=\"custom\" does not say what is right; expected allreduce, allgather, "
-                        "reduce_scatter, alltoall, broadcast or reduce");
-  }
+  if (file.collective == "custom") return options.collective.value_or(CollectiveKind::kCustom);
   if (file.collective == "reducescatter") return CollectiveKind::kReduceScatter;
   for (const CollectiveKind kind :
        {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
         CollectiveKind::kAlltoall, CollectiveKind::kBroadcast, CollectiveKind::kReduce})
     if (file.collective == ToString(kind)) return kind;
   return InvalidInput(fmt::format(
-      "{}: coll=\"{}\"; expected allreduce, allgather, reduce_scatter, alltoall, broadcast or reduce",
-      options.file, file.collective));
+      "{}: coll=\"{}\"; expected allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce or custom",
+      options.file, Shortened(file.collective)));
+}
+
+// Cut into the file's chunks.
+StatusOr<Collective> CollectiveOf(const File& file, const ImportOptions& options,
+                                  const msccl::Outline& outline) {
+  CollectiveSpec spec;
+  XCCL_ASSIGN_OR_RETURN(spec.kind, KindOf(file, options));
+  if (spec.kind == CollectiveKind::kCustom) return msccl::WhatItDoes(file, options.file, outline);
+  const auto ranks = static_cast<int32_t>(file.ranks.size());
+  spec.ranks = AllRanks(ranks);
+  if (IsRooted(spec.kind)) spec.root = options.root;
+  XCCL_ASSIGN_OR_RETURN(const Collective whole, Collective::Create(std::move(spec)));
+  const int32_t parts = whole.num_parts() == 1 ? 1 : ranks;
+  if (file.chunks_per_loop % parts != 0)
+    return InvalidInput(fmt::format("{}: nchunksperloop=\"{}\"; expected a multiple of {} ranks for {}",
+                                    options.file, file.chunks_per_loop, parts, whole.name()));
+  return whole.WithChunks(file.chunks_per_loop / parts);
 }
 
 class Writer {
@@ -180,19 +194,13 @@ class Writer {
 }  // namespace
 
 StatusOr<Imported> ReadMscclXml(std::string_view text, const ImportOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(const File file, msccl::ReadFile(text, options.file));
-  CollectiveSpec spec;
-  XCCL_ASSIGN_OR_RETURN(spec.kind, KindOf(file, options));
-  const auto ranks = static_cast<int32_t>(file.ranks.size());
-  spec.ranks = AllRanks(ranks);
-  if (IsRooted(spec.kind)) spec.root = options.root;
-  XCCL_ASSIGN_OR_RETURN(const Collective whole, Collective::Create(std::move(spec)));
-  const int32_t parts = whole.num_parts() == 1 ? 1 : ranks;
-  if (file.chunks_per_loop % parts != 0)
-    return InvalidInput(fmt::format("{}: nchunksperloop=\"{}\"; expected a multiple of {} ranks for {}",
-                                    options.file, file.chunks_per_loop, parts, whole.name()));
-  const Collective collective = whole.WithChunks(file.chunks_per_loop / parts);
+  XCCL_ASSIGN_OR_RETURN(File file, msccl::ReadFile(text, options.file));
   XCCL_ASSIGN_OR_RETURN(const msccl::Outline outline, msccl::OutlineOf(file, options.file));
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, CollectiveOf(file, options, outline));
+  if (collective.kind() == CollectiveKind::kCustom) {  // which has no form in place
+    file.in_place = false;
+    file.out_of_place = true;
+  }
   XCCL_ASSIGN_OR_RETURN(const msccl::Ran ran, msccl::RunFile(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(Program program, Writer(file, options.file, outline, ran).Write());
   Program proved = program;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -111,6 +112,213 @@ TEST(MscclReadTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_EQ(ReadMscclXml("", {}).status().message(), "plan:1:1: no element; expected <algo>");
 }
 
+// The text with its first `from` after `after` replaced.
+std::string Changed(std::string text, const std::string& from, const std::string& to,
+                    const std::string& after = "") {
+  const size_t at = text.find(from, text.find(after));
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+// A right file: both ranks swap their chunks, out of place, and copy their own.
+std::string Swap(const std::string& collective = "allgather") {
+  std::string text =
+      "<algo name=\"a\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"2\" ngpus=\"2\" coll=\"" +
+      collective + "\" inplace=\"0\">\n";
+  for (const std::string own : {"0", "1"}) {
+    const std::string other = own == "0" ? "1" : "0";
+    text += "<gpu id=\"" + own + "\" i_chunks=\"1\" o_chunks=\"2\" s_chunks=\"1\">\n";
+    text += "<tb id=\"0\" send=\"" + other + "\" recv=\"" + other + "\" chan=\"0\">\n";
+    for (const auto& [type, where] :
+         {std::pair<std::string, std::string>{"s", own}, {"r", other}, {"cpy", own}})
+      text += "<step s=\"0\" type=\"" + type + "\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"" + where +
+              "\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>\n";
+    text += "</tb></gpu>\n";
+  }
+  return text + "</algo>\n";
+}
+
+TEST(MscclReadTest, LimitsAndOneMore) {
+  const StatusOr<Imported> right = ReadMscclXml(Swap(), {});
+  ASSERT_TRUE(right.ok()) << right.status().message();
+  CheckRuns(right->lowered);
+  const auto wrong = [](const std::string& from, const std::string& to, const std::string& after = "") {
+    return ReadMscclXml(Changed(Swap(), from, to, after), {.file = "a"}).status().message();
+  };
+  EXPECT_EQ(wrong(R"(ngpus="2")", R"(ngpus="1025")"), "a:1:1: ngpus=\"1025\"; expected 1..1024");
+  EXPECT_EQ(wrong(R"(ngpus="2")", R"(ngpus="1024")"), "a:1:1: no gpu 2; expected 1024 of them");
+  EXPECT_EQ(wrong(R"(loop="2")", R"(loop="32768")"), "a:1:1: nchunksperloop=\"32768\"; expected 1..32767");
+  EXPECT_EQ(wrong(R"(loop="2")", R"(loop="32767")"),
+            "a: nchunksperloop=\"32767\"; expected a multiple of 2 ranks for allgather");
+  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="256")"), "a:3:1: chan=\"256\"; expected 0..255");
+  EXPECT_EQ(wrong(R"(nchannels="1")", ""), "a:1:1: nchannels=\"\"; expected 1..256");
+  EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="257")"), "a:1:1: nchannels=\"257\"; expected 1..256");
+  EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="256")"), "");
+  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="255")"),
+            "a: [P4] connection 0->1 channel 0: 0 sends and 1 receives");
+  EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32768")"), "a:2:1: s_chunks=\"32768\"; expected 0..32767");
+  EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32767")"), "");
+  EXPECT_EQ(wrong(R"(cnt="1")", R"(cnt="32768")"), "a:4:1: cnt=\"32768\"; expected 1..32767");
+  EXPECT_EQ(wrong(R"(recv="1")", R"(recv="2")"), "a:3:1: recv=\"2\"; expected -1..1");
+  EXPECT_EQ(wrong(R"(inplace="0")", R"(inplace="0" minBytes="-1")"),
+            "a:1:1: minBytes=\"-1\"; expected 0..9223372036854775807");
+  EXPECT_EQ(wrong(R"(inplace="0")", R"(inplace="0" minBytes="9" maxBytes="8")"),
+            "a:1:1: minBytes=\"9\" and maxBytes=\"8\"; expected the second to be as large as the first");
+}
+
+TEST(MscclReadTest, EveryMessageNamesItsPlace) {
+  const auto wrong = [](const std::string& from, const std::string& to, const std::string& after = "",
+                        const std::string& collective = "allgather") {
+    return ReadMscclXml(Changed(Swap(collective), from, to, after), {.file = "a"}).status().message();
+  };
+  EXPECT_EQ(ReadMscclXml("<plan/>", {.file = "a"}).status().message(), "a:1:1: <plan>; expected <algo>");
+  EXPECT_EQ(wrong(R"(id="1")", R"(id="0")"), "a:8:1: a second gpu 0");
+  EXPECT_EQ(wrong("<tb id=\"0\"", "<tb id=\"0\" send=\"-1\" recv=\"-1\" chan=\"0\"/><tb id=\"0\""),
+            "a:3:42: a second tb 0 of gpu 0");
+  EXPECT_EQ(wrong(R"(type="s")", R"(type="ra")"),
+            "a:4:1: type=\"ra\"; expected one of s, r, rcs, rrs, rrc, rrcs, cpy, re, nop");
+  EXPECT_EQ(wrong(R"("Simple")", R"("simple")"),
+            "a:1:1: proto=\"simple\"; expected one of Simple, LL, LL128");
+  EXPECT_EQ(wrong(R"(coll="allgather")", R"(coll="gather")"),
+            "a: coll=\"gather\"; expected allreduce, allgather, reduce_scatter, alltoall, broadcast, reduce "
+            "or custom");
+  EXPECT_EQ(wrong(R"(send="1")", R"(send="0")"),
+            "a: rank 0 sends to itself on channel 0; expected another rank");
+  EXPECT_EQ(wrong(R"(srcbuf="i")", R"(srcbuf="s")"),
+            "a:4: rank 0 threadblock 0 step 0 reads chunk 0 of its scratch, which nothing has written");
+  EXPECT_EQ(wrong(R"(dstbuf="o" dstoff="1")", R"(dstbuf="o" dstoff="2")"),
+            "a:5: rank 0 threadblock 0 step 1 has chunk 2 of its output, which ends before");
+  EXPECT_EQ(wrong(R"(dstbuf="o" dstoff="1")", R"(dstbuf="o" dstoff="0")"),
+            "a: rank 0 chunk 1 of its output is never written");
+  EXPECT_EQ(wrong(R"(type="r" srcbuf="i" srcoff="0" dstbuf="o" dstoff="1")",
+                  R"(type="r" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0")"),
+            "a: rank 0 chunk 0 of its output holds chunk 1; expected chunk 0");
+  EXPECT_EQ(wrong(R"(type="r")", R"(type="rrc")"),
+            "a:5: rank 0 threadblock 0 step 1 adds chunk 1 to chunk 0");
+  // In an allreduce both chunks are of one part. Nobody adds anything.
+  EXPECT_EQ(wrong("allreduce", "allreduce", "", "allreduce"),
+            "a: rank 0 chunk 0 of its output holds the contributions of 0; expected those of 0, 1");
+  EXPECT_EQ(
+      wrong(R"(type="cpy" srcbuf="i" srcoff="0")", R"(type="re" srcbuf="o" srcoff="0")", "", "allreduce"),
+      "a:6: rank 0 threadblock 0 step 2 reads chunk 0 of its output, which nothing has written");
+  const std::string twice = Changed(Swap("allreduce"), R"(type="r")", R"(type="rrc")");
+  EXPECT_EQ(ReadMscclXml(Changed(Changed(twice, R"(dstoff="1")", R"(dstoff="0")", "rrc"),
+                                 R"(type="cpy" srcbuf="i")", R"(type="re" srcbuf="i")"),
+                         {.file = "a"})
+                .status()
+                .message(),
+            "a:6: rank 0 threadblock 0 step 2 adds a contribution to chunk 0 twice: those of ranks 0 to "
+            "those of 0, 1");
+  EXPECT_EQ(
+      ReadMscclXml(Changed(Changed(Swap(), R"(inplace="0")", R"(inplace="1" outofplace="1")"),
+                           R"(dstbuf="o" dstoff="1")", R"(dstbuf="i" dstoff="0")"),
+                   {.file = "a"})
+          .status()
+          .message(),
+      "a:5: rank 0 threadblock 0 step 1 writes its input; expected that a file for both in place and out of "
+      "place only reads it");
+}
+
+// Blanks, line breaks, other orders of attributes and elements, and single quotes say the same.
+TEST(MscclReadTest, TheFormOfTheTextIsFree) {
+  std::string text = Swap();
+  const StatusOr<Imported> plain = ReadMscclXml(text, {});
+  text = Changed(text, R"(<algo name="a" proto="Simple")",
+                 "<?xml version='1.0'?>\n<algo\n\tproto='Simple'   name = \"a\"");
+  text = Changed(text, R"(s="0" type="s" srcbuf="i")", R"(srcbuf="i" type="s" s="7" unknown="1")");
+  text = Changed(text, "<tb id=\"0\"", "<!-- a note --><copy i_off=\"0\"/>\r\n<tb id=\"0\"");
+  const StatusOr<Imported> read = ReadMscclXml(text, {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->lowered, plain->lowered);
+  EXPECT_EQ(ReadMscclXml(Changed(Swap(), R"( depid="-1")", ""), {.file = "a"}).status().message(),
+            "a:4:1: depid=\"\"; expected -1..0");
+  EXPECT_EQ(ReadMscclXml(Changed(Swap(), R"( hasdep="0")", ""), {.file = "a"}).status().message(),
+            "a:4:1: hasdep=\"\"; expected 0..1");
+}
+
+// SCCL writes reduce_scatter, Azure's tools reducescatter; hasdep and nops as msccl-tools writes them.
+TEST(MscclReadTest, BothSpellingsOfReduceScatter) {
+  for (const char* coll : {"reduce_scatter", "reducescatter"}) {
+    std::string text =
+        std::string(
+            "<algo name=\"rs\" proto=\"LL128\" nchannels=\"1\" nchunksperloop=\"2\" ngpus=\"2\" coll=\"") +
+        coll + "\" inplace=\"0\" redop=\"sum\">\n";
+    for (const std::string own : {"0", "1"}) {
+      const std::string other = own == "0" ? "1" : "0";
+      text += "<gpu id=\"" + own +
+              "\" i_chunks=\"2\" o_chunks=\"1\" s_chunks=\"1\"><tb id=\"0\" send=\"-1\" recv=\"" + other +
+              "\" chan=\"0\">\n<step s=\"0\" type=\"r\" srcbuf=\"s\" srcoff=\"0\" dstbuf=\"s\" dstoff=\"0\" "
+              "cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"1\"/>\n"
+              "</tb><tb id=\"1\" send=\"" +
+              other + "\" recv=\"-1\" chan=\"0\">\n<step s=\"0\" type=\"s\" srcbuf=\"i\" srcoff=\"" + other +
+              "\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>\n"
+              "<step s=\"1\" type=\"cpy\" srcbuf=\"i\" srcoff=\"" +
+              own +
+              "\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"1\"/>\n"
+              "</tb><tb id=\"2\" send=\"-1\" recv=\"-1\" chan=\"0\">\n"
+              "<step s=\"0\" type=\"nop\" srcbuf=\"i\" srcoff=\"-1\" dstbuf=\"o\" dstoff=\"-1\" cnt=\"0\" "
+              "depid=\"0\" deps=\"0\" hasdep=\"0\"/>\n"
+              "<step s=\"1\" type=\"re\" srcbuf=\"s\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" "
+              "depid=\"1\" deps=\"1\" hasdep=\"0\"/>\n"
+              "</tb></gpu>\n";
+    }
+    const StatusOr<Imported> read = ReadMscclXml(text + "</algo>", {});
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->name, "rs");
+    EXPECT_EQ(read->lowered.program.protocol, Protocol::kLl128);
+    CheckRuns(read->lowered);
+  }
+}
+
+// Rank 0 sends a chunk to rank 1, which keeps it or adds its own; o_chunks and the place are given.
+std::string Custom(const std::string& type, const std::string& where) {
+  return R"(<algo name="a" proto="LL" nchannels="1" nchunksperloop="2" ngpus="2" coll="custom" inplace="1">
+<gpu id="0" i_chunks="2" o_chunks="0" s_chunks="0"><tb id="0" send="1" recv="-1" chan="0">
+<step s="0" type="s" srcbuf="i" srcoff="0" dstbuf="o" dstoff="0" cnt="2" depid="-1" deps="-1" hasdep="0"/></tb></gpu>
+<gpu id="1" i_chunks="2" o_chunks="3" s_chunks="0"><tb id="0" send="-1" recv="0" chan="0">
+<step s="0" type=")" +
+         type + R"(" srcbuf="i" srcoff="0" dstbuf="o" )" + where +
+         R"( cnt="2" depid="-1" deps="-1" hasdep="0"/></tb></gpu></algo>)";
+}
+
+TEST(MscclReadTest, CustomFilesAreWhatTheyDo) {
+  const StatusOr<Imported> sends = ReadMscclXml(Custom("r", R"(dstoff="0")"), {});
+  ASSERT_TRUE(sends.ok()) << sends.status().message();
+  const CollectiveSpec& copied = sends->lowered.collective.spec();
+  EXPECT_EQ(copied.kind, CollectiveKind::kCustom);
+  EXPECT_EQ(copied.pre.size(), 4U);  // two chunks of two ranks
+  EXPECT_EQ(copied.post,
+            (std::vector<TableEntry>{{Rank(1), PartId(0), {Rank(0)}}, {Rank(1), PartId(1), {Rank(0)}}}));
+  CheckRuns(sends->lowered);
+  const StatusOr<Imported> adds = ReadMscclXml(Custom("rrc", R"(dstoff="0")"), {});
+  ASSERT_TRUE(adds.ok()) << adds.status().message();
+  const std::vector<Rank> both = {Rank(0), Rank(1)};
+  EXPECT_EQ(adds->lowered.collective.spec().post,
+            (std::vector<TableEntry>{{Rank(1), PartId(0), both}, {Rank(1), PartId(1), both}}));
+  CheckRuns(adds->lowered);
+  EXPECT_EQ(ReadMscclXml(Custom("r", R"(dstoff="1")"), {.file = "c.xml"}).status().message(),
+            "c.xml: rank 1 chunk 1 of its output comes after one that nothing has written; expected no gaps");
+  // Rank 1 has rank 0's second chunk before its first.
+  std::string swapped = Custom("r", R"(dstoff="0")");
+  for (const auto& [from, to] :
+       {std::pair("srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\" cnt=\"2\" depid=\"-1\" deps=\"-1\" "
+                  "hasdep=\"0\"/></tb></gpu>\n",
+                  "srcoff=\"1\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/>\n"
+                  "<step s=\"1\" type=\"s\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"0\" cnt=\"1\" "
+                  "depid=\"-1\" deps=\"-1\" hasdep=\"0\"/></tb></gpu>\n"),
+        {"dstoff=\"0\" cnt=\"2\"", "dstoff=\"0\" cnt=\"1\""},
+        {"hasdep=\"0\"/></tb></gpu></algo>",
+         "hasdep=\"0\"/>\n<step s=\"1\" type=\"r\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"o\" dstoff=\"1\" "
+         "cnt=\"1\" depid=\"-1\" deps=\"-1\" hasdep=\"0\"/></tb></gpu></algo>"}}) {
+    const size_t at = swapped.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    swapped.replace(at, std::string(from).size(), to);
+  }
+  EXPECT_EQ(ReadMscclXml(swapped, {.file = "c.xml"}).status().message(),
+            "c.xml: rank 1 chunk 1 of its output holds part 0 of the inputs, after part 1; expected them in "
+            "ascending order, as a collective of one's own has them");
+}
+
 // Made by msccl-tools and SCCL; ../shared/data/msccl/README.md says which are right.
 TEST(MscclReadTest, ReadsWhatOtherToolsWrote) {
   const char* folder = std::getenv("XCCL_MSCCL_SAMPLES");
@@ -122,21 +330,21 @@ TEST(MscclReadTest, ReadsWhatOtherToolsWrote) {
         "allreduce_allpairs_v2_8gpu_i2_LL", "allreduce_hier_4gpu_x2nodes_auto", "allreduce_ncv4_4gpu",
         "allreduce_recdbl_halv_8gpu_LL", "allreduce_ring_8gpu_ch4_i2_Simple", "alltoall_allpairs_8gpu",
         "alltoall_two_step_2x8", "sccl_dgx1_allgather_2_2_3", "sccl_dgx1_alltoall_8_2_3",
-        "sccl_dgx1_broadcast_6_3_3", "sccl_dgx1_reducescatter_1_2_2"}) {
+        "sccl_dgx1_broadcast_6_3_3", "sccl_dgx1_reducescatter_1_2_2", "custom_collective_1"}) {
     const StatusOr<std::string> text = ReadFile(at + "/" + name + ".xml");
     ASSERT_TRUE(text.ok()) << text.status().message();
-    const StatusOr<Imported> read =
-        ReadMscclXml(*text, {.file = name, .collective = CollectiveKind::kBroadcast});
+    const StatusOr<Imported> read = ReadMscclXml(*text, {.file = name});
     EXPECT_TRUE(read.ok()) << read.status().message();
     if (read.ok()) CheckRuns(read->lowered);
   }
+  // Two threadblocks of rank 9 receive into one chunk of scratch.
+  const StatusOr<std::string> next = ReadFile(at + "/alltonext_fwd_3nodes.xml");
+  EXPECT_EQ(ReadMscclXml(*next, {.file = "n.xml"}).status().message(),
+            "n.xml: [P6] rank 9 threadblock 0 instruction 0: writes scratch slot 0, which is written by "
+            "threadblock 4 instruction 0; nothing orders the two");
   const StatusOr<std::string> composed = ReadFile(at + "/sccl_ring4_allreduce_composed.xml");
   EXPECT_EQ(ReadMscclXml(*composed, {.file = "c.xml"}).status().message(),
             "c.xml:23: rank 0 threadblock 2 step 0 reads chunk 2 of its scratch, which nothing has written");
-  const StatusOr<std::string> custom = ReadFile(at + "/custom_collective_1.xml");
-  EXPECT_EQ(ReadMscclXml(*custom, {.file = "c.xml"}).status().message(),
-            "c.xml: coll=\"custom\" does not say what is right; expected allreduce, allgather, "
-            "reduce_scatter, alltoall, broadcast or reduce");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ class Runner {
         memory.cells[static_cast<size_t>(*CellOf(memory, BufferKind::kInput, slot))] = {
             memory.input_chunks[static_cast<size_t>(slot)], SetOf(own), true, -1};
     }
-    complete_ = SetOf(collective_.ranks());
+    if (collective_.kind() != CollectiveKind::kCustom) complete_ = SetOf(collective_.ranks());
   }
 
   std::optional<int32_t> CellOf(const Memory& memory, BufferKind buffer, int64_t slot) const {
@@ -270,7 +270,7 @@ class Runner {
   const Outline& outline_;
   const bool in_place_;  // and not out of place
   Ran ran_;
-  int32_t complete_ = -1;
+  int32_t complete_ = -1;  // the set of all; -1: of a custom collective
   std::vector<Memory> memory_;
   std::map<std::vector<uint64_t>, int32_t> set_ids_;
   std::vector<std::vector<uint64_t>> sets_;

@@ -167,6 +167,130 @@ TEST(MscclXmlTest, NamesTheLimitsOfTheTarget) {
             "xccl: rank 0: 8900 XML elements; expected 4096 at most for executor; hint: fewer --chunks");
 }
 
+TEST(MscclXmlTest, LimitsAndOneMore) {
+  const auto with_blocks = [](int32_t blocks) {
+    Case made = Broadcast(1, 1);
+    std::vector<Threadblock>& all = made.program.ranks[Rank(0)].threadblocks;
+    all.resize(static_cast<size_t>(blocks), Threadblock(all[1]));
+    return made;
+  };
+  const auto with_steps = [](int32_t steps) {  // of 60 threadblocks, and one more
+    Case made = Broadcast(1, 1);
+    std::vector<Threadblock>& all = made.program.ranks[Rank(0)].threadblocks;
+    const Instruction copy = all[1].instructions[0];
+    all.assign(1, {});
+    for (; steps > 0; --steps) {
+      if (all.back().instructions.size() == 60) all.emplace_back();
+      all.back().instructions.push_back(copy);
+    }
+    made.program.ranks[Rank(1)].threadblocks.clear();
+    made.program.connections.clear();
+    return made;
+  };
+  const auto with_ranks = [](int32_t ranks) {
+    Case made{Sent(CollectiveKind::kBroadcast, ranks, 1), {}};
+    made.program.ranks = IdVector<Rank, RankProgram>(static_cast<size_t>(ranks));
+    return made;
+  };
+  const struct {
+    const char* what;
+    Case at, over;
+    MscclTarget target;
+    const char* refused;
+  } cases[] = {
+      {"steps", Broadcast(64, 1), Broadcast(65, 1), MscclTarget::kRccl,
+       "xccl: rank 0: 65 steps in threadblock 0; expected 64 at most for rccl; hint: fewer --chunks"},
+      {"steps", Broadcast(256, 1), Broadcast(257, 1), MscclTarget::kMsccl,
+       "xccl: rank 0: 257 steps in threadblock 0; expected 256 at most for msccl; hint: fewer --chunks"},
+      {"channels", Broadcast(1, 1, 31), Broadcast(1, 1, 32), MscclTarget::kExecutor,
+       "xccl: 33 channels; expected 32 at most for executor"},
+      {"threadblocks", with_blocks(216), with_blocks(217), MscclTarget::kMsccl,
+       "xccl: rank 0: 217 threadblocks; expected 216 at most for msccl; hint: plan --max-ctas 216"},
+      {"threadblocks", with_blocks(1024), with_blocks(1025), MscclTarget::kExecutor,
+       "xccl: rank 0: 1025 threadblocks; expected 1024 at most for executor; hint: plan --max-ctas 1024"},
+      // 1 + 2 ranks + 68 threadblocks + 4025 steps
+      {"elements", with_steps(4025), with_steps(4026), MscclTarget::kExecutor,
+       "xccl: rank 0: 4097 XML elements; expected 4096 at most for executor; hint: fewer --chunks"},
+      {"ranks", with_ranks(1024), with_ranks(1025), MscclTarget::kExecutor,
+       "xccl: 1025 ranks; expected 1024 at most for executor"},
+  };
+  for (const auto& c : cases) {
+    const MscclXmlOptions options{.target = c.target};
+    const StatusOr<MscclXml> fits = Write(c.at, options);
+    EXPECT_TRUE(fits.ok()) << c.what << ": " << fits.status().message();
+    EXPECT_EQ(Refused(c.over, options), c.refused) << c.what;
+  }
+}
+
+// A rank that joins 33 connections through threadblocks that send and receive.
+TEST(MscclXmlTest, PeersOfAChannelAreSpread) {
+  const auto with_peers = [](int32_t peers, bool joined) {
+    Case made{Sent(CollectiveKind::kAlltoall, peers + 1, 1), {}};
+    made.program.ranks = IdVector<Rank, RankProgram>(static_cast<size_t>(peers + 1));
+    std::vector<Threadblock>& root = made.program.ranks[Rank(0)].threadblocks;
+    for (int32_t p = 1; p <= peers; ++p) {
+      made.program.connections.push_back({Rank(0), Rank(p), 0, {}});
+      Threadblock send, receive;
+      send.send_peer = Rank(p);
+      receive.recv_peer = Rank(0);
+      send.instructions = {Step(Opcode::kSend, p)};
+      receive.instructions = {Step(Opcode::kRecv, 0)};
+      if (joined) {
+        send.recv_peer = Rank(p % peers + 1);
+        receive.send_peer = Rank(0);
+        receive.instructions.push_back(Step(Opcode::kSend, 0));
+        send.instructions.push_back(Step(Opcode::kRecv, p % peers + 1));
+      }
+      root.push_back(send);
+      made.program.ranks[Rank(p)].threadblocks = {receive};
+    }
+    for (int32_t p = 1; p <= peers && joined; ++p)
+      made.program.connections.push_back({Rank(p), Rank(0), 0, {}});
+    return made;
+  };
+  for (const bool joined : {false, true}) {
+    const StatusOr<MscclXml> fits = Write(with_peers(32, joined));
+    ASSERT_TRUE(fits.ok()) << fits.status().message();
+    EXPECT_EQ(fits->text.find("chan=\"1\""), std::string::npos);
+  }
+  const StatusOr<MscclXml> spread = Write(with_peers(33, false));
+  ASSERT_TRUE(spread.ok()) << spread.status().message();
+  EXPECT_NE(spread->text.find("nchannels=\"2\""), std::string::npos);
+  EXPECT_EQ(Refused(with_peers(33, true)),
+            "xccl: rank 0: over 32 threadblocks send on channel 0; expected 32 at most for executor");
+}
+
+TEST(MscclXmlTest, InstancesAreWrittenAsFarAsTheyFit) {
+  Case made = Broadcast(2, 1);
+  made.program.instances = 4;
+  const StatusOr<MscclXml> all = Write(made, {.target = MscclTarget::kMsccl});
+  ASSERT_TRUE(all.ok()) << all.status().message();
+  EXPECT_EQ(all->chunks_per_loop, 8);
+  EXPECT_EQ(all->warnings.size(), 1U);  // of the root
+  EXPECT_NE(all->text.find(R"(<tb id="6" send="1" recv="-1" chan="3">)"), std::string::npos) << all->text;
+  std::vector<Threadblock>& blocks = made.program.ranks[Rank(0)].threadblocks;
+  blocks.resize(100, Threadblock(blocks[1]));
+  const StatusOr<MscclXml> half = Write(made, {.target = MscclTarget::kMsccl});
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  EXPECT_EQ(
+      half->warnings.back(),
+      "2 of 4 instances of every threadblock are left out: xccl: rank 0: 400 threadblocks; expected 216 at "
+      "most for msccl; hint: plan --max-ctas 216");
+}
+
+TEST(MscclXmlTest, OddWeightsAreRounded) {
+  Case made = Broadcast(2, 1);
+  made.collective = made.collective.WithWeights({{10'007, 29'993}});
+  const StatusOr<MscclXml> xml = Write(made);
+  ASSERT_TRUE(xml.ok()) << xml.status().message();
+  EXPECT_EQ(xml->chunks_per_loop, 4);
+  EXPECT_EQ(xml->warnings.back(), "chunks are rounded to whole parts of 4, by up to 0.07 %");
+  // As many chunks as an offset can count are exact, and too many steps.
+  made.collective = made.collective.WithWeights({{1, 32'766}});
+  EXPECT_EQ(Write(made, {.target = MscclTarget::kMsccl}).status().message(),
+            "xccl: rank 0: 463 steps in threadblock 0; expected 256 at most for msccl; hint: fewer --chunks");
+}
+
 // Every other threadblock waits for one of its own.
 TEST(MscclXmlTest, WaitedForThreadblocksComeFirst) {
   Case made = Broadcast(1, 1);

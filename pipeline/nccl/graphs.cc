@@ -30,7 +30,7 @@ constexpr int32_t kNvlsChannels = 16;
 constexpr double kLeastShare = 0.49;       // of the widest ring's bandwidth: narrower ones are not tried
 constexpr int64_t kMostSearched = 20'000;  // ranks tried for the rings of one bandwidth
 
-std::optional<Generation> GenerationOf(std::string_view arch) {
+std::optional<Generation> GenerationOfArch(std::string_view arch) {
   int32_t number = 0;
   if (!arch.starts_with("sm")) return std::nullopt;
   if (std::from_chars(arch.data() + 2, arch.data() + arch.size(), number).ec != std::errc() || number < 70)
@@ -211,14 +211,23 @@ Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generatio
 
 }  // namespace
 
-StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine) {
-  const std::optional<Generation> generation = GenerationOf(topology.gpu_arch());
+StatusOr<Generation> GenerationOf(const Topology& topology) {
+  const std::optional<Generation> generation = GenerationOfArch(topology.gpu_arch());
   if (!generation)
     return InvalidInput(
-        fmt::format("{}: its GPUs are '{}'; NCCL's model has sm70 and later; hint: --gpu-arch=sm90",
-                    topology.name(), topology.gpu_arch()));
+        topology.gpu_arch().empty()
+            ? fmt::format("{}: its GPUs are not known; NCCL's model needs their architecture; "
+                          "hint: --gpu-arch=sm90",
+                          topology.name())
+            : fmt::format("{}: its GPUs are {}; NCCL's model has sm70 and later", topology.name(),
+                          topology.gpu_arch()));
+  return *generation;
+}
+
+StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine) {
+  XCCL_ASSIGN_OR_RETURN(const Generation generation, GenerationOf(topology));
   Graphs graphs;
-  graphs.generation = *generation;
+  graphs.generation = generation;
   graphs.ranks = topology.num_ranks();
   std::vector<std::vector<Rank>> hosts(static_cast<size_t>(topology.num_hosts()));
   for (const Rank r : AllRanks(topology.num_ranks())) hosts[topology.HostOf(r).index()].push_back(r);
@@ -239,13 +248,13 @@ StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machin
     return InvalidInput(fmt::format("{}: no NIC of its first host leads to others", topology.name()));
   for (const bool nvlink : {true, false}) {
     RingSearch search(graph, gb_per_s, hosts[0], nvlink);
-    graphs.ring = RingsOf(search, *generation, several ? &nics : nullptr);
+    graphs.ring = RingsOf(search, generation, several ? &nics : nullptr);
     graphs.nvlink = nvlink;
     if (graphs.ring.count > 0) break;
   }
   if (graphs.ring.count == 0)
     return InvalidInput(fmt::format("{}: no ring joins the GPUs of a host", topology.name()));
-  graphs.nvls = NvlsOf(topology, machine, *generation);
+  graphs.nvls = NvlsOf(topology, machine, generation);
   return graphs;
 }
 

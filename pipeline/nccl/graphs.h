@@ -14,6 +14,9 @@ namespace xccl::nccl {
 // Generations of GPUs, in the order of NCCL's tables.
 enum class Generation : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
+// Errors: kInvalidInput where the GPUs' architecture is none that NCCL has tables for, or not known.
+StatusOr<Generation> GenerationOf(const Topology& topology);
+
 struct Channels {
   int32_t count = 0;                              // 0: NCCL cannot run it
   double intra_gb_per_s = 0, inter_gb_per_s = 0;  // of one channel, within a host and between hosts
@@ -26,8 +29,8 @@ struct Graphs {
   Channels ring, nvls;           // trees take the rings' channels
 };
 
-// `machine` says what links reach. Errors: kInvalidInput where the GPUs' architecture is none that NCCL has
-// tables for, where hosts have different numbers of ranks, or where no ring joins a host's GPUs.
+// `machine` says what links reach. Errors: those of GenerationOf; kInvalidInput where hosts have different
+// numbers of ranks, or where no ring joins a host's GPUs.
 StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine);
 
 }  // namespace xccl::nccl
