@@ -44,6 +44,7 @@ struct Constants {
   double channel_max_tree_ll128_bandwidths[4][3];
   double channel_max_tree_bandwidths[4][3];
   double channel_max_nvls_tree_bandwidths[4][3];
+  bool operator==(const Constants&) const = default;
 };
 static_assert(sizeof(Constants) == 1152);
 

@@ -2,20 +2,9 @@
 # The library exports what NCCL looks for and nothing else, and loads where only a C library of 2021 is.
 set -euo pipefail
 library=runtime/nccl/tuner/libnccl-tuner-xccl.so
-
-# A program that knows the plugin by its file alone asks it, with a table of 1000 rows.
-{
-  echo 'xccl-tuner 1'
-  for i in $(seq 200); do
-    for collective in allreduce allgather reduce_scatter broadcast reduce; do
-      echo "$collective min_bytes=$((i * 1000)) max_bytes=$((i * 1000 + 1500)) algorithm=ring protocol=ll"
-    done
-  done
-} >"$TEST_TMPDIR/table"
-XCCL_TUNER_TABLE=$TEST_TMPDIR/table runtime/nccl/tuner/tuner_driver "$library" 20000 | tee "$TEST_TMPDIR/said"
-[ "$(grep -c ' 0 wrong' "$TEST_TMPDIR/said")" = 6 ]
-[ "$(grep -c ' 0 steered' "$TEST_TMPDIR/said")" = 0 ]
-if nm -D "$library" | grep -qE '__(a|t)san_init'; then
+readelf -d "$library" | grep NODELETE >/dev/null || { echo "is unloaded; expected that it stays, since each load takes memory"; exit 1; }
+# Without -q, at which nm would fail to write the rest.
+if nm -D "$library" | grep -E '__(a|t)san_init' >/dev/null; then
   echo "skipped: a library with a sanitizer needs that"
   exit 0
 fi

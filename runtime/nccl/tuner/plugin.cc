@@ -7,18 +7,20 @@
 //
 // Threads: NCCL may make, use and end communicators from several threads. A tuner does not change once it is
 // made, so calls take no lock.
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "base/exceptions.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "runtime/nccl/tuner/abi.h"
-#include "runtime/nccl/tuner/row_index.h"
+#include "runtime/nccl/tuner/lookup.h"
 #include "runtime/nccl/tuner/table.h"
 
 namespace xccl::nccl_tuner {
@@ -26,7 +28,8 @@ namespace {
 
 // The rows for one communicator, and what NCCL said of it.
 struct Tuner {
-  RowIndex rows[kNumCollectives];
+  Lookup rows[kNumCollectives];
+  Lookup chunks[kNumCollectives];  // of the rows with a chunk size
   std::optional<int64_t> nodes;
   Tuner* next = nullptr;  // of those that live
 };
@@ -69,16 +72,20 @@ Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
   }
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   XCCL_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadTable(text, path));
-  size_t here = 0;
-  std::vector<Row> of_collective[kNumCollectives];
+  std::vector<Row> here[kNumCollectives], chunks[kNumCollectives];
+  size_t count = 0;
   for (const Row& row : rows) {
     if (!IsFor(row, tuner.nodes, ranks)) continue;
-    of_collective[static_cast<size_t>(row.collective)].push_back(row);
-    ++here;
+    here[static_cast<size_t>(row.collective)].push_back(row);
+    if (row.chunk_bytes) chunks[static_cast<size_t>(row.collective)].push_back(row);
+    ++count;
   }
-  for (size_t c = 0; c < kNumCollectives; ++c) tuner.rows[c] = RowIndex(std::move(of_collective[c]));
+  for (int i = 0; i < kNumCollectives; ++i) {
+    tuner.rows[i] = Lookup(std::move(here[i]));
+    tuner.chunks[i] = Lookup(std::move(chunks[i]));
+  }
   Say(log, kLogInfo, __LINE__,
-      "TUNER/XCCL: " + Plural(rows.size(), "row") + " from " + path + ", " + std::to_string(here) + " for " +
+      "TUNER/XCCL: " + Plural(rows.size(), "row") + " from " + path + ", " + std::to_string(count) + " for " +
           (ranks ? Plural(static_cast<size_t>(*tuner.nodes), "node") + " and " +
                        Plural(static_cast<size_t>(*ranks), "rank")
                  : "any number of nodes and ranks"));
@@ -126,49 +133,47 @@ int Finalize(void* context) noexcept {
   return kSuccess;
 }
 
-template <typename Suits>
-const Row* FirstRow(const Tuner* tuner, const Call& call, const Suits& suits) {
-  if (tuner == nullptr || call.collective < 0 || call.collective >= kNumCollectives) return nullptr;
-  return tuner->rows[call.collective].First(call, suits);
+// Whether the tuner has rows for the collective.
+bool HasRows(const Tuner* tuner, int collective) {
+  return tuner != nullptr && collective >= 0 && collective < kNumCollectives &&
+         !tuner->rows[collective].empty();
 }
 
 // v3 and later. NCCL runs what costs least; a cost of 0 is less than all that it computes.
 int SteerByCost(void* context, const Call& call, float** table, int num_algorithms, int num_protocols,
                 int* channels) noexcept {
+  const auto* tuner = static_cast<const Tuner*>(context);
   auto* const costs = reinterpret_cast<float*>(table);
-  if (costs == nullptr) return kSuccess;
-  const auto cost_of = [&](const Row& row) -> float* {
-    const int algorithm = static_cast<int>(row.algorithm), protocol = static_cast<int>(row.protocol);
-    return algorithm < num_algorithms && protocol < num_protocols
-               ? costs + algorithm * num_protocols + protocol
-               : nullptr;
+  if (costs == nullptr || !HasRows(tuner, call.collective)) return kSuccess;
+  const auto cost = [&](int algorithm, int protocol) -> float& {
+    return costs[algorithm * num_protocols + protocol];
   };
-  const auto offered = [&](const Row& row) {
-    const float* const cost = cost_of(row);
-    return cost != nullptr && *cost >= 0;
-  };
-  const Row* const row = FirstRow(static_cast<const Tuner*>(context), call, offered);
+  Choices offered;
+  for (int a = 0; a < std::min(num_algorithms, kNumAlgorithms); ++a)
+    for (int p = 0; p < std::min(num_protocols, kNumProtocols); ++p)
+      offered[IndexOf(static_cast<Algorithm>(a), static_cast<Protocol>(p))] = cost(a, p) >= 0;
+  const Row* row = tuner->rows[call.collective].First(call, offered);
   if (row == nullptr) return kSuccess;
-  *cost_of(*row) = 0;
+  cost(static_cast<int>(row->algorithm), static_cast<int>(row->protocol)) = 0;
   if (row->channels && channels != nullptr) *channels = *row->channels;
   return kSuccess;
 }
 
-// Whether a release of v1 or v2 runs a row's choice. These releases obey without a check, so this refuses all
-// that they do not surely have:
+// Whether a release of v1 or v2 runs a choice. These releases obey without a check, so this refuses all that
+// they do not surely have:
 // - LL128, which gives wrong data on links that tear its lines, and only NCCL knows them;
 // - NVLS on several nodes, and any NVLS where the number of nodes is not known (v1);
 // - CollNet but for allreduce, and PAT, which came later.
-bool RunsUnchecked(const Row& row, const Tuner& tuner, bool collnet, bool nvls) {
-  if (row.protocol == Protocol::kLl128 || !HasKernels(row.collective, row.algorithm, row.protocol))
-    return false;
-  switch (row.algorithm) {
+bool RunsUnchecked(Collective collective, Algorithm algorithm, Protocol protocol, const Tuner& tuner,
+                   bool collnet, bool nvls) {
+  if (protocol == Protocol::kLl128 || !HasKernels(collective, algorithm, protocol)) return false;
+  switch (algorithm) {
     case Algorithm::kRing:
     case Algorithm::kTree:
       return true;
     case Algorithm::kCollnetDirect:
     case Algorithm::kCollnetChain:
-      return collnet && row.collective == Collective::kAllreduce;
+      return collnet && collective == Collective::kAllreduce;
     case Algorithm::kNvls:
       return nvls && tuner.nodes == 1;
     case Algorithm::kNvlsTree:
@@ -183,9 +188,16 @@ bool RunsUnchecked(const Row& row, const Tuner& tuner, bool collnet, bool nvls) 
 int SteerByName(const Tuner* tuner, const Call& call, int collnet, int nvls, int* algorithm, int* protocol,
                 int* channels) noexcept {
   constexpr int kMostChannels = 32;  // MAXCHANNELS of these releases
-  if (algorithm == nullptr || protocol == nullptr) return kSuccess;
-  const Row* const row = FirstRow(
-      tuner, call, [&](const Row& each) { return RunsUnchecked(each, *tuner, collnet == 1, nvls == 1); });
+  if (algorithm == nullptr || protocol == nullptr || !HasRows(tuner, call.collective)) return kSuccess;
+  Choices running;
+  for (int a = 0; a < kNumAlgorithms; ++a)
+    for (int p = 0; p < kNumProtocols; ++p) {
+      const auto one = static_cast<Algorithm>(a);
+      const auto by = static_cast<Protocol>(p);
+      running[IndexOf(one, by)] =
+          RunsUnchecked(static_cast<Collective>(call.collective), one, by, *tuner, collnet == 1, nvls == 1);
+    }
+  const Row* row = tuner->rows[call.collective].First(call, running);
   if (row == nullptr) return kSuccess;
   *algorithm = static_cast<int>(row->algorithm);
   *protocol = static_cast<int>(row->protocol);
@@ -275,12 +287,14 @@ int InitV5(void** context, uint64_t, size_t ranks, size_t nodes, Logger log, Nvl
 // The chunk size of the first row for this choice that has one.
 int GetChunkSize(void* context, int collective, size_t bytes, int algorithm, int protocol, int,
                  size_t* chunk_bytes) noexcept {
-  if (chunk_bytes == nullptr) return kSuccess;
+  const auto* tuner = static_cast<const Tuner*>(context);
+  if (chunk_bytes == nullptr || !HasRows(tuner, collective)) return kSuccess;
+  if (algorithm < 0 || algorithm >= kNumAlgorithms || protocol < 0 || protocol >= kNumProtocols)
+    return kSuccess;
+  Choices choice;
+  choice.set(IndexOf(static_cast<Algorithm>(algorithm), static_cast<Protocol>(protocol)));
   const Call call = {collective, static_cast<int64_t>(bytes), {}, {}};
-  const Row* const row = FirstRow(static_cast<const Tuner*>(context), call, [&](const Row& each) {
-    return each.chunk_bytes && static_cast<int>(each.algorithm) == algorithm &&
-           static_cast<int>(each.protocol) == protocol;
-  });
+  const Row* row = tuner->chunks[collective].First(call, choice);
   if (row != nullptr) *chunk_bytes = static_cast<size_t>(*row->chunk_bytes);
   return kSuccess;
 }

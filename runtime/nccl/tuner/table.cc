@@ -278,12 +278,6 @@ bool IsFor(const Row& row, std::optional<int64_t> nodes, std::optional<int64_t> 
   return (!row.nodes || row.nodes == nodes) && (!row.ranks || row.ranks == ranks);
 }
 
-bool Applies(const Row& row, const Call& call) {
-  return static_cast<int>(row.collective) == call.collective && call.bytes >= row.min_bytes &&
-         call.bytes <= row.max_bytes && (!row.pipe_ops || row.pipe_ops == call.pipe_ops) &&
-         (!row.registered || row.registered == call.registered);
-}
-
 bool HasKernels(Collective collective, Algorithm algorithm, Protocol protocol) {
   const bool allreduce = collective == Collective::kAllreduce;
   const bool sharded = collective == Collective::kAllgather || collective == Collective::kReduceScatter;

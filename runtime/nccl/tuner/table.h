@@ -27,7 +27,7 @@
 
 namespace xccl::nccl_tuner {
 
-inline constexpr size_t kMaxRows = 4096;  // more than any machine needs
+inline constexpr size_t kMaxRows = 4096;  // a communicator keeps them, with their index up to 2 MB
 inline constexpr int kMaxChannels = 64;   // NCCL's MAXCHANNELS
 // NCCL's own chunks are multiples of this one, from 16 KiB to 4 MiB.
 inline constexpr int64_t kChunkUnitBytes = 4096;
@@ -70,8 +70,6 @@ std::string WriteTable(std::span<const Row> rows);
 // Whether the row is for a communicator of this many nodes and ranks. A row with a condition on what is
 // unknown is not.
 bool IsFor(const Row& row, std::optional<int64_t> nodes, std::optional<int64_t> ranks);
-// Whether the row's other conditions hold. A condition on what the call does not say does not hold.
-bool Applies(const Row& row, const Call& call);
 
 // Whether some NCCL up to 2.30 has kernels for the combination (NCCL's generate.py, 2.28.9).
 bool HasKernels(Collective collective, Algorithm algorithm, Protocol protocol);
