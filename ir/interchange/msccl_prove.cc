@@ -3,8 +3,6 @@
 // program is written down from that. In place, what is read before anything has written it is the rank's
 // input, and all else is output or scratch. Chunks of a part may differ by an element, so that a scratch slot
 // for several of them becomes several.
-#include "ir/interchange/msccl_file.h"
-
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/interchange/msccl_file.h"
 #include "ir/program_index.h"
 #include "ir/verify/verify_program.h"
 #include "ir/violation.h"

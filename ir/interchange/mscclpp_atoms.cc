@@ -121,6 +121,21 @@ Status Atoms::CheckGroups() const {
   }
   return OkStatus();
 }
+Status Atoms::CheckSpans() const {
+  constexpr size_t kMost = static_cast<size_t>(kMostOps) * kMostChannelsOfOp;
+  for (int32_t node = 0; node < index_.size(); ++node) {
+    const Instruction& i = index_.instruction(node);
+    if (i.op == Opcode::kNop || (SendsTo(node).empty() && ReceivesFrom(node).empty())) continue;
+    const size_t spans = SpansOf(node, ReadsSource(i.op) ? i.src : i.dst, 0).size();
+    if (spans > kMost)
+      return InvalidInput(fmt::format(
+          "{}: {}: {} pieces of one size; expected {} at most, as many as 64 ops put; hint: chunks of "
+          "like sizes, as --chunks makes them",
+          options_.name, ToString(index_.Site(node)), spans, kMost));
+  }
+  return OkStatus();
+}
+
 std::string_view Atoms::WrongWithSwitch(int32_t node, bool reduces, bool stores) const {
   const Instruction& i = index_.instruction(node);
   const int32_t block = index_.BlockOf(node);

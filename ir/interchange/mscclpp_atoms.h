@@ -61,6 +61,8 @@ class Atoms {
   Atoms(const Program& program, const Collective& collective, const Cut& cut, const BlockOptions& options);
   // Errors: kInvalidInput that names what the executor's ops cannot do with groups.
   Status CheckGroups() const;
+  // Errors: kInvalidInput where an instruction moves more pieces than the ops of a threadblock can.
+  Status CheckSpans() const;
   Atom MakeAtom(int32_t node, int32_t copy);
 
   const ProgramIndex& index() const { return index_; }

@@ -78,6 +78,7 @@ class Assembler {
 
   StatusOr<std::vector<Gpu>> Make() {
     XCCL_RETURN_IF_ERROR(atoms_.CheckGroups());
+    XCCL_RETURN_IF_ERROR(atoms_.CheckSpans());
     NumberLanes();
     CutIntoParts();
     NumberLanes();
