@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "ir/interchange/foreign.h"
 #include "ir/program.h"
 
 namespace xccl::msccl {
@@ -18,6 +20,8 @@ struct FileStep {
   int32_t wait_block = -1, wait_step = -1;  // -1: it waits for nothing
   bool posts = false;
   int32_t line = 0;
+  std::vector<std::pair<int32_t, int32_t>> more_waits = {};  // block and step; no step of MSCCL XML has any
+  std::string place = {};  // of a step of another format, in place of its line and number
 };
 struct FileBlock {
   int32_t send = -1, recv = -1, channel = 0;  // -1: no peer
@@ -34,9 +38,15 @@ struct File {
   bool in_place = false, out_of_place = false;
   Protocol protocol = Protocol::kSimple;
   std::vector<FileRank> ranks;
+  // Where they are no executor's of MSCCL XML; 0 and -1: those by protocol.
+  int32_t slots = 0;
+  int64_t segment_bytes = -1;
 };
 
 // Offsets are not compared with the sizes of buffers. Errors: kInvalidInput "file:line:column: ...".
 StatusOr<File> ReadFile(std::string_view text, std::string_view name);
+
+// The program of such elements, and its proof; see ReadMscclXml (msccl_read.h). Errors: those of the proof.
+StatusOr<LoweredProgram> ProveFile(const File& file, const ImportOptions& options);
 
 }  // namespace xccl::msccl

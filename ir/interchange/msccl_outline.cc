@@ -40,7 +40,7 @@ class Drawing {
   // The program with all operands in slot 0 of output: its structure alone.
   Status Draw() {
     program_.ranks = IdVector<Rank, RankProgram>(file_.ranks.size());
-    program_.slots = file_.protocol == Protocol::kSimple ? 2 : 8;
+    program_.slots = file_.slots > 0 ? file_.slots : file_.protocol == Protocol::kSimple ? 2 : 8;
     std::map<std::tuple<Rank, Rank, int32_t>, bool> connections;
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       const std::vector<FileBlock>& blocks = file_.ranks[r.index()].blocks;
@@ -58,12 +58,16 @@ class Drawing {
           i.src.buffer = i.dst.buffer = BufferKind::kOutput;
           widest_ = std::max(widest_, step.count);
           i.dep_first = static_cast<int32_t>(program_.dependencies.size());
+          for (const auto& [on_block, on_step] : step.more_waits) {
+            program_.dependencies.push_back({on_block, on_step});
+            ++i.dep_count;
+          }
           if (step.wait_block >= 0) {
             const ProgramSite site{r, static_cast<int32_t>(b),
                                    static_cast<int32_t>(block.instructions.size())};
             XCCL_ASSIGN_OR_RETURN(const int32_t until, Until(site, step));
             program_.dependencies.push_back({step.wait_block, until});
-            i.dep_count = 1;
+            ++i.dep_count;
           }
           block.instructions.push_back(i);
         }
@@ -114,6 +118,8 @@ const FileStep& StepAt(const File& file, const ProgramSite& site) {
 }
 
 Status BadStep(const File& file, std::string_view name, const ProgramSite& site, std::string_view text) {
+  if (const std::string& place = StepAt(file, site).place; !place.empty())
+    return InvalidInput(fmt::format("{}: {} {}", name, place, text));
   return InvalidInput(fmt::format("{}:{}: rank {} threadblock {} step {} {}", name, StepAt(file, site).line,
                                   site.rank.value, site.threadblock, site.index, text));
 }

@@ -31,6 +31,20 @@ Atoms::Atoms(const Program& program, const Collective& collective, const Cut& cu
       gpus_(static_cast<size_t>(program.ranks.size())),
       part_(static_cast<size_t>(index_.size()), 0) {
   KeepWaits();
+  FindStored();
+}
+
+// A switch stores in its root's output too: the root's own copy is left out.
+void Atoms::FindStored() {
+  stored_.resize(gpus_.size());
+  for (int32_t node = 0; node < index_.size(); ++node) {
+    const Instruction& i = index_.instruction(node);
+    if (i.op != Opcode::kSend || SwitchGroup(index_.threadblock(index_.BlockOf(node)).send_group) == nullptr)
+      continue;
+    const Operand& target = index_.instruction(ReceiveOf(node, SendsTo(node)[0])).dst;
+    if (i.src.buffer != BufferKind::kInput || target.buffer != BufferKind::kOutput) continue;
+    for (int32_t k = 0; k < i.count; ++k) stored_[RankOf(node).index()][target.slot + k] = i.src.slot + k;
+  }
 }
 
 void Atoms::SetParts(std::vector<int32_t> parts_of) {
@@ -107,6 +121,21 @@ Status Atoms::CheckGroups() const {
   }
   return OkStatus();
 }
+Status Atoms::CheckSpans() const {
+  constexpr size_t kMost = static_cast<size_t>(kMostOps) * kMostChannelsOfOp;
+  for (int32_t node = 0; node < index_.size(); ++node) {
+    const Instruction& i = index_.instruction(node);
+    if (i.op == Opcode::kNop || (SendsTo(node).empty() && ReceivesFrom(node).empty())) continue;
+    const size_t spans = SpansOf(node, ReadsSource(i.op) ? i.src : i.dst, 0).size();
+    if (spans > kMost)
+      return InvalidInput(fmt::format(
+          "{}: {}: {} pieces of one size; expected {} at most, as many as 64 ops put; hint: chunks of "
+          "like sizes, as --chunks makes them",
+          options_.name, ToString(index_.Site(node)), spans, kMost));
+  }
+  return OkStatus();
+}
+
 std::string_view Atoms::WrongWithSwitch(int32_t node, bool reduces, bool stores) const {
   const Instruction& i = index_.instruction(node);
   const int32_t block = index_.BlockOf(node);
@@ -287,6 +316,17 @@ void Atoms::AddReceive(int32_t node, int32_t copy, Atom& atom) {
 
 void Atoms::AddLocal(int32_t node, int32_t copy, Atom& atom) const {
   const Instruction& i = index_.instruction(node);
+  const std::map<int32_t, int32_t>& stored = stored_[RankOf(node).index()];
+  bool done =
+      i.op == Opcode::kCopy && i.src.buffer == BufferKind::kInput && i.dst.buffer == BufferKind::kOutput;
+  for (int32_t k = 0; k < i.count && done; ++k) {
+    const auto at = stored.find(i.dst.slot + k);
+    done = at != stored.end() && at->second == i.src.slot + k;
+  }
+  const std::optional<int32_t> shift = InPlaceShift(collective_, RankOf(node));
+  done |= options_.in_place && shift && i.op == Opcode::kCopy && i.src.buffer == BufferKind::kInput &&
+          i.dst.buffer == BufferKind::kOutput && i.dst.slot == i.src.slot + *shift;
+  if (done) return;
   const Pieces src = Local(i.src.buffer, SpansOf(node, i.src, copy));
   const Pieces dst = Local(i.dst.buffer, SpansOf(node, i.dst, copy));
   for (size_t s = 0; s < dst.size(); ++s) {

@@ -61,6 +61,8 @@ class Atoms {
   Atoms(const Program& program, const Collective& collective, const Cut& cut, const BlockOptions& options);
   // Errors: kInvalidInput that names what the executor's ops cannot do with groups.
   Status CheckGroups() const;
+  // Errors: kInvalidInput where an instruction moves more pieces than the ops of a threadblock can.
+  Status CheckSpans() const;
   Atom MakeAtom(int32_t node, int32_t copy);
 
   const ProgramIndex& index() const { return index_; }
@@ -82,6 +84,10 @@ class Atoms {
   }
   std::span<const int32_t> SendsTo(int32_t node) const;
   std::span<const int32_t> ReceivesFrom(int32_t node) const;
+  // Does it wait for other threadblocks, or they for it?
+  bool HasWaits(int32_t node) const {
+    return !waits_[static_cast<size_t>(node)].empty() || !awaited_[static_cast<size_t>(node)].empty();
+  }
   Lane LaneOfSend(int32_t send, int32_t connection, int32_t copy) const {
     return {connection, copy, part(send), part(ReceiveOf(send, connection))};
   }
@@ -100,6 +106,7 @@ class Atoms {
     return index_.ReceivesOf(connection)[static_cast<size_t>(index_.SendOrdinal(send))];
   }
   void KeepWaits();
+  void FindStored();
   const Group* SwitchGroup(std::optional<int32_t> group) const;
   bool IntoSwitch(int32_t connection) const;
   std::string_view WrongWithSwitch(int32_t node, bool reduces, bool stores) const;
@@ -126,6 +133,8 @@ class Atoms {
   std::vector<int32_t> part_;                          // by instruction
   std::vector<std::vector<int32_t>> waits_, awaited_;  // by instruction: instructions of other threadblocks
   std::map<std::array<int32_t, 5>, int32_t> semaphores_;
+  // What switches store in the outputs of their roots: output slot to input slot, by rank.
+  std::vector<std::map<int32_t, int32_t>> stored_;
 };
 
 }  // namespace xccl::mscclpp

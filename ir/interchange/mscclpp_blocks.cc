@@ -78,6 +78,7 @@ class Assembler {
 
   StatusOr<std::vector<Gpu>> Make() {
     XCCL_RETURN_IF_ERROR(atoms_.CheckGroups());
+    XCCL_RETURN_IF_ERROR(atoms_.CheckSpans());
     NumberLanes();
     CutIntoParts();
     NumberLanes();
@@ -86,7 +87,10 @@ class Assembler {
       for (int32_t copy = 0; copy < cut_.copies(); ++copy)
         for (int32_t part = 0; part < PartsOf(block); ++part) {
           Block made = MakePart(block, copy, part);
-          if (!made.ops.empty()) gpus[index_.BlockRank(block).index()].blocks.push_back(std::move(made));
+          if (made.ops.empty()) continue;
+          std::vector<Block>& blocks = gpus[index_.BlockRank(block).index()].blocks;
+          if (part > 0) made.continues = static_cast<int32_t>(blocks.size()) - 1;
+          blocks.push_back(std::move(made));
         }
     for (size_t r = 0; r < gpus.size(); ++r) {
       gpus[r].input = cut_.NominalInput();
@@ -132,7 +136,7 @@ class Assembler {
       for (int32_t node = index_.BlockFirst(block); node <= LastOf(block); ++node) {
         Ops alone;
         alone.Wait({});  // as if threads had not met
-        AddAtom(atoms_.MakeAtom(node, 0), alone);
+        AddAtom(atoms_.MakeAtom(node, IsAlone(block) ? kAllCopies : 0), alone);
         const auto cost = static_cast<int32_t>(alone.all.size()) - 1;
         if (used > 0 && used + cost > kMostOps - kOpsAround) {
           ++part;
@@ -185,8 +189,19 @@ class Assembler {
     for (Op& op : SemaphoreOps(OpName::kSemRelease, atom.releases)) ops.Signal(std::move(op));
   }
 
+  // Local work that nothing waits for needs neither instances nor segments.
+  bool IsAlone(int32_t block) const {
+    for (int32_t node = index_.BlockFirst(block); node <= LastOf(block); ++node)
+      if (!atoms_.SendsTo(node).empty() || !atoms_.ReceivesFrom(node).empty() || atoms_.HasWaits(node))
+        return false;
+    return true;
+  }
+
   Block MakePart(int32_t block, int32_t copy, int32_t part) {
     rank_ = index_.BlockRank(block).index();
+    const bool alone = IsAlone(block);
+    if (alone && copy > 0) return {};
+    const bool pipelined = options_.pipeline_bytes > 0 && !alone;
     std::set<Lane> in, out, ports_in, ports_out;
     Ops body;
     std::vector<Atom> atoms;
@@ -202,13 +217,13 @@ class Assembler {
         if (atoms_.TypeOfConnection(c) == ChannelType::kPort)
           ports_out.insert(atoms_.LaneOfSend(node, c, copy));
       }
-      atoms.push_back(atoms_.MakeAtom(node, copy));
+      atoms.push_back(atoms_.MakeAtom(node, alone ? kAllCopies : copy));
     }
     Ops ops;
     for (Op& op : SyncOps(OpName::kSignal, in)) ops.Signal(std::move(op));
     for (Op& op : SyncOps(OpName::kWait, out)) ops.Wait(std::move(op));
     std::vector<Op> before;
-    if (options_.pipeline_bytes > 0) before = ops.TakeAll();
+    if (pipelined) before = ops.TakeAll();
     const auto chain = [&](int32_t from) {
       return std::vector<int32_t>{atoms_.SemaphoreOf(block, from, block, from + 1, copy)};
     };
@@ -217,7 +232,7 @@ class Assembler {
     for (const Atom& atom : atoms) AddAtom(atom, ops);
     if (part + 1 < PartsOf(block))
       for (Op& op : SemaphoreOps(OpName::kSemRelease, chain(part))) ops.Signal(std::move(op));
-    if (options_.pipeline_bytes > 0 && !ops.all.empty()) {
+    if (pipelined && !ops.all.empty()) {
       Op pipeline{
           .name = OpName::kPipeline, .unit_bytes = options_.pipeline_bytes, .unit_chunks = cut_.span_size()};
       pipeline.ops = ops.TakeAll();

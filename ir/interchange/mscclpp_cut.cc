@@ -69,7 +69,8 @@ std::vector<Span> Cut::Spans(Rank r, const Operand& operand, int32_t count, int3
   const std::vector<int64_t>& offsets = offsets_[r][static_cast<size_t>(operand.buffer)];
   const auto at = [&](int32_t slot) { return offsets[static_cast<size_t>(slot)]; };
   const int64_t begin = at(operand.slot), end = at(operand.slot + count);
-  if (!pipelined_) return end > begin ? std::vector<Span>{{begin, end - begin}} : std::vector<Span>{};
+  if (!pipelined_ || copy == kAllCopies)
+    return end > begin ? std::vector<Span>{{begin, end - begin}} : std::vector<Span>{};
   std::vector<Span> spans;
   for (int32_t slot = operand.slot; slot < operand.slot + count; ++slot) {
     const int64_t share = (at(slot + 1) - at(slot)) / copies_;

@@ -20,6 +20,8 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
+inline constexpr int32_t kAllCopies = -1;  // in place of a copy
+
 // Immutable. The program and the collective must outlive it.
 class Cut {
  public:
@@ -35,7 +37,7 @@ class Cut {
   int64_t NominalInput() const { return nominal_[0] * unit_; }
   int64_t NominalOutput() const { return nominal_[1] * unit_; }
   int64_t Width(Rank r, BufferKind buffer) const { return offsets_[r][static_cast<size_t>(buffer)].back(); }
-  // A copy's share of `count` slots: one span where it is in one piece.
+  // A copy's share of `count` slots: one span where it is in one piece. kAllCopies: all of it, as one.
   std::vector<Span> Spans(Rank r, const Operand& operand, int32_t count, int32_t copy) const;
   int64_t SizeOf(Rank r, const Operand& operand, int32_t count) const;  // of all spans of one copy
 

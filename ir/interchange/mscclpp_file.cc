@@ -43,6 +43,17 @@ void WriteOp(JsonWriter& json, const Op& op) {
   if (!op.channels.empty()) json.Member("channel_ids", op.channels);
   if (op.type != ChannelType::kNone) json.Member("channel_type", ToString(op.type));
   if (!op.semaphores.empty()) json.Member("semaphore_ids", op.semaphores);
+  if (op.name == OpName::kBarrier) {
+    json.Member("barrier_id", op.barrier);
+    json.Member("num_threadblocks", op.barrier_blocks);
+  }
+  if (op.group_size > 1) {
+    json.Key("tbg_info");
+    json.BeginObject();
+    json.Member("tb_id", op.group_block);
+    json.Member("tbg_size", op.group_size);
+    json.EndObject();
+  }
   if (op.sums) json.Member("reduce_op", "sum");
   if (op.name == OpName::kPipeline) {
     json.Key("iter_context");
@@ -85,6 +96,8 @@ void WriteBlock(JsonWriter& json, const Block& block, size_t id) {
     json.EndObject();
   }
   json.EndArray();
+  // A key that the executor's loader does not look at.
+  if (block.continues >= 0) json.Member("continues", block.continues);
   json.EndObject();
 }
 

@@ -62,6 +62,7 @@ enum class OpName : uint8_t {
 };
 std::string_view ToString(OpName name);
 std::span<const std::string_view> OpNames();
+bool IsPacketOp(OpName name);
 
 enum class ChannelType : uint8_t { kMemory, kPort, kSwitch, kNone };
 inline constexpr size_t kNumChannelTypes = 3;  // without kNone
@@ -95,6 +96,7 @@ struct Block {
   std::vector<Op> ops;
   std::array<std::vector<int32_t>, kNumChannelTypes> channels;  // by type: in the rank's list
   std::array<std::vector<int32_t>, 2> remotes;                  // by type: in the rank's remote buffers
+  int32_t continues = -1;  // the threadblock that this one is the next part of; -1: none
 };
 
 struct Switch {

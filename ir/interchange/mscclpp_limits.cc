@@ -10,43 +10,6 @@
 namespace xccl::mscclpp {
 namespace {
 
-bool IsPacketOp(OpName name) {
-  switch (name) {
-    case OpName::kPpkt:
-    case OpName::kRppkt:
-    case OpName::kRespkt:
-    case OpName::kCpkt:
-    case OpName::kUpkt:
-    case OpName::kRepkt:
-    case OpName::kRecpkt:
-    case OpName::kRecspkt:
-      return true;
-    case OpName::kNop:
-    case OpName::kBarrier:
-    case OpName::kPut:
-    case OpName::kPws:
-    case OpName::kPwsf:
-    case OpName::kGet:
-    case OpName::kCopy:
-    case OpName::kSignal:
-    case OpName::kWait:
-    case OpName::kRlxSignal:
-    case OpName::kRlxWait:
-    case OpName::kFlush:
-    case OpName::kRe:
-    case OpName::kRes:
-    case OpName::kRre:
-    case OpName::kRres:
-    case OpName::kGlres:
-    case OpName::kGstore:
-    case OpName::kPipeline:
-    case OpName::kSemAcquire:
-    case OpName::kSemRelease:
-      return false;
-  }
-  return false;
-}
-
 // How many operands an op has on each side, and where they lie: l local, r of peers, s of a switch; a last
 // letter in capitals stands for one or more, and + for any number of the letter before it.
 struct Shape {
@@ -170,9 +133,8 @@ class Checker {
     op_ = 0;
     for (const Op& op : block.ops) {
       XCCL_RETURN_IF_ERROR(CheckOp(gpu, block, op, 0));
+      if (op.name == OpName::kPipeline) XCCL_RETURN_IF_ERROR(CheckPipeline(op));
       ++op_;
-      if (op.name != OpName::kPipeline) continue;
-      XCCL_RETURN_IF_ERROR(CheckPipeline(op));
       for (const Op& inner : op.ops) {
         XCCL_RETURN_IF_ERROR(CheckOp(gpu, block, inner, op.unit_chunks));
         ++op_;
@@ -207,6 +169,8 @@ class Checker {
     }
     if (in_pipeline > 0 && op.name == OpName::kPipeline)
       return BadOp(op, "a pipeline in a pipeline; expected one");
+    if (in_pipeline > 0 && op.group_size > 1)
+      return BadOp(op, "tbg_info in a pipeline; expected none: the executor runs on past the end");
     if (in_pipeline > 0 && IsPacketOp(op.name))
       return BadOp(op, "packets in a pipeline, which repeats them at one place; expected them outside");
     if ((op.name == OpName::kPut || op.name == OpName::kPpkt) && op.type == ChannelType::kMemory)
@@ -300,6 +264,43 @@ class Checker {
 };
 
 }  // namespace
+
+bool IsPacketOp(OpName name) {
+  switch (name) {
+    case OpName::kPpkt:
+    case OpName::kRppkt:
+    case OpName::kRespkt:
+    case OpName::kCpkt:
+    case OpName::kUpkt:
+    case OpName::kRepkt:
+    case OpName::kRecpkt:
+    case OpName::kRecspkt:
+      return true;
+    case OpName::kNop:
+    case OpName::kBarrier:
+    case OpName::kPut:
+    case OpName::kPws:
+    case OpName::kPwsf:
+    case OpName::kGet:
+    case OpName::kCopy:
+    case OpName::kSignal:
+    case OpName::kWait:
+    case OpName::kRlxSignal:
+    case OpName::kRlxWait:
+    case OpName::kFlush:
+    case OpName::kRe:
+    case OpName::kRes:
+    case OpName::kRre:
+    case OpName::kRres:
+    case OpName::kGlres:
+    case OpName::kGstore:
+    case OpName::kPipeline:
+    case OpName::kSemAcquire:
+    case OpName::kSemRelease:
+      return false;
+  }
+  return false;
+}
 
 Status CheckLimits(const File& file, std::string_view name) { return Checker(file, name).Check(); }
 

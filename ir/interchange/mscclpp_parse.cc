@@ -145,6 +145,12 @@ StatusOr<Block> ReadBlock(const JsonValue& value, int64_t id) {
     std::vector<int32_t>& all = block.remotes[static_cast<size_t>(type)];
     all.insert(all.end(), ids.begin(), ids.end());
   }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> continues, value.Find("continues"));
+  if (continues) {
+    if (id == 0) return continues->Error("the first threadblock continues none");
+    XCCL_ASSIGN_OR_RETURN(const int64_t before, continues->Integer(0, id - 1));
+    block.continues = static_cast<int32_t>(before);
+  }
   return block;
 }
 

@@ -1,0 +1,430 @@
+#include "ir/interchange/mscclpp_read.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/interchange/foreign.h"
+#include "ir/interchange/mscclpp_file.h"
+#include "ir/interchange/mscclpp_json.h"
+#include "ir/interpret/interpret.h"
+#include "ir/lower/testing/checked.h"
+#include "ir/testing/programs.h"
+
+namespace xccl {
+namespace {
+
+using mscclpp::Block;
+using mscclpp::ChannelType;
+using mscclpp::File;
+using mscclpp::Gpu;
+using mscclpp::Op;
+using mscclpp::OpName;
+using mscclpp::Piece;
+using mscclpp::WriteFile;
+
+// Runs on numbers, out of place and in place, to what the collective requires.
+void CheckRuns(const LoweredProgram& read) {
+  for (const bool in_place : {false, true}) {
+    if (in_place && !read.program.in_place) continue;
+    const InterpretOptions options{.size_bytes = 9216, .in_place = in_place};
+    const auto inputs = ExactInputs(read.program, read.collective, options);
+    const auto expected = ExpectedOutputs(read.program, read.collective, inputs, options);
+    const auto outputs = Interpret(read.program, read.collective, inputs, options);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    for (const Rank r : read.collective.ranks()) ASSERT_EQ((*outputs)[r.index()], expected[r.index()]);
+  }
+}
+
+TEST(MscclppReadTest, ProgramsComeBack) {
+  const Topology mesh = FullMesh(4);
+  int32_t programs = 0;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAlltoall, CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+        CollectiveKind::kGather, CollectiveKind::kScatter}) {
+    for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree}) {
+      const Collective collective = MakeCollective(kind, 4).WithChunks(3);
+      const std::optional<Schedule> schedule = HandSchedule(algorithm, collective, mesh);
+      if (!schedule) continue;
+      StatusOr<LoweredProgram> lowered = LowerFoldedChecked(*schedule, collective, mesh);
+      ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+      for (const auto& [protocol, ports, in_place] :
+           {std::tuple(Protocol::kSimple, false, false), std::tuple(Protocol::kSimple, true, false),
+            std::tuple(Protocol::kLl, false, false), std::tuple(Protocol::kSimple, false, true)}) {
+        if (in_place && !lowered->program.in_place) continue;
+        SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)) + " " +
+                     std::string(ToString(protocol)) + (ports ? " ports" : "") +
+                     (in_place ? " in place" : ""));
+        lowered->program.protocol = protocol;
+        MscclppOptions options{.in_place = in_place};
+        if (ports) options.domains = {0, 0, 1, 1};
+        const StatusOr<MscclppJson> json = WriteMscclppJson(lowered->program, lowered->collective, options);
+        ASSERT_TRUE(json.ok()) << json.status().message();
+        const StatusOr<Imported> read = ReadMscclppJson(json->text, {.root = Rank(2)});
+        ASSERT_TRUE(read.ok()) << read.status().message() << "\n" << json->text;
+        EXPECT_EQ(read->lowered.program.protocol, protocol);
+        ++programs;
+        CheckRuns(read->lowered);
+      }
+    }
+  }
+  EXPECT_GE(programs, 60);
+}
+
+// ---- plans in the style of MSCCL++'s own language ----
+
+Piece Local(BufferKind buffer, int64_t index, int64_t size = 1) {
+  return {Piece::Where::kLocal, buffer, 0, index, size};
+}
+Piece Remote(int32_t id, int64_t index, int64_t size = 1) {
+  return {Piece::Where::kRemote, BufferKind::kInput, id, index, size};
+}
+Op Sync(OpName name, std::vector<int32_t> channels) {
+  return {.name = name, .channels = std::move(channels), .type = ChannelType::kMemory};
+}
+Op Data(OpName name, std::vector<Piece> src, std::vector<Piece> dst) {
+  return {.name = name, .src = std::move(src), .dst = std::move(dst), .type = ChannelType::kMemory};
+}
+constexpr BufferKind kIn = BufferKind::kInput, kOut = BufferKind::kOutput, kScratch = BufferKind::kScratch;
+
+// All ranks are joined by one memory channel each; rank r has the others' buffers of this kind in order.
+File AllToAll(std::string collective, int32_t ranks, int64_t input, int64_t output, int64_t scratch,
+              BufferKind remote) {
+  File file;
+  file.collective = std::move(collective);
+  for (int32_t r = 0; r < ranks; ++r) {
+    Gpu& gpu = file.gpus.emplace_back();
+    gpu.input = input;
+    gpu.output = output;
+    gpu.scratch = scratch;
+    Block& block = gpu.blocks.emplace_back();
+    for (int32_t p = 0; p < ranks; ++p) {
+      if (p == r) continue;
+      block.channels[0].push_back(static_cast<int32_t>(gpu.peers[0].size()));
+      block.remotes[0].push_back(static_cast<int32_t>(gpu.remotes.size()));
+      gpu.peers[0].push_back(p);
+      gpu.remotes.push_back({p, remote, {ChannelType::kMemory}});
+    }
+  }
+  return file;
+}
+std::vector<int32_t> All(int32_t n) {
+  std::vector<int32_t> all;
+  for (int32_t i = 0; i < n; ++i) all.push_back(i);
+  return all;
+}
+
+// Every rank reads its part of all inputs, adds it up, and writes the sum to all: in place.
+File ReadAndReduce(int32_t ranks) {
+  File file = AllToAll("allreduce", ranks, ranks, ranks, 0, kIn);
+  file.in_place = true;
+  for (int32_t r = 0; r < ranks; ++r) {
+    std::vector<Op>& ops = file.gpus[static_cast<size_t>(r)].blocks[0].ops;
+    Op reduce = Data(OpName::kRres, {Local(kIn, r)}, {Local(kIn, r)});
+    reduce.sums = true;
+    for (int32_t p = 0; p + 1 < ranks; ++p) {
+      reduce.src.push_back(Remote(p, r));
+      reduce.dst.push_back(Remote(p, r));
+    }
+    ops = {Sync(OpName::kRlxSignal, All(ranks - 1)), Sync(OpName::kRlxWait, All(ranks - 1)), {}, reduce, {},
+           Sync(OpName::kSignal, All(ranks - 1)),    Sync(OpName::kWait, All(ranks - 1))};
+  }
+  return file;
+}
+
+// Packets to all, added up and sent on as they come.
+File AllPairsOfPackets(int32_t ranks) {
+  File file = AllToAll("allreduce", ranks, ranks, ranks, 2 * ranks, kScratch);
+  file.packets = file.double_scratch = true;
+  for (int32_t r = 0; r < ranks; ++r) {
+    std::vector<Op>& ops = file.gpus[static_cast<size_t>(r)].blocks[0].ops;
+    const auto peer = [&](int32_t p) { return p < r ? p : p + 1; };
+    for (int32_t p = 0; p + 1 < ranks; ++p)
+      ops.push_back(Data(OpName::kPpkt, {Local(kIn, peer(p))}, {Remote(p, r)}));
+    Op reduce = Data(OpName::kRespkt, {Local(kIn, r)}, {Local(kOut, r)});
+    for (int32_t p = 0; p + 1 < ranks; ++p) {
+      reduce.src.push_back(Local(kScratch, peer(p)));
+      reduce.dst.push_back(Remote(p, ranks + r));
+    }
+    ops.push_back(reduce);
+    for (int32_t p = 0; p + 1 < ranks; ++p) {
+      ops.push_back(Data(OpName::kUpkt, {Local(kScratch, ranks + peer(p))}, {Local(kOut, peer(p))}));
+      ops.back().type = ChannelType::kNone;
+    }
+  }
+  return file;
+}
+
+// Two threadblocks put half of everything each, meet, and the first signals.
+File GroupsOfBlocks(int32_t ranks) {
+  File file = AllToAll("allgather", ranks, 1, ranks, 0, kOut);
+  for (int32_t r = 0; r < ranks; ++r) {
+    Gpu& gpu = file.gpus[static_cast<size_t>(r)];
+    gpu.blocks.push_back(gpu.blocks[0]);
+    for (int32_t half = 0; half < 2; ++half) {
+      std::vector<Op>& ops = gpu.blocks[static_cast<size_t>(half)].ops;
+      std::vector<Op> puts = {Data(OpName::kCopy, {Local(kIn, 0)}, {Local(kOut, r)})};
+      puts[0].type = ChannelType::kNone;
+      for (int32_t p = 0; p + 1 < ranks; ++p)
+        puts.push_back(Data(OpName::kPut, {Local(kIn, 0)}, {Remote(p, r)}));
+      for (Op& op : puts) {
+        op.group_block = half;
+        op.group_size = 2;
+      }
+      if (half == 0) ops = {Sync(OpName::kSignal, All(ranks - 1)), Sync(OpName::kWait, All(ranks - 1))};
+      Op meet{.name = OpName::kBarrier, .barrier = 0, .barrier_blocks = 2};
+      ops.push_back(meet);
+      ops.insert(ops.end(), puts.begin(), puts.end());
+      ops.push_back(meet);
+      if (half == 0) {
+        ops.push_back(Sync(OpName::kSignal, All(ranks - 1)));
+        ops.push_back(Sync(OpName::kWait, All(ranks - 1)));
+      }
+    }
+  }
+  return file;
+}
+
+// A switch adds the inputs and stores them in all outputs.
+File OverASwitch(int32_t ranks) {
+  File file = AllToAll("allreduce", ranks, ranks, ranks, 0, kIn);
+  file.in_place = true;
+  for (int32_t r = 0; r < ranks; ++r) {
+    Gpu& gpu = file.gpus[static_cast<size_t>(r)];
+    gpu.switches.push_back({kIn, ranks, All(ranks)});
+    gpu.blocks[0].channels[2] = {0};
+    Op reduce{.name = OpName::kGlres, .type = ChannelType::kSwitch, .sums = true};
+    reduce.src = reduce.dst = {{Piece::Where::kSwitch, kIn, 0, r, 1}};
+    gpu.blocks[0].ops = {
+        Sync(OpName::kRlxSignal, All(ranks - 1)), Sync(OpName::kRlxWait, All(ranks - 1)), {}, reduce, {},
+        Sync(OpName::kSignal, All(ranks - 1)),    Sync(OpName::kWait, All(ranks - 1))};
+  }
+  return file;
+}
+
+TEST(MscclppReadTest, PlansOfOtherStylesAreRead) {
+  for (const auto& [name, file] :
+       {std::pair("rres", ReadAndReduce(4)), std::pair("packets", AllPairsOfPackets(4)),
+        std::pair("groups", GroupsOfBlocks(3)), std::pair("switch", OverASwitch(4))}) {
+    SCOPED_TRACE(name);
+    const StatusOr<Imported> read = ReadMscclppJson(WriteFile(file), {});
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->format, "MSCCL++ plan");
+    CheckRuns(read->lowered);
+  }
+}
+
+// ---- refusals ----
+
+struct Wrong {
+  const char* what;
+  std::function<void(File&)> spoil;
+  const char* message;
+};
+std::string Refused(const File& file) {
+  return ReadMscclppJson(WriteFile(file), {.file = "p"}).status().message();
+}
+std::vector<Op>& Ops(File& file, size_t rank = 0) { return file.gpus[rank].blocks[0].ops; }
+
+// Rank r puts its input into output r of the other rank.
+File Swap() {
+  File file = AllToAll("allgather", 2, 1, 2, 2, kOut);
+  for (int32_t r = 0; r < 2; ++r) {
+    Op copy = Data(OpName::kCopy, {Local(kIn, 0)}, {Local(kOut, r)});
+    copy.type = ChannelType::kNone;
+    Op put = Data(OpName::kPut, {Local(kIn, 0)}, {Remote(0, r)});
+    put.channels = {0};
+    file.gpus[static_cast<size_t>(r)].blocks[0].ops = {
+        Sync(OpName::kSignal, {0}), Sync(OpName::kWait, {0}), {},  put, {},
+        Sync(OpName::kSignal, {0}), Sync(OpName::kWait, {0}), copy};
+  }
+  return file;
+}
+
+TEST(MscclppReadTest, WhatTheExecutorWouldRunWronglyIsRefused) {
+  ASSERT_EQ(Refused(Swap()), "");
+  const std::vector<Wrong> all = {
+      {"no signal after the put", [](File& f) { Ops(f).erase(Ops(f).begin() + 5); },
+       "p: rank 1 threadblock 0 op 6 (wait): waits forever; expected as many signals, releases or packets as "
+       "are "
+       "waited for"},
+      {"a signal too many", [](File& f) { Ops(f).push_back(Sync(OpName::kSignal, {0})); },
+       "p: rank 1: memory channel 0: 1 signals that nothing waits for; expected none: they end a wait of the "
+       "next "
+       "call"},
+      {"no wait for the data", [](File& f) { Ops(f).erase(Ops(f).begin() + 6); },
+       "p: rank 1 threadblock 0 op 3 (put): nothing at rank 0 waits for what it puts into chunk 1 of the "
+       "output; "
+       "expected a signal and a wait"},
+      {"no nop before the signal", [](File& f) { Ops(f).erase(Ops(f).begin() + 4); },
+       "p: rank 0 threadblock 0 op 4 (signal): signals what op 3 puts without a nop between them; expected "
+       "one"},
+      {"no nop between dependent ops",
+       [](File& f) { Ops(f).push_back(Data(OpName::kCopy, {Local(kOut, 0)}, {Local(kScratch, 0)})); },
+       "p: rank 0 threadblock 0 op 8 (copy): races with rank 0 threadblock 0 op 7 (copy) for chunk 0 of rank "
+       "0's "
+       "output; expected a nop, a barrier or signals between them"},
+      {"the other's data is read without a nop",
+       [](File& f) { Ops(f).push_back(Data(OpName::kCopy, {Local(kOut, 1)}, {Local(kScratch, 0)})); },
+       "p: rank 0 threadblock 0 op 8 (copy): races with rank 1 threadblock 0 op 3 (put) for chunk 1 of rank "
+       "0's "
+       "output; expected a nop, a barrier or signals between them"},
+      {"the wrong place", [](File& f) { Ops(f, 1)[3].dst[0].index = 0; },
+       "p: rank 0 threadblock 0 op 7 (copy): races with rank 1 threadblock 0 op 3 (put) for chunk 0 of rank "
+       "0's "
+       "output; expected a nop, a barrier or signals between them"},
+      {"no copy", [](File& f) { Ops(f).pop_back(); }, "p: rank 0 chunk 0 of its output is never written"},
+      {"semaphore",
+       [](File& f) {
+         f.gpus[0].semaphores = {1};
+         Ops(f).push_back({.name = OpName::kSemAcquire, .semaphores = {0}});
+       },
+       "p: rank 0: semaphore 0 ends with 0; expected 1, with which it begins"},
+      {"flush", [](File& f) { Ops(f).push_back(Sync(OpName::kFlush, {0})); },
+       "p: rank 0 threadblock 0 op 8 (flush): the executor's flush does nothing; expected a wait for an "
+       "answer"},
+      {"pws", [](File& f) { Ops(f)[3].name = OpName::kPws; },
+       "p: rank 0 threadblock 0 op 3 (pws): the executor does not signal over a memory channel; expected "
+       "put, nop "
+       "and signal"},
+      {"pwsf", [](File& f) { Ops(f)[3].name = OpName::kPwsf; },
+       "p: rank 0 threadblock 0 op 3 (pwsf): the executor puts from a wrong address; expected pws, and a "
+       "wait for "
+       "an answer"},
+      {"get", [](File& f) { Ops(f)[3] = Data(OpName::kGet, {Remote(0, 1)}, {Local(kOut, 0)}); },
+       "p: rank 0 threadblock 0 op 3 (get): the executor swaps offsets 1 and 0; expected equal ones, or a "
+       "put by "
+       "the other rank"},
+      {"a source in another buffer",
+       [](File& f) {
+         Ops(f)[3].src.push_back(Local(kOut, 0));
+         Ops(f)[3].dst.push_back(Remote(0, 0));
+       },
+       "p: rank 0 threadblock 0 op 3 (put): the executor takes all its sources from the first one's buffer; "
+       "expected one buffer"},
+      {"out of the buffer", [](File& f) { Ops(f)[3].src[0].index = 1; },
+       "p: rank 0 threadblock 0 op 3 (put): chunks 1 to 1 of rank 0's input; expected some of its 1"},
+      {"sizes",
+       [](File& f) {
+         Ops(f)[3].dst[0].size = 2;
+         Ops(f)[3].dst[0].index = 0;
+       },
+       "p: rank 0 threadblock 0 op 3 (put): 1 and 2 chunks; expected as many on both sides"},
+      {"operands", [](File& f) { Ops(f)[7].dst.clear(); },
+       "p: rank 0 threadblock 0 op 7 (copy): dst_buff with other buffers than the executor takes; expected "
+       "those "
+       "of the op"},
+      {"no channel at the other end",
+       [](File& f) {
+         f.gpus[1].peers[0].clear();
+         f.gpus[1].blocks.clear();
+       },
+       "p: rank 0 threadblock 0 op 0 (signal): rank 1 has no memory channel for this one to rank 1; expected "
+       "as "
+       "many at both ends"},
+      {"unequal buffers", [](File& f) { f.gpus[1].output = 3; },
+       "p: rank 1: 1 chunks of input and 3 of output; expected 1 and 2 of a part at all ranks for allgather"},
+      {"collective", [](File& f) { f.collective = "sendrecv"; },
+       "p: collective: 'sendrecv'; expected allreduce, allgather, reducescatter, broadcast, reduce, gather, "
+       "scatter or alltoall; hint: --collective"},
+      {"past the end of a pipeline",
+       [](File& f) {
+         Op pipeline{.name = OpName::kPipeline, .unit_bytes = 16, .unit_chunks = 2};
+         pipeline.ops = {Ops(f)[7]};
+         Ops(f)[7] = pipeline;
+       },
+       "p: rank 0 threadblock 0 op 8 (copy): 1 chunks in a pipeline over 2; expected as many: the executor "
+       "runs on "
+       "past the end"},
+      {"units",
+       [](File& f) { Ops(f).push_back({.name = OpName::kPipeline, .unit_bytes = 24, .unit_chunks = 1}); },
+       "p: rank 0 threadblock 0 op 8 (pipeline): unit_size 24; expected a multiple of 16 below 2^32"},
+  };
+  for (const Wrong& wrong : all) {
+    SCOPED_TRACE(wrong.what);
+    File file = Swap();
+    wrong.spoil(file);
+    EXPECT_EQ(Refused(file), wrong.message);
+  }
+}
+
+TEST(MscclppReadTest, LimitsHoldAndOneMoreIsRefused) {
+  const auto fill = [](File& f, int32_t ops) { Ops(f).resize(static_cast<size_t>(ops)); };
+  struct Limit {
+    std::function<void(File&, int32_t)> set;
+    int32_t most;
+    const char* message;
+  };
+  const std::vector<Limit> all = {
+      {fill, 64, "p: rank 0 threadblock 0: 65 ops; expected 64 at most; hint: fewer --chunks"},
+      {[](File& f, int32_t n) {
+         f.gpus[0].peers[0].assign(static_cast<size_t>(n), 1);
+         f.gpus[1].peers[0].assign(static_cast<size_t>(n), 0);
+         f.gpus[0].blocks[0].channels[0] = All(n);
+       },
+       16, "p: rank 0 threadblock 0: 17 memory channels; expected 16 at most"},
+      {[](File& f, int32_t n) { f.gpus[0].blocks[0].remotes[0].resize(static_cast<size_t>(n)); }, 16,
+       "p: rank 0 threadblock 0: 17 buffers of peers; expected 16 at most"},
+      {[](File& f, int32_t n) {
+         Ops(f)[0].channels.assign(static_cast<size_t>(n), 0);
+         Ops(f, 1).insert(Ops(f, 1).begin() + 2, static_cast<size_t>(n) - 1, Sync(OpName::kWait, {0}));
+       },
+       8, "p: rank 0 threadblock 0 op 0 (signal): 9 channels; expected 8 at most"},
+      {[](File& f, int32_t n) {
+         f.gpus[0].semaphores.assign(static_cast<size_t>(n), 0);
+         Ops(f).push_back({.name = OpName::kSemRelease, .semaphores = All(n)});
+         Ops(f).push_back({.name = OpName::kSemAcquire, .semaphores = All(n)});
+       },
+       16, "p: rank 0 threadblock 0 op 8 (sem_release): 17 semaphores; expected 16 at most"},
+      {[](File& f, int32_t n) {
+         Op sum = Data(OpName::kRe, {}, {Local(kScratch, 0)});
+         sum.src.assign(static_cast<size_t>(n), Local(kIn, 0));
+         f.collective = "broken";
+         Ops(f).push_back(sum);
+       },
+       10, "p: rank 0 threadblock 0 op 8 (re): src_buff with 11 buffers; expected 10 at most"},
+      {[](File& f, int32_t n) {
+         Ops(f).push_back({.name = OpName::kBarrier, .barrier = n - 1, .barrier_blocks = 1});
+       },
+       16, "p: rank 0 threadblock 0 op 8 (barrier): barrier 16; expected 0 to 15"},
+      {[](File& f, int32_t n) { f.gpus[0].blocks.resize(static_cast<size_t>(n)); }, 320,
+       "p: rank 0: 321 threadblocks; expected 320 at most, which wait for each other on 80 multiprocessors; "
+       "hint: "
+       "plan --max-ctas 320"},
+  };
+  for (const Limit& limit : all) {
+    File most = Swap(), more = Swap();
+    limit.set(most, limit.most);
+    limit.set(more, limit.most + 1);
+    EXPECT_TRUE(mscclpp::CheckLimits(most, "p").ok()) << mscclpp::CheckLimits(most, "p").message();
+    EXPECT_EQ(mscclpp::CheckLimits(more, "p").message(), limit.message);
+  }
+}
+
+TEST(MscclppReadTest, TextsThatAreNoPlansAreRefused) {
+  const std::string text = WriteFile(Swap());
+  const auto changed = [&](std::string_view from, std::string_view to) {
+    std::string other = text;
+    other.replace(other.find(from), from.size(), to);
+    return ReadMscclppJson(other, {.file = "p"}).status().message();
+  };
+  EXPECT_EQ(changed("\"protocol\":\"Simple\"", "\"protocol\":\"LL128\""),
+            "p: protocol: 'LL128'; expected 'Simple' or 'LL'");
+  EXPECT_EQ(changed("\"input_chunks\":1", "\"input_chunks\":0"),
+            "p: gpus[0].input_chunks: 0; expected 1..2147483647");
+  EXPECT_EQ(changed("\"name\":\"copy\"", "\"name\":\"copi\""),
+            "p: gpus[0].threadblocks[0].ops[7].name: no op 'copi'; did you mean 'copy'?");
+  EXPECT_EQ(
+      changed("\"name\":\"copy\"", "\"name\":\"copy\",\"reduce_op\":\"min\""),
+      "p: gpus[0].threadblocks[0].ops[7].reduce_op: 'min'; expected 'sum': the executor adds whatever is "
+      "here");
+  EXPECT_EQ(changed("\"buffer_alignment\":16", "\"buffer_alignment\":8"),
+            "p: buffer_alignment: expected a multiple of 16: the executor adds 16 bytes at a time");
+}
+
+}  // namespace
+}  // namespace xccl

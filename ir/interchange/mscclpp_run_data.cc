@@ -1,0 +1,329 @@
+// Ops on data become steps. Every access to a chunk is compared with the last write and the reads since: they
+// must be ordered.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ir/interchange/mscclpp_runner.h"
+
+namespace xccl::mscclpp {
+
+BufferKind Runner::BufferOf(const State& state, const Op& op, const Piece& piece) const {
+  if (piece.where == Piece::Where::kLocal) return piece.buffer;
+  const Gpu& gpu = file_.gpus[static_cast<size_t>(state.rank)];
+  const auto id = static_cast<size_t>(piece.id);
+  if (piece.where == Piece::Where::kSwitch)
+    return gpu.switches[static_cast<size_t>(state.block->channels[2][id])].buffer;
+  return gpu.remotes[static_cast<size_t>(state.block->remotes[static_cast<size_t>(op.type)][id])].buffer;
+}
+
+int32_t Runner::PeerOf(const State& state, const Op& op, const Piece& piece) const {
+  const Gpu& gpu = file_.gpus[static_cast<size_t>(state.rank)];
+  return gpu
+      .remotes[static_cast<size_t>(
+          state.block->remotes[static_cast<size_t>(op.type)][static_cast<size_t>(piece.id)])]
+      .rank;
+}
+
+int64_t Runner::CellOf(int32_t rank, BufferKind buffer, int64_t index) const {
+  const Gpu& gpu = file_.gpus[static_cast<size_t>(rank)];
+  if (buffer == BufferKind::kScratch) return gpu.input + gpu.output + index;
+  if (buffer == BufferKind::kOutput) {
+    const int64_t first = file_.in_place ? InputInOutput(rank) : 0;
+    // The part of the output that is the input.
+    if (file_.in_place && index >= first && index - first < gpu.input) return index - first;
+    return gpu.input + index;
+  }
+  // The part of the input that is the output.
+  return index;
+}
+
+int64_t Runner::InputInOutput(int32_t rank) const {
+  const Gpu& gpu = file_.gpus[static_cast<size_t>(rank)];
+  if (gpu.input < gpu.output) return rank * gpu.input;
+  if (gpu.input > gpu.output) return -(rank * gpu.output);
+  return 0;
+}
+
+Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
+                     int32_t step, When when) {
+  const Access now{number, state.time - (when == When::kEarly ? 1 : 0), step,
+                   static_cast<int32_t>(state.next), state.ops[state.next]->name};
+  const auto ordered = [&](const Access& before) {
+    return before.block == number ? before.time < state.time || before.op == now.op
+                                  : state.known[static_cast<size_t>(before.block)] > before.time;
+  };
+  std::set<int32_t> after;
+  for (int64_t i = 0; i < count; ++i) {
+    Cell& cell = cells_[static_cast<size_t>(rank)][CellOf(rank, place.buffer, place.begin + i)];
+    const Access* conflict = nullptr;
+    if (cell.write.block >= 0 && !ordered(cell.write)) conflict = &cell.write;
+    for (const Access& read : cell.reads)
+      if (writes && !ordered(read)) conflict = &read;
+    if (conflict != nullptr)
+      return Bad(
+          PlaceNow(state),
+          "races with {} for chunk {} of rank {}'s {}; expected a nop, a barrier or signals between them",
+          PlaceOfAccess(*conflict), place.begin + i, rank, ToString(place.buffer));
+    if (cell.write.step >= 0 && cell.write.step != step) after.insert(cell.write.step);
+    if (!writes) {
+      if (cell.write.step >= 0) {
+        Step& writer = run_.steps[static_cast<size_t>(cell.write.step)];
+        if (writer.reader != step) {
+          ++writer.readers;
+          writer.reader = step;
+        }
+      }
+      if (when == When::kLater)
+        late_reads_[step].push_back({&cell, cell.write});
+      else
+        cell.reads.push_back(now);
+      continue;
+    }
+    for (const Access& read : cell.reads)
+      if (read.step != step) after.insert(read.step);
+    cell.reads.clear();
+    cell.write = now;
+  }
+  // Waits of one rank's steps for each other.
+  if (step < 0) return OkStatus();
+  Step& own = run_.steps[static_cast<size_t>(step)];
+  for (const int32_t before : after)
+    if (run_.steps[static_cast<size_t>(before)].rank == own.rank) own.after.push_back(before);
+  return OkStatus();
+}
+
+int32_t Runner::NewStep(const State& state, Step::Kind kind, int32_t rank, Place src, Place dst,
+                        int64_t count) {
+  Step step;
+  step.kind = kind;
+  step.rank = rank;
+  step.op = static_cast<int32_t>(state.next);
+  step.name = state.ops[state.next]->name;
+  step.src = src;
+  step.dst = dst;
+  step.count = count;
+  run_.steps.push_back(std::move(step));
+  return static_cast<int32_t>(run_.steps.size()) - 1;
+}
+
+Status Runner::Make(State& state, int32_t number, Step::Kind kind, Place src, Place dst, int64_t count,
+                    Place src2) {
+  // In place, a copy onto itself does nothing.
+  if (kind == Step::Kind::kCopy &&
+      CellOf(state.rank, src.buffer, src.begin) == CellOf(state.rank, dst.buffer, dst.begin))
+    return OkStatus();
+  const int32_t step = NewStep(state, kind, state.rank, src, dst, count);
+  run_.steps[static_cast<size_t>(step)].src2 = src2;
+  XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, src, count, false, step));
+  if (kind == Step::Kind::kSum)
+    XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, src2, count, false, step));
+  if (kind == Step::Kind::kAdd)
+    XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, dst, count, false, step));
+  XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, dst, count, true, step));
+  Append(state, step);
+  return OkStatus();
+}
+
+StatusOr<int32_t> Runner::Move(State& state, int32_t number, int32_t from, Place src, int32_t to, Place dst,
+                               int64_t count) {
+  const int32_t send = NewStep(state, Step::Kind::kSend, from, src, {}, count);
+  const int32_t receive = NewStep(state, Step::Kind::kRecv, to, {}, dst, count);
+  run_.steps[static_cast<size_t>(send)].other = receive;
+  run_.steps[static_cast<size_t>(receive)].other = send;
+  const Op& op = *state.ops[state.next];
+  const bool port = op.type == ChannelType::kPort;
+  XCCL_RETURN_IF_ERROR(Touch(state, number, from, src, count, false, send, port ? When::kLater : When::kNow));
+  XCCL_RETURN_IF_ERROR(Touch(state, number, to, dst, count, true, receive,
+                             port || IsPacketOp(op.name) ? When::kEarly : When::kNow));
+  if (from == state.rank) {
+    Append(state, send);
+  } else {
+    run_.steps[static_cast<size_t>(send)].aside = true;
+    Append(state, receive);
+  }
+  return send;
+}
+
+Status Runner::Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count) {
+  XCCL_ASSIGN_OR_RETURN(const int32_t send, Move(state, number, state.rank, src, peer, dst, count));
+  sent_[{state.rank, peer}].push_back({send, number, state.time});
+  return OkStatus();
+}
+
+Status Runner::PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index,
+                          int64_t count) {
+  const Place dst = Packets(peer, index);
+  XCCL_ASSIGN_OR_RETURN(const int32_t send, Move(state, number, state.rank, src, peer, dst, count));
+  for (int64_t i = 0; i < count; ++i)
+    if (!packets_.try_emplace({peer, index + i}, Packet{send, state.known}).second)
+      return Bad(PlaceNow(state),
+                 "packets over packets in chunk {} of rank {}'s scratch; expected a place of their own",
+                 index + i, peer);
+  return OkStatus();
+}
+
+Place Runner::Packets(int32_t rank, int64_t index) const {
+  return {BufferKind::kScratch, file_.gpus[static_cast<size_t>(rank)].scratch + index};
+}
+
+Place Runner::OnTheWay(int32_t rank, int64_t count) {
+  const Place place{BufferKind::kScratch, extra_[static_cast<size_t>(rank)]};
+  extra_[static_cast<size_t>(rank)] += count;
+  return place;
+}
+
+Status Runner::Sum(State& state, int32_t number, std::vector<Place> inputs, Place dst, int64_t count) {
+  if (inputs.size() == 1) return Make(state, number, Step::Kind::kCopy, inputs[0], dst, count);
+  const auto same = std::ranges::find(inputs, dst);
+  size_t next = 2;
+  if (same != inputs.end()) {
+    std::swap(*same, inputs[0]);
+    next = 1;
+  } else {
+    XCCL_RETURN_IF_ERROR(Make(state, number, Step::Kind::kSum, inputs[0], dst, count, inputs[1]));
+  }
+  for (; next < inputs.size(); ++next)
+    XCCL_RETURN_IF_ERROR(Make(state, number, Step::Kind::kAdd, inputs[next], dst, count));
+  return OkStatus();
+}
+
+StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
+  for (size_t i = first; i < op.src.size(); ++i)
+    for (int64_t c = 0; c < op.src[i].size; ++c)
+      if (!packets_.contains({state.rank, op.src[i].index + c})) return false;
+  for (size_t i = first; i < op.src.size(); ++i)
+    for (int64_t c = 0; c < op.src[i].size; ++c) {
+      const Packet& packet = packets_.at({state.rank, op.src[i].index + c});
+      Join(state.heard, packet.known);
+      if (packet.send < 0) continue;
+      const int32_t receive = run_.steps[static_cast<size_t>(packet.send)].other;
+      if (run_.steps[static_cast<size_t>(receive)].block < 0)
+        XCCL_RETURN_IF_ERROR(Receive(state, packet.send));
+    }
+  return true;
+}
+
+StatusOr<bool> Runner::DoData(State& state, int32_t number, const Op& op) {
+  const bool packets = op.name == OpName::kRppkt || op.name == OpName::kUpkt || op.name == OpName::kRepkt ||
+                       op.name == OpName::kRespkt || op.name == OpName::kRecpkt ||
+                       op.name == OpName::kRecspkt;
+  if (packets) {
+    XCCL_ASSIGN_OR_RETURN(
+        const bool there,
+        HasPackets(state, op, op.name == OpName::kRppkt || op.name == OpName::kUpkt ? 0 : 1));
+    if (!there) return false;
+    HearAtOnce(state);
+  }
+  XCCL_RETURN_IF_ERROR(packets || op.name == OpName::kPpkt || op.name == OpName::kCpkt
+                           ? DoPackets(state, number, op)
+                           : DoPlain(state, number, op));
+  return true;
+}
+
+Status Runner::DoPackets(State& state, int32_t number, const Op& op) {
+  const int64_t count = op.src[0].size;
+  if (op.name == OpName::kPpkt) {
+    for (size_t i = 0; i < op.src.size(); ++i)
+      XCCL_RETURN_IF_ERROR(PutPackets(state, number, LocalPlace(op.src[i]), PeerOf(state, op, op.dst[i]),
+                                      op.dst[i].index, op.src[i].size));
+    return OkStatus();
+  }
+  if (op.name == OpName::kCpkt) return OwnPackets(state, number, LocalPlace(op.src[0]), op.dst[0], count);
+  if (op.name == OpName::kUpkt)
+    return Make(state, number, Step::Kind::kCopy, Packets(state.rank, op.src[0].index), LocalPlace(op.dst[0]),
+                count);
+  Place from = Packets(state.rank, op.src[0].index);
+  size_t peers = 0;
+  if (op.name != OpName::kRppkt) {
+    std::vector<Place> inputs = {LocalPlace(op.src[0])};
+    for (size_t i = 1; i < op.src.size(); ++i) inputs.push_back(Packets(state.rank, op.src[i].index));
+    from = LocalPlace(op.dst[0]);
+    XCCL_RETURN_IF_ERROR(Sum(state, number, std::move(inputs), from, count));
+    peers = 1;
+    if (op.name == OpName::kRecpkt || op.name == OpName::kRecspkt) {
+      XCCL_RETURN_IF_ERROR(OwnPackets(state, number, from, op.dst[1], count));
+      peers = 2;
+    }
+  }
+  for (size_t i = peers; i < op.dst.size(); ++i)
+    XCCL_RETURN_IF_ERROR(
+        PutPackets(state, number, from, PeerOf(state, op, op.dst[i]), op.dst[i].index, count));
+  return OkStatus();
+}
+
+Status Runner::OwnPackets(State& state, int32_t number, Place src, const Piece& dst, int64_t count) {
+  XCCL_RETURN_IF_ERROR(Make(state, number, Step::Kind::kCopy, src, Packets(state.rank, dst.index), count));
+  for (int64_t i = 0; i < count; ++i)
+    packets_.try_emplace({state.rank, dst.index + i}, Packet{-1, state.known});
+  return OkStatus();
+}
+
+Status Runner::DoPlain(State& state, int32_t number, const Op& op) {
+  const int64_t count = op.src[0].size;
+  if (op.name == OpName::kPut || op.name == OpName::kPws) {
+    for (size_t i = 0; i < op.src.size(); ++i)
+      XCCL_RETURN_IF_ERROR(Put(state, number, LocalPlace(op.src[i]), PeerOf(state, op, op.dst[i]),
+                               {BufferOf(state, op, op.dst[i]), op.dst[i].index}, op.src[i].size));
+    if (op.name == OpName::kPws)
+      for (const int32_t channel : op.channels) XCCL_RETURN_IF_ERROR(SignalOn(state, op, channel));
+    return OkStatus();
+  }
+  if (op.name == OpName::kGet) {
+    for (size_t i = 0; i < op.src.size(); ++i)
+      XCCL_RETURN_IF_ERROR(Move(state, number, PeerOf(state, op, op.src[i]),
+                                {BufferOf(state, op, op.src[i]), op.src[i].index}, state.rank,
+                                LocalPlace(op.dst[i]), op.src[i].size)
+                               .status());
+    return OkStatus();
+  }
+  if (op.name == OpName::kGlres || op.name == OpName::kGstore) return DoSwitch(state, number, op);
+  std::vector<Place> inputs;
+  for (const Piece& piece : op.src) {
+    if (piece.where == Piece::Where::kLocal) {
+      inputs.push_back(LocalPlace(piece));
+      continue;
+    }
+    inputs.push_back(OnTheWay(state.rank, count));
+    XCCL_RETURN_IF_ERROR(Move(state, number, PeerOf(state, op, piece),
+                              {BufferOf(state, op, piece), piece.index}, state.rank, inputs.back(), count)
+                             .status());
+  }
+  const Place dst = LocalPlace(op.dst[0]);
+  XCCL_RETURN_IF_ERROR(Sum(state, number, std::move(inputs), dst, count));
+  for (size_t i = 1; i < op.dst.size(); ++i)
+    XCCL_RETURN_IF_ERROR(Put(state, number, dst, PeerOf(state, op, op.dst[i]),
+                             {BufferOf(state, op, op.dst[i]), op.dst[i].index}, count));
+  return OkStatus();
+}
+
+const Switch& Runner::SwitchOf(const State& state, const Piece& piece) const {
+  return file_.gpus[static_cast<size_t>(state.rank)]
+      .switches[static_cast<size_t>(state.block->channels[2][static_cast<size_t>(piece.id)])];
+}
+
+Status Runner::DoSwitch(State& state, int32_t number, const Op& op) {
+  const int64_t count = op.src[0].size;
+  const Switch& to = SwitchOf(state, op.dst[0]);
+  const Place dst{to.buffer, op.dst[0].index};
+  std::vector<Place> inputs;
+  if (op.name == OpName::kGlres) {
+    const Switch& from = SwitchOf(state, op.src[0]);
+    inputs.push_back({from.buffer, op.src[0].index});
+    for (const int32_t rank : from.ranks) {
+      if (rank == state.rank) continue;
+      inputs.push_back(OnTheWay(state.rank, count));
+      XCCL_RETURN_IF_ERROR(Move(state, number, rank, inputs[0], state.rank, inputs.back(), count).status());
+    }
+  } else {
+    inputs.push_back(LocalPlace(op.src[0]));
+  }
+  XCCL_RETURN_IF_ERROR(Sum(state, number, std::move(inputs), dst, count));
+  for (const int32_t rank : to.ranks)
+    if (rank != state.rank) XCCL_RETURN_IF_ERROR(Put(state, number, dst, rank, dst, count));
+  return OkStatus();
+}
+
+}  // namespace xccl::mscclpp

@@ -1,0 +1,200 @@
+// The state of a plan that runs without data (mscclpp_run.h), and what its ops do to it. Private to the
+// reader.
+#pragma once
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/interchange/mscclpp_file.h"
+#include "ir/interchange/mscclpp_run.h"
+#include "ir/program.h"
+
+namespace xccl::mscclpp {
+
+using Clock = std::vector<int32_t>;
+
+inline void Join(Clock& to, const Clock& from) {
+  for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
+}
+
+struct Access {
+  int32_t block = -1;  // of all; -1: none
+  int32_t time = 0;    // its block's
+  int32_t step = -1, op = 0;
+  OpName name = OpName::kNop;
+};
+struct Cell {
+  Access write;
+  std::vector<Access> reads;  // since that write
+};
+
+struct State {
+  const Block* block = nullptr;
+  int32_t rank = 0, id = 0;
+  std::vector<const Op*> ops;  // pipelines and what is in them
+  size_t next = 0;
+  int32_t time = 1;    // 0 is before all of the others know of it
+  Clock known, heard;  // heard: by single threads, since the block has met
+  bool in_barrier = false;
+  std::vector<int32_t> after;  // steps that the next one comes after
+};
+
+struct Sent {
+  int32_t send = -1, block = -1, time = 0;
+};
+struct Signal {
+  Clock known;
+  std::vector<int32_t> messages;
+};
+struct Wire {
+  std::deque<Signal> signals;
+  int32_t peer = -1;     // the rank at the other end
+  int32_t reverse = -1;  // the peer's channel
+};
+struct Release {
+  Clock known;
+  int32_t step = -1;
+};
+struct Barrier {
+  std::vector<int32_t> blocks;
+  Clock known;
+};
+
+// Runs every threadblock as far as it can go, in turn, until none can go on.
+class Runner {
+ public:
+  Runner(const File& file, std::string_view name) : file_(file), name_(name) {}
+
+  StatusOr<Run> Go();
+
+ private:
+  template <typename... Args>
+  Status Bad(std::string_view place, fmt::format_string<Args...> format, Args&&... args) const {
+    return InvalidInput(
+        fmt::format("{}: {}: {}", name_, place, fmt::format(format, std::forward<Args>(args)...)));
+  }
+  std::string PlaceNow(const State& state) const;
+  std::string PlaceOfAccess(const Access& access) const;
+
+  int32_t NumberOf(const State& state) const { return static_cast<int32_t>(&state - states_.data()); }
+
+  Status SetUp();
+
+  // The k-th channel of a type to a peer meets the peer's k-th of that type to this rank.
+  void PairChannels();
+
+  StatusOr<bool> Advance(State& state, int32_t number);
+
+  void Meet(State& state, int32_t number);
+
+  // False where the op has to wait.
+  StatusOr<bool> Do(State& state, int32_t number, const Op& op);
+  int32_t LastStep(const State& state) const;
+
+  StatusOr<bool> DoBarrier(State& state, int32_t number, const Op& op);
+
+  Wire& WireOf(const State& state, const Op& op, int32_t channel);
+  // A port signals after what was put before, other channels after what the block has met since.
+  Status SignalOn(State& state, const Op& op, int32_t channel);
+
+  StatusOr<bool> DoWait(State& state, const Op& op);
+  // The receive of a message takes its place in the threadblock that sees it.
+  Status Receive(State& state, int32_t send);
+  void Append(State& state, int32_t step);
+
+  StatusOr<bool> DoAcquire(State& state, const Op& op);
+
+  // ---- data ----
+
+  BufferKind BufferOf(const State& state, const Op& op, const Piece& piece) const;
+  int32_t PeerOf(const State& state, const Op& op, const Piece& piece) const;
+
+  // One number for what shares memory. Packets lie behind plain chunks.
+  int64_t CellOf(int32_t rank, BufferKind buffer, int64_t index) const;
+  // In place: where the input begins in the output, or the output in the input as a negative number.
+  int64_t InputInOutput(int32_t rank) const;
+
+  // When an op has touched what it does: until its block meets; before a signal of the same thread; or, as a
+  // port reads, by the time that the message is waited for.
+  enum class When : uint8_t { kNow, kEarly, kLater };
+  Status Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
+               int32_t step, When when = When::kNow);
+
+  int32_t NewStep(const State& state, Step::Kind kind, int32_t rank, Place src, Place dst, int64_t count);
+
+  // dst of src, at this rank.
+  Status Make(State& state, int32_t number, Step::Kind kind, Place src, Place dst, int64_t count,
+              Place src2 = {});
+
+  // A message from `from` to `to`; this threadblock moves the data. Returns its send.
+  StatusOr<int32_t> Move(State& state, int32_t number, int32_t from, Place src, int32_t to, Place dst,
+                         int64_t count);
+  // A message that a later signal tells the peer of.
+  Status Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count);
+  Status PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index, int64_t count);
+  Place Packets(int32_t rank, int64_t index) const;
+  Place OnTheWay(int32_t rank, int64_t count);
+
+  // dst = the sum of all inputs. Where it is one of them, the others are added to it.
+  Status Sum(State& state, int32_t number, std::vector<Place> inputs, Place dst, int64_t count);
+
+  // Are all packets there that the op reads? Those that nothing has read yet are received.
+  StatusOr<bool> HasPackets(State& state, const Op& op, size_t first);
+  // Packets are read as they come: the op itself knows of them.
+  void HearAtOnce(State& state) { Join(state.known, state.heard); }
+
+  StatusOr<bool> DoData(State& state, int32_t number, const Op& op);
+
+  static Place LocalPlace(const Piece& piece) { return {piece.buffer, piece.index}; }
+
+  Status DoPackets(State& state, int32_t number, const Op& op);
+  Status OwnPackets(State& state, int32_t number, Place src, const Piece& dst, int64_t count);
+
+  Status DoPlain(State& state, int32_t number, const Op& op);
+
+  const Switch& SwitchOf(const State& state, const Piece& piece) const;
+  // Rank by rank, as executors without switches do it.
+  Status DoSwitch(State& state, int32_t number, const Op& op);
+
+  // ---- the end ----
+
+  Status CheckEnd() const;
+
+  // Chunk i of packets lies where plain chunks 2i and 2i + 1 do.
+  Status CheckScratch() const;
+
+  struct Packet {
+    int32_t send = -1;  // -1: made here
+    Clock known;
+  };
+
+  const File& file_;
+  const std::string_view name_;
+  Run run_;
+  std::vector<State> states_;
+  std::vector<std::map<int64_t, Cell>> cells_;                // by rank
+  std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel
+  std::vector<std::vector<std::deque<Release>>> semaphores_;  // by rank
+  std::vector<std::vector<Barrier>> barriers_;                // by rank
+  struct LateRead {
+    Cell* cell = nullptr;
+    Access write;  // which it reads
+  };
+  std::map<int32_t, std::vector<LateRead>> late_reads_;  // by send
+  // By rank and peer: messages that no signal has followed.
+  std::map<std::pair<int32_t, int32_t>, std::vector<Sent>> sent_;
+  std::map<std::pair<int32_t, int64_t>, Packet> packets_;  // by rank and chunk
+  std::vector<int64_t> extra_;                             // by rank: chunks of scratch and behind it
+};
+
+}  // namespace xccl::mscclpp

@@ -1,0 +1,22 @@
+// Execution plans of MSCCL++: those that are taken are proved, and written and read again.
+#include <string_view>
+
+#include "ir/interchange/foreign.h"
+#include "ir/interchange/mscclpp_json.h"
+#include "ir/interchange/mscclpp_read.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace xccl::testing {
+
+void FuzzOne(std::string_view text) {
+  const StatusOr<Imported> read = ReadMscclppJson(text, {.file = "fuzz"});
+  if (!read.ok()) return CheckRefusal(read.status());
+  const StatusOr<MscclppJson> written =
+      WriteMscclppJson(read->lowered.program, read->lowered.collective, {.name = "written"});
+  // What is read may need more ops than a plan has room for.
+  if (!written.ok()) return CheckRefusal(written.status());
+  const StatusOr<Imported> again = ReadMscclppJson(written->text, {.file = "written"});
+  XCCL_CHECK(again.ok());
+}
+
+}  // namespace xccl::testing
