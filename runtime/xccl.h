@@ -125,7 +125,31 @@ const char* xcclGetLastError(xcclComm_t comm);
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 /* One rank among processes, or threads, that have the same id. An id serves one communicator. */
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
-/* The same with rank and size from the environment of Open MPI, MPICH, Slurm or torchrun, or XCCL_RANK,
+/* What xcclCommInitRankConfig sets. It begins as XCCL_CONFIG_INITIALIZER, which says which header the program
+ * was compiled with and leaves everything as it is without a configuration; so does XCCL_CONFIG_UNDEF_INT in
+ * an int. */
+#define XCCL_CONFIG_MAGIC 0x7863636cu /* "xccl" */
+#define XCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
+typedef struct {
+  size_t size;
+  unsigned int magic;
+  unsigned int version;
+  int blocking;       /* 1; 0 is refused with xcclInvalidUsage */
+  int device;         /* as xcclCommUseCuda; undefined: the CPU */
+  int maxCTAs;        /* as xcclCommLimitCuda */
+  size_t memoryBytes; /* as xcclCommLimitCuda */
+  double timeLimit;   /* seconds, as xcclCommSetTimeLimit */
+} xcclConfig_t;
+#define XCCL_CONFIG_INITIALIZER                                                        \
+  {                                                                                    \
+    sizeof(xcclConfig_t), XCCL_CONFIG_MAGIC, XCCL_VERSION_CODE, XCCL_CONFIG_UNDEF_INT, \
+        XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_INT, 0, 0                             \
+  }
+/* xcclCommInitRank and the settings of *config, which may be NULL. After a failure *comm is NULL. A
+ * configuration of another size than this library's is refused with xcclInvalidArgument. */
+xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank,
+                                    const xcclConfig_t* config);
+/* One rank with rank and size from the environment of Open MPI, MPICH, Slurm or torchrun, or XCCL_RANK,
  * XCCL_SIZE and XCCL_ADDRESS. A program may make several, all ranks in the same order. */
 xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
 /* All ranks in this process; they read each other's buffers directly. devlist: the GPU of each rank, several

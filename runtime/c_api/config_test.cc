@@ -1,0 +1,130 @@
+// Communicators made with a configuration.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/c_api/testing/books.h"
+#include "runtime/xccl.h"
+
+namespace xccl {
+namespace {
+
+struct Made {
+  xcclResult_t result;
+  xcclComm_t comm;
+  std::string text;
+};
+
+Made Make(const xcclConfig_t& config) {
+  xcclUniqueId id;
+  EXPECT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  int somewhere = 0;
+  auto* comm = reinterpret_cast<xcclComm_t>(&somewhere);
+  const xcclResult_t result = xcclCommInitRankConfig(&comm, 1, id, 0, &config);
+  return {result, comm, result == xcclSuccess ? "" : xcclGetLastError(nullptr)};
+}
+
+TEST(Config, RanksRunWithOneAndWithout) {
+  constexpr int kRanks = 3;
+  const std::string book = MakeBook("config", kRanks, {CollectiveKind::kAllreduce});
+  xcclUniqueId id;
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  std::vector<std::thread> ranks;
+  for (int r = 0; r < kRanks; ++r)
+    ranks.emplace_back([&, r] {
+      xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+      config.blocking = 1;
+      config.timeLimit = 60;
+      xcclComm_t comm = nullptr;
+      ASSERT_EQ(xcclCommInitRankConfig(&comm, kRanks, id, r, r == 1 ? nullptr : &config), xcclSuccess);
+      ASSERT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) << xcclGetLastError(comm);
+      std::vector<int32_t> data(5, r + 1);
+      EXPECT_EQ(xcclAllReduce(data.data(), data.data(), 5, xcclInt32, xcclSum, comm, nullptr), xcclSuccess);
+      EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess) << xcclGetLastError(comm);
+      EXPECT_EQ(data, std::vector<int32_t>(5, 6));
+      EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+    });
+  for (std::thread& rank : ranks) rank.join();
+}
+
+TEST(Config, ItsTimeLimitAndDeviceHold) {
+  xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+  config.device = 3;
+  const Made on_gpu = Make(config);
+  ASSERT_EQ(on_gpu.result, xcclSuccess) << on_gpu.text;
+  int device = 0;
+  EXPECT_EQ(xcclCommCuDevice(on_gpu.comm, &device), xcclSuccess);
+  EXPECT_EQ(device, 3);
+  EXPECT_EQ(xcclCommDestroy(on_gpu.comm), xcclSuccess);
+
+  // The other rank never comes.
+  const std::string book = MakeBook("config_limit", 2, {CollectiveKind::kAllreduce});
+  config = XCCL_CONFIG_INITIALIZER;
+  config.timeLimit = 0.05;
+  xcclUniqueId id;
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  xcclComm_t comm = nullptr;
+  ASSERT_EQ(xcclCommInitRankConfig(&comm, 2, id, 0, &config), xcclSuccess);
+  EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclRemoteError) << xcclGetLastError(comm);
+  EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+TEST(Config, WrongOnesAreRefusedAndLeaveNothing) {
+  const xcclConfig_t good = XCCL_CONFIG_INITIALIZER;
+  struct Case {
+    xcclConfig_t config;
+    xcclResult_t result;
+    std::string text;
+  };
+  std::vector<Case> cases;
+  const auto add = [&](auto change, xcclResult_t result, std::string text) {
+    xcclConfig_t config = good;
+    change(config);
+    cases.push_back({config, result, std::move(text)});
+  };
+  add([](xcclConfig_t& c) { c.magic = 0; }, xcclInvalidArgument,
+      "config: magic 0x0; expected 0x7863636c; hint: initialize it with XCCL_CONFIG_INITIALIZER");
+  add([](xcclConfig_t& c) { c.size = 8, c.version = 7; }, xcclInvalidArgument,
+      "config: 8 bytes, of version 7; expected " + std::to_string(sizeof(xcclConfig_t)) +
+          " bytes; hint: compile with the xccl.h of version " + std::to_string(XCCL_VERSION_CODE));
+  add([](xcclConfig_t& c) { c.blocking = 2; }, xcclInvalidArgument, "config: blocking 2; expected 1");
+  add([](xcclConfig_t& c) { c.blocking = 0; }, xcclInvalidUsage,
+      "config: blocking 0; expected 1: xcclCommLoadPlanBook waits for the other ranks");
+  add([](xcclConfig_t& c) { c.device = -1; }, xcclInvalidArgument, "GPU -1; expected 0 or more");
+  add([](xcclConfig_t& c) { c.maxCTAs = -4; }, xcclInvalidArgument,
+      "-4 CTAs and 0 bytes; expected 0 or more of either");
+  add([](xcclConfig_t& c) { c.timeLimit = -1; }, xcclInvalidArgument, "time limit -1 s; expected 0 or more");
+  for (const Case& each : cases) {
+    const Made made = Make(each.config);
+    EXPECT_EQ(made.result, each.result) << each.text;
+    EXPECT_EQ(made.text, each.text);
+    EXPECT_EQ(made.comm, nullptr) << each.text;
+  }
+  xcclUniqueId id;
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  EXPECT_EQ(xcclCommInitRankConfig(nullptr, 1, id, 0, &good), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "the communicator is null");
+  for (const xcclConfig_t* config : {&good, static_cast<const xcclConfig_t*>(nullptr)}) {
+    int somewhere = 0;
+    auto* comm = reinterpret_cast<xcclComm_t>(&somewhere);
+    EXPECT_EQ(xcclCommInitRankConfig(&comm, 1, id, 1, config), xcclInvalidArgument);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "rank 1; expected 0 to 0");
+    EXPECT_EQ(comm, nullptr);
+  }
+}
+
+TEST(Config, ARefusedOneEndsItsGroup) {
+  xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  EXPECT_EQ(Make(config).result, xcclInvalidUsage);
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidUsage);
+}
+
+}  // namespace
+}  // namespace xccl
