@@ -131,7 +131,8 @@ TEST(PlanBook, SaysWhatIsWrongWithAnIndex) {
        {Case{R"({"format":1,"plans":[{"file":"a/b","collective":"allreduce","ranks":8}]})",
              ": plans[0].file: 'a/b'; expected a file in the book's own directory"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"types":"float"}]})",
-             ": plans[0].types: 'float'; expected any, floating, integer"},
+             ": plans[0].types: 'float'; expected any, floating, integer; did you mean "
+             "'floating'?"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduced","ranks":8}]})",
              ": plans[0].collective: no collective 'allreduced'; did you mean 'allreduce'?"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"cubins":[]}]})",

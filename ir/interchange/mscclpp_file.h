@@ -22,6 +22,8 @@ inline constexpr int32_t kMostChannelsOfOp = 8;  // also remote buffers of an op
 inline constexpr int32_t kMostBuffersOfOp = 10;  // on each side: 2 local and 8 remote ones
 inline constexpr int32_t kMostSemaphoresOfOp = 16;
 inline constexpr int32_t kMostBarriers = 16;
+// Chunks of a buffer. The executor takes more, but selects such plans for multiples of their number alone.
+inline constexpr int32_t kMostChunks = 1 << 16;
 inline constexpr int64_t kMostBytes = int64_t{1} << 32;  // offsets are 32 bits
 inline constexpr int64_t kAlignment = 16;
 // One block of 1024 threads, and no more than 64 registers a thread, fits a multiprocessor; blocks that wait

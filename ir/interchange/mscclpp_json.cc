@@ -18,6 +18,7 @@
 #include "ir/interchange/mscclpp_blocks.h"
 #include "ir/interchange/mscclpp_cut.h"
 #include "ir/interchange/mscclpp_file.h"
+#include "ir/interchange/rounded_weights.h"
 #include "ir/program_index.h"
 
 namespace xccl {
@@ -211,7 +212,15 @@ IdVector<Rank, int32_t> LoadStoreDomains(const Topology& topology) {
 
 StatusOr<MscclppJson> WriteMscclppJson(const Program& program, const Collective& collective,
                                        const MscclppOptions& options) {
-  return Writer(program, collective, options).Write();
+  StatusOr<MscclppJson> exact = Writer(program, collective, options).Write();
+  if (exact.ok() && exact->chunks <= mscclpp::kMostChunks) return exact;
+  const int32_t units = mscclpp::kMostChunks / std::max(1, collective.num_parts()) / program.instances;
+  const std::optional<RoundedParts> rounded = RoundedWeights(collective, units);
+  if (!rounded) return exact;
+  StatusOr<MscclppJson> nearly = Writer(program, rounded->collective, options).Write();
+  if (!nearly.ok()) return exact;
+  nearly->warnings.push_back(rounded->text);
+  return nearly;
 }
 
 }  // namespace xccl

@@ -187,9 +187,9 @@ StatusOr<Gpu> ReadGpu(const JsonValue& value, int64_t id, int64_t ranks) {
   Gpu gpu;
   XCCL_RETURN_IF_ERROR(value.GetInteger("id", id, id).status());
   // The executor divides by the first two.
-  XCCL_ASSIGN_OR_RETURN(gpu.input, value.GetInteger("input_chunks", 1, kMostNumber));
-  XCCL_ASSIGN_OR_RETURN(gpu.output, value.GetInteger("output_chunks", 1, kMostNumber));
-  XCCL_ASSIGN_OR_RETURN(gpu.scratch, value.GetInteger("scratch_chunks", 0, kMostNumber));
+  XCCL_ASSIGN_OR_RETURN(gpu.input, value.GetInteger("input_chunks", 1, kMostChunks));
+  XCCL_ASSIGN_OR_RETURN(gpu.output, value.GetInteger("output_chunks", 1, kMostChunks));
+  XCCL_ASSIGN_OR_RETURN(gpu.scratch, value.GetInteger("scratch_chunks", 0, kMostChunks));
   XCCL_RETURN_IF_ERROR(ReadChannels(value, ranks, gpu));
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> remotes, Entries(value, "remote_buffers"));
   for (const JsonValue& entry : remotes) {

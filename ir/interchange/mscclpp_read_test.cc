@@ -415,7 +415,9 @@ TEST(MscclppReadTest, TextsThatAreNoPlansAreRefused) {
   EXPECT_EQ(changed("\"protocol\":\"Simple\"", "\"protocol\":\"LL128\""),
             "p: protocol: 'LL128'; expected 'Simple' or 'LL'");
   EXPECT_EQ(changed("\"input_chunks\":1", "\"input_chunks\":0"),
-            "p: gpus[0].input_chunks: 0; expected 1..2147483647");
+            "p: gpus[0].input_chunks: 0; expected 1..65536");
+  EXPECT_EQ(changed("\"input_chunks\":1", "\"input_chunks\":65537"),
+            "p: gpus[0].input_chunks: 65537; expected 1..65536");
   EXPECT_EQ(changed("\"name\":\"copy\"", "\"name\":\"copi\""),
             "p: gpus[0].threadblocks[0].ops[7].name: no op 'copi'; did you mean 'copy'?");
   EXPECT_EQ(

@@ -71,7 +71,7 @@ TEST_F(MachineFile, RejectsWhatIsNotAMachine) {
       {"\"ll\":", "\"ll64\":", ": protocols: unknown key 'll64'"},
       {"\"wire_bytes\":128", "\"wire_bytes\":100",
        ": protocols.ll128.wire_bytes: 100; expected 120..1048576"},
-      {"\"launch_ps\"", "\"launch\"", ": unknown key 'launch'"},
+      {"\"launch_ps\"", "\"launch\"", ": unknown key 'launch'; did you mean 'launch_ps'?"},
   };
   for (const Case& c : cases) {
     std::string text = text_;
