@@ -1,4 +1,4 @@
-// book: the plans that pay off beside NCCL on a machine, for the preload library, and a table for its tuner.
+// book: the plans that pay off beside NCCL on a machine, and a table for its tuner.
 #include <fmt/core.h>
 
 #include <algorithm>
