@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/files.h"
@@ -15,6 +16,8 @@
 
 namespace xccl {
 namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors write it first
 
 StatusOr<Topology> MachineOr(const std::optional<Topology>& machine, int64_t ranks) {
   return machine ? StatusOr<Topology>(*machine) : LoadTopology(fmt::format("full-mesh:{}", ranks));
@@ -36,7 +39,8 @@ StatusOr<ImportedPlan> Lowered(const PrintedSends& printed, const ImportOptions&
 
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   options.file = path;
   if (std::optional<StatusOr<PrintedSends>> printed = ReadPrintedSends(text, path)) {
     if (!printed->ok()) return printed->status();

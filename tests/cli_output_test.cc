@@ -129,6 +129,8 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
   EXPECT_NE(text.find("\n  file       b.json, for torus:4\nprogram simulated on torus:4\n"),
             std::string::npos)
       << text;
+  Write("mark.xml", "\xEF\xBB\xBF" + Read("a.xml"));  // with a byte-order mark
+  Out({"import", "mark.xml"});
   Out({"verify", "b.json"});
   Out({"simulate", "b.json", "--level", "program"});
   Out({"emit", "b.json", "--to", "cuda", "-o", "b.cu"});
