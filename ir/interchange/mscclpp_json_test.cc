@@ -117,6 +117,19 @@ TEST(MscclppJsonTest, WritesWhatTheExecutorLoads) {
                 "the plan is right for root 0 alone, and MSCCL++ does not look at the root"}));
 }
 
+TEST(MscclppJsonTest, WeightsAreRoundedWhereExactChunksAreTooMany) {
+  Case made = Broadcast(2);
+  made.collective = made.collective.WithWeights({{1, 65'535}});
+  const StatusOr<MscclppJson> exact = Write(made);
+  ASSERT_TRUE(exact.ok()) << exact.status().message();
+  EXPECT_EQ(exact->chunks, 65'536);
+  made.collective = made.collective.WithWeights({{25'007, 74'993}});
+  const StatusOr<MscclppJson> rounded = Write(made);
+  ASSERT_TRUE(rounded.ok()) << rounded.status().message();
+  EXPECT_EQ(rounded->chunks, 4);
+  EXPECT_EQ(rounded->warnings.back(), "chunks are rounded to whole parts of 4, by up to 0.03 %");
+}
+
 TEST(MscclppJsonTest, RefusesWhatAPlanCannotSay) {
   Case made = Broadcast(1);
   EXPECT_EQ(Refused(made, {.in_place = true}), "xccl: in place; the program is only right out of place");
