@@ -280,7 +280,7 @@ std::vector<std::string> Communicator::Notices() const {
   return all;
 }
 
-StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
+StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) const {
   const std::lock_guard lock(mutex_);
   if (books_.empty())
     return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
@@ -296,26 +296,41 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
   return NoPlan(searched, query);
 }
 
-Status Communicator::Enqueue(const Call& call) {
-  XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
-  const std::lock_guard launching(launching_);
+Status Communicator::CheckArguments(const Call& call) const { return CheckCall(call, rank_, ranks_); }
+
+// A call of no elements does nothing, and one rank on the host copies within the call.
+StatusOr<bool> Communicator::NeedsNoPlan(const Call& call) {
+  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) return true;
+  if (ranks_ != 1) return false;
+  const std::lock_guard loading(loading_);
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  return !backend->load;
+}
+
+// The plan that a call takes; none where it needs none.
+StatusOr<std::optional<Communicator::Queued>> Communicator::Prepare(const Call& call) {
+  XCCL_RETURN_IF_ERROR(CheckArguments(call));
   XCCL_RETURN_IF_ERROR(Failure(false));  // a launch looks at its device itself
-  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) {
-    const std::lock_guard lock(mutex_);
-    ++calls_;
-    return OkStatus();
-  }
-  if (ranks_ == 1) {
-    const std::lock_guard loading(loading_);
-    XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-    if (!backend->load) return CopyAlone(call);
-  }
+  XCCL_ASSIGN_OR_RETURN(const bool alone, NeedsNoPlan(call));
+  if (alone) return std::optional<Queued>();
   XCCL_ASSIGN_OR_RETURN(Queued queued, Choose(call));
-  if (queued.loaded->runner) return EnqueueToRunner(queued);
+  if (queued.loaded->runner) XCCL_RETURN_IF_ERROR(CheckOverlap(queued));
+  return std::optional(std::move(queued));
+}
+
+Status Communicator::Check(const Call& call) { return Prepare(call).status(); }
+
+Status Communicator::Enqueue(const Call& call) {
+  const std::lock_guard launching(launching_);
+  XCCL_ASSIGN_OR_RETURN(std::optional<Queued> queued, Prepare(call));
+  if (queued && queued->loaded->runner) return EnqueueToRunner(*queued);
+  if (!queued && call.count > 0) return CopyAlone(call);
   const std::lock_guard lock(mutex_);
-  queued.signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
-                                  queued.loaded->first_plan + queued.plan, ++calls_});
-  queue_.push_back(queued);
+  ++calls_;
+  if (!queued) return OkStatus();
+  queued->signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
+                                   queued->loaded->first_plan + queued->plan, calls_});
+  queue_.push_back(*std::move(queued));
   changed_.notify_all();
   return OkStatus();
 }
@@ -327,19 +342,26 @@ Status Communicator::CopyAlone(const Call& call) const {
   return OkStatus();
 }
 
+// Devices run a plan on the buffers themselves.
+Status Communicator::CheckOverlap(const Queued& queued) const {
+  const ServedPlan& served = queued.loaded->plans[queued.plan];
+  if (IsInPlace(queued.call, rank_) && served.program.in_place) return OkStatus();
+  const auto bytes = [&](const std::vector<PartId>& parts) {
+    return static_cast<int64_t>(parts.size()) * ShareBytes(queued.call);
+  };
+  if (!Overlap(queued.call.send, bytes(served.collective.InputParts(rank_)), queued.call.receive,
+               bytes(served.collective.OutputParts(rank_))))
+    return OkStatus();
+  return InvalidInput(
+      fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
+                  "run in place",
+                  ToString(queued.call.collective), served.entry.file));
+}
+
 Status Communicator::EnqueueToRunner(const Queued& queued) {
   const ServedPlan& served = queued.loaded->plans[queued.plan];
   const Collective& collective = served.collective;
   const bool in_place = IsInPlace(queued.call, rank_) && served.program.in_place;
-  const auto bytes = [&](const std::vector<PartId>& parts) {
-    return static_cast<int64_t>(parts.size()) * ShareBytes(queued.call);
-  };
-  if (!in_place && Overlap(queued.call.send, bytes(collective.InputParts(rank_)), queued.call.receive,
-                           bytes(collective.OutputParts(rank_))))
-    return InvalidInput(
-        fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
-                    "run in place",
-                    ToString(queued.call.collective), served.entry.file));
   Call effective = queued.call;
   // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;

@@ -25,8 +25,9 @@
  * Groups. Calls between xcclGroupStart and the outermost xcclGroupEnd of a thread are kept and run at its
  * end: first the loads of books, side by side, so that one thread can load them for several ranks; then the
  * collectives, in their order. All other calls act at once, xcclCommInitRank among them. Where a call in the
- * group is refused at once, the group runs nothing and ends with that result; else it ends with the first
- * failure of what it ran. A buffer of a kept call belongs to the communicator from that call on.
+ * group is refused at once, the group runs nothing and ends with that result. Where no plan serves one of its
+ * collectives, it ends with that after the loads and runs no collective. Else it ends with the first failure
+ * of what it ran. A buffer of a kept call belongs to the communicator from that call on.
  *
  * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
  * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of

@@ -2,11 +2,9 @@
 #include <fmt/core.h>
 
 #include <exception>
-#include <string_view>
 
 #include "base/status.h"
-#include "runtime/c_api/group.h"
-#include "runtime/c_api/handles.h"
+#include "runtime/c_api/run.h"
 #include "runtime/xccl.h"
 
 namespace {
@@ -15,12 +13,6 @@ using xccl::InvalidInput;
 using xccl::OkStatus;
 using xccl::Status;
 using xccl::UsageError;
-
-xcclResult_t Fail(xcclResult_t result, std::string_view text) noexcept {
-  xccl::c_api::Remember(nullptr, text);
-  xccl::c_api::Refuse(result);
-  return result;
-}
 
 bool IsSet(int value) { return value != XCCL_CONFIG_UNDEF_INT; }
 
@@ -61,10 +53,11 @@ xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId i
   if (comm == nullptr || config == nullptr) return xcclCommInitRank(comm, nranks, id, rank);
   try {
     if (const Status checked = Check(*config); !checked.ok())
-      return Fail(checked.code() == xccl::StatusCode::kUsage ? xcclInvalidArgument : xcclInvalidUsage,
-                  checked.message());
+      return xccl::c_api::Fail(
+          checked.code() == xccl::StatusCode::kUsage ? xcclInvalidArgument : xcclInvalidUsage,
+          checked.message());
   } catch (const std::exception&) {
-    return Fail(xcclSystemError, "out of memory");
+    return xccl::c_api::Fail(xcclSystemError, "out of memory");
   }
   xcclComm_t made = nullptr;
   if (const xcclResult_t result = xcclCommInitRank(&made, nranks, id, rank); result != xcclSuccess)
