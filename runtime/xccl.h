@@ -128,7 +128,7 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
 /* What xcclCommInitRankConfig sets. It begins as XCCL_CONFIG_INITIALIZER, which says which header the program
  * was compiled with and leaves everything as it is without a configuration; so does XCCL_CONFIG_UNDEF_INT in
- * an int. */
+ * an int, and 0 elsewhere. Later headers add fields at the end. */
 #define XCCL_CONFIG_MAGIC 0x7863636cu /* "xccl" */
 #define XCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 typedef struct {
@@ -146,8 +146,9 @@ typedef struct {
     sizeof(xcclConfig_t), XCCL_CONFIG_MAGIC, XCCL_VERSION_CODE, XCCL_CONFIG_UNDEF_INT, \
         XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_INT, 0, 0                             \
   }
-/* xcclCommInitRank and the settings of *config, which may be NULL. After a failure *comm is NULL. A
- * configuration of another size than this library's is refused with xcclInvalidArgument. */
+/* xcclCommInitRank and the settings of *config, which may be NULL. After a failure *comm is NULL. Programs of
+ * older headers lack fields, which are then unset. Of a newer header's fields the library ignores those that
+ * are unset; one that is set is refused with xcclInvalidArgument. */
 xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank,
                                     const xcclConfig_t* config);
 /* One rank with rank and size from the environment of Open MPI, MPICH, Slurm or torchrun, or XCCL_RANK,
