@@ -226,6 +226,11 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
   return LoadServed(std::move(name), std::move(plans));
 }
 
+Status Communicator::Together(const std::function<Status()>& body) {
+  const std::lock_guard loading(loading_);
+  return body();
+}
+
 Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans) {
   auto loaded = std::make_unique<Loaded>();
   loaded->book.directory = std::move(name);

@@ -57,6 +57,9 @@ class Communicator {
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
 
+  // Runs what all ranks do together, as they load books, and not at the same time.
+  Status Together(const std::function<Status()>& body);
+
   // The back end's notes on the plans loaded so far, a line each.
   std::vector<std::string> Notices() const;
 

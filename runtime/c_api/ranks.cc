@@ -108,4 +108,10 @@ std::shared_ptr<Comm> MakeProcess(const Placement& placement) {
   return made;
 }
 
+StatusOr<std::shared_ptr<Comm>> MakeById(int ranks, const UniqueId& id, int rank) {
+  XCCL_RETURN_IF_ERROR(CheckSize(ranks, rank));
+  XCCL_ASSIGN_OR_RETURN(const Placement placement, FromUniqueId(id, Rank(rank), ranks));
+  return MakeProcess(placement);
+}
+
 }  // namespace xccl::c_api

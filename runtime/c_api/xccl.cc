@@ -21,6 +21,7 @@
 #include "runtime/c_api/meeting.h"
 #include "runtime/c_api/ranks.h"
 #include "runtime/c_api/run.h"
+#include "runtime/c_api/settings.h"
 #include "runtime/communicator.h"
 
 namespace {
@@ -36,11 +37,6 @@ using xccl::c_api::kComm;
 using xccl::c_api::Run;
 using xccl::c_api::RunFor;
 using xccl::c_api::RunOn;
-
-Status BeforeTheFirstBook(const Comm& comm, const char* what) {
-  if (!comm.communicator.connected()) return OkStatus();
-  return InvalidInput(fmt::format("{} before a book is loaded", what));
-}
 
 }  // namespace
 
@@ -103,10 +99,22 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id) {
 
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank) {
   return RunFor(comm, kComm, [&]() -> Status {
-    XCCL_RETURN_IF_ERROR(xccl::c_api::CheckSize(nranks, rank));
-    XCCL_ASSIGN_OR_RETURN(const xccl::Placement placement,
-                          xccl::FromUniqueId(std::bit_cast<xccl::UniqueId>(id), Rank(rank), nranks));
-    *comm = xccl::c_api::Add({xccl::c_api::MakeProcess(placement)})[0];
+    XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> made,
+                          xccl::c_api::MakeById(nranks, std::bit_cast<xccl::UniqueId>(id), rank));
+    *comm = xccl::c_api::Add({std::move(made)})[0];
+    return OkStatus();
+  });
+}
+
+xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank,
+                                    const xcclConfig_t* config) {
+  if (comm != nullptr) *comm = nullptr;
+  return RunFor(comm, kComm, [&]() -> Status {
+    XCCL_ASSIGN_OR_RETURN(const xcclConfig_t read, xccl::c_api::ReadConfig(config));
+    XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> made,
+                          xccl::c_api::MakeById(nranks, std::bit_cast<xccl::UniqueId>(id), rank));
+    XCCL_RETURN_IF_ERROR(xccl::c_api::Apply(read, *made));
+    *comm = xccl::c_api::Add({std::move(made)})[0];
     return OkStatus();
   });
 }
@@ -139,42 +147,15 @@ xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
 }
 
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
-  return RunOn(comm, [&](Comm& of) -> Status {
-    if (!(seconds >= 0)) return UsageError(fmt::format("time limit {} s; expected 0 or more", seconds));
-    const std::lock_guard lock(of.mutex);
-    if (of.settings.device) XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(of, "a GPU's time limit is set"));
-    // A shorter one than a nanosecond is no end.
-    const bool ends = seconds > 0 && seconds < std::chrono::duration<double>(xccl::kForEver).count();
-    of.communicator.SetTimeLimit(ends ? std::chrono::nanoseconds(std::llround(std::ceil(seconds * 1e9)))
-                                      : xccl::kForEver);
-    return OkStatus();
-  });
+  return RunOn(comm, [&](Comm& of) { return xccl::c_api::SetTimeLimit(of, seconds); });
 }
 
 xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device) {
-  return RunOn(comm, [&](Comm& on) -> Status {
-    if (device < 0) return UsageError(fmt::format("GPU {}; expected 0 or more", device));
-    const std::lock_guard lock(on.mutex);
-    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(on, "a GPU is chosen"));
-    on.settings.device = device;
-    if (on.shared == nullptr) return OkStatus();
-    const std::lock_guard shared_lock(on.shared->mutex);
-    on.shared->devices[on.communicator.rank().index()] = device;
-    return OkStatus();
-  });
+  return RunOn(comm, [&](Comm& on) { return xccl::c_api::UseCuda(on, device); });
 }
 
 xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes) {
-  return RunOn(comm, [&](Comm& of) -> Status {
-    if (max_ctas < 0 || memory_bytes > size_t{1} << 50)
-      return UsageError(
-          fmt::format("{} CTAs and {} bytes; expected 0 or more of either", max_ctas, memory_bytes));
-    const std::lock_guard lock(of.mutex);
-    XCCL_RETURN_IF_ERROR(BeforeTheFirstBook(of, "limits are set"));
-    if (max_ctas != 0) of.settings.cuda.max_ctas = max_ctas;
-    if (memory_bytes != 0) of.settings.cuda.arena.memory_limit = static_cast<int64_t>(memory_bytes);
-    return OkStatus();
-  });
+  return RunOn(comm, [&](Comm& of) { return xccl::c_api::LimitCuda(of, max_ctas, memory_bytes); });
 }
 
 xcclResult_t xcclCommRegister(xcclComm_t comm, void* buff, size_t size, void** handle) {
