@@ -195,6 +195,11 @@ xcclResult_t xcclCommAbort(xcclComm_t comm) {
   if (comm == nullptr) return xcclSuccess;
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
+    dropped->aborted = true;
+    if (dropped->shared != nullptr) {
+      const std::lock_guard lock(dropped->shared->mutex);
+      if (dropped->shared->aborted.ok()) dropped->shared->aborted = dropped->communicator.Aborted();
+    }
     if (dropped->meeting != nullptr) dropped->meeting->Abort(dropped->communicator.Aborted());
     dropped->communicator.Abort();
     return OkStatus();
