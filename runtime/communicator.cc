@@ -10,12 +10,10 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "base/files.h"
 #include "base/threads.h"
-#include "ir/plan.h"
-#include "ir/verify/read_plan.h"
 #include "runtime/rails.h"
 #include "runtime/rank_work.h"
+#include "runtime/read_book.h"
 
 namespace xccl {
 namespace {
@@ -51,13 +49,6 @@ Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   if (call.count > 0 && call.receive == nullptr && receives)
     return UsageError(name + ": the receive buffer is null");
   return OkStatus();
-}
-
-// FNV-1a.
-constexpr uint64_t kNoHash = 0xcbf29ce484222325;
-uint64_t Hash(uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 bool Overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_bytes) {
@@ -177,43 +168,13 @@ void Communicator::End(const Status& reason) noexcept try {
   if (failure_.ok()) failure_ = SystemError("out of memory");
 }
 
-StatusOr<std::vector<ServedPlan>> Communicator::ReadPlans(const std::string& directory, bool kernels,
-                                                          uint64_t& hash) const {
-  XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
-  std::vector<ServedPlan> plans;
-  XCCL_ASSIGN_OR_RETURN(const std::string index, ReadFile(directory + "/index.json"));
-  hash = Hash(hash, index);
-  for (const PlanBookEntry& entry : book.entries) {
-    if (entry.ranks != ranks_) continue;
-    XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(book.PathOf(entry)));
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(book.PathOf(entry)));
-    hash = Hash(hash, text);
-    const std::string path = book.PathOf(entry);
-    if (!plan.program) return InvalidInput(path + ": has no program; expected one lowered with -o");
-    if (plan.program->program.ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
-        plan.collective.kind() != entry.collective || plan.collective.spec().root != entry.root)
-      return InvalidInput(fmt::format("{}: {} on {} of {} ranks; the index says {} on {} ranks", path,
-                                      plan.collective.name(), plan.collective.num_members(),
-                                      plan.program->program.ranks.size(), ToString(entry.collective),
-                                      entry.ranks));
-    std::string kernel;
-    if (kernels && !entry.kernel.empty()) {
-      XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
-    }
-    std::vector<Rails> rails = RailsOf(plan.program->program, plan.topology);
-    plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
-                     std::move(rails), std::move(kernel), book.CubinPathsOf(entry)});
-  }
-  if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
-  return plans;
-}
-
 Status Communicator::LoadPlanBook(const std::string& directory) {
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-  uint64_t hash = kNoHash;
-  StatusOr<std::vector<ServedPlan>> plans = ReadPlans(directory, static_cast<bool>(backend->load), hash);
+  uint64_t hash = 0;
+  StatusOr<std::vector<ServedPlan>> plans =
+      ReadServedPlans(directory, ranks_, static_cast<bool>(backend->load), hash);
   // Ranks that have read theirs must not wait for one that could not.
   if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(plans.status(), hash));
   if (!plans.ok()) return plans.status();

@@ -95,8 +95,6 @@ class Communicator {
   };
 
   StatusOr<Backend*> Connect();
-  StatusOr<std::vector<ServedPlan>> ReadPlans(const std::string& directory, bool kernels,
-                                              uint64_t& hash) const;
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
