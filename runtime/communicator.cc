@@ -14,6 +14,7 @@
 #include "runtime/rails.h"
 #include "runtime/rank_work.h"
 #include "runtime/read_book.h"
+#include "runtime/reduce.h"
 
 namespace xccl {
 namespace {
@@ -346,6 +347,10 @@ StatusOr<std::optional<Communicator::Queued>> Communicator::Prepare(const Call& 
   XCCL_ASSIGN_OR_RETURN(const bool alone, NeedsNoPlan(call));
   if (alone) return std::optional<Queued>();
   XCCL_ASSIGN_OR_RETURN(Queued queued, Choose(call));
+  if (queued.loaded->runner && call.scalar)
+    return InvalidInput(
+        fmt::format("{}: the input is multiplied by a scalar; expected none on a GPU: no kernel does it",
+                    ToString(call.collective)));
   if (queued.loaded->runner) XCCL_RETURN_IF_ERROR(CheckOverlap(queued));
   return std::optional(std::move(queued));
 }
@@ -371,6 +376,7 @@ Status Communicator::Enqueue(const Call& call) {
 Status Communicator::CopyAlone(const Call& call) const {
   if (call.collective != CollectiveKind::kBarrier && call.send != call.receive)
     std::memmove(call.receive, call.send, static_cast<size_t>(ShareBytes(call)));
+  if (call.scalar) MultiplyBy(call.type, call.scalar->data(), call.receive, call.receive, call.count);
   return OkStatus();
 }
 
@@ -423,11 +429,17 @@ Status Communicator::ExecuteOn(const Queued& queued) {
   const Call& call = queued.call;
   // Ranks that disagree may take their plans from different books.
   for (const Loaded* book : Books()) book->endpoint->Announce(queued.signature);
-  const bool in_place = IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
+  // What is multiplied is a copy: ranks other than the root of a reduce keep their input.
+  const bool in_place = !call.scalar && IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
   XCCL_ASSIGN_OR_RETURN(const RankWork* const work,
                         loaded.WorkFor(rank_, queued, in_place, backend_->one_address_space));
   RankBuffers buffers{call.send, call.receive, nullptr};
-  if (!in_place && Overlap(call.send, work->input_bytes, call.receive, work->output_bytes)) {
+  if (call.scalar) {
+    loaded.input.resize(static_cast<size_t>(work->input_bytes));
+    MultiplyBy(call.type, call.scalar->data(), loaded.input.data(), call.send,
+               work->input_bytes / work->element_bytes);
+    buffers.input = loaded.input.data();
+  } else if (!in_place && Overlap(call.send, work->input_bytes, call.receive, work->output_bytes)) {
     loaded.input.assign(call.send, call.send + work->input_bytes);
     buffers.input = loaded.input.data();
   }

@@ -112,7 +112,17 @@ typedef enum {
   xcclNumTypes = 12
 } xcclDataType_t;
 
-typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4, xcclNumOps = 5 } xcclRedOp_t;
+typedef enum {
+  xcclSum = 0,
+  xcclProd = 1,
+  xcclMax = 2,
+  xcclMin = 3,
+  xcclAvg = 4,
+  xcclNumOps = 5,           /* from here on: those of xcclRedOpCreatePreMulSum */
+  xcclMaxRedOp = 0x7fffffff /* no operator: the type holds any int */
+} xcclRedOp_t;
+
+typedef enum { xcclScalarDevice = 0, xcclScalarHostImmediate = 1 } xcclScalarResidence_t;
 
 /* Fills *version with the library's XCCL_VERSION_CODE: major * 10000 + minor * 100 + patch. */
 xcclResult_t xcclGetVersion(int* version);
@@ -211,6 +221,19 @@ xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* wit
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);
 xcclResult_t xcclCommCuDevice(xcclComm_t comm, int* device); /* the GPU; xcclInvalidUsage on the CPU */
+
+/* Makes an operator of this communicator: a sum of what every rank has, multiplied by its own *scalar, which
+ * is of the type and rounded as a product is. Ranks may differ in the scalar, and in calling it with xcclSum.
+ * The scalar is read in this call: xcclScalarHostImmediate alone is served. On a GPU it is refused with
+ * xcclInvalidUsage. An operator may be destroyed when the calls with it have been made. */
+xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t* op, const void* scalar, xcclDataType_t type,
+                                      xcclScalarResidence_t residence, xcclComm_t comm);
+xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm);
+
+/* Memory for buffers, which may be any: in a process that has a communicator on a GPU, memory of the current
+ * CUDA device, as cuMemAlloc gives it; else the host's, at a page. Of no bytes: NULL, which may be freed. */
+xcclResult_t xcclMemAlloc(void** ptr, size_t size);
+xcclResult_t xcclMemFree(void* ptr);
 
 xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
                            xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream);
