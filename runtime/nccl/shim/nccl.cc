@@ -24,23 +24,44 @@ struct Loader {
   }
 };
 
-void* library = nullptr;
+// Null: among the names that all libraries see, after the shim's.
+struct Library {
+  void* handle = nullptr;
+  Status status;
+};
 
-void* InLibrary(const char* name) { return dlsym(library, name); }
-void* AfterTheShim(const char* name) { return dlsym(RTLD_NEXT, name); }
+// A handle that does not lead to the shim itself, which may have NCCL's name.
+void* NotTheShim(void* handle) {
+  Dl_info shim = {}, found = {};
+  void* const function = handle == nullptr ? nullptr : dlsym(handle, "pncclAllReduce");
+  if (function == nullptr || dladdr(function, &found) == 0) return nullptr;
+  const bool known = dladdr(reinterpret_cast<void*>(&NotTheShim), &shim) != 0;
+  return known && shim.dli_fbase == found.dli_fbase ? nullptr : handle;
+}
 
-StatusOr<Nccl> Load() {
+Library Open() {
   if (const char* const path = std::getenv("XCCL_NCCL_LIBRARY"); path != nullptr && *path != '\0') {
     // Its calls to itself stay within it.
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-    if (library == nullptr) return SystemError(fmt::format("XCCL_NCCL_LIBRARY: {}", dlerror()));
-    return FindNccl(InLibrary);
+    void* const opened = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+    if (opened == nullptr) return {nullptr, SystemError(fmt::format("XCCL_NCCL_LIBRARY: {}", dlerror()))};
+    if (void* const other = NotTheShim(opened); other != nullptr) return {other, OkStatus()};
+    return {nullptr, SystemError(fmt::format("XCCL_NCCL_LIBRARY: {}: it is not NCCL's library", path))};
   }
+  void* handle = NotTheShim(dlopen(kRealLibrary, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND));
   // Programs that a loader brings in with their own NCCL, as Python does, have it outside of the names that
   // all libraries see.
-  library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
-  if (library != nullptr && dlsym(library, "pncclAllReduce") != nullptr) return FindNccl(InLibrary);
-  return FindNccl(AfterTheShim);
+  if (handle == nullptr) handle = NotTheShim(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD));
+  return {handle, OkStatus()};
+}
+
+const Library& TheLibrary() {
+  static const Library library = Open();
+  return library;
+}
+
+StatusOr<Nccl> Load() {
+  XCCL_RETURN_IF_ERROR(TheLibrary().status);
+  return FindNccl(FindInNccl);
 }
 
 std::optional<StatusOr<Nccl>>& Replaced() {
@@ -81,6 +102,12 @@ StatusOr<Nccl> FindNccl(void* (*find)(const char* name)) {
       fmt::format("NCCL's {} was not found; expected libnccl.so.2 in the program; hint: "
                   "XCCL_NCCL_LIBRARY=/path/libnccl.so.2",
                   load.missing));
+}
+
+void* FindInNccl(const char* name) {
+  const Library& library = TheLibrary();
+  if (!library.status.ok()) return nullptr;
+  return dlsym(library.handle == nullptr ? RTLD_NEXT : library.handle, name);
 }
 
 const StatusOr<Nccl>& TheNccl() {

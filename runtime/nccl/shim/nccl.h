@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "runtime/nccl/shim/real_library.h"
 
 struct ncclComm;  // NCCL's
 
@@ -58,10 +59,12 @@ struct Nccl {
 // missing.
 StatusOr<Nccl> FindNccl(void* (*find)(const char* name));
 
-// The process's, found when it is first asked for: the library that XCCL_NCCL_LIBRARY names, else the
-// libnccl.so.2 that is loaded, else what comes after the shim among the program's own libraries. Errors:
-// kSystem where there is none.
+// The process's, found when it is first asked for: the library that XCCL_NCCL_LIBRARY names, else
+// kRealLibrary, else the libnccl.so.2 that is loaded, else what comes after the shim among the program's own
+// libraries. Errors: kSystem where there is none.
 const StatusOr<Nccl>& TheNccl();
+// One of its functions, by its full name. Null where it has none.
+void* FindInNccl(const char* name);
 // Another one from here on, for tests.
 void SetNccl(const Nccl& nccl);
 

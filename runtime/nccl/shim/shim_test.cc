@@ -528,6 +528,7 @@ TEST(ShimProcesses, RunWhatTheBookServes) {
     ASSERT_EQ(waitpid(child, &ending, 0), child);
     EXPECT_EQ(ending, 0);
   }
+  for (const NcclComm comm : comms) StubNccl().CommDestroy(comm);  // this process's copies
 }
 
 }  // namespace
