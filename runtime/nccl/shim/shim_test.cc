@@ -11,6 +11,7 @@
 #include <barrier>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -35,7 +36,7 @@ using Calls = std::map<std::string, int>;
 using Kind = CollectiveKind;
 
 constexpr int kFloat = 7, kInt32 = 2;
-constexpr int kRoot = 1;               // of the book's rooted plans
+constexpr int kRoot = 2;               // of the rooted plans for 4 ranks
 constexpr size_t kOurs = 64;           // elements that the book serves,
 constexpr size_t kNccls = 3000;        // and that it does not
 constexpr int64_t kMostOfBook = 8192;  // bytes
@@ -210,17 +211,17 @@ TEST(Shim, RunsWhatTheBookServes) {
       Check{kind, kNccls, root}.Run(on);
     }
     // NCCL's, since the book has another root.
-    Check{Kind::kBroadcast, kOurs, 2}.Run(on);
+    Check{Kind::kBroadcast, kOurs, 1}.Run(on);
     EXPECT_EQ(DestroyComm(on.comm), kSuccess);
   });
   EXPECT_EQ(TakeStubCalls(), (Calls{{"AllReduce", 4},
                                     {"Broadcast", 8},
-                                    {"Reduce", 8},  // its plan does not run in place
+                                    {"Reduce", 4},
                                     {"AllGather", 4 + 4 * kRounds},
                                     {"ReduceScatter", 4},
                                     {"AlltoAll", 4},
-                                    {"Gather", 8},  // likewise
-                                    {"Scatter", 8},
+                                    {"Gather", 4},
+                                    {"Scatter", 4},
                                     {"CommDestroy", 4}}));
 }
 
@@ -462,7 +463,8 @@ TEST(Shim, NcclsCallsToItselfAreNccls) {
   nccl.AllReduce = [](const void* send, void* receive, size_t count, int type, int op, NcclComm comm,
                       void* stream) {
     // The book would serve it.
-    static_cast<void>(RunCollective({Kind::kBroadcast, send, receive, kOurs, type, 0, kRoot, stream}, comm));
+    static_cast<void>(
+        RunCollective({Kind::kBroadcast, send, receive, kOurs, type, 0, /*root=*/1, stream}, comm));
     return stub.AllReduce(send, receive, count, type, op, comm, stream);
   };
   SetNccl(nccl);
@@ -497,6 +499,80 @@ TEST(Shim, IsOffWhereTheEnvironmentSaysSo) {
     EXPECT_EQ(TakeStubCalls(), (Calls{{"AllReduce", 2}, {"CommDestroy", 2}}));
   }
   unsetenv("XCCL_NCCL");
+}
+
+// What PyTorch's process groups call in a step of training: parameters are broadcast, gathered and reduced in
+// coalesced groups, gradients on a stream of their own, a part of it from a graph; then a rank fails and the
+// job goes on with a new communicator.
+TEST(Shim, RunsAStepOfTraining) {
+  const std::string book = Book(4);
+  PlanBook both = *ReadPlanBook(book);
+  const PlanBook pairs = *ReadPlanBook(Book(2));
+  for (PlanBookEntry entry : pairs.entries) {
+    std::filesystem::copy_file(pairs.PathOf(entry), book + "/pairs-" + entry.file,
+                               std::filesystem::copy_options::overwrite_existing);
+    entry.file = "pairs-" + entry.file;
+    both.entries.push_back(entry);
+  }
+  ASSERT_EQ(WritePlanBook(both), OkStatus());
+  World world(book);
+  const std::vector<std::vector<NcclComm>> split = {MakeStubComms({0, 0}), MakeStubComms({0, 0})};
+  const std::vector<NcclComm> anew = MakeStubComms({0, 0, 0, 0});
+  std::barrier step(4);
+  AsThreads(world, {0, 0, 0, 0}, [&](Worker& on) {
+    const auto rank = static_cast<size_t>(on.rank);
+    Check{Kind::kAllreduce, 1}.Run(on);  // a barrier
+    Check{Kind::kBroadcast, kOurs, kRoot}.Run(on);
+    Check{Kind::kBroadcast, kNccls, 0}.Run(on);
+    // Shards are gathered into one flat buffer, and gradients reduced out of it.
+    for (const Kind kind : {Kind::kAllgather, Kind::kReduceScatter}) {
+      const Check shard{kind, kOurs, 0, /*in_place=*/true};
+      shard.Fill(on);
+      ASSERT_EQ(StartGroup(), kSuccess);
+      ASSERT_EQ(shard.Call(on), kSuccess);
+      const size_t offset = kOurs * 4;  // a second shard behind the first
+      for (size_t i = 0; i < shard.Inputs(4); ++i) shard.Send(on)[offset + i] = Value(on.rank, i);
+      ASSERT_EQ(RunCollective({kind, shard.Send(on) + offset, shard.Receive(on) + offset, kOurs, kInt32, 0, 0,
+                               on.stream},
+                              on.comm),
+                kSuccess);
+      ASSERT_EQ(EndGroup(), kSuccess);
+      on.Settle();
+      EXPECT_EQ(shard.Wrong(on), 0U);
+      for (size_t i = 0; i < shard.Outputs(on); ++i)
+        ASSERT_EQ(shard.Receive(on)[offset + i], shard.Expected(on, i));
+    }
+    {  // tensor parallelism in pairs, while the world's communicator works on another stream
+      Worker pair(world, on.rank % 2, 2, 0, split[rank / 2][rank % 2]);
+      // One pair after the other, since the driver's modules all have the kernels that were added last.
+      for (size_t turn = 0; turn < 2; ++turn) {
+        step.arrive_and_wait();
+        if (turn == rank / 2) Check{Kind::kAllreduce, 1}.Run(pair);
+      }
+      step.arrive_and_wait();
+      const Check partial{Kind::kAllreduce, kOurs}, gradients{Kind::kAllreduce, 2 * kOurs};
+      gradients.Fill(on);
+      partial.Fill(pair);
+      ASSERT_EQ(gradients.Call(on), kSuccess);
+      ASSERT_EQ(partial.Call(pair), kSuccess);
+      pair.Settle();
+      on.Settle();
+      EXPECT_EQ(gradients.Wrong(on) + partial.Wrong(pair), 0U);
+      EXPECT_EQ(DestroyComm(pair.comm), kSuccess);
+    }
+    step.arrive_and_wait();
+    // The watchdog finds a failure, and all go on with what they make anew.
+    EXPECT_EQ(AbortComm(on.comm), kSuccess);
+    on.comm = anew[rank];
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    EXPECT_EQ(FinalizeComm(on.comm), kSuccess);
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  EXPECT_EQ(TakeStubCalls(), (Calls{{"Broadcast", 4},
+                                    {"AllGather", (4 + 4 + 4) * kRounds},
+                                    {"CommAbort", 4},
+                                    {"CommFinalize", 4},
+                                    {"CommDestroy", 8}}));
 }
 
 // Ranks that are processes meet through NCCL, then by themselves.
