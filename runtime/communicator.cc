@@ -10,12 +10,10 @@
 #include <utility>
 
 #include "base/exceptions.h"
-#include "base/files.h"
 #include "base/threads.h"
-#include "ir/plan.h"
-#include "ir/verify/read_plan.h"
 #include "runtime/rails.h"
 #include "runtime/rank_work.h"
+#include "runtime/read_book.h"
 
 namespace xccl {
 namespace {
@@ -51,13 +49,6 @@ Status CheckCall(const Call& call, Rank rank, int32_t ranks) {
   if (call.count > 0 && call.receive == nullptr && receives)
     return UsageError(name + ": the receive buffer is null");
   return OkStatus();
-}
-
-// FNV-1a.
-constexpr uint64_t kNoHash = 0xcbf29ce484222325;
-uint64_t Hash(uint64_t hash, std::string_view text) {
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
 }
 
 bool Overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_bytes) {
@@ -177,43 +168,13 @@ void Communicator::End(const Status& reason) noexcept try {
   if (failure_.ok()) failure_ = SystemError("out of memory");
 }
 
-StatusOr<std::vector<ServedPlan>> Communicator::ReadPlans(const std::string& directory, bool kernels,
-                                                          uint64_t& hash) const {
-  XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
-  std::vector<ServedPlan> plans;
-  XCCL_ASSIGN_OR_RETURN(const std::string index, ReadFile(directory + "/index.json"));
-  hash = Hash(hash, index);
-  for (const PlanBookEntry& entry : book.entries) {
-    if (entry.ranks != ranks_) continue;
-    XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(book.PathOf(entry)));
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(book.PathOf(entry)));
-    hash = Hash(hash, text);
-    const std::string path = book.PathOf(entry);
-    if (!plan.program) return InvalidInput(path + ": has no program; expected one lowered with -o");
-    if (plan.program->program.ranks.size() != ranks_ || plan.collective.num_members() != ranks_ ||
-        plan.collective.kind() != entry.collective || plan.collective.spec().root != entry.root)
-      return InvalidInput(fmt::format("{}: {} on {} of {} ranks; the index says {} on {} ranks", path,
-                                      plan.collective.name(), plan.collective.num_members(),
-                                      plan.program->program.ranks.size(), ToString(entry.collective),
-                                      entry.ranks));
-    std::string kernel;
-    if (kernels && !entry.kernel.empty()) {
-      XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
-    }
-    std::vector<Rails> rails = RailsOf(plan.program->program, plan.topology);
-    plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),
-                     std::move(rails), std::move(kernel), book.CubinPathsOf(entry)});
-  }
-  if (plans.empty()) return InvalidInput(fmt::format("{}: no plan for {} ranks", directory, ranks_));
-  return plans;
-}
-
 Status Communicator::LoadPlanBook(const std::string& directory) {
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-  uint64_t hash = kNoHash;
-  StatusOr<std::vector<ServedPlan>> plans = ReadPlans(directory, static_cast<bool>(backend->load), hash);
+  uint64_t hash = 0;
+  StatusOr<std::vector<ServedPlan>> plans =
+      ReadServedPlans(directory, ranks_, static_cast<bool>(backend->load), hash);
   // Ranks that have read theirs must not wait for one that could not.
   if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(plans.status(), hash));
   if (!plans.ok()) return plans.status();
@@ -224,6 +185,11 @@ Status Communicator::LoadPlans(std::string name, std::vector<ServedPlan> plans) 
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   return LoadServed(std::move(name), std::move(plans));
+}
+
+Status Communicator::Together(const std::function<Status()>& body) {
+  const std::lock_guard loading(loading_);
+  return body();
 }
 
 Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans) {
@@ -280,7 +246,7 @@ std::vector<std::string> Communicator::Notices() const {
   return all;
 }
 
-StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
+StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) const {
   const std::lock_guard lock(mutex_);
   if (books_.empty())
     return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
@@ -296,26 +262,41 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) {
   return NoPlan(searched, query);
 }
 
-Status Communicator::Enqueue(const Call& call) {
-  XCCL_RETURN_IF_ERROR(CheckCall(call, rank_, ranks_));
-  const std::lock_guard launching(launching_);
+Status Communicator::CheckArguments(const Call& call) const { return CheckCall(call, rank_, ranks_); }
+
+// A call of no elements does nothing, and one rank on the host copies within the call.
+StatusOr<bool> Communicator::NeedsNoPlan(const Call& call) {
+  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) return true;
+  if (ranks_ != 1) return false;
+  const std::lock_guard loading(loading_);
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  return !backend->load;
+}
+
+// The plan that a call takes; none where it needs none.
+StatusOr<std::optional<Communicator::Queued>> Communicator::Prepare(const Call& call) {
+  XCCL_RETURN_IF_ERROR(CheckArguments(call));
   XCCL_RETURN_IF_ERROR(Failure(false));  // a launch looks at its device itself
-  if (call.count == 0 && call.collective != CollectiveKind::kBarrier) {
-    const std::lock_guard lock(mutex_);
-    ++calls_;
-    return OkStatus();
-  }
-  if (ranks_ == 1) {
-    const std::lock_guard loading(loading_);
-    XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-    if (!backend->load) return CopyAlone(call);
-  }
+  XCCL_ASSIGN_OR_RETURN(const bool alone, NeedsNoPlan(call));
+  if (alone) return std::optional<Queued>();
   XCCL_ASSIGN_OR_RETURN(Queued queued, Choose(call));
-  if (queued.loaded->runner) return EnqueueToRunner(queued);
+  if (queued.loaded->runner) XCCL_RETURN_IF_ERROR(CheckOverlap(queued));
+  return std::optional(std::move(queued));
+}
+
+Status Communicator::Check(const Call& call) { return Prepare(call).status(); }
+
+Status Communicator::Enqueue(const Call& call) {
+  const std::lock_guard launching(launching_);
+  XCCL_ASSIGN_OR_RETURN(std::optional<Queued> queued, Prepare(call));
+  if (queued && queued->loaded->runner) return EnqueueToRunner(*queued);
+  if (!queued && call.count > 0) return CopyAlone(call);
   const std::lock_guard lock(mutex_);
-  queued.signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
-                                  queued.loaded->first_plan + queued.plan, ++calls_});
-  queue_.push_back(queued);
+  ++calls_;
+  if (!queued) return OkStatus();
+  queued->signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
+                                   queued->loaded->first_plan + queued->plan, calls_});
+  queue_.push_back(*std::move(queued));
   changed_.notify_all();
   return OkStatus();
 }
@@ -327,19 +308,26 @@ Status Communicator::CopyAlone(const Call& call) const {
   return OkStatus();
 }
 
+// Devices run a plan on the buffers themselves.
+Status Communicator::CheckOverlap(const Queued& queued) const {
+  const ServedPlan& served = queued.loaded->plans[queued.plan];
+  if (IsInPlace(queued.call, rank_) && served.program.in_place) return OkStatus();
+  const auto bytes = [&](const std::vector<PartId>& parts) {
+    return static_cast<int64_t>(parts.size()) * ShareBytes(queued.call);
+  };
+  if (!Overlap(queued.call.send, bytes(served.collective.InputParts(rank_)), queued.call.receive,
+               bytes(served.collective.OutputParts(rank_))))
+    return OkStatus();
+  return InvalidInput(
+      fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
+                  "run in place",
+                  ToString(queued.call.collective), served.entry.file));
+}
+
 Status Communicator::EnqueueToRunner(const Queued& queued) {
   const ServedPlan& served = queued.loaded->plans[queued.plan];
   const Collective& collective = served.collective;
   const bool in_place = IsInPlace(queued.call, rank_) && served.program.in_place;
-  const auto bytes = [&](const std::vector<PartId>& parts) {
-    return static_cast<int64_t>(parts.size()) * ShareBytes(queued.call);
-  };
-  if (!in_place && Overlap(queued.call.send, bytes(collective.InputParts(rank_)), queued.call.receive,
-                           bytes(collective.OutputParts(rank_))))
-    return InvalidInput(
-        fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
-                    "run in place",
-                    ToString(queued.call.collective), served.entry.file));
   Call effective = queued.call;
   // A collective that only moves data has no operator.
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;

@@ -57,6 +57,9 @@ class Communicator {
   // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
 
+  // Runs what all ranks do together, as they load books, and not at the same time.
+  Status Together(const std::function<Status()>& body);
+
   // The back end's notes on the plans loaded so far, a line each.
   std::vector<std::string> Notices() const;
 
@@ -67,6 +70,9 @@ class Communicator {
   // programs such calls are refused. Errors at once: kUsage for null buffers, a root that is no rank and
   // counts out of range; no plan serves it; an earlier failure.
   Status Enqueue(const Call& call);
+  // What Enqueue would refuse at once, without queueing the call: the arguments alone, and all of it.
+  Status CheckArguments(const Call& call) const;
+  Status Check(const Call& call);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
   StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
@@ -89,12 +95,13 @@ class Communicator {
   };
 
   StatusOr<Backend*> Connect();
-  StatusOr<std::vector<ServedPlan>> ReadPlans(const std::string& directory, bool kernels,
-                                              uint64_t& hash) const;
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
-  StatusOr<Queued> Choose(const Call& call);
+  StatusOr<Queued> Choose(const Call& call) const;
+  StatusOr<bool> NeedsNoPlan(const Call& call);
+  StatusOr<std::optional<Queued>> Prepare(const Call& call);
+  Status CheckOverlap(const Queued& queued) const;
   Status CopyAlone(const Call& call) const;
   Status EnqueueToRunner(const Queued& queued);
   Status Execute(const Queued& queued);

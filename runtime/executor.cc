@@ -1,5 +1,4 @@
-// A round polls every threadblock and runs each as far as it goes. A round in which nothing moved ends in a
-// wait on the endpoint. Between two polls nothing is missed: the ticket is taken before the round.
+// A round polls every threadblock and runs each as far as it goes.
 //
 // The memory traffic of a message is as follows. The receiver reads a direct send once, and it is never
 // copied. Other messages are written to and read from a slot, which stays in the cache since a connection has
@@ -11,20 +10,16 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <exception>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/exceptions.h"
+#include "runtime/drive.h"
 #include "runtime/reduce.h"
 
 namespace xccl {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kLongestSleep(20);
-constexpr std::chrono::hours kForever(24 * 365 * 50);
 constexpr int64_t kBlockBytes = 16 << 10;
 
 class RankExecution {
@@ -51,40 +46,52 @@ class RankExecution {
     finishes_ = options.op == ReduceOp::kAvg && !IsFloating(options.type);
   }
 
-  Status Run() {
-    Clock::time_point moved_at = Clock::now();
-    uint64_t seen_progress = endpoint_.TotalProgress();
-    while (true) {
-      const uint32_t ticket = endpoint_.Ticket();
-      endpoint_.Progress();
-      if (Round()) {
-        idle_ = false;
-        endpoint_.NoteProgress();
-        if (std::optional<Status> failure = endpoint_.Failure()) return *failure;
-        continue;
-      }
-      if (Done()) return OkStatus();
-      if (!idle_) {
-        idle_ = true;
-        moved_at = Clock::now();
-        seen_progress = endpoint_.TotalProgress();
-      }
-      endpoint_.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, options_.time_limit));
-      if (options_.call.IsSet() && Clock::now() - moved_at >= kLongestSleep / 2)
-        endpoint_.CheckCalls(options_.call);
-      if (std::optional<Status> failure = endpoint_.Failure()) return *failure;
-      // A rank that only waits for its lent buffers gives stuck ranks the time to say why.
-      const auto time_limit = std::min<std::chrono::nanoseconds>(options_.time_limit, kForever);
-      const auto limit = InstructionsDone() ? 3 * time_limit : time_limit;
-      if (Clock::now() - moved_at < limit) continue;
-      const uint64_t progress = endpoint_.TotalProgress();
-      if (progress == seen_progress) {
-        endpoint_.Fail(Stuck());
-        return *endpoint_.Failure();
-      }
-      seen_progress = progress;
-      moved_at = Clock::now();
+  // ---- What Drive asks for
+
+  bool Round() {
+    bool moved = false;
+    for (size_t l = 0; l < threadblocks_.size(); ++l)
+      while (TryStep(l)) moved = true;
+    return moved;
+  }
+
+  bool MovedAll() const {
+    for (size_t l = 0; l < threadblocks_.size(); ++l)
+      if (threadblocks_[l].pass < work_.passes && !work_.threadblocks[l].steps.empty()) return false;
+    return true;
+  }
+
+  // All instructions are done, receivers have read all lent buffers, and nothing waits for this rank.
+  bool Done() const {
+    if (!MovedAll()) return false;
+    for (const ThreadblockState& state : threadblocks_)
+      for (size_t c = 0; c < state.send.size(); ++c)
+        if (state.send[c].direct != nullptr &&
+            state.send[c].tail->load(std::memory_order_acquire) != state.put[c])
+          return false;
+    return endpoint_.Flushed();
+  }
+
+  void LookAround() {
+    if (options_.call.IsSet()) endpoint_.CheckCalls(options_.call);
+  }
+
+  // The first threadblock that is not done, and what it waits for.
+  Status Stuck() const {
+    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time_limit).count();
+    for (size_t l = 0; l < threadblocks_.size(); ++l) {
+      const ThreadblockState& state = threadblocks_[l];
+      const ThreadblockWork& block = work_.threadblocks[l];
+      if (state.pass == work_.passes || block.steps.empty()) continue;
+      const Step& step = block.steps[state.index];
+      return LimitReached(fmt::format(
+          "rank {}: threadblock {}, instruction {} ({}), pass {} of {}: {}; nothing moved for {} ms",
+          work_.rank.value, l, state.index, ToString(step.op), state.pass + 1, work_.passes,
+          Awaited(step, block, state), limit));
     }
+    return LimitReached(
+        fmt::format("rank {}: done, but not all that it sent was received; nothing moved for {} ms",
+                    work_.rank.value, limit));
   }
 
  private:
@@ -95,30 +102,6 @@ class RankExecution {
     std::vector<uint64_t> put, taken;       // own counters, of each
     std::vector<uint64_t> before;           // put by earlier calls
   };
-
-  bool Round() {
-    bool moved = false;
-    for (size_t l = 0; l < threadblocks_.size(); ++l)
-      while (TryStep(l)) moved = true;
-    return moved;
-  }
-
-  bool InstructionsDone() const {
-    for (size_t l = 0; l < threadblocks_.size(); ++l)
-      if (threadblocks_[l].pass < work_.passes && !work_.threadblocks[l].steps.empty()) return false;
-    return true;
-  }
-
-  // All instructions are done, receivers have read all lent buffers, and nothing waits for this rank.
-  bool Done() const {
-    if (!InstructionsDone()) return false;
-    for (const ThreadblockState& state : threadblocks_)
-      for (size_t c = 0; c < state.send.size(); ++c)
-        if (state.send[c].direct != nullptr &&
-            state.send[c].tail->load(std::memory_order_acquire) != state.put[c])
-          return false;
-    return endpoint_.Flushed();
-  }
 
   bool TryStep(size_t l) {
     ThreadblockState& state = threadblocks_[l];
@@ -353,24 +336,6 @@ class RankExecution {
     if (step.final && finishes_) FinishReference(options_.type, options_.op, work_.members, data, p.elements);
   }
 
-  // The first threadblock that is not done, and what it waits for.
-  Status Stuck() const {
-    const auto limit = std::chrono::duration_cast<std::chrono::milliseconds>(options_.time_limit).count();
-    for (size_t l = 0; l < threadblocks_.size(); ++l) {
-      const ThreadblockState& state = threadblocks_[l];
-      const ThreadblockWork& block = work_.threadblocks[l];
-      if (state.pass == work_.passes || block.steps.empty()) continue;
-      const Step& step = block.steps[state.index];
-      return LimitReached(fmt::format(
-          "rank {}: threadblock {}, instruction {} ({}), pass {} of {}: {}; nothing moved for {} ms",
-          work_.rank.value, l, state.index, ToString(step.op), state.pass + 1, work_.passes,
-          Awaited(step, block, state), limit));
-    }
-    return LimitReached(
-        fmt::format("rank {}: done, but not all that it sent was received; nothing moved for {} ms",
-                    work_.rank.value, limit));
-  }
-
   std::string Awaited(const Step& step, const ThreadblockWork& block, const ThreadblockState& state) const {
     if (const Dependency* d = FirstUndone(step, state.pass)) {
       const ThreadblockState& other = threadblocks_[d->threadblock];
@@ -396,7 +361,6 @@ class RankExecution {
   std::array<std::byte*, 3> base_;
   std::vector<ThreadblockState> threadblocks_;
   bool scales_ = false, finishes_ = false;
-  bool idle_ = false;
   std::vector<const std::byte*> received_;  // by message, its data of the current chunk
   std::vector<const std::byte*> operands_;  // of one reduction
   std::vector<std::byte*> sent_;            // and where each message is to hold it; none where it is lent
@@ -408,20 +372,7 @@ class RankExecution {
 
 Status ExecuteRank(const RankWork& work, const ExecuteOptions& options, const RankBuffers& buffers,
                    Endpoint& endpoint) {
-  endpoint.Enter();
-  Status status = OkStatus();
-  try {
-    if (std::optional<Status> failure = endpoint.Failure()) {
-      status = *failure;
-    } else {
-      status = RankExecution(work, options, buffers, endpoint).Run();
-    }
-  } catch (const std::exception& error) {  // others wait until this rank has left
-    status = Annotate(StatusOf(error), fmt::format("rank {}", endpoint.rank().value));
-    endpoint.Fail(status);
-  }
-  endpoint.Leave();
-  return status;
+  return Drive(endpoint, options.time_limit, [&] { return RankExecution(work, options, buffers, endpoint); });
 }
 
 }  // namespace xccl

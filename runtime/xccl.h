@@ -23,10 +23,12 @@
  * any.
  *
  * Groups. Calls between xcclGroupStart and the outermost xcclGroupEnd of a thread are kept and run at its
- * end: first the loads of books, side by side, so that one thread can load them for several ranks; then the
- * collectives, in their order. All other calls act at once, xcclCommInitRank among them. Where a call in the
- * group is refused at once, the group runs nothing and ends with that result; else it ends with the first
- * failure of what it ran. A buffer of a kept call belongs to the communicator from that call on.
+ * end: first the loads of books, splits and shrinks, side by side, so that one thread can make them for
+ * several ranks; then the collectives, in their order. All other calls act at once, xcclCommInitRank among
+ * them. Where a call in the group is refused at once, the group runs nothing and ends with that result. Where
+ * no plan serves one of its collectives, it ends with that after the loads and runs no collective. Else it
+ * ends with the first failure of what it ran. A buffer of a kept call belongs to the communicator from that
+ * call on.
  *
  * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
  * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of
@@ -127,7 +129,7 @@ xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);
 /* What xcclCommInitRankConfig sets. It begins as XCCL_CONFIG_INITIALIZER, which says which header the program
  * was compiled with and leaves everything as it is without a configuration; so does XCCL_CONFIG_UNDEF_INT in
- * an int. */
+ * an int, and 0 elsewhere. Later headers add fields at the end. */
 #define XCCL_CONFIG_MAGIC 0x7863636cu /* "xccl" */
 #define XCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 typedef struct {
@@ -145,8 +147,9 @@ typedef struct {
     sizeof(xcclConfig_t), XCCL_CONFIG_MAGIC, XCCL_VERSION_CODE, XCCL_CONFIG_UNDEF_INT, \
         XCCL_CONFIG_UNDEF_INT, XCCL_CONFIG_UNDEF_INT, 0, 0                             \
   }
-/* xcclCommInitRank and the settings of *config, which may be NULL. After a failure *comm is NULL. A
- * configuration of another size than this library's is refused with xcclInvalidArgument. */
+/* xcclCommInitRank and the settings of *config, which may be NULL. After a failure *comm is NULL. Programs of
+ * older headers lack fields, which are then unset. Of a newer header's fields the library ignores those that
+ * are unset; one that is set is refused with xcclInvalidArgument. */
 xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank,
                                     const xcclConfig_t* config);
 /* One rank with rank and size from the environment of Open MPI, MPICH, Slurm or torchrun, or XCCL_RANK,
@@ -155,6 +158,26 @@ xcclResult_t xcclCommInitFromLauncher(xcclComm_t* comm);
 /* All ranks in this process; they read each other's buffers directly. devlist: the GPU of each rank, several
  * of which may be the same; NULL: they are on the CPU. */
 xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist);
+
+/* Makes communicators from one. All its ranks call Split; those of one color (0 or more) are in one new
+ * communicator, in the order of their keys, ranks of one key in the order of their ranks. With
+ * XCCL_SPLIT_NOCOLOR a rank is in none, and *newcomm is NULL. Shrink is called by the ranks that are not in
+ * the list alone, with the same list, and keeps their order; the ranks of the list may have ended. With
+ * XCCL_SHRINK_ABORT it first ends all calls on comm, which cannot be used any more; without, comm must not
+ * have failed. Both wait for the other ranks that call them; in a group they run side by side with the loads
+ * of books, and *newcomm is set when the group ends.
+ *
+ * The new communicator has the GPU, the limits and the time limit of comm where *config, which may be NULL,
+ * leaves them as they are. It has no books: plans are for a number of ranks and their places, so it loads its
+ * own. It lives on without comm. Among processes Split makes the ranks meet as a first book does; Shrink
+ * expects that they have met. */
+#define XCCL_SPLIT_NOCOLOR (-1)
+#define XCCL_SHRINK_DEFAULT 0
+#define XCCL_SHRINK_ABORT 1
+xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t* newcomm,
+                           const xcclConfig_t* config);
+xcclResult_t xcclCommShrink(xcclComm_t comm, const int* excludeRanksList, int excludeRanksCount,
+                            xcclComm_t* newcomm, const xcclConfig_t* config, int shrinkFlags);
 
 /* All ranks load the same books in the same order, and may do so between calls. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);

@@ -290,6 +290,11 @@ Status Bootstrap::Barrier(nanoseconds limit) try {
   return status;
 }
 
+void Bootstrap::Post(std::string_view key, std::string_view text) { state_->watcher->Post(key, text); }
+std::optional<std::string> Bootstrap::AwaitNote(std::string_view key, nanoseconds limit) {
+  return state_->watcher->AwaitNote(key, After(limit));
+}
+
 void Bootstrap::Fail(const Status& reason) { state_->watcher->Fail(reason); }
 std::optional<Status> Bootstrap::Failure() const { return state_->watcher->Failure(); }
 void Bootstrap::OnFailure(std::function<void(const Status&)> callback) {

@@ -52,6 +52,12 @@ class Bootstrap {
   StatusOr<std::vector<std::string>> AllGather(std::string_view mine, std::chrono::nanoseconds limit);
   Status Barrier(std::chrono::nanoseconds limit);  // errors as AllGather's
 
+  // A small text for all ranks, under a key that was not used before; in a group that has failed too, where
+  // it reaches those whom living ranks connect. Any rank calls it at any time, and others do nothing for it.
+  void Post(std::string_view key, std::string_view text);
+  // The text that some rank posts under the key; none within the limit.
+  std::optional<std::string> AwaitNote(std::string_view key, std::chrono::nanoseconds limit);
+
   // Fails the group: told to all ranks. The first reason stays. Requires: `reason` is not OK.
   void Fail(const Status& reason);
   // The reason why the group has failed, the same text on all ranks wherever possible.

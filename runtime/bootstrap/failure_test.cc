@@ -69,6 +69,26 @@ struct Victim {
   }
 };
 
+TEST(Failure, NotesReachTheLivingRanksOfAFailedGroup) {
+  Victim victim(seconds(10));
+  const auto all_hear = [&](const std::string& key, const std::string& text) {
+    for (const auto& group : victim.others) {
+      if (group == nullptr) continue;
+      EXPECT_EQ(group->AwaitNote(key, seconds(20)), text);
+    }
+  };
+  victim.others[0]->Post("before", "hello");
+  all_hear("before", "hello");
+  victim.child.Signal(SIGKILL);
+  for (const auto& group : victim.others) {
+    if (group == nullptr) continue;
+    EXPECT_TRUE(AwaitFailure(*group, seconds(5)));
+  }
+  EXPECT_EQ(victim.others[4]->AwaitNote("after", milliseconds(1)), std::nullopt);
+  victim.others[5]->Post("after", "who is there?");
+  all_hear("after", "who is there?");
+}
+
 TEST(Failure, IdleRanksLearnOfAKilledProcess) {
   Victim victim(seconds(10));
   std::this_thread::sleep_for(milliseconds(20));

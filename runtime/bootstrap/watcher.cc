@@ -219,6 +219,11 @@ void Watcher::Hear(Peer& peer, const Message& message) {
   if (message.type == MessageType::kFail) return FailLocked(UnpackStatus(message.body), &peer);
   Unpacker body(message.body);
   if (message.type == MessageType::kLeft) return HearLeft(peer, body.Get<int32_t>());
+  if (message.type == MessageType::kNote) {
+    const std::string_view key = body.GetText(), text = body.GetText();
+    if (body.ok()) PostLocked(key, text, &peer);
+    return;
+  }
   if (message.type != MessageType::kData) return;
   const auto call = body.Get<uint64_t>();
   const auto round = body.Get<uint32_t>();
@@ -373,6 +378,26 @@ StatusOr<std::string> Watcher::Receive(int32_t from, uint64_t call, uint32_t rou
   }
   awaits_.reset();
   return result;
+}
+
+// Every rank passes a note on once, so it reaches all whom living ranks connect.
+void Watcher::PostLocked(std::string_view key, std::string_view text, const Peer* from) {
+  if (!notes_.emplace(key, text).second) return;
+  QueueToAll(Encode(MessageType::kNote, Packer().PutText(key).PutText(text).Take()), from);
+  changed_.notify_all();
+}
+
+void Watcher::Post(std::string_view key, std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  PostLocked(key, text);
+  Wake();
+}
+
+std::optional<std::string> Watcher::AwaitNote(std::string_view key, Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  const auto there = [&] { return notes_.find(key) != notes_.end(); };
+  if (!changed_.wait_until(lock, until, there)) return std::nullopt;
+  return notes_.find(key)->second;
 }
 
 void Watcher::Fail(const Status& reason) {

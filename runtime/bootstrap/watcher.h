@@ -38,6 +38,9 @@ class Watcher {
   StatusOr<std::string> Receive(int32_t from, uint64_t call, uint32_t round, Clock::time_point until,
                                 int32_t* missing);
 
+  void Post(std::string_view key, std::string_view text);
+  std::optional<std::string> AwaitNote(std::string_view key, Clock::time_point until);
+
   void Fail(const Status& reason);
   std::optional<Status> Failure() const;
   void OnFailure(std::function<void(const Status&)> callback);
@@ -69,6 +72,7 @@ class Watcher {
   void Hear(Peer& peer, const Message& message);
   void HearHeartbeat(Peer& peer, std::string_view body);
   void HearLeft(Peer& peer, int32_t rank);
+  void PostLocked(std::string_view key, std::string_view text, const Peer* from = nullptr);
   void End(Peer& peer, int error);
   void CheckSilence(Clock::time_point now);
   void Beat(Clock::time_point now);
@@ -90,6 +94,7 @@ class Watcher {
   std::condition_variable changed_;
   std::vector<Peer> peers_;
   std::map<std::tuple<int32_t, uint64_t, uint32_t>, std::string> inbox_;  // by sender, call and round
+  std::map<std::string, std::string, std::less<>> notes_;                 // by key
   std::optional<Status> failure_;
   std::vector<std::function<void(const Status&)>> callbacks_;
   std::optional<int32_t> left_;

@@ -31,6 +31,7 @@ enum class MessageType : uint16_t {
   kData,             // call, round, blobs
   kLeft,             // this rank has left in good order
   kFail,             // a status: the group has failed
+  kNote,             // a key and a text, for all
 };
 
 struct Message {

@@ -89,9 +89,11 @@ TEST(Config, WrongOnesAreRefusedAndLeaveNothing) {
   };
   add([](xcclConfig_t& c) { c.magic = 0; }, xcclInvalidArgument,
       "config: magic 0x0; expected 0x7863636c; hint: initialize it with XCCL_CONFIG_INITIALIZER");
-  add([](xcclConfig_t& c) { c.size = 8, c.version = 7; }, xcclInvalidArgument,
-      "config: 8 bytes, of version 7; expected " + std::to_string(sizeof(xcclConfig_t)) +
-          " bytes; hint: compile with the xccl.h of version " + std::to_string(XCCL_VERSION_CODE));
+  for (const size_t size : {0, 8, 16, 36, 44, 4097})
+    add([=](xcclConfig_t& c) { c.size = size; }, xcclInvalidArgument,
+        "config: " + std::to_string(size) +
+            " bytes; expected 32, 40, 48, or more of a newer xccl.h; hint: initialize it with "
+            "XCCL_CONFIG_INITIALIZER");
   add([](xcclConfig_t& c) { c.blocking = 2; }, xcclInvalidArgument, "config: blocking 2; expected 1");
   add([](xcclConfig_t& c) { c.blocking = 0; }, xcclInvalidUsage,
       "config: blocking 0; expected 1: xcclCommLoadPlanBook waits for the other ranks");
@@ -116,6 +118,52 @@ TEST(Config, WrongOnesAreRefusedAndLeaveNothing) {
     EXPECT_STREQ(xcclGetLastError(nullptr), "rank 1; expected 0 to 0");
     EXPECT_EQ(comm, nullptr);
   }
+}
+
+// Behind the fields of an older header lies something else of the program.
+TEST(Config, FieldsThatAnOlderHeaderLacksAreAtTheirDefaults) {
+  for (const size_t size : {32, 40}) {
+    xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+    config.device = 2;
+    config.memoryBytes = size == 32 ? SIZE_MAX : 1 << 20;
+    config.timeLimit = -1;
+    config.size = size;
+    const Made made = Make(config);
+    ASSERT_EQ(made.result, xcclSuccess) << made.text;
+    int device = 0;
+    EXPECT_EQ(xcclCommCuDevice(made.comm, &device), xcclSuccess);
+    EXPECT_EQ(device, 2);
+    EXPECT_EQ(xcclCommDestroy(made.comm), xcclSuccess);
+  }
+}
+
+TEST(Config, FieldsOfANewerHeaderAreReadWhereTheyAreUnset) {
+  struct Newer {
+    xcclConfig_t known = XCCL_CONFIG_INITIALIZER;
+    int first = 0, second = XCCL_CONFIG_UNDEF_INT;
+    const char* third = nullptr;
+    char fourth = 0;
+  } config;
+  config.known.size = offsetof(Newer, fourth) + 1;
+  config.known.version = 10203;
+  config.known.device = 2;
+  const Made made = Make(config.known);
+  ASSERT_EQ(made.result, xcclSuccess) << made.text;
+  EXPECT_EQ(xcclCommDestroy(made.comm), xcclSuccess);
+  const auto refusal = [&](size_t at) {
+    const Made refused = Make(config.known);
+    EXPECT_EQ(refused.result, xcclInvalidArgument);
+    EXPECT_EQ(refused.text, "config: the field at byte " + std::to_string(at) +
+                                ", of xccl.h 10203, is set; expected only those of version " +
+                                std::to_string(XCCL_VERSION_CODE) +
+                                "; hint: leave it as XCCL_CONFIG_INITIALIZER does, or install the newer "
+                                "library");
+  };
+  config.fourth = 1;
+  refusal(offsetof(Newer, fourth));
+  config.second = 0;
+  config.first = 7;
+  refusal(offsetof(Newer, first));
 }
 
 TEST(Config, ARefusedOneEndsItsGroup) {

@@ -34,7 +34,7 @@ struct Line {
 
 void RunLine(Line& line) {
   for (const GroupCall& call : line.calls) {
-    line.result = call();
+    line.result = call.run();
     if (line.result == xcclSuccess) continue;
     line.text = LastText();
     return;
@@ -97,8 +97,12 @@ xcclResult_t EndGroup() {
   Group ended = std::exchange(group, {});
   if (ended.refused != xcclSuccess) return ended.refused;
   if (const xcclResult_t result = RunWaiting(std::move(ended.waiting)); result != xcclSuccess) return result;
+  // Other ranks would wait for one whose call is refused.
   for (const Deferred& each : ended.others)
-    if (const xcclResult_t result = each.call(); result != xcclSuccess) return result;
+    if (const xcclResult_t result = each.call.check ? each.call.check() : xcclSuccess; result != xcclSuccess)
+      return result;
+  for (const Deferred& each : ended.others)
+    if (const xcclResult_t result = each.call.run(); result != xcclSuccess) return result;
   return xcclSuccess;
 }
 

@@ -9,8 +9,12 @@
 
 namespace xccl::c_api {
 
-// Runs a call and returns its result; the text of a failure is remembered on the thread that it runs on.
-using GroupCall = std::function<xcclResult_t()>;
+// Returns a result; the text of a failure is remembered on the thread that it runs on.
+using GroupStep = std::function<xcclResult_t()>;
+struct GroupCall {
+  GroupStep run;
+  GroupStep check = {};  // what run would refuse at once; may be empty
+};
 
 void StartGroup();
 // The thread is in a group.
@@ -20,8 +24,9 @@ void Defer(xcclComm_t comm, bool waits, GroupCall call);
 // A call of the group was refused: the group will run nothing and end with the first such result.
 void Refuse(xcclResult_t result);
 // Ends a group. The outermost one runs what was kept: the calls that wait, those of a communicator in their
-// order and those of different ones side by side, then the others. Returns the first failure, after which the
-// others that wait have run and the rest have not. Errors: xcclInvalidUsage outside of a group.
+// order and those of different ones side by side, then the others, all of which are checked before the first
+// of them runs. Returns the first failure, after which the others that wait have run and the rest have not.
+// Errors: xcclInvalidUsage outside of a group.
 xcclResult_t EndGroup();
 
 }  // namespace xccl::c_api

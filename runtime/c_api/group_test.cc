@@ -81,6 +81,78 @@ TEST_F(Group, ARefusedCallEndsTheGroupBeforeAnythingRuns) {
   EXPECT_EQ(xcclGroupEnd(), xcclSuccess);
 }
 
+// Calls of the group that ran before the bad one used to wait for it without end.
+TEST_F(Group, ACallThatCannotBeIsRefusedWhenItIsMade) {
+  ASSERT_EQ(LoadAll(), xcclSuccess) << xcclGetLastError(nullptr);
+  std::vector<int32_t> data(4, 1);
+  struct Bad {
+    size_t count;
+    xcclDataType_t type;
+    xcclRedOp_t op;
+    int root;
+    std::string text;
+  };
+  const std::vector<Bad> cases = {
+      {4, xcclNumTypes, xcclSum, 1, "data type 12; expected 0 to 11"},
+      {4, xcclInt32, static_cast<xcclRedOp_t>(7), 1, "reduction 7; expected 0 to 4"},
+      {SIZE_MAX, xcclInt32, xcclSum, 1, "count 18446744073709551615 is too large"},
+      {4, xcclInt32, xcclSum, 9, "reduce: root 9; expected 0 to 2"}};
+  for (const Bad& bad : cases) {
+    ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+    const auto reduce = [&](int r, size_t count, xcclDataType_t type, xcclRedOp_t op, int root) {
+      return xcclReduce(data.data(), data.data(), count, type, op, root, comms_[r], nullptr);
+    };
+    for (const int r : {0, 1})
+      EXPECT_EQ(xcclBcast(data.data(), 4, xcclInt32, 1, comms_[r], nullptr), xcclSuccess);
+    EXPECT_EQ(reduce(2, bad.count, bad.type, bad.op, bad.root), xcclInvalidArgument);
+    EXPECT_STREQ(xcclGetLastError(comms_[2]), bad.text.c_str());
+    EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
+    for (const xcclComm_t comm : comms_) EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess);
+  }
+}
+
+TEST_F(Group, RunsNothingWhereNoPlanServesOneOfItsCalls) {
+  ASSERT_EQ(LoadAll(), xcclSuccess) << xcclGetLastError(nullptr);
+  std::vector<std::vector<int32_t>> data(kRanks, std::vector<int32_t>(4, 1));
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  for (int r = 0; r < kRanks; ++r) {
+    // The book's broadcast is from rank 1.
+    EXPECT_EQ(xcclBcast(data[r].data(), 4, xcclInt32, r == 2 ? 0 : 1, comms_[r], nullptr), xcclSuccess);
+  }
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidUsage);
+  const std::string text = book_ + ": no plan for broadcast of 16 bytes of int32 on 3 ranks from root 0; " +
+                           "the book has 3 ranks root 1 0 bytes and more";
+  EXPECT_EQ(xcclGetLastError(comms_[2]), text);
+  EXPECT_EQ(xcclGetLastError(nullptr), text);
+  for (const xcclComm_t comm : comms_) EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess);
+  // The communicators go on.
+  data[1].assign(4, 5);
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  for (int r = 0; r < kRanks; ++r)
+    EXPECT_EQ(xcclBcast(data[r].data(), 4, xcclInt32, 1, comms_[r], nullptr), xcclSuccess);
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(xcclCommSynchronize(comms_[r]), xcclSuccess) << xcclGetLastError(comms_[r]);
+    EXPECT_EQ(data[r], std::vector<int32_t>(4, 5));
+  }
+}
+
+// The group's own loads come before its calls are checked.
+TEST_F(Group, LoadsTheBooksThatItsCallsNeed) {
+  std::vector<std::vector<int32_t>> data(kRanks, std::vector<int32_t>(4, 1));
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(xcclAllReduce(data[r].data(), data[r].data(), 4, xcclInt32, xcclSum, comms_[r], nullptr),
+              xcclSuccess);
+    EXPECT_EQ(xcclCommLoadPlanBook(comms_[r], book_.c_str()), xcclSuccess);
+  }
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  for (int r = 0; r < kRanks; ++r) {
+    EXPECT_EQ(xcclCommSynchronize(comms_[r]), xcclSuccess) << xcclGetLastError(comms_[r]);
+    EXPECT_EQ(data[r], std::vector<int32_t>(4, 3));
+  }
+}
+
 TEST_F(Group, EndsWithTheFirstFailureOfWhatItRan) {
   book_ = "/no/such/book";
   EXPECT_EQ(LoadAll(), xcclInvalidUsage);

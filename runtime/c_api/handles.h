@@ -6,7 +6,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/c_api/assembly.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
@@ -28,6 +31,8 @@ struct OneProcess {
   std::mutex mutex;
   std::vector<int32_t> devices;  // by rank
   std::vector<Backend> ready;    // by rank; moved out one by one
+  Status aborted;                // by the first rank that did
+  Assembly assembly;             // guards itself
 };
 
 // What a communicator is told before its first book is loaded.
@@ -46,6 +51,8 @@ struct Comm {
   std::shared_ptr<OneProcess> shared;  // threads
   std::mutex mutex;                    // guards what follows
   Settings settings;
+  std::map<std::string, int> shrinks;  // so many by those ranks
+  std::atomic<bool> aborted = false;
   Communicator communicator;  // it goes first, since its back end uses what is above
 };
 

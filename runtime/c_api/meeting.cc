@@ -58,6 +58,11 @@ StatusOr<LaunchedGroup*> Meeting::Join(std::chrono::nanoseconds limit) {
   return group_.get();
 }
 
+LaunchedGroup* Meeting::group() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->group;
+}
+
 void Meeting::Abort(const Status& reason) {
   std::unique_lock lock(state_->mutex);
   if (state_->aborted.ok()) state_->aborted = reason;

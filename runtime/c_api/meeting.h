@@ -25,6 +25,8 @@ class Meeting {
   // The ranks that have met; they meet if they have not. The group lives as long as this object. Errors:
   // those of Bootstrap::Join, after which it may be tried again; the reason of an abort.
   StatusOr<LaunchedGroup*> Join(std::chrono::nanoseconds limit);
+  // The group, if the ranks have met.
+  LaunchedGroup* group() const;
   // Ends Join, and the group on all ranks.
   void Abort(const Status& reason);
   // The group's failure, without waiting.

@@ -218,6 +218,65 @@ TEST(Processes, ARankThatHasLeftIsNamed) {
   });
 }
 
+// What the ranks of a child sum up, each giving 1 + its rank in the parent.
+bool SumsTo(xcclComm_t comm, const std::string& book, int rank, float sum) {
+  auto number = static_cast<float>(rank + 1);
+  return Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) && Is(Sum(comm, &number), xcclSuccess) &&
+         Is(xcclCommSynchronize(comm), xcclSuccess) && number == sum;
+}
+
+TEST(Processes, SplitWithAndWithoutABookLoaded) {
+  const std::string all_ranks = MakeBook("split5", 5, {CollectiveKind::kAllreduce});
+  const std::string pairs = MakeBook("split2", 2, {CollectiveKind::kAllreduce});
+  for (const bool loaded : {false, true}) {
+    InProcesses(5, [&](int rank, Shared& all) {
+      const std::vector<int> colors = {1, 0, XCCL_SPLIT_NOCOLOR, 1, 0}, keys = {9, 4, 0, 8, 4};
+      const std::vector<int> expected = {1, 0, -1, 0, 1};
+      const std::vector<float> sums = {5, 7, 0, 5, 7};
+      xcclComm_t comm = nullptr, child = nullptr;
+      if (!Is(xcclCommInitRank(&comm, 5, all.id, rank), xcclSuccess)) return false;
+      if (loaded && !Is(xcclCommLoadPlanBook(comm, all_ranks.c_str()), xcclSuccess)) return false;
+      if (!Is(xcclCommSplit(comm, colors[rank], keys[rank], &child, nullptr), xcclSuccess)) return false;
+      if (rank == 2)
+        return child == nullptr && SumsTo(comm, all_ranks, rank, 15) &&
+               Is(xcclCommDestroy(comm), xcclSuccess);
+      int own = 0;
+      return Is(xcclCommUserRank(child, &own), xcclSuccess) && own == expected[rank] &&
+             SumsTo(child, pairs, rank, sums[rank]) && SumsTo(comm, all_ranks, rank, 15) &&
+             Is(xcclCommDestroy(child), xcclSuccess) && Is(xcclCommDestroy(comm), xcclSuccess);
+    });
+  }
+}
+
+TEST(Processes, ShrinkWithoutARankThatWasKilled) {
+  const std::string all_ranks = MakeBook("shrink4", 4, {CollectiveKind::kAllreduce});
+  const std::string three = MakeBook("shrink3", 3, {CollectiveKind::kAllreduce});
+  const std::string pairs = MakeBook("shrink2", 2, {CollectiveKind::kAllreduce});
+  InProcesses(4, [&](int rank, Shared& all) {
+    xcclComm_t comm = nullptr, child = nullptr;
+    if (!Is(xcclCommInitRank(&comm, 4, all.id, rank), xcclSuccess)) return false;
+    const int first[] = {0, 2}, killed[] = {2};
+    if (!Is(xcclCommShrink(comm, first, 2, &child, nullptr, XCCL_SHRINK_DEFAULT),
+            rank % 2 == 1 ? xcclInvalidUsage : xcclInvalidArgument) ||
+        !Is(xcclCommLoadPlanBook(comm, all_ranks.c_str()), xcclSuccess))
+      return false;
+    // Ranks 1 and 3 without the others, who do not know.
+    if (rank % 2 == 1 &&
+        (!Is(xcclCommShrink(comm, first, 2, &child, nullptr, XCCL_SHRINK_DEFAULT), xcclSuccess) ||
+         !SumsTo(child, pairs, rank, 6) || !Is(xcclCommDestroy(child), xcclSuccess)))
+      return false;
+    ++all.told;
+    while (rank == 2 && all.told < 4) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (rank == 2) std::_Exit(0);  // without a farewell
+    float number = 1;
+    return Is(Sum(comm, &number), xcclSuccess) && Is(xcclCommSynchronize(comm), xcclRemoteError) &&
+           Is(xcclCommShrink(comm, killed, 1, &child, nullptr, XCCL_SHRINK_DEFAULT), xcclRemoteError) &&
+           Is(xcclCommShrink(comm, killed, 1, &child, nullptr, XCCL_SHRINK_ABORT), xcclSuccess) &&
+           SumsTo(child, three, rank, 7) && Is(xcclCommDestroy(child), xcclSuccess) &&
+           Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+}
+
 // The last test, since it starts threads in the test's own process.
 TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
   const std::string book = MakeBook("alone", 2, {CollectiveKind::kAllreduce});

@@ -1,0 +1,27 @@
+// What a communicator is told beside its ranks: by calls, by a configuration, or by the communicator that it
+// is made from.
+#pragma once
+
+#include <cstddef>
+
+#include "base/status.h"
+#include "runtime/c_api/handles.h"
+#include "runtime/xccl.h"
+
+namespace xccl::c_api {
+
+// Errors of all: kUsage for values that cannot be; kInvalidInput after a book was loaded.
+Status SetTimeLimit(Comm& of, double seconds);
+Status UseCuda(Comm& on, int device);
+Status LimitCuda(Comm& of, int max_ctas, size_t memory_bytes);
+
+// A program's configuration, with the fields that its header has; the others are unset. Null: all are.
+// Errors: kUsage for a form that this library cannot read and for values that cannot be; kInvalidInput for
+// what is missing here.
+StatusOr<xcclConfig_t> ReadConfig(const xcclConfig_t* from);
+// Sets the fields that are set.
+Status Apply(const xcclConfig_t& config, Comm& comm);
+// What `from` was told holds for `to`. Requires: nobody else has it.
+void Inherit(Comm& from, Comm& to);
+
+}  // namespace xccl::c_api

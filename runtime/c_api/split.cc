@@ -1,0 +1,267 @@
+// Communicators that are made from communicators. Their ranks first agree on who is in which: threads at a
+// table (assembly.h), processes through their bootstrap. Each group of processes then has an id that its
+// first rank makes, and meets by it as any communicator does.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "runtime/bootstrap/bootstrap.h"
+#include "runtime/bootstrap/unique_id.h"
+#include "runtime/c_api/assembly.h"
+#include "runtime/c_api/handles.h"
+#include "runtime/c_api/meeting.h"
+#include "runtime/c_api/ranks.h"
+#include "runtime/c_api/run.h"
+#include "runtime/c_api/settings.h"
+#include "runtime/communicator.h"
+#include "runtime/launched/launched_group.h"
+#include "runtime/xccl.h"
+
+namespace {
+
+using xccl::Bootstrap;
+using xccl::BootstrapOptions;
+using xccl::InvalidInput;
+using xccl::OkStatus;
+using xccl::Rank;
+using xccl::Status;
+using xccl::StatusOr;
+using xccl::UniqueId;
+using xccl::UsageError;
+using xccl::c_api::Assembly;
+using xccl::c_api::Choice;
+using xccl::c_api::Comm;
+
+using Members = std::vector<Rank>;  // of the parent, in the order of their ranks in the child
+
+// The ranks of a color, by key; ranks of one key keep their order.
+Members MembersOf(const Assembly::Choices& all, int color) {
+  std::vector<std::pair<int, Rank>> sorted;
+  for (const auto& [rank, choice] : all)
+    if (choice.color == color) sorted.emplace_back(choice.key, rank);
+  std::ranges::sort(sorted);
+  Members members;
+  for (const auto& [key, rank] : sorted) members.push_back(rank);
+  return members;
+}
+
+int PlaceIn(const Members& members, Rank rank) {
+  return static_cast<int>(std::ranges::find(members, rank) - members.begin());
+}
+
+// The children of all colors, by rank of the parent.
+Assembly::Made MakeChildren(const Assembly::Choices& all) {
+  std::set<int> colors;
+  for (const auto& [rank, choice] : all) colors.insert(choice.color);
+  colors.erase(XCCL_SPLIT_NOCOLOR);
+  Assembly::Made made;
+  for (const int color : colors) {
+    const Members members = MembersOf(all, color);
+    std::vector<std::shared_ptr<Comm>> children =
+        xccl::c_api::MakeThreads(static_cast<int>(members.size()), nullptr);
+    for (size_t i = 0; i < members.size(); ++i) made[members[i]] = std::move(children[i]);
+  }
+  return made;
+}
+
+StatusOr<UniqueId> NewId() {
+  BootstrapOptions options;
+  options.time_limit = BootstrapOptions::kForever;  // the ranks say how long they wait
+  return xccl::MakeUniqueId(options);
+}
+
+std::string TextOf(const UniqueId& id) { return {reinterpret_cast<const char*>(id.data()), id.size()}; }
+
+StatusOr<std::shared_ptr<Comm>> ChildById(const std::string& text, const Members& members, Rank rank) {
+  UniqueId id = {};
+  if (text.size() != id.size()) return InvalidInput(text);
+  std::memcpy(id.data(), text.data(), id.size());
+  return xccl::c_api::MakeById(static_cast<int>(members.size()), id, PlaceIn(members, rank));
+}
+
+// Two all-gathers: who chose what, and the ids that the first ranks of the colors make.
+StatusOr<std::shared_ptr<Comm>> SplitProcesses(const Comm& comm, Choice mine) {
+  const auto limit = comm.communicator.time_limit();
+  const Rank rank = comm.communicator.rank();
+  XCCL_ASSIGN_OR_RETURN(xccl::LaunchedGroup* const group, comm.meeting->Join(limit));
+  Bootstrap& ranks = group->bootstrap();
+  const auto gather = [&](const std::string& text) {
+    return ranks.AllGather(text, limit >= xccl::kForEver ? BootstrapOptions::kForever : limit);
+  };
+  std::string bytes(sizeof mine, '\0');
+  std::memcpy(bytes.data(), &mine, sizeof mine);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> choices, gather(bytes));
+  Assembly::Choices all;
+  for (size_t r = 0; r < choices.size(); ++r) {
+    if (choices[r].size() != sizeof(Choice))
+      return InvalidInput(
+          fmt::format("rank {}: is not in xcclCommSplit; expected it there with rank {}", r, rank.value));
+    std::memcpy(&all[Rank(static_cast<int32_t>(r))], choices[r].data(), sizeof(Choice));
+  }
+  const Members members = MembersOf(all, mine.color);
+  std::string made;
+  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) {
+    const StatusOr<UniqueId> id = NewId();
+    made = id.ok() ? TextOf(*id) : id.status().message();
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> ids, gather(made));
+  if (mine.color == XCCL_SPLIT_NOCOLOR) return std::shared_ptr<Comm>();
+  return ChildById(ids[members[0].index()], members, rank);
+}
+
+StatusOr<std::shared_ptr<Comm>> SplitThreads(Comm& comm, Choice mine) {
+  const auto ended = [&]() -> Status {
+    XCCL_RETURN_IF_ERROR(comm.communicator.AsyncError());
+    const std::lock_guard lock(comm.shared->mutex);
+    return comm.shared->aborted;
+  };
+  return comm.shared->assembly.Meet("split", comm.communicator.rank(),
+                                    static_cast<size_t>(comm.communicator.ranks()), mine, MakeChildren, ended,
+                                    comm.communicator.time_limit());
+}
+
+StatusOr<std::shared_ptr<Comm>> Split(Comm& comm, Choice mine) {
+  XCCL_RETURN_IF_ERROR(comm.communicator.AsyncError());
+  if (comm.meeting == nullptr) return SplitThreads(comm, mine);
+  std::shared_ptr<Comm> child;
+  XCCL_RETURN_IF_ERROR(comm.communicator.Together([&]() -> Status {
+    XCCL_ASSIGN_OR_RETURN(child, SplitProcesses(comm, mine));
+    return OkStatus();
+  }));
+  return child;
+}
+
+// The k-th time that this rank shrinks by these ranks. All who call it have called it as often.
+std::string KeyOfShrink(Comm& comm, const std::set<int>& excluded) {
+  const std::string without = fmt::format("shrink without {}", fmt::join(excluded, ", "));
+  const std::lock_guard lock(comm.mutex);
+  const int times = ++comm.shrinks[without];
+  return times == 1 ? without : fmt::format("{}, time {}", without, times);
+}
+
+Status Aborted(const Comm& comm) { return comm.aborted ? comm.communicator.Aborted() : OkStatus(); }
+
+// The excluded ranks may have ended, so nothing here waits for them.
+StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& members, const std::string& key) {
+  xccl::LaunchedGroup* const group = comm.meeting->group();
+  if (group == nullptr)
+    return InvalidInput("shrink: the ranks have not met; expected it after a book was loaded");
+  const Rank rank = comm.communicator.rank();
+  Bootstrap& ranks = group->bootstrap();
+  if (members[0] == rank) {
+    const StatusOr<UniqueId> id = NewId();
+    ranks.Post(key, id.ok() ? TextOf(*id) : id.status().message());
+  }
+  using Clock = std::chrono::steady_clock;
+  const auto limit = comm.communicator.time_limit();
+  const Clock::time_point since = Clock::now();
+  while (true) {
+    if (const auto text = ranks.AwaitNote(key, std::chrono::milliseconds(20)))
+      return ChildById(*text, members, rank);
+    XCCL_RETURN_IF_ERROR(Aborted(comm));
+    if (Clock::now() - since >= limit)
+      return xccl::LimitReached(fmt::format("rank {}: {}: rank {} did not take part within the time limit",
+                                            rank.value, key, members[0].value));
+  }
+}
+
+StatusOr<std::shared_ptr<Comm>> ShrinkThreads(Comm& comm, const Members& members, const std::string& key) {
+  const Rank rank = comm.communicator.rank();
+  return comm.shared->assembly.Meet(
+      key, rank, members.size(), {0, PlaceIn(members, rank)}, MakeChildren, [&] { return Aborted(comm); },
+      comm.communicator.time_limit());
+}
+
+StatusOr<std::shared_ptr<Comm>> Shrink(Comm& comm, const std::set<int>& excluded, bool aborts) {
+  if (aborts) {
+    comm.communicator.Abort();
+  } else {
+    XCCL_RETURN_IF_ERROR(comm.communicator.AsyncError());
+  }
+  Members members;
+  for (int r = 0; r < comm.communicator.ranks(); ++r)
+    if (!excluded.contains(r)) members.emplace_back(r);
+  const std::string key = KeyOfShrink(comm, excluded);
+  return comm.meeting != nullptr ? ShrinkProcesses(comm, members, key) : ShrinkThreads(comm, members, key);
+}
+
+StatusOr<std::set<int>> CheckExcluded(const Comm& comm, const int* excluded, int count, int flags) {
+  const int ranks = comm.communicator.ranks(), own = comm.communicator.rank().value;
+  if (flags != XCCL_SHRINK_DEFAULT && flags != XCCL_SHRINK_ABORT)
+    return UsageError(
+        fmt::format("shrink: flags {}; expected XCCL_SHRINK_DEFAULT or XCCL_SHRINK_ABORT", flags));
+  if (count < 1 || count >= ranks)
+    return UsageError(fmt::format("shrink: {} excluded ranks; expected 1 to {}", count, ranks - 1));
+  if (excluded == nullptr) return UsageError("shrink: the list of excluded ranks is null");
+  std::set<int> all;
+  for (int i = 0; i < count; ++i) {
+    if (excluded[i] < 0 || excluded[i] >= ranks)
+      return UsageError(fmt::format("shrink: excluded rank {}; expected 0 to {}", excluded[i], ranks - 1));
+    if (excluded[i] == own)
+      return UsageError(
+          fmt::format("shrink: rank {} excludes itself; expected the other ranks to call", own));
+    if (!all.insert(excluded[i]).second)
+      return UsageError(fmt::format("shrink: rank {} is excluded twice", excluded[i]));
+  }
+  return all;
+}
+
+// Gives the child its settings and the caller its handle.
+Status Deliver(Comm& parent, const xcclConfig_t& config, StatusOr<std::shared_ptr<Comm>> child,
+               xcclComm_t* to) {
+  if (!child.ok()) return child.status();
+  if (*child == nullptr) return OkStatus();
+  xccl::c_api::Inherit(parent, **child);
+  XCCL_RETURN_IF_ERROR(xccl::c_api::Apply(config, **child));
+  *to = xccl::c_api::Add({*std::move(child)})[0];
+  return OkStatus();
+}
+
+// What `check` finds is refused at once; what it gives goes to `make`, which may wait for the other ranks.
+template <typename Check, typename Make>
+xcclResult_t Derive(xcclComm_t comm, xcclComm_t* newcomm, const xcclConfig_t* config, const Check& check,
+                    const Make& make) {
+  if (newcomm != nullptr) *newcomm = nullptr;
+  return xccl::c_api::RunOn(comm, [&](Comm& parent) -> Status {
+    if (newcomm == nullptr) return UsageError("the new communicator is null");
+    XCCL_ASSIGN_OR_RETURN(const xcclConfig_t read, xccl::c_api::ReadConfig(config));
+    XCCL_ASSIGN_OR_RETURN(const auto wanted, check(parent));
+    const auto run = [=](Comm& from) { return Deliver(from, read, make(from, wanted), newcomm); };
+    if (!xccl::c_api::InGroup()) return run(parent);
+    xccl::c_api::Defer(comm, /*waits=*/true, {.run = [=] { return xccl::c_api::RunOn(comm, run); }});
+    return OkStatus();
+  });
+}
+
+}  // namespace
+
+xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t* newcomm,
+                           const xcclConfig_t* config) {
+  const auto check = [&](const Comm& /*parent*/) -> StatusOr<Choice> {
+    if (color >= 0 || color == XCCL_SPLIT_NOCOLOR) return Choice{color, key};
+    return UsageError(fmt::format("split: color {}; expected 0 or more, or XCCL_SPLIT_NOCOLOR", color));
+  };
+  return Derive(comm, newcomm, config, check, Split);
+}
+
+xcclResult_t xcclCommShrink(xcclComm_t comm, const int* excludeRanksList, int excludeRanksCount,
+                            xcclComm_t* newcomm, const xcclConfig_t* config, int shrinkFlags) {
+  const auto check = [&](const Comm& parent) {
+    return CheckExcluded(parent, excludeRanksList, excludeRanksCount, shrinkFlags);
+  };
+  return Derive(comm, newcomm, config, check, [=](Comm& parent, const std::set<int>& excluded) {
+    return Shrink(parent, excluded, shrinkFlags == XCCL_SHRINK_ABORT);
+  });
+}
