@@ -1,8 +1,11 @@
 #include "base/random.h"
 
+#include <sys/random.h>
+#include <unistd.h>
+
 #include <bit>
 
-#include "base/status.h"
+#include "base/check.h"
 
 namespace xccl {
 
@@ -34,5 +37,17 @@ uint64_t Random::Below(uint64_t bound) {
 }
 
 double Random::Unit() { return static_cast<double>(Next() >> 11) * 0x1.0p-53; }
+
+// The standard library's would need a C library of 2022.
+uint64_t SystemRandom() {
+  uint64_t drawn = 0;
+  XCCL_CHECK(getrandom(&drawn, sizeof drawn, 0) == static_cast<ssize_t>(sizeof drawn));
+  return drawn;
+}
+
+uint64_t ProcessNumber() {
+  static const uint64_t drawn = SystemRandom();
+  return drawn + static_cast<uint64_t>(getpid());
+}
 
 }  // namespace xccl

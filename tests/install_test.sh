@@ -49,11 +49,16 @@ fi
 [ "$("$prefix/bin/xccl-synth" topo --list | head -1)" = "ascend-8" ]
 cmp topologies/library/dgx1.xml "$prefix/share/xccl/topologies/dgx1.xml"
 nm -D --defined-only "$prefix/lib/libnccl-tuner-xccl.so" | grep -q ncclTunerPlugin_v5
+nm -D --defined-only "$prefix/lib/libxccl-nccl.so" | grep -q ncclAllReduce
+# The audit library finds the drop-in where it was installed, and no NCCL.
+LD_AUDIT=$prefix/lib/libxccl-nccl-audit.so "$prefix/bin/xccl-synth" --version >/dev/null 2>"$TEST_TMPDIR/audit"
+[ ! -s "$TEST_TMPDIR/audit" ]
 
 # The package has the same, and names the libraries that its programs need.
 deb=$(tools/package "$TEST_TMPDIR" .)
 dpkg-deb --contents "$deb" >"$TEST_TMPDIR/contents"
 for file in bin/xccl-synth include/xccl.h 'lib/[a-z0-9_-]*/libxccl.so.0' 'lib/[a-z0-9_-]*/libnccl-tuner-xccl.so' \
+            'lib/[a-z0-9_-]*/libxccl-nccl.so' 'lib/[a-z0-9_-]*/xccl/libnccl.so.2' \
             share/man/man1/xccl-synth.1.gz share/bash-completion/completions/xccl-synth share/xccl/topologies/dgx1.xml; do
   grep -q " ./usr/$file\$" "$TEST_TMPDIR/contents" || {
     echo "$deb lacks $file"

@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <random>
 #include <type_traits>
 #include <utility>
+
+#include "base/random.h"
 
 namespace xccl::cuda {
 namespace {
@@ -23,16 +24,6 @@ struct Description {
   IpcHandle legacy = {};
 };
 static_assert(std::is_trivially_copyable_v<Description>);
-
-// A number that no other process has. A process's own number may be that of one in another container, and a
-// fork has the same random one.
-uint64_t ThisProcess() {
-  static const uint64_t drawn = [] {
-    std::random_device device;
-    return uint64_t{device()} << 32 | device();
-  }();
-  return drawn + static_cast<uint64_t>(getpid());
-}
 
 StatusOr<Description> DescriptionOf(const Parcel& parcel) {
   Description description;
@@ -52,7 +43,7 @@ size_t RoundUp(size_t bytes, size_t to) { return (bytes + to - 1) / to * to; }
 
 // A handle travels as a file.
 StatusOr<Parcel> Pack(const Gpu& gpu, MemoryHandle handle, Description description) {
-  description.process = ThisProcess();
+  description.process = ProcessNumber();
   Parcel parcel{std::string(reinterpret_cast<const char*>(&description), sizeof description), {}};
   if (description.sharing == Sharing::kFileDescriptor) {
     int descriptor = -1;
@@ -235,7 +226,7 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
   memory.gpu_ = std::move(gpu);
   memory.sharing_ = description.sharing;
   memory.bytes_ = description.bytes;
-  if (description.process == ThisProcess()) {
+  if (description.process == ProcessNumber()) {
     memory.address_ = description.address;
     return memory;
   }

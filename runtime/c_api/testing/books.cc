@@ -24,6 +24,7 @@ std::string MakeBook(const std::string& name, int32_t ranks, std::initializer_li
     entry.collective = kind;
     entry.ranks = ranks;
     entry.root = collective.spec().root;
+    entry.in_place = program.in_place ? InPlaceMode::kBoth : InPlaceMode::kNever;
     EXPECT_EQ(WritePlan(Plan{topology, collective, schedule, LoweredProgram{collective, program}, {}},
                         book.PathOf(entry)),
               OkStatus());

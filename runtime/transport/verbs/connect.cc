@@ -11,9 +11,9 @@
 #include <compare>
 #include <cstring>
 #include <map>
-#include <random>
 #include <utility>
 
+#include "base/random.h"
 #include "runtime/host/parcel.h"
 #include "runtime/transport/verbs/transport.h"
 #include "runtime/transport/verbs/verbs_transport.h"
@@ -230,7 +230,7 @@ Card CardOf(VerbsTransport& transport, const NetworkMemory& memory) {
   card.host = HostName();
   card.slots = reinterpret_cast<uint64_t>(memory.slots);
   card.cells = reinterpret_cast<uint64_t>(memory.cells);
-  card.first_packet = std::random_device()() & kNumberBits;  // packets of an earlier run match none of this
+  card.first_packet = SystemRandom() & kNumberBits;  // packets of an earlier run match none of this
   for (const Rail& rail : transport.rails()) {
     DeviceCard device{.name = rail.name,
                       .ethernet = rail.ethernet(),

@@ -1,0 +1,18 @@
+// What the shim tells the user, on stderr, a line each: "xccl: …".
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "runtime/nccl/shim/coverage.h"
+
+namespace xccl::nccl_shim {
+
+struct Member;
+
+void Say(std::string_view line);
+// Why a call goes to NCCL, where XCCL_NCCL_DEBUG is 1: each size and type of a collective once a
+// communicator.
+void SayFallback(Member& member, const NcclCall& call, const char* why);
+
+}  // namespace xccl::nccl_shim
