@@ -242,7 +242,7 @@ Status Pairs::Run(std::span<const PairMessage> messages, std::chrono::nanosecond
                        .first = moved_[static_cast<size_t>(connection)] + 1});
     lanes[lane->second].messages.push_back(&message);
   }
-  const Status status =
+  Status status =
       Drive(*endpoint_, time_limit, [&] { return PairsExecution(lanes, *endpoint_, time_limit); });
   for (const Lane& lane : lanes) moved_[static_cast<size_t>(lane.connection)] += lane.messages.size();
   return status;

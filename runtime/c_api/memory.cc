@@ -1,6 +1,8 @@
 // Memory for buffers: the host's, or, in a process with ranks on GPUs, the current device's.
 #include <fmt/core.h>
 
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -39,7 +41,7 @@ Status AllocateOnDevice(const xccl::cuda::Driver& driver, size_t size, void** me
     return xccl::SystemError(fmt::format(
         "cuMemAlloc of {} bytes: CUDA error {}; expected room, and a current device as cudaSetDevice sets it",
         size, static_cast<int>(result)));
-  *memory = reinterpret_cast<void*>(at);
+  *memory = std::bit_cast<void*>(at);
   return OkStatus();
 }
 
