@@ -35,6 +35,11 @@
  * them. If it cannot read its book on one rank it fails on all, and may be tried again. Ranks of one host
  * share memory, the others use the network; GPUs are those of one host.
  *
+ * Without blocking. A communicator with blocking = 0 does not wait for other ranks: xcclCommLoadPlanBook,
+ * xcclCommConnect, xcclCommSplit and xcclCommShrink return xcclInProgress and go on, one at a time, on a
+ * thread of the library. xcclCommGetAsyncError says xcclInProgress until that is done, and then its result;
+ * only then *newcomm is set. The end of a group waits, and so do xcclCommSynchronize and xcclCommDestroy.
+ *
  * Errors. A failure on any rank ends the operation on all; afterwards every call on the communicator returns
  * it, and xcclGetLastError has its text, which names the rank. Ranks that are idle learn of it through
  * xcclCommGetAsyncError. There is no time limit unless xcclCommSetTimeLimit sets one: a rank may be late by
@@ -88,7 +93,7 @@ typedef enum {
   xcclInvalidArgument = 4,    /* a null pointer; a rank, root, count or handle that cannot be */
   xcclInvalidUsage = 5,       /* no plan serves the call, a file is wrong */
   xcclRemoteError = 6,        /* a rank ended, was aborted, or stopped */
-  xcclInProgress = 7          /* NCCL's; no call of this library returns it */
+  xcclInProgress = 7          /* a communicator that does not block goes on by itself */
 } xcclResult_t;
 
 typedef enum {
@@ -146,7 +151,7 @@ typedef struct {
   size_t size;
   unsigned int magic;
   unsigned int version;
-  int blocking;       /* 1; 0 is refused with xcclInvalidUsage */
+  int blocking;       /* 1; 0: calls that wait for other ranks return xcclInProgress */
   int device;         /* as xcclCommUseCuda; undefined: the CPU */
   int maxCTAs;        /* as xcclCommLimitCuda */
   size_t memoryBytes; /* as xcclCommLimitCuda */

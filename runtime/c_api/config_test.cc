@@ -94,9 +94,7 @@ TEST(Config, WrongOnesAreRefusedAndLeaveNothing) {
         "config: " + std::to_string(size) +
             " bytes; expected 32, 40, 48, or more of a newer xccl.h; hint: initialize it with "
             "XCCL_CONFIG_INITIALIZER");
-  add([](xcclConfig_t& c) { c.blocking = 2; }, xcclInvalidArgument, "config: blocking 2; expected 1");
-  add([](xcclConfig_t& c) { c.blocking = 0; }, xcclInvalidUsage,
-      "config: blocking 0; expected 1: xcclCommLoadPlanBook waits for the other ranks");
+  add([](xcclConfig_t& c) { c.blocking = 2; }, xcclInvalidArgument, "config: blocking 2; expected 0 or 1");
   add([](xcclConfig_t& c) { c.device = -1; }, xcclInvalidArgument, "GPU -1; expected 0 or more");
   add([](xcclConfig_t& c) { c.maxCTAs = -4; }, xcclInvalidArgument,
       "-4 CTAs and 0 bytes; expected 0 or more of either");
@@ -166,12 +164,63 @@ TEST(Config, FieldsOfANewerHeaderAreReadWhereTheyAreUnset) {
   refusal(offsetof(Newer, first));
 }
 
-TEST(Config, ARefusedOneEndsItsGroup) {
+// Two ranks of one thread, outside of a group: neither could wait for the other.
+TEST(Config, WithoutBlockingLoadsGoOnByThemselves) {
+  const std::string book = MakeBook("non_blocking", 2, {CollectiveKind::kAllreduce});
   xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  xcclUniqueId id;
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  std::vector<xcclComm_t> comms(2), made(2);
+  const auto await = [](xcclComm_t comm) {
+    xcclResult_t error = xcclInProgress;
+    while (error == xcclInProgress) {
+      EXPECT_EQ(xcclCommGetAsyncError(comm, &error), xcclSuccess);
+      std::this_thread::yield();
+    }
+    return error;
+  };
+  for (int r = 0; r < 2; ++r) ASSERT_EQ(xcclCommInitRankConfig(&comms[r], 2, id, r, &config), xcclSuccess);
+  EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInProgress);
+  xcclResult_t error = xcclSuccess;
+  EXPECT_EQ(xcclCommGetAsyncError(comms[0], &error), xcclSuccess);
+  EXPECT_EQ(error, xcclInProgress);
+  EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInvalidUsage);
+  EXPECT_STREQ(
+      xcclGetLastError(comms[0]),
+      "a call is in progress; expected this one when xcclCommGetAsyncError says no longer xcclInProgress");
+  EXPECT_EQ(xcclCommLoadPlanBook(comms[1], "/nowhere"), xcclInProgress);
+  const std::string missing = "/nowhere/index.json: cannot read: No such file or directory";
+  EXPECT_EQ(await(comms[0]), xcclInvalidUsage);
+  EXPECT_EQ(xcclGetLastError(comms[0]), "rank 1: " + missing);
+  EXPECT_EQ(await(comms[1]), xcclInvalidUsage);
+  EXPECT_EQ(xcclGetLastError(comms[1]), missing);
+  for (const xcclComm_t comm : comms) EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclInProgress);
+  for (const xcclComm_t comm : comms)
+    EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess) << xcclGetLastError(comm);
+  // Children do not block either.
+  for (int r = 0; r < 2; ++r) EXPECT_EQ(xcclCommSplit(comms[r], 0, -r, &made[r], nullptr), xcclInProgress);
+  for (const xcclComm_t comm : comms) EXPECT_EQ(await(comm), xcclSuccess);
+  for (const xcclComm_t comm : made) EXPECT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclInProgress);
+  for (const xcclComm_t comm : made) EXPECT_EQ(await(comm), xcclSuccess) << xcclGetLastError(comm);
+  std::vector<int32_t> data = {1, 2};
+  for (int r = 0; r < 2; ++r)
+    EXPECT_EQ(xcclAllReduce(&data[r], &data[r], 1, xcclInt32, xcclSum, made[r], nullptr), xcclSuccess);
+  for (const xcclComm_t comm : made) EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess);
+  EXPECT_EQ(data, (std::vector<int32_t>{3, 3}));
+  for (const xcclComm_t comm : made) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+  // An abort ends what goes on.
+  EXPECT_EQ(xcclCommConnect(comms[0]), xcclInProgress);
+  EXPECT_EQ(xcclCommAbort(comms[0]), xcclSuccess);
+  EXPECT_EQ(xcclCommDestroy(comms[1]), xcclSuccess);
+}
+
+TEST(Config, ARefusedOneEndsItsGroup) {
+  xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+  config.blocking = 7;
   ASSERT_EQ(xcclGroupStart(), xcclSuccess);
-  EXPECT_EQ(Make(config).result, xcclInvalidUsage);
-  EXPECT_EQ(xcclGroupEnd(), xcclInvalidUsage);
+  EXPECT_EQ(Make(config).result, xcclInvalidArgument);
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
 }
 
 }  // namespace

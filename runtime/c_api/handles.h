@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "ir/numbers.h"
 #include "runtime/c_api/assembly.h"
+#include "runtime/c_api/background.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
@@ -41,6 +42,7 @@ struct OneProcess {
 // What a communicator is told before its first book is loaded.
 struct Settings {
   std::optional<int32_t> device;  // a GPU
+  bool blocking = true;
   cuda::DeviceProgramOptions cuda;
 };
 
@@ -54,6 +56,10 @@ struct Comm {
   using Make = StatusOr<Backend> (*)(Comm& comm);
   Comm(Rank rank, int32_t ranks, Make make)
       : communicator(rank, ranks, [this, make] { return make(*this); }, {}) {}
+  bool IsBlocking() {
+    const std::lock_guard lock(mutex);
+    return settings.blocking;
+  }
   const pid_t process = getpid();
   std::shared_ptr<Meeting> meeting;    // processes
   std::optional<Backend> threads;      // threads of the CPU: made together
@@ -64,6 +70,7 @@ struct Comm {
   int next_op = xcclNumOps;            // numbers are not used again
   std::map<std::string, int> shrinks;  // so many by those ranks
   std::atomic<bool> aborted = false;
+  Background background;      // guards itself
   Communicator communicator;  // it goes first, since its back end uses what is above
 };
 

@@ -106,7 +106,7 @@ Status AddMessages(const Side& side, bool sends, xcclDataType_t type, int ranks,
 }  // namespace
 
 xcclResult_t xcclCommConnect(xcclComm_t comm) {
-  return xccl::c_api::RunGrouped(comm, /*waits=*/true, [](Comm& on) -> Status {
+  return xccl::c_api::RunWaiting(comm, [](Comm& on) -> Status {
     XCCL_RETURN_IF_ERROR(CheckDevice(on));
     return on.communicator.ConnectPairs();
   });

@@ -7,6 +7,7 @@
 #include <exception>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "base/exceptions.h"
 #include "base/status.h"
@@ -59,14 +60,22 @@ xcclResult_t RunOn(xcclComm_t handle, const Body& body) noexcept {
       handle);
 }
 
-// Runs the body now, or in a group when that ends; then the handle alone is looked at now.
+// For calls that wait for other ranks. Runs the body when the group ends; outside of a group now, and where
+// the communicator does not block, on a thread of its own, with xcclInProgress.
 template <typename Body>
-xcclResult_t RunGrouped(xcclComm_t comm, bool waits, const Body& body) noexcept {
-  if (!InGroup()) return RunOn(comm, body);
-  return RunOn(comm, [&](const Comm&) {
-    Defer(comm, waits, {.run = [comm, body] { return RunOn(comm, body); }});
-    return OkStatus();
+xcclResult_t RunWaiting(xcclComm_t comm, const Body& body) noexcept {
+  bool started = false;
+  const xcclResult_t result = RunOn(comm, [&](Comm& on) -> Status {
+    if (InGroup()) {
+      Defer(comm, /*waits=*/true, {.run = [comm, body] { return RunOn(comm, body); }});
+      return OkStatus();
+    }
+    if (on.IsBlocking()) return body(on);
+    XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> kept, Find(comm));
+    started = true;
+    return on.background.Start([kept = std::move(kept), body] { return body(*kept); });
   });
+  return result == xcclSuccess && started ? xcclInProgress : result;
 }
 
 // Stores what value() gives for the caller.

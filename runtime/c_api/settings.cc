@@ -66,9 +66,7 @@ StatusOr<xcclConfig_t> Read(const xcclConfig_t* from) {
 
 Status Check(const xcclConfig_t& config) {
   if (IsSet(config.blocking) && config.blocking != 0 && config.blocking != 1)
-    return UsageError(fmt::format("config: blocking {}; expected 1", config.blocking));
-  if (config.blocking == 0)
-    return InvalidInput("config: blocking 0; expected 1: xcclCommLoadPlanBook waits for the other ranks");
+    return UsageError(fmt::format("config: blocking {}; expected 0 or 1", config.blocking));
   return OkStatus();
 }
 
@@ -116,6 +114,10 @@ StatusOr<xcclConfig_t> ReadConfig(const xcclConfig_t* from) {
 }
 
 Status Apply(const xcclConfig_t& config, Comm& comm) {
+  if (IsSet(config.blocking)) {
+    const std::lock_guard lock(comm.mutex);
+    comm.settings.blocking = config.blocking == 1;
+  }
   if (IsSet(config.device)) XCCL_RETURN_IF_ERROR(UseCuda(comm, config.device));
   XCCL_RETURN_IF_ERROR(LimitCuda(comm, IsSet(config.maxCTAs) ? config.maxCTAs : 0, config.memoryBytes));
   return config.timeLimit == 0 ? OkStatus() : SetTimeLimit(comm, config.timeLimit);

@@ -16,8 +16,7 @@ Status UseCuda(Comm& on, int device);
 Status LimitCuda(Comm& of, int max_ctas, size_t memory_bytes);
 
 // A program's configuration, with the fields that its header has; the others are unset. Null: all are.
-// Errors: kUsage for a form that this library cannot read and for values that cannot be; kInvalidInput for
-// what is missing here.
+// Errors: kUsage for a form that this library cannot read and for values that cannot be.
 StatusOr<xcclConfig_t> ReadConfig(const xcclConfig_t* from);
 // Sets the fields that are set.
 Status Apply(const xcclConfig_t& config, Comm& comm);

@@ -230,19 +230,21 @@ Status Deliver(Comm& parent, const xcclConfig_t& config, StatusOr<std::shared_pt
 }
 
 // What `check` finds is refused at once; what it gives goes to `make`, which may wait for the other ranks.
-template <typename Check, typename Make>
+template <typename Wanted, typename Check, typename Make>
 xcclResult_t Derive(xcclComm_t comm, xcclComm_t* newcomm, const xcclConfig_t* config, const Check& check,
                     const Make& make) {
   if (newcomm != nullptr) *newcomm = nullptr;
-  return xccl::c_api::RunOn(comm, [&](Comm& parent) -> Status {
+  Wanted wanted = {};
+  xcclConfig_t read = XCCL_CONFIG_INITIALIZER;
+  const xcclResult_t checked = xccl::c_api::RunOn(comm, [&](Comm& parent) -> Status {
     if (newcomm == nullptr) return UsageError("the new communicator is null");
-    XCCL_ASSIGN_OR_RETURN(const xcclConfig_t read, xccl::c_api::ReadConfig(config));
-    XCCL_ASSIGN_OR_RETURN(const auto wanted, check(parent));
-    const auto run = [=](Comm& from) { return Deliver(from, read, make(from, wanted), newcomm); };
-    if (!xccl::c_api::InGroup()) return run(parent);
-    xccl::c_api::Defer(comm, /*waits=*/true, {.run = [=] { return xccl::c_api::RunOn(comm, run); }});
+    XCCL_ASSIGN_OR_RETURN(read, xccl::c_api::ReadConfig(config));
+    XCCL_ASSIGN_OR_RETURN(wanted, check(parent));
     return OkStatus();
   });
+  if (checked != xcclSuccess) return checked;
+  return xccl::c_api::RunWaiting(
+      comm, [=](Comm& parent) { return Deliver(parent, read, make(parent, wanted), newcomm); });
 }
 
 }  // namespace
@@ -253,7 +255,7 @@ xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t* newc
     if (color >= 0 || color == XCCL_SPLIT_NOCOLOR) return Choice{color, key};
     return UsageError(fmt::format("split: color {}; expected 0 or more, or XCCL_SPLIT_NOCOLOR", color));
   };
-  return Derive(comm, newcomm, config, check, Split);
+  return Derive<Choice>(comm, newcomm, config, check, Split);
 }
 
 xcclResult_t xcclCommShrink(xcclComm_t comm, const int* excludeRanksList, int excludeRanksCount,
@@ -261,7 +263,8 @@ xcclResult_t xcclCommShrink(xcclComm_t comm, const int* excludeRanksList, int ex
   const auto check = [&](const Comm& parent) {
     return CheckExcluded(parent, excludeRanksList, excludeRanksCount, shrinkFlags);
   };
-  return Derive(comm, newcomm, config, check, [=](Comm& parent, const std::set<int>& excluded) {
-    return Shrink(parent, excluded, shrinkFlags == XCCL_SHRINK_ABORT);
-  });
+  return Derive<std::set<int>>(comm, newcomm, config, check,
+                               [=](Comm& parent, const std::set<int>& excluded) {
+                                 return Shrink(parent, excluded, shrinkFlags == XCCL_SHRINK_ABORT);
+                               });
 }

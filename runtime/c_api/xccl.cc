@@ -38,6 +38,12 @@ using xccl::c_api::Run;
 using xccl::c_api::RunFor;
 using xccl::c_api::RunOn;
 
+// Its failure, or that of what it did last while its caller went on.
+Status ErrorOf(Comm& comm) {
+  Status status = comm.communicator.AsyncError();
+  return status.ok() ? comm.background.result() : status;
+}
+
 }  // namespace
 
 xcclResult_t xcclGetVersion(int* version) {
@@ -72,7 +78,7 @@ const char* xcclGetErrorString(xcclResult_t result) {
 const char* xcclGetLastError(xcclComm_t comm) try {
   if (comm == nullptr) return xccl::c_api::Show(xccl::c_api::LastText());
   Status status;
-  if (const auto found = xccl::c_api::Find(comm); found.ok()) status = (*found)->communicator.AsyncError();
+  if (const auto found = xccl::c_api::Find(comm); found.ok()) status = ErrorOf(**found);
   return xccl::c_api::Show(status.ok() ? xccl::c_api::LastTextOn(comm) : status.message());
 } catch (const std::exception&) {
   return "out of memory";
@@ -141,9 +147,8 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
   if (directory == nullptr)
     return RunOn(comm, [](const Comm&) { return UsageError("the directory is null"); });
-  return xccl::c_api::RunGrouped(comm, /*waits=*/true, [path = std::string(directory)](Comm& on) {
-    return on.communicator.LoadPlanBook(path);
-  });
+  return xccl::c_api::RunWaiting(
+      comm, [path = std::string(directory)](Comm& on) { return on.communicator.LoadPlanBook(path); });
 }
 
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {
@@ -176,7 +181,11 @@ xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle) {
 }
 
 xcclResult_t xcclCommSynchronize(xcclComm_t comm) {
-  return RunOn(comm, [](Comm& on) { return on.communicator.Synchronize(); });
+  return RunOn(comm, [](Comm& on) {
+    on.background.Wait();
+    const Status status = on.communicator.Synchronize();
+    return status.ok() ? on.background.result() : status;
+  });
 }
 
 xcclResult_t xcclCommFinalize(xcclComm_t comm) { return xcclCommSynchronize(comm); }
@@ -185,6 +194,7 @@ xcclResult_t xcclCommDestroy(xcclComm_t comm) {
   if (comm == nullptr) return xcclSuccess;
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
+    dropped->background.Wait();
     // Its failure has been told to those who asked.
     static_cast<void>(dropped->communicator.Synchronize());
     return OkStatus();
@@ -207,8 +217,11 @@ xcclResult_t xcclCommAbort(xcclComm_t comm) {
 }
 
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error) {
-  return Give(comm, error, "error",
-              [](xccl::Communicator& of) { return xccl::c_api::ResultOf(of.AsyncError()); });
+  return RunOn(comm, [&](Comm& of) {
+    if (error == nullptr) return UsageError("error is null");
+    *error = of.background.running() ? xcclInProgress : xccl::c_api::ResultOf(ErrorOf(of));
+    return OkStatus();
+  });
 }
 
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count) {
