@@ -501,6 +501,27 @@ TEST(Shim, IsOffWhereTheEnvironmentSaysSo) {
   unsetenv("XCCL_NCCL");
 }
 
+TEST(Shim, SaysWhyCallsGoToNccl) {
+  setenv("XCCL_NCCL_DEBUG", "1", 1);
+  World world(Book(2));
+  testing::internal::CaptureStderr();
+  AsThreads(world, {0, 0}, [](Worker& on) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      Check{Kind::kAllreduce, kOurs}.Run(on);
+      Check{Kind::kAllreduce, kNccls}.Run(on);
+      Check{Kind::kBroadcast, kOurs, 0}.Run(on);
+    }
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  unsetenv("XCCL_NCCL_DEBUG");
+  for (const std::string rank : {"0", "1"})
+    for (const std::string call : {"allreduce of 12000 bytes, int32", "broadcast of 256 bytes, int32"})
+      EXPECT_THAT(said, HasSubstr("xccl: rank " + rank + " of 2: " + call +
+                                  ": NCCL runs it: the book has no plan for it\n"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 4 + (said.find(" serves ") == std::string::npos ? 0 : 1));
+}
+
 // What PyTorch's process groups call in a step of training: parameters are broadcast, gathered and reduced in
 // coalesced groups, gradients on a stream of their own, a part of it from a graph; then a rank fails and the
 // job goes on with a new communicator.
