@@ -14,6 +14,7 @@
 #include "runtime/rails.h"
 #include "runtime/rank_work.h"
 #include "runtime/read_book.h"
+#include "runtime/reduce.h"
 
 namespace xccl {
 namespace {
@@ -136,7 +137,7 @@ void Communicator::Work() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Queued queued = queue_.front();
+    const Queued queued = std::move(queue_.front());
     queue_.pop_front();
     if (failure_.ok()) {
       busy_ = true;
@@ -163,6 +164,10 @@ void Communicator::End(const Status& reason) noexcept try {
   if (failure_.ok()) failure_ = reason;
   lock.unlock();
   for (const Loaded* book : Books()) book->Fail(reason);
+  lock.lock();
+  Pairs* const pairs = pairs_.get();  // once connected, they stay
+  lock.unlock();
+  if (pairs != nullptr) pairs->Fail(reason);
 } catch (const std::exception&) {
   const std::lock_guard lock(mutex_);
   if (failure_.ok()) failure_ = SystemError("out of memory");
@@ -218,6 +223,68 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
   lock.unlock();
   if (!failure.ok()) End(failure);  // it came meanwhile, and the others must not wait for this rank
   return failure;
+}
+
+Status Communicator::ConnectPairs() {
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  if (pairs_ != nullptr || ranks_ == 1) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  if (backend->load)
+    return InvalidInput("the ranks are on GPUs; messages between pairs run on the CPU alone");
+  const StatusOr<Wiring> wiring = WiringOfPairs(ranks_);
+  // Another rank may load a book instead.
+  constexpr uint64_t kNoBook = 1;
+  if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(wiring.status(), kNoBook));
+  XCCL_RETURN_IF_ERROR(wiring.status());
+  XCCL_RETURN_IF_ERROR(StartWorker());
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, backend->connect(*wiring));
+  auto pairs = std::make_unique<Pairs>(std::move(endpoint));
+  std::unique_lock lock(mutex_);
+  pairs_ = std::move(pairs);
+  Status failure = failure_;
+  lock.unlock();
+  if (!failure.ok()) End(failure);  // it came meanwhile, and the others must not wait for this rank
+  return failure;
+}
+
+Status Communicator::CheckPairArguments(std::span<const PairMessage> messages) const {
+  for (const PairMessage& message : messages) {
+    const std::string_view name = message.call == CollectiveKind::kAlltoallv ? ToString(message.call)
+                                  : message.sends                            ? "send"
+                                                                             : "recv";
+    if (message.peer.value < 0 || message.peer.value >= ranks_)
+      return UsageError(fmt::format("{}: peer {}; expected 0 to {}", name, message.peer.value, ranks_ - 1));
+    const int64_t most = (int64_t{1} << 60) / SizeOf(message.type);
+    if (message.count < 0 || message.count > most)
+      return UsageError(fmt::format("{}: count {}; expected 0 to {}", name, message.count, most));
+    if (message.count > 0 && message.data == nullptr)
+      return UsageError(fmt::format("{}: the {} buffer is null", name, message.sends ? "send" : "receive"));
+  }
+  return OkStatus();
+}
+
+Status Communicator::CheckPairs(std::span<const PairMessage> messages) {
+  XCCL_RETURN_IF_ERROR(CheckPairArguments(messages));
+  XCCL_RETURN_IF_ERROR(Failure(false));
+  XCCL_RETURN_IF_ERROR(CheckOwn(messages, rank_));
+  const std::lock_guard lock(mutex_);
+  if (pairs_ != nullptr || ranks_ == 1) return OkStatus();
+  return InvalidInput("the pairs of ranks are not connected; hint: xcclCommConnect on all ranks");
+}
+
+Status Communicator::EnqueuePairs(std::vector<PairMessage> messages) {
+  const std::lock_guard launching(launching_);
+  XCCL_RETURN_IF_ERROR(CheckPairs(messages));
+  if (messages.empty()) return OkStatus();
+  if (ranks_ == 1) {
+    CopyOwn(messages, rank_);
+    return OkStatus();
+  }
+  const std::lock_guard lock(mutex_);
+  queue_.push_back({.call = {}, .signature = {}, .pairs = std::move(messages)});
+  changed_.notify_all();
+  return OkStatus();
 }
 
 StatusOr<int32_t> Communicator::Register(const std::byte* buffer, size_t bytes) {
@@ -280,6 +347,10 @@ StatusOr<std::optional<Communicator::Queued>> Communicator::Prepare(const Call& 
   XCCL_ASSIGN_OR_RETURN(const bool alone, NeedsNoPlan(call));
   if (alone) return std::optional<Queued>();
   XCCL_ASSIGN_OR_RETURN(Queued queued, Choose(call));
+  if (queued.loaded->runner && call.scalar)
+    return InvalidInput(
+        fmt::format("{}: the input is multiplied by a scalar; expected none on a GPU: no kernel does it",
+                    ToString(call.collective)));
   if (queued.loaded->runner) XCCL_RETURN_IF_ERROR(CheckOverlap(queued));
   return std::optional(std::move(queued));
 }
@@ -305,6 +376,7 @@ Status Communicator::Enqueue(const Call& call) {
 Status Communicator::CopyAlone(const Call& call) const {
   if (call.collective != CollectiveKind::kBarrier && call.send != call.receive)
     std::memmove(call.receive, call.send, static_cast<size_t>(ShareBytes(call)));
+  if (call.scalar) MultiplyBy(call.type, call.scalar->data(), call.receive, call.receive, call.count);
   return OkStatus();
 }
 
@@ -357,11 +429,17 @@ Status Communicator::ExecuteOn(const Queued& queued) {
   const Call& call = queued.call;
   // Ranks that disagree may take their plans from different books.
   for (const Loaded* book : Books()) book->endpoint->Announce(queued.signature);
-  const bool in_place = IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
+  // What is multiplied is a copy: ranks other than the root of a reduce keep their input.
+  const bool in_place = !call.scalar && IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
   XCCL_ASSIGN_OR_RETURN(const RankWork* const work,
                         loaded.WorkFor(rank_, queued, in_place, backend_->one_address_space));
   RankBuffers buffers{call.send, call.receive, nullptr};
-  if (!in_place && Overlap(call.send, work->input_bytes, call.receive, work->output_bytes)) {
+  if (call.scalar) {
+    loaded.input.resize(static_cast<size_t>(work->input_bytes));
+    MultiplyBy(call.type, call.scalar->data(), loaded.input.data(), call.send,
+               work->input_bytes / work->element_bytes);
+    buffers.input = loaded.input.data();
+  } else if (!in_place && Overlap(call.send, work->input_bytes, call.receive, work->output_bytes)) {
     loaded.input.assign(call.send, call.send + work->input_bytes);
     buffers.input = loaded.input.data();
   }
@@ -374,7 +452,8 @@ Status Communicator::ExecuteOn(const Queued& queued) {
 
 Status Communicator::Execute(const Queued& queued) {
   try {
-    return ExecuteOn(queued);
+    // Once connected, the pairs stay.
+    return queued.pairs.empty() ? ExecuteOn(queued) : pairs_->Run(queued.pairs, time_limit_);
   } catch (const std::exception&) {
     return StatusInFlight(rank_);
   }
@@ -400,6 +479,9 @@ Status Communicator::Failure(bool devices) {
   Status status = connected_ && backend_->error ? backend_->error() : OkStatus();
   for (const Loaded* book : Books())
     if (status.ok() && (devices || !book->runner)) status = book->Failure();
+  lock.lock();
+  if (status.ok() && pairs_ != nullptr) status = pairs_->Failure().value_or(OkStatus());
+  lock.unlock();
   if (!status.ok()) End(status);
   lock.lock();
   return failure_;

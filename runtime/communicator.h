@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "base/status.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
+#include "runtime/pairs.h"
 #include "runtime/plan_book.h"
 #include "runtime/served_plan.h"
 #include "runtime/transport/call_signature.h"
@@ -73,6 +75,15 @@ class Communicator {
   // What Enqueue would refuse at once, without queueing the call: the arguments alone, and all of it.
   Status CheckArguments(const Call& call) const;
   Status Check(const Call& call);
+  // Connects every pair of ranks, once; all ranks call it in the same place among their loads. Errors:
+  // kInvalidInput on back ends that run whole programs, and where the slots need too much memory.
+  Status ConnectPairs();
+  // Queues messages with other ranks, which run side by side. Errors at once: kUsage for null buffers, a peer
+  // that is no rank and counts out of range; kInvalidInput where the pairs are not connected and for messages
+  // of the rank to itself without their counterpart; an earlier failure. Check: those alone.
+  Status EnqueuePairs(std::vector<PairMessage> messages);
+  Status CheckPairArguments(std::span<const PairMessage> messages) const;
+  Status CheckPairs(std::span<const PairMessage> messages);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
   StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
@@ -92,6 +103,7 @@ class Communicator {
     size_t plan = 0;
     Call call;
     CallSignature signature;
+    std::vector<PairMessage> pairs = {};  // instead of the above
   };
 
   StatusOr<Backend*> Connect();
@@ -123,6 +135,7 @@ class Communicator {
   std::deque<Queued> queue_;
   std::vector<std::unique_ptr<Loaded>> books_;  // in the order in which they were loaded; they stay
   uint64_t calls_ = 0;                          // made so far
+  std::unique_ptr<Pairs> pairs_;                // once they are connected
   Status failure_;
   bool busy_ = false, stopping_ = false;
   std::thread worker_;  // from the first load of a book whose ranks are connected

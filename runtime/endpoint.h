@@ -51,6 +51,7 @@ class Endpoint {
   Rank rank() const { return rank_; }
   int32_t ranks() const { return region_.wiring().ranks; }
   int64_t slot_bytes() const { return region_.wiring().slot_bytes; }
+  const Wiring& wiring() const { return region_.wiring(); }
   // As Transport's.
   ConnectionEnd At(int32_t connection) { return TransportOf(connection).At(connection); }
   void Put(int32_t connection, int64_t bytes) { TransportOf(connection).Put(connection, bytes); }
@@ -80,6 +81,9 @@ class Endpoint {
   // Fails the operation where a rank of this host is in another call of this number, or has left before it.
   // For ranks that wait: linear in the ranks.
   void CheckCalls(const CallSignature& mine);
+
+  // The rank, if it is of this host, has destroyed its endpoint.
+  bool HasLeft(Rank rank) const { return region_.rank(rank.value).left.load(std::memory_order_acquire) != 0; }
 
   // Ends the operation on all ranks; the first reason stays.
   void Fail(const Status& status);

@@ -8,6 +8,7 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <type_traits>
@@ -143,6 +144,20 @@ ReduceFunction FindReduce(DataType type, ReduceOp op) {
       return FindFor<ReduceOp::kMax>(type);
   }
   return nullptr;
+}
+
+void MultiplyBy(DataType type, const std::byte* scalar, std::byte* dst, const std::byte* src,
+                int64_t elements) {
+  // Products have two operands that are arrays: one of them is a block of scalars, which stays in the cache.
+  constexpr size_t kBlockBytes = 4096;
+  alignas(64) std::array<std::byte, kBlockBytes> scalars;
+  const int64_t bytes = SizeOf(type);
+  const int64_t block = static_cast<int64_t>(kBlockBytes) / bytes;
+  for (int64_t i = 0; i < std::min(block, elements); ++i)
+    std::copy_n(scalar, bytes, scalars.data() + i * bytes);
+  const ReduceFunction multiply = FindReduce(type, ReduceOp::kProd);
+  for (int64_t at = 0; at < elements; at += block)
+    multiply(dst + at * bytes, scalars.data(), src + at * bytes, std::min(block, elements - at));
 }
 
 void ReduceMembers(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> members,

@@ -17,6 +17,10 @@ using ReduceFunction = void (*)(std::byte* dst, const std::byte* local, const st
 // Never null. Safe from any thread.
 ReduceFunction FindReduce(DataType type, ReduceOp op);
 
+// dst[i] = scalar * src[i], rounded as a product is; dst may be src. `scalar`: one element.
+void MultiplyBy(DataType type, const std::byte* scalar, std::byte* dst, const std::byte* src,
+                int64_t elements);
+
 // A group's received value: members[0][i] op members[1][i] op .., as ReduceMembersReference. dst overlaps
 // none.
 void ReduceMembers(DataType type, ReduceOp op, std::byte* dst, std::span<const std::byte* const> members,

@@ -1,6 +1,7 @@
 // A caller's request, and the plan that serves it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,6 +28,9 @@ struct Call {
   ReduceOp op = ReduceOp::kSum;
   std::optional<Rank> root;
   void* stream = nullptr;  // for back ends that have streams
+  // An element that this rank's input is multiplied by before it is reduced; not on back ends that run whole
+  // programs.
+  std::optional<std::array<std::byte, 8>> scalar = {};
 };
 
 // A plan ready to serve calls.

@@ -4,7 +4,7 @@
  * call that no plan serves fails with xcclInvalidUsage and a text that says what the books have. Books add
  * up: a call takes its plan from the book loaded last that has one for it, and within a book the first entry
  * that serves it. A call of no elements does nothing and needs no plan. A communicator of one rank on the CPU
- * needs none either: it copies within the call.
+ * needs none either: it copies within the call. Nor do messages between pairs (xcclSend).
  *
  * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
  * its generated kernel there (index.json: "kernel"), which is compiled once and cached. A plan without one
@@ -23,12 +23,12 @@
  * any.
  *
  * Groups. Calls between xcclGroupStart and the outermost xcclGroupEnd of a thread are kept and run at its
- * end: first the loads of books, splits and shrinks, side by side, so that one thread can make them for
- * several ranks; then the collectives, in their order. All other calls act at once, xcclCommInitRank among
- * them. Where a call in the group is refused at once, the group runs nothing and ends with that result. Where
- * no plan serves one of its collectives, it ends with that after the loads and runs no collective. Else it
- * ends with the first failure of what it ran. A buffer of a kept call belongs to the communicator from that
- * call on.
+ * end: first the loads of books, connections, splits and shrinks, side by side, so that one thread can make
+ * them for several ranks; then messages, those of a communicator side by side; then the collectives, in their
+ * order. All other calls act at once, xcclCommInitRank among them. Where a call in the group is refused at
+ * once, the group runs nothing and ends with that result. Where no plan serves one of its collectives, it
+ * ends with that after the loads and runs no message and no collective. Else it ends with the first failure
+ * of what it ran. A buffer of a kept call belongs to the communicator from that call on.
  *
  * Processes. Ranks that are processes meet when they load their first book, on one host or on several:
  * through the id that one of them made, or where their launcher says. xcclCommLoadPlanBook waits for all of
@@ -112,7 +112,17 @@ typedef enum {
   xcclNumTypes = 12
 } xcclDataType_t;
 
-typedef enum { xcclSum = 0, xcclProd = 1, xcclMax = 2, xcclMin = 3, xcclAvg = 4, xcclNumOps = 5 } xcclRedOp_t;
+typedef enum {
+  xcclSum = 0,
+  xcclProd = 1,
+  xcclMax = 2,
+  xcclMin = 3,
+  xcclAvg = 4,
+  xcclNumOps = 5,           /* from here on: those of xcclRedOpCreatePreMulSum */
+  xcclMaxRedOp = 0x7fffffff /* no operator: the type holds any int */
+} xcclRedOp_t;
+
+typedef enum { xcclScalarDevice = 0, xcclScalarHostImmediate = 1 } xcclScalarResidence_t;
 
 /* Fills *version with the library's XCCL_VERSION_CODE: major * 10000 + minor * 100 + patch. */
 xcclResult_t xcclGetVersion(int* version);
@@ -212,6 +222,19 @@ xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);
 xcclResult_t xcclCommCuDevice(xcclComm_t comm, int* device); /* the GPU; xcclInvalidUsage on the CPU */
 
+/* Makes an operator of this communicator: a sum of what every rank has, multiplied by its own *scalar, which
+ * is of the type and rounded as a product is. Ranks may differ in the scalar, and in calling it with xcclSum.
+ * The scalar is read in this call: xcclScalarHostImmediate alone is served. On a GPU it is refused with
+ * xcclInvalidUsage. An operator may be destroyed when the calls with it have been made. */
+xcclResult_t xcclRedOpCreatePreMulSum(xcclRedOp_t* op, const void* scalar, xcclDataType_t type,
+                                      xcclScalarResidence_t residence, xcclComm_t comm);
+xcclResult_t xcclRedOpDestroy(xcclRedOp_t op, xcclComm_t comm);
+
+/* Memory for buffers, which may be any: in a process that has a communicator on a GPU, memory of the current
+ * CUDA device, as cuMemAlloc gives it; else the host's, at a page. Of no bytes: NULL, which may be freed. */
+xcclResult_t xcclMemAlloc(void** ptr, size_t size);
+xcclResult_t xcclMemFree(void* ptr);
+
 xcclResult_t xcclAllReduce(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type,
                            xcclRedOp_t op, xcclComm_t comm, xcclStream_t stream);
 xcclResult_t xcclBroadcast(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
@@ -231,6 +254,25 @@ xcclResult_t xcclGather(const void* sendbuff, void* recvbuff, size_t count, xccl
                         xcclComm_t comm, xcclStream_t stream);
 xcclResult_t xcclScatter(const void* sendbuff, void* recvbuff, size_t count, xcclDataType_t type, int root,
                          xcclComm_t comm, xcclStream_t stream);
+
+/* Messages between two ranks, and alltoall with counts of its own for each pair; counts and displacements are
+ * in elements. They need no plan: every rank has a connection to every other, which xcclCommConnect makes.
+ * All ranks call that once, in the same place among their loads of books; it needs none. A rank's k-th
+ * message to another is the other's k-th from it, and fails with xcclInvalidUsage and both sides in the text
+ * where they differ in count, type, or in being of alltoallv.
+ *
+ * In a group all messages of a communicator are one operation, whose parts run side by side: any pattern ends
+ * whose counterparts are in one group each, messages of a rank to itself among them. They run before the
+ * group's collectives. Outside of a group each is an operation of its own, and may wait for its counterpart.
+ * On a GPU they are refused with xcclInvalidUsage. */
+xcclResult_t xcclCommConnect(xcclComm_t comm);
+xcclResult_t xcclSend(const void* sendbuff, size_t count, xcclDataType_t type, int peer, xcclComm_t comm,
+                      xcclStream_t stream);
+xcclResult_t xcclRecv(void* recvbuff, size_t count, xcclDataType_t type, int peer, xcclComm_t comm,
+                      xcclStream_t stream);
+xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const size_t* sdispls,
+                           void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
+                           xcclDataType_t type, xcclComm_t comm, xcclStream_t stream);
 
 xcclResult_t xcclGroupStart(void);
 xcclResult_t xcclGroupEnd(void);

@@ -59,6 +59,10 @@ int main(void) {
   VALUE(xcclMin);
   VALUE(xcclAvg);
   VALUE(xcclNumOps);
+  VALUE(xcclMaxRedOp);
+  SIZE(xcclScalarResidence_t);
+  VALUE(xcclScalarDevice);
+  VALUE(xcclScalarHostImmediate);
   VALUE(XCCL_SPLIT_NOCOLOR);
   VALUE(XCCL_SHRINK_DEFAULT);
   VALUE(XCCL_SHRINK_ABORT);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <mutex>
 #include <optional>
 
 #include "base/status.h"
@@ -38,21 +39,39 @@ static_assert(static_cast<int>(DataType::kUint64) == xcclUint64 &&
 constexpr std::array<ReduceOp, xcclNumOps> kOps = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax,
                                                    ReduceOp::kMin, ReduceOp::kAvg};
 
-StatusOr<Call> CallOf(CollectiveKind kind, const void* send, void* receive, size_t count, xcclDataType_t type,
-                      xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
+// Requires: the operator is none of the numbered ones.
+Status SetUserOp(Comm& on, xcclRedOp_t op, Call& call) {
+  const std::lock_guard lock(on.mutex);
+  const auto found = on.ops.find(static_cast<int>(op));
+  if (found == on.ops.end())
+    return UsageError(fmt::format("reduction {}; expected 0 to 4, or one made by xcclRedOpCreatePreMulSum",
+                                  static_cast<int>(op)));
+  if (found->second.type != call.type)
+    return UsageError(fmt::format("reduction {}: its scalar is {}; expected {}, as the call's data",
+                                  static_cast<int>(op), ToString(found->second.type), ToString(call.type)));
+  call.scalar = found->second.scalar;
+  return OkStatus();
+}
+
+StatusOr<Call> CallOf(Comm& on, CollectiveKind kind, const void* send, void* receive, size_t count,
+                      xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
   if (static_cast<size_t>(type) >= xcclNumTypes)
     return UsageError(fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
-  if (static_cast<size_t>(op) >= kOps.size())
-    return UsageError(fmt::format("reduction {}; expected 0 to 4", static_cast<int>(op)));
   if (count > size_t{1} << 62) return UsageError(fmt::format("count {} is too large", count));
-  return Call{kind,
-              static_cast<const std::byte*>(send),
-              static_cast<std::byte*>(receive),
-              static_cast<int64_t>(count),
-              static_cast<DataType>(type),
-              kOps[op],
-              root,
-              stream};
+  Call call{kind,
+            static_cast<const std::byte*>(send),
+            static_cast<std::byte*>(receive),
+            static_cast<int64_t>(count),
+            static_cast<DataType>(type),
+            ReduceOp::kSum,
+            root,
+            stream};
+  if (static_cast<size_t>(op) < kOps.size()) {
+    call.op = kOps[op];
+  } else {
+    XCCL_RETURN_IF_ERROR(SetUserOp(on, op, call));
+  }
+  return call;
 }
 
 // In a group everything that one rank can know is checked now, and the rest when it ends: other ranks' calls
@@ -60,7 +79,7 @@ StatusOr<Call> CallOf(CollectiveKind kind, const void* send, void* receive, size
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
                      xcclDataType_t type, xcclRedOp_t op, std::optional<Rank> root, xcclStream_t stream) {
   return RunOn(comm, [&](Comm& on) -> Status {
-    XCCL_ASSIGN_OR_RETURN(const Call call, CallOf(kind, send, receive, count, type, op, root, stream));
+    XCCL_ASSIGN_OR_RETURN(const Call call, CallOf(on, kind, send, receive, count, type, op, root, stream));
     if (!xccl::c_api::InGroup()) return on.communicator.Enqueue(call);
     XCCL_RETURN_IF_ERROR(on.communicator.CheckArguments(call));
     const auto later = [&](Status (xccl::Communicator::*what)(const Call&)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <future>
+#include <map>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,7 +21,8 @@ struct Deferred {
 struct Group {
   int depth = 0;
   xcclResult_t refused = xcclSuccess;
-  std::vector<Deferred> waiting, others;
+  std::vector<Deferred> waiting, messages, others;
+  std::map<xcclComm_t, KeptMessages> kept;
 };
 thread_local Group group;
 
@@ -84,6 +86,16 @@ void Defer(xcclComm_t comm, bool waits, GroupCall call) {
   (waits ? group.waiting : group.others).push_back({comm, std::move(call)});
 }
 
+void DeferMessages(xcclComm_t comm, std::span<const PairMessage> messages,
+                   const std::function<GroupCall(KeptMessages)>& call) {
+  KeptMessages& kept = group.kept[comm];
+  if (kept == nullptr) {
+    kept = std::make_shared<std::vector<PairMessage>>();
+    group.messages.push_back({comm, call(kept)});
+  }
+  kept->insert(kept->end(), messages.begin(), messages.end());
+}
+
 void Refuse(xcclResult_t result) {
   if (group.depth > 0 && group.refused == xcclSuccess) group.refused = result;
 }
@@ -97,11 +109,14 @@ xcclResult_t EndGroup() {
   Group ended = std::exchange(group, {});
   if (ended.refused != xcclSuccess) return ended.refused;
   if (const xcclResult_t result = RunWaiting(std::move(ended.waiting)); result != xcclSuccess) return result;
+  // Messages come first on every rank, so that none waits behind a collective that its counterpart precedes.
+  std::vector<Deferred> calls = std::move(ended.messages);
+  calls.insert(calls.end(), ended.others.begin(), ended.others.end());
   // Other ranks would wait for one whose call is refused.
-  for (const Deferred& each : ended.others)
+  for (const Deferred& each : calls)
     if (const xcclResult_t result = each.call.check ? each.call.check() : xcclSuccess; result != xcclSuccess)
       return result;
-  for (const Deferred& each : ended.others)
+  for (const Deferred& each : calls)
     if (const xcclResult_t result = each.call.run(); result != xcclSuccess) return result;
   return xcclSuccess;
 }

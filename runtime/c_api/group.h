@@ -4,7 +4,11 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <span>
+#include <vector>
 
+#include "runtime/pairs.h"
 #include "runtime/xccl.h"
 
 namespace xccl::c_api {
@@ -21,12 +25,17 @@ void StartGroup();
 bool InGroup();
 // Keeps a call until the group ends. `waits`: it waits for other ranks' calls. Requires: InGroup().
 void Defer(xcclComm_t comm, bool waits, GroupCall call);
+// Keeps messages between pairs of ranks. Those of a communicator in one group run side by side; call() is
+// made of all of them, and runs before the group's collectives.
+using KeptMessages = std::shared_ptr<std::vector<PairMessage>>;
+void DeferMessages(xcclComm_t comm, std::span<const PairMessage> messages,
+                   const std::function<GroupCall(KeptMessages)>& call);
 // A call of the group was refused: the group will run nothing and end with the first such result.
 void Refuse(xcclResult_t result);
 // Ends a group. The outermost one runs what was kept: the calls that wait, those of a communicator in their
-// order and those of different ones side by side, then the others, all of which are checked before the first
-// of them runs. Returns the first failure, after which the others that wait have run and the rest have not.
-// Errors: xcclInvalidUsage outside of a group.
+// order and those of different ones side by side, then the messages and the others, all of which are checked
+// before the first of them runs. Returns the first failure, after which the others that wait have run and the
+// rest have not. Errors: xcclInvalidUsage outside of a group.
 xcclResult_t EndGroup();
 
 }  // namespace xccl::c_api

@@ -94,7 +94,8 @@ TEST_F(Group, ACallThatCannotBeIsRefusedWhenItIsMade) {
   };
   const std::vector<Bad> cases = {
       {4, xcclNumTypes, xcclSum, 1, "data type 12; expected 0 to 11"},
-      {4, xcclInt32, static_cast<xcclRedOp_t>(7), 1, "reduction 7; expected 0 to 4"},
+      {4, xcclInt32, static_cast<xcclRedOp_t>(7), 1,
+       "reduction 7; expected 0 to 4, or one made by xcclRedOpCreatePreMulSum"},
       {SIZE_MAX, xcclInt32, xcclSum, 1, "count 18446744073709551615 is too large"},
       {4, xcclInt32, xcclSum, 9, "reduce: root 9; expected 0 to 2"}};
   for (const Bad& bad : cases) {

@@ -78,6 +78,15 @@ std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms) {
   return handles;
 }
 
+bool AnyOnGpu() {
+  Registry& all = All();
+  const std::lock_guard lock(all.mutex);
+  return std::ranges::any_of(all.comms, [](const auto& entry) {
+    const std::lock_guard comm_lock(entry.second->mutex);
+    return entry.second->settings.device.has_value();
+  });
+}
+
 StatusOr<std::shared_ptr<Comm>> Find(xcclComm_t handle) {
   Registry& all = All();
   const std::lock_guard lock(all.mutex);

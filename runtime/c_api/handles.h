@@ -6,7 +6,9 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,6 +18,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/numbers.h"
 #include "runtime/c_api/assembly.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
@@ -41,6 +44,12 @@ struct Settings {
   cuda::DeviceProgramOptions cuda;
 };
 
+// An operator that xcclRedOpCreatePreMulSum made.
+struct UserOp {
+  DataType type = DataType::kFloat;
+  std::array<std::byte, 8> scalar = {};
+};
+
 struct Comm {
   using Make = StatusOr<Backend> (*)(Comm& comm);
   Comm(Rank rank, int32_t ranks, Make make)
@@ -51,6 +60,8 @@ struct Comm {
   std::shared_ptr<OneProcess> shared;  // threads
   std::mutex mutex;                    // guards what follows
   Settings settings;
+  std::map<int, UserOp> ops;           // by xcclRedOp_t
+  int next_op = xcclNumOps;            // numbers are not used again
   std::map<std::string, int> shrinks;  // so many by those ranks
   std::atomic<bool> aborted = false;
   Communicator communicator;  // it goes first, since its back end uses what is above
@@ -63,6 +74,9 @@ struct Gpus {
   std::function<void(cuda::BackendOptions& options)> adapt;  // may be empty
 };
 Gpus& TheGpus();
+
+// Some communicator of this process is on a GPU.
+bool AnyOnGpu();
 
 // Gives handles.
 std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms);

@@ -277,6 +277,58 @@ TEST(Processes, ShrinkWithoutARankThatWasKilled) {
   });
 }
 
+TEST(Processes, SendAndReceiveInACycle) {
+  constexpr int kRanks = 4;
+  InProcesses(kRanks, [&](int rank, Shared& all) {
+    xcclComm_t comm = nullptr;
+    if (!Is(xcclCommInitRank(&comm, kRanks, all.id, rank), xcclSuccess) ||
+        !Is(xcclCommConnect(comm), xcclSuccess))
+      return false;
+    const int next = (rank + 1) % kRanks, before = (rank + kRanks - 1) % kRanks;
+    // More than the slots hold.
+    std::vector<float> out(1'000'000, static_cast<float>(rank)), in(out.size()), own(out.size());
+    for (int round = 0; round < 3; ++round) {
+      const size_t count = round == 1 ? 5 : out.size();
+      bool made = Is(xcclGroupStart(), xcclSuccess);
+      for (const int peer : {next, rank, before})
+        made = made && Is(xcclSend(out.data(), count, xcclFloat32, peer, comm, nullptr), xcclSuccess);
+      for (const int peer : {before, rank, next})
+        made = made &&
+               Is(xcclRecv(peer == rank ? own.data() : in.data(), count, xcclFloat32, peer, comm, nullptr),
+                  xcclSuccess);
+      if (!made || !Is(xcclGroupEnd(), xcclSuccess) || !Is(xcclCommSynchronize(comm), xcclSuccess) ||
+          own != out)
+        return false;
+    }
+    // Rank r gives rank d r + 1 elements.
+    const std::vector<size_t> sends(kRanks, static_cast<size_t>(rank) + 1), receives = {1, 2, 3, 4};
+    const std::vector<size_t> zero(kRanks, 0), places = {0, 1, 3, 6};
+    std::vector<float> parts(10);
+    if (!Is(xcclAlltoAllv(out.data(), sends.data(), zero.data(), parts.data(), receives.data(), places.data(),
+                          xcclFloat32, comm, nullptr),
+            xcclSuccess) ||
+        !Is(xcclCommSynchronize(comm), xcclSuccess))
+      return false;
+    return parts == std::vector<float>{0, 1, 1, 2, 2, 2, 3, 3, 3, 3} &&
+           Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+}
+
+TEST(Processes, MessagesThatDifferAreNamedOnBothRanks) {
+  InProcesses(2, [&](int rank, Shared& all) {
+    xcclComm_t comm = nullptr;
+    if (!Is(xcclCommInitRank(&comm, 2, all.id, rank), xcclSuccess) || !Is(xcclCommConnect(comm), xcclSuccess))
+      return false;
+    std::vector<float> data(1'000'000);
+    const xcclResult_t made = rank == 0 ? xcclSend(data.data(), data.size(), xcclFloat32, 1, comm, nullptr)
+                                        : xcclRecv(data.data(), 10, xcclFloat32, 0, comm, nullptr);
+    return Is(made, xcclSuccess) && Is(xcclCommSynchronize(comm), xcclInvalidUsage) &&
+           Is(xcclGetLastError(comm),
+              "rank 0: message 1 to rank 1 is sendrecv of 1000000 float; rank 1 expected sendrecv of 10 "
+              "float");
+  });
+}
+
 // The last test, since it starts threads in the test's own process.
 TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
   const std::string book = MakeBook("alone", 2, {CollectiveKind::kAllreduce});

@@ -52,8 +52,10 @@ std::string Disagreement(Rank theirs, const CallSignature& their_call, Rank mine
                      Describe(my_call, plan), mine.value);
 }
 
+std::string What(const CallSignature& call) { return Describe(call, false); }
+
 std::string ToString(const CallSignature& call) {
-  return fmt::format("call {}, {}", call.Number(), Describe(call, false));
+  return fmt::format("call {}, {}", call.Number(), What(call));
 }
 
 }  // namespace xccl

@@ -38,6 +38,8 @@ CallSignature SignatureOf(const CallFields& fields);
 // 1000 float, sum, as on rank 0".
 std::string Disagreement(Rank theirs, const CallSignature& their_call, Rank mine,
                          const CallSignature& my_call);
+// "allreduce of 100 float, sum".
+std::string What(const CallSignature& call);
 // "call 7, allreduce of 100 float, sum".
 std::string ToString(const CallSignature& call);
 
