@@ -1,8 +1,13 @@
 #include "runtime/nccl/shim/member.h"
 
+#include <chrono>
+#include <exception>
+#include <future>
 #include <shared_mutex>
+#include <thread>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "runtime/nccl/shim/say.h"
 
@@ -82,6 +87,24 @@ std::shared_ptr<Member> DropMember(NcclComm comm) {
   std::shared_ptr<Member> dropped = std::move(found->second);
   all.members.erase(found);
   return dropped;
+}
+
+void DestroyAll() noexcept try {
+  std::vector<xcclComm_t> left;
+  Table& all = All();
+  std::unique_lock lock(all.mutex);
+  for (const auto& [comm, member] : all.members)
+    if (const xcclComm_t ours = member->Ours(); ours != nullptr) left.push_back(ours);
+  lock.unlock();
+  if (left.empty()) return;
+  std::promise<void> done;
+  const std::future<void> destroyed = done.get_future();
+  std::thread([left, done = std::move(done)]() mutable {
+    for (const xcclComm_t ours : left) xcclCommDestroy(ours);
+    done.set_value();
+  }).detach();
+  destroyed.wait_for(std::chrono::seconds(1));
+} catch (const std::exception&) {  // no thread: the others see that this process ends
 }
 
 }  // namespace xccl::nccl_shim

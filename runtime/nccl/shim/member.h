@@ -50,4 +50,8 @@ std::shared_ptr<Member> KnownMember(NcclComm comm);
 // The same, and nothing is known of it afterwards.
 std::shared_ptr<Member> DropMember(NcclComm comm);
 
+// For a process that ends: the communicators of ours that it has not destroyed, so that the other ranks see
+// no failure, since NCCL's do not mind. What is stuck is left behind after a second.
+void DestroyAll() noexcept;
+
 }  // namespace xccl::nccl_shim

@@ -1,26 +1,13 @@
 #include "runtime/nccl/shim/say.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "ir/numbers.h"
 #include "runtime/nccl/shim/member.h"
 
 namespace xccl::nccl_shim {
-namespace {
-
-bool Debugging() {
-  static const bool debugging = [] {
-    const char* const value = std::getenv("XCCL_NCCL_DEBUG");
-    return value != nullptr && *value != '\0' && std::string_view(value) != "0";
-  }();
-  return debugging;
-}
-
-}  // namespace
 
 void Say(std::string_view line) {
   // In one piece, so that the lines of processes stay whole.
@@ -29,7 +16,6 @@ void Say(std::string_view line) {
 }
 
 void SayFallback(Member& member, const NcclCall& call, const char* why) {
-  if (!Debugging()) return;
   std::string line =
       fmt::format("{} of {} bytes, {}: NCCL runs it: {}", ToString(call.kind), SizeBytes(call, member.ranks),
                   ToString(static_cast<DataType>(call.type)), why);

@@ -11,7 +11,7 @@ namespace xccl::nccl_shim {
 struct Member;
 
 void Say(std::string_view line);
-// Why a call goes to NCCL, where XCCL_NCCL_DEBUG is 1: each size and type of a collective once a
+// Why a call goes to NCCL: each size and type of a collective once a
 // communicator.
 void SayFallback(Member& member, const NcclCall& call, const char* why);
 

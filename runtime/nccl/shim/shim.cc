@@ -22,7 +22,7 @@ namespace {
 
 // What the environment asks for. Ranks whose environments differ hang, as with NCCL's own variables.
 struct Setting {
-  bool on = false;
+  bool on = false, says_why = false;  // calls go to NCCL
   StatusOr<Coverage> coverage = OkStatus();
   const cuda::Driver* driver = nullptr;
 };
@@ -42,6 +42,8 @@ Setting ReadSetting() {
     return setting;
   }
   setting.driver = *driver;
+  const std::string_view debug = Variable("XCCL_NCCL_DEBUG");
+  setting.says_why = !debug.empty() && debug != "0";
   setting.coverage = Coverage::Read(std::string(book));
   setting.on = true;
   return setting;
@@ -86,8 +88,9 @@ const char* WhyNot(const Setting& setting, const Member& member, const NcclCall&
   return setting.coverage->WhyNot(call, member.ranks);
 }
 
-int RunByNccl(const Nccl& nccl, Member& member, const NcclCall& call, const char* why) {
-  SayFallback(member, call, why);
+int RunByNccl(const Nccl& nccl, const Setting& setting, Member& member, const NcclCall& call,
+              const char* why) {
+  if (setting.says_why) SayFallback(member, call, why);
   return CallNccl(nccl, call, member.nccl);
 }
 
@@ -99,7 +102,8 @@ int RunByNccl(const Nccl& nccl, const Setting& setting, const std::vector<Deferr
   if (const int result = nccl.GroupStart(); result != kSuccess) return result;
   int failed = kSuccess;
   for (const Deferred& each : calls) {
-    const int result = RunByNccl(nccl, *each.member, each.call, WhyNot(setting, *each.member, each.call));
+    const int result =
+        RunByNccl(nccl, setting, *each.member, each.call, WhyNot(setting, *each.member, each.call));
     if (IsFailure(result) && !IsFailure(failed)) failed = result;
   }
   const int ended = nccl.GroupEnd();
@@ -185,10 +189,10 @@ int RunCollective(const NcclCall& call, NcclComm comm) {
     if (member == nullptr) return CallNccl(nccl, call, comm);
     const bool undecided = member->state == Member::State::kUndecided;
     if (undecided && IsCaptured(*member->gpu, call.stream))
-      return RunByNccl(nccl, *member, call, "its communicator's first calls are captured");
+      return RunByNccl(nccl, *setting, *member, call, "its communicator's first calls are captured");
     if (!undecided)
       if (const char* const why = WhyNot(*setting, *member, call); why != nullptr)
-        return RunByNccl(nccl, *member, call, why);
+        return RunByNccl(nccl, *setting, *member, call, why);
     if (group.depth == 0) return RunDeferred(nccl, *setting, {{member, call}});
     group.calls.push_back({member, call});
     return kSuccess;

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/random.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/cuda/fake_driver.h"
@@ -40,6 +41,7 @@ constexpr int kRoot = 2;               // of the rooted plans for 4 ranks
 constexpr size_t kOurs = 64;           // elements that the book serves,
 constexpr size_t kNccls = 3000;        // and that it does not
 constexpr int64_t kMostOfBook = 8192;  // bytes
+constexpr size_t kRegion = 1 << 12;    // elements of a region of a buffer
 constexpr size_t kElements = 1 << 14;  // of every buffer
 
 const std::initializer_list<Kind> kKinds = {Kind::kAllreduce, Kind::kBroadcast,     Kind::kReduce,
@@ -121,6 +123,7 @@ struct Check {
   size_t count = kOurs;
   int root = 0;
   bool in_place = false;
+  size_t region = 0;  // of kRegion elements, of the buffers
 
   size_t Inputs(int ranks) const {
     const bool for_all = kind == Kind::kReduceScatter || kind == Kind::kAlltoall || kind == Kind::kScatter;
@@ -157,19 +160,21 @@ struct Check {
   // Where in place, one buffer: the input lies where NCCL's rules say.
   int32_t* Send(const Worker& on) const {
     const size_t own = static_cast<size_t>(on.rank) * count;
-    return in_place ? on.out.data() + (kind == Kind::kAllgather ? own : 0) : on.in.data();
+    return (in_place ? on.out.data() + (kind == Kind::kAllgather ? own : 0) : on.in.data()) +
+           region * kRegion;
   }
   int32_t* Receive(const Worker& on) const {
     const size_t own = static_cast<size_t>(on.rank) * count;
-    return on.out.data() + (in_place && kind == Kind::kReduceScatter ? own : 0);
+    return on.out.data() + (in_place && kind == Kind::kReduceScatter ? own : 0) + region * kRegion;
   }
   void Fill(const Worker& on) const {
-    std::ranges::fill(on.out, -7);
+    std::ranges::fill(on.out.subspan(region * kRegion), -7);
     int32_t* const send = Send(on);
     for (size_t i = 0; i < Inputs(on.ranks); ++i) send[i] = Value(on.rank, i);
   }
-  int Call(const Worker& on) const {
-    return RunCollective({kind, Send(on), Receive(on), count, kInt32, 0, root, on.stream}, on.comm);
+  int Call(const Worker& on) const { return Call(on, on.comm); }
+  int Call(const Worker& on, NcclComm comm) const {
+    return RunCollective({kind, Send(on), Receive(on), count, kInt32, 0, root, on.stream}, comm);
   }
   size_t Wrong(const Worker& on) const {
     size_t wrong = 0;
@@ -501,6 +506,71 @@ TEST(Shim, IsOffWhereTheEnvironmentSaysSo) {
   unsetenv("XCCL_NCCL");
 }
 
+// Groups of calls of all kinds and sizes, on two communicators; each rank decides for itself what is in
+// place.
+TEST(Shim, RunsRandomPrograms) {
+  constexpr int kRanks = 4, kGroups = 60;
+  World world(Book(kRanks));
+  const std::vector<NcclComm> second = MakeStubComms({0, 0, 0, 0});
+  AsThreads(world, {0, 0, 0, 0}, [&](Worker& on) {
+    Random random(7);
+    Random own(100 + static_cast<uint64_t>(on.rank));
+    const auto rank = static_cast<size_t>(on.rank);
+    for (int i = 0; i < kGroups; ++i) {
+      const size_t calls = 1 + random.Below(4);
+      std::vector<Check> checks;
+      std::vector<NcclComm> comms;
+      for (size_t region = 0; region < calls; ++region) {
+        Check check{std::data(kKinds)[random.Below(kKinds.size())], 1 + random.Below(kRegion / kRanks),
+                    static_cast<int>(random.Below(kRanks))};
+        check.in_place = check.kind != Kind::kAlltoall && check.kind != Kind::kGather &&
+                         check.kind != Kind::kScatter && own.Below(2) == 0;
+        check.region = region;
+        check.Fill(on);
+        checks.push_back(check);
+        comms.push_back(random.Below(2) == 0 ? on.comm : second[rank]);
+      }
+      if (calls > 1) {
+        ASSERT_EQ(StartGroup(), kSuccess);
+      }
+      for (size_t c = 0; c < calls; ++c) ASSERT_EQ(checks[c].Call(on, comms[c]), kSuccess);
+      if (calls > 1) {
+        ASSERT_EQ(EndGroup(), kSuccess);
+      }
+      on.Settle();
+      for (const Check& check : checks)
+        ASSERT_EQ(check.Wrong(on), 0U)
+            << "group " << i << ": " << ToString(check.kind) << " of " << check.count;
+    }
+    EXPECT_EQ(DestroyComm(second[rank]), kSuccess);
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  const Calls calls = TakeStubCalls();
+  EXPECT_GT(calls.at("ReduceScatter"), 0);
+  EXPECT_GT(world.fake().launches(), 4 * kGroups / 2) << "plans ran too few calls to show anything";
+}
+
+TEST(Shim, SaysWhyCallsGoToNccl) {
+  setenv("XCCL_NCCL_DEBUG", "1", 1);
+  World world(Book(2));
+  testing::internal::CaptureStderr();
+  AsThreads(world, {0, 0}, [](Worker& on) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      Check{Kind::kAllreduce, kOurs}.Run(on);
+      Check{Kind::kAllreduce, kNccls}.Run(on);
+      Check{Kind::kBroadcast, kOurs, 0}.Run(on);
+    }
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  unsetenv("XCCL_NCCL_DEBUG");
+  for (const std::string rank : {"0", "1"})
+    for (const std::string call : {"allreduce of 12000 bytes, int32", "broadcast of 256 bytes, int32"})
+      EXPECT_THAT(said, HasSubstr("xccl: rank " + rank + " of 2: " + call +
+                                  ": NCCL runs it: the book has no plan for it\n"));
+  EXPECT_EQ(std::ranges::count(said, '\n'), 4 + (said.find(" serves ") == std::string::npos ? 0 : 1));
+}
+
 // What PyTorch's process groups call in a step of training: parameters are broadcast, gathered and reduced in
 // coalesced groups, gradients on a stream of their own, a part of it from a graph; then a rank fails and the
 // job goes on with a new communicator.
@@ -575,27 +645,21 @@ TEST(Shim, RunsAStepOfTraining) {
                                     {"CommDestroy", 8}}));
 }
 
-// Ranks that are processes meet through NCCL, then by themselves.
-TEST(ShimProcesses, RunWhatTheBookServes) {
-  constexpr int kRanks = 3;
-  const std::string book = Book(kRanks);
-  const std::vector<NcclComm> comms = MakeStubComms({0, 0, 0});
+// Each rank is a process.
+void AsProcesses(int ranks, const std::function<void(Worker& on)>& body) {
+  const std::string book = Book(ranks);
+  const std::vector<NcclComm> comms = MakeStubComms(std::vector<int>(static_cast<size_t>(ranks)));
   std::vector<pid_t> children;
-  for (int r = 0; r < kRanks; ++r) {
+  for (int r = 0; r < ranks; ++r) {
     const pid_t child = fork();
     if (child == 0) {
       alarm(60);
-      bool good = false;
       {
         World world(book);
-        Worker on(world, r, kRanks, 0, comms[static_cast<size_t>(r)]);
-        Check{Kind::kAllreduce, kOurs}.Run(on);
-        Check{Kind::kAllreduce, kNccls}.Run(on);
-        Check{Kind::kAllgather, kOurs}.Run(on);
-        EXPECT_EQ(DestroyComm(on.comm), kSuccess);
-        good = TakeStubCalls() == Calls{{"AllReduce", 1}, {"AllGather", kRounds}, {"CommDestroy", 1}};
+        Worker on(world, r, ranks, 0, comms[static_cast<size_t>(r)]);
+        body(on);
       }
-      std::quick_exit(good && !testing::Test::HasFailure() ? 0 : 1);
+      std::quick_exit(testing::Test::HasFailure() ? 1 : 0);
     }
     children.push_back(child);
   }
@@ -604,7 +668,33 @@ TEST(ShimProcesses, RunWhatTheBookServes) {
     ASSERT_EQ(waitpid(child, &ending, 0), child);
     EXPECT_EQ(ending, 0);
   }
-  for (const NcclComm comm : comms) StubNccl().CommDestroy(comm);  // this process's copies
+  ForgetStubComms(comms);
+}
+
+// Ranks that are processes meet through NCCL, then by themselves.
+TEST(ShimProcesses, RunWhatTheBookServes) {
+  AsProcesses(3, [](Worker& on) {
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    Check{Kind::kAllreduce, kNccls}.Run(on);
+    Check{Kind::kAllgather, kOurs}.Run(on);
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+    EXPECT_EQ(TakeStubCalls(), (Calls{{"AllReduce", 1}, {"AllGather", kRounds}, {"CommDestroy", 1}}));
+  });
+}
+
+// A rank may end without destroying anything: those that do not wait for it see no failure.
+TEST(ShimProcesses, MayEndWithoutDestroying) {
+  AsProcesses(2, [](Worker& on) {
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    if (on.rank == 0) std::exit(testing::Test::HasFailure() ? 1 : 0);
+    int error = kSuccess;
+    for (int i = 0; i < 300 && error == kSuccess; ++i) {
+      ASSERT_EQ(AsyncErrorOf(on.comm, &error), kSuccess);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(error, kSuccess);
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
 }
 
 }  // namespace

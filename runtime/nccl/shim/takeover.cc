@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -238,6 +239,8 @@ int Agree(const Nccl& nccl, const StatusOr<Coverage>& coverage, std::vector<Seat
       seat.why_not = "it was aborted";
   if (const int result = Tell(nccl, seats); result != kSuccess) return result;
   DropOthers(seats);
+  static std::once_flag at_exit;
+  if (!seats.empty()) std::call_once(at_exit, [] { static_cast<void>(std::atexit(DestroyAll)); });
   for (Seat& seat : seats) {
     seat.member->state = Member::State::kOurs;
     SayOnce(seat, *coverage);

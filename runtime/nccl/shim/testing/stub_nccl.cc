@@ -218,12 +218,13 @@ int Collective(const char* name, const NcclCall& call, NcclComm comm) {
   return kSuccess;
 }
 
+void Unmap(Core* core, int ranks) { munmap(core, sizeof(Core) + kMostBytes * static_cast<size_t>(ranks)); }
+
 int End(NcclComm comm) {
   StubRank* const rank = &Of(comm);
   Core* const core = rank->core;
   const int ranks = core->ranks;
-  const size_t bytes = sizeof(Core) + kMostBytes * static_cast<size_t>(ranks);
-  if (++core->destroyed == ranks) munmap(core, bytes);
+  if (++core->destroyed == ranks) Unmap(core, ranks);
   delete rank;
   return kSuccess;
 }
@@ -247,6 +248,11 @@ std::vector<NcclComm> MakeStubComms(const std::vector<int>& devices, const StubO
     comms.push_back(reinterpret_cast<NcclComm>(rank.release()));
   }
   return comms;
+}
+
+void ForgetStubComms(const std::vector<NcclComm>& comms) {
+  Unmap(Of(comms[0]).core, static_cast<int>(comms.size()));
+  for (const NcclComm comm : comms) delete &Of(comm);
 }
 
 std::map<std::string, int> TakeStubCalls() {

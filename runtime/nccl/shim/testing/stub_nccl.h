@@ -24,6 +24,8 @@ struct StubOptions {
 void SetStubDriver(const cuda::Driver* driver);
 // A communicator with rank r on devices[r]. Its handles are valid until they are destroyed or aborted.
 std::vector<NcclComm> MakeStubComms(const std::vector<int>& devices, const StubOptions& options = {});
+// Drops the copies of a process whose children have used them.
+void ForgetStubComms(const std::vector<NcclComm>& comms);
 // All the functions, those of the newest NCCL too.
 Nccl StubNccl();
 // The number of calls since it was asked for last, of this process: by the functions' names without p.
