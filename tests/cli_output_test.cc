@@ -67,6 +67,42 @@ TEST_F(Cli, ALostOutputIsAnError) {
                 Shell(std::string("$X ") + arguments + " >/dev/full"));
 }
 
+TEST_F(Cli, EmitsPicturesAndTraces) {
+  RingPlan();
+  const std::string svg = Out({"emit", "a.json", "--to", "svg"});
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 80);
+  EXPECT_NE(svg.find("allgather of 64KiB on torus:2x2, by ring"), std::string::npos);
+  EXPECT_NE(Out({"emit", "a.json", "--to", "svg", "-s", "1MiB"}).find("allgather of 1MiB on"),
+            std::string::npos);
+  const std::string dot = Out({"emit", "a.json", "--to", "dot"});
+  EXPECT_NE(dot.find("digraph \"torus:2x2\""), std::string::npos);
+  EXPECT_EQ(dot, Out({"topo", "torus:2x2", "--format", "dot"}));
+  EXPECT_NE(Out({"topo", "torus:2x2", "--format", "svg"}).find("4 ranks: hypercube 2"), std::string::npos);
+  Out({"emit", "a.json", "--to", "perfetto", "-o", "trace.json"});
+  const Json trace = Json::parse(Read("trace.json"));
+  const Json times = Json::parse(Out({"simulate", "a.json", "--json"}));
+  EXPECT_EQ(trace["otherData"]["schedule_time_ps"].get<double>(), times[0]["time_us"].get<double>() * 1e6);
+  const Json program = Json::parse(Out({"simulate", "a.json", "--level", "program", "--json"}));
+  EXPECT_EQ(trace["otherData"]["program_time_ps"].get<double>(), program[0]["time_us"].get<double>() * 1e6);
+}
+
+TEST_F(Cli, ExplainsAPlanInFiveLines) {
+  const Words arguments = {"plan", "dgx1", "-c", "allgather", "-s", "1MiB", "--explain"};
+  const std::string text = Out(arguments);
+  const size_t why = text.find("\nwhy\n");
+  ASSERT_NE(why, std::string::npos) << text;
+  std::istringstream lines(text.substr(why + 1));
+  Words names;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    if (line.starts_with("  ") && line[2] != ' ') names.push_back(line.substr(2, line.find("  ", 2) - 2));
+  }
+  EXPECT_EQ(names, (Words{"bound", "path", "next", "faster", "no gain"})) << text;
+  Words json = arguments;
+  json.emplace_back("--json");
+  EXPECT_EQ(Json::parse(Out(json))["why"].size(), 5u);
+}
+
 TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
   Out({"plan", "torus:2x2", "-c", "allgather", "-o", "one/two/a.json"});
   Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring", "--html",

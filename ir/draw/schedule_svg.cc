@@ -24,7 +24,7 @@ constexpr double kLeft = 24;
 // A sequence of colours from early to late, of rising lightness (after the viridis map).
 std::string StepColour(int32_t step, int32_t steps) {
   constexpr std::array<std::array<double, 3>, 5> kStops = {
-      {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {240, 220, 60}}};
+      {{68, 1, 84}, {59, 82, 139}, {33, 145, 140}, {94, 201, 98}, {222, 184, 20}}};
   const double at = steps > 1 ? 4.0 * step / (steps - 1) : 1;
   const auto i = static_cast<size_t>(std::min(3.0, std::floor(at)));
   std::string text = "#";
@@ -73,8 +73,9 @@ class ScheduleDrawer {
   // ---- Panels ----
 
   static std::string Marker() {
-    return "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"5\" "
-           "markerHeight=\"5\" orient=\"auto-start-reverse\"><path d=\"M0 0 L8 4 L0 8 Z\" "
+    return "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"9\" "
+           "markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" orient=\"auto-start-reverse\"><path d=\"M0 0 "
+           "L8 4 L0 8 Z\" "
            "fill=\"context-stroke\"/></marker></defs>\n";
   }
 
@@ -131,7 +132,7 @@ class ScheduleDrawer {
     const DrawnItem& from = layout_.items[static_cast<size_t>(forward ? cable.a : cable.b)];
     const DrawnItem& to = layout_.items[static_cast<size_t>(forward ? cable.b : cable.a)];
     const double dx = p.back().x - p.front().x, dy = p.back().y - p.front().y;
-    const double length = std::max(1.0, std::hypot(dx, dy)), aside = both ? 3.5 : 0;
+    const double length = std::max(1.0, std::hypot(dx, dy)), aside = both ? 4 : 0;
     for (DrawnPoint& point : p) point = {point.x - dy / length * aside, point.y + dx / length * aside};
     const DrawnPoint second = p[1], last_but_one = p[p.size() - 2];
     p.front() = Edge(from, p.front(), second);

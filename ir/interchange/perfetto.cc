@@ -26,7 +26,7 @@ struct Slice {
   int64_t start_ps = 0, end_ps = 0;
   std::string name;
   std::vector<std::pair<std::string, int64_t>> args;
-  int64_t flow_out = -1, flow_in = -1;  // arrows that begin and end here
+  std::vector<int64_t> flows_out, flows_in;  // arrows that begin and end here
   int32_t lane = 0;
 };
 
@@ -125,8 +125,8 @@ class Writer {
     for (const auto& [key, value] : slice.args) json_.Member(key, value);
     json_.EndObject();
     json_.EndObject();
-    if (slice.flow_out >= 0) Flow(slice, "s", slice.flow_out, slice.start_ps);
-    if (slice.flow_in >= 0) Flow(slice, "f", slice.flow_in, std::max(slice.start_ps, slice.end_ps - 1));
+    for (const int64_t id : slice.flows_out) Flow(slice, "s", id, slice.start_ps);
+    for (const int64_t id : slice.flows_in) Flow(slice, "f", id, std::max(slice.start_ps, slice.end_ps - 1));
   }
   void Flow(const Slice& slice, std::string_view phase, int64_t id, int64_t at_ps) {
     json_.BeginObject();
@@ -186,7 +186,7 @@ class TraceBuilder {
     for (const TracedPass& pass : trace.slices) AddInstruction(program, index, pass);
     if (!trace.hops.empty()) processes_[kProgramLinks] = "program: links";
     for (const TracedProgramHop& hop : trace.hops) {
-      Slice slice{kProgramLinks, hop.link.value, hop.start_ps, hop.end_ps, "", {}, -1, -1, 0};
+      Slice slice{kProgramLinks, hop.link.value, hop.start_ps, hop.end_ps, "", {}, {}, {}, 0};
       const ProgramSite site = index.Site(hop.node);
       slice.name = fmt::format("rank {} threadblock {}", site.rank.value, site.threadblock);
       slice.args = {{"instruction", site.index}, {"pass", hop.pass}};
@@ -232,8 +232,8 @@ class TraceBuilder {
                         {"bytes", message.bytes},
                         {"segments", segments},
                         {"busy_ps", hop.busy_ps}},
-                       -1,
-                       -1,
+                       {},
+                       {},
                        0});
   }
 
@@ -255,20 +255,20 @@ class TraceBuilder {
                      end_ps,
                      fmt::format("{} {}, step {}", what, other.value, message.step),
                      {{"message", static_cast<int64_t>(m)}, {"bytes", message.bytes}},
-                     -1,
-                     -1,
+                     {},
+                     {},
                      0};
       };
       // Arrows of a tree go from its first sender to its first receiver.
       if (topology_.IsGpu(link.from)) {
         Slice slice = add(*topology_.RankOf(link.from), "send to", message.dst, hop.end_ps);
-        if (!sent) slice.flow_out = static_cast<int64_t>(m);
+        if (!sent) slice.flows_out = {static_cast<int64_t>(m)};
         sent = true;
         slices_.push_back(std::move(slice));
       }
       if (topology_.IsGpu(link.to)) {
         Slice slice = add(*topology_.RankOf(link.to), "receive from", message.src, hop.arrival_ps);
-        if (!received) slice.flow_in = static_cast<int64_t>(m);
+        if (!received) slice.flows_in = {static_cast<int64_t>(m)};
         received = true;
         slices_.push_back(std::move(slice));
       }
@@ -280,7 +280,7 @@ class TraceBuilder {
     for (const PathPiece& piece : path.pieces) {
       std::string name(ToString(piece.kind));
       if (piece.link) name += " " + topology_.LinkName(*piece.link);
-      Slice slice{process, 0, piece.start_ps, piece.end_ps, std::move(name), {}, -1, -1, 0};
+      Slice slice{process, 0, piece.start_ps, piece.end_ps, std::move(name), {}, {}, {}, 0};
       if (piece.message) slice.args.emplace_back("message", *piece.message);
       if (piece.block) slice.args.emplace_back("threadblock", *piece.block);
       slices_.push_back(std::move(slice));
@@ -305,8 +305,8 @@ class TraceBuilder {
                          pass.start_ps,
                          fmt::format("wait: {}", ToString(pass.waited_for)),
                          {{"instruction", site.index}},
-                         -1,
-                         -1,
+                         {},
+                         {},
                          0});
     if (pass.start_ps == pass.end_ps && !Sends(i.op) && !Receives(i.op)) return;
     Slice slice{process,
@@ -315,8 +315,8 @@ class TraceBuilder {
                 pass.end_ps,
                 std::string(ToString(i.op)),
                 {{"instruction", site.index}, {"pass", pass.pass}, {"chunks", i.count}},
-                -1,
-                -1,
+                {},
+                {},
                 0};
     if (pass.pass >= 0) AddFlows(index, pass, slice);
     slices_.push_back(std::move(slice));
@@ -329,9 +329,11 @@ class TraceBuilder {
       return flows_.try_emplace(key, kFirstFlow + std::ssize(flows_)).first->second;
     };
     if (Sends(index.instruction(pass.node).op))
-      slice.flow_out = id(index.SendConnection(block), index.SendOrdinal(pass.node));
+      for (const int32_t connection : index.SendConnections(block))
+        slice.flows_out.push_back(id(connection, index.SendOrdinal(pass.node)));
     if (Receives(index.instruction(pass.node).op))
-      slice.flow_in = id(index.RecvConnection(block), index.RecvOrdinal(pass.node));
+      for (const int32_t connection : index.RecvConnections(block))
+        slice.flows_in.push_back(id(connection, index.RecvOrdinal(pass.node)));
   }
 
   static constexpr int64_t kFirstFlow = int64_t{1} << 32;  // beyond those of messages
