@@ -31,7 +31,7 @@ TEST_F(Cli, WrongCommandLines) {
        std::string("verify: unexpected 'b.json'\n") + kTry + "verify --help"},
       {{"topo", "torus:2x2", "--format", "yaml"},
        2,
-       std::string("--format: yaml not in {text,xml,json,dot}\n") + kTry + "topo --help"},
+       std::string("--format: yaml not in {text,xml,json,svg,dot}\n") + kTry + "topo --help"},
       {{"plan", "torus:2x2", "--seed", "99999999999999999999"},
        2,
        std::string(

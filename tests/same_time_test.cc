@@ -22,7 +22,7 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kMostRanks = 32;
+constexpr int32_t kMostRanks = 16;
 
 Collective Make(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
@@ -63,7 +63,7 @@ void CheckEngine(const Topology& topology, const Collective& collective, const E
   if (!trace->critical_path.pieces.empty()) {
     EXPECT_EQ(trace->critical_path.pieces.back().end_ps, time_ps);
   }
-  if (engine.asks_others || engine.searches_long) return;
+  if (engine.asks_others || size_bytes > 8 << 10) return;  // would plan all over again
   const StatusOr<Comparison> compared =
       Compare(topology, collective, {std::string(engine.name)}, {size_bytes}, options);
   ASSERT_TRUE(compared.ok()) << compared.status().message();
@@ -75,19 +75,22 @@ class SameTime : public testing::TestWithParam<std::string> {};
 TEST_P(SameTime, OfEveryEnginesSchedules) {
   const Topology topology = LoadTopology(GetParam()).value();
   if (topology.num_ranks() > kMostRanks) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
-  for (CollectiveKind kind :
-       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
-        CollectiveKind::kAlltoall, CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+  for (CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
+                              CollectiveKind::kAlltoall, CollectiveKind::kBroadcast}) {
     const Collective collective = Make(kind, topology.num_ranks());
     for (const Engine& engine : AllEngines()) {
       if (engine.searches_long || !engine.MayServe(kind)) continue;
-      for (const int64_t size_bytes : {int64_t{8} << 10, int64_t{64} << 20})
-        for (const TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
-          if (model == TimeModel::kBlocking && size_bytes > 8 << 10) continue;
-          SCOPED_TRACE(std::string(engine.name) + " " + collective.name() + " " + FormatSize(size_bytes) +
-                       " " + std::string(ToString(model)));
-          CheckEngine(topology, collective, engine, size_bytes, model);
-        }
+      struct Case {
+        int64_t size_bytes;
+        TimeModel model;
+      };
+      for (const auto& [size_bytes, model] : {Case{8 << 10, TimeModel::kPipelined},
+                                              {8 << 10, TimeModel::kBlocking},
+                                              {16 << 20, TimeModel::kPipelined}}) {
+        SCOPED_TRACE(std::string(engine.name) + " " + collective.name() + " " + FormatSize(size_bytes) + " " +
+                     std::string(ToString(model)));
+        CheckEngine(topology, collective, engine, size_bytes, model);
+      }
     }
   }
 }
@@ -95,7 +98,7 @@ TEST_P(SameTime, OfEveryEnginesSchedules) {
 // A program's time is that of its file as well.
 TEST_P(SameTime, OfProgramsOfAuto) {
   const Topology topology = LoadTopology(GetParam()).value();
-  if (topology.num_ranks() > 16) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
+  if (topology.num_ranks() > kMostRanks) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
   for (const int64_t size_bytes : {int64_t{8} << 10, int64_t{4} << 20}) {
     SCOPED_TRACE(size_bytes);
     PlanOptions options;
@@ -118,7 +121,7 @@ TEST_P(SameTime, OfProgramsOfAuto) {
 // Extrapolation gives the time that all segments take.
 TEST_P(SameTime, OfARunOfEverySegment) {
   const Topology topology = LoadTopology(GetParam()).value();
-  if (topology.num_ranks() > 16) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
+  if (topology.num_ranks() > kMostRanks) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
   for (CollectiveKind kind :
        {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kBroadcast}) {
     const Collective collective = Make(kind, topology.num_ranks());

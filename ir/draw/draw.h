@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/collective.h"
 #include "ir/simulate/trace.h"
 #include "topologies/layout/layout.h"
 #include "topologies/topology.h"

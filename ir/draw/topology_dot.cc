@@ -41,7 +41,7 @@ class DotWriter {
 
   std::string Write() const {
     std::string text = fmt::format(
-        "// Places are given: neato -n2 -Tsvg, or dot -Kneato -n2 -Tsvg.\ndigraph {} {{\n"
+        "digraph {} {{\n  // Places are given: neato -n2 -Tsvg draws it as it is.\n"
         "  graph [layout=neato, notranslate=true, splines=true, outputorder=edgesfirst, label={}];\n"
         "  node [style=filled, fixedsize=true, fontname=\"Helvetica\", fontsize=12];\n"
         "  edge [dir=none, fontname=\"Helvetica\", fontsize=9];\n",

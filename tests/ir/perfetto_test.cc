@@ -48,7 +48,8 @@ Written Write(const Topology& topology, const Collective& collective, const Sche
                   JsonDocument::Parse(out.str(), "trace.json").value(),
                   {},
                   {}};
-  for (const JsonValue& event : written.json.root().GetItems("traceEvents").value()) {
+  const std::vector<JsonValue> events = written.json.root().GetItems("traceEvents").value();
+  for (const JsonValue& event : events) {
     const std::string_view phase = event.GetString("ph").value();
     if (phase == "s" || phase == "f") {
       auto& [begins, ends] = written.arrows[event.GetInteger("id", 0, kMost).value()];
