@@ -1,6 +1,5 @@
 // One plan has one time: what its engine says, what `plan` prints, what `compare` prints, what `simulate`
-// says of the plan's file, what a trace of it ends with, and what a run of every segment takes are the same
-// picosecond.
+// says of the plan's file, and what a trace of it ends with are the same picosecond.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -118,8 +117,8 @@ TEST_P(SameTime, OfProgramsOfAuto) {
   }
 }
 
-// Extrapolation gives the time that all segments take.
-TEST_P(SameTime, OfARunOfEverySegment) {
+// Extrapolation comes near the time that all segments take (docs/ir.md, Extrapolation).
+TEST_P(SameTime, IsNearThatOfEverySegment) {
   const Topology topology = LoadTopology(GetParam()).value();
   if (topology.num_ranks() > kMostRanks) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
   for (CollectiveKind kind :
@@ -134,8 +133,9 @@ TEST_P(SameTime, OfARunOfEverySegment) {
       const StatusOr<PlanResult> made = MakePlan(topology, collective, options);
       if (!made.ok()) continue;
       const SimulateOptions all{.size_bytes = 256 << 20, .extrapolate = false};
-      EXPECT_EQ(Simulate(made->plan.schedule, made->plan.collective, topology, all).time_ps,
-                made->simulation.time_ps);
+      const auto every =
+          static_cast<double>(Simulate(made->plan.schedule, made->plan.collective, topology, all).time_ps);
+      EXPECT_NEAR(static_cast<double>(made->simulation.time_ps), every, every * 1e-3);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string_view>
 
@@ -33,6 +34,8 @@ std::string_view Style(NodeKind kind) {
   }
   return "";
 }
+
+constexpr size_t kMostLabels = 20;  // cables; of more, bandwidths would hide each other
 
 // Points of Graphviz are 1/72 inch, y up; sizes are in inches.
 class DotWriter {
@@ -67,9 +70,9 @@ class DotWriter {
           item.y < frame.top + frame.height)
         members += fmt::format(" i{};", i);
     }
-    return fmt::format("  subgraph cluster_{} {{ label={}; bb=\"{},{}\";{} }}\n", f, Quoted(frame.label),
-                       At({frame.left, frame.top + frame.height}), At({frame.left + frame.width, frame.top}),
-                       members);
+    return fmt::format("  subgraph cluster_{} {{ label={}; labelloc={}; labeljust=l; bb=\"{},{}\";{} }}\n", f,
+                       Quoted(frame.label), At({frame.left, frame.top + frame.height}),
+                       At({frame.left + frame.width, frame.top}), members);
   }
   std::string Item(size_t i) const {
     const DrawnItem& item = layout_.items[i];
@@ -100,23 +103,37 @@ class DotWriter {
       for (const auto& [n, direction] : {std::pair(both, ""), std::pair(there - both, ", dir=forward"),
                                          std::pair(back - both, ", dir=back")}) {
         if (n == 0) continue;
-        text += fmt::format("  i{} -> i{} [label={}{}{}];\n", cable.a, cable.b,
-                            Quoted((n > 1 ? fmt::format("{} x ", n) : "") +
-                                   FormatBandwidthShort(static_cast<double>(bandwidth))),
-                            direction, Spline(cable));
+        const std::string numbers = Quoted((n > 1 ? fmt::format("{} x ", n) : "") +
+                                           FormatBandwidthShort(static_cast<double>(bandwidth)));
+        text += fmt::format("  i{} -> i{} [{}={}, penwidth={}{}{}];\n", cable.a, cable.b,
+                            layout_.cables.size() > kMostLabels ? "tooltip" : "label", numbers,
+                            svg::Number(PenWidth(bandwidth * n)), direction, Spline(cable));
       }
     }
     return text;
   }
+  static double PenWidth(int64_t bandwidth_bytes_per_s) {
+    return std::clamp(1 + std::log10(static_cast<double>(bandwidth_bytes_per_s) / 1e9), 1.0, 5.0);
+  }
+
+  // The points of an edge that is not a line between two centres.
   std::string Spline(const DrawnCable& cable) const {
-    if (cable.form != DrawnCable::Form::kCurve) return "";
     const std::vector<DrawnPoint>& p = cable.points;
-    // The cubic curve that equals the quadratic one.
-    const auto third = [](DrawnPoint from, DrawnPoint to) {
-      return DrawnPoint{from.x + (to.x - from.x) * 2 / 3, from.y + (to.y - from.y) * 2 / 3};
+    const auto cubic = [&](DrawnPoint from, DrawnPoint one, DrawnPoint two, DrawnPoint to) {
+      return fmt::format(", pos=\"{} {} {} {}\"", At(from), At(one), At(two), At(to));
     };
-    return fmt::format(", pos=\"{} {} {} {}\"", At(p[0]), At(third(p[0], p[1])), At(third(p[2], p[1])),
-                       At(p[2]));
+    const auto between = [](DrawnPoint from, DrawnPoint to, double part) {
+      return DrawnPoint{from.x + (to.x - from.x) * part, from.y + (to.y - from.y) * part};
+    };
+    // The cubic curve that equals the quadratic one.
+    if (cable.form == DrawnCable::Form::kCurve)
+      return cubic(p[0], between(p[0], p[1], 2.0 / 3), between(p[2], p[1], 2.0 / 3), p[2]);
+    const DrawnItem& a = layout_.items[static_cast<size_t>(cable.a)];
+    const DrawnItem& b = layout_.items[static_cast<size_t>(cable.b)];
+    if (cable.form != DrawnCable::Form::kLine || (p[0].x == a.x && p[1].x == b.x)) return "";
+    const double down = a.y < b.y ? 0.5 : -0.5;  // a bar: from edge to edge
+    const DrawnPoint from{p[0].x, p[0].y + down * a.height}, to{p[1].x, p[1].y - down * b.height};
+    return cubic(from, between(from, to, 1.0 / 3), between(from, to, 2.0 / 3), to);
   }
 
   const Topology& topology_;
