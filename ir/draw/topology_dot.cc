@@ -71,8 +71,9 @@ class DotWriter {
         members += fmt::format(" i{};", i);
     }
     return fmt::format("  subgraph cluster_{} {{ label={}; labelloc={}; labeljust=l; bb=\"{},{}\";{} }}\n", f,
-                       Quoted(frame.label), At({frame.left, frame.top + frame.height}),
-                       At({frame.left + frame.width, frame.top}), members);
+                       Quoted(frame.label), frame.label_at.y > frame.top + frame.height / 2 ? "b" : "t",
+                       At({frame.left, frame.top + frame.height}), At({frame.left + frame.width, frame.top}),
+                       members);
   }
   std::string Item(size_t i) const {
     const DrawnItem& item = layout_.items[i];
