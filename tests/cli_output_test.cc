@@ -334,8 +334,8 @@ TEST_F(Cli, Texts) {
   EXPECT_EQ(Out({"verify", "a.json"}),
             "a.json: ok: allgather on torus:2x2, 24 transfers, schedule and program proved\n");
   EXPECT_EQ(Json::parse(Read("a.json"))["topology"], xml);
-  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 51),
-            "allgather on torus:2x2 by ring, schedule simulated\n");
+  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 68),
+            "allgather on torus:2x2 by ring, schedule simulated, pipelined model\n");
   const std::string table = Out({"run", "a.json", "--iters", "1"});
   EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
   const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};
