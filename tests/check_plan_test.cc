@@ -102,7 +102,7 @@ TEST(CheckPlanTimes, AgreesWhereTheSimulationExtrapolates) {
   if (!HavePython()) GTEST_SKIP() << "no python3";
   const std::string path = ::testing::TempDir() + "/extrapolated.plan.json";
   const Topology topology = *LoadTopology("ring:4");
-  const Collective collective = testing::MakeCollective(CollectiveKind::kBroadcast, 4);
+  const Collective collective = testing::MakeCollective(CollectiveKind::kBroadcast, 4, Rank(0));
   const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = 1 << 30};
   const Engine* const ring = FindEngine("ring").value();
   const Synthesis answer = ring->Synthesize(request).value();

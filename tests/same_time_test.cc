@@ -21,7 +21,8 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kMostRanks = 16;
+constexpr int32_t kMostRanks = 16;  // larger machines take too long
+constexpr int32_t kFew = 8;
 
 Collective Make(CollectiveKind kind, int32_t ranks) {
   CollectiveSpec spec;
@@ -79,6 +80,10 @@ TEST_P(SameTime, OfEveryEnginesSchedules) {
     const Collective collective = Make(kind, topology.num_ranks());
     for (const Engine& engine : AllEngines()) {
       if (engine.searches_long || !engine.MayServe(kind)) continue;
+      // On larger machines the two that most is said of.
+      if (topology.num_ranks() > kFew && kind != CollectiveKind::kAllreduce &&
+          kind != CollectiveKind::kAllgather)
+        continue;
       struct Case {
         int64_t size_bytes;
         TimeModel model;
@@ -120,7 +125,7 @@ TEST_P(SameTime, OfProgramsOfAuto) {
 // Extrapolation comes near the time that all segments take (docs/ir.md, Extrapolation).
 TEST_P(SameTime, IsNearThatOfEverySegment) {
   const Topology topology = LoadTopology(GetParam()).value();
-  if (topology.num_ranks() > kMostRanks) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
+  if (topology.num_ranks() > kFew) GTEST_SKIP() << topology.num_ranks() << " ranks take too long";
   for (CollectiveKind kind :
        {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kBroadcast}) {
     const Collective collective = Make(kind, topology.num_ranks());
@@ -129,10 +134,10 @@ TEST_P(SameTime, IsNearThatOfEverySegment) {
       SCOPED_TRACE(std::string(engine.name) + " " + collective.name());
       PlanOptions options;
       options.engine = std::string(engine.name);
-      options.request.size_bytes = 256 << 20;
+      options.request.size_bytes = 128 << 20;
       const StatusOr<PlanResult> made = MakePlan(topology, collective, options);
       if (!made.ok()) continue;
-      const SimulateOptions all{.size_bytes = 256 << 20, .extrapolate = false};
+      const SimulateOptions all{.size_bytes = 128 << 20, .extrapolate = false};
       const auto every =
           static_cast<double>(Simulate(made->plan.schedule, made->plan.collective, topology, all).time_ps);
       EXPECT_NEAR(static_cast<double>(made->simulation.time_ps), every, every * 5e-3);
