@@ -1,5 +1,5 @@
 // Light or dark: the system's choice, or the reader's, which is remembered where the browser lets a file do so.
-import { signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 
 export type Theme = "light" | "dark";
 const key = "xccl-theme";
@@ -47,3 +47,11 @@ export function colourOf(name: string): string {
   probe.remove();
   return value;
 }
+
+// All colours of base.css in the theme that is shown.
+const names = ["paper", "panel", "raised", "ink", "soft", "line", "strong-line", "accent", "on-accent", "warn", "good", "critical"] as const;
+export type Palette = Record<(typeof names)[number], string>;
+export const palette = computed<Palette>(() => {
+  void theme.value;
+  return Object.fromEntries(names.map((name) => [name, colourOf(name)])) as Palette;
+});
