@@ -1,6 +1,6 @@
-// What `xccl-synth view` writes into the page; pipeline/view.h has the same in C++. Columns, not objects: entry i of
-// every list of a group belongs together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count
-// from 0. A list of lists is flat: entry i holds items first[i] up to first[i + 1].
+// What `xccl-synth view` writes into the page; pipeline/view writes it. Columns, not objects: entry i of every list of
+// a group belongs together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count from 0. A list
+// of lists is flat: entry i holds items X_first[i] up to X_first[i + 1]. Kinds are one letter each, in one string.
 
 // <script id="data">: the list of plans. Plan i is in <script id="plan-i">.
 export interface Index {
@@ -13,7 +13,7 @@ export interface Index {
 
 export interface Summary {
   name: string; // the file's
-  serves: string; // what a book says it is for; empty for a single plan
+  serves: string; // the sizes that a book says it is for; empty for a single plan
   collective: string;
   topology: string;
   ranks: number;
@@ -25,6 +25,7 @@ export interface Summary {
 
 export interface PlanData {
   topology: TopologyData;
+  drawing: DrawingData;
   collective: CollectiveData;
   made_by: MadeBy;
   facts: Facts;
@@ -36,19 +37,27 @@ export interface PlanData {
 export interface TopologyData {
   name: string;
   source: string;
-  layout: string; // what the drawing is: "torus 4x4", "hosts in rows under their switches"
-  hosts: { name: string[]; x: number[]; y: number[]; width: number[]; height: number[] };
+  hosts: string[];
   nodes: {
-    kind: string; // a letter each: g gpu, s switch, n nic, c cpu
-    name: string[]; // as in references: "h0/gpu:3"
-    label: string[]; // short: "3", "nvswitch"
+    kind: string; // g gpu, s switch, n nic, c cpu
+    id: string[]; // "3", "nvswitch"; unique in its host and kind
     host: number[]; // -1: in none
-    rank: number[]; // -1: not a gpu
-    x: number[]; // of the centre; GPUs are 1 unit wide
-    y: number[];
-    can: string; // a letter each: m multicasts, r reduces, b both, - neither
-  };
+    can: string; // m multicasts, r reduces, b both, - neither
+  }; // ranks are the GPUs in order
   links: { from: number[]; to: number[]; bandwidth: number[]; latency: number[]; overhead: number[] };
+}
+
+// topologies/layout/layout.h. Lengths are pixels at scale 1, x to the right and y down.
+export interface DrawingData {
+  shape: string; // "torus 4x4"
+  width: number;
+  height: number;
+  // Rectangles: nodes, or several folded into one. x and y are of the centre.
+  items: { kind: string; x: number[]; y: number[]; width: number[]; height: number[]; lines: string[]; node_first: number[]; node: number[] };
+  frames: { label: string[]; left: number[]; top: number[]; width: number[]; height: number[] };
+  // Between two items. Forms: l a line from point to point, c a curve to the middle of three points, s two stubs,
+  // points 0 to 1 and 3 to 2. `point` alternates x and y; point_first counts numbers.
+  cables: { a: number[]; b: number[]; form: string; link_first: number[]; link: number[]; point_first: number[]; point: number[] };
 }
 
 export interface CollectiveData {
@@ -65,21 +74,21 @@ export interface MadeBy {
   seed: number;
   limits: string;
   version: string;
-  machine: string; // empty: none
+  machine: string; // known machine that the program is for; empty: none
   model: string; // pipelined or blocking
 }
 
 export interface Facts {
   size_bytes: number;
   time_ps: number; // of the schedule, on links alone
-  program_time_ps: number | null; // of the program, on `machine_source` or on links alone
+  program_time_ps: number | null; // of the program, on the machine of machine_source, or on links alone
   machine_source: string;
   bound_ps: number;
   bound_kind: string;
   latency_ps: number; // of the bound
   bandwidth_ps: number; // of the bound
-  busbw_factor: number; // busbw = size ÷ time × this
-  exact: boolean;
+  bus_factor: number; // busbw = size / time * this
+  meets_bound: boolean; // the schedule does
   bitwise_same: boolean | null;
   steps: number;
   transfers: number;
@@ -88,16 +97,12 @@ export interface Facts {
 
 // The simulated schedule.
 export interface ScheduleData {
-  time_ps: number; // of this simulation: the last arrival
+  time_ps: number; // the last arrival
   notes: string[]; // what was left out or added up, in sentences
-  // Every message and every link it takes, or null where there are too many.
-  detail: ScheduleDetail | null;
-  // By link: what it carries over the whole run.
+  // By link, over the whole run.
   links: { bytes: number[]; busy_ps: number[]; messages: number[] };
-  // Where there is no detail: the load of every link over time, in `count` equal bins.
-  bins: { count: number; loads: string[] } | null; // by link, a base-64 digit a bin: 63 is all the time; "" idle
-  holdings: HoldingsData | null; // where there is no detail
-  trees: TreesData | null; // where there is no detail: some chunks to follow
+  detail: ScheduleDetail | null; // every message, where there are not too many
+  binned: BinnedSchedule | null; // else: loads and holdings over time
 }
 
 export interface ScheduleDetail {
@@ -109,64 +114,62 @@ export interface ScheduleDetail {
   start: number[]; // its first byte leaves
   end: number[]; // its last byte has arrived
   // Transfers of message i.
-  transfer_first: number[]; // messages + 1 entries
-  chunk: number[]; // by transfer
-  count: number[];
+  transfer_first: number[];
+  chunk: number[]; // the first
+  count: number[]; // how many
   op: string; // c copies, r reduces
   arrival: number[]; // of its last chunk
-  // Links of message i and when it is on them.
-  hop_first: number[]; // messages + 1 entries
+  // Links of message i, and when it is on them.
+  hop_first: number[];
   hop_link: number[];
   hop_start: number[];
   hop_end: number[]; // the link is done with its last byte, which arrives a latency later
   hop_busy: number[]; // how long the message occupies the link in between
-  // Before and after: contributions of (rank, chunk), in rows of `chunks`; flat.
-  before: HoldingColumns;
+  before: HoldingColumns; // what ranks hold before, and must hold after
   needs: HoldingColumns;
 }
 
-// The (rank, chunk) that hold something, and how many contributions.
+// Rank `rank` holds `contributions` of each of the chunks chunk .. chunk + count - 1.
 export interface HoldingColumns {
   rank: number[];
   chunk: number[];
   count: number[];
+  contributions: number[];
 }
 
-// Who holds what over time, added up over groups of ranks and of chunks.
-export interface HoldingsData {
-  rows: string[]; // names of the groups of ranks
-  row_of_rank: number[];
-  columns: string[]; // names of the groups of chunks
+// The run in `bins` equal parts of the time. A digit is one of base 64: 0 is A, 63 is /.
+export interface BinnedSchedule {
   bins: number;
-  // Every change: in bin `bin`, `share` per mille of what the cell needs in the end is there.
-  bin: number[];
-  row: number[];
-  column: number[];
-  share: number[];
-}
-
-// Chunks that can be followed where there is no detail. Moves of chunks[i] are first[i] up to first[i + 1].
-export interface TreesData {
+  loads: string[]; // by link, a digit a bin: 63 is busy all the time; empty: never
+  // Who holds what, over groups of ranks (rows) and of neighbouring chunks (columns).
+  frames: string[]; // at the end of each of some equal parts of the time; a digit a cell, 63: all that is needed
+  rows: string[]; // "ranks 0 to 21"
+  columns: string[];
+  row_of_rank: number[];
+  ranks: string[]; // at the same times; a digit a rank, 63: it has all that it needs
+  needs: string; // a letter a rank: n needs something, - nothing
+  // Some chunks to follow: the links that carry chunk[i], and its arrivals.
   chunk: number[];
-  first: number[];
-  link: number[]; // last link of the move
-  dst: number[]; // rank
-  arrival: number[];
+  link_first: number[];
+  link: number[];
+  arrival_first: number[];
+  arrival_rank: number[];
+  arrival_ps: number[];
 }
 
 // The chain of events that ends with the last arrival: ascending in time, from 0 to the end, without gaps.
 export interface CriticalData {
   of: "schedule" | "program";
-  // A letter each: b bytes pass a link, a latency of a link, o overhead of a message, t an instruction holds its
-  // threadblock, w hand-off between threadblocks, h hop from arrival to receiver, l launch.
+  // b bytes pass a link, a latency of a link, o overhead of a message, t an instruction holds its threadblock,
+  // w hand-off between threadblocks, h hop from arrival to receiver, l launch.
   kind: string;
   start: number[];
   end: number[];
   link: number[]; // -1: none
   message: number[]; // of detail; -1: none
-  text: string[]; // "threadblock 3 of rank 0"; empty where link and kind say it
+  rank: number[]; // of a threadblock; -1: none
+  block: number[]; // a threadblock of that rank; -1: none
   stretched: boolean; // a shorter run, stretched to the time
-  words: string[]; // the answer to "why is it not faster", in sentences
 }
 
 export interface ProgramData {
@@ -177,22 +180,40 @@ export interface ProgramData {
   time_ps: number;
   notes: string[];
   ranks: number[]; // those that are here
-  block_first: number[]; // threadblocks of ranks[i]; ranks + 1 entries
-  // By threadblock.
-  index: number[]; // within its rank
+  block_first: number[]; // threadblocks of ranks[i]
+  // By threadblock, in order of their rank's.
   channel: number[];
-  send: string[]; // "1", "2, 3 by multicast"; empty: none
-  recv: string[];
-  instruction_first: number[]; // threadblocks + 1 entries
+  send: number[][]; // peers
+  recv: number[][];
+  send_group: string; // m multicast, - none
+  recv_group: string; // r reduction in a switch, f fan-in, - none
+  instruction_first: number[];
   // By instruction.
-  op: string; // a letter each: s send, r recv, c recv_copy_send, f recv_reduce_send, p recv_reduce_copy,
-  // a recv_reduce_copy_send, k copy, e reduce, n nop
+  op: string; // s send, r recv, c recv_copy_send, f recv_reduce_send, p recv_reduce_copy, a recv_reduce_copy_send,
+  // k copy, e reduce, n nop
   count: number[]; // chunks
-  from: string[]; // "input 3", empty: unused
-  to: string[];
-  begin: number[]; // it may start: the one before it is done
-  start: number[]; // it starts: what it waits for is there
+  from_buffer: string; // i input, o output, s scratch, - none
+  from: number[]; // slot
+  to_buffer: string;
+  to: number[];
+  dependency_first: number[];
+  dependency_block: number[]; // of the same rank
+  dependency_index: number[];
+  start: number[]; // of its first pass, its waits over
   end: number[]; // of its last pass
-  waits: string[]; // "threadblock 2, instruction 4"; empty: for nothing
-  bound_by: string; // a letter each: what it waited for last: d a dependency, m a message, s a slot, - nothing
+  busy: number[]; // sum over passes
+  // Sums over passes of the waits for another threadblock (hand-off included), a message, a slot, a link.
+  wait_block: number[];
+  wait_message: number[];
+  wait_slot: number[];
+  wait_link: number[];
+  // Every instruction in every pass, by start; null where there are too many.
+  slices: {
+    instruction: number[];
+    pass: number[];
+    reached: number[]; // its threadblock has nothing else to do
+    start: number[];
+    end: number[];
+    waited: string; // for what last: b another threadblock, h its hand-off, m a message, s a slot, l a link, - nothing
+  } | null;
 }

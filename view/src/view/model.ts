@@ -1,17 +1,10 @@
 // A plan as the page asks about it: what is on a link, and who holds what, at a time.
 import type { PlanData } from "./data";
 
-export interface Cable {
-  // Two nodes and the links between them, in both directions.
-  a: number;
-  b: number;
-  forward: number[]; // links a -> b
-  backward: number[]; // links b -> a
-}
-
 export type Follow =
   | { kind: "none" }
   | { kind: "rank"; rank: number }
+  | { kind: "item"; item: number } // of the drawing: ranks folded into one
   | { kind: "chunk"; chunk: number }
   | { kind: "link"; link: number }
   | { kind: "critical" };
@@ -38,8 +31,10 @@ export class Model {
   readonly numRanks: number;
   readonly numLinks: number;
   readonly nodeOfRank: number[] = [];
-  readonly cables: Cable[] = [];
+  readonly rankOfNode: Int32Array; // -1: no gpu
   readonly linksOfRank: number[][]; // that leave or enter it
+  readonly ranksOfItem: number[][]; // of the drawing
+  readonly itemOfNode: Int32Array;
   readonly usedLinks: number[]; // that carry anything, busiest first
   readonly moments: Float64Array; // where something ends: the stops of stepping
   readonly holdings: Holdings;
@@ -56,16 +51,26 @@ export class Model {
   private readonly kneeBusy: Float64Array;
 
   constructor(readonly data: PlanData) {
-    const { topology, schedule, critical } = data;
+    const { topology, drawing, schedule, critical } = data;
     this.end = Math.max(schedule.time_ps, 1);
     this.numLinks = topology.links.from.length;
-    topology.nodes.rank.forEach((rank, node) => {
-      if (rank >= 0) this.nodeOfRank[rank] = node;
-    });
+    const nodes = topology.nodes.kind.length;
+    this.rankOfNode = new Int32Array(nodes).fill(-1);
+    for (let node = 0; node < nodes; node++)
+      if (topology.nodes.kind[node] === "g") this.rankOfNode[node] = this.nodeOfRank.push(node) - 1;
     this.numRanks = this.nodeOfRank.length;
     this.linksOfRank = Array.from({ length: this.numRanks }, () => []);
+    for (let l = 0; l < this.numLinks; l++)
+      for (const node of [topology.links.from[l]!, topology.links.to[l]!])
+        if (this.rankOfNode[node]! >= 0) this.linksOfRank[this.rankOfNode[node]!]!.push(l);
+    this.itemOfNode = new Int32Array(nodes);
+    const { items } = drawing;
+    this.ranksOfItem = [...items.kind].map((_, i) => {
+      const members = items.node.slice(items.node_first[i], items.node_first[i + 1]);
+      for (const node of members) this.itemOfNode[node] = i;
+      return members.map((node) => this.rankOfNode[node]!).filter((rank) => rank >= 0);
+    });
     this.maxBandwidth = topology.links.bandwidth.reduce((a, b) => Math.max(a, b), 1);
-    this.joinCables();
     this.usedLinks = [...schedule.links.bytes.keys()]
       .filter((l) => schedule.links.messages[l]! > 0)
       .sort((a, b) => schedule.links.busy_ps[b]! - schedule.links.busy_ps[a]! || a - b);
@@ -88,27 +93,6 @@ export class Model {
     }
     this.moments = this.findMoments();
     this.holdings = detail ? new ExactHoldings(this) : new BinnedHoldings(this);
-  }
-
-  private joinCables() {
-    const { links, nodes } = this.data.topology;
-    const found = new Map<number, Cable>();
-    for (let l = 0; l < this.numLinks; l++) {
-      const from = links.from[l]!, to = links.to[l]!;
-      const a = Math.min(from, to), b = Math.max(from, to);
-      const key = a * nodes.kind.length + b;
-      let cable = found.get(key);
-      if (!cable) {
-        cable = { a, b, forward: [], backward: [] };
-        found.set(key, cable);
-        this.cables.push(cable);
-      }
-      (from === a ? cable.forward : cable.backward).push(l);
-      for (const node of [from, to]) {
-        const rank = nodes.rank[node]!;
-        if (rank >= 0) this.linksOfRank[rank]!.push(l);
-      }
-    }
   }
 
   private sortHops() {
@@ -158,10 +142,10 @@ export class Model {
   }
 
   private findMoments(): Float64Array {
-    const { detail, bins } = this.data.schedule;
+    const { detail, binned } = this.data.schedule;
     const times = new Set<number>([0, this.end]);
     if (detail) for (const end of detail.end) times.add(end);
-    else if (bins) for (let i = 1; i < bins.count; i++) times.add((i * this.end) / bins.count);
+    else if (binned) for (let i = 1; i < binned.bins; i++) times.add((i * this.end) / binned.bins);
     return Float64Array.from(times).sort();
   }
 
@@ -177,16 +161,16 @@ export class Model {
   // Share of the time between two times that a link is busy.
   load(link: number, from: number, to: number): number {
     if (to <= from) return 0;
-    if (this.data.schedule.bins) return this.binnedLoad(link, from, to);
+    if (this.data.schedule.binned) return this.binnedLoad(link, from, to);
     return Math.min(1, (this.busyUntil(link, to) - this.busyUntil(link, from)) / (to - from));
   }
 
   private binnedLoad(link: number, from: number, to: number): number {
-    const bins = this.data.schedule.bins!;
-    const loads = bins.loads[link];
+    const { bins, loads: all } = this.data.schedule.binned!;
+    const loads = all[link];
     if (!loads) return 0;
-    const width = this.end / bins.count;
-    const first = Math.max(0, Math.floor(from / width)), last = Math.min(bins.count - 1, Math.ceil(to / width) - 1);
+    const width = this.end / bins;
+    const first = Math.max(0, Math.floor(from / width)), last = Math.min(bins - 1, Math.ceil(to / width) - 1);
     let sum = 0;
     for (let i = first; i <= last; i++) {
       const share = Math.min(to, (i + 1) * width) - Math.max(from, i * width);
@@ -197,15 +181,26 @@ export class Model {
 
   // What the drawing shows of a link at a time: its load in a short while around it.
   loadNow(link: number, at: number): number {
-    const half = this.end / (this.data.schedule.bins ? 2 * this.data.schedule.bins.count : 300);
+    const half = this.end / (2 * (this.data.schedule.binned?.bins ?? 150));
     return this.load(link, Math.max(0, at - half), Math.min(this.end, at + half));
   }
   loadTotal(link: number): number {
     return Math.min(1, this.data.schedule.links.busy_ps[link]! / this.end);
   }
 
+  // "h0/gpu 3": the host only where there are several.
   nodeName(node: number): string {
-    return this.data.topology.nodes.name[node]!;
+    const { nodes, hosts } = this.data.topology;
+    const host = nodes.host[node]!;
+    const name = nodes.kind[node] === "g" ? `gpu ${nodes.id[node]}` : nodes.id[node]!;
+    return hosts.length > 1 && host >= 0 ? `${hosts[host]}/${name}` : name;
+  }
+  // "32 GPUs of h4": an item of the drawing.
+  itemName(item: number): string {
+    const { items } = this.data.drawing;
+    const first = items.node_first[item]!;
+    if (items.node_first[item + 1]! - first === 1) return this.nodeName(items.node[first]!);
+    return items.lines[item]!.replaceAll("\n", ", ");
   }
   linkName(link: number): string {
     const { from, to } = this.data.topology.links;
@@ -214,12 +209,8 @@ export class Model {
   rankName(rank: number): string {
     const { nodes, hosts } = this.data.topology;
     const host = nodes.host[this.nodeOfRank[rank]!]!;
-    return hosts.name.length > 1 && host >= 0 && hosts.name[host] ? `rank ${rank} (${hosts.name[host]})` : `rank ${rank}`;
+    return hosts.length > 1 && hosts.length < this.numRanks && host >= 0 ? `rank ${rank} (${hosts[host]})` : `rank ${rank}`;
   }
-  hasBothWays(cable: Cable): boolean {
-    return cable.forward.length > 0 && cable.backward.length > 0;
-  }
-
   // The links and messages that belong to what is followed; null where nothing is.
   followed(follow: Follow): { links: Set<number>; messages: Set<number> | null } | null {
     switch (follow.kind) {
@@ -229,9 +220,12 @@ export class Model {
         return { links: new Set(this.critical.keys()), messages: this.data.schedule.detail ? messages : null };
       }
       case "link": return { links: new Set([follow.link]), messages: this.messagesWhere((_, links) => links.includes(follow.link)) };
-      case "rank": {
-        const messages = this.messagesWhere((m) => this.isEndOf(m, follow.rank));
-        return { links: messages ? this.linksOf(messages) : new Set(this.linksOfRank[follow.rank]), messages };
+      case "rank": return this.ofRanks(new Set([follow.rank]));
+      case "item": {
+        const ranks = new Set(this.ranksOfItem[follow.item]);
+        if (ranks.size > 0) return this.ofRanks(ranks);
+        const links = new Set(this.usedLinks.filter((link) => this.touches(link, follow.item)));
+        return { links, messages: this.messagesWhere((_, path) => path.some((link) => links.has(link))) };
       }
       case "chunk": {
         const messages = this.messagesWhere((m) => this.carries(m, follow.chunk));
@@ -248,9 +242,18 @@ export class Model {
       if (wanted(m, detail.hop_link.slice(detail.hop_first[m], detail.hop_first[m + 1]))) found.add(m);
     return found;
   }
-  private isEndOf(message: number, rank: number): boolean {
-    const detail = this.data.schedule.detail!;
-    return asList(detail.src[message]!).includes(rank) || asList(detail.dst[message]!).includes(rank);
+  private touches(link: number, item: number): boolean {
+    const { from, to } = this.data.topology.links;
+    return this.itemOfNode[from[link]!] === item || this.itemOfNode[to[link]!] === item;
+  }
+  // What leaves or reaches these ranks.
+  private ofRanks(ranks: Set<number>) {
+    const messages = this.messagesWhere((m) => {
+      const detail = this.data.schedule.detail!;
+      return [...asList(detail.src[m]!), ...asList(detail.dst[m]!)].some((rank) => ranks.has(rank));
+    });
+    const links = messages ? this.linksOf(messages) : new Set([...ranks].flatMap((rank) => this.linksOfRank[rank]!));
+    return { links, messages };
   }
   carries(message: number, chunk: number): boolean {
     const detail = this.data.schedule.detail!;
@@ -266,11 +269,11 @@ export class Model {
     return links;
   }
   private linksOfTree(chunk: number): Set<number> {
-    const trees = this.data.schedule.trees;
-    const i = trees ? trees.chunk.indexOf(chunk) : -1;
-    return new Set(i < 0 ? [] : trees!.link.slice(trees!.first[i], trees!.first[i + 1]));
+    const binned = this.data.schedule.binned;
+    const i = binned ? binned.chunk.indexOf(chunk) : -1;
+    return new Set(i < 0 ? [] : binned!.link.slice(binned!.link_first[i], binned!.link_first[i + 1]));
   }
-  // Ranks that hold a followed chunk at a time, where that is known.
+  // Ranks that hold something of a followed chunk at a time.
   holders(chunk: number, at: number): Set<number> {
     const found = new Set<number>();
     if (this.holdings instanceof ExactHoldings) {
@@ -278,16 +281,17 @@ export class Model {
       for (let r = 0; r < this.numRanks; r++) if (this.holdings.have(r, chunk) > 0) found.add(r);
       return found;
     }
-    const trees = this.data.schedule.trees;
-    const i = trees ? trees.chunk.indexOf(chunk) : -1;
+    const binned = this.data.schedule.binned;
+    const i = binned ? binned.chunk.indexOf(chunk) : -1;
     if (i < 0) return found;
-    for (let k = trees!.first[i]!; k < trees!.first[i + 1]!; k++) if (trees!.arrival[k]! <= at) found.add(trees!.dst[k]!);
+    for (let k = binned!.arrival_first[i]!; k < binned!.arrival_first[i + 1]!; k++)
+      if (binned!.arrival_ps[k]! <= at) found.add(binned!.arrival_rank[k]!);
     return found;
   }
   // Chunks that can be followed.
   followableChunks(): number[] {
     if (this.data.schedule.detail) return [...Array(this.data.collective.chunks).keys()];
-    return this.data.schedule.trees?.chunk ?? [];
+    return this.data.schedule.binned?.chunk ?? [];
   }
 }
 
@@ -332,11 +336,12 @@ class ExactHoldings implements Holdings {
     this.done = new Float64Array(this.rows);
     this.wants = new Int32Array(this.rows);
     const { before, needs } = detail;
-    before.rank.forEach((rank, i) => (this.initial[rank * this.columns + before.chunk[i]!] = before.count[i]!));
-    needs.rank.forEach((rank, i) => {
-      this.needed[rank * this.columns + needs.chunk[i]!] = needs.count[i]!;
-      this.wants[rank]!++;
-    });
+    for (const [columns, cells] of [[before, this.initial], [needs, this.needed]] as const)
+      columns.rank.forEach((rank, i) => {
+        const first = rank * this.columns + columns.chunk[i]!;
+        cells.fill(columns.contributions[i]!, first, first + columns.count[i]!);
+      });
+    needs.rank.forEach((rank, i) => (this.wants[rank]! += needs.count[i]!));
     const writes = this.writesInOrderOfSteps(model);
     const order = [...writes.at.keys()].sort((a, b) => writes.at[a]! - writes.at[b]! || a - b);
     this.at = Float64Array.from(order, (i) => writes.at[i]!);
@@ -429,47 +434,34 @@ class ExactHoldings implements Holdings {
   }
 }
 
+// Frames of shares, one for the end of each of some equal parts of the time.
 class BinnedHoldings implements Holdings {
   readonly rows: number;
   readonly columns: number;
-  private readonly now: Float32Array;
-  private readonly ofRow: Float32Array;
-  private position = 0;
+  private frame = -1; // -1: the beginning
 
   constructor(private readonly model: Model) {
-    const data = model.data.schedule.holdings;
-    this.rows = data?.rows.length ?? 0;
-    this.columns = data?.columns.length ?? 0;
-    this.now = new Float32Array(this.rows * this.columns);
-    this.ofRow = new Float32Array(this.rows);
+    this.rows = this.data?.rows.length ?? 0;
+    this.columns = this.data?.columns.length ?? 0;
   }
   private get data() {
-    return this.model.data.schedule.holdings;
+    return this.model.data.schedule.binned;
   }
   seek(at: number) {
-    const data = this.data;
-    if (!data) return;
-    const bin = at >= this.model.end ? data.bins : Math.floor((at / this.model.end) * data.bins);
-    if (this.position > 0 && data.bin[this.position - 1]! > bin) {
-      this.position = 0;
-      this.now.fill(0);
-      this.ofRow.fill(0);
-    }
-    for (; this.position < data.bin.length && data.bin[this.position]! <= bin; this.position++) {
-      const row = data.row[this.position]!;
-      const share = data.share[this.position]! / 1000;
-      this.now[row * this.columns + data.column[this.position]!]! += share;
-      this.ofRow[row]! += share / this.columns;
-    }
+    const frames = this.data?.frames.length ?? 0;
+    this.frame = Math.min(frames - 1, Math.floor((at / this.model.end) * frames + 1e-9));
+  }
+  private digit(frames: string[], i: number): number {
+    return this.frame < 0 ? 0 : valueOfDigit[frames[this.frame]!.charCodeAt(i)]! / 63;
   }
   share(row: number, column: number): number {
-    return Math.min(1, this.now[row * this.columns + column]!);
+    return this.digit(this.data!.frames, row * this.columns + column);
   }
   ofRank(rank: number): number {
-    return this.data ? Math.min(1, this.ofRow[this.data.row_of_rank[rank]!]!) : -1;
+    return this.data?.needs[rank] === "n" ? this.digit(this.data.ranks, rank) : -1;
   }
   describe(row: number, column: number): string {
-    return `${Math.round(100 * this.share(row, column))} % of what they need`;
+    return `${Math.round(100 * this.share(row, column))} % of what is needed`;
   }
   rowName(row: number): string {
     return this.data!.rows[row]!;

@@ -12,7 +12,7 @@ import { Icon } from "./icons";
 import { asList } from "./model";
 import { follow, followed, model, now, playing, seek, toggleFollow } from "./state";
 import { RankMessages, drawRow, rowAt, rowsOf, type By, type Order, type Row } from "./timeline_rows";
-import { kindName } from "./words";
+import { kindName, pieceName } from "./words";
 
 const rowHeight = 20;
 const ruler = 24;
@@ -214,8 +214,7 @@ export function Timeline() {
     if (!found) return null;
     if ("piece" in found) {
       const i = found.piece;
-      const link = critical.link[i]!;
-      return [`${kindName(critical.kind[i]!)}, ${format.time(critical.end[i]! - critical.start[i]!)}`, critical.text[i] || (link >= 0 ? current.linkName(link) : ""),
+      return [`${kindName(critical.kind[i]!)}, ${format.time(critical.end[i]! - critical.start[i]!)}`, pieceName(current, i),
         `from ${format.time(critical.start[i]!)}`].filter(Boolean);
     }
     if ("load" in found) return [row.name, `${row.kind === "rank" ? (lower ? "into it: " : "out of it: ") : ""}busy ${format.percent(found.load)} about ${format.time(at)}`];

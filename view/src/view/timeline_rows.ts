@@ -70,7 +70,7 @@ function matches(row: Row, wanted: string): boolean {
 function firstUse(model: Model, link: number): number {
   const detail = model.data.schedule.detail;
   if (detail) return detail.hop_start[model.hopsOfLink[model.hopFirst[link]!]!] ?? Infinity;
-  const loads = model.data.schedule.bins?.loads[link] ?? "";
+  const loads = model.data.schedule.binned?.loads[link] ?? "";
   const first = /[^A]/.exec(loads);
   return first ? first.index : Infinity;
 }
@@ -144,20 +144,20 @@ function drawMessages(context: CanvasRenderingContext2D, model: Model, list: num
 // A strip of loads, where single messages are not known: of a link, or of all that leave (above) and enter (below) a
 // rank.
 function drawLoads(context: CanvasRenderingContext2D, model: Model, row: Row, strip: Strip, look: RowLook) {
-  const bins = model.data.schedule.bins;
+  const bins = model.data.schedule.binned?.bins;
   if (!bins) return;
   const { from } = model.data.topology.links;
   const node = row.kind === "rank" ? model.nodeOfRank[row.id]! : -1;
   const links = row.kind === "link" ? [row.id] : model.linksOfRank[row.id]!;
   const halves = row.kind === "link" ? [links] : [links.filter((l) => from[l] === node), links.filter((l) => from[l] !== node)];
   const height = (strip.height - (halves.length - 1)) / halves.length;
-  const width = model.end / bins.count;
+  const width = model.end / bins;
   halves.forEach((half, h) => {
     if (half.length === 0) return;
     const dim = look.followed !== null && !half.some((link) => look.followed!.links.has(link));
     context.globalAlpha = dim ? 0.25 : 1;
     const part = { ...strip, y: strip.y + h * (height + 1), height };
-    for (let bin = Math.max(0, Math.floor(strip.from / width)); bin < bins.count && bin * width < strip.to; bin++) {
+    for (let bin = Math.max(0, Math.floor(strip.from / width)); bin < bins && bin * width < strip.to; bin++) {
       let load = 0;
       for (const link of half) load += model.load(link, bin * width, (bin + 1) * width);
       context.fillStyle = loadColour(load / half.length, look.theme);

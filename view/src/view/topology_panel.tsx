@@ -22,12 +22,10 @@ export function TopologyPanel() {
   const behaviour = useRef<ZoomBehavior<HTMLCanvasElement, unknown> | null>(null);
 
   const canvas = useCanvas((context, width, height) => {
-    const { box } = drawing;
-    const margin = 10;
-    const fit = Math.min((width - 2 * margin) / box.width, (height - 2 * margin) / box.height, 64);
+    const { width: wide, height: high } = current.data.drawing;
+    const fit = Math.min(width / wide, height / high, 1.6);
     const { k, x, y } = transform.value;
-    const left = (width - box.width * fit) / 2 - box.x * fit, top = (height - box.height * fit) / 2 - box.y * fit;
-    view.current = { scale: fit * k, x: x + left * k, y: y + top * k, width, height };
+    view.current = { scale: fit * k, x: x + ((width - wide * fit) / 2) * k, y: y + ((height - high * fit) / 2) * k, width, height };
     const followedNow = follow.value;
     const at = now.value;
     current.holdings.seek(at);
@@ -38,7 +36,7 @@ export function TopologyPanel() {
       byRun: colourBy.value === "run",
       followed: followed.value,
       holders: followedNow.kind === "chunk" ? current.holders(followedNow.chunk, at) : null,
-      rank: followedNow.kind === "rank" ? followedNow.rank : null,
+      chosen: followedNow.kind === "item" ? followedNow.item : followedNow.kind === "rank" ? current.itemOfNode[current.nodeOfRank[followedNow.rank]!]! : -1,
       hover: hover.value,
     });
   });
@@ -75,51 +73,48 @@ export function TopologyPanel() {
   const onMove = (event: PointerEvent) => {
     const found = at(event);
     if (JSON.stringify(found) !== JSON.stringify(hover.value)) hover.value = found;
-    const lines = found ? describe(found) : describeHost(event);
-    if (lines) showTooltip(event, lines);
+    if (found) showTooltip(event, describe(found));
     else hideTooltip();
   };
-  const describeHost = (event: PointerEvent): string[] | null => {
-    const { left, top } = canvas.current!.getBoundingClientRect();
-    const host = drawing.pickHost(view.current, event.clientX - left, event.clientY - top);
-    const { nodes, hosts } = current.data.topology;
-    if (host < 0 || !hosts.name[host]) return null;
-    const ranks = nodes.rank.filter((rank, node) => rank >= 0 && nodes.host[node] === host);
-    return [`host ${hosts.name[host]}`, `ranks ${format.ranges(ranks)}`];
-  };
   const describe = (target: Target): string[] => {
-    const { topology } = current.data;
-    if (target.kind === "node") {
-      const rank = topology.nodes.rank[target.node]!;
-      if (rank < 0) return [current.nodeName(target.node), abilities(topology.nodes.can[target.node]!)].filter(Boolean);
-      const share = current.holdings.ofRank(rank);
-      return [current.rankName(rank), current.nodeName(target.node), share < 0 ? "needs nothing" : `has ${format.percent(share)} of what it needs`];
-    }
-    const cable = current.cables[target.cable]!;
-    return [cable.forward, cable.backward].filter((side) => side.length).flatMap((side) => {
-      const link = side[0]!;
-      const wide = topology.links.bandwidth[link]!;
-      return [
-        current.linkName(link),
-        `${side.length > 1 ? `${side.length} x ` : ""}${format.bandwidth(wide)}, ${format.time(topology.links.latency[link]!)} latency`,
-        `busy ${format.percent(current.loadNow(link, now.value))} now, ${format.percent(current.loadTotal(link))} of the run, ${format.size(current.data.schedule.links.bytes[link]!)}`,
-      ];
-    });
+    const { topology, drawing: { items } } = current.data;
+    if (target.kind === "cable") return drawing.linksOfCable(target.cable).flatMap(describeLinks);
+    const ranks = current.ranksOfItem[target.item]!;
+    const [node] = items.node.slice(items.node_first[target.item]);
+    if (ranks.length === 0) return [current.itemName(target.item), abilities(topology.nodes.can[node!]!)].filter(Boolean);
+    const shares = ranks.map((rank) => current.holdings.ofRank(rank)).filter((share) => share >= 0);
+    const holds = shares.length === 0 ? "needs nothing" : `${ranks.length > 1 ? "have" : "has"} ${format.percent(shares.reduce((a, b) => a + b) / shares.length)} of what ${ranks.length > 1 ? "they need" : "it needs"}`;
+    if (ranks.length === 1) return [current.rankName(ranks[0]!), current.nodeName(node!), holds];
+    return [current.itemName(target.item), `ranks ${format.ranges(ranks)}`, holds];
+  };
+  const describeLinks = (links: number[]): string[] => {
+    const { links: all } = current.data.topology;
+    const first = links[0]!;
+    const alike = links.every((link) => all.bandwidth[link] === all.bandwidth[first] && all.latency[link] === all.latency[first]);
+    const mean = (of: (link: number) => number) => links.reduce((sum, link) => sum + of(link), 0) / links.length;
+    const bytes = links.reduce((sum, link) => sum + current.data.schedule.links.bytes[link]!, 0);
+    const ends = links.every((link) => all.from[link] === all.from[first] && all.to[link] === all.to[first])
+      ? current.linkName(first)
+      : `${current.itemName(current.itemOfNode[all.from[first]!]!)} \u2192 ${current.itemName(current.itemOfNode[all.to[first]!]!)}`;
+    return [
+      ends,
+      `${links.length > 1 ? `${links.length} links${alike ? " of" : ", the first of"} ` : ""}${format.bandwidth(all.bandwidth[first]!)}, ${format.time(all.latency[first]!)} latency`,
+      `busy ${format.percent(mean((link) => current.loadNow(link, now.value)))} now, ${format.percent(mean((link) => current.loadTotal(link)))} of the run, ${format.size(bytes)}`,
+    ];
   };
   const onClick = (event: MouseEvent) => {
     const found = at(event);
     if (!found) return;
-    if (found.kind === "node") {
-      const rank = current.data.topology.nodes.rank[found.node]!;
-      if (rank >= 0) toggleFollow({ kind: "rank", rank });
+    if (found.kind === "item") {
+      const ranks = current.ranksOfItem[found.item]!;
+      toggleFollow(ranks.length === 1 ? { kind: "rank", rank: ranks[0]! } : found);
     } else {
-      const cable = current.cables[found.cable]!;
-      toggleFollow({ kind: "link", link: (cable.forward[0] ?? cable.backward[0])! });
+      toggleFollow({ kind: "link", link: drawing.linksOfCable(found.cable)[0]![0]! });
     }
   };
 
-  const { topology } = current.data;
-  const label = `Drawing of ${topology.name}: ${format.counted(current.numRanks, "rank")}, ${format.counted(current.cables.length, "cable")}. ${topology.layout}. The tables below have the same facts.`;
+  const { topology, drawing: { shape, cables } } = current.data;
+  const label = `Drawing of ${topology.name}: ${format.counted(current.numRanks, "rank")}, ${format.counted(cables.form.length, "cable")}, drawn as ${shape}. The tables below have the same facts.`;
   return (
     <section class="card topology" aria-labelledby="topology-title">
       <div class="card-head">

@@ -73,7 +73,8 @@ function FollowControl() {
       kind === "rank" ? { kind, rank: current.data.collective.members[0] ?? 0 }
       : kind === "chunk" ? { kind, chunk: chunks[0] ?? 0 }
       : kind === "link" ? { kind, link: current.usedLinks[0] ?? 0 }
-      : { kind };
+      : kind === "critical" ? { kind }
+      : { kind: "none" };
   };
   return (
     <div class="follow" role="group" aria-label="Follow">
@@ -83,6 +84,7 @@ function FollowControl() {
           <option value="none">all</option>
           <option value="critical">critical path</option>
           <option value="rank">a rank</option>
+          {what.kind === "item" && <option value="item">an item</option>}
           {chunks.length > 0 && <option value="chunk">a chunk</option>}
           {current.usedLinks.length > 0 && <option value="link">a link</option>}
         </select>
@@ -104,6 +106,7 @@ function FollowControl() {
             e.currentTarget.value = String(chunk);
           }} />
       )}
+      {what.kind === "item" && <span class="what" title={current.itemName(what.item)}>{current.itemName(what.item)}</span>}
       {what.kind === "link" && <span class="what" title={current.linkName(what.link)}>{current.linkName(what.link)}</span>}
       {what.kind !== "none" && followed.value && followed.value.links.size === 0 && <span class="soft">on no link</span>}
     </div>

@@ -3,50 +3,20 @@ import { useSignal } from "@preact/signals";
 import { category } from "../shared/colours";
 import * as format from "../shared/format";
 import { theme } from "../shared/theme";
+import { kindsOf, reasonsOf, sharesOf } from "./reasons";
 import { follow, model, seek, toggleFollow } from "./state";
 import { kindColour } from "./timeline_rows";
-import { kindName } from "./words";
+import { kindName, pieceName } from "./words";
 
-const letters = ["b", "a", "o", "t", "w", "h", "l"];
 const colourOfKind = (letter: string) => category(kindColour[letter] ?? 7, theme.value);
-
-interface Share {
-  kind: string;
-  place: string;
-  link: number;
-  ps: number;
-  pieces: number;
-}
-
-// The parts of the time by kind and place, longest first.
-function shares(): Share[] {
-  const { critical } = model.value.data;
-  const found = new Map<string, Share>();
-  for (let i = 0; i < critical.kind.length; i++) {
-    const link = critical.link[i]!;
-    const place = critical.text[i] || (link >= 0 ? model.value.linkName(link) : "");
-    const key = critical.kind[i]! + place;
-    const share = found.get(key) ?? { kind: critical.kind[i]!, place, link, ps: 0, pieces: 0 };
-    share.ps += critical.end[i]! - critical.start[i]!;
-    share.pieces++;
-    found.set(key, share);
-  }
-  return [...found.values()].sort((a, b) => b.ps - a.ps);
-}
 
 export function Verdict() {
   const { facts, critical, collective } = model.value.data;
   const time = facts.program_time_ps ?? facts.time_ps;
   const ratio = facts.bound_ps > 0 ? time / facts.bound_ps : 1;
-  const busbw = time > 0 ? ((facts.size_bytes * 1e12) / time) * facts.busbw_factor : 0;
+  const busbw = time > 0 ? ((facts.size_bytes * 1e12) / time) * facts.bus_factor : 0;
   const total = critical.end.at(-1) ?? time;
-  const byKind = letters
-    .map((letter) => {
-      let ps = 0;
-      for (let i = 0; i < critical.kind.length; i++) if (critical.kind[i] === letter) ps += critical.end[i]! - critical.start[i]!;
-      return { letter, name: kindName(letter), ps };
-    })
-    .filter(({ ps }) => ps > 0);
+  const byKind = kindsOf(model.value);
   const longest = Math.max(total, facts.bound_ps, 1);
   return (
     <section class="verdict" aria-label="Time and bound">
@@ -56,7 +26,7 @@ export function Verdict() {
         <Number name="lower bound" value={format.time(facts.bound_ps)}
           note={facts.latency_ps >= facts.bandwidth_ps ? "by latency" : `bandwidth, by ${facts.bound_kind}`} />
         <Number name="time &divide; bound" value={format.significant(ratio, 4)}
-          note={facts.exact ? "no plan is faster" : ratio < 1.0005 ? "meets the bound" : `at most ${format.percent(1 - 1 / ratio)} to gain`} />
+          note={time === facts.time_ps && facts.meets_bound ? "no plan is faster" : ratio < 1.0005 ? "meets the bound" : `at most ${format.percent(1 - 1 / ratio)} to gain`} />
         <Number name="bus bandwidth" value={format.bandwidth(busbw)} note={`${format.size(facts.size_bytes)} ${collective.name}`} />
       </dl>
       <div class="bar-block">
@@ -89,7 +59,7 @@ function Number({ name, value, note }: { name: string; value: string; note: stri
 export function WhyPanel() {
   const { critical, schedule } = model.value.data;
   const all = useSignal(false);
-  const list = shares();
+  const list = sharesOf(model.value);
   const total = critical.end.at(-1) ?? 1;
   const shown = list.slice(0, 8);
   return (
@@ -99,7 +69,7 @@ export function WhyPanel() {
         <button aria-pressed={follow.value.kind === "critical"} onClick={() => toggleFollow({ kind: "critical" })}>Show path</button>
       </div>
       <div class="why-body">
-        {critical.words.map((sentence) => <p>{sentence}</p>)}
+        {reasonsOf(model.value).map((sentence) => <p>{sentence}</p>)}
         <div class="scroll" tabIndex={0} role="region" aria-label="Shares of the critical path">
           <table class="shares">
             <caption class="unseen">What the last arrival waited for, longest first</caption>
@@ -110,9 +80,9 @@ export function WhyPanel() {
                   <td class="text">
                     <span class="swatch" style={{ background: colourOfKind(share.kind) }} />
                     <span>{kindName(share.kind)}{share.pieces > 1 ? `, ${format.count(share.pieces)} times` : ""}<br />
-                      {share.link >= 0
-                        ? <button class="link" onClick={() => toggleFollow({ kind: "link", link: share.link })}>{share.place}</button>
-                        : <span class="soft">{share.place}</span>}
+                      {share.link >= 0 || share.rank >= 0
+                        ? <button class="link" onClick={() => toggleFollow(share.link >= 0 ? { kind: "link", link: share.link } : { kind: "rank", rank: share.rank })}>{share.place}</button>
+                        : null}
                     </span>
                   </td>
                   <td>{format.time(share.ps)}</td>
@@ -148,7 +118,7 @@ function Pieces() {
             <button class="link" onClick={() => seek(critical.start[i]!)}>{format.time(critical.start[i]!, 4, critical.end.at(-1))}</button>
             <span class="swatch" style={{ background: colourOfKind(critical.kind[i]!) }} />
             <span>{kindName(critical.kind[i]!)} {format.time(critical.end[i]! - critical.start[i]!)}<br />
-              <span class="soft">{critical.text[i] || (critical.link[i]! >= 0 ? model.value.linkName(critical.link[i]!) : "")}</span></span>
+              <span class="soft">{pieceName(model.value, i)}</span></span>
           </li>
         ))}
       </ol>

@@ -1,10 +1,18 @@
 // Names of what one letter stands for in the page's data.
+import type { Model } from "./model";
+
 const kinds: Record<string, string> = {
   b: "bytes on links", a: "latency of links", o: "overhead of messages", t: "threadblocks", w: "hand-offs",
-  h: "messages noticed", l: "launch",
+  h: "notice of messages", l: "launch",
 };
 export function kindName(letter: string): string {
-  return kinds[letter] ?? "waiting";
+  return kinds[letter]!;
+}
+// Where piece i of the critical path is: a link or a threadblock.
+export function pieceName(model: Model, i: number): string {
+  const { link, rank, block } = model.data.critical;
+  if (link[i]! >= 0) return model.linkName(link[i]!);
+  return rank[i]! >= 0 ? `rank ${rank[i]}, threadblock ${block[i]}` : "";
 }
 
 const opcodes: Record<string, string> = {
@@ -12,12 +20,17 @@ const opcodes: Record<string, string> = {
   k: "copy", e: "reduce", n: "nop",
 };
 export function opcodeName(letter: string): string {
-  return opcodes[letter] ?? letter;
+  return opcodes[letter]!;
 }
 
 const waits: Record<string, string> = {
-  d: "another threadblock", m: "a message", s: "a free slot", "-": "nothing",
+  b: "another threadblock", h: "the hand-off from another threadblock", m: "a message", s: "a free slot", l: "its link", "-": "nothing",
 };
 export function waitName(letter: string): string {
-  return waits[letter] ?? letter;
+  return waits[letter]!;
+}
+
+const buffers: Record<string, string> = { i: "input", o: "output", s: "scratch" };
+export function operandName(buffer: string, slot: number): string {
+  return buffer === "-" ? "" : `${buffers[buffer]} ${slot}`;
 }
