@@ -11,22 +11,31 @@ bool SamePlace(const PathPiece& a, const PathPiece& b) {
   return a.kind == b.kind && a.link == b.link && a.message == b.message && a.block == b.block;
 }
 
+bool Stretches(const PathPiece& piece, Elastic elastic) {
+  switch (elastic) {
+    case Elastic::kTransfers:
+      return piece.kind == PathKind::kTransfer;
+    case Elastic::kAllButLaunch:
+      return piece.kind != PathKind::kLaunch;
+  }
+  return false;
+}
+
 // Moves the ends of pieces so that the last one is time_ps.
-void Stretch(std::vector<PathPiece>& pieces, int64_t time_ps) {
-  __int128 total = 0, transfers = 0;
+void Stretch(std::vector<PathPiece>& pieces, int64_t time_ps, Elastic elastic) {
+  __int128 total = 0, stretch = 0;
   for (const PathPiece& piece : pieces) {
     total += piece.ps();
-    transfers += piece.kind == PathKind::kTransfer ? piece.ps() : 0;
+    stretch += Stretches(piece, elastic) ? piece.ps() : 0;
   }
-  const bool all = transfers == 0 || total - transfers > time_ps;
-  const __int128 fixed = all ? 0 : total - transfers, elastic = all ? total : transfers;
-  __int128 fixed_before = 0, elastic_before = 0;
+  const bool all = stretch == 0 || total - stretch > time_ps;
+  const __int128 fixed = all ? 0 : total - stretch, from = all ? total : stretch;
+  __int128 fixed_before = 0, stretch_before = 0;
   int64_t at = 0;
   for (PathPiece& piece : pieces) {
-    const bool stretches = all || piece.kind == PathKind::kTransfer;
-    (stretches ? elastic_before : fixed_before) += piece.ps();
+    (all || Stretches(piece, elastic) ? stretch_before : fixed_before) += piece.ps();
     piece.start_ps = at;
-    at = piece.end_ps = static_cast<int64_t>(fixed_before + elastic_before * (time_ps - fixed) / elastic);
+    at = piece.end_ps = static_cast<int64_t>(fixed_before + stretch_before * (time_ps - fixed) / from);
   }
 }
 
@@ -68,7 +77,7 @@ std::vector<PathShare> SharesOf(const CriticalPath& path) {
   return sorted;
 }
 
-CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps) {
+CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps, Elastic elastic) {
   CriticalPath path;
   std::ranges::reverse(last_first);
   for (const PathPiece& piece : last_first) {
@@ -81,7 +90,7 @@ CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps
   }
   if (path.pieces.empty() || path.pieces.back().end_ps == time_ps) return path;
   path.stretched = true;
-  Stretch(path.pieces, time_ps);
+  Stretch(path.pieces, time_ps, elastic);
   std::erase_if(path.pieces, [](const PathPiece& piece) { return piece.ps() == 0; });
   return path;
 }

@@ -38,8 +38,8 @@ struct PathPiece {
 // last ends at the time of the simulation. Neighbours differ in more than their times.
 struct CriticalPath {
   std::vector<PathPiece> pieces;
-  // The chain is that of a shorter run, because the simulation extrapolated a steady state. Transfers, or
-  // where there are none all pieces, are stretched so that they end with the simulation's time.
+  // The chain is that of a shorter run, because the simulation extrapolated a steady state. Pieces are
+  // stretched so that they end with the simulation's time.
   bool stretched = false;
 };
 
@@ -55,8 +55,11 @@ struct PathShare {
 // Longest first; those of equal length by kind, link and block.
 std::vector<PathShare> SharesOf(const CriticalPath& path);
 
-// The chain from its pieces, last first: drops empty ones, joins neighbours, and stretches the rest to
-// `time_ps` if the last does not end there.
-CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps);
+// What a longer run has more of: bytes on links, or also all that a pass of a program brings with it.
+enum class Elastic : uint8_t { kTransfers, kAllButLaunch };
+
+// The chain from its pieces, last first: drops empty ones, joins neighbours, and stretches the elastic ones
+// so that the last ends at `time_ps`; all, where these are too few.
+CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps, Elastic elastic);
 
 }  // namespace xccl

@@ -38,8 +38,9 @@ class Tracer {
     EventLog log;
     XCCL_RETURN_IF_ERROR(RunLogged(runs_.longest, log));
     RunTimes times = TimesOf(log, runs_.longest, trace);
-    trace.critical_path = MakeCriticalPath(
-        ChainOf(model_, topology_, options_.model, runs_.segments, runs_.longest, log), time_ps());
+    trace.critical_path =
+        MakeCriticalPath(ChainOf(model_, topology_, options_.model, runs_.segments, runs_.longest, log),
+                         time_ps(), Elastic::kTransfers);
     if (runs_.longest < runs_.segments) {
       XCCL_RETURN_IF_ERROR(RunLogged(runs_.longest / 2, log));
       Extrapolate(TimesOf(log, runs_.longest / 2, trace), times);
@@ -208,6 +209,8 @@ StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective
   SimulationRuns runs = RunSimulation(trace.schedule, collective, topology, options);
   if (runs.simulation.stopped)
     return LimitReached(options.deadline.ToString() + " passed while the simulation was traced");
+  if (runs.simulation.time_ps >= kForeverPs)
+    return LimitReached("the schedule takes longer than times can say");
   if (runs.plain) trace.schedule = *std::move(runs.plain);
   const int64_t events = runs.longest * runs.model.num_jobs();
   if (events > trace_options.most_events)
