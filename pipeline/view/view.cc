@@ -12,6 +12,7 @@
 #include "ir/schedule_stats.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
+#include "ir/translated.h"
 #include "pipeline/view/machine_data.h"
 #include "pipeline/view/program_data.h"
 #include "pipeline/view/schedule_data.h"
