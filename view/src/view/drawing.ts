@@ -60,7 +60,7 @@ export class Drawing {
         if (side.length === 0) return;
         for (const link of side) this.laneOfLink[link] = this.lanes.length;
         const speed = side.reduce((sum, link) => sum + links.bandwidth[link]!, 0) / model.maxBandwidth;
-        this.lanes.push({ cable, links: side, forward: i === 0, speed, critical: side.some((link) => model.critical.has(link)) });
+        this.lanes.push({ cable, links: side, forward: i === 0, speed, critical: side.some((link) => model.criticalLinks.has(link)) });
       });
     }
   }
@@ -85,7 +85,8 @@ export class Drawing {
   private drawFrames(context: CanvasRenderingContext2D, view: View, look: Look) {
     const { frames } = this.model.data.drawing;
     context.lineWidth = 1;
-    context.font = "600 11px system-ui, sans-serif";
+    const size = Math.min(11, 15 * view.scale);
+    context.font = `600 ${size}px system-ui, sans-serif`;
     context.textAlign = "left";
     context.textBaseline = "top";
     frames.label.forEach((label, i) => {
@@ -97,9 +98,9 @@ export class Drawing {
       context.fill();
       context.strokeStyle = look.palette.line;
       context.stroke();
-      if (view.scale < 0.55 || width < 34) return;
+      if (size < 6.5) return;
       context.fillStyle = look.palette.soft;
-      context.fillText(fitText(context, label, width - 10), x + 6, y + 4);
+      context.fillText(fitText(context, label, width - 8), x + 5, y + 4 * Math.min(1, view.scale));
     });
   }
 
