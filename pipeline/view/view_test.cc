@@ -1,4 +1,5 @@
-// The data of the page: lists agree in length, times are those of the simulations, and what is added up ends complete.
+// The data of the page: lists agree in length, times are those of the simulations, and what is added up ends
+// complete.
 #include "pipeline/view/view.h"
 
 #include <fmt/core.h>
@@ -49,13 +50,15 @@ class Views : public ::testing::TestWithParam<Case> {
   const Plan plan_ = MakePlanOf(GetParam().topology, GetParam().kind, GetParam().engine);
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Plans, Views,
-    ::testing::Values(Case{"full-mesh:4", CollectiveKind::kAlltoall, "direct"},
-                      Case{"torus:4x4", CollectiveKind::kAllgather, "bfb"},
-                      Case{"nvswitch:4@multicast=true,reduce=true", CollectiveKind::kAllreduce, "multicast"},
-                      Case{"ring:5", CollectiveKind::kReduceScatter, "ring"}),
-    [](const ::testing::TestParamInfo<Case>& info) { return info.param.engine + std::to_string(info.index); });
+INSTANTIATE_TEST_SUITE_P(Plans, Views,
+                         ::testing::Values(Case{"full-mesh:4", CollectiveKind::kAlltoall, "direct"},
+                                           Case{"torus:4x4", CollectiveKind::kAllgather, "bfb"},
+                                           Case{"nvswitch:4@multicast=true,reduce=true",
+                                                CollectiveKind::kAllreduce, "multicast"},
+                                           Case{"ring:5", CollectiveKind::kReduceScatter, "ring"}),
+                         [](const ::testing::TestParamInfo<Case>& info) {
+                           return info.param.engine + std::to_string(info.index);
+                         });
 
 TEST_P(Views, EveryMessageIsThere) {
   const PlanView view = ViewPlan(plan_, "a.plan.json", {}).value();
@@ -70,8 +73,8 @@ TEST_P(Views, EveryMessageIsThere) {
     EXPECT_EQ(Size(detail, key), Size(detail, "hop_link")) << key;
   EXPECT_EQ(Size(detail, "chunk"), static_cast<int64_t>(detail.GetString("op").value().size()));
 
-  const Simulation simulation = Simulate(plan_.schedule, plan_.collective, plan_.topology,
-                                         {.size_bytes = plan_.made_by.size_bytes});
+  const Simulation simulation =
+      Simulate(plan_.schedule, plan_.collective, plan_.topology, {.size_bytes = plan_.made_by.size_bytes});
   EXPECT_EQ(std::ranges::max(Numbers(detail, "end")), simulation.time_ps);
   EXPECT_EQ(std::ranges::max(Numbers(detail, "arrival")), simulation.time_ps);
   const JsonValue facts = document.root().Get("facts").value();
@@ -83,10 +86,9 @@ TEST_P(Views, TheProgramIsThereWithItsTime) {
   const PlanView view = ViewPlan(plan_, "a.plan.json", {}).value();
   const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
   const JsonValue program = document.root().Get("program").value();
-  const Simulation simulation =
-      SimulateProgram(plan_.program->program, plan_.program->collective, plan_.topology,
-                      {.size_bytes = plan_.made_by.size_bytes})
-          .value();
+  const Simulation simulation = SimulateProgram(plan_.program->program, plan_.program->collective,
+                                                plan_.topology, {.size_bytes = plan_.made_by.size_bytes})
+                                    .value();
   EXPECT_EQ(program.GetInteger("time_ps", 0, INT64_MAX).value(), simulation.time_ps);
   EXPECT_EQ(view.time_ps, simulation.time_ps);
   EXPECT_EQ(Size(program, "ranks"), plan_.topology.num_ranks());
@@ -135,7 +137,7 @@ TEST(ViewPage, NamesCannotEndTheScript) {
   view.json = "{}";
   const std::string page = ViewPage("a<script>@XCCL_DATA@</script>z", {view}, "<title>", "view '<x>'");
   EXPECT_THAT(page, Not(HasSubstr("</script><b>")));
-  EXPECT_THAT(page, HasSubstr("\\u003c/script>\\u003cb>") );
+  EXPECT_THAT(page, HasSubstr("\\u003c/script>\\u003cb>"));
   EXPECT_EQ(page.substr(0, 9), "a<script>");
   EXPECT_THAT(page, HasSubstr("<script type=\"application/json\" id=\"plan-0\">{}</script>z"));
 }

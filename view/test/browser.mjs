@@ -1,8 +1,7 @@
 // Debian's Chromium, driven by playwright-core; pages are files, and nothing may use the network.
-import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-const path = ["/usr/bin/chromium", "/usr/bin/chromium-browser"].find(existsSync);
+const path = "/usr/bin/chromium";
 
 export async function launch() {
   const { chromium } = await import("playwright-core");
