@@ -98,10 +98,14 @@ bool RunWatched(const Watching& watching, std::function<void(const Caller&)> wor
 }
 
 void BindCalls(py::module_& module) {
-  py::class_<Stop, std::shared_ptr<Stop>>(module, "Stop")
+  py::class_<Stop, std::shared_ptr<Stop>>(module, "Stop",
+                                          "Ends a call of another thread: ``ask`` tells the ``plan`` that "
+                                          "was given it to end with the best so far.")
       .def(py::init<>())
-      .def("ask", [](Stop& stop) { stop.asked = true; })
-      .def_property_readonly("asked", [](const Stop& stop) { return stop.asked.load(); });
+      .def(
+          "ask", [](Stop& stop) { stop.asked = true; }, "Asks; there is no way back.")
+      .def_property_readonly(
+          "asked", [](const Stop& stop) { return stop.asked.load(); }, "Whether it has been asked.");
   py::class_<Watching>(module, "Watching")
       .def(py::init([](const std::shared_ptr<Stop>& stop, const py::object& progress) {
              return Watching{stop, progress, true};

@@ -52,10 +52,10 @@ class Caller {
   std::shared_ptr<Watch> watch_;
 };
 
-// Runs the work to its end. Returns whether Ctrl-C asked it to end. Ctrl-C throws KeyboardInterrupt and leaves
-// the work to end in the background, unless it keeps the best; there the second one does so. Throws what
-// `progress` throws, once the work has ended. Requires: the GIL; `work` throws nothing and owns all that it
-// uses, and nothing of Python.
+// Runs the work to its end. Returns whether Ctrl-C asked it to end. Ctrl-C throws KeyboardInterrupt and
+// leaves the work to end in the background, unless it keeps the best; there the second one does so. Throws
+// what `progress` throws, once the work has ended. Requires: the GIL; `work` throws nothing and owns all that
+// it uses, and nothing of Python.
 bool RunWatched(const Watching& watching, std::function<void(const Caller&)> work);
 
 // Throws KeyboardInterrupt.

@@ -1,6 +1,7 @@
 // A Status as an exception of xccl_synth.errors, with the same text.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -26,9 +27,10 @@ T ValueOf(StatusOr<T> value) {
   if (!value.ok()) Raise(value.status());
   return *std::move(value);
 }
+// The value of an argument: where it is wrong, its use is, and its name opens the message.
 template <typename T>
 T ValueOf(StatusOr<T> value, std::string_view name) {
-  if (!value.ok()) Raise(Annotate(value.status(), name));
+  if (!value.ok()) Raise(UsageError(std::string(name) + ": " + value.status().message()));
   return *std::move(value);
 }
 

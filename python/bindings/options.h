@@ -33,5 +33,7 @@ PlanOptions Within(PlanOptions options, const Caller& caller);
 
 // Throws where there is no such model.
 TimeModel ModelOf(const std::string& name);
+// Throws where there is no such machine, or its file is wrong.
+std::optional<MachineModel> MachineOf(const std::string& name);
 
 }  // namespace xccl::python

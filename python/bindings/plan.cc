@@ -25,6 +25,12 @@ namespace xccl::python {
 
 TimeModel ModelOf(const std::string& name) { return ValueOf(ParseTimeModel(name), "model"); }
 
+std::optional<MachineModel> MachineOf(const std::string& name) {
+  StatusOr<std::optional<MachineModel>> machine = FindMachine(name);
+  if (machine.status().code() == StatusCode::kUsage) Check(machine.status(), "machine");
+  return ValueOf(std::move(machine));
+}
+
 PlanOptions OptionsOf(const Asked& asked) {
   PlanOptions options;
   options.engine = asked.engine;
@@ -54,7 +60,7 @@ PlanOptions OptionsOf(const Asked& asked) {
     Check(UsageError(fmt::format("max_ctas: {}; expected at least 1", *asked.max_ctas)));
   options.verify_passes = asked.verify_passes;
   options.machine_of_topology = !asked.machine;
-  if (asked.machine) options.machine = ValueOf(FindMachine(*asked.machine), "machine");
+  if (asked.machine) options.machine = MachineOf(*asked.machine);
   if (asked.time_limit_s && !(*asked.time_limit_s >= 0))
     Check(UsageError(fmt::format("time_limit: {}; expected seconds", *asked.time_limit_s)));
   options.deadline = Deadline(asked.time_limit_s);

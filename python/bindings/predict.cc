@@ -79,7 +79,7 @@ py::dict Simulated(const SharedPlan& plan, const std::vector<int64_t>& sizes, co
   if (program) {
     if (!plan->plan.program) Check(InvalidInput("level: no program in the plan; hint: level=\"schedule\""));
     const std::string& name = machine.empty() ? plan->plan.made_by.machine : machine;
-    if (!name.empty()) on = ValueOf(FindMachine(name), "machine");
+    if (!name.empty()) on = MachineOf(name);
   } else if (!machine.empty()) {
     Check(UsageError("machine: only programs run on machines; hint: level=\"program\""));
   }

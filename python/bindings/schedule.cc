@@ -125,8 +125,8 @@ void BindSchedule(py::module_& module) {
       .def("columns", &Columns)
       .def("paths", &Paths)
       .def("violations", &Violations)
-      .def("expanded", [](const BoundSchedule& s) {
-        Schedule plain = ValueOf(Expand(*s.schedule, *s.collective, *s.topology));
+      .def("expanded", [](const BoundSchedule& s, int64_t most_transfers) {
+        Schedule plain = ValueOf(Expand(*s.schedule, *s.collective, *s.topology, most_transfers));
         return BoundSchedule{s.topology, s.collective, std::make_shared<const Schedule>(std::move(plain))};
       });
   py::class_<Writer>(module, "ScheduleWriter")

@@ -55,8 +55,9 @@ class Builder {
           fmt::format("{}: two nodes named {} {}", spec_.name, NodeKindName(node.kind), node.id)));
     }
     std::vector<int32_t> numbers;
-    for (const NodeId node : ValueOf(index_.Resolve(reference), spec_.name + ": link"))
-      numbers.push_back(node.value);
+    const StatusOr<std::vector<NodeId>> nodes = index_.Resolve(reference);
+    Check(nodes.status(), spec_.name + ": link");
+    for (const NodeId node : *nodes) numbers.push_back(node.value);
     return numbers;
   }
   void AddLink(NodeId tail, NodeId head, Link link, bool duplex) {

@@ -5,33 +5,29 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 import xccl_synth as xccl
 
-# A search that finds a plan at once and then looks for better ones for minutes.
-LONG = dict(topology="torus:3x3", collective="alltoall", engine="smt", size="1MiB", lower=False)
-
-
-def press_ctrl_c(after_s):
-    timer = threading.Timer(after_s, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
+# A search that soon has a plan, and then looks for better ones for a quarter of a minute or more.
+LONG = dict(topology="dgx1", collective="allreduce", engine="smt", size="1MiB", lower=False)
 
 
 class Interrupts(unittest.TestCase):
+    def after(self, seconds, do):
+        timer = threading.Timer(seconds, do)
+        self.addCleanup(timer.cancel)
+        timer.start()
+
     def test_ctrl_c_gives_the_best_so_far(self):
-        press_ctrl_c(2)
-        began = time.monotonic()
+        self.after(1, lambda: os.kill(os.getpid(), signal.SIGINT))
         plan = xccl.plan(**LONG)
         self.assertTrue(plan.interrupted)
         self.assertEqual(plan.verify(), [])
-        self.assertLess(time.monotonic() - began, 60)
 
     def test_another_thread_ends_a_search(self):
         stop = xccl.Stop()
-        threading.Timer(1, stop.ask).start()
+        self.after(1, stop.ask)
         plan = xccl.plan(**LONG, stop=stop)
         self.assertTrue(stop.asked)
         self.assertFalse(plan.interrupted)
@@ -48,7 +44,7 @@ class Interrupts(unittest.TestCase):
         thread = threading.Thread(target=count)
         thread.start()
         stop = xccl.Stop()
-        threading.Timer(1, stop.ask).start()
+        self.after(1, stop.ask)
         xccl.plan(**LONG, stop=stop)
         done.set()
         thread.join()

@@ -111,7 +111,7 @@ class Programs(unittest.TestCase):
         self.assertEqual(len(instructions), program.threadblocks["instructions"].sum())
         self.assertEqual(instructions.codes["op"][0], "send")
         self.assertIn(instructions.row(0)["op"], instructions.codes["op"])
-        self.assertEqual(set(zip(program.connections["src"], program.connections["dst"])), {(r, (r + 1) % 4) for r in range(4)})
+        self.assertEqual(set(zip(program.connections["src"], program.connections["dst"])), {(r, (r + way) % 4) for r in range(4) for way in (1, 3)})
         self.assertEqual(str(instructions.to_pandas()["op"].dtype), "category")
 
     def test_simulate(self):
@@ -130,7 +130,7 @@ class Programs(unittest.TestCase):
         load = self.plan.link_load()
         self.assertEqual(len(load), self.plan.topology.num_links)
         self.assertTrue((load["share"] <= 1).all())
-        self.assertGreater(load["share"].max(), 0.5)
+        self.assertGreater(load["share"].max(), 0.4)
         moves = self.plan.moves("1MiB")
         self.assertEqual(len(moves), self.plan.transfers["count"].sum())
         self.assertTrue((moves["start_ps"] < moves["arrival_ps"]).all())

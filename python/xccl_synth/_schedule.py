@@ -224,9 +224,9 @@ class Schedule:
         """The same as two arrays: path p has ``links[first[p]:first[p + 1]]``."""
         return self._end().paths()
 
-    def expanded(self) -> "Schedule":
-        """The plain form of a compressed schedule. Raises LimitReached beyond 4 million transfers."""
-        return Schedule._of(self._end().expanded())
+    def expanded(self, most_transfers: int = 1 << 22) -> "Schedule":
+        """The plain form of a compressed schedule. Raises LimitReached beyond ``most_transfers``; each takes 25 bytes."""
+        return Schedule._of(self._end().expanded(most_transfers))
 
     def violations(self) -> List[Violation]:
         """What the verifier finds: empty where the schedule does what its collective says."""
