@@ -3,8 +3,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,29 @@ SharedCollective Create(const std::string& kind, const std::vector<int32_t>& ran
     Check(UsageError("sendrecv: no pairs; hint: pairs=[(0, 1), (1, 0)]"));
   if (TraitsOf(spec.kind).counted && spec.counts.empty())
     Check(UsageError(fmt::format("{}: no counts; hint: counts=[...]", kind)));
+  return Share(ValueOf(Collective::Create(std::move(spec))));
+}
+
+using Row = std::tuple<int32_t, int32_t, std::vector<int32_t>>;  // rank, part, contributions
+
+// A collective of one's own.
+SharedCollective Custom(std::string name, const std::vector<int32_t>& ranks, std::vector<int64_t> weights,
+                        const std::vector<Row>& before, const std::vector<Row>& after) {
+  CollectiveSpec spec{.kind = CollectiveKind::kCustom, .custom_name = std::move(name)};
+  for (const int32_t rank : ranks) spec.ranks.emplace_back(rank);
+  spec.custom_weights = std::move(weights);
+  const auto table = [](const std::vector<Row>& rows) {
+    std::vector<TableEntry> entries;
+    for (const auto& [rank, part, contributions] : rows) {
+      TableEntry entry{Rank(rank), PartId(part), {}};
+      for (const int32_t contribution : contributions) entry.contributions.emplace_back(contribution);
+      std::ranges::sort(entry.contributions);
+      entries.push_back(std::move(entry));
+    }
+    return entries;
+  };
+  spec.pre = table(before);
+  spec.post = table(after);
   return Share(ValueOf(Collective::Create(std::move(spec))));
 }
 
@@ -82,6 +107,7 @@ int32_t ChunkAt(const Collective& collective, int32_t part, int32_t index) {
 void BindCollective(py::module_& module) {
   py::class_<Collective, SharedCollective>(module, "Collective")
       .def_static("create", &Create)
+      .def_static("custom", &Custom)
       .def_static("from_file", [](const std::string& path,
                                   int32_t ranks) { return Share(ValueOf(ReadCollectiveFile(path, ranks))); })
       .def("with_chunks",

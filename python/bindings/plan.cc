@@ -13,6 +13,7 @@
 #include "ir/verify/read_plan.h"
 #include "ir/verify/verify_plan.h"
 #include "pipeline/arguments.h"
+#include "pipeline/import.h"
 #include "pipeline/own_schedule.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
@@ -86,8 +87,10 @@ SharedPlan MakeWatched(const Watching& watching, Work work) {
 }
 
 SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
-                const Asked& asked, const SharedPlan& start, const Watching& watching) {
+                const Asked& asked, const SharedPlan& start, Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
+  // The others do not ask whether they are to stop: Ctrl-C gives them up, as the command line does.
+  watching.keeps_best = ValueOf(FindEngine(asked.engine))->searches_long;
   Check(CheckNotEmpty(asked.size_bytes, *collective), "size");
   return MakeWatched(watching, [=, relays = asked.relays](const Caller& caller) -> StatusOr<PlanResult> {
     const PlanOptions within = Within(options, caller);
@@ -108,6 +111,21 @@ SharedPlan OfSchedule(const BoundSchedule& schedule, const std::string& name, co
   return MakeWatched(watching, [=](const Caller& caller) {
     return PlanOfSchedule(*schedule.topology, *schedule.collective, *schedule.schedule, name,
                           Within(options, caller));
+  });
+}
+
+// A plan of another tool, on a machine, or else on a full mesh.
+SharedPlan Import(const std::string& path, const std::optional<std::string>& collective,
+                  const std::optional<int32_t>& root, const std::shared_ptr<Topology>& machine,
+                  const Asked& asked) {
+  ImportOptions options;
+  if (collective) options.collective = ValueOf(ParseCollectiveKind(*collective), "collective");
+  if (root) options.root = Rank(*root);
+  return MakeWatched({}, [=, lowering = OptionsOf(asked)](const Caller&) -> StatusOr<PlanResult> {
+    std::optional<Topology> on;
+    if (machine) on = *machine;
+    XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(path, options, on, lowering));
+    return DescribePlan(std::move(imported.plan));
   });
 }
 
@@ -224,6 +242,7 @@ void BindPlan(py::module_& module) {
       .def_static("make", &Make)
       .def_static("of_schedule", &OfSchedule)
       .def_static("load", &Load)
+      .def_static("imported", &Import)
       .def("save", &Save)
       .def("facts", &Facts)
       .def("violations", &VerifyAgain)

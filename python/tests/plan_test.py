@@ -82,6 +82,21 @@ class Files(unittest.TestCase):
             self.assertEqual(xccl.verify(path), [])
             self.assertEqual(xccl.simulate(path, "1MiB")["time_ps"].tolist(), [plan.time_ps])
 
+    def test_other_tools(self):
+        plan = xccl.plan("nvswitch:4", "allreduce", engine="ring", size="1MiB", machine="none")
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "ring.xml"
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", xccl.XcclWarning)
+                plan.emit("msccl-xml", file)
+            back = xccl.Plan.imported(file, on=plan.topology, size="1MiB")
+            self.assertEqual(back.collective.name, "allreduce")
+            self.assertEqual(back.simulate("1MiB")["time_ps"].tolist(), [plan.time_ps])
+            self.assertEqual(xccl.Plan.imported(file).topology.name, "full-mesh:4")
+            file.write_text("nothing")
+            with self.assertRaisesRegex(xccl.InvalidInput, "ring.xml"):
+                xccl.Plan.imported(file)
+
     def test_a_wrong_file(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "a.plan.json"

@@ -263,3 +263,16 @@ class Collectives(unittest.TestCase):
             allgather.chunk(3)
         with self.assertRaisesRegex(xccl.UsageError, "^part: no pair 3>0 in alltoall of 3 ranks$"):
             alltoall.chunk((3, 0))
+
+    def test_of_ones_own(self):
+        # Every rank gets the sum of its neighbours' parts.
+        n = 4
+        before = [(rank, part) for part in range(n) for rank in ((part - 1) % n, (part + 1) % n)]
+        after = [(part, part, [(part - 1) % n, (part + 1) % n]) for part in range(n)]
+        with self.assertRaises(xccl.XcclError):
+            xccl.Collective.custom("sums", n, before, [*after, after[0]])
+        sums = xccl.Collective.custom("sums", n, before, after)
+        self.assertEqual(sums.num_parts, n)
+        self.assertEqual(sums.after(2), {2: [1, 3]})
+        plan = xccl.plan("full-mesh:4", sums, size="1MiB")
+        self.assertEqual(plan.verify(), [])

@@ -13,6 +13,7 @@ from ._table import Column, Table
 
 Counts = Union[Sequence[int], Sequence[Sequence[int]], Column]
 Pairs = Iterable[Tuple[int, int]]
+Holdings = Iterable[Union[Tuple[int, int], Tuple[int, int, Iterable[int]]]]
 
 
 class Collective:
@@ -58,6 +59,26 @@ class Collective:
         collective = cls.__new__(cls)
         collective._become(made)
         return collective
+
+    @staticmethod
+    def custom(
+        name: str,
+        ranks: Union[int, Iterable[int]],
+        before: Holdings,
+        after: Holdings,
+        *,
+        weights: Optional[Iterable[int]] = None,
+    ) -> "Collective":
+        """A collective of your own: who holds each part before, and who must hold it after.
+
+        Rows are (rank, part), for data of the rank itself, or (rank, part, ranks), for the sum of what these contribute. ``weights``
+        are the relative sizes of the parts (default: all equal).
+        """
+        members = list(range(ranks)) if isinstance(ranks, (int, np.integer)) else [int(rank) for rank in ranks]
+        tables = [[(row[0], row[1], list(row[2]) if len(row) == 3 else [row[0]]) for row in rows] for rows in (before, after)]
+        parts = max((row[1] for rows in tables for row in rows), default=-1) + 1
+        sizes = [1] * parts if weights is None else [int(weight) for weight in weights]
+        return Collective._of(_xccl.Collective.custom(name, members, sizes, tables[0], tables[1]))
 
     @staticmethod
     def from_file(path: PathLike, num_ranks: int) -> "Collective":

@@ -146,6 +146,23 @@ class Plan:
         """Reads a plan file and proves it. Raises InvalidInput with the place, or the first violation."""
         return Plan(_xccl.Plan.load(path_of(path)))
 
+    @staticmethod
+    def imported(
+        path: PathLike,
+        on: Any = None,
+        *,
+        collective: Optional[str] = None,
+        root: Optional[int] = None,
+        size: Size = "64MiB",
+        machine: Optional[str] = None,
+    ) -> "Plan":
+        """Reads and proves a plan of another tool: MSCCL XML, MSCCL++ JSON, or the sends that SCCL, TACCL, ForestColl or TACOS
+        print (docs/interchange.md). ``on``: the machine that it is put on (default: a full mesh of its ranks). ``collective`` and
+        ``root``: where the file does not say them."""
+        options = options_of(size=size, machine=machine)
+        place = None if on is None else topology_of(on)._c
+        return Plan(_xccl.Plan.imported(path_of(path), collective, root, place, options))
+
     def save(self, path: PathLike) -> None:
         """Writes a plan file: the bytes that ``xccl-synth plan -o`` writes."""
         self._c.save(path_of(path))
@@ -462,8 +479,9 @@ def plan(
     ``max_ctas``: threadblocks of a rank at most. ``verify_passes``: proves every pass of lowering. ``time_limit``: seconds, of all
     together; without it limits are counted in work, so that the same arguments give the same plan.
 
-    Other threads of Python run meanwhile. ``progress`` is called now and then with a text. Ctrl-C ends the search with the best
-    plan so far (``interrupted``); a second one raises KeyboardInterrupt at once. ``stop``: a Stop that another thread may ask.
+    Other threads of Python run meanwhile. ``progress`` is called now and then with a text. Ctrl-C ends a search of
+    ``smt`` with the best plan so far (``interrupted``); else, and pressed again, it raises KeyboardInterrupt at once. ``stop``: a
+    Stop that another thread may ask.
 
     Raises Infeasible where it is proved that there is none, LimitReached where a limit came first.
     """
