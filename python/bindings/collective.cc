@@ -44,7 +44,9 @@ using Row = std::tuple<int32_t, int32_t, std::vector<int32_t>>;  // rank, part, 
 // A collective of one's own.
 SharedCollective Custom(std::string name, const std::vector<int32_t>& ranks, std::vector<int64_t> weights,
                         const std::vector<Row>& before, const std::vector<Row>& after) {
-  CollectiveSpec spec{.kind = CollectiveKind::kCustom, .custom_name = std::move(name)};
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kCustom;
+  spec.custom_name = std::move(name);
   for (const int32_t rank : ranks) spec.ranks.emplace_back(rank);
   spec.custom_weights = std::move(weights);
   const auto table = [](const std::vector<Row>& rows) {

@@ -75,8 +75,8 @@ class Collective:
         are the relative sizes of the parts (default: all equal).
         """
         members = list(range(ranks)) if isinstance(ranks, (int, np.integer)) else [int(rank) for rank in ranks]
-        tables = [[(row[0], row[1], list(row[2]) if len(row) == 3 else [row[0]]) for row in rows] for rows in (before, after)]
-        parts = max((row[1] for rows in tables for row in rows), default=-1) + 1
+        tables = [[_held(*row) for row in rows] for rows in (before, after)]
+        parts = max((part for rows in tables for _, part, _ in rows), default=-1) + 1
         sizes = [1] * parts if weights is None else [int(weight) for weight in weights]
         return Collective._of(_xccl.Collective.custom(name, members, sizes, tables[0], tables[1]))
 
@@ -151,6 +151,10 @@ class Collective:
 
     def __repr__(self) -> str:
         return f"<Collective {self.name} of {len(self.ranks)} ranks, {self.num_chunks} chunks>"
+
+
+def _held(rank: int, part: int, whose: Optional[Iterable[int]] = None) -> Tuple[int, int, List[int]]:
+    return rank, part, [rank] if whose is None else list(whose)
 
 
 def collective_of(collective: Any, num_ranks: int, arguments: Dict[str, Any]) -> Collective:
