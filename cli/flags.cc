@@ -1,18 +1,13 @@
 #include "cli/flags.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <numeric>
 
 #include "base/units.h"
-#include "ir/bounds/bound.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
-#include "ir/sizes.h"
 #include "ir/time_model.h"
-#include "topologies/submachine.h"
+#include "pipeline/arguments.h"
 
 namespace xccl {
 
@@ -78,15 +73,6 @@ void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
 
 namespace {
 
-// Beyond this a time in picoseconds may not fit.
-constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
-
-Status CheckSize(const std::string& flag, int64_t size_bytes) {
-  if (size_bytes <= kMaxSizeBytes) return OkStatus();
-  return UsageError(flag + ": " + FormatSize(size_bytes) + "; at most " + FormatSize(kMaxSizeBytes) +
-                    " is supported");
-}
-
 StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
   if (roots.empty()) return std::vector{Rank(0)};
   if (roots == "all") return AllRanks(ranks);
@@ -97,26 +83,18 @@ StatusOr<std::vector<Rank>> Roots(const std::string& roots, int32_t ranks) {
 
 StatusOr<int64_t> ParseSizeFlag(const std::string& flag, const std::string& text) {
   XCCL_ASSIGN_OR_RETURN(const int64_t size, FlagValue(flag, ParseSize(text)));
-  XCCL_RETURN_IF_ERROR(CheckSize(flag, size));
+  XCCL_RETURN_IF_ERROR(Annotate(CheckSize(size), flag));
   return size;
 }
 
 Status CheckNotEmpty(const std::string& flag, int64_t size_bytes, const Collective& collective) {
-  const auto rounded = [&](int64_t size) { return CollectiveSizes(collective, size).size_bytes(); };
-  if (size_bytes == 0 || collective.kind() == CollectiveKind::kBarrier || rounded(size_bytes) > 0)
-    return OkStatus();
-  int64_t low = size_bytes, high = size_bytes;  // nothing is left of the first
-  while (rounded(high) == 0 && high < kMaxSizeBytes) low = high, high *= 2;
-  if (rounded(high) == 0) return OkStatus();  // its parts are empty at any size
-  while (high - low > 1) (rounded((low + high) / 2) == 0 ? low : high) = (low + high) / 2;
-  return UsageError(fmt::format("{}: {} bytes; {} of {} ranks rounds them down to none; expected at least {}",
-                                flag, size_bytes, collective.name(), collective.num_members(), high));
+  return Annotate(CheckNotEmpty(size_bytes, collective), flag);
 }
 
 StatusOr<std::vector<int64_t>> ParseSizesFlag(const std::string& text, std::vector<int64_t> otherwise) {
   if (text.empty()) return otherwise;
   XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes, FlagValue("--sizes", ParseSizeList(text)));
-  for (int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckSize("--sizes", size));
+  for (int64_t size : sizes) XCCL_RETURN_IF_ERROR(Annotate(CheckSize(size), "--sizes"));
   return sizes;
 }
 
@@ -157,12 +135,8 @@ StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFla
                               bool result_lists_warnings) {
   XCCL_ASSIGN_OR_RETURN(Topology whole, ReadTopology(topology, result_lists_warnings));
   XCCL_ASSIGN_OR_RETURN(Collective collective, MakeCollective(flags, whole));
-  const bool all = collective.num_members() == whole.num_ranks();
-  if (!flags.no_relays || all) return Problem{std::move(whole), std::move(collective)};
-  Topology left = WithoutRelays(whole, collective.ranks());
-  const Status reachable = CheckReachable(left, collective);
-  if (!reachable.ok() && CheckReachable(whole, collective).ok())
-    return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
+  if (!flags.no_relays) return Problem{std::move(whole), std::move(collective)};
+  XCCL_ASSIGN_OR_RETURN(Topology left, WithoutIdleRanks(std::move(whole), collective));
   return Problem{std::move(left), std::move(collective)};
 }
 

@@ -2,14 +2,12 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
-#include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/flags.h"
-#include "ir/known_machines.h"
 #include "ir/machine_model.h"
+#include "pipeline/arguments.h"
 
 namespace xccl {
 
@@ -20,19 +18,13 @@ struct Limit {
   std::optional<int32_t> SynthesisLimits::*value;
   const char* what;
 };
-constexpr std::string_view kMachines[] = {"ampere", "blackwell", "hopper", "none"};
 
 }  // namespace
 
 StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name) {
-  if (name == "none") return std::optional<MachineModel>();
-  if (std::optional<MachineModel> known = KnownMachine(name)) return known;
-  if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
-    return UsageError("--machine: no machine '" + name + "'" + DidYouMean(name, kMachines) +
-                      "; expected ampere, hopper, blackwell, none, a machine.json or a plan book");
-  XCCL_ASSIGN_OR_RETURN(const MachineModel machine,
-                        ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
-  return std::optional(machine);
+  StatusOr<std::optional<MachineModel>> machine = FindMachine(name);
+  if (machine.status().code() == StatusCode::kUsage) return Annotate(machine.status(), "--machine");
+  return machine;
 }
 
 namespace {

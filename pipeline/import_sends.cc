@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -12,8 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "ir/bounds/bound.h"
-#include "ir/verify/verify_schedule.h"
+#include "pipeline/own_schedule.h"
 #include "synth/common/compose.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
@@ -110,7 +108,7 @@ StatusOr<Schedule> CopiesOf(const PrintedSends& printed, std::string_view file, 
   Schedule schedule;
   schedule.num_chunks = collective.num_chunks();
   schedule.Reserve(static_cast<int64_t>(printed.sends.size()));
-  std::vector<double> load(static_cast<size_t>(graph.num_hops()), 0);  // by hop: seconds, in chunks' weights
+  HopLoads loads(graph);
   std::vector<size_t> order(printed.sends.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return steps[a] < steps[b]; });
@@ -123,13 +121,7 @@ StatusOr<Schedule> CopiesOf(const PrintedSends& printed, std::string_view file, 
                                       graph.topology().name(), backwards ? "back, for the sums" : "there"));
     const double weight = static_cast<double>(collective.Weight(send.chunk)) /
                           static_cast<double>(collective.PartWeight(collective.PartOf(send.chunk)));
-    const auto after = [&](HopId h) {
-      return load[h.index()] + weight / static_cast<double>(graph.hop(h).bandwidth_bytes_per_s);
-    };
-    HopId taken = *best;
-    for (int32_t k = 1; k < graph.Parallel(*best); ++k)
-      if (const HopId other(best->value + k); after(other) < after(taken)) taken = other;
-    load[taken.index()] = after(taken);
+    const HopId taken = loads.Take(graph, *best, weight);
     schedule.Add(send.chunk, 1, send.src, send.dst, graph.Links(taken), TransferOp::kCopy, steps[i]);
   }
   Normalize(schedule);
@@ -155,8 +147,7 @@ StatusOr<Schedule> ScheduleOf(const PrintedSends& printed, std::string_view file
 }  // namespace
 
 StatusOr<PlanResult> ImportSends(const PrintedSends& printed, std::string_view file, const Topology& topology,
-                                 CollectiveKind kind, const PlanOptions& asked) {
-  const auto began = std::chrono::steady_clock::now();
+                                 CollectiveKind kind, const PlanOptions& options) {
   if (kind != CollectiveKind::kAllgather && kind != CollectiveKind::kReduceScatter &&
       kind != CollectiveKind::kAllreduce)
     return InvalidInput(
@@ -166,20 +157,12 @@ StatusOr<PlanResult> ImportSends(const PrintedSends& printed, std::string_view f
   if (printed.ranks != topology.num_ranks())
     return InvalidInput(fmt::format("{}: {} ranks; topology {} has {}", file, printed.ranks, topology.name(),
                                     topology.num_ranks()));
-  const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_ASSIGN_OR_RETURN(Collective collective, CollectiveOf(printed, file, topology, kind));
   XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(printed, file, topology, collective));
-  if (const Status status = ToStatus(VerifySchedule(schedule, collective, topology)); !status.ok())
-    return InvalidInput(fmt::format("{}: {}", file, status.message()));
-  XCCL_ASSIGN_OR_RETURN(const Bound bound,
-                        LowerBound(topology, collective, options.request.size_bytes, options.request.model));
-  Synthesis made{.collective = std::move(collective),
-                 .schedule = std::move(schedule),
-                 .engine = printed.tool,
-                 .note = ""};
-  made.simulation = Simulate(made.schedule, made.collective, topology, TimingOf(options.request));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
+  StatusOr<PlanResult> result =
+      PlanOfSchedule(topology, std::move(collective), std::move(schedule), printed.tool, options);
+  if (!result.ok()) return Annotate(result.status(), file);
+  return result;
 }
 
 }  // namespace xccl

@@ -65,8 +65,14 @@ need_to_check() {
        libgmock-dev 'unit tests' \
        libbenchmark-dev 'benchmarks' \
        libopenmpi-dev 'builds xccl-sweep-mpi, a sweep as an MPI job' \
+       mypy 'checks the annotations of the Python package' \
        openmpi-bin 'mpirun, to test it; the peer in bench/vs_openmpi' \
-       python3 'runs the independent plan checker'
+       pybind11-dev 'joins the Python package to the library' \
+       python3 'runs the independent plan checker and the Python package' \
+       python3-dev 'headers of the extension module of the Python package' \
+       python3-numpy 'columns of the Python package' \
+       python3-pandas 'tests its DataFrames' \
+       python3-venv 'tests that its wheel can be installed'
 }
 
 # tools/check_rxe is skipped without them; CI installs them.

@@ -1,0 +1,55 @@
+#include "pipeline/arguments.h"
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+#include "base/files.h"
+#include "base/strings.h"
+#include "base/units.h"
+#include "ir/bounds/bound.h"
+#include "ir/known_machines.h"
+#include "ir/sizes.h"
+#include "topologies/submachine.h"
+
+namespace xccl {
+
+Status CheckSize(int64_t size_bytes) {
+  if (size_bytes <= kMaxSizeBytes) return OkStatus();
+  return UsageError(FormatSize(size_bytes) + "; at most " + FormatSize(kMaxSizeBytes) + " is supported");
+}
+
+Status CheckNotEmpty(int64_t size_bytes, const Collective& collective) {
+  const auto rounded = [&](int64_t size) { return CollectiveSizes(collective, size).size_bytes(); };
+  if (size_bytes == 0 || collective.kind() == CollectiveKind::kBarrier || rounded(size_bytes) > 0)
+    return OkStatus();
+  int64_t low = size_bytes, high = size_bytes;  // nothing is left of the first
+  while (rounded(high) == 0 && high < kMaxSizeBytes) low = high, high *= 2;
+  if (rounded(high) == 0) return OkStatus();  // its parts are empty at any size
+  while (high - low > 1) (rounded((low + high) / 2) == 0 ? low : high) = (low + high) / 2;
+  return UsageError(fmt::format("{} bytes; {} of {} ranks rounds them down to none; expected at least {}",
+                                size_bytes, collective.name(), collective.num_members(), high));
+}
+
+StatusOr<std::optional<MachineModel>> FindMachine(const std::string& name) {
+  constexpr std::string_view kMachines[] = {"ampere", "blackwell", "hopper", "none"};
+  if (name == "none") return std::optional<MachineModel>();
+  if (std::optional<MachineModel> known = KnownMachine(name)) return known;
+  if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
+    return UsageError("no machine '" + name + "'" + DidYouMean(name, kMachines) +
+                      "; expected ampere, hopper, blackwell, none, a machine.json or a plan book");
+  XCCL_ASSIGN_OR_RETURN(const MachineModel machine,
+                        ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
+  return std::optional(machine);
+}
+
+StatusOr<Topology> WithoutIdleRanks(Topology whole, const Collective& collective) {
+  if (collective.num_members() == whole.num_ranks()) return whole;
+  Topology left = WithoutRelays(whole, collective.ranks());
+  const Status reachable = CheckReachable(left, collective);
+  if (!reachable.ok() && CheckReachable(whole, collective).ok())
+    return Status(reachable.code(), reachable.message() + "; hint: without --no-relays");
+  return left;
+}
+
+}  // namespace xccl

@@ -1,0 +1,42 @@
+#include "python/bindings/errors.h"
+
+namespace xccl::python {
+namespace {
+
+const char* ClassOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidInput:
+      return "InvalidInput";
+    case StatusCode::kUsage:
+      return "UsageError";
+    case StatusCode::kInfeasible:
+      return "Infeasible";
+    case StatusCode::kLimit:
+      return "LimitReached";
+    case StatusCode::kSystem:
+      return "SystemFailure";
+    case StatusCode::kPeerEnded:
+      return "PeerEnded";
+    case StatusCode::kOk:
+    case StatusCode::kBug:
+      break;
+  }
+  return "InternalError";
+}
+
+}  // namespace
+
+py::str TextOf(std::string_view text) {
+  PyObject* const decoded =
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(decoded);
+}
+
+void Raise(const Status& status) {
+  const py::object type = py::module_::import("xccl_synth.errors").attr(ClassOf(status.code()));
+  PyErr_SetObject(type.ptr(), TextOf(status.message()).ptr());
+  throw py::error_already_set();
+}
+
+}  // namespace xccl::python

@@ -1,0 +1,74 @@
+"""The package and the command line make the same plans, times and texts."""
+
+import json
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import xccl_synth as xccl
+
+SYNTH = "cli/xccl-synth"
+
+
+def synth(*words):
+    return subprocess.run([SYNTH, *words], capture_output=True, text=True)
+
+
+class Same(unittest.TestCase):
+    def test_plan_files(self):
+        cases = [
+            ("ring:4", "allgather", "1MiB", []),
+            ("dgx-a100", "allreduce", "1MiB", []),
+            ("fat-tree:k=4", "alltoall", "64KiB", ["--chunks=1"]),
+        ]
+        with tempfile.TemporaryDirectory() as folder:
+            theirs, ours = pathlib.Path(folder) / "a.plan.json", pathlib.Path(folder) / "b.plan.json"
+            for topology, collective, size, flags in cases:
+                ran = synth("plan", topology, "-c", collective, "-s", size, "-o", str(theirs), "--json", *flags)
+                self.assertEqual(ran.returncode, 0, ran.stderr)
+                options = {"chunks": 1} if flags else {}
+                plan = xccl.plan(topology, collective, size=size, **options)
+                plan.save(ours)
+                self.assertEqual(theirs.read_bytes(), ours.read_bytes(), topology)
+                row = json.loads(ran.stdout)
+                for name, value in row.items():
+                    if name not in ("synthesis_s", "total_s", "file", "warnings"):
+                        self.assertEqual(plan.facts[name], value, name)
+
+    def test_simulate_compare_and_bound(self):
+        plan = xccl.plan("torus:4x4", "allreduce", size="1MiB")
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(pathlib.Path(folder) / "a.plan.json")
+            plan.save(file)
+            for level in ("schedule", "program"):
+                rows = json.loads(synth("simulate", file, "--sizes", "1KiB:1MiB:x32", "--level", level, "--json").stdout)
+                ours = plan.simulate("1KiB:1MiB:x32", level=level)
+                self.assertEqual([row["time_us"] for row in rows], ours["time_us"].tolist())
+                self.assertEqual([row["bound_us"] for row in rows], ours["bound_us"].tolist())
+        ran = synth("compare", "torus:4x4", "-c", "allreduce", "--sizes", "1MiB", "--engines", "ring,bfb,auto", "--json")
+        rows = json.loads(ran.stdout)
+        ours = xccl.compare("torus:4x4", "allreduce", "1MiB", engines=["ring", "bfb", "auto"])
+        for name in ("engine", "made_by", "time_us", "ratio", "busbw_gb_per_s"):
+            self.assertEqual([row[name] for row in rows], ours[name].tolist(), name)
+        row = json.loads(synth("bound", "dgx1", "-c", "broadcast", "--json").stdout)
+        bound = xccl.bound("dgx1", "broadcast")
+        for name in ("latency_us", "bandwidth_us", "bound_us", "algbw_gb_per_s"):
+            self.assertAlmostEqual(getattr(bound, name), row[name], msg=name)
+        self.assertEqual(bound.kind, row["bound_kind"])
+
+    def test_errors(self):
+        cases = [
+            (("plan", "ring:4", "-c", "allgather", "-e", "rings"), dict(engine="rings")),
+            (("plan", "ring:4", "-c", "allgather", "-e", "smt", "--steps=1", "--chunks=1"), dict(engine="smt", steps=1, chunks=1)),
+            (("plan", "ring:4", "-c", "allgather", "--machine", "hoper"), dict(machine="hoper")),
+            (("plan", "ring:4", "-c", "allgather", "-s", "3"), dict(size=3)),
+            (("plan", "ring:5000000", "-c", "allgather"), dict(topology="ring:5000000")),
+        ]
+        for words, arguments in cases:
+            ran = synth(*words)
+            with self.assertRaises(xccl.XcclError) as raised:
+                xccl.plan(arguments.pop("topology", "ring:4"), "allgather", **arguments)
+            self.assertEqual(raised.exception.exit_code, ran.returncode, ran.stderr)
+            said = ran.stderr.strip().removeprefix("xccl-synth: ").removeprefix("--")
+            self.assertEqual(str(raised.exception), said)

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes the wheel, installs it in a fresh environment, and uses it there.
+set -euo pipefail
+if nm -D python/xccl_synth/_xccl.so | grep -E '__(a|t)san_init' >/dev/null; then
+  echo "skipped: a program without the sanitizer cannot load a library with it"
+  exit 0
+fi
+if ! /usr/bin/python3 -c 'import numpy, ensurepip' 2>/dev/null; then
+  echo "skipped: apt install python3-numpy python3-venv"
+  exit 0
+fi
+export HOME=$TEST_TMPDIR PIP_DISABLE_PIP_VERSION_CHECK=1
+wheel=$(tools/wheel "$TEST_TMPDIR/one" .)
+again=$(tools/wheel "$TEST_TMPDIR/two" .)
+cmp "$wheel" "$again"
+
+# numpy is Debian's.
+/usr/bin/python3 -m venv --system-site-packages "$TEST_TMPDIR/venv"
+"$TEST_TMPDIR/venv/bin/pip" install --quiet --no-index "$wheel"
+cd "$TEST_TMPDIR"
+venv/bin/python - <<'END'
+import pathlib
+
+import xccl_synth as xccl
+
+here = pathlib.Path(xccl.__file__)
+assert "venv" in here.parts, here
+assert (here.parent / "py.typed").exists() and (here.parent / "_xccl.pyi").exists()
+plan = xccl.plan("ring:4", "allgather", size="1MiB")
+assert plan.verify() == []
+plan.save("a.plan.json")
+assert xccl.Plan.load("a.plan.json").time_ps == plan.time_ps
+END
+
+venv/bin/python - <<'END'
+import base64, hashlib, importlib.metadata
+
+files = importlib.metadata.files("xccl-synth")
+hashed = [file for file in files if file.hash is not None]
+assert len(hashed) >= 12, hashed
+for file in hashed:
+    digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
+    assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value, file
+END
+"$TEST_TMPDIR/venv/bin/pip" uninstall --quiet --yes xccl-synth
+[ -z "$(find venv -name '*xccl_synth*')" ]

@@ -1,0 +1,47 @@
+"""How plans look: a few lines of text, and in a notebook a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+
+from . import _xccl
+from ._table import html_table
+
+if TYPE_CHECKING:
+    from ._plan import Plan
+
+
+def _lines(facts: Dict[str, Any]) -> List[Tuple[str, str]]:
+    time = _xccl.format_time
+    lines = [
+        ("engine", facts["engine"] + (f": {facts['note']}" if facts["note"] else "")),
+        ("time", f"{time(facts['time_ps'])}, busbw {facts['busbw_gb_per_s']:.4g} GB/s on ideal links"),
+        (
+            "bound",
+            f"{time(facts['bound_ps'])} by {facts['bound_kind']}, ratio {facts['ratio']:.4f}" + (", exact" if facts["exact"] else ""),
+        ),
+        ("schedule", f"{facts['steps']} steps, {facts['transfers']} transfers in {facts['messages']} messages"),
+    ]
+    if facts["time_program_ps"] is not None:
+        machine = f" on {facts['machine']}" if facts["machine"] else ""
+        lines.append(("program", f"{time(facts['time_program_ps'])}{machine}, {facts['threadblocks']} threadblocks a rank at most"))
+    elif facts["no_program"]:
+        lines.append(("program", f"none: {facts['no_program']}"))
+    if facts["relays"]:
+        lines.append(("relays", ", ".join(str(rank) for rank in facts["relays"])))
+    return lines
+
+
+def _title(facts: Dict[str, Any]) -> str:
+    size = _xccl.format_size(facts["size_bytes"])
+    unit = "" if size.endswith("B") else "B"
+    return f"{facts['collective']} on {facts['topology']}: {facts['ranks']} ranks, {size}{unit}, {facts['model']} model"
+
+
+def plan_text(facts: Dict[str, Any]) -> str:
+    return "\n".join([_title(facts)] + [f"  {name:<10} {text}" for name, text in _lines(facts)])
+
+
+def plan_html(plan: "Plan") -> str:
+    facts = plan.facts
+    return f"<div><b>{_title(facts)}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"
