@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "base/version.h"
 
 namespace xccl {
 namespace {
@@ -68,7 +69,8 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on)
                     {"collective", on.collective},
                     {"topology", on.topology},
                     {"model", on.model},
-                    {"machine", on.machine.empty() ? Cell() : Cell(on.machine)}});
+                    {"machine", on.machine.empty() ? Cell() : Cell(on.machine)},
+                    {"version", kVersion}});
   return rows;
 }
 
@@ -121,7 +123,11 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"machine", result.program_stats && !result.machine.empty() ? Cell(result.machine) : none},
           {"warnings", warnings},
           {"total_s", ended.total_s},
-          {"file", ended.file.empty() ? none : Cell(ended.file)}};
+          {"file", ended.file.empty() ? none : Cell(ended.file)},
+          {"collective", plan.collective.name()},
+          {"topology", plan.topology.name()},
+          {"model", std::string(ToString(plan.made_by.model))},
+          {"version", kVersion}};
 }
 
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended) {

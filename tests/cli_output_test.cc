@@ -283,9 +283,11 @@ TEST_F(Cli, JsonKeys) {
                 "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us", "bandwidth_us",
                 "bound_us",        "bound_kind",     "ratio",           "exact",      "bitwise_same",
                 "depth",           "relays",         "threadblocks",    "channels",   "scratch_bytes",
-                "machine",         "warnings",       "total_s",         "file"};
-  const Words timed = {"engine", "size_bytes", "time_us",    "algbw_gb_per_s", "busbw_gb_per_s", "bound_us",
-                       "ratio",  "made_by",    "collective", "topology",       "model",          "machine"};
+                "machine",         "warnings",       "total_s",         "file",       "collective",
+                "topology",        "model",          "version"};
+  const Words timed = {"engine",   "size_bytes", "time_us", "algbw_gb_per_s", "busbw_gb_per_s",
+                       "bound_us", "ratio",      "made_by", "collective",     "topology",
+                       "model",    "machine",    "version"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
     Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -315,8 +317,9 @@ TEST_F(Cli, JsonKeys) {
     const Json rows = Json::parse(Out(arguments));
     ASSERT_EQ(rows.size(), 4u);
     for (const Json& row : rows) {
-      EXPECT_EQ(Keys(row), (Words{"size_bytes", "in_place", "time_us", "slowest_us", "algbw_gb_per_s",
-                                  "busbw_gb_per_s", "predicted_us", "wrong"}));
+      EXPECT_EQ(Keys(row),
+                (Words{"size_bytes", "in_place", "time_us", "slowest_us", "algbw_gb_per_s", "busbw_gb_per_s",
+                       "predicted_us", "wrong", "collective", "dtype", "redop", "version"}));
       EXPECT_EQ(row["wrong"], 0);
     }
   }

@@ -57,6 +57,7 @@ need_to_check() {
        clang-format 'formatting' \
        clang-tidy 'lint' \
        dpkg-dev 'makes the Debian package' \
+       mkdocs 'makes the pages a site' \
        groff-base 'formats the page of the manual' \
        nodejs 'bundles the pages of view/, and tests them' \
        npm 'fetches the libraries that they are bundled from' \
