@@ -319,7 +319,10 @@ std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult&
       line += fmt::format(": {}{} (bound {})", FormatDurationShort(change.time_ps),
                           change.replanned ? " planned anew" : "", FormatDurationShort(change.bound_ps));
   }
-  if (faster.empty()) faster = "nothing that was tried";
+  if (faster.empty())
+    faster = "nothing that was tried";
+  else if (explanation.of_program)
+    faster = fmt::format("of the schedule's {}: {}", FormatDurationShort(time_ps), faster);
   if (no_gain.empty())
     no_gain = explanation.changes.empty() ? "nothing was tried" : "all that was tried helps";
   if (!explanation.stopped.empty()) no_gain += "; " + explanation.stopped;
