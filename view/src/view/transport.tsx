@@ -32,7 +32,7 @@ export function Transport() {
   const words = situation();
   const notch = Math.max(1, Math.floor(current.end / 2000));
   return (
-    <div class="transport" role="group" aria-label="Playback">
+    <div class="transport" role="group" aria-label="Playback" data-time={now.value}>
       <div class="keys">
         <button class="icon" aria-label="To the start" title="To the start (Home)" onClick={() => seek(0)}><Icon name="start" /></button>
         <button class="icon" aria-label="Step back" title="To the arrival before (left arrow)" onClick={() => step(-1)}><Icon name="back" /></button>
