@@ -354,7 +354,8 @@ TEST_F(Cli, Texts) {
   EXPECT_EQ(page.substr(0, 15), "<!doctype html>");
   EXPECT_EQ(page.find("src="), page.npos) << "the page must not need other files";
   EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
-  for (const char* command : {"topo", "bound", "plan", "verify", "simulate", "compare", "import", "run"})
+  for (const char* command :
+       {"topo", "bound", "plan", "verify", "simulate", "compare", "import", "run", "view"})
     EXPECT_NE(Out({command, "--help"}).find("\nExample"), std::string::npos) << command;
   const std::string plan = Out({"plan", "--help"});
   for (const Engine& engine : AllEngines())
@@ -364,14 +365,15 @@ TEST_F(Cli, Texts) {
 // "xccl-synth plan dgx1 --size 1MiB" and "`plan --from FILE`" name flags that the command has.
 TEST_F(Cli, FlagsOnPagesExist) {
   const std::regex line(
-      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|import|run|tune|book)( "
+      "(?:xccl-synth |`)(topo|bound|plan|verify|simulate|compare|sweep|emit|import|run|tune|book|view)( "
       "[^`\n#]*)");
   const std::regex flag("--[a-z-]+");
   std::map<std::string, std::string> helps;
   int flags = 0;
-  for (const char* page : {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md",
-                           "docs/kernels.md", "docs/msccl.md", "docs/nccl.md", "docs/running.md",
-                           "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md", "docs/training.md"}) {
+  for (const char* page :
+       {"README.md", "docs/cuda.md", "docs/interchange.md", "docs/ir.md", "docs/kernels.md", "docs/msccl.md",
+        "docs/nccl.md", "docs/running.md", "docs/sweep.md", "docs/synthesis.md", "docs/topologies.md",
+        "docs/training.md", "docs/view.md"}) {
     const std::string text = WholeFile(page);
     ASSERT_NE(text, "") << page;
     for (std::sregex_iterator found(text.begin(), text.end(), line), end; found != end; ++found) {
@@ -383,6 +385,23 @@ TEST_F(Cli, FlagsOnPagesExist) {
     }
   }
   EXPECT_GT(flags, 50);
+}
+
+TEST_F(Cli, ViewWritesOnePageThatNeedsNothingElse) {
+  Out({"plan", "ring:4", "-c", "allgather", "-s", "64KiB", "-o", "a.json"});
+  EXPECT_EQ(Out({"view", "a.json", "-o", "page.html"}), "");
+  const std::string page = Read("page.html");
+  EXPECT_TRUE(page.starts_with("<!doctype html>"));
+  EXPECT_NE(page.find("id=\"plan-0\""), page.npos);
+  for (const char* other : {" src=", "@import", "url(", "@XCCL_DATA@"})
+    EXPECT_EQ(page.find(other), page.npos) << other;
+  Out({"view", "a.json", "-o", "again.html"});
+  EXPECT_EQ(Read("again.html").size(), page.size() + 1) << "it differs by the name in its command";
+  EXPECT_EQ(Run({"view", "a.json"}).code, 2);
+  EXPECT_EQ(Run({"view", "a.json", "-s", "0x", "-o", "b.html"}).code, 2);
+  EXPECT_EQ(Run({"view", "none.json", "-o", "b.html"}).code, 1);
+  EXPECT_EQ(Run({"view", "a.json", "-o", "a.json/b.html"}).code, 1);
+  EXPECT_EQ(Files(), (Words{"a.json", "again.html", "page.html"}));
 }
 
 TEST_F(Cli, ExampleFilesWork) {

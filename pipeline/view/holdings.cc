@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "ir/chunk_index.h"
 #include "pipeline/view/writer.h"
@@ -114,10 +113,10 @@ void BinnedHoldings::Add(const Collective& collective, const ScheduleTrace& trac
   });
   std::ranges::stable_sort(arrivals, {}, &Arrival::time_ps);
   if (std::ranges::binary_search(followed_, chunk.value)) Follow(trace, chunk, transfers, arrivals);
-  Replay(chunk, std::move(arrivals));
+  Replay(chunk, arrivals);
 }
 
-void BinnedHoldings::Replay(ChunkId chunk, std::vector<Arrival> arrivals) {
+void BinnedHoldings::Replay(ChunkId chunk, const std::vector<Arrival>& arrivals) {
   const auto share = [&](size_t rank) {
     return std::min(1.0, static_cast<double>(held_[rank]) / needed_[rank]);
   };

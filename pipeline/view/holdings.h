@@ -46,7 +46,7 @@ class BinnedHoldings {
   };
   void Add(const Collective& collective, const ScheduleTrace& trace, ChunkId chunk,
            std::span<const int32_t> transfers);
-  void Replay(ChunkId chunk, std::vector<Arrival> arrivals);
+  void Replay(ChunkId chunk, const std::vector<Arrival>& arrivals);
   void Follow(const ScheduleTrace& trace, ChunkId chunk, std::span<const int32_t> transfers,
               const std::vector<Arrival>& arrivals);
   int32_t RowOf(int32_t rank) const { return static_cast<int32_t>(int64_t{rank} * rows_ / num_ranks_); }

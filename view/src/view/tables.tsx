@@ -14,9 +14,9 @@ interface Column<Row> {
   click?: (row: Row) => void;
 }
 
-function Table<Row>({ rows, columns, caption, file, start }: { rows: Row[]; columns: Column<Row>[]; caption: string; file: string; start: number }) {
+function Table<Row>({ rows, columns, caption, file, start, up = false }: { rows: Row[]; columns: Column<Row>[]; caption: string; file: string; start: number; up?: boolean }) {
   const by = useSignal(start);
-  const descending = useSignal(true);
+  const descending = useSignal(!up);
   const filter = useSignal("");
   const pages = useSignal(1);
   const column = columns[by.value]!;
@@ -108,7 +108,7 @@ export function RankTable() {
     return { rank, name: current.nodeName(node), out, into, busy, degree: current.linksOfRank[rank]!.length };
   }), [current]);
   return (
-    <Table rows={rows} caption="Ranks" file="ranks.csv" start={0} columns={[
+    <Table rows={rows} caption="Ranks" file="ranks.csv" start={0} up columns={[
       { name: "rank", value: (r) => r.rank, click: (r) => toggleFollow({ kind: "rank", rank: r.rank }) },
       { name: "node", text: true, value: (r) => r.name },
       { name: "bytes out", value: (r) => r.out, show: (r) => format.size(r.out) },
@@ -131,7 +131,7 @@ export function MessageTable() {
   };
   const ends = (value: number | number[]) => format.ranges([...asList(value)].sort((a, b) => a - b));
   return (
-    <Table rows={rows} caption="Messages" file="messages.csv" start={0} columns={[
+    <Table rows={rows} caption="Messages" file="messages.csv" start={0} up columns={[
       { name: "step", value: (m) => detail.step[m]! },
       { name: "from", text: true, value: (m) => ends(detail.src[m]!) },
       { name: "to", text: true, value: (m) => ends(detail.dst[m]!) },
