@@ -56,6 +56,7 @@ void AddImportCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);
 void AddBookCommand(CommandLine& line, Session& session);
+void AddViewCommand(CommandLine& line, Session& session);
 void AddCompletionCommand(CommandLine& line, Session& session);
 
 }  // namespace xccl

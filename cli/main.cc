@@ -37,6 +37,7 @@ int Run(int argc, char** argv) {
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
   xccl::AddBookCommand(line, session);
+  xccl::AddViewCommand(line, session);
   xccl::AddCompletionCommand(line, session);
   line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;

@@ -19,13 +19,14 @@ class EventLoop {
  public:
   // `record`, unless null, gets one entry per unit.
   EventLoop(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
-            int64_t segments, MoveTimes* record)
+            int64_t segments, MoveTimes* record, EventLog* log)
       : model_(model),
         topology_(topology),
         blocking_(time_model == TimeModel::kBlocking),
         parts_(parts),
         n_(segments),
         record_(record),
+        log_(log),
         links_(topology.num_links()) {
     const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
     missing_.resize(jobs * n);
@@ -39,6 +40,12 @@ class EventLoop {
     bool overhead = false;
     for (const Link& link : topology.spec().links) overhead |= link.overhead_ps > 0;
     if (overhead && !blocking_) MarkMessages();
+    if (log != nullptr) {
+      log->start_ps.assign(jobs * n, 0);
+      log->end_ps.assign(jobs * n, 0);
+      log->order.clear();
+      log->order.reserve(jobs * n);
+    }
   }
 
   int64_t Run(const Deadline& deadline) {
@@ -128,6 +135,12 @@ class EventLoop {
     }
     if (hop.to_gpu) queue_.Push(arrival, kArrival | Key(job, segment));
     last_arrival_ = std::max(last_arrival_, arrival);
+    if (log_ != nullptr) {
+      const size_t entry = At(job, segment);
+      log_->start_ps[entry] = now;
+      log_->end_ps[entry] = end;
+      log_->order.push_back(static_cast<int64_t>(entry));
+    }
     if (record_ == nullptr) return;
     if (hop.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
     if (hop.to_gpu) {
@@ -183,6 +196,7 @@ class EventLoop {
   const bool blocking_;
   const int64_t parts_, n_;
   MoveTimes* const record_;
+  EventLog* const log_;
   std::vector<int32_t> missing_;       // by job and segment
   std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order
@@ -199,8 +213,8 @@ class EventLoop {
 }  // namespace
 
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
-                  int64_t segments, MoveTimes* record, const Deadline& deadline) {
-  return EventLoop(model, topology, time_model, parts, segments, record).Run(deadline);
+                  int64_t segments, MoveTimes* record, const Deadline& deadline, EventLog* log) {
+  return EventLoop(model, topology, time_model, parts, segments, record, log).Run(deadline);
 }
 
 }  // namespace xccl

@@ -22,6 +22,7 @@
 #include "base/units.h"
 #include "ir/simulate/event_loop.h"
 #include "ir/simulate/simulation_model.h"
+#include "ir/simulate/simulation_runs.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
 
@@ -70,12 +71,17 @@ constexpr int64_t kFewSegments = 8;        // the shortest run that may reveal a
 constexpr int64_t kFewJobs = 1024;         // jobs × segments of that run are at least this many
 constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run, unless extrapolation is off
 
+struct RunsMade {
+  int64_t time_ps = 0;
+  int64_t longest = 1;  // segments of the longest run
+};
+
 // The time of `segments` segments, from runs with m, 2m, 4m, ... segments.
-int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
+RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
   // Agreements come with the run of 8m segments, after those of m, 2m and 4m.
-  if (8 * m >= segments) return run(segments);
+  if (8 * m >= segments) return {run(segments), segments};
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
   int32_t agreements = 0;
   while (2 * longest < segments) {
@@ -86,10 +92,9 @@ int64_t Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, in
     last = time;
     longest *= 2;
     if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
-    const __int128 rest = static_cast<__int128>(last - before) * (segments - longest) / (longest / 2);
-    return static_cast<int64_t>(std::min<__int128>(kForeverPs, last + rest));
+    return {OnSteadyLine(before, last, longest, segments), longest};
   }
-  return run(segments);
+  return {run(segments), segments};
 }
 
 constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that records parts
@@ -169,32 +174,37 @@ Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
   return Topology::Create(std::move(spec)).value();
 }
 
-Simulation Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-               const Topology& topology, const SimulateOptions& options, const Quotient& quotient) {
-  Simulation result;
+// Runs the schedule on the topology, and sets all of `made` but what it is run in place of.
+void Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+         const Topology& topology, const SimulateOptions& options, Quotient quotient, SimulationRuns& made) {
+  made.quotient = std::move(quotient);
+  Simulation& result = made.simulation;
   result.size_bytes = sizes.size_bytes();
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, sizes, quotient, options.rough);
+    result.segment_bytes = SegmentBytes(schedule, sizes, made.quotient, options.rough);
 
-  const SimulationModel model =
-      BuildSimulationModel(schedule, collective, sizes, topology, options.model, quotient);
+  made.model = BuildSimulationModel(schedule, collective, sizes, topology, options.model, made.quotient);
+  const SimulationModel& model = made.model;
   int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
-  const int64_t segments = SegmentCount(largest, result.segment_bytes);
+  const int64_t segments = made.segments = SegmentCount(largest, result.segment_bytes);
   if (result.segment_bytes <= 0) result.segment_bytes = largest;
   const auto run = [&](int64_t n) {
     return RunEvents(model, topology, options.model, segments, n, nullptr, options.deadline);
   };
   const std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
   if (options.extrapolate) {
-    result.time_ps = Extrapolate(run, model.num_jobs() * quotient.copies, segments);
+    const RunsMade runs = Extrapolate(run, model.num_jobs() * made.quotient.copies, segments);
+    result.time_ps = runs.time_ps;
+    made.longest = runs.longest;
   } else {
     result.time_ps = run(segments);
+    made.longest = segments;
   }
   if (result.time_ps >= kForeverPs && options.deadline()) {
     result.stopped = true;
-    return result;
+    return;
   }
   for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
   if (options.record_parts) {
@@ -203,46 +213,62 @@ Simulation Run(const Schedule& schedule, const Collective& collective, const Col
         PartTimes(model, schedule, collective, topology, options.model, segments, result.time_ps);
   }
   if (options.record_links)
-    for (const int32_t link : quotient.link_representative)
+    for (const int32_t link : made.quotient.link_representative)
       result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
-  return result;
 }
 
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
 // expand; otherwise simulates the plain form.
-Simulation SimulateCompressed(const Schedule& schedule, const Collective& collective,
-                              const CollectiveSizes& sizes, const Topology& topology,
-                              const SimulateOptions& options) {
+void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+                   const Topology& topology, const SimulateOptions& options, SimulationRuns& made) {
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
   XCCL_CHECK(translations.ok());  // guaranteed by Requires
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths);
   if (!apart || !translations->KeepSizes(sizes)) {
-    const StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
-    if (plain.ok())
-      return Run(*plain, collective, sizes, topology, options, NoTranslates(*plain, topology.num_links()));
+    StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
+    if (plain.ok()) {
+      made.plain = *std::move(plain);
+      Quotient quotient = NoTranslates(*made.plain, topology.num_links());
+      return Run(*made.plain, collective, sizes, topology, options, std::move(quotient), made);
+    }
   }
   if (options.deadline()) {
-    Simulation stopped;
-    stopped.time_ps = kForeverPs;
-    stopped.stopped = true;
-    stopped.size_bytes = sizes.size_bytes();
-    return stopped;
+    made.simulation.time_ps = kForeverPs;
+    made.simulation.stopped = true;
+    made.simulation.size_bytes = sizes.size_bytes();
+    return;
   }
   Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
   for (int32_t l = 0; l < topology.num_links(); ++l)
     quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
-  if (apart) return Run(schedule, collective, sizes, topology, options, quotient);
-  return Run(schedule, collective, sizes, SharedLinks(topology, group), options, quotient);
+  if (!apart) made.slower = SharedLinks(topology, group);
+  Run(schedule, collective, sizes, made.slower ? *made.slower : topology, options, std::move(quotient), made);
 }
 
 }  // namespace
 
+int64_t OnSteadyLine(int64_t before, int64_t last, int64_t longest, int64_t segments) {
+  if (longest >= segments) return last;
+  const __int128 rest = static_cast<__int128>(last - before) * (segments - longest) / (longest / 2);
+  return static_cast<int64_t>(std::min<__int128>(kForeverPs, last + rest));
+}
+
+SimulationRuns RunSimulation(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                             const SimulateOptions& options) {
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  SimulationRuns made;
+  if (schedule.symmetry.empty()) {
+    Run(schedule, collective, sizes, topology, options, NoTranslates(schedule, topology.num_links()), made);
+  } else {
+    RunCompressed(schedule, collective, sizes, topology, options, made);
+  }
+  return made;
+}
+
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const SimulateOptions& options) {
-  const CollectiveSizes sizes(collective, options.size_bytes);
-  if (!schedule.symmetry.empty()) return SimulateCompressed(schedule, collective, sizes, topology, options);
-  return Run(schedule, collective, sizes, topology, options, NoTranslates(schedule, topology.num_links()));
+  return RunSimulation(schedule, collective, topology, options).simulation;
 }
 
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {

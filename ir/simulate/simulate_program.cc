@@ -1,29 +1,15 @@
-// An event simulation. A runner is one instance of a threadblock; it runs one instruction at a time. A send
-// holds its runner until its last byte has left the sender; receives and local instructions take no time. A
-// link serves the message that reached its tail first, then the lower connection. A message's slot becomes
-// free when the instruction that received it is done. A group's message takes each link of its tree once:
-// after a switch that multicasts it continues as several, and a switch that reduces waits for all.
-//
-// As in ir/simulate/simulate.cc, everything of one instant happens before idle links choose, so the result
-// does not depend on the order of events. Passes beyond a steady state are extrapolated linearly.
+// Runs all passes, or extrapolates a steady state linearly where they are many.
 #include "ir/simulate/simulate_program.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
-#include <functional>
-#include <tuple>
 
-#include "base/units.h"
 #include "ir/machine_model.h"
 #include "ir/program_index.h"
-#include "ir/simulate/event_queue.h"
-#include "ir/simulate/link_queues.h"
-#include "ir/simulate/program_paths.h"
+#include "ir/simulate/program_run.h"
 #include "ir/sizes.h"
-#include "ir/time_model.h"
 
 namespace xccl {
 namespace {
@@ -32,530 +18,82 @@ constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simu
 constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
 constexpr double kSteady = 0.001;        // two rates that differ by less are one
 
-// The bytes that each instruction moves in a pass.
-class InstructionBytes {
- public:
-  // `all`: covers every instruction, not only those that send. `whole`: passes past the end count as if the
-  // chunks continued, to observe a steady state.
-  InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
-                   const ProgramIndex& index, int32_t passes, bool all, bool whole)
-      : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
-    for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
-      std::vector<ChunkId> slots[3];
-      for (BufferKind buffer : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
-        slots[static_cast<size_t>(buffer)] = SlotChunks(program, collective, r, buffer);
-      const int32_t begin = index.BlockFirst(index.RankFirstBlock(r));
-      const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(r.value + 1)));
-      for (int32_t node = begin; node < end; ++node) {
-        const Instruction& i = index.instruction(node);
-        const Operand& operand = ReadsSource(i.op) ? i.src : i.dst;
-        if (Sends(i.op) || all)
-          for (int32_t k = 0; k < i.count; ++k)
-            elements_.push_back(sizes.ChunkElements(
-                slots[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + k)]));
-        first_[static_cast<size_t>(node) + 1] = static_cast<int64_t>(elements_.size());
-      }
-    }
-  }
-
-  int64_t operator()(int32_t node, int32_t pass) const {
-    int64_t elements = 0;
-    for (int64_t e = first_[static_cast<size_t>(node)]; e < first_[static_cast<size_t>(node) + 1]; ++e) {
-      const Slice slice =
-          SliceOf(elements_[static_cast<size_t>(e)], sizes_.element_bytes(), passes_, whole_ ? 0 : pass);
-      elements += slice.end - slice.begin;
-    }
-    return elements * sizes_.element_bytes();
-  }
-
- private:
-  const CollectiveSizes& sizes_;
-  const int32_t passes_;
-  const bool whole_;
-  std::vector<int64_t> first_;     // by instruction: its first index in elements_
-  std::vector<int64_t> elements_;  // of the chunks that instructions move
-};
-
-class ProgramRun {
- public:
-  ProgramRun(const Program& program, const ProgramIndex& index, const Topology& topology,
-             const SimulateOptions& options, const InstructionBytes& bytes, int32_t passes)
-      : program_(program),
-        index_(index),
-        topology_(topology),
-        deadline_(options.deadline),
-        is_over_(options.deadline),
-        blocking_(options.model == TimeModel::kBlocking),
-        timed_blocks_(options.machine != nullptr),
-        cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
-        hand_off_ps_(timed_blocks_ ? options.machine->hand_off_ps : 0),
-        bytes_(bytes),
-        passes_(passes),
-        instances_(std::min(program.instances, passes)),
-        runners_(static_cast<size_t>(index.num_blocks()) * static_cast<size_t>(instances_)),
-        fifos_(program.connections.size() * static_cast<size_t>(instances_)),
-        links_(topology.num_links()) {
-    if (timed_blocks_) {
-      bandwidths_ = ReachedBandwidths(topology, *options.machine);
-      nic_hop_ps_ = options.machine->nic_hop_ps;
-      switch_per_mille_ = options.machine->switch_per_mille;
-      for (const Connection& connection : program.connections)
-        passes_nic_.push_back(std::ranges::any_of(connection.path, [&](LinkId link) {
-          return topology.node(topology.link(link).to).kind == NodeKind::kNic;
-        }));
-    }
-    if (hand_off_ps_ > 0)
-      done_at_.assign(static_cast<size_t>(index.size()) * static_cast<size_t>(instances_), 0);
-    sender_.assign(program.connections.size(), -1);
-    receiver_.assign(program.connections.size(), -1);
-    group_of_ = GroupsOfConnections(program);
-    first_hop_.assign(program.connections.size(), 0);
-    for (const Group& group : program.groups) {
-      // The messages of a fan-in go like any others.
-      const GroupTree& tree =
-          trees_.emplace_back(HasSwitch(group) ? TreeOf(program, group, topology) : GroupTree());
-      const std::vector<int32_t> connections = ConnectionsOf(program, group);
-      first_connection_.push_back(connections.front());
-      for (size_t m = 0; m < tree.first_hop.size(); ++m)
-        first_hop_[static_cast<size_t>(connections[m])] = tree.first_hop[m];
-      const size_t counted = tree.num_joins > 0 ? group.path.size() : 0;
-      for (int32_t i = 0; i < instances_; ++i)
-        sums_.push_back(
-            {std::vector<Join>(static_cast<size_t>(tree.num_joins)), std::vector<int64_t>(counted, 0)});
-    }
-    for (int32_t block = 0; block < index.num_blocks(); ++block) {
-      for (int32_t connection : index.SendConnections(block)) sender_[connection] = block;
-      for (int32_t connection : index.RecvConnections(block)) receiver_[connection] = block;
-      left_ += index.BlockFirst(block + 1) > index.BlockFirst(block) ? instances_ : 0;
-      for (int32_t i = 0; i < instances_; ++i) runners_[RunnerOf(block, i)].pass = i;
-    }
-  }
-
-  StatusOr<int64_t> Run() {
-    for (size_t runner = 0; runner < runners_.size(); ++runner)
-      awake_.push_back(static_cast<int32_t>(runner));
-    Settle(0);
-    while (!queue_.empty()) {
-      if (is_over_()) return LimitReached(deadline_.ToString() + " passed while the program was simulated");
-      const int64_t now = queue_.PopBatch(batch_);
-      for (const Event& event : batch_) Handle(event);
-      Settle(now);
-    }
-    if (left_ > 0) return Stuck();
-    return last_;
-  }
-
- private:
-  enum What : uint64_t {
-    kIdle = 0,
-    kHead = 1ULL << 61,
-    kArrival = 2ULL << 61,
-    kDone = 3ULL << 61,
-    kHandedOff = 4ULL << 61,
-    kMask = 7ULL << 61
-  };
-  struct Runner {
-    int32_t next = 0, pass = 0;
-    bool busy = false;
-    bool waits = false;            // is among the waiters of another
-    std::vector<int32_t> waiters;  // runners that wait for this one, each once
-  };
-  // One instance of a connection.
-  struct Fifo {
-    int32_t arrived = 0, taken = 0;  // messages that have arrived; slots in use
-  };
-  // A message in flight. A group's message is several of these, each waiting for one link.
-  struct Message {
-    int32_t fifo = 0;  // for a group: the fifo of any member
-    int32_t hop = 0;
-    bool leaves = true;    // waits for the link out of its sender
-    int64_t bytes = 0;     // on a link
-    int64_t moved_at = 0;  // when its sender, which may be slower than the link, can have sent the last byte
-    int64_t tail_arrives = 0;  // when its last byte reaches the tail of the link that it waits for
-  };
-  // The joining point of a reduction tree: the parts of messages that have not all arrived.
-  struct Join {
-    struct Part {
-      int32_t parts = 0;
-      int64_t tail_arrives = 0;
-    };
-    std::deque<Part> waiting;
-    int64_t gone = 0;  // number of messages that have moved on
-  };
-  struct Sums {  // state of one instance of a group
-    std::vector<Join> joins;
-    std::vector<int64_t> came;  // number of messages that arrived, by hop
-  };
-  using Waiting = std::tuple<int64_t, int32_t, int32_t>;  // since when, fifo, message
-  size_t RunnerOf(int32_t block, int32_t instance) const {
-    return static_cast<size_t>(block) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
-  }
-  int32_t InstanceOf(int32_t runner) const { return runner % instances_; }
-  size_t FifoOf(int32_t connection, int32_t instance) const {
-    return static_cast<size_t>(connection) * static_cast<size_t>(instances_) + static_cast<size_t>(instance);
-  }
-  int32_t GroupOf(int32_t fifo) const { return group_of_[static_cast<size_t>(fifo / instances_)]; }
-  const std::vector<LinkId>& PathOf(int32_t fifo) const {
-    const int32_t group = GroupOf(fifo);
-    return group < 0 ? program_.connections[static_cast<size_t>(fifo / instances_)].path
-                     : program_.groups[static_cast<size_t>(group)].path;
-  }
-  const GroupTree& TreeOfGroup(int32_t group) const { return trees_[static_cast<size_t>(group)]; }
-  bool IsLastHop(const Message& message) const {
-    const int32_t group = GroupOf(message.fifo);
-    if (group < 0) return message.hop + 1 == static_cast<int32_t>(PathOf(message.fifo).size());
-    return TreeOfGroup(group).next[static_cast<size_t>(message.hop)].empty();
-  }
-
-  int64_t BandwidthOf(LinkId link) const {
-    return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
-  }
-
-  // The bytes whose time a message takes on a link: those of a switch's group are slower.
-  int64_t LinkBytes(const Message& message) const {
-    if (switch_per_mille_ == 1000 || GroupOf(message.fifo) < 0) return message.bytes;
-    return static_cast<int64_t>(static_cast<__int128>(message.bytes) * 1000 / switch_per_mille_);
-  }
-  // From the arrival of a message's last byte until its receiver can see it.
-  int64_t HopPs(const Message& message) const {
-    const bool passes_nic = timed_blocks_ && passes_nic_[static_cast<size_t>(message.fifo / instances_)];
-    return cost_.hop_ps + (passes_nic ? nic_hop_ps_ : 0);
-  }
-
-  void Settle(int64_t now) {
-    while (!awake_.empty()) {
-      const int32_t runner = awake_.back();
-      awake_.pop_back();
-      while (Advance(runner, now)) {
-      }
-    }
-    links_.StartIdle(
-        [&](int32_t link, const Waiting& waiting) { Start(std::get<2>(waiting), LinkId(link), now); });
-  }
-
-  // Runs the runner's next instruction, or as much of it as takes no time. Returns false if it must wait.
-  bool Advance(int32_t id, int64_t now) {
-    Runner& runner = runners_[static_cast<size_t>(id)];
-    const int32_t block = id / instances_, first = index_.BlockFirst(block);
-    if (runner.busy || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
-    const int32_t node = first + runner.next;
-    const Instruction& i = index_.instruction(node);
-    int64_t handed_off_at = 0;
-    for (const Dependency& on : index_.Dependencies(node)) {
-      const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
-      Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
-      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) {
-        if (hand_off_ps_ > 0 && other != block)
-          handed_off_at = std::max(handed_off_at,
-                                   HandedOffAt(index_.BlockFirst(other) + on.index, source, on, runner.pass));
-        continue;
-      }
-      if (!runner.waits) source.waiters.push_back(id);
-      runner.waits = true;
-      return false;
-    }
-    if (handed_off_at > now) {
-      runner.busy = true;
-      queue_.Push(handed_off_at, kHandedOff | static_cast<uint64_t>(id));
-      return false;
-    }
-    if (Receives(i.op))
-      for (int32_t connection : index_.RecvConnections(block))
-        if (fifos_[FifoOf(connection, InstanceOf(id))].arrived == 0) return false;
-    if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
-      Finish(id, now);
-      return true;
-    }
-    const int64_t bytes = bytes_(node, runner.pass);
-    const int64_t moved_at = std::min(kForeverPs, now + std::min(kForeverPs, BlockPs(block, i, bytes)));
-    if (!Sends(i.op)) {
-      runner.busy = true;
-      queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
-      return false;
-    }
-    for (int32_t connection : index_.SendConnections(block))
-      if (fifos_[FifoOf(connection, InstanceOf(id))].taken == program_.slots) return false;
-    for (int32_t connection : index_.SendConnections(block))
-      ++fifos_[FifoOf(connection, InstanceOf(id))].taken;
-    runner.busy = true;
-    const int32_t connection = index_.SendConnection(block);
-    Queue(
-        NewMessage({static_cast<int32_t>(FifoOf(connection, InstanceOf(id))),
-                    first_hop_[static_cast<size_t>(connection)], true, cost_.WireBytes(bytes), moved_at, 0}),
-        now);
-    return false;
-  }
-
-  // How long an instruction holds its threadblock.
-  int64_t BlockPs(int32_t block, const Instruction& i, int64_t bytes) const {
-    const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
-    const int64_t members = Receives(i.op) ? std::ssize(index_.RecvConnections(block)) : 1;
-    // A switch sums what a reducing group receives, and a fan-in reads all of it.
-    const bool is_fan_in = members > 1 && GroupOfBlock(block) < 0;
-    return message_ps +
-           (is_fan_in ? cost_.FanInPs(bytes, members + (ReadsSource(i.op) ? 1 : 0)) : cost_.BlockPs(bytes));
-  }
-  // The switches' group that a threadblock receives from, or -1. Requires: it receives.
-  int32_t GroupOfBlock(int32_t block) const {
-    return group_of_[static_cast<size_t>(index_.RecvConnections(block).front())];
-  }
-
-  // When what an instruction of another threadblock did in `pass` may be used. Of an instruction that has
-  // been done again since, the time is no longer kept, but that was long ago.
-  int64_t HandedOffAt(int32_t node, const Runner& source, const Dependency& on, int32_t pass) const {
-    const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
-    if (last_pass != pass) return 0;
-    return done_at_[static_cast<size_t>(node) * static_cast<size_t>(instances_) +
-                    static_cast<size_t>(pass % instances_)] +
-           hand_off_ps_;
-  }
-
-  void Finish(int32_t id, int64_t now) {
-    Runner& runner = runners_[static_cast<size_t>(id)];
-    const int32_t block = id / instances_;
-    const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
-    if (hand_off_ps_ > 0)
-      done_at_[static_cast<size_t>(index_.BlockFirst(block) + runner.next) * static_cast<size_t>(instances_) +
-               static_cast<size_t>(InstanceOf(id))] = now;
-    if (Receives(i.op)) {
-      for (int32_t connection : index_.RecvConnections(block)) {
-        Fifo& fifo = fifos_[FifoOf(connection, InstanceOf(id))];
-        --fifo.arrived;
-        --fifo.taken;
-        awake_.push_back(static_cast<int32_t>(RunnerOf(sender_[connection], InstanceOf(id))));
-      }
-    }
-    if (++runner.next == index_.BlockFirst(block + 1) - index_.BlockFirst(block)) {
-      runner.next = 0;
-      runner.pass += instances_;
-      if (runner.pass >= passes_) --left_;
-    }
-    for (int32_t waiter : runner.waiters) runners_[static_cast<size_t>(waiter)].waits = false;
-    awake_.insert(awake_.end(), runner.waiters.begin(), runner.waiters.end());
-    runner.waiters.clear();
-  }
-
-  int32_t NewMessage(const Message& message) {
-    if (free_.empty()) {
-      messages_.push_back(message);
-      return static_cast<int32_t>(messages_.size()) - 1;
-    }
-    const int32_t id = free_.back();
-    free_.pop_back();
-    messages_[static_cast<size_t>(id)] = message;
-    return id;
-  }
-
-  void Queue(int32_t id, int64_t now) {
-    const Message& message = messages_[static_cast<size_t>(id)];
-    const LinkId link = PathOf(message.fifo)[static_cast<size_t>(message.hop)];
-    links_.Add(link.value, {now, message.fifo, id});
-  }
-
-  void Start(int32_t id, LinkId link_id, int64_t now) {
-    Message& message = messages_[static_cast<size_t>(id)];
-    const Link& link = topology_.link(link_id);
-    const bool last = IsLastHop(message);
-    int64_t end =
-        std::min(kForeverPs, now + link.overhead_ps + TransferPs(LinkBytes(message), BandwidthOf(link_id)));
-    int64_t head = 0, arrival = 0;
-    if (blocking_) {
-      head = arrival = end = std::min(kForeverPs, end + link.latency_ps);
-    } else {
-      end = std::max(end, message.tail_arrives);
-      head = std::min(kForeverPs, now + link.latency_ps);
-      arrival = std::min(kForeverPs, end + link.latency_ps);
-    }
-    queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
-    // A threadblock slower than the link lets others use the link, as if it sent its bytes at the end.
-    if (message.leaves) {
-      message.leaves = false;
-      const int64_t sent = std::max(end, message.moved_at);
-      arrival += sent - end;
-      head += sent - end;
-      const size_t runner = RunnerOf(sender_[message.fifo / instances_], message.fifo % instances_);
-      queue_.Push(sent, kDone | static_cast<uint64_t>(runner));
-    }
-    message.tail_arrives = arrival;
-    if (last) arrival = std::min(kForeverPs, arrival + HopPs(message));
-    queue_.Push(last ? arrival : head, (last ? kArrival : kHead) | static_cast<uint64_t>(id));
-    last_ = std::max(last_, arrival);
-  }
-
-  void Handle(const Event& event) {
-    const int32_t id = static_cast<int32_t>(event.what & ~static_cast<uint64_t>(kMask));
-    switch (event.what & kMask) {
-      case kIdle:
-        links_.Release(id);
-        return;
-      case kHead:
-        GoOn(id, event.time_ps);
-        return;
-      case kArrival:
-        Deliver(id);
-        return;
-      case kDone:
-        runners_[static_cast<size_t>(id)].busy = false;
-        last_ = std::max(last_, timed_blocks_ ? event.time_ps : 0);
-        Finish(id, event.time_ps);
-        awake_.push_back(id);
-        return;
-      case kHandedOff:
-        runners_[static_cast<size_t>(id)].busy = false;
-        awake_.push_back(id);
-        return;
-    }
-  }
-
-  // The message's first byte has reached the end of a link.
-  void GoOn(int32_t id, int64_t now) {
-    Message& message = messages_[static_cast<size_t>(id)];
-    const int32_t group = GroupOf(message.fifo);
-    if (group < 0) {
-      ++message.hop;
-      return Queue(id, now);
-    }
-    const std::vector<int32_t>& next = TreeOfGroup(group).next[static_cast<size_t>(message.hop)];
-    if (TreeOfGroup(group).feeds[static_cast<size_t>(next.front())] > 1 && !Joins(id, next.front())) return;
-    message.hop = next.front();
-    Message branch = message;
-    Queue(id, now);
-    for (size_t i = 1; i < next.size(); ++i) {
-      branch.hop = next[i];
-      Queue(NewMessage(branch), now);
-    }
-  }
-
-  // True if the message is the last of those added up before `next`; it then continues for all.
-  bool Joins(int32_t id, int32_t next) {
-    Message& message = messages_[static_cast<size_t>(id)];
-    const size_t group = static_cast<size_t>(GroupOf(message.fifo));
-    Sums& sums =
-        sums_[group * static_cast<size_t>(instances_) + static_cast<size_t>(message.fifo % instances_)];
-    Join& join = sums.joins[static_cast<size_t>(trees_[group].join[static_cast<size_t>(next)])];
-    const size_t place = static_cast<size_t>(sums.came[static_cast<size_t>(message.hop)]++ - join.gone);
-    if (place == join.waiting.size()) join.waiting.emplace_back();
-    Join::Part& sum = join.waiting[place];
-    sum.tail_arrives = std::max(sum.tail_arrives, message.tail_arrives);
-    if (++sum.parts < trees_[group].feeds[static_cast<size_t>(next)]) {
-      free_.push_back(id);
-      return false;
-    }
-    message.tail_arrives = sum.tail_arrives;
-    message.fifo = static_cast<int32_t>(FifoOf(first_connection_[group], message.fifo % instances_));
-    join.waiting.pop_front();  // messages arrive in order on every hop
-    ++join.gone;
-    return true;
-  }
-
-  void Deliver(int32_t id) {
-    const Message message = messages_[static_cast<size_t>(id)];
-    free_.push_back(id);
-    const int32_t group = GroupOf(message.fifo), instance = message.fifo % instances_;
-    const auto arrive = [&](int32_t connection) {
-      ++fifos_[FifoOf(connection, instance)].arrived;
-      awake_.push_back(static_cast<int32_t>(RunnerOf(receiver_[connection], instance)));
-    };
-    if (group < 0) return arrive(message.fifo / instances_);
-    for (int32_t connection : TreeOfGroup(group).delivers[static_cast<size_t>(message.hop)])
-      arrive(connection);
-  }
-
-  Status Stuck() const {
-    for (size_t id = 0; id < runners_.size(); ++id) {
-      const int32_t block = static_cast<int32_t>(id) / instances_;
-      if (runners_[id].pass >= passes_ || index_.BlockFirst(block + 1) == index_.BlockFirst(block)) continue;
-      return InvalidInput(fmt::format("{} of pass {}: can never go on; expected a program that verifies",
-                                      ToString(index_.Site(index_.BlockFirst(block) + runners_[id].next)),
-                                      runners_[id].pass));
-    }
-    return BugError("simulate: every threadblock is done, but work is left");
-  }
-
-  const Program& program_;
-  const ProgramIndex& index_;
-  const Topology& topology_;
-  const Deadline deadline_;
-  SeldomAsked is_over_;
-  const bool blocking_, timed_blocks_;
-  const ProtocolCost cost_;
-  const int64_t hand_off_ps_;
-  const InstructionBytes& bytes_;
-  const int32_t passes_, instances_;
-  std::vector<Runner> runners_;
-  std::vector<Fifo> fifos_;
-  LinkQueues<Waiting> links_;
-  std::vector<int64_t> bandwidths_;  // by link, where threadblocks are timed
-  std::vector<bool> passes_nic_;     // by connection, where threadblocks are timed
-  int64_t nic_hop_ps_ = 0;
-  int32_t switch_per_mille_ = 1000;
-  std::vector<int64_t> done_at_;            // by instruction and instance, where hand-offs take time
-  std::vector<int32_t> sender_, receiver_;  // blocks, by connection
-  std::vector<int32_t> group_of_;           // by connection
-  std::vector<GroupTree> trees_;            // by group
-  std::vector<int32_t> first_hop_;          // by connection: the link by which messages leave
-  std::vector<int32_t> first_connection_;   // by group
-  std::vector<Sums> sums_;                  // by group and instance
-  std::vector<Message> messages_;
-  std::vector<int32_t> free_, awake_;
-  EventQueue queue_;
-  std::vector<Event> batch_;
-  int64_t left_ = 0;  // runners that are not finished
-  // The last arrival, or the last end of an instruction if threadblocks are timed.
-  int64_t last_ = 0;
-};
-
-}  // namespace
-
-StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
-                                     const Topology& topology, const SimulateOptions& options) {
-  for (const Connection& connection : program.connections)
-    if (connection.path.empty())
-      return InvalidInput(fmt::format("the connection from rank {} to rank {} has no path; expected links",
-                                      connection.src.value, connection.dst.value));
-  const CollectiveSizes sizes(collective, options.size_bytes);
-  const ProgramIndex index(program);
-  const int32_t passes = NumPasses(program, sizes);
-  // The time of so many passes, by real lengths or all as long as the first.
-  const auto time_of = [&](int64_t count, bool whole) {
-    const InstructionBytes bytes(program, collective, sizes, index, passes, options.machine != nullptr,
-                                 whole);
-    return ProgramRun(program, index, topology, options, bytes, static_cast<int32_t>(count)).Run();
-  };
-  Simulation simulation;
-  simulation.size_bytes = sizes.size_bytes();
-  simulation.segment_bytes = program.segment_bytes;
-  const int64_t launch_ps = options.machine != nullptr ? options.machine->launch_ps : 0;
-  const int64_t work = std::max<int64_t>(1, index.size()) * passes;
-  const int64_t warm = kSteadyPasses * program.instances;
-  if (work <= kExactWork || passes <= 4 * warm) {
-    XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, time_of(passes, false));
-    simulation.time_ps = time_ps + launch_ps;
-    return simulation;
-  }
-  // The number of passes as a real number, since the last may be shorter than the others.
+// The number of passes as a real number, since the last may be shorter than the others.
+double RealPasses(const ProgramSetting& setting) {
   double real_passes = 0;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
-    const int64_t elements = sizes.ChunkElements(ChunkId(c));
-    const Slice slice = SliceOf(elements, sizes.element_bytes(), passes, 0);
+  for (int32_t c = 0; c < setting.collective.num_chunks(); ++c) {
+    const int64_t elements = setting.sizes.ChunkElements(ChunkId(c));
+    const Slice slice = SliceOf(elements, setting.sizes.element_bytes(), setting.passes, 0);
     if (slice.end > 0)
       real_passes = std::max(real_passes, static_cast<double>(elements) / static_cast<double>(slice.end));
   }
-  XCCL_ASSIGN_OR_RETURN(int64_t before, time_of(warm, true));
-  XCCL_ASSIGN_OR_RETURN(int64_t now, time_of(2 * warm, true));
+  return real_passes;
+}
+
+}  // namespace
+
+int64_t OnProgramLine(int64_t before, int64_t last, const ProgramRuns& runs) {
+  if (!runs.extrapolated) return last;
+  const double rate = static_cast<double>(last - before) / static_cast<double>(runs.longest / 2);
+  return last + std::llround(rate * (runs.real_passes - static_cast<double>(runs.longest)));
+}
+
+StatusOr<ProgramRuns> RunAllPasses(const ProgramSetting& setting) {
+  ProgramRuns runs;
+  const int32_t passes = setting.passes;
+  const int64_t work = std::max<int64_t>(1, setting.index.size()) * passes;
+  const int64_t warm = kSteadyPasses * setting.program.instances;
+  if (work <= kExactWork || passes <= 4 * warm) {
+    runs.longest = passes;
+    XCCL_ASSIGN_OR_RETURN(runs.time_ps, RunProgram(setting, passes, false));
+    return runs;
+  }
+  runs.extrapolated = true;
+  runs.real_passes = RealPasses(setting);
+  const auto time_of = [&](int64_t count) { return RunProgram(setting, static_cast<int32_t>(count), true); };
+  XCCL_ASSIGN_OR_RETURN(int64_t before, time_of(warm));
+  XCCL_ASSIGN_OR_RETURN(int64_t now, time_of(2 * warm));
   double rate = static_cast<double>(now - before) / static_cast<double>(warm);
   int64_t done = 2 * warm;
   while (2 * done < passes) {
     before = now;
-    XCCL_ASSIGN_OR_RETURN(now, time_of(2 * done, true));
+    XCCL_ASSIGN_OR_RETURN(now, time_of(2 * done));
     const double last_rate = rate;
     rate = static_cast<double>(now - before) / static_cast<double>(done);
     done *= 2;
     if (std::abs(rate - last_rate) <= kSteady * rate) break;
   }
-  const double rest = rate * (real_passes - static_cast<double>(done));
-  simulation.time_ps = now + static_cast<int64_t>(std::llround(rest)) + launch_ps;
+  runs.longest = static_cast<int32_t>(done);
+  runs.time_ps = OnProgramLine(before, now, runs);
+  return runs;
+}
+
+Simulation SimulationOf(const ProgramSetting& setting, const ProgramRuns& runs) {
+  Simulation simulation;
+  simulation.size_bytes = setting.sizes.size_bytes();
+  simulation.segment_bytes = setting.program.segment_bytes;
+  const MachineModel* machine = setting.options.machine;
+  simulation.time_ps = runs.time_ps + (machine != nullptr ? machine->launch_ps : 0);
   return simulation;
+}
+
+Status CheckPaths(const Program& program) {
+  for (const Connection& connection : program.connections)
+    if (connection.path.empty())
+      return InvalidInput(fmt::format("the connection from rank {} to rank {} has no path; expected links",
+                                      connection.src.value, connection.dst.value));
+  return OkStatus();
+}
+
+StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
+                                     const Topology& topology, const SimulateOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckPaths(program));
+  const CollectiveSizes sizes(collective, options.size_bytes);
+  const ProgramIndex index(program);
+  const ProgramSetting setting{
+      program, collective, sizes, index, topology, options, NumPasses(program, sizes)};
+  XCCL_ASSIGN_OR_RETURN(const ProgramRuns runs, RunAllPasses(setting));
+  return SimulationOf(setting, runs);
 }
 
 }  // namespace xccl

@@ -1,0 +1,65 @@
+// Why a simulation takes as long as it does: the chain of events that ends with the last arrival. Each event
+// of the chain starts at the instant at which the one before it ends, so the plan gets faster only if
+// something on the chain does. ir/simulate/trace.h and trace_program.h return it with a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace xccl {
+
+enum class PathKind : uint8_t {
+  kTransfer,     // bytes pass a link
+  kLatency,      // alpha of a link
+  kOverhead,     // the cost of a message on a link
+  kThreadblock,  // an instruction holds its threadblock
+  kHandOff,      // from an instruction until another threadblock of its GPU goes on
+  kHop,          // from the arrival of a message until its receiver can see it
+  kLaunch,       // before the first instruction
+};
+inline constexpr size_t kNumPathKinds = 7;
+std::string_view ToString(PathKind kind);  // "transfer"
+
+struct PathPiece {
+  PathKind kind = PathKind::kTransfer;
+  int64_t start_ps = 0, end_ps = 0;
+  std::optional<LinkId> link = std::nullopt;      // of a transfer, a latency, an overhead
+  std::optional<int32_t> message = std::nullopt;  // schedules: index in ScheduleTrace::messages
+  std::optional<int32_t> block = std::nullopt;    // programs: the threadblock, by ProgramIndex
+  int64_t ps() const { return end_ps - start_ps; }
+  bool operator==(const PathPiece&) const = default;
+};
+
+// Invariants: the first piece starts at 0, each starts where the one before it ends, none is empty, and the
+// last ends at the time of the simulation. Neighbours differ in more than their times.
+struct CriticalPath {
+  std::vector<PathPiece> pieces;
+  // The chain is that of a shorter run, because the simulation extrapolated a steady state. Pieces are
+  // stretched so that they end with the simulation's time.
+  bool stretched = false;
+};
+
+// The part of the time that pieces of one kind take at one place.
+struct PathShare {
+  PathKind kind = PathKind::kTransfer;
+  std::optional<LinkId> link = std::nullopt;
+  std::optional<int32_t> block = std::nullopt;
+  int64_t ps = 0;
+  int64_t pieces = 0;
+  bool operator==(const PathShare&) const = default;
+};
+// Longest first; those of equal length by kind, link and block.
+std::vector<PathShare> SharesOf(const CriticalPath& path);
+
+// What a longer run has more of: bytes on links, or also all that a pass of a program brings with it.
+enum class Elastic : uint8_t { kTransfers, kAllButLaunch };
+
+// The chain from its pieces, last first: drops empty ones, joins neighbours, and stretches the elastic ones
+// so that the last ends at `time_ps`; all, where these are too few.
+CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps, Elastic elastic);
+
+}  // namespace xccl

@@ -1,0 +1,71 @@
+// The simulation of a schedule, written down: when each message is on each link of its path, when each chunk
+// arrives, and why it takes as long as it does. The times are those of Simulate, to the picosecond. Where
+// Simulate extrapolates a steady state, each event is put on the same kind of line, through the same two
+// runs. Trace of a program: trace_program.h.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "ir/simulate/critical_path.h"
+#include "ir/simulate/simulate.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct TraceOptions {
+  int64_t most_slices = 1 << 18;     // more slices than this are left out
+  int64_t most_transfers = 1 << 18;  // a compressed schedule is expanded up to so many
+  int64_t most_events = 1 << 24;     // chunks of messages × links × segments of the longest run
+};
+
+struct TracedMessage {
+  int32_t step = 0;
+  Rank src, dst;  // as in the schedule: of a tree, its root or its first end
+  PathId path;
+  int64_t bytes = 0;
+  int64_t first_hop = 0;  // index in ScheduleTrace::hops; one hop for each link of the path, in its order
+};
+
+// A message on one link of its path.
+struct TracedHop {
+  int32_t message = 0;
+  LinkId link;
+  int64_t start_ps = 0;    // the link takes its first byte
+  int64_t end_ps = 0;      // the link is done with its last byte
+  int64_t arrival_ps = 0;  // its last byte is at the end of the link
+  int64_t busy_ps = 0;     // how long the link was occupied by it in between, without stalls
+};
+
+// A stretch of time in which a link carries one message without a break.
+struct TracedSlice {
+  int64_t hop = 0;  // index in ScheduleTrace::hops
+  int64_t start_ps = 0, end_ps = 0;
+  int64_t segments = 0;
+};
+
+struct ScheduleTrace {
+  Simulation simulation;     // as Simulate returns it
+  Schedule schedule;         // what was traced: the plain form unless that is too long, then the columns
+  int64_t copies = 1;        // translates that each message and link stands for; 1 in a plain schedule
+  int64_t segments = 1;      // that each chunk (blocking: each message) moves in
+  int64_t ran_segments = 1;  // those of the longest run; fewer where times are extrapolated
+  std::vector<TracedMessage> messages;    // by step, then order of first transfer
+  std::vector<int32_t> message_of;        // by transfer
+  std::vector<TracedHop> hops;            // by message, then link of its path
+  std::vector<TracedSlice> slices;        // by start; empty if times are extrapolated or there are too many
+  std::vector<int64_t> chunk_arrival_ps;  // by transfer, then chunk: when its last byte is where it goes
+  CriticalPath critical_path;
+};
+
+// Requires: as Simulate. Cost: that of Simulate twice, and memory for the events of its longest run. Errors:
+// kLimit if there are more events than that, or the deadline passes.
+StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective& collective,
+                                      const Topology& topology, const SimulateOptions& options,
+                                      const TraceOptions& trace_options = {});
+
+}  // namespace xccl

@@ -1,0 +1,74 @@
+// Who holds what: before, after, and over time. view/src/view/data.ts: HoldingColumns, BinnedSchedule.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/json/json_writer.h"
+#include "ir/collective.h"
+#include "ir/simulate/trace.h"
+#include "topologies/topology.h"
+
+namespace xccl::view {
+
+// The ranks at the ends of every path of a schedule.
+struct Ends {
+  std::vector<std::vector<Rank>> sources, destinations;  // by PathId
+};
+Ends EndsOf(const Schedule& schedule, const Topology& topology);
+
+// Rank `rank` holds so many contributions of `count` chunks from `chunk` on.
+struct HoldingRun {
+  Rank rank;
+  int32_t chunk = 0, count = 0, contributions = 0;
+};
+// What the precondition (`before`) or the postcondition says, in runs of chunks.
+std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ranks, bool before);
+
+// Who holds what over time, added up over groups of ranks and of chunks, and some chunks in full.
+class BinnedHoldings {
+ public:
+  // Requires: a plain schedule. Cost: a few sorts of the transfers × the chunks that each moves.
+  BinnedHoldings(const Collective& collective, const Topology& topology, const ScheduleTrace& trace,
+                 int64_t most_arrivals);
+  // Writes the members from "frames" on.
+  void Write(JsonWriter& json) const;
+
+ private:
+  struct Arrival {
+    int64_t time_ps = 0;
+    Rank rank;
+    int32_t contributions = 0;
+    bool adds = false;
+  };
+  void Add(const Collective& collective, const ScheduleTrace& trace, ChunkId chunk,
+           std::span<const int32_t> transfers);
+  void Replay(ChunkId chunk, std::vector<Arrival> arrivals);
+  void Follow(const ScheduleTrace& trace, ChunkId chunk, std::span<const int32_t> transfers,
+              const std::vector<Arrival>& arrivals);
+  int32_t RowOf(int32_t rank) const { return static_cast<int32_t>(int64_t{rank} * rows_ / num_ranks_); }
+  int32_t ColumnOf(int32_t chunk) const {
+    return static_cast<int32_t>(int64_t{chunk} * columns_ / num_chunks_);
+  }
+
+  int32_t num_ranks_ = 0, num_chunks_ = 0, rows_ = 0, columns_ = 0;
+  int64_t time_ps_ = 0;
+  Ends ends_;
+  std::vector<int64_t> first_arrival_;            // by transfer: index in chunk_arrival_ps
+  std::vector<Holding> conditions_;               // scratch
+  std::vector<int32_t> initial_, needed_, held_;  // of the chunk at hand, by rank
+  std::vector<double> gains_;                     // by frame, row, column: needed cells gained
+  std::vector<double> rank_gains_;                // by frame, rank
+  std::vector<int64_t> needed_cells_;             // by row, column
+  std::vector<int64_t> needed_of_rank_;
+  std::vector<int32_t> followed_;  // chunks
+  std::vector<int64_t> link_first_ = {0}, arrival_first_ = {0};
+  std::vector<LinkId> links_;
+  std::vector<int32_t> arrival_ranks_;
+  std::vector<int64_t> arrivals_ps_;
+};
+
+}  // namespace xccl::view

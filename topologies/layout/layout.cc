@@ -1,0 +1,113 @@
+#include "topologies/layout/layout.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "topologies/layout/direct.h"
+#include "topologies/layout/hosts.h"
+#include "topologies/layout/sketch.h"
+
+namespace xccl {
+namespace {
+
+// The corner of what is drawn comes to the margin.
+void Fit(Sketch& sketch) {
+  double left = 1e18, top = 1e18, right = -1e18, bottom = -1e18;
+  const auto cover = [&](double x0, double y0, double x1, double y1) {
+    left = std::min(left, x0);
+    top = std::min(top, y0);
+    right = std::max(right, x1);
+    bottom = std::max(bottom, y1);
+  };
+  for (const DrawnItem& item : sketch.items)
+    cover(item.x - item.width / 2, item.y - item.height / 2, item.x + item.width / 2,
+          item.y + item.height / 2);
+  for (const DrawnFrame& frame : sketch.frames)
+    cover(frame.left, frame.top, frame.left + frame.width, frame.top + frame.height);
+  for (const DrawnCable& cable : sketch.shaped) {
+    if (cable.form == DrawnCable::Form::kCurve) {
+      const double y = (cable.points[0].y + cable.points[1].y) / 2;
+      cover(cable.points[0].x, y, cable.points[2].x, y);
+    }
+    if (cable.form != DrawnCable::Form::kStubs) continue;
+    for (const DrawnPoint& point : cable.points) cover(point.x, point.y, point.x, point.y);
+  }
+  Shift(sketch, kMargin - left, kMargin - top);
+  sketch.width = right - left + 2 * kMargin;
+  sketch.height = bottom - top + 2 * kMargin;
+}
+
+// Where a straight cable meets an item: at its middle; at a bar, as near to the other end as it goes.
+DrawnPoint EndAt(const DrawnItem& item, const DrawnItem& other) {
+  constexpr double kBar = 200;
+  if (item.width < kBar) return {item.x, item.y};
+  const double reach = item.width / 2 - 12;
+  return {std::clamp(other.x, item.x - reach, item.x + reach), item.y};
+}
+
+void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, Layout& layout) {
+  std::map<std::pair<int32_t, int32_t>, int32_t> number;
+  layout.cable_of_link.assign(static_cast<size_t>(topology.num_links()), -1);
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    const Link& link = topology.link(LinkId(l));
+    const auto [a, b] =
+        std::minmax(layout.item_of_node[link.from.index()], layout.item_of_node[link.to.index()]);
+    if (a == b) continue;
+    const auto [it, added] = number.try_emplace({a, b}, static_cast<int32_t>(layout.cables.size()));
+    layout.cable_of_link[static_cast<size_t>(l)] = it->second;
+    if (!added) {
+      layout.cables[static_cast<size_t>(it->second)].links.emplace_back(l);
+      continue;
+    }
+    const DrawnItem &from = layout.items[static_cast<size_t>(a)], &to = layout.items[static_cast<size_t>(b)];
+    layout.cables.push_back({a, b, {LinkId(l)}, DrawnCable::Form::kLine, {EndAt(from, to), EndAt(to, from)}});
+  }
+  for (DrawnCable& cable : shaped) {
+    if (cable.a > cable.b) {
+      std::swap(cable.a, cable.b);
+      std::ranges::reverse(cable.points);
+    }
+    const auto it = number.find({cable.a, cable.b});
+    if (it == number.end()) continue;
+    DrawnCable& drawn = layout.cables[static_cast<size_t>(it->second)];
+    drawn.form = cable.form;
+    drawn.points = std::move(cable.points);
+  }
+}
+
+// What folded items stand for, in words.
+std::string Folding(const Layout& layout) {
+  int64_t folded = 0, nodes = 0;
+  for (const DrawnItem& item : layout.items) {
+    folded += item.folded ? 1 : 0;
+    nodes += item.folded ? std::ssize(item.nodes) : 0;
+  }
+  if (folded == 0) return "";
+  return fmt::format("; {} box{} for {} nodes", folded, folded == 1 ? " stands" : "es stand", nodes);
+}
+
+}  // namespace
+
+Layout LayOut(const Topology& topology) {
+  const bool direct = std::ranges::all_of(topology.spec().nodes,
+                                          [](const Node& node) { return node.kind == NodeKind::kGpu; });
+  Sketch sketch = direct ? DirectSketch(topology) : ClusterSketch(topology);
+  Fit(sketch);
+  Layout layout;
+  layout.width = sketch.width;
+  layout.height = sketch.height;
+  layout.items = std::move(sketch.items);
+  layout.frames = std::move(sketch.frames);
+  layout.item_of_node.assign(static_cast<size_t>(topology.num_nodes()), 0);
+  for (size_t i = 0; i < layout.items.size(); ++i)
+    for (const NodeId node : layout.items[i].nodes)
+      layout.item_of_node[node.index()] = static_cast<int32_t>(i);
+  AddCables(topology, std::move(sketch.shaped), layout);
+  layout.shape = sketch.shape + Folding(layout);
+  return layout;
+}
+
+}  // namespace xccl

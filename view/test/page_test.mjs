@@ -1,0 +1,205 @@
+// The page of `xccl-synth view` in a browser: node page_test.mjs TOOL. Makes plans of 8, 72 and 1,024 ranks and a book,
+// and tries what a reader does. Prints a line for each check; exits with 1 where one fails.
+import { execFileSync } from "node:child_process";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { launch, layoutFaults, open } from "./browser.mjs";
+
+const tool = resolve(process.argv[2]);
+const folder = mkdtempSync(join(tmpdir(), "xccl-view-"));
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const run = (...args) => execFileSync(tool, args, { cwd: folder, stdio: ["ignore", "pipe", "inherit"] }).toString();
+
+let failed = 0;
+function check(name, seen, expected = true) {
+  const good = JSON.stringify(seen) === JSON.stringify(expected);
+  if (!good) failed++;
+  console.log(good ? `ok      ${name}` : `FAILED  ${name}: ${JSON.stringify(seen)}; expected ${JSON.stringify(expected)}`);
+}
+
+function plan(name, ...args) {
+  run("plan", ...args, "-o", `${name}.plan.json`);
+  run("view", `${name}.plan.json`, "-o", `${name}.html`);
+  return join(folder, `${name}.html`);
+}
+
+// The state that a reader sees: the time, what it says, and whether it plays.
+const readout = (page) => page.locator(".readout b").textContent();
+const time = (page) => page.locator("input[aria-label=Time]").inputValue().then(Number);
+
+async function checkPlaying(name, page) {
+  await page.keyboard.press("Home");
+  check(`${name}: begins at 0`, await time(page), 0);
+  await page.keyboard.press("Space");
+  await page.waitForFunction(() => Number(document.querySelector("input[aria-label=Time]").value) > 0);
+  await page.keyboard.press("Space");
+  const stopped = await time(page);
+  await page.waitForTimeout(150);
+  check(`${name}: Space pauses`, await time(page), stopped);
+  await page.keyboard.press("ArrowRight");
+  const stepped = await time(page);
+  check(`${name}: an arrow steps on`, stepped > stopped);
+  await page.keyboard.press("ArrowLeft");
+  check(`${name}: and back`, (await time(page)) < stepped);
+  await page.getByRole("button", { name: "Play", exact: true }).click();
+  check(`${name}: the button plays`, await page.getByRole("button", { name: "Pause", exact: true }).count(), 1);
+  await page.getByRole("button", { name: "Pause", exact: true }).click();
+}
+
+async function checkScrubbing(name, page) {
+  const range = page.locator("input[aria-label=Time]");
+  const end = Number(await range.getAttribute("max"));
+  const before = await readout(page);
+  const box = await range.boundingBox();
+  await page.mouse.click(box.x + box.width * 0.75, box.y + box.height / 2);
+  const at = await time(page);
+  check(`${name}: the slider scrubs`, Math.abs(at / end - 0.75) < 0.03);
+  check(`${name}: the readout follows`, (await readout(page)) !== before);
+  await page.keyboard.press("End");
+  check(`${name}: at the end all is there`, / 0 of | 0 links busy, ([\d,]+) of \1 ranks? complete/.test(` ${await page.locator(".readout span").textContent()}`));
+}
+
+// The pixels of a canvas, summed up, to see that it was drawn anew.
+const picture = (page, label) => page.locator(`canvas[aria-label^="${label}"]`).evaluate((canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let hash = 0;
+  for (let i = 0; i < data.length; i += 4) hash = (hash * 31 + data[i] * 7 + data[i + 1] * 3 + data[i + 2]) | 0;
+  return hash;
+});
+
+async function checkFiltering(name, page) {
+  const rows = page.locator(".timeline p[role=status]");
+  const all = await rows.textContent();
+  await page.getByRole("searchbox", { name: "Filter rows" }).fill("gpu 1 ");
+  const some = await rows.textContent();
+  check(`${name}: the filter leaves fewer rows`, all !== some && !some.startsWith("0"));
+  await page.getByRole("searchbox", { name: "Filter rows" }).fill("");
+  check(`${name}: and all again`, await rows.textContent(), all);
+  await page.getByRole("tab", { name: "Links" }).click();
+  const cells = page.locator("#tab-body tbody tr");
+  const links = await cells.count();
+  await page.getByRole("searchbox", { name: "Filter Links" }).fill("gpu 1 ");
+  const left = await cells.count();
+  check(`${name}: the table of links is filtered`, left > 0 && left < links);
+}
+
+async function checkFollowing(name, page) {
+  await page.keyboard.press("Escape");
+  await page.locator("input[aria-label=Time]").fill(String(Math.round(Number(await page.locator("input[aria-label=Time]").getAttribute("max")) / 2)));
+  const follow = page.getByRole("combobox", { name: "Follow" });
+  for (const what of ["rank", "chunk", "critical", "link"]) {
+    await follow.selectOption("none");
+    const before = await picture(page, "Drawing");
+    await follow.selectOption(what);
+    check(`${name}: the drawing shows a followed ${what}`, (await picture(page, "Drawing")) !== before);
+  }
+  await page.locator("h1").click();
+  await page.keyboard.press("Escape");
+  check(`${name}: Escape follows nothing`, await follow.inputValue(), "none");
+}
+
+async function checkTabs(name, page) {
+  const tabs = page.getByRole("tab");
+  for (let i = 0; i < (await tabs.count()); i++) {
+    await tabs.nth(i).click();
+    check(`${name}: tab ${await tabs.nth(i).textContent()} shows something`, (await page.locator("#tab-body").textContent()).length > 20);
+  }
+}
+
+async function checkReaders(name, page) {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => axe.run());
+  const grave = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
+  check(`${name}: nothing serious for screen readers`, grave.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`), []);
+}
+
+async function checkPage(browser, name, file, mostMs) {
+  const { page, problems, ready_ms } = await open(browser, file);
+  check(`${name}: drawn in ${ready_ms} ms, under ${mostMs}`, ready_ms < mostMs);
+  check(`${name}: under 8 MB`, statSync(file).size < 8e6);
+  await checkPlaying(name, page);
+  await checkScrubbing(name, page);
+  await checkFollowing(name, page);
+  await checkTabs(name, page);
+  await checkFiltering(name, page);
+  await page.getByRole("tab", { name: "Chunks" }).click();
+  await checkReaders(`${name}, light`, page);
+  await page.keyboard.press("t");
+  check(`${name}: T changes the theme`, await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await checkReaders(`${name}, dark`, page);
+  await page.keyboard.press("?");
+  check(`${name}: ? lists the keys`, await page.getByRole("heading", { name: "Keys" }).isVisible());
+  await checkReaders(`${name}, keys`, page);
+  await page.keyboard.press("Escape");
+  check(`${name}: no problem on the console`, problems, []);
+  await page.close();
+  for (const [width, height] of [[1280, 800], [390, 844]]) {
+    const narrow = await open(browser, file, { width, height });
+    check(`${name}: nothing is cut at ${width} pixels`, await layoutFaults(narrow.page), []);
+    await narrow.page.close();
+  }
+}
+
+// What the page says is what the command line says.
+async function checkNumbers(browser, name, file) {
+  const [row] = JSON.parse(run("simulate", `${name}.plan.json`, "--json"));
+  const { page } = await open(browser, file);
+  const seen = await page.evaluate(() => JSON.parse(document.getElementById("plan-0").textContent).facts);
+  check(`${name}: the time of simulate`, seen.time_ps, Math.round(row.time_us * 1e6));
+  check(`${name}: the bound of simulate`, seen.bound_ps, Math.round(row.bound_us * 1e6));
+  const [program] = JSON.parse(run("simulate", `${name}.plan.json`, "--json", "--level", "program"));
+  check(`${name}: the time of the program`, seen.program_time_ps, Math.round(program.time_us * 1e6));
+  await page.close();
+}
+
+function book() {
+  mkdirSync(join(folder, "book"));
+  const names = ["small", "large"];
+  run("plan", "dgx-a100", "-c", "allreduce", "-s", "64KiB", "-o", "book/small.plan.json");
+  copyFileSync(join(folder, "h100.plan.json"), join(folder, "book/large.plan.json"));
+  const plans = names.map((name, i) => ({ file: `${name}.plan.json`, collective: "allreduce", ranks: 8, min_bytes: i * 1048577, ...(i === 0 ? { max_bytes: 1048576 } : {}), types: "any", in_place: "both" }));
+  writeFileSync(join(folder, "book/index.json"), JSON.stringify({ format: 1, plans }));
+  run("view", "book", "-o", "book.html");
+  return join(folder, "book.html");
+}
+
+async function checkBook(browser, file) {
+  const { page, problems } = await open(browser, file);
+  check("book: its first plan is shown", await page.locator("h1").textContent(), "allreduce on dgx-a100");
+  await page.getByRole("button", { name: "large.plan.json" }).click();
+  check("book: another is picked", await page.locator("h1").textContent(), "allreduce on dgx-h100");
+  await checkPlaying("book", page);
+  await checkReaders("book", page);
+  check("book: no problem on the console", problems, []);
+  await page.close();
+}
+
+// A name in a plan cannot become a part of the page.
+async function checkNames(browser) {
+  const xml = `<topology name="a&lt;/script>&lt;b>"><gpu id="0"/><gpu id="1"/><link from="0" to="1" bandwidth="1GB/s" latency="1us"/></topology>`;
+  writeFileSync(join(folder, "odd.xml"), xml);
+  const file = plan("odd", "odd.xml", "-c", "broadcast", "-s", "1MiB");
+  const { page, problems } = await open(browser, file);
+  check("a name with tags is text", await page.locator("h1").textContent(), "broadcast on a</script><b>");
+  check("a name with tags: no problem on the console", problems, []);
+  await page.close();
+}
+
+const browser = await launch();
+try {
+  const h100 = plan("h100", "dgx-h100", "-c", "allreduce", "-s", "64MiB");
+  await checkPage(browser, "8 ranks", h100, 2000);
+  await checkNumbers(browser, "h100", h100);
+  const nvl72 = plan("nvl72", "gb200-nvl72", "-c", "allreduce", "-s", "64MiB");
+  await checkPage(browser, "72 ranks", nvl72, 2000);
+  const torus = plan("torus", "torus:32x32", "-c", "allgather", "-s", "64MiB");
+  await checkPage(browser, "1,024 ranks", torus, 2000);
+  await checkBook(browser, book());
+  await checkNames(browser);
+} finally {
+  await browser.close();
+  rmSync(folder, { recursive: true });
+}
+process.exit(failed > 0 ? 1 : 0);
