@@ -34,6 +34,9 @@ std::shared_ptr<T> PartOf(const std::shared_ptr<Whole>& whole, const T& part) {
   return std::shared_ptr<T>(whole, const_cast<T*>(&part));
 }
 
+// Throws where a member is no rank of the machine.
+void CheckMembers(const Topology& topology, const Collective& collective);
+
 void BindCalls(py::module_& module);
 void BindTopology(py::module_& module);
 void BindCollective(py::module_& module);

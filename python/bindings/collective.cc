@@ -16,6 +16,14 @@
 #include "python/bindings/errors.h"
 
 namespace xccl::python {
+
+void CheckMembers(const Topology& topology, const Collective& collective) {
+  for (const Rank rank : collective.ranks())
+    if (rank.value >= topology.num_ranks())
+      Check(UsageError(
+          fmt::format("ranks: no rank {}; ranks are 0..{}", rank.value, topology.num_ranks() - 1)));
+}
+
 namespace {
 
 using SharedCollective = std::shared_ptr<Collective>;

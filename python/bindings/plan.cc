@@ -91,6 +91,7 @@ SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr
   const PlanOptions options = OptionsOf(asked);
   // The others do not ask whether they are to stop: Ctrl-C gives them up, as the command line does.
   watching.keeps_best = ValueOf(FindEngine(asked.engine))->searches_long;
+  CheckMembers(*topology, *collective);
   Check(CheckNotEmpty(asked.size_bytes, *collective), "size");
   return MakeWatched(watching, [=, relays = asked.relays](const Caller& caller) -> StatusOr<PlanResult> {
     const PlanOptions within = Within(options, caller);

@@ -22,6 +22,7 @@ namespace {
 
 py::dict BoundOf(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
                  int64_t size_bytes, const std::string& model) {
+  CheckMembers(*topology, *collective);
   Check(CheckSize(size_bytes), "size");
   Check(CheckNotEmpty(size_bytes, *collective), "size");
   const Bound bound = Watched({}, [=, by = ModelOf(model)](const Caller&) {
@@ -140,6 +141,7 @@ py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_
                    const Asked& asked, const std::vector<std::pair<std::string, SharedPlan>>& others,
                    const Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
+  CheckMembers(*topology, *collective);
   CheckSizes(sizes, *collective);
   for (const auto& [name, plan] : others)
     if (!plan->plan.program && (asked.machine || OnMachineOf(*topology, options).machine))

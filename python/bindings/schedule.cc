@@ -132,10 +132,7 @@ void BindSchedule(py::module_& module) {
   py::class_<Writer>(module, "ScheduleWriter")
       .def(py::init(
           [](const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective) {
-            for (const Rank rank : collective->ranks())
-              if (rank.value >= topology->num_ranks())
-                Check(UsageError(fmt::format("ranks: no rank {}; ranks are 0..{}", rank.value,
-                                             topology->num_ranks() - 1)));
+            CheckMembers(*topology, *collective);
             return std::make_unique<Writer>(topology, collective);
           }))
       .def("add", &Writer::Add)

@@ -71,6 +71,7 @@ class Interrupts(unittest.TestCase):
                 os.kill(os.getpid(), signal.SIGINT)
 
         table = xccl.sweep("torus:4x4", "allreduce", [1 << 20] * 40, progress=progress)
+        self.assertTrue(table.interrupted)
         self.assertGreaterEqual(len(table), 2)
         self.assertLess(len(table), 40)
 

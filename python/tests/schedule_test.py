@@ -165,6 +165,7 @@ class Rejections(unittest.TestCase):
             "InvalidInput: step 0: send: rank 0 sends to rank 2; no link of ring:4 leads there but through another GPU; hint: two "
             "transfers",
         )
+        self.assertEqual(self.wrong(lambda s: s.send(0, [], 0)), "InvalidInput: step 0: no ranks")
         self.assertEqual(self.wrong(lambda s: s.send(0, 1, 0, path=[99])), "InvalidInput: step 0: send: no link 99; links are 0..7")
         self.assertEqual(
             self.wrong(lambda s: s.send(0, 1, 0, path=[])),
@@ -263,6 +264,12 @@ class Collectives(unittest.TestCase):
             allgather.chunk(3)
         with self.assertRaisesRegex(xccl.UsageError, "^part: no pair 3>0 in alltoall of 3 ranks$"):
             alltoall.chunk((3, 0))
+        with self.assertRaisesRegex(xccl.UsageError, r"^index: part 1 has no chunk 2; it has 0\.\.1$"):
+            allgather.chunk(1, 2)
+        with self.assertRaisesRegex(xccl.UsageError, r"^chunk: no chunk 6; chunks are 0\.\.5$"):
+            allgather.before(6)
+        with self.assertRaisesRegex(xccl.UsageError, r"^chunks: 0; expected 1 to 1048576, and 2\^30 in all$"):
+            allgather.with_chunks(0)
 
     def test_of_ones_own(self):
         # Every rank gets the sum of its neighbours' parts.

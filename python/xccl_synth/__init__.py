@@ -15,7 +15,7 @@ import atexit
 
 from . import _xccl
 from ._collective import Collective, collectives
-from ._compare import Comparison, bound, compare, engines, simulate, sweep, verify
+from ._compare import Comparison, Sweep, bound, compare, engines, simulate, sweep, verify
 from .errors import (
     Infeasible,
     InternalError,
@@ -55,6 +55,7 @@ __all__ = [
     "Schedule",
     "Stop",
     "Submachine",
+    "Sweep",
     "SystemFailure",
     "Table",
     "Topology",

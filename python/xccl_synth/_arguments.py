@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Iterable, List, Optional, TypeVar, Union
+from typing import Callable, Iterable, List, TypeVar, Union
 
 from . import _xccl
 from .errors import InvalidInput, UsageError
@@ -21,7 +21,7 @@ Progress = Callable[[str], object]
 def size_of(name: str, size: Size) -> int:
     if isinstance(size, str):
         return parsed(name, _xccl.parse_size, size)
-    if size < 0:
+    if not 0 <= size < 2**63:
         raise UsageError(f"{name}: {size}; expected bytes, or a text such as 64MiB")
     return int(size)
 
@@ -44,9 +44,3 @@ def parsed(name: str, parse: Callable[[str], T], text: str) -> T:
 
 def path_of(path: PathLike) -> bytes:
     return os.fsencode(path)
-
-
-def seconds_of(name: str, seconds: Optional[float]) -> Optional[float]:
-    if seconds is not None and seconds < 0:
-        raise UsageError(f"{name}: {seconds}; expected seconds")
-    return seconds

@@ -44,6 +44,15 @@ class Comparison(Table):
         return f"<Comparison {self.title}: {len(self)} rows>"
 
 
+class Sweep(Table):
+    """The rows of ``sweep``, in the order of the combinations."""
+
+    def __init__(self, columns: Mapping[str, Any], interrupted: bool) -> None:
+        super().__init__(columns)
+        self.interrupted = interrupted
+        """Whether Ctrl-C ended the sweep: combinations that had not ended have no row."""
+
+
 def bound(
     topology: Any,
     collective: Union[str, Collective],
@@ -127,14 +136,14 @@ def sweep(
     progress: Optional[Progress] = None,
     keep: Optional[Callable[[Dict[str, Any], Plan], None]] = None,
     **options: Any,
-) -> Table:
+) -> Sweep:
     """Plans all combinations, ``jobs`` of them at a time on threads, into one table.
 
     One row a combination, in their order: what was asked (``topology``, ``collective``, ``size_bytes``, ``engine``), ``status``
     (ok, infeasible, limit, error), ``error`` (its text), and of each plan ``made_by``, ``time_us``, ``time_program_us`` (nan
     without ``lower=True``), ``busbw_gb_per_s``, ``bound_us``, ``ratio``, ``exact``, ``steps``, ``transfers``, ``synthesis_s``.
-    ``keep(row, plan)`` is called with every plan. Further options are those of ``plan``. Ctrl-C ends the sweep; combinations
-    that had not ended have no row. ``xccl-synth sweep`` does the same with a process for each, and goes on where it was ended.
+    ``keep(row, plan)`` is called with every plan. Further options are those of ``plan``. Ctrl-C ends the sweep (``interrupted``)
+    with the rows that it has. ``xccl-synth sweep`` does the same with a process for each, and goes on where it was ended.
     """
     options.setdefault("lower", False)
     options_of(**options)
@@ -152,6 +161,7 @@ def sweep(
 
     pool = ThreadPoolExecutor(jobs)
     left: Dict["Future[Dict[str, Any]]", int] = {}
+    interrupted = False
     try:
         left = {pool.submit(one, number): number for number in range(len(combinations))}
         while left:
@@ -162,12 +172,12 @@ def sweep(
                 if progress is not None:
                     progress(f"{len(rows)} of {len(combinations)}")
     except KeyboardInterrupt:
-        pass
+        interrupted = True
     finally:
         stop.ask()
         pool.shutdown(wait=False, cancel_futures=True)
     ordered = [rows[number] for number in sorted(rows)]
-    return Table({name: [row[name] for row in ordered] for name in ordered[0]} if ordered else {})
+    return Sweep({name: [row[name] for row in ordered] for name in ordered[0]} if ordered else {}, interrupted)
 
 
 def engines() -> Table:
