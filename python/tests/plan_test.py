@@ -159,7 +159,7 @@ class Programs(unittest.TestCase):
             self.assertIn('"mine"', self.plan.emit("mscclpp-json", name="mine"))
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "a.cu"
-            self.assertEqual(file.read_text() if self.plan.emit("cuda", file) is None else self.plan.emit("cuda"), file.read_text())
+            self.assertEqual(self.plan.emit("cuda", file), file.read_text())
             self.plan.emit("chakra", pathlib.Path(folder) / "t")
             self.assertTrue((pathlib.Path(folder) / "t.3.et").exists())
         with self.assertRaisesRegex(xccl.InvalidInput, "/none/a.cu: cannot write: No such file or directory"):
@@ -283,7 +283,12 @@ class Errors(unittest.TestCase):
                 (usage, "level: no level 'link'; expected schedule or program", plan.simulate, dict(level="link")),
                 (wrong, 'level: no program in the plan; hint: level="schedule"', bare.simulate, dict(level="program")),
                 (usage, 'machine: only programs run on machines; hint: level="program"', plan.simulate, dict(machine="hopper")),
-                (usage, "sizes: '1MB1': a size is written like 64MiB", plan.simulate, "1MB1"),
+                (
+                    usage,
+                    "sizes: '1MB1': unknown unit 'MB1'; did you mean 'MB'?; a size is written like 64MiB",
+                    plan.simulate,
+                    "1MB1",
+                ),
                 (usage, "to: no format 'hip'; expected cuda, host, chakra, msccl-xml or mscclpp-json", plan.emit, "hip"),
                 (usage, "threads: 33; expected a multiple of 32 up to 1024", plan.emit, "cuda", dict(threads=33)),
                 (wrong, "no program in the plan; hint: plan with lower=True", bare.emit, "cuda"),
@@ -302,7 +307,7 @@ class Errors(unittest.TestCase):
                     "1MiB",
                     dict(others={"mine": bare}, machine="hopper"),
                 ),
-                (usage, "ranks: no rank 7; ranks are 0..3", xccl.bound, "ring:4", xccl.Collective("allgather", 8)),
+                (usage, "ranks: no rank 4; ranks are 0..3", xccl.bound, "ring:4", xccl.Collective("allgather", 8)),
             ]
         )
 

@@ -20,7 +20,8 @@ class Result(unittest.TextTestResult):
 
 def report(result, path):
     """As GoogleTest writes it."""
-    failed = {test.id(): text for test, text in result.failures + result.errors}
+    # A part of a test that fails counts as the whole.
+    failed = {getattr(test, "test_case", test).id(): text for test, text in result.failures + result.errors}
     lines = [f'<testsuites tests="{len(result.names)}" failures="{len(failed)}" name="AllTests">']
     lines.append(f'<testsuite name="python" tests="{len(result.names)}" failures="{len(failed)}">')
     for name in result.names:
