@@ -58,6 +58,9 @@ need_to_check() {
        clang-tidy 'lint' \
        dpkg-dev 'makes the Debian package' \
        groff-base 'formats the page of the manual' \
+       nodejs 'bundles the pages of view/, and tests them' \
+       npm 'fetches the libraries that they are bundled from' \
+       chromium 'the browser that the pages are tested in' \
        libgtest-dev 'unit tests' \
        libgmock-dev 'unit tests' \
        libbenchmark-dev 'benchmarks' \

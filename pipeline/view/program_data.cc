@@ -262,7 +262,6 @@ void WriteCritical(const CriticalPath& path, const Program* program, bool with_m
   const std::optional<ProgramIndex> index =
       program == nullptr ? std::nullopt : std::optional<ProgramIndex>(std::in_place, *program);
   json.BeginObject();
-  json.Member("of", program == nullptr ? "schedule" : "program");
   Letters(json, "kind", path.pieces, [](const PathPiece& piece) { return PathLetter(piece.kind); });
   Column(json, "start", path.pieces, [](const PathPiece& piece) { return piece.start_ps; });
   Column(json, "end", path.pieces, [](const PathPiece& piece) { return piece.end_ps; });

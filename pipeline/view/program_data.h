@@ -17,7 +17,7 @@ namespace xccl::view {
 void WriteProgram(const LoweredProgram& lowered, const ProgramTrace& trace, const ViewOptions& options,
                   JsonWriter& json);
 
-// Writes the value of "critical". `program` is that of the path's threadblocks; null: it is a schedule's.
+// Writes a critical path. `program` is that of the path's threadblocks; null: it is a schedule's.
 // `with_messages`: the page has the messages that the path names.
 void WriteCritical(const CriticalPath& path, const Program* program, bool with_messages, JsonWriter& json);
 

@@ -131,14 +131,17 @@ void WriteFacts(const Plan& plan, const Simulated& simulated, const ViewOptions&
   json.EndObject();
 }
 
-// The path of the program where it is known, since that is what runs; else that of the schedule.
-void WriteCriticalPath(const Plan& plan, const Simulated& simulated, bool with_messages, JsonWriter& json) {
-  if (simulated.program_trace)
-    view::WriteCritical(simulated.program_trace->critical_path, &plan.program->program, false, json);
-  else if (simulated.schedule_trace)
+void WriteCriticalPaths(const Plan& plan, const Simulated& simulated, bool with_messages, JsonWriter& json) {
+  json.Key("critical");
+  if (simulated.schedule_trace)
     view::WriteCritical(simulated.schedule_trace->critical_path, nullptr, with_messages, json);
   else
-    view::WriteCritical({}, nullptr, false, json);
+    json.Null();
+  json.Key("program_critical");
+  if (simulated.program_trace)
+    view::WriteCritical(simulated.program_trace->critical_path, &plan.program->program, false, json);
+  else
+    json.Null();
 }
 
 std::string PlanJson(const Plan& plan, const Simulated& simulated, const ViewOptions& options) {
@@ -160,8 +163,7 @@ std::string PlanJson(const Plan& plan, const Simulated& simulated, const ViewOpt
   } else {
     view::WriteUntraced(plan, simulated.schedule, simulated.untraced, json);
   }
-  json.Key("critical");
-  WriteCriticalPath(plan, simulated, with_messages, json);
+  WriteCriticalPaths(plan, simulated, with_messages, json);
   json.Key("program");
   if (simulated.program_trace)
     view::WriteProgram(*plan.program, *simulated.program_trace, options, json);

@@ -30,7 +30,8 @@ export interface PlanData {
   made_by: MadeBy;
   facts: Facts;
   schedule: ScheduleData;
-  critical: CriticalData;
+  critical: CriticalData | null; // of the schedule
+  program_critical: CriticalData | null;
   program: ProgramData | null;
 }
 
@@ -159,7 +160,6 @@ export interface BinnedSchedule {
 
 // The chain of events that ends with the last arrival: ascending in time, from 0 to the end, without gaps.
 export interface CriticalData {
-  of: "schedule" | "program";
   // b bytes pass a link, a latency of a link, o overhead of a message, t an instruction holds its threadblock,
   // w hand-off between threadblocks, h hop from arrival to receiver, l launch.
   kind: string;

@@ -40,6 +40,7 @@ export class Drawing {
   private readonly laneOfLink: Int32Array; // -1: within an item
   private readonly hasBothWays: boolean[];
   private readonly points: Point[][]; // by cable
+  private readonly labelBelow: boolean[]; // by frame: its items leave more room at the bottom
 
   constructor(readonly model: Model) {
     const { cables } = model.data.drawing;
@@ -51,6 +52,7 @@ export class Drawing {
       for (let i = cables.point_first[c]!; i < cables.point_first[c + 1]!; i += 2) list.push([cables.point[i]!, cables.point[i + 1]!]);
       return list;
     });
+    this.labelBelow = this.findLabels();
     for (let cable = 0; cable < cables.form.length; cable++) {
       const all = cables.link.slice(cables.link_first[cable], cables.link_first[cable + 1]);
       const isForward = (link: number) => model.itemOfNode[links.from[link]!] === cables.a[cable];
@@ -60,9 +62,24 @@ export class Drawing {
         if (side.length === 0) return;
         for (const link of side) this.laneOfLink[link] = this.lanes.length;
         const speed = side.reduce((sum, link) => sum + links.bandwidth[link]!, 0) / model.maxBandwidth;
-        this.lanes.push({ cable, links: side, forward: i === 0, speed, critical: side.some((link) => model.critical.has(link)) });
+        this.lanes.push({ cable, links: side, forward: i === 0, speed, critical: side.some((link) => model.criticalLinks.has(link)) });
       });
     }
+  }
+
+  private findLabels(): boolean[] {
+    const { frames, items } = this.model.data.drawing;
+    return frames.label.map((_, f) => {
+      const left = frames.left[f]!, top = frames.top[f]!, right = left + frames.width[f]!, bottom = top + frames.height[f]!;
+      let above = Infinity, below = Infinity;
+      items.x.forEach((x, i) => {
+        const y = items.y[i]!, half = items.height[i]! / 2;
+        if (x < left || x > right || y < top || y > bottom) return;
+        above = Math.min(above, y - half - top);
+        below = Math.min(below, bottom - y - half);
+      });
+      return below > above + 1;
+    });
   }
 
   linksOfCable(cable: number): number[][] {
@@ -85,9 +102,9 @@ export class Drawing {
   private drawFrames(context: CanvasRenderingContext2D, view: View, look: Look) {
     const { frames } = this.model.data.drawing;
     context.lineWidth = 1;
-    context.font = "600 11px system-ui, sans-serif";
+    const size = Math.min(11, 15 * view.scale);
+    context.font = `600 ${size}px system-ui, sans-serif`;
     context.textAlign = "left";
-    context.textBaseline = "top";
     frames.label.forEach((label, i) => {
       const [x, y] = this.pixel(view, [frames.left[i]!, frames.top[i]!]);
       const width = frames.width[i]! * view.scale, height = frames.height[i]! * view.scale;
@@ -97,9 +114,11 @@ export class Drawing {
       context.fill();
       context.strokeStyle = look.palette.line;
       context.stroke();
-      if (view.scale < 0.55 || width < 34) return;
+      if (size < 6.5) return;
       context.fillStyle = look.palette.soft;
-      context.fillText(fitText(context, label, width - 10), x + 6, y + 4);
+      const pad = 4 * Math.min(1, view.scale);
+      context.textBaseline = this.labelBelow[i] ? "bottom" : "top";
+      context.fillText(fitText(context, label, width - 8), x + 5, this.labelBelow[i] ? y + height - pad : y + pad);
     });
   }
 
@@ -258,7 +277,7 @@ export class Drawing {
   }
 
   private drawLines(context: CanvasRenderingContext2D, lines: string[], box: { x: number; y: number; width: number; height: number }, view: View, bold: boolean, look: Look) {
-    const size = Math.min(13, 12 * view.scale, (box.height - 2) / lines.length / 1.1);
+    const size = Math.min(13, Math.max(12 * view.scale, 9), (box.height - 2) / lines.length / 1.1);
     if (size < 6.5) return;
     context.font = `${bold ? "600 " : ""}${size}px system-ui, sans-serif`;
     context.textAlign = "center";

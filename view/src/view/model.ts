@@ -1,5 +1,5 @@
 // A plan as the page asks about it: what is on a link, and who holds what, at a time.
-import type { PlanData } from "./data";
+import type { CriticalData, PlanData } from "./data";
 
 export type Follow =
   | { kind: "none" }
@@ -39,7 +39,8 @@ export class Model {
   readonly moments: Float64Array; // where something ends: the stops of stepping
   readonly holdings: Holdings;
   readonly maxBandwidth: number;
-  readonly critical = new Map<number, number>(); // link -> picoseconds of the critical path
+  readonly critical: CriticalData; // of the schedule; empty where it is not known
+  readonly criticalLinks = new Map<number, number>(); // link -> picoseconds of that path
   // With detail: hops of link l, by start: hopsOfLink[hopFirst[l] .. hopFirst[l + 1]).
   readonly hopFirst: Int32Array;
   readonly hopsOfLink: Int32Array;
@@ -51,7 +52,8 @@ export class Model {
   private readonly kneeBusy: Float64Array;
 
   constructor(readonly data: PlanData) {
-    const { topology, drawing, schedule, critical } = data;
+    const { topology, drawing, schedule } = data;
+    this.critical = data.critical ?? { kind: "", start: [], end: [], link: [], message: [], rank: [], block: [], stretched: false };
     this.end = Math.max(schedule.time_ps, 1);
     this.numLinks = topology.links.from.length;
     const nodes = topology.nodes.kind.length;
@@ -74,10 +76,9 @@ export class Model {
     this.usedLinks = [...schedule.links.bytes.keys()]
       .filter((l) => schedule.links.messages[l]! > 0)
       .sort((a, b) => schedule.links.busy_ps[b]! - schedule.links.busy_ps[a]! || a - b);
-    for (let i = 0; i < critical.link.length; i++) {
-      const link = critical.link[i]!;
-      if (link >= 0) this.critical.set(link, (this.critical.get(link) ?? 0) + critical.end[i]! - critical.start[i]!);
-    }
+    this.critical.link.forEach((link, i) => {
+      if (link >= 0) this.criticalLinks.set(link, (this.criticalLinks.get(link) ?? 0) + this.critical.end[i]! - this.critical.start[i]!);
+    });
 
     const detail = schedule.detail;
     const hops = detail?.hop_link.length ?? 0;
@@ -181,6 +182,7 @@ export class Model {
 
   // What the drawing shows of a link at a time: its load in a short while around it.
   loadNow(link: number, at: number): number {
+    if (at >= this.end) return 0; // all has arrived
     const half = this.end / (2 * (this.data.schedule.binned?.bins ?? 150));
     return this.load(link, Math.max(0, at - half), Math.min(this.end, at + half));
   }
@@ -216,8 +218,8 @@ export class Model {
     switch (follow.kind) {
       case "none": return null;
       case "critical": {
-        const messages = new Set(this.data.critical.message.filter((m) => m >= 0));
-        return { links: new Set(this.critical.keys()), messages: this.data.schedule.detail ? messages : null };
+        const messages = new Set(this.critical.message.filter((m) => m >= 0));
+        return { links: new Set(this.criticalLinks.keys()), messages: this.data.schedule.detail ? messages : null };
       }
       case "link": return { links: new Set([follow.link]), messages: this.messagesWhere((_, links) => links.includes(follow.link)) };
       case "rank": return this.ofRanks(new Set([follow.rank]));

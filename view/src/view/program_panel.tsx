@@ -118,12 +118,15 @@ function Lanes({ program, blocks, slices, end, nameOf, block }: LanesProps) {
       }
       context.fillStyle = colours.ink;
       context.fillText(fitText(context, nameOf(b), left - 8), 2, y + laneHeight / 2);
+      // Instances work side by side, each on its own passes.
+      const strips = Math.min(program.instances, 4), high = (laneHeight - 6) / strips;
       for (const s of slices[b]!) {
         const from = x(all.reached[s]!), start = x(all.start[s]!), stop = x(all.end[s]!);
+        const top = y + 3 + (all.pass[s]! % strips) * high;
         context.fillStyle = colours["strong-line"];
-        context.fillRect(from, y + laneHeight / 2 - 1, Math.max(0, start - from), 2);
+        context.fillRect(from, top + high / 2 - 0.75, Math.max(0, start - from), 1.5);
         context.fillStyle = colourOf(program.op[all.instruction[s]!]!);
-        context.fillRect(start, y + 3, Math.max(1, stop - start - (stop - start > 3 ? 0.75 : 0)), laneHeight - 6);
+        context.fillRect(start, top, Math.max(0.75, stop - start - (stop - start > 3 ? 0.75 : 0)), high - (strips > 1 ? 0.75 : 0));
       }
       context.fillStyle = colours.line;
       context.fillRect(0, y + laneHeight - 0.5, width, 0.5);
@@ -135,7 +138,9 @@ function Lanes({ program, blocks, slices, end, nameOf, block }: LanesProps) {
     if (b === undefined) return null;
     const at = ((event.clientX - left - label(width)) / (width - label(width))) * end;
     const slack = (2 / width) * end;
-    const hits = slices[b]!.filter((s) => at >= all.reached[s]! - slack && at <= all.end[s]! + slack);
+    const strips = Math.min(program.instances, 4);
+    const strip = Math.floor((((event.clientY - top - ruler) % laneHeight) / laneHeight) * strips);
+    const hits = slices[b]!.filter((s) => all.pass[s]! % strips === strip && at >= all.reached[s]! - slack && at <= all.end[s]! + slack);
     return { b, slice: hits.at(-1) ?? -1 };
   };
   const onMove = (event: PointerEvent) => {

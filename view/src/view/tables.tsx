@@ -88,7 +88,7 @@ export function LinkTable() {
       { name: "messages", value: (l) => schedule.links.messages[l]!, show: (l) => format.count(schedule.links.messages[l]!) },
       { name: "bandwidth", value: (l) => topology.links.bandwidth[l]!, show: (l) => format.bandwidth(topology.links.bandwidth[l]!) },
       { name: "latency", value: (l) => topology.links.latency[l]!, show: (l) => format.time(topology.links.latency[l]!) },
-      { name: "critical", value: (l) => current.critical.get(l) ?? 0, show: (l) => (current.critical.has(l) ? format.time(current.critical.get(l)!) : "") },
+      { name: "critical", value: (l) => current.criticalLinks.get(l) ?? 0, show: (l) => (current.criticalLinks.has(l) ? format.time(current.criticalLinks.get(l)!) : "") },
     ]} />
   );
 }

@@ -203,7 +203,8 @@ export function Timeline() {
   }, [rows]);
 
   const describe = (row: Row, at: number, slack: number, lower: boolean, onLabel: boolean): string[] | null => {
-    const { schedule, critical, topology } = current.data;
+    const { schedule, topology } = current.data;
+    const { critical } = current;
     if (onLabel) {
       if (row.kind === "link")
         return [row.name, `${format.bandwidth(topology.links.bandwidth[row.id]!)}, ${format.time(topology.links.latency[row.id]!)} latency`,
@@ -214,7 +215,7 @@ export function Timeline() {
     if (!found) return null;
     if ("piece" in found) {
       const i = found.piece;
-      return [`${kindName(critical.kind[i]!)}, ${format.time(critical.end[i]! - critical.start[i]!)}`, pieceName(current, i),
+      return [`${kindName(critical.kind[i]!)}, ${format.time(critical.end[i]! - critical.start[i]!)}`, pieceName(current, critical, i),
         `from ${format.time(critical.start[i]!)}`].filter(Boolean);
     }
     if ("load" in found) return [row.name, `${row.kind === "rank" ? (lower ? "into it: " : "out of it: ") : ""}busy ${format.percent(found.load)} about ${format.time(at)}`];
@@ -235,6 +236,7 @@ export function Timeline() {
   };
 
   const exact = current.data.schedule.detail !== null;
+  const count = rows.filter((row) => row.kind !== "critical").length;
   const height = ruler + Math.min(rows.length, 12) * rowHeight + 4;
   return (
     <section class="card timeline" aria-labelledby="timeline-title">
@@ -266,10 +268,10 @@ export function Timeline() {
           </span>
         </div>
       </div>
-      <p class="unseen" role="status">{format.counted(rows.length - 1, "row")} shown</p>
+      <p class="unseen" role="status">{format.counted(count, "row")} shown</p>
       <div class="rows" ref={scroller} style={{ height: `${height}px` }} tabIndex={0} role="region" aria-label="Timeline rows"
         onScroll={(e) => (top.value = e.currentTarget.scrollTop)}>
-        <canvas ref={canvas} role="img" aria-label={`Timeline of ${format.counted(rows.length - 1, by.value)}. The tables below have the same facts.`}
+        <canvas ref={canvas} role="img" aria-label={`Timeline of ${format.counted(count, by.value)}. The tables below have the same facts.`}
           onPointerDown={onDown} onPointerMove={onMove} onPointerUp={onUp}
           onPointerLeave={() => {
             hovered.value = -1;

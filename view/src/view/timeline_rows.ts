@@ -46,7 +46,7 @@ export class RankMessages {
 
 export function rowsOf(model: Model, by: By, order: Order, filter: string): Row[] {
   const wanted = filter.trim().toLowerCase();
-  const rows: Row[] = [{ kind: "critical", id: -1, name: "critical path" }];
+  const rows: Row[] = model.critical.kind ? [{ kind: "critical", id: -1, name: "critical path" }] : [];
   if (by === "link") {
     const links = [...model.usedLinks];
     if (order === "machine") links.sort((a, b) => a - b);
@@ -97,7 +97,7 @@ function fillSpan(context: CanvasRenderingContext2D, strip: Strip, from: number,
 }
 
 function drawCritical(context: CanvasRenderingContext2D, model: Model, strip: Strip, look: RowLook) {
-  const { critical } = model.data;
+  const { critical } = model;
   for (let i = after(critical.end, strip.from); i < critical.kind.length && critical.start[i]! < strip.to; i++) {
     context.fillStyle = category(kindColour[critical.kind[i]!] ?? 7, look.theme);
     fillSpan(context, strip, critical.start[i]!, critical.end[i]!);
@@ -170,7 +170,8 @@ function drawLoads(context: CanvasRenderingContext2D, model: Model, row: Row, st
 
 // What a row has at a time, in lines of a tooltip; its message, if one is meant.
 export function rowAt(model: Model, messages: RankMessages, row: Row, at: number, slack: number, lower: boolean): { piece: number } | { message: number } | { load: number } | null {
-  const { critical, schedule } = model.data;
+  const { schedule } = model.data;
+  const { critical } = model;
   if (row.kind === "critical") {
     const i = after(critical.end, at);
     return i < critical.kind.length ? { piece: i } : null;

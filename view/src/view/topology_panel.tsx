@@ -113,7 +113,7 @@ export function TopologyPanel() {
     }
   };
 
-  const { topology, drawing: { shape, cables } } = current.data;
+  const { topology, drawing: { shape, cables, width: wide, height: high } } = current.data;
   const label = `Drawing of ${topology.name}: ${format.counted(current.numRanks, "rank")}, ${format.counted(cables.form.length, "cable")}, drawn as ${shape}. The tables below have the same facts.`;
   return (
     <section class="card topology" aria-labelledby="topology-title">
@@ -144,7 +144,7 @@ export function TopologyPanel() {
         ref={canvas}
         role="img"
         aria-label={label}
-        style={{ cursor: hover.value ? "pointer" : transform.value.k > 1 ? "grab" : "default" }}
+        style={{ "--aspect": high / wide, cursor: hover.value ? "pointer" : transform.value.k > 1 ? "grab" : "default" }}
         onPointerMove={onMove}
         onPointerLeave={() => {
           hover.value = null;

@@ -1,4 +1,5 @@
 // Names of what one letter stands for in the page's data.
+import type { CriticalData } from "./data";
 import type { Model } from "./model";
 
 const kinds: Record<string, string> = {
@@ -8,9 +9,9 @@ const kinds: Record<string, string> = {
 export function kindName(letter: string): string {
   return kinds[letter]!;
 }
-// Where piece i of the critical path is: a link or a threadblock.
-export function pieceName(model: Model, i: number): string {
-  const { link, rank, block } = model.data.critical;
+// Where piece i of a critical path is: a link or a threadblock.
+export function pieceName(model: Model, path: CriticalData, i: number): string {
+  const { link, rank, block } = path;
   if (link[i]! >= 0) return model.linkName(link[i]!);
   return rank[i]! >= 0 ? `rank ${rank[i]}, threadblock ${block[i]}` : "";
 }
