@@ -150,6 +150,27 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
   EXPECT_TRUE(alone["times"].empty());
 }
 
+// What a switch does, and the paths: taken on the machine of the plan, on others done rank by rank over paths
+// that they have.
+TEST_F(Cli, ForeignPlansOfSwitches) {
+  Out({"plan", "dgx-h100", "-c", "allreduce", "-s", "1MiB", "-o", "a.plan.json"});
+  EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "mscclpp-json", "-o", "a.json"}).code, 0);
+  const auto on = [&](const std::string& machine) {
+    return Json::parse(Out({"import", "a.json", "--on", machine, "--sizes", "1MiB", "--json"}));
+  };
+  const Json own = on("dgx-h100"), other = on("dgx-a100");
+  EXPECT_TRUE(own["warnings"].empty()) << own["warnings"];
+  const Json plan =
+      Json::parse(Out({"simulate", "a.plan.json", "--level", "program", "--sizes", "1MiB", "--json"}));
+  EXPECT_EQ(own["times"][0]["time_us"], plan[0]["time_us"]);
+  EXPECT_EQ(
+      other["warnings"],
+      (Words{"the multicast of rank 0 and 7 others: no switch on dgx-a100 that does it has links to all of "
+             "them; expected one: what the file has switches do is done rank by rank"}));
+  EXPECT_GT(other["transfers"], own["transfers"]);
+  EXPECT_TRUE(Json::parse(Out({"import", "a.json", "--json"}))["warnings"].empty());
+}
+
 TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
   Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "-o", "a.xml"}).code, 0);

@@ -115,18 +115,22 @@ SharedPlan OfSchedule(const BoundSchedule& schedule, const std::string& name, co
   });
 }
 
-// A plan of another tool, on a machine, or else on a full mesh.
-SharedPlan Import(const std::string& path, const std::optional<std::string>& collective,
-                  const std::optional<int32_t>& root, const std::shared_ptr<Topology>& machine,
-                  const Asked& asked) {
+// A plan of another tool, on a machine, or else on a full mesh; and warnings.
+std::pair<SharedPlan, std::vector<std::string>> Import(const std::string& path,
+                                                       const std::optional<std::string>& collective,
+                                                       const std::optional<int32_t>& root,
+                                                       const std::shared_ptr<Topology>& machine,
+                                                       const Asked& asked) {
+  using Made = std::pair<SharedPlan, std::vector<std::string>>;
   ImportOptions options;
   if (collective) options.collective = ValueOf(ParseCollectiveKind(*collective), "collective");
   if (root) options.root = Rank(*root);
-  return MakeWatched({}, [=, lowering = OptionsOf(asked)](const Caller&) -> StatusOr<PlanResult> {
+  return Watched({}, [=, lowering = OptionsOf(asked)](const Caller&) -> StatusOr<Made> {
     std::optional<Topology> on;
     if (machine) on = *machine;
     XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(path, options, on, lowering));
-    return DescribePlan(std::move(imported.plan));
+    XCCL_ASSIGN_OR_RETURN(PlanResult result, DescribePlan(std::move(imported.plan)));
+    return Made{Share(std::move(result)), std::move(imported.warnings)};
   });
 }
 

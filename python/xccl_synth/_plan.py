@@ -158,10 +158,13 @@ class Plan:
     ) -> "Plan":
         """Reads and proves a plan of another tool: MSCCL XML, MSCCL++ JSON, or the sends that SCCL, TACCL, ForestColl or TACOS
         print (docs/interchange.md). ``on``: the machine that it is put on (default: a full mesh of its ranks). ``collective`` and
-        ``root``: where the file does not say them."""
+        ``root``: where the file does not say them. What is lost is a warning (XcclWarning)."""
         options = options_of(size=size, machine=machine)
         place = None if on is None else topology_of(on)._c
-        return Plan(_xccl.Plan.imported(path_of(path), collective, root, place, options))
+        made, lost = _xccl.Plan.imported(path_of(path), collective, root, place, options)
+        for line in lost:
+            warnings.warn(line, XcclWarning, stacklevel=2)
+        return Plan(made)
 
     def save(self, path: PathLike) -> None:
         """Writes a plan file: the bytes that ``xccl-synth plan -o`` writes."""
