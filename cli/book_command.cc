@@ -118,7 +118,8 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
   XCCL_ASSIGN_OR_RETURN(nccl::Book book,
-                        WithProgress("planning a book for " + topology.name(), [&](Progress&) {
+                        WithProgress("planning a book for " + topology.name(), [&](Progress& progress) {
+                          request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
                           return nccl::MakeBook(topology, request, least_gain);
                         }));
   if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(SteerByTests(flags.from, least_gain, book));

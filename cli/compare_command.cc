@@ -103,7 +103,8 @@ Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(
       const Comparison comparison,
       WithProgress("comparing engines on " + problem.topology.name(), [&](Progress& progress) {
-        const auto show = [&](const Comparison& of_size) {
+        const auto show = [&, ended = size_t{0}](const Comparison& of_size) mutable {
+          progress.Done(++ended, sizes.size());
           return progress.Above([&] { return shown.Size(of_size); });
         };
         return Compare(problem.topology, problem.collective, engines, sizes, options, show, others);

@@ -11,7 +11,14 @@
 #include "cli/limits.h"
 #include "pipeline/pipeline.h"
 
+extern const char kCommit[];  // of the sources, "" where the build is not told (commit.cc)
+
 namespace {
+
+std::string VersionText() {
+  const std::string commit = kCommit;
+  return std::string("xccl-synth ") + xccl::kVersion + (commit.empty() ? "" : " (commit " + commit + ")");
+}
 
 int Report(const xccl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "xccl-synth: %s\n", status.message().c_str());
@@ -23,7 +30,7 @@ int Run(int argc, char** argv) {
       "xccl-synth plans collective communication for a machine's wiring: it reads a topology, searches for a "
       "chunk\n"
       "schedule, proves it right, predicts its time, lowers it and runs it.",
-      "xccl-synth", std::string("xccl-synth ") + xccl::kVersion);
+      "xccl-synth", VersionText());
   xccl::Session session;
   xccl::AddTopoCommand(line, session);
   xccl::AddBoundCommand(line, session);

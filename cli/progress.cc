@@ -1,5 +1,6 @@
 #include "cli/progress.h"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -43,6 +44,11 @@ void Progress::Say(std::string detail) {
   detail_ = std::move(detail);
 }
 
+void Progress::Done(size_t parts, size_t of_all) {
+  const std::lock_guard lock(mutex_);
+  part_done_ = static_cast<double>(parts) / static_cast<double>(of_all);
+}
+
 Status Progress::Above(const std::function<Status()>& print) {
   const std::lock_guard lock(mutex_);
   if (thread_.joinable()) std::fputs("\r\033[K", stderr);
@@ -51,9 +57,12 @@ Status Progress::Above(const std::function<Status()>& print) {
 
 void Progress::Show() {
   std::unique_lock lock(mutex_);
-  for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds)
-    std::fprintf(stderr, "\r%s, %d s%s%s\033[K", what_.c_str(), seconds, detail_.empty() ? "" : ": ",
-                 detail_.c_str());
+  for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds) {
+    const std::string left =
+        part_done_ > 0 ? fmt::format(", about {:.0f} s left", seconds * (1 / part_done_ - 1)) : "";
+    std::fprintf(stderr, "\r%s, %d s%s%s%s\033[K", what_.c_str(), seconds, left.c_str(),
+                 detail_.empty() ? "" : ": ", detail_.c_str());
+  }
   std::fputs("\r\033[K", stderr);
 }
 

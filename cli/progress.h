@@ -1,9 +1,10 @@
-// One line on the terminal for work that takes longer than a second: what is being done and for how long. It
-// prints nothing where standard error is no terminal, or no thread can be had. The destructor removes the
-// line.
+// One line on the terminal for work that takes longer than a second: what is being done, for how long, and,
+// where the work counts its parts, how long it is likely to take still. It prints nothing where standard
+// error is no terminal, or no thread can be had. The destructor removes the line.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -22,6 +23,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   // The current step, shown behind the rest.
   void Say(std::string detail);
+  // So many parts of all are done. Parts are taken to last equally long.
+  void Done(size_t parts, size_t of_all);
   // Prints with the line out of the way.
   Status Above(const std::function<Status()>& print);
 
@@ -29,10 +32,11 @@ class Progress {
   void Show();
 
   const std::string what_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   bool done_ = false;
   std::string detail_;
+  double part_done_ = 0;  // 0: nobody counts
   std::thread thread_;
 };
 

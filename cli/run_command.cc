@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "base/units.h"
+#include "base/version.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -31,7 +32,7 @@ struct Flags {
   LaunchFlags launch;
 };
 
-Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
+Row ToRow(const RunRow& row, const RunTableOptions& table, const std::optional<cuda::DeviceUsage>& usage) {
   Row cells = {{"size_bytes", row.size_bytes},
                {"in_place", row.in_place},
                {"time_us", row.time_us},
@@ -39,7 +40,11 @@ Row ToRow(const RunRow& row, const std::optional<cuda::DeviceUsage>& usage) {
                {"algbw_gb_per_s", row.algbw_gb_per_s},
                {"busbw_gb_per_s", row.busbw_gb_per_s},
                {"predicted_us", OrNull(row.predicted_us)},
-               {"wrong", row.wrong}};
+               {"wrong", row.wrong},
+               {"collective", table.title},
+               {"dtype", std::string(ToString(table.type))},
+               {"redop", table.op ? Cell(std::string(ToString(*table.op))) : Cell()},
+               {"version", kVersion}};
   if (usage) {
     cells.emplace_back("ctas", int64_t{usage->ctas});
     cells.emplace_back("threads", int64_t{usage->threads});
@@ -88,7 +93,7 @@ class Shown {
     for (const std::string& notice : size.notices)
       if (shows_ && said_.insert(notice).second) std::fprintf(stderr, "note: %s\n", notice.c_str());
     right_ &= AllRight(size.rows);
-    for (const RunRow& row : size.rows) cells_.push_back(ToRow(row, size.usage));
+    for (const RunRow& row : size.rows) cells_.push_back(ToRow(row, table_, size.usage));
     rows_.insert(rows_.end(), size.rows.begin(), size.rows.end());
     XCCL_RETURN_IF_ERROR(Say(RunTableRows(size.rows, table_)));
     session_.has_rows = !session_.json;

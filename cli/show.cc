@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "base/units.h"
+#include "base/version.h"
 
 namespace xccl {
 namespace {
@@ -67,7 +69,8 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on)
                     {"collective", on.collective},
                     {"topology", on.topology},
                     {"model", on.model},
-                    {"machine", on.machine.empty() ? Cell() : Cell(on.machine)}});
+                    {"machine", on.machine.empty() ? Cell() : Cell(on.machine)},
+                    {"version", kVersion}});
   return rows;
 }
 
@@ -120,7 +123,11 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"machine", result.program_stats && !result.machine.empty() ? Cell(result.machine) : none},
           {"warnings", warnings},
           {"total_s", ended.total_s},
-          {"file", ended.file.empty() ? none : Cell(ended.file)}};
+          {"file", ended.file.empty() ? none : Cell(ended.file)},
+          {"collective", plan.collective.name()},
+          {"topology", plan.topology.name()},
+          {"model", std::string(ToString(plan.made_by.model))},
+          {"version", kVersion}};
 }
 
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended) {
@@ -180,6 +187,38 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
   if (!ended.file.empty()) line("file", ended.file);
   return text;
+}
+
+namespace {
+
+// Breaks a text at blanks into lines of at most so many characters, where words are no longer.
+std::vector<std::string> Wrapped(std::string_view text, size_t most) {
+  std::vector<std::string> lines(1);
+  for (const std::string& word : Split(text, ' ')) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > most) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string ExplanationText(std::span<const NamedLine> why) {
+  std::string text = why.empty() ? "" : "why\n";
+  for (const NamedLine& line : why) {
+    std::string_view name = line.name;
+    for (const std::string& part : Wrapped(line.text, 67)) {
+      text += fmt::format("  {:<10} {}\n", name, part);
+      name = "";
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why) {
+  std::vector<std::string> texts;
+  for (const NamedLine& line : why) texts.push_back(line.name + ": " + line.text);
+  return texts;
 }
 
 }  // namespace xccl

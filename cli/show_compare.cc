@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "base/units.h"
+#include "base/version.h"
 #include "cli/show.h"
 
 namespace xccl {
@@ -66,7 +67,8 @@ std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& 
                     {"whole_us", OrNull(row.whole_us)},
                     {"collective", on.collective},
                     {"topology", on.topology},
-                    {"model", on.model}});
+                    {"model", on.model},
+                    {"version", kVersion}});
   return rows;
 }
 

@@ -79,8 +79,10 @@ Status RunSweepCommand(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(Sweep sweep,
                         Sweep::Open({.jobs = std::move(jobs), .table = flags.table, .retry = flags.retry}));
   XCCL_RETURN_IF_ERROR(WithProgress("sweep of " + flags.list, [&](Progress& progress) {
-    return RunSweep(sweep, program, flags.jobs, session.deadline,
-                    [&](size_t rows) { progress.Say(fmt::format("{} of {}", rows, sweep.num_jobs())); });
+    return RunSweep(sweep, program, flags.jobs, session.deadline, [&](size_t rows) {
+      progress.Say(fmt::format("{} of {}", rows, sweep.num_jobs()));
+      progress.Done(rows, sweep.num_jobs());
+    });
   }));
   return Print(sweep.Summary());
 }

@@ -178,7 +178,9 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   XCCL_ASSIGN_OR_RETURN(const MeasureRanks by_rank, MeasureOf(flags, machines[0], group));
   const Measure measure = SlowestOf(by_rank);
   XCCL_ASSIGN_OR_RETURN(
-      const Tuned tuned, WithProgress("tuning " + machines[0].name(), [&](Progress&) -> StatusOr<Tuned> {
+      const Tuned tuned,
+      WithProgress("tuning " + machines[0].name(), [&](Progress& progress) -> StatusOr<Tuned> {
+        request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
         XCCL_RETURN_IF_ERROR(ChooseMachine(flags, machines[0], group, measure, request.pipeline.machine));
         return Tune(machines, request, measure);
       }));

@@ -103,6 +103,7 @@ Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure) {
   Tuned tuned;
+  size_t done = 0;
   for (const Collective& collective : request.collectives) {
     std::vector<Proposal> proposals;
     for (const Topology& topology : topologies)
@@ -132,6 +133,7 @@ StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& re
                             .predicted_us = choice.predicted_us,
                             .threadblocks = chosen.threadblocks});
     }
+    if (request.on_collective) request.on_collective(++done, request.collectives.size());
   }
   return tuned;
 }

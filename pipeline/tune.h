@@ -2,7 +2,9 @@
 // fastest serves each size.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +24,7 @@ struct TuneRequest {
   std::vector<Collective> collectives;
   std::vector<int64_t> sizes_bytes;  // ascending
   PlanOptions pipeline;              // engine, machine, limits; size and lowering are set here
+  std::function<void(size_t done, size_t all)> on_collective = {};  // told when one has ended
 };
 
 struct TunedRow {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/version.h"
 #include "tests/testing/cli.h"
 
 namespace xccl {
@@ -120,7 +121,8 @@ TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {
   EXPECT_EQ(name.rfind("torus:4x4", 0), 0u);
   const std::string text = Out(csv);
   const std::string cell = name.find(',') == name.npos ? name : '"' + name + '"';
-  EXPECT_NE(text.find("," + row["made_by"].get<std::string>() + ",allgather," + cell + ",pipelined,\n"),
+  EXPECT_NE(text.find("," + row["made_by"].get<std::string>() + ",allgather," + cell + ",pipelined,," +
+                      kVersion + "\n"),
             std::string::npos)
       << text;
 }

@@ -57,9 +57,8 @@ need_to_check() {
        clang-format 'formatting' \
        clang-tidy 'lint' \
        dpkg-dev 'makes the Debian package' \
+       mkdocs 'makes the pages a site' \
        groff-base 'formats the page of the manual' \
-       nodejs 'bundles the pages of view/, and tests them' \
-       npm 'fetches the libraries that they are bundled from' \
        chromium 'the browser that the pages are tested in' \
        libgtest-dev 'unit tests' \
        libgmock-dev 'unit tests' \
@@ -73,6 +72,8 @@ need_to_check() {
        python3-numpy 'columns of the Python package' \
        python3-pandas 'tests its DataFrames' \
        python3-venv 'tests that its wheel can be installed'
+  command -v npm >/dev/null ||
+    need nodejs 'bundles the pages of view/, and tests them' npm 'fetches the libraries that they are bundled from'
 }
 
 # tools/check_rxe is skipped without them; CI installs them.

@@ -123,9 +123,11 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
                       "reduce_scatter or allreduce",
                       collective.name()));
   Book book;
+  size_t done = 0;
   for (const Collective& collective : request.collectives) {
     TuneRequest one = request;
     one.collectives = {collective};
+    one.on_collective = {};
     XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(std::span(&topology, 1), one, {}));
     const size_t first = book.rows.size();
     for (const TunedRow& row : tuned.rows) {
@@ -138,6 +140,7 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
       return row.ours.collective == collective.name();
     });
     if (!again) SteerBySimulation(topology, collective, request, graphs, least_gain, book);
+    if (request.on_collective) request.on_collective(++done, request.collectives.size());
   }
   return book;
 }

@@ -192,9 +192,9 @@ void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptio
   std::vector<std::string> notes;
   if (!detail)
     notes.push_back(fmt::format(
-        "This plan has {} messages, too many to show one by one: loads of links are averages over {} equal "
+        "This plan has {} transfers in {} messages, too many to show one by one: loads of links are averages over {} equal "
         "parts of the time, and who holds what is added up over groups of ranks and of chunks.",
-        trace.messages.size(), bins));
+        trace.schedule.size(), trace.messages.size(), bins));
   if (trace.ran_segments < trace.segments)
     notes.push_back(fmt::format(
         "Chunks move in {} segments; {} of them were simulated one by one, and the rest is the steady state "

@@ -164,6 +164,7 @@ std::string PlanJson(const Plan& plan, const Simulated& simulated, const ViewOpt
     view::WriteUntraced(plan, simulated.schedule, simulated.untraced, json);
   }
   WriteCriticalPaths(plan, simulated, with_messages, json);
+  json.Member("program_note", simulated.program_untraced);
   json.Key("program");
   if (simulated.program_trace)
     view::WriteProgram(*plan.program, *simulated.program_trace, options, json);

@@ -24,7 +24,8 @@ using ::testing::Not;
 
 Plan MakePlanOf(const std::string& topology_name, CollectiveKind kind, const std::string& engine) {
   const Topology topology = LoadTopology(topology_name).value();
-  CollectiveSpec spec{.kind = kind, .ranks = {}, .root = {}, .counts = {}, .pairs = {}, .custom_name = {}};
+  CollectiveSpec spec;
+  spec.kind = kind;
   for (int32_t r = 0; r < topology.num_ranks(); ++r) spec.ranks.push_back(Rank(r));
   PlanOptions options;
   options.engine = engine;

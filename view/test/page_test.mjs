@@ -27,38 +27,44 @@ function plan(name, ...args) {
 
 // The state that a reader sees: the time, what it says, and whether it plays.
 const readout = (page) => page.locator(".readout b").textContent();
-const time = (page) => page.locator("input[aria-label=Time]").inputValue().then(Number);
+const time = (page) => page.locator(".transport").getAttribute("data-time").then(Number);
+// Does the time become later (1) or earlier (-1) than it was, within a while?
+const moves = (page, before, direction) =>
+  page.waitForFunction(([was, way]) => (Number(document.querySelector(".transport").dataset.time) - was) * way > 0, [before, direction], { timeout: 10_000 })
+    .then(() => true, () => false);
 
 async function checkPlaying(name, page) {
   await page.locator("h1").click(); // a focused button would take Space for itself
   await page.keyboard.press("Home");
-  check(`${name}: begins at 0`, await time(page), 0);
+  await page.waitForSelector(".transport[data-time='0']");
   await page.keyboard.press("Space");
-  await page.waitForFunction(() => Number(document.querySelector("input[aria-label=Time]").value) > 0);
+  check(`${name}: Space plays`, await moves(page, 0, 1));
   await page.keyboard.press("Space");
+  await page.getByRole("button", { name: "Play", exact: true }).waitFor();
   const stopped = await time(page);
   await page.waitForTimeout(150);
   check(`${name}: Space pauses`, await time(page), stopped);
   await page.keyboard.press("ArrowRight");
+  check(`${name}: an arrow steps on`, await moves(page, stopped, 1));
   const stepped = await time(page);
-  check(`${name}: an arrow steps on`, stepped > stopped);
   await page.keyboard.press("ArrowLeft");
-  check(`${name}: and back`, (await time(page)) < stepped);
+  check(`${name}: and back`, await moves(page, stepped, -1));
   await page.getByRole("button", { name: "Play", exact: true }).click();
-  check(`${name}: the button plays`, await page.getByRole("button", { name: "Pause", exact: true }).count(), 1);
   await page.getByRole("button", { name: "Pause", exact: true }).click();
 }
 
 async function checkScrubbing(name, page) {
   const range = page.locator("input[aria-label=Time]");
   const end = Number(await range.getAttribute("max"));
-  const before = await readout(page);
+  const before = await time(page), said = await readout(page);
   const box = await range.boundingBox();
   await page.mouse.click(box.x + box.width * 0.75, box.y + box.height / 2);
+  await moves(page, before, 1);
   const at = await time(page);
   check(`${name}: the slider scrubs`, Math.abs(at / end - 0.75) < 0.03);
-  check(`${name}: the readout follows`, (await readout(page)) !== before);
+  check(`${name}: the readout follows`, (await readout(page)) !== said);
   await page.keyboard.press("End");
+  await moves(page, end - 1, 1);
   check(`${name}: at the end all is there`, /^0 links busy, ([\d,]+) of \1 ranks complete$/.test(await page.locator(".readout span").textContent()));
 }
 
@@ -78,7 +84,7 @@ async function checkFiltering(name, page) {
   await page.getByRole("searchbox", { name: "Filter Links" }).fill("gpu 1 ");
   const [left, links] = (await counts.textContent()).replaceAll(",", "").match(/\d+/g).map(Number);
   check(`${name}: the table of links is filtered`, left > 0 && left < links);
-  check(`${name}: and has the rows that it counts`, await page.locator("#tab-body tbody tr").count(), left);
+  check(`${name}: and has the rows that it counts`, await page.locator("#tab-body tbody tr").count(), Math.min(left, 100));
 }
 
 async function checkFollowing(name, page) {
@@ -93,7 +99,7 @@ async function checkFollowing(name, page) {
   }
   await page.locator("h1").click();
   await page.keyboard.press("Escape");
-  check(`${name}: Escape follows nothing`, await follow.inputValue(), "none");
+  await page.waitForFunction(() => document.querySelector(".follow select").value === "none");
 }
 
 async function checkTabs(name, page) {
@@ -123,7 +129,7 @@ async function checkPage(browser, name, file, mostMs) {
   await page.getByRole("tab", { name: "Chunks" }).click();
   await checkReaders(`${name}, light`, page);
   await page.keyboard.press("t");
-  check(`${name}: T changes the theme`, await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+  await page.waitForSelector("html[data-theme=dark]");
   await checkReaders(`${name}, dark`, page);
   await page.keyboard.press("?");
   await page.getByRole("heading", { name: "Keys" }).waitFor();

@@ -1,5 +1,7 @@
 // Numbers for people. Times are picoseconds, sizes bytes, bandwidths bytes per second, as everywhere in XCCL.
 
+const gap = "\u00a0"; // a number and its unit stay on one line
+
 // At most `digits` significant digits, without trailing zeros.
 export function significant(value: number, digits = 4): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);
@@ -10,9 +12,8 @@ export function significant(value: number, digits = 4): string {
 const timeUnits: [number, string][] = [[1e12, "s"], [1e9, "ms"], [1e6, "us"], [1e3, "ns"], [1, "ps"]];
 // "391.5 us": the unit is that of `of`, where given, so that times beside each other compare.
 export function time(ps: number, digits = 4, of = ps): string {
-  if (ps === 0 && of === 0) return "0 us";
-  const [scale, unit] = timeUnits.find(([s]) => Math.abs(of) >= s) ?? [1, "ps"];
-  return `${significant(ps / scale, digits)} ${unit === "us" ? "\u00b5s" : unit}`;
+  const unit = of === 0 ? { ps: 1e6, name: "\u00b5s" } : timeUnit(of);
+  return `${significant(ps / unit.ps, digits)}${gap}${unit.name}`;
 }
 
 const sizeUnits = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -23,14 +24,20 @@ export function size(bytes: number, digits = 4): string {
     bytes /= 1024;
     unit++;
   }
-  return `${significant(bytes, digits)} ${sizeUnits[unit]}`;
+  return `${significant(bytes, digits)}${gap}${sizeUnits[unit]}`;
 }
 
 // "450 GB/s": powers of 10.
 export function bandwidth(bytesPerSecond: number, digits = 4): string {
   const units: [number, string][] = [[1e12, "TB/s"], [1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"]];
   const [scale, unit] = units.find(([s]) => bytesPerSecond >= s) ?? [1, "B/s"];
-  return `${significant(bytesPerSecond / scale, digits)} ${unit}`;
+  return `${significant(bytesPerSecond / scale, digits)}${gap}${unit}`;
+}
+
+// The unit in which a time is shown, and its picoseconds.
+export function timeUnit(ps: number): { ps: number; name: string } {
+  const [scale, unit] = timeUnits.find(([s]) => Math.abs(ps) >= s) ?? [1, "ps"];
+  return { ps: scale, name: unit === "us" ? "\u00b5s" : unit };
 }
 
 export function count(n: number): string {
@@ -43,7 +50,7 @@ export function counted(n: number, one: string, many = one + "s"): string {
 }
 
 export function percent(part: number): string {
-  return `${significant(100 * part, 3)} %`;
+  return `${significant(100 * part, 3)}${gap}%`;
 }
 
 // "0-3, 5": ascending numbers, runs folded.

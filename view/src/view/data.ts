@@ -33,6 +33,7 @@ export interface PlanData {
   critical: CriticalData | null; // of the schedule
   program_critical: CriticalData | null;
   program: ProgramData | null;
+  program_note: string; // why there is none though the plan has a program; empty otherwise
 }
 
 export interface TopologyData {

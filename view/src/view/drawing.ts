@@ -277,9 +277,14 @@ export class Drawing {
   }
 
   private drawLines(context: CanvasRenderingContext2D, lines: string[], box: { x: number; y: number; width: number; height: number }, view: View, bold: boolean, look: Look) {
-    const size = Math.min(13, Math.max(12 * view.scale, 9), (box.height - 2) / lines.length / 1.1);
+    const font = (size: number) => `${bold ? "600 " : ""}${size}px system-ui, sans-serif`;
+    let size = Math.min(13, Math.max(12 * view.scale, 9), (box.height - 2) / lines.length / 1.1);
     if (size < 6.5) return;
-    context.font = `${bold ? "600 " : ""}${size}px system-ui, sans-serif`;
+    context.font = font(size);
+    // Smaller, where that makes a text fit.
+    const longest = lines.reduce((most, line) => Math.max(most, context.measureText(line).width), 1);
+    size = Math.max(6.5, size * Math.min(1, (box.width - 3) / longest));
+    context.font = font(size);
     context.textAlign = "center";
     context.textBaseline = "middle";
     lines.forEach((line, i) => {

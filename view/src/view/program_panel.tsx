@@ -24,8 +24,9 @@ const groups: { name: string; letters: string; colour: number }[] = [
 const colourOf = (op: string) => category(groups.find((group) => group.letters.includes(op))!.colour, theme.value);
 
 export function ProgramPanel() {
-  const { program } = model.value.data;
-  if (!program) return <p class="soft">The plan has no program that could be shown. Plans that <code>plan -o FILE</code> wrote have one.</p>;
+  const { program, program_note: note, facts } = model.value.data;
+  if (!program && facts.program_time_ps !== null) return <p class="soft">The program takes {format.time(facts.program_time_ps)}. It is too large to be shown over time: {note}.</p>;
+  if (!program) return <p class="soft">The plan has no program. Plans that <code>plan -o FILE</code> wrote have one.</p>;
   return <Threadblocks program={program} />;
 }
 

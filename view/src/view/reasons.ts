@@ -47,7 +47,9 @@ function boundReason(model: Model): string {
   if (facts.bound_ps === 0) return "Nothing has to be moved.";
   const what = facts.latency_ps >= facts.bandwidth_ps ? "Latency" : "Bandwidth";
   if (facts.meets_bound) return `${what} sets the lower bound, and the schedule meets it: on these links none is faster.`;
-  return `${what} sets the lower bound. The schedule takes ${format.significant(facts.time_ps / facts.bound_ps, 3)} times as long.`;
+  const ratio = facts.time_ps / facts.bound_ps;
+  if (ratio < 1.02) return `${what} sets the lower bound. The schedule takes ${format.percent(ratio - 1)} longer.`;
+  return `${what} sets the lower bound. The schedule takes ${format.significant(ratio, 3)} times as long.`;
 }
 
 function busyReason(model: Model): string {

@@ -91,13 +91,12 @@ export function Timeline() {
     const colours = palette.value;
     context.fillStyle = colours.paper;
     context.fillRect(0, 0, width, ruler);
-    const unit = [1e12, 1e9, 1e6, 1e3, 1].find((u) => times.to >= u) ?? 1;
+    const { ps: unit, name } = format.timeUnit(times.to);
     const scale = scaleLinear([times.from / unit, times.to / unit], [label, width]);
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "center";
-    const name = format.time(unit).split(" ")[1]!;
-    for (const tick of scale.ticks(Math.max(2, Math.floor((width - label) / 90)))) {
+    for (const tick of scale.ticks(Math.max(3, Math.floor((width - label) / 90)))) {
       const x = scale(tick);
       context.fillStyle = colours.line;
       context.fillRect(x, ruler - 5, 1, 5);

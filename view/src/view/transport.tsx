@@ -30,8 +30,9 @@ export function Transport() {
   const current = model.value;
   const shown = `${format.time(now.value, 4, current.end)} of ${format.time(current.end)}`;
   const words = situation();
+  const notch = Math.max(1, Math.floor(current.end / 2000));
   return (
-    <div class="transport" role="group" aria-label="Playback">
+    <div class="transport" role="group" aria-label="Playback" data-time={now.value}>
       <div class="keys">
         <button class="icon" aria-label="To the start" title="To the start (Home)" onClick={() => seek(0)}><Icon name="start" /></button>
         <button class="icon" aria-label="Step back" title="To the arrival before (left arrow)" onClick={() => step(-1)}><Icon name="back" /></button>
@@ -41,11 +42,13 @@ export function Transport() {
         <button class="icon" aria-label="Step forward" title="To the next arrival (right arrow)" onClick={() => step(1)}><Icon name="forward" /></button>
       </div>
       <div class="scrub">
-        <input type="range" min="0" max={current.end} step={Math.max(1, Math.floor(current.end / 2000))} value={now.value} aria-label="Time"
+        <input type="range" min="0" max={current.end} step={notch} value={now.value} aria-label="Time"
           aria-valuetext={`${shown}: ${words}`}
           onInput={(e) => {
             playing.value = false;
-            seek(Number(e.currentTarget.value));
+            // The last notch is the end, which no whole number of notches may reach.
+            const at = Number(e.currentTarget.value);
+            seek(at + notch > current.end ? current.end : at);
           }} />
       </div>
       <div class="readout">

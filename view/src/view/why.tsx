@@ -28,13 +28,13 @@ export function Verdict() {
           note={!isProgram && facts.meets_bound ? "no plan is faster" : ratio < 1.0005 ? "meets the bound" : `at most ${format.percent(1 - 1 / ratio)} to gain`} />
         <Number name="bus bandwidth" value={format.bandwidth(busbw)} note={`${format.size(facts.size_bytes)} ${collective.name}`} />
       </dl>
-      <Bar path={ofProgram ?? model.value.critical} bound={facts.bound_ps} />
+      <Bar path={ofProgram ?? model.value.critical} bound={facts.bound_ps} of={isProgram && !ofProgram ? "schedule" : ""} />
     </section>
   );
 }
 
 // The time in parts, by what the last arrival waited for, with the bound on it.
-function Bar({ path, bound }: { path: CriticalData; bound: number }) {
+function Bar({ path, bound, of }: { path: CriticalData; bound: number; of: string }) {
   const total = path.end.at(-1) ?? 0;
   if (total === 0) return null;
   const parts = kindsOf(path);
@@ -52,6 +52,7 @@ function Bar({ path, bound }: { path: CriticalData; bound: number }) {
         {parts.map(({ letter, name, ps }) => (
           <li key={letter}><span class="swatch" style={{ background: colourOfKind(letter) }} />{name} <b>{format.percent(ps / total)}</b></li>
         ))}
+        {of && <li class="soft">of the {of}'s {format.time(total)}</li>}
       </ul>
     </div>
   );
