@@ -139,7 +139,7 @@ void WriteCables(const std::vector<DrawnCable>& cables, JsonWriter& json) {
 void WriteMachine(const Topology& topology, JsonWriter& json) {
   json.Key("topology");
   WriteTopology(topology, json);
-  const Layout layout = LayOut(topology);
+  const MachineLayout layout = LayOut(topology);
   json.Key("drawing");
   json.BeginObject();
   json.Member("shape", layout.shape);
