@@ -45,5 +45,6 @@ void BindProgram(py::module_& module);
 void BindPlan(py::module_& module);
 void BindPredict(py::module_& module);
 void BindEmit(py::module_& module);
+void BindView(py::module_& module);
 
 }  // namespace xccl::python

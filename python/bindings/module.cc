@@ -13,4 +13,5 @@ PYBIND11_MODULE(_xccl, module) {
   xccl::python::BindPlan(module);
   xccl::python::BindPredict(module);
   xccl::python::BindEmit(module);
+  xccl::python::BindView(module);
 }

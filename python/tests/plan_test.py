@@ -21,7 +21,7 @@ class Planning(unittest.TestCase):
         self.assertEqual(xccl.verify(plan), [])
         self.assertFalse(plan.interrupted)
         self.assertIn("allgather on ring:4: 4 ranks, 1MiB, pipelined model", str(plan))
-        self.assertIn("<td>engine</td>", plan._repr_html_())
+        self.assertTrue(plan._repr_html_().startswith("<iframe srcdoc=\"&lt;!"), plan._repr_html_()[:40])
 
     def test_the_same_arguments_give_the_same_plan(self):
         one, two = (xccl.plan("torus:4x4", "allreduce", size="1MiB") for _ in range(2))
@@ -164,6 +164,14 @@ class Programs(unittest.TestCase):
             self.assertTrue((pathlib.Path(folder) / "t.3.et").exists())
         with self.assertRaisesRegex(xccl.InvalidInput, "/none/a.cu: cannot write: No such file or directory"):
             self.plan.emit("cuda", "/none/a.cu")
+
+    def test_view(self):
+        page = self.plan.view()
+        self.assertIn("allreduce on nvswitch:4", page)
+        self.assertNotIn("@XCCL_DATA@", page)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.html"
+            self.assertEqual(self.plan.view(file), file.read_text())
 
     def test_run(self):
         rows = self.plan.run("4KiB,64KiB", iters=2)

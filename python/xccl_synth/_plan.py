@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _xccl
 from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
-from ._show import plan_html, plan_text
+from ._show import plan_html, plan_text, view_page
 from ._collective import Collective, collective_of
 from .errors import InvalidInput, UsageError, Violation, XcclWarning
 from ._schedule import Schedule
@@ -370,6 +370,14 @@ class Plan:
         if file is not None:
             _write(made, os.fspath(file))
         return made
+
+    def view(self, file: Optional[PathLike] = None) -> str:
+        """The page of ``xccl-synth view``: the machine, the schedule playing over it, timelines, who holds what. One HTML text that
+        needs no network; ``file`` also writes it there. In a notebook a plan shows it by itself."""
+        page = view_page(self)
+        if file is not None:
+            _write(page, os.fspath(file))
+        return page
 
     def run(
         self,

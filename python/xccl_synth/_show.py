@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Tuple
+import html
+import pathlib
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from . import _xccl
 from ._table import html_table
+from .errors import LimitReached
 
 if TYPE_CHECKING:
     from ._plan import Plan
+
+
+_NOTEBOOK_S = 30  # that a cell waits for the page
 
 
 def _lines(facts: Dict[str, Any]) -> List[Tuple[str, str]]:
@@ -42,6 +48,19 @@ def plan_text(facts: Dict[str, Any]) -> str:
     return "\n".join([_title(facts)] + [f"  {name:<10} {text}" for name, text in _lines(facts)])
 
 
-def plan_html(plan: "Plan") -> str:
+def view_page(plan: "Plan", time_limit_s: Optional[float] = None) -> str:
+    page = (pathlib.Path(__file__).parent / "view.html").read_text(encoding="utf-8")
     facts = plan.facts
+    name = f"{facts['collective']} on {facts['topology']}"
+    return _xccl.view_page(plan._c, page, name, "xccl_synth.Plan.view", time_limit_s)
+
+
+def plan_html(plan: "Plan") -> str:
+    """The page in a frame of its own; a table where the page takes too long to make."""
+    facts = plan.facts
+    try:
+        page = view_page(plan, _NOTEBOOK_S)
+        return f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: 640px; border: 0" title="{html.escape(_title(facts))}"></iframe>'
+    except LimitReached:
+        pass
     return f"<div><b>{_title(facts)}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"
