@@ -83,6 +83,7 @@ StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& p
           "{}: {} of {}; expected {} of {}, as is compared", file, imported.plan.collective.name(),
           Counted(imported.plan.collective.num_members(), "rank"), problem.collective.name(),
           Counted(problem.collective.num_members(), "rank")));
+    SayWarnings(imported.warnings);
     others.push_back({file.substr(file.rfind('/') + 1), std::move(imported.plan)});
   }
   return others;

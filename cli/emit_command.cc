@@ -1,8 +1,10 @@
-// emit: writes a plan's program as source text, compiled with nvcc if asked, or as what other tools read.
+// emit: writes a plan's program as source text, compiled with nvcc if asked, or as what other tools read; or
+// draws it.
 #include <fmt/core.h>
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -23,6 +25,7 @@
 #include "ir/numbers.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
+#include "pipeline/draw.h"
 #include "pipeline/emit.h"
 #include "pipeline/emit_msccl.h"
 #include "runtime/bootstrap/placement.h"
@@ -32,11 +35,14 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::string_view, 5> kTargets = {"cuda", "host", "chakra", "msccl-xml", "mscclpp-json"};
+constexpr std::array<std::string_view, 8> kTargets = {"cuda",         "host", "chakra", "msccl-xml",
+                                                      "mscclpp-json", "svg",  "dot",    "perfetto"};
+constexpr std::string_view kTargetsInWords =
+    "cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto";
 
 struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
-  std::string size;                          // of Chakra traces
+  std::string size;                          // of traces and drawings
   std::string executor, min_size, max_size;  // of MSCCL XML
   bool in_place = false;
   int32_t threads = EmitOptions().threads;
@@ -72,9 +78,8 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
   } else if (flags.to != "cuda") {
-    return UsageError("--to: no format '" + flags.to +
-                      "'; expected cuda, host, chakra, msccl-xml or mscclpp-json" +
-                      DidYouMean(flags.to, kTargets));
+    return UsageError(fmt::format("--to: no format '{}'; expected {}{}", flags.to, kTargetsInWords,
+                                  DidYouMean(flags.to, kTargets)));
   }
   if (!ahead.types.empty()) options.type = ahead.types[0];
   if (!ahead.ops.empty()) options.op = ahead.ops[0];
@@ -195,13 +200,35 @@ Status EmitMscclpp(const EmitFlags& flags) {
   return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
 }
 
+// A picture or a trace.
+Status EmitDrawing(const EmitFlags& flags, Drawing what) {
+  XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
+  if (IsPlanBook(flags.plan))
+    return UsageError(fmt::format("{}: a plan book; expected a plan file for --to {}", flags.plan, flags.to));
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
+  std::optional<int64_t> size_bytes;
+  if (!flags.size.empty()) {
+    XCCL_ASSIGN_OR_RETURN(size_bytes, ParseSizeFlag("--size", flags.size));
+    XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", *size_bytes, plan.collective));
+  }
+  XCCL_ASSIGN_OR_RETURN(const Drawn drawn, WithProgress("simulating " + flags.plan, [&](Progress&) {
+                          return DrawPlan(plan, what, size_bytes);
+                        }));
+  if (!drawn.note.empty()) std::fprintf(stderr, "note: %s\n", drawn.note.c_str());
+  return flags.output.empty() ? Print(drawn.text) : WriteFileAtomically(flags.output, drawn.text);
+}
+
 Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
-  if (flags.to != "chakra" && !flags.size.empty())
-    return UsageError("--size: needs --to chakra; other formats serve all sizes");
+  const bool has_size = flags.to == "chakra" || flags.to == "svg" || flags.to == "perfetto";
+  if (!has_size && !flags.size.empty())
+    return UsageError("--size: needs --to chakra, svg or perfetto; other formats serve all sizes");
   XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
   if (flags.to == "chakra") return EmitChakra(flags);
   if (flags.to == "msccl-xml") return EmitMsccl(flags);
   if (flags.to == "mscclpp-json") return EmitMscclpp(flags);
+  if (flags.to == "svg") return EmitDrawing(flags, Drawing::kSvg);
+  if (flags.to == "dot") return EmitDrawing(flags, Drawing::kDot);
+  if (flags.to == "perfetto") return EmitDrawing(flags, Drawing::kPerfetto);
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
@@ -220,18 +247,20 @@ Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
 }  // namespace
 
 void AddEmitCommand(CommandLine& line, Session& session) {
-  auto [command, flags] =
-      AddCommand(line, session, "emit", "Write a plan's program as source code or for other tools", EmitPlan);
+  auto [command, flags] = AddCommand(
+      line, session, "emit", "Write a plan as source code, for other tools, or as a picture", EmitPlan);
   command
       .AddOption("PLAN", flags.plan,
                  "a plan file, or a plan book: its plans get kernels that its index names")
       .Required();
   command
       .AddOption("--to", flags.to,
-                 "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL) or "
-                 "mscclpp-json (execution plans for MSCCL++)")
+                 "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL), "
+                 "mscclpp-json (execution plans for MSCCL++), svg (the schedule drawn), dot (the machine "
+                 "for Graphviz) or perfetto (the simulation as a trace for ui.perfetto.dev)")
       .Required();
-  command.AddOption("-s,--size", flags.size, "chakra: the size (default: that which the plan is made for)");
+  command.AddOption("-s,--size", flags.size,
+                    "chakra, svg, perfetto: the size (default: that which the plan is made for)");
   command.AddOption("--dtype", flags.types,
                     "element type where the compiler is not told (XCCL_TYPE); with --arch a list of those to "
                     "compile for (default float)");
@@ -257,6 +286,7 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
       "  xccl-synth emit allreduce.plan.json --to chakra --size 16MiB -o trace\n"
+      "  xccl-synth emit allreduce.plan.json --to perfetto -o trace.json\n"
       "  xccl-synth emit allreduce.plan.json --to msccl-xml --for executor -o allreduce.xml\n"
       "  xccl-synth emit allreduce.plan.json --to mscclpp-json -o allreduce.json\n"
       "  xccl-synth emit BOOK --to cuda --arch sm_90,sm_100 --dtype float,bfloat16");

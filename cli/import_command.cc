@@ -51,8 +51,10 @@ StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags, con
 }
 
 Row ImportRow(const ImportedPlan& imported, const ProgramStats& stats, const Flags& flags) {
-  const auto& [from, plan] = imported;
+  const auto& [from, plan, own_warnings] = imported;
   const Program& program = plan.program->program;
+  std::vector<std::string> warnings = plan.topology.spec().warnings;
+  warnings.insert(warnings.end(), own_warnings.begin(), own_warnings.end());
   const auto& root = plan.collective.spec().root;
   const Cell none;
   return {{"format", from.format},
@@ -73,7 +75,7 @@ Row ImportRow(const ImportedPlan& imported, const ProgramStats& stats, const Fla
           {"transfers", plan.schedule.size()},
           {"bitwise_same", plan.bitwise_same ? Cell(*plan.bitwise_same) : none},
           {"topology", plan.topology.name()},
-          {"warnings", plan.topology.spec().warnings},
+          {"warnings", warnings},
           {"file", flags.output.empty() ? Cell() : Cell(flags.output)}};
 }
 
@@ -83,7 +85,7 @@ std::string SizesText(const Imported& from) {
 }
 
 std::string ImportText(const ImportedPlan& imported, const ProgramStats& stats, const Flags& flags) {
-  const auto& [from, plan] = imported;
+  const auto& [from, plan, warnings] = imported;
   const Program& program = plan.program->program;
   std::string text = fmt::format("{}: ok: {}{}, {} of {}, proved\n", flags.file, from.format,
                                  from.name.empty() ? "" : fmt::format(" '{}'", from.name),
@@ -147,6 +149,7 @@ Status ImportFile(const Flags& flags, const Session& session) {
   const Compared on{plan.collective.name(), plan.topology.name(), std::string(ToString(timing.request.model)),
                     timing.machine ? timing.machine->source : ""};
   if (session.json) return Print(ToJson(ImportRow(imported, stats, flags), "times", ToRows(times, on)));
+  SayWarnings(imported.warnings);
   std::string text = ImportText(imported, stats, flags);
   if (machine)
     text += fmt::format("program simulated on {}\n{}\n{}", plan.topology.name(), WhatTimesAreOf(on.machine),

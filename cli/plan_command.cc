@@ -14,6 +14,7 @@
 #include "cli/show.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
+#include "pipeline/explain.h"
 #include "pipeline/pipeline.h"
 #include "synth/engines.h"
 #include "synth/groups/groups.h"
@@ -32,6 +33,7 @@ struct Flags {
   TrainingFlags training;
   std::string output;
   bool pareto = false;
+  bool explain = false;
   std::optional<Command> command = {};
 };
 
@@ -66,7 +68,7 @@ Status CheckFrom(const PlanOptions& options) {
 // A flag that gives the collective for all excludes the flags that describe a single one.
 Status CheckNoCollective(const Flags& flags, const std::string& beside) {
   for (const char* flag : {"--collective", "--collective-file", "--ranks", "--root", "--counts", "--pairs",
-                           "--size", "--from", "--pareto", "--chunks", "--steps", "--rounds"})
+                           "--size", "--from", "--pareto", "--explain", "--chunks", "--steps", "--rounds"})
     if (flags.command->IsGiven(flag))
       return UsageError(fmt::format("{}: not together with {}", flag, beside));
   return OkStatus();
@@ -145,6 +147,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", options.request.size_bytes, collective));
+  if (flags.pareto && flags.explain) return UsageError("--explain: explains one plan; expected no --pareto");
   if (flags.pareto) return PrintFront(topology, collective, options, session);
   std::optional<Plan> from;
   if (!flags.from.empty()) {
@@ -158,13 +161,24 @@ Status PlanCollective(const Flags& flags, const Session& session) {
         return from ? RepairPlan(*from, flags.from, topology, collective, options)
                     : MakePlan(topology, collective, options);
       }));
+  std::vector<NamedLine> why;
+  if (flags.explain) {
+    XCCL_ASSIGN_OR_RETURN(const Explanation explanation, WithProgress("explaining the plan", [&](Progress&) {
+                            return Explain(result, collective, options);
+                          }));
+    why = LinesOf(explanation, result);
+  }
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
   Ended ended{.file = flags.output, .total_s = session.TotalSeconds()};
   if (from) ended.warnings = WarningsOfRepair(*from, flags.from, result);
-  if (session.json) return Print(ToJson(PlanRow(result, ended)));
+  if (session.json) {
+    Row row = PlanRow(result, ended);
+    if (flags.explain) row.emplace_back("why", ExplanationTexts(why));
+    return Print(ToJson(row));
+  }
   SayWarnings(ended.warnings);
-  return Print(PlanText(result, options.engine, ended));
+  return Print(PlanText(result, options.engine, ended) + ExplanationText(why));
 }
 
 }  // namespace
@@ -201,6 +215,9 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   command.AddOption("-o,--output", flags.output,
                     "lower the schedule to a program and write both to this plan file; with --for a plan\n"
                     "book, a directory");
+  command.AddFlag("--explain", flags.explain,
+                  "say in five lines why this plan: what bounds it, its critical path, the next engine's\n"
+                  "plan, and which changes would make it faster, each simulated");
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer(
       "Examples:\n"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "base/units.h"
 
 namespace xccl {
@@ -180,6 +181,38 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
   if (!ended.file.empty()) line("file", ended.file);
   return text;
+}
+
+namespace {
+
+// Breaks a text at blanks into lines of at most so many characters, where words are no longer.
+std::vector<std::string> Wrapped(std::string_view text, size_t most) {
+  std::vector<std::string> lines(1);
+  for (const std::string& word : Split(text, ' ')) {
+    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > most) lines.emplace_back();
+    lines.back() += (lines.back().empty() ? "" : " ") + word;
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string ExplanationText(std::span<const NamedLine> why) {
+  std::string text = why.empty() ? "" : "why\n";
+  for (const NamedLine& line : why) {
+    std::string_view name = line.name;
+    for (const std::string& part : Wrapped(line.text, 67)) {
+      text += fmt::format("  {:<10} {}\n", name, part);
+      name = "";
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why) {
+  std::vector<std::string> texts;
+  for (const NamedLine& line : why) texts.push_back(line.name + ": " + line.text);
+  return texts;
 }
 
 }  // namespace xccl

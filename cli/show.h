@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
+#include "pipeline/explain.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
 #include "pipeline/training.h"
@@ -44,6 +45,10 @@ std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& p
 
 Row PlanRow(const PlanResult& result, const Ended& ended);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);
+
+// What plan --explain adds: a line for each, and the same as "name: text".
+std::string ExplanationText(std::span<const NamedLine> why);
+std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps"
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);

@@ -56,13 +56,13 @@ Status SimulateFile(const Flags& flags, const Session& session) {
                         WithProgress("simulating " + flags.file, [&](Progress&) {
                           return Times(plan, flags, machine ? &*machine : nullptr);
                         }));
+  const std::string model = flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model;
   if (session.json)
-    return Print(ToJson(ToRows(
-        times, {plan.collective.name(), plan.topology.name(),
-                flags.model.empty() ? std::string(ToString(plan.made_by.model)) : flags.model, source})));
+    return Print(ToJson(ToRows(times, {plan.collective.name(), plan.topology.name(), model, source})));
   const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
-  return Print(fmt::format("{} on {}{}, {} simulated\n{}\n{}", plan.collective.name(), plan.topology.name(),
-                           by, flags.level, WhatTimesAreOf(source), TimesText(times)));
+  return Print(fmt::format("{} on {}{}, {} simulated, {} model\n{}\n{}", plan.collective.name(),
+                           plan.topology.name(), by, flags.level, model, WhatTimesAreOf(source),
+                           TimesText(times)));
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
-// topo: shows a machine, or writes it as XML, JSON or dot.
+// topo: shows a machine, or writes it as XML, JSON, a drawing or dot.
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "ir/draw/draw.h"
+#include "topologies/layout/layout.h"
 #include "topologies/nccl/this_machine.h"
 #include "topologies/xml/native_xml.h"
 
@@ -46,7 +48,8 @@ Status Topo(const Flags& flags, const Session& session) {
   if (format == "text") text = DescribeText(topology);
   if (format == "xml") text = WriteNativeXml(topology);
   if (format == "json") text = DescribeJson(topology);
-  if (format == "dot") text = DescribeDot(topology);
+  if (format == "svg") text = TopologySvg(topology, LayOut(topology));
+  if (format == "dot") text = TopologyDot(topology, LayOut(topology));
   if (format != "json") SayWarnings(topology.spec().warnings);
   return Print(text);
 }
@@ -60,14 +63,16 @@ void AddTopoCommand(CommandLine& line, Session& session) {
   command.AddFlag("--this-machine", flags.this_machine,
                   "read the machine that this runs on (NCCL or nvidia-smi)");
   command.AddFlag("--list", flags.list, "names of the library's machines");
-  command.AddOption("--format", flags.format, "text, xml, json or dot")
-      .OneOf({"text", "xml", "json", "dot"})
+  command
+      .AddOption("--format", flags.format, "text, xml, json, svg (a drawing) or dot (the same for Graphviz)")
+      .OneOf({"text", "xml", "json", "svg", "dot"})
       .ShowDefault();
   command.AddFlag("--json", session.json, "same as --format json");
   command.Footer(
       "Examples:\n"
       "  xccl-synth topo dgx-h100\n"
       "  xccl-synth topo torus:4x4x4@bandwidth=50GB/s,latency=500ns --format xml\n"
+      "  xccl-synth topo rail-4 --format svg > rail-4.svg\n"
       "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4");
 }
 

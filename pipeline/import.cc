@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "ir/interchange/import.h"
@@ -46,11 +47,21 @@ StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options
     if (!printed->ok()) return printed->status();
     return Lowered(**printed, options, machine, lowering);
   }
+  options.plain_switches |= !machine;
   XCCL_ASSIGN_OR_RETURN(Imported from, ReadForeign(text, options));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, MachineOr(machine, std::ssize(from.lowered.program.ranks)));
-  StatusOr<Plan> plan = PlaceOnMachine(from, topology);
+  std::vector<std::string> warnings;
+  StatusOr<Plan> plan = PlaceOnMachine(from, topology, &warnings);
+  if (!plan.ok() && !from.lowered.program.groups.empty()) {
+    warnings = {
+        fmt::format("{}: what the file has switches do is done rank by rank", plan.status().message())};
+    options.plain_switches = true;
+    XCCL_ASSIGN_OR_RETURN(from, ReadForeign(text, options));
+    plan = PlaceOnMachine(from, topology);
+  }
   if (!plan.ok()) return Annotate(plan.status(), path);
-  return ImportedPlan{std::move(from), *std::move(plan)};
+  if (!machine) warnings.clear();  // nobody asked for a full mesh
+  return ImportedPlan{std::move(from), *std::move(plan), std::move(warnings)};
 }
 
 }  // namespace xccl

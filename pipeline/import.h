@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "ir/interchange/foreign.h"
@@ -15,10 +16,12 @@ namespace xccl {
 struct ImportedPlan {
   Imported from;
   Plan plan;
+  std::vector<std::string> warnings = {};
 };
 
 // Reads the file at `path`, which also opens messages: a program, or sends, which are lowered for the size
-// and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. Errors: those of
+// and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. What the file has a
+// switch do is done rank by rank where the machine has none that can. Errors: those of
 // ReadForeign (ir/interchange/import.h), PlaceOnMachine (ir/interchange/place.h), ReadPrintedSends
 // (ir/interchange/printed_sends.h) and ImportSends (pipeline/import_sends.h).
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,

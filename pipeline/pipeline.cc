@@ -218,6 +218,16 @@ std::string InFlight(const MachineModel& machine, const Program& program, const 
                      FormatBandwidthShort(links));
 }
 
+// The engines and times of all plans of an answer.
+std::vector<RunnerUp> MadeBeside(const Synthesis& made) {
+  std::vector<RunnerUp> all;
+  if (made.simulation) all.push_back({made.engine, made.simulation->time_ps});
+  for (const Synthesis& other : made.others)
+    if (other.simulation && !other.simulation->stopped)
+      all.push_back({other.engine, other.simulation->time_ps});
+  return all;
+}
+
 struct Timed {
   int64_t time_ps = 0;
   std::string loss;  // ReasonOfLoss
@@ -299,6 +309,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   const auto is_late = [&](const Status& status) {
     return status.code() == StatusCode::kLimit && options.deadline.has_limit();
   };
+  const std::vector<RunnerUp> beside = MadeBeside(made);
   std::optional<Lowered> lowered;
   std::string no_program = options.lower ? ReasonNotToLower(topology, made, options.deadline) : std::string();
   if (options.lower && no_program.empty()) {
@@ -322,6 +333,9 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   result.exact = made.exact;
   plan.bitwise_same = IsBitwiseSame(plan.schedule, plan.collective, topology);
   result.schedule_stats = Stats(plan.schedule, plan.collective, topology);
+  for (const RunnerUp& other : beside)
+    if (other.engine != made.engine && (!result.next || other.time_ps < result.next->time_ps))
+      result.next = other;
   result.relays = RelaysOf(plan.schedule, plan.collective, topology);
   if (lowered) {
     plan.program = std::move(lowered->program);

@@ -49,6 +49,12 @@ struct PlanOptions {
   Deadline deadline = Deadline();            // of all stages together; the search ends before it
 };
 
+// A plan that was made and is not the one that was kept.
+struct RunnerUp {
+  std::string engine;
+  int64_t time_ps = 0;
+};
+
 struct PlanResult {
   Plan plan;
   std::string note = {};   // the engine's line for people
@@ -66,6 +72,8 @@ struct PlanResult {
   std::string no_program = {};  // why there is none, where one was asked for
   // Source of the machine model that the program is timed on, or would be; empty: links alone.
   std::string machine = {};
+  // The fastest schedule by another engine, where auto made one that is not much slower.
+  std::optional<RunnerUp> next = {};
   // What the program's threadblocks can have in flight, beside what a GPU's links need (Little's law); empty
   // where the machine says nothing of it.
   std::string in_flight = {};

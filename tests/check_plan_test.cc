@@ -53,7 +53,6 @@ void CheckTime(const Plan& plan, const std::string& path, int64_t size_bytes, Ti
   SimulateOptions options;
   options.size_bytes = size_bytes;
   options.model = model;
-  options.extrapolate = false;
   const Simulation ours = Simulate(plan.schedule, plan.collective, plan.topology, options);
   EXPECT_EQ(
       Outsider(path + " --size " + std::to_string(size_bytes) + " --model " + std::string(ToString(model))),
@@ -96,6 +95,25 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
       EXPECT_EQ(text.rfind("ok\n", 0) == 0, right) << text;
     }
   }
+}
+
+// A chain of so many segments that only some are run: 16,384, in either model.
+TEST(CheckPlanTimes, AgreesWhereTheSimulationExtrapolates) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  const std::string path = ::testing::TempDir() + "/extrapolated.plan.json";
+  const Topology topology = *LoadTopology("ring:4");
+  const Collective collective = testing::MakeCollective(CollectiveKind::kBroadcast, 4);
+  const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = 1 << 30};
+  const Engine* const ring = FindEngine("ring").value();
+  const Synthesis answer = ring->Synthesize(request).value();
+  const Plan plan = PlanOf(answer, topology, request);
+  ASSERT_EQ(WritePlan(plan, path), OkStatus());
+  CheckTime(plan, path, 1 << 30, TimeModel::kPipelined);
+  CheckTime(plan, path, 1 << 30, TimeModel::kBlocking);
+  SimulateOptions all{.size_bytes = 64 << 20, .extrapolate = false};
+  const Simulation every = Simulate(plan.schedule, plan.collective, plan.topology, all);
+  EXPECT_EQ(Outsider(path + " --size 67108864 --every-segment"),
+            "ok\ntime_ps " + std::to_string(every.time_ps) + "\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));

@@ -67,6 +67,42 @@ TEST_F(Cli, ALostOutputIsAnError) {
                 Shell(std::string("$X ") + arguments + " >/dev/full"));
 }
 
+TEST_F(Cli, EmitsPicturesAndTraces) {
+  RingPlan();
+  const std::string svg = Out({"emit", "a.json", "--to", "svg"});
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 80);
+  EXPECT_NE(svg.find("allgather of 64KiB on torus:2x2, by ring"), std::string::npos);
+  EXPECT_NE(Out({"emit", "a.json", "--to", "svg", "-s", "1MiB"}).find("allgather of 1MiB on"),
+            std::string::npos);
+  const std::string dot = Out({"emit", "a.json", "--to", "dot"});
+  EXPECT_NE(dot.find("digraph \"torus:2x2\""), std::string::npos);
+  EXPECT_EQ(dot, Out({"topo", "torus:2x2", "--format", "dot"}));
+  EXPECT_NE(Out({"topo", "torus:2x2", "--format", "svg"}).find("4 ranks: hypercube 2"), std::string::npos);
+  Out({"emit", "a.json", "--to", "perfetto", "-o", "trace.json"});
+  const Json trace = Json::parse(Read("trace.json"));
+  const Json times = Json::parse(Out({"simulate", "a.json", "--json"}));
+  EXPECT_EQ(trace["otherData"]["schedule_time_ps"].get<double>(), times[0]["time_us"].get<double>() * 1e6);
+  const Json program = Json::parse(Out({"simulate", "a.json", "--level", "program", "--json"}));
+  EXPECT_EQ(trace["otherData"]["program_time_ps"].get<double>(), program[0]["time_us"].get<double>() * 1e6);
+}
+
+TEST_F(Cli, ExplainsAPlanInFiveLines) {
+  const Words arguments = {"plan", "dgx1", "-c", "allgather", "-s", "1MiB", "--explain"};
+  const std::string text = Out(arguments);
+  const size_t why = text.find("\nwhy\n");
+  ASSERT_NE(why, std::string::npos) << text;
+  std::istringstream lines(text.substr(why + 1));
+  Words names;
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(line.size(), 80u) << line;
+    if (line.starts_with("  ") && line[2] != ' ') names.push_back(line.substr(2, line.find("  ", 2) - 2));
+  }
+  EXPECT_EQ(names, (Words{"bound", "path", "next", "faster", "no gain"})) << text;
+  Words json = arguments;
+  json.emplace_back("--json");
+  EXPECT_EQ(Json::parse(Out(json))["why"].size(), 5u);
+}
+
 TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
   Out({"plan", "torus:2x2", "-c", "allgather", "-o", "one/two/a.json"});
   Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring", "--html",
@@ -148,6 +184,27 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
   const Json alone = Json::parse(Out({"import", "a.xml", "--json"}));
   EXPECT_EQ(alone["topology"], "full-mesh:4");
   EXPECT_TRUE(alone["times"].empty());
+}
+
+// What a switch does, and the paths: taken on the machine of the plan, on others done rank by rank over paths
+// that they have.
+TEST_F(Cli, ForeignPlansOfSwitches) {
+  Out({"plan", "dgx-h100", "-c", "allreduce", "-s", "1MiB", "-o", "a.plan.json"});
+  EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "mscclpp-json", "-o", "a.json"}).code, 0);
+  const auto on = [&](const std::string& machine) {
+    return Json::parse(Out({"import", "a.json", "--on", machine, "--sizes", "1MiB", "--json"}));
+  };
+  const Json own = on("dgx-h100"), other = on("dgx-a100");
+  EXPECT_TRUE(own["warnings"].empty()) << own["warnings"];
+  const Json plan =
+      Json::parse(Out({"simulate", "a.plan.json", "--level", "program", "--sizes", "1MiB", "--json"}));
+  EXPECT_EQ(own["times"][0]["time_us"], plan[0]["time_us"]);
+  EXPECT_EQ(
+      other["warnings"],
+      (Words{"the multicast of rank 0 and 7 others: no switch on dgx-a100 that does it has links to all of "
+             "them; expected one: what the file has switches do is done rank by rank"}));
+  EXPECT_GT(other["transfers"], own["transfers"]);
+  EXPECT_TRUE(Json::parse(Out({"import", "a.json", "--json"}))["warnings"].empty());
 }
 
 TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
@@ -277,8 +334,8 @@ TEST_F(Cli, Texts) {
   EXPECT_EQ(Out({"verify", "a.json"}),
             "a.json: ok: allgather on torus:2x2, 24 transfers, schedule and program proved\n");
   EXPECT_EQ(Json::parse(Read("a.json"))["topology"], xml);
-  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 51),
-            "allgather on torus:2x2 by ring, schedule simulated\n");
+  EXPECT_EQ(Out({"simulate", "a.json", "--sizes", "1MiB"}).substr(0, 68),
+            "allgather on torus:2x2 by ring, schedule simulated, pipelined model\n");
   const std::string table = Out({"run", "a.json", "--iters", "1"});
   EXPECT_NE(table.find("# Out of bounds values : 0 OK"), std::string::npos) << table;
   const Words compare = {"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring"};

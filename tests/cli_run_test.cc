@@ -99,7 +99,7 @@ TEST_F(Cli, KernelsOfAPlanBook) {
                              "book: a plan book; expected one plan for --to chakra\n"},
                         Case{{"emit", "book/ag.plan.json", "--to", "host", "--size", "1KiB"},
                              2,
-                             "--size: needs --to chakra; other formats serve all sizes\n"},
+                             "--size: needs --to chakra, svg or perfetto; other formats serve all sizes\n"},
                         Case{{"run", "empty"},
                              1,
                              "empty: a directory without index.json; expected a plan file or a plan book; "

@@ -1,12 +1,14 @@
 // Plans for the library's machines as MSCCL XML: emitted, or refused with the limit named. What is emitted is
-// read again, proved, put on its machine, written to the same text, and takes the time of the plan's program,
-// once that has the pieces and slots of the executor, which the format cannot say. Paths are not in the file
-// either: where a machine has several between two ranks, the time may differ. Machines have up to 64 ranks.
+// read again, proved, put on its machine, written to the same text, and takes the time of the plan's program
+// within 1 %, once that has the pieces and slots of the executor, which the format cannot say. XCCL_LONG=1
+// takes machines of up to 64 ranks, else they have 8.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kSize = 1 << 20;
-constexpr int32_t kMostRanks = 64;
+const int32_t kMostRanks = std::getenv("XCCL_LONG") != nullptr ? 64 : 8;
 
 StatusOr<PlanResult> PlanFor(const Topology& topology, CollectiveKind kind) {
   CollectiveSpec spec;
@@ -68,8 +70,10 @@ void CheckCell(const std::string& cell, const Plan& plan, Share& share) {
   ++share.emitted;
   const StatusOr<Imported> read = ReadForeign(xml->text, {.file = "library"});
   ASSERT_TRUE(read.ok()) << cell << ": " << read.status().message();
-  const StatusOr<Plan> placed = PlaceOnMachine(*read, topology);
+  std::vector<std::string> warnings;
+  const StatusOr<Plan> placed = PlaceOnMachine(*read, topology, &warnings);
   ASSERT_TRUE(placed.ok()) << cell << ": " << placed.status().message();
+  EXPECT_TRUE(warnings.empty()) << cell << ": " << warnings[0];
   const StatusOr<MscclXml> again = EmitMscclXml(*placed, options);
   ASSERT_TRUE(again.ok()) << cell << ": " << again.status().message();
   EXPECT_TRUE(again->text == xml->text) << cell;
@@ -82,9 +86,8 @@ void CheckCell(const std::string& cell, const Plan& plan, Share& share) {
   if (other || !ours.ok()) return;
   const double ratio = static_cast<double>(theirs->time_ps) / static_cast<double>(ours->time_ps);
   ++share.timed;
-  share.equal += ratio <= 1.01 ? 1 : 0;
-  if (ratio > 1.01) fmt::print("{}: takes {:.3f} times as long as the plan's program\n", cell, ratio);
-  EXPECT_LE(ratio, 1.2) << cell;
+  share.equal += std::abs(ratio - 1) <= 0.01 ? 1 : 0;
+  EXPECT_NEAR(ratio, 1, 0.01) << cell;
 }
 
 TEST(MscclLibraryTest, PlansAreEmittedOrRefusedByALimit) {
@@ -106,7 +109,6 @@ TEST(MscclLibraryTest, PlansAreEmittedOrRefusedByALimit) {
   fmt::print("{} of {} emitted; {} of {} with their plan's program take its time within 1 %\n", share.emitted,
              share.cells, share.equal, share.timed);
   EXPECT_GE(share.emitted * 10, share.cells * 9);
-  EXPECT_GE(share.equal * 10, share.timed * 9);
 }
 
 }  // namespace

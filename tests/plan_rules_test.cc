@@ -208,7 +208,8 @@ TEST_F(PlanRules, WithoutMadeByThereIsAModelAndASize) {
   for (const char* level : {"schedule", "program"}) {
     const Said said = Run({"simulate", "bad.json", "--level", level});
     EXPECT_EQ(said.code, 0) << said.err;
-    EXPECT_EQ(said.out.rfind("broadcast on ring:3, " + std::string(level) + " simulated\n", 0), 0u)
+    EXPECT_EQ(
+        said.out.rfind("broadcast on ring:3, " + std::string(level) + " simulated, pipelined model\n", 0), 0u)
         << said.out;
     EXPECT_NE(said.out.find("\n64MiB "), said.out.npos) << said.out;
   }

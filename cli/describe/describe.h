@@ -14,8 +14,6 @@ namespace xccl {
 // near linear. The flow between two halves of the ranks and the largest distance are left out where they
 // would take long.
 std::string DescribeText(const Topology& topology);
-// A Graphviz graph, one cluster a host, a duplex cable as one edge, parallel links as one edge with a count.
-std::string DescribeDot(const Topology& topology);
 
 // A part of DescribeText: how the GPUs of one host reach each other, as `nvidia-smi topo -m` shows it.
 // One line and one column per GPU, then the meaning of the cells. A cell is GB/s over direct links, or what

@@ -124,39 +124,5 @@ host b: 1 gpu (rank 1)
 )");
 }
 
-TEST(DescribeDot, ClustersAndMergedEdges) {
-  TopologySpec spec;
-  spec.name = "a \"quoted\" name";
-  spec.hosts = {Host{"h0"}, Host{"h1"}};
-  spec.nodes = {Node{NodeKind::kGpu, "0", HostId(0), false, false},
-                Node{NodeKind::kGpu, "0", HostId(1), false, false},
-                Node{NodeKind::kSwitch, "leaf", std::nullopt, false, false}};
-  const auto link = [&](int a, int b, int64_t bandwidth) {
-    spec.links.push_back(Link{NodeId(a), NodeId(b), bandwidth, 0, 0});
-  };
-  link(0, 2, 5'000'000'000);
-  link(0, 2, 5'000'000'000);
-  link(2, 0, 5'000'000'000);
-  link(2, 0, 5'000'000'000);
-  link(1, 2, 6'000'000'000);
-  link(2, 1, 7'000'000'000);
-  EXPECT_EQ(DescribeDot(*Topology::Create(spec)), R"(digraph "a \"quoted\" name" {
-  layout=fdp; overlap=false;
-  subgraph cluster_0 {
-    label="h0";
-    n0 [label="rank 0", shape=box, style=filled, fillcolor=palegreen];
-  }
-  subgraph cluster_1 {
-    label="h1";
-    n1 [label="rank 1", shape=box, style=filled, fillcolor=palegreen];
-  }
-  n2 [label="leaf", shape=hexagon, style=filled, fillcolor=lightblue];
-  n0 -> n2 [label="2 x 5GB/s", dir=both];
-  n1 -> n2 [label="6GB/s"];
-  n2 -> n1 [label="7GB/s"];
-}
-)");
-}
-
 }  // namespace
 }  // namespace xccl

@@ -16,9 +16,11 @@ struct ImportOptions {
   std::string file = "plan";                      // opens messages
   std::optional<CollectiveKind> collective = {};  // of a file that does not say which it is for
   Rank root = Rank(0);                            // of broadcast and reduce, where the format has none
+  bool plain_switches = false;                    // what switches do is read rank by rank
 };
 
-// A foreign plan, proved. Files name no machine, so the program's connections have no paths.
+// A foreign plan, proved. Files name no machine: paths of the program are missing, or hints that only the
+// machine for which the file was made can tell true.
 struct Imported {
   std::string format;                    // "MSCCL XML"
   std::string name;                      // that the file gives itself; empty: none

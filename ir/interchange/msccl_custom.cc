@@ -79,18 +79,24 @@ class Tracer {
       if (ReadsSource(step.op))
         if (const Content* const from = At(site.rank, step.src, k)) content = *from;
       if (Receives(step.op)) {
-        const auto connection = static_cast<size_t>(index_.RecvConnection(block));
-        const Content& received = flight_[connection][heads_[connection]++];
-        if (ReadsSource(step.op))
-          Add(received, content);
-        else
-          content = received;
+        bool adds = ReadsSource(step.op);
+        for (const int32_t c : index_.RecvConnections(block)) {
+          const auto connection = static_cast<size_t>(c);
+          const Content& received = flight_[connection][heads_[connection]++];
+          if (adds)
+            Add(received, content);
+          else
+            content = received;
+          adds = true;
+        }
       }
       if (Content* const to = WritesDestination(step.op) ? At(site.rank, step.dst, k) : nullptr) {
         if (step.op == Opcode::kReduce) Add(*to, content);
         *to = content;
       }
-      if (Sends(step.op)) flight_[static_cast<size_t>(index_.SendConnection(block))].push_back(content);
+      if (!Sends(step.op)) continue;
+      for (const int32_t c : index_.SendConnections(block))
+        flight_[static_cast<size_t>(c)].push_back(content);
     }
   }
 

@@ -128,8 +128,23 @@ class Parser {
       XCCL_RETURN_IF_ERROR(Number(tb, "send", -1, ranks - 1, block.send));
       XCCL_RETURN_IF_ERROR(Number(tb, "recv", -1, ranks - 1, block.recv));
       XCCL_RETURN_IF_ERROR(Number(tb, "chan", 0, kMostChannels - 1, block.channel));
+      XCCL_RETURN_IF_ERROR(ReadLinks(tb, block.links));
       for (const pugi::xml_node step : tb.children("step"))
         XCCL_RETURN_IF_ERROR(ReadStep(step, blocks, block.steps.emplace_back()));
+    }
+    return OkStatus();
+  }
+
+  // An attribute of our own, at which no executor looks.
+  Status ReadLinks(pugi::xml_node tb, std::vector<LinkId>& out) const {
+    const std::string_view text = tb.attribute("links").value();
+    if (text.empty()) return OkStatus();
+    for (const std::string& number : Split(text, ',')) {
+      const StatusOr<int64_t> link = ParseInteger(number, 0, std::numeric_limits<int32_t>::max());
+      if (!link.ok())
+        return At(tb, fmt::format("links=\"{}\"; expected numbers of links with commas between them",
+                                  Shortened(text)));
+      out.emplace_back(*link);
     }
     return OkStatus();
   }

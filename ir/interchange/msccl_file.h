@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/status.h"
 #include "ir/interchange/foreign.h"
 #include "ir/program.h"
@@ -26,6 +27,12 @@ struct FileStep {
 struct FileBlock {
   int32_t send = -1, recv = -1, channel = 0;  // -1: no peer
   std::vector<FileStep> steps;
+  // Ranks in place of a peer, ascending: a switch stores at all of them what the block sends, or adds up for
+  // it what all of them send. MSCCL XML has no such blocks.
+  std::vector<int32_t> send_all = {}, recv_all = {};
+  // Hints: links of the machine that the file was made for. The path of what the block sends, and that of
+  // what a switch adds up for it. Empty: not said.
+  std::vector<LinkId> links = {}, recv_links = {};
 };
 struct FileRank {
   int32_t input = 0, output = 0, scratch = 0;  // chunks

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -41,7 +42,6 @@ class Drawing {
   Status Draw() {
     program_.ranks = IdVector<Rank, RankProgram>(file_.ranks.size());
     program_.slots = file_.slots > 0 ? file_.slots : file_.protocol == Protocol::kSimple ? 2 : 8;
-    std::map<std::tuple<Rank, Rank, int32_t>, bool> connections;
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       const std::vector<FileBlock>& blocks = file_.ranks[r.index()].blocks;
       for (size_t b = 0; b < blocks.size(); ++b) {
@@ -49,8 +49,7 @@ class Drawing {
         block.channel = blocks[b].channel;
         if (blocks[b].send >= 0) block.send_peer = Rank(blocks[b].send);
         if (blocks[b].recv >= 0) block.recv_peer = Rank(blocks[b].recv);
-        if (block.send_peer) connections[{r, *block.send_peer, block.channel}] = true;
-        if (block.recv_peer) connections[{*block.recv_peer, r, block.channel}] = true;
+        AddConnections(r, blocks[b], block);
         for (const FileStep& step : blocks[b].steps) {
           Instruction i;
           i.op = step.op;
@@ -73,14 +72,52 @@ class Drawing {
         }
       }
     }
-    for (const auto& [key, unused] : connections) {
+    for (const auto& [key, links] : connections_) {
       const auto& [src, dst, channel] = key;
       if (src == dst)
         return InvalidInput(fmt::format("{}: rank {} sends to itself on channel {}; expected another rank",
                                         name_, src.value, channel));
-      program_.connections.push_back({src, dst, channel, {}});
+      program_.connections.push_back({src, dst, channel, links});
     }
+    AddGroups();
     return OkStatus();
+  }
+
+  void AddConnections(Rank r, const FileBlock& from, const Threadblock& block) {
+    if (block.send_peer) {
+      std::vector<LinkId>& links = connections_[{r, *block.send_peer, block.channel}];
+      if (links.empty()) links = from.links;
+    }
+    if (block.recv_peer) connections_.try_emplace({*block.recv_peer, r, block.channel});
+    for (const int32_t m : from.send_all) connections_.try_emplace({r, Rank(m), block.channel});
+    for (const int32_t m : from.recv_all) connections_.try_emplace({Rank(m), r, block.channel});
+  }
+
+  // Groups in their order, and the threadblocks that name them.
+  void AddGroups() {
+    using Key = std::tuple<Group::Kind, Rank, int32_t>;
+    std::map<Key, std::pair<Group, std::vector<size_t>>> groups;  // with their threadblocks
+    for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
+      const std::vector<FileBlock>& blocks = file_.ranks[r.index()].blocks;
+      for (size_t b = 0; b < blocks.size(); ++b)
+        for (const Group::Kind kind : {Group::Kind::kMulticast, Group::Kind::kReduce}) {
+          const bool sends = kind == Group::Kind::kMulticast;
+          const std::vector<int32_t>& members = sends ? blocks[b].send_all : blocks[b].recv_all;
+          if (members.empty()) continue;
+          auto& [group, of] = groups[{kind, r, blocks[b].channel}];
+          group = {kind, r, {}, blocks[b].channel, sends ? blocks[b].links : blocks[b].recv_links, 0};
+          for (const int32_t m : members) group.members.emplace_back(m);
+          of.push_back(b);
+        }
+    }
+    for (auto& [key, entry] : groups) {
+      const auto id = static_cast<int32_t>(program_.groups.size());
+      for (const size_t b : entry.second) {
+        Threadblock& block = program_.ranks[entry.first.root].threadblocks[b];
+        (entry.first.kind == Group::Kind::kMulticast ? block.send_group : block.recv_group) = id;
+      }
+      program_.groups.push_back(std::move(entry.first));
+    }
   }
 
   // On stand-in chunks of one size.
@@ -104,6 +141,7 @@ class Drawing {
   const File& file_;
   const std::string_view name_;
   Program program_;
+  std::map<std::tuple<Rank, Rank, int32_t>, std::vector<LinkId>> connections_;  // with their hints
   int32_t widest_ = 1;
 };
 
@@ -133,6 +171,30 @@ StatusOr<Topology> LinksOf(Program& program) {
   for (Connection& c : program.connections) {
     c.path = {LinkId(static_cast<int64_t>(spec.links.size()))};
     spec.links.push_back({NodeId(c.src.value), NodeId(c.dst.value), 1, 0, 0});
+  }
+  for (Group& group : program.groups) {
+    const NodeId at(static_cast<int64_t>(spec.nodes.size()));
+    spec.nodes.push_back({NodeKind::kSwitch, fmt::format("s{}", at.value), std::nullopt, true, true});
+    const auto link = [&](NodeId from, NodeId to) {
+      spec.links.push_back({from, to, 1, 0, 0});
+      group.path.emplace_back(std::ssize(spec.links) - 1);
+      return group.path.back();
+    };
+    const bool out = group.kind == Group::Kind::kMulticast;
+    const NodeId root(group.root.value);
+    group.path.clear();
+    std::vector<LinkId> branches;
+    const LinkId trunk = out ? link(root, at) : LinkId(std::ssize(spec.links) + std::ssize(group.members));
+    for (const Rank m : group.members)
+      branches.push_back(out ? link(at, NodeId(m.value)) : link(NodeId(m.value), at));
+    if (!out) link(at, root);
+    for (size_t m = 0; m < branches.size(); ++m) {
+      const std::optional<int32_t> c =
+          out ? FindConnection(program, group.root, group.members[m], group.channel)
+              : FindConnection(program, group.members[m], group.root, group.channel);
+      program.connections[static_cast<size_t>(*c)].path =
+          out ? std::vector<LinkId>{trunk, branches[m]} : std::vector<LinkId>{branches[m], trunk};
+    }
   }
   return Topology::Create(std::move(spec));
 }

@@ -26,7 +26,7 @@ const FileStep& StepAt(const File& file, const ProgramSite& site);
 // "NAME:LINE: rank 0 threadblock 1 step 2 TEXT".
 Status BadStep(const File& file, std::string_view name, const ProgramSite& site, std::string_view text);
 
-// Every connection of a program as a link of its own, and a path over it.
+// Every connection of a program as a link of its own, and a path over it; every group as a switch of its own.
 StatusOr<Topology> LinksOf(Program& program);
 
 }  // namespace xccl::msccl

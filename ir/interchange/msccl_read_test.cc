@@ -184,6 +184,8 @@ TEST(MscclReadTest, EveryMessageNamesItsPlace) {
             "or custom");
   EXPECT_EQ(wrong(R"(send="1")", R"(send="0")"),
             "a: rank 0 sends to itself on channel 0; expected another rank");
+  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="0" links="4,x")"),
+            "a:3:1: links=\"4,x\"; expected numbers of links with commas between them");
   EXPECT_EQ(wrong(R"(srcbuf="i")", R"(srcbuf="s")"),
             "a:4: rank 0 threadblock 0 step 0 reads chunk 0 of its scratch, which nothing has written");
   EXPECT_EQ(wrong(R"(dstbuf="o" dstoff="1")", R"(dstbuf="o" dstoff="2")"),
@@ -217,6 +219,16 @@ TEST(MscclReadTest, EveryMessageNamesItsPlace) {
           .message(),
       "a:5: rank 0 threadblock 0 step 1 writes its input; expected that a file for both in place and out of "
       "place only reads it");
+}
+
+TEST(MscclReadTest, PathsOfTheFileAreKept) {
+  const StatusOr<Imported> read =
+      ReadMscclXml(Changed(Swap(), R"(chan="0")", R"(chan="0" links="4,17")"), {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  const std::vector<Connection>& connections = read->lowered.program.connections;
+  ASSERT_EQ(connections.size(), 2U);
+  EXPECT_EQ(connections[0].path, (std::vector<LinkId>{LinkId(4), LinkId(17)}));
+  EXPECT_TRUE(connections[1].path.empty());
 }
 
 // Blanks, line breaks, other orders of attributes and elements, and single quotes say the same.

@@ -179,12 +179,15 @@ class Runner {
         made.src.push_back(ReadFrom(memory, cell, value, memory.shift));
       }
       if (Receives(step.op)) {
-        std::vector<Value>& flight = flight_[static_cast<size_t>(index.RecvConnection(block))];
-        size_t& head = heads_[index.RecvConnection(block)];
-        const Value received = flight[head++];
         adds = ReadsSource(step.op);
-        if (adds) XCCL_RETURN_IF_ERROR(Add(site, value, received));
-        if (!adds) value = received;
+        for (const int32_t connection : index.RecvConnections(block)) {
+          const Value received = flight_[static_cast<size_t>(connection)][heads_[connection]++];
+          if (adds)
+            XCCL_RETURN_IF_ERROR(Add(site, value, received));
+          else
+            value = received;
+          adds |= index.RecvConnections(block).size() > 1;
+        }
       }
       if (WritesDestination(step.op)) {
         XCCL_ASSIGN_OR_RETURN(const int32_t cell, ReadCell(site, step.dst, k, step.op == Opcode::kReduce));
@@ -209,7 +212,9 @@ class Runner {
       }
       made.first.push_back(first);
       made.final.push_back(adds && collective_.Reduces() && value.set == complete_);
-      if (Sends(step.op)) flight_[static_cast<size_t>(index.SendConnection(block))].push_back(value);
+      if (!Sends(step.op)) continue;
+      for (const int32_t connection : index.SendConnections(block))
+        flight_[static_cast<size_t>(connection)].push_back(value);
     }
     ReadCopies(memory, made);
     if (!copies.src.empty())

@@ -38,7 +38,7 @@ constexpr int32_t kMostCount = 71;        // chunks of a step
 constexpr int32_t kMostNodes = 4096;      // XML elements that one rank keeps
 constexpr int32_t kMostChildren = 1024;   // of one XML element
 constexpr int32_t kMostDependedOn = 128;  // threadblocks; the number of one that is waited for is an int8
-constexpr size_t kMostNameLength = 255;
+constexpr size_t kMostText = 255;         // of an attribute
 constexpr int64_t kDefaultMaxBytes = int64_t{1}
                                      << 27;  // what microsoft/msccl takes where a file says nothing
 
@@ -92,10 +92,10 @@ class Writer {
   Status CheckOptions() const {
     const bool plain = std::ranges::all_of(
         options_.name, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '<' && c != '&'; });
-    if (!plain || options_.name.empty() || options_.name.size() > kMostNameLength)
+    if (!plain || options_.name.empty() || options_.name.size() > kMostText)
       return InvalidInput(
           fmt::format("name '{}' of {} characters; expected 1 to {} of ASCII without \", < and &",
-                      Shortened(options_.name), options_.name.size(), kMostNameLength));
+                      Shortened(options_.name), options_.name.size(), kMostText));
     if (options_.min_bytes < 0 || options_.max_bytes < 0 ||
         (options_.max_bytes > 0 && options_.max_bytes < options_.min_bytes))
       return Bad("sizes from {} to {} bytes; expected the second to be as large as the first",
@@ -322,15 +322,26 @@ class Writer {
     body_ += fmt::format("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"{}\">\n", r.value,
                          offsets_[0].back(), offsets_[1].back(), offsets_[2].back());
     for (const int32_t b : order)
-      WriteBlock(rank.threadblocks[static_cast<size_t>(b)], blocks[static_cast<size_t>(b)]);
+      WriteBlock(r, rank.threadblocks[static_cast<size_t>(b)], blocks[static_cast<size_t>(b)]);
     body_ += "  </gpu>\n";
     return OkStatus();
   }
 
-  void WriteBlock(const Threadblock& tb, const Block& block) {
-    body_ += fmt::format("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"{}\">\n", block.id,
+  // The path of what a threadblock sends, for readers that know the machine: parsers look up the attributes
+  // that they want and pass over others.
+  std::string LinksOf(Rank r, const Threadblock& tb) const {
+    if (!tb.send_peer) return "";
+    const std::optional<int32_t> c = FindConnection(program_, r, *tb.send_peer, tb.channel);
+    std::string links;
+    for (const LinkId link : program_.connections[static_cast<size_t>(*c)].path)
+      links += fmt::format("{}{}", links.empty() ? "" : ",", link.value);
+    return links.empty() || links.size() > kMostText ? "" : fmt::format(" links=\"{}\"", links);
+  }
+
+  void WriteBlock(Rank r, const Threadblock& tb, const Block& block) {
+    body_ += fmt::format("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"{}\"{}>\n", block.id,
                          tb.send_peer ? tb.send_peer->value : -1, tb.recv_peer ? tb.recv_peer->value : -1,
-                         tb.channel);
+                         tb.channel, LinksOf(r, tb));
     for (size_t s = 0; s < block.steps.size(); ++s) {
       const Step& step = block.steps[s];
       body_ += fmt::format(

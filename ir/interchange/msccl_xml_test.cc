@@ -93,6 +93,18 @@ TEST(MscclXmlTest, WritesTheParsersDialect) {
                                "the file is right for root 0 alone, and executor does not look at the root"});
 }
 
+// For readers that know the machine. An attribute has 255 characters at most: longer paths are left out.
+TEST(MscclXmlTest, ThreadblocksNameThePathOfWhatTheySend) {
+  Case made = Broadcast(1, 1);
+  made.program.connections[0].path = {LinkId(4), LinkId(17)};
+  EXPECT_NE(Write(made)->text.find(R"(<tb id="0" send="1" recv="-1" chan="0" links="4,17">)"),
+            std::string::npos);
+  made.program.connections[0].path.assign(32, LinkId(1'234'567));  // with commas 255
+  EXPECT_NE(Write(made)->text.find("links="), std::string::npos);
+  made.program.connections[0].path.emplace_back(1);
+  EXPECT_EQ(Write(made)->text.find("links="), std::string::npos);
+}
+
 // The copy waits for two sends through a nop of its own and through one that is waited for.
 TEST(MscclXmlTest, SeveralWaitsTakeNopsBeforeTheLast) {
   Case made = Broadcast(1, 1);

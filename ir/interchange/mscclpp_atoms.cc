@@ -105,6 +105,13 @@ bool Atoms::IntoSwitch(int32_t connection) const {
   return receive >= 0 && SwitchGroup(index_.threadblock(index_.BlockOf(receive)).recv_group) != nullptr;
 }
 
+std::vector<LinkId> Atoms::LinksOf(int32_t block, bool sends) const {
+  const Threadblock& tb = index_.threadblock(block);
+  if (const Group* const group = SwitchGroup(sends ? tb.send_group : tb.recv_group)) return group->path;
+  const int32_t connection = sends ? index_.SendConnection(block) : -1;
+  return connection < 0 || IntoSwitch(connection) ? std::vector<LinkId>() : ConnectionAt(connection).path;
+}
+
 Status Atoms::CheckGroups() const {
   for (int32_t node = 0; node < index_.size(); ++node) {
     const Threadblock& tb = index_.threadblock(index_.BlockOf(node));
@@ -116,7 +123,7 @@ Status Atoms::CheckGroups() const {
       return InvalidInput(
           fmt::format("{}: {}: {}; expected the sum of inputs, or an input, in the outputs of the same "
                       "ranks: a switch of "
-                      "MSCCL++ has no other ops (glres, gstore)",
+                      "MSCCL++ has no other ops (glres, gstore); hint: plan --plain-switches",
                       options_.name, ToString(index_.Site(node)), wrong));
   }
   return OkStatus();

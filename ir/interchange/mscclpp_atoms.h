@@ -88,6 +88,8 @@ class Atoms {
   bool HasWaits(int32_t node) const {
     return !waits_[static_cast<size_t>(node)].empty() || !awaited_[static_cast<size_t>(node)].empty();
   }
+  // The path of what a threadblock sends, or of what a switch adds up for it.
+  std::vector<LinkId> LinksOf(int32_t block, bool sends) const;
   Lane LaneOfSend(int32_t send, int32_t connection, int32_t copy) const {
     return {connection, copy, part(send), part(ReceiveOf(send, connection))};
   }

@@ -90,6 +90,8 @@ class Assembler {
           if (made.ops.empty()) continue;
           std::vector<Block>& blocks = gpus[index_.BlockRank(block).index()].blocks;
           if (part > 0) made.continues = static_cast<int32_t>(blocks.size()) - 1;
+          made.links = atoms_.LinksOf(block, true);
+          made.recv_links = atoms_.LinksOf(block, false);
           blocks.push_back(std::move(made));
         }
     for (size_t r = 0; r < gpus.size(); ++r) {

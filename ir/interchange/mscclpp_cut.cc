@@ -47,6 +47,7 @@ StatusOr<Cut> Cut::Make(const Program& program, const Collective& collective, bo
   XCCL_RETURN_IF_ERROR(cut.FindUnit(collective, name));
   cut.offsets_ = IdVector<Rank, std::array<std::vector<int64_t>, 3>>(program.ranks.size());
   cut.span_ = 0;
+  int64_t widest = 0;
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
     for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch}) {
       std::vector<int64_t>& offsets = cut.offsets_[r][static_cast<size_t>(kind)];
@@ -54,6 +55,7 @@ StatusOr<Cut> Cut::Make(const Program& program, const Collective& collective, bo
       for (const ChunkId c : SlotChunks(program, collective, r, kind)) {
         const int64_t width = WidthOf(collective, c, cut.unit_);
         cut.span_ = std::gcd(cut.span_, width / cut.copies_);
+        widest = std::max(widest, width / cut.copies_);
         offsets.push_back(offsets.back() + width);
       }
       if (kind == BufferKind::kScratch) continue;
@@ -62,6 +64,7 @@ StatusOr<Cut> Cut::Make(const Program& program, const Collective& collective, bo
     }
   }
   cut.span_ = std::max<int64_t>(cut.span_, 1);
+  cut.most_spans_ = std::max<int64_t>(widest / cut.span_, 1);
   return cut;
 }
 

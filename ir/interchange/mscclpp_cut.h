@@ -31,7 +31,8 @@ class Cut {
                             const std::string& name);
 
   int32_t copies() const { return copies_; }
-  int64_t span_size() const { return span_; }  // of every span, where pipelined
+  int64_t span_size() const { return span_; }               // of every span, where pipelined
+  int64_t spans_of_largest() const { return most_spans_; }  // spans of a copy of the largest chunk
   // Chunks of a rank's input and output by the sizes that callers pass, where the rank has such a buffer or
   // not: the executor divides by them.
   int64_t NominalInput() const { return nominal_[0] * unit_; }
@@ -48,6 +49,7 @@ class Cut {
   bool pipelined_ = false;
   int32_t copies_ = 1;
   int64_t unit_ = 1, span_ = 1;  // chunks of a part; of a span
+  int64_t most_spans_ = 1;
   std::array<int64_t, 2> nominal_ = {1, 1};
   IdVector<Rank, std::array<std::vector<int64_t>, 3>> offsets_;  // by buffer and slot: chunks before it
 };

@@ -69,6 +69,14 @@ void WriteOp(JsonWriter& json, const Op& op) {
   json.EndObject();
 }
 
+void WriteLinks(JsonWriter& json, std::string_view key, const std::vector<LinkId>& links) {
+  if (links.empty()) return;
+  json.Key(key);
+  json.BeginArray();
+  for (const LinkId link : links) json.Value(link.value);
+  json.EndArray();
+}
+
 void WriteBlock(JsonWriter& json, const Block& block, size_t id) {
   json.BeginObject();
   json.Member("id", static_cast<int64_t>(id));
@@ -96,8 +104,10 @@ void WriteBlock(JsonWriter& json, const Block& block, size_t id) {
     json.EndObject();
   }
   json.EndArray();
-  // A key that the executor's loader does not look at.
+  // Keys that the executor's loader does not look at.
   if (block.continues >= 0) json.Member("continues", block.continues);
+  WriteLinks(json, "links", block.links);
+  WriteLinks(json, "recv_links", block.recv_links);
   json.EndObject();
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ids.h"
 #include "base/status.h"
 #include "ir/program.h"
 
@@ -22,7 +23,7 @@ inline constexpr int32_t kMostChannelsOfOp = 8;  // also remote buffers of an op
 inline constexpr int32_t kMostBuffersOfOp = 10;  // on each side: 2 local and 8 remote ones
 inline constexpr int32_t kMostSemaphoresOfOp = 16;
 inline constexpr int32_t kMostBarriers = 16;
-// Chunks of a buffer. The executor takes more, but selects such plans for multiples of their number alone.
+// Chunks of a buffer. The executor takes more, but selects a plan for multiples of their number alone.
 inline constexpr int32_t kMostChunks = 1 << 16;
 inline constexpr int64_t kMostBytes = int64_t{1} << 32;  // offsets are 32 bits
 inline constexpr int64_t kAlignment = 16;
@@ -99,6 +100,9 @@ struct Block {
   std::array<std::vector<int32_t>, kNumChannelTypes> channels;  // by type: in the rank's list
   std::array<std::vector<int32_t>, 2> remotes;                  // by type: in the rank's remote buffers
   int32_t continues = -1;  // the threadblock that this one is the next part of; -1: none
+  // Hints: links of the machine that the plan was made for. The path of what the threadblock sends, and that
+  // of what a switch adds up for it. Empty: not said.
+  std::vector<LinkId> links = {}, recv_links = {};
 };
 
 struct Switch {

@@ -50,12 +50,13 @@ class Writer {
     file.in_place = options_.in_place;
     file.double_scratch = packets;
     file.slots = program_.slots;
-    XCCL_ASSIGN_OR_RETURN(file.gpus, mscclpp::MakeGpus(program_, collective_, cut,
-                                                       {.name = options_.name,
-                                                        .domains = options_.domains,
-                                                        .in_place = options_.in_place,
-                                                        .packets = packets,
-                                                        .pipeline_bytes = pipelined ? PipelineBytes() : 0}));
+    XCCL_ASSIGN_OR_RETURN(file.gpus,
+                          mscclpp::MakeGpus(program_, collective_, cut,
+                                            {.name = options_.name,
+                                             .domains = options_.domains,
+                                             .in_place = options_.in_place,
+                                             .packets = packets,
+                                             .pipeline_bytes = pipelined ? PipelineBytes(cut) : 0}));
     size_t blocks = 0;
     for (const Gpu& gpu : file.gpus) blocks = std::max(blocks, gpu.blocks.size());
     while (file.threads > 256 && std::ssize(file.gpus) > 0 &&
@@ -77,9 +78,10 @@ class Writer {
     return InvalidInput(options_.name + ": " + fmt::format(format, std::forward<Args>(args)...));
   }
 
-  // A segment in whole vectors of the executor.
-  int64_t PipelineBytes() const {
-    const int64_t bytes = std::min(program_.segment_bytes, mscclpp::kMostBytes - mscclpp::kAlignment);
+  // A span's share of a segment of the largest chunk, in whole vectors of the executor.
+  int64_t PipelineBytes(const mscclpp::Cut& cut) const {
+    const int64_t bytes = std::clamp<int64_t>(program_.segment_bytes / cut.spans_of_largest(), 1,
+                                              mscclpp::kMostBytes - mscclpp::kAlignment);
     return (bytes + mscclpp::kAlignment - 1) / mscclpp::kAlignment * mscclpp::kAlignment;
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "ir/interchange/mscclpp_file.h"
 
@@ -89,6 +90,14 @@ class Checker {
                    "{} threadblocks; expected {} at most, which wait for each "
                    "other on {} multiprocessors; hint: plan --max-ctas {}",
                    gpu.blocks.size(), kMostBlocks, kMultiprocessors, kMostBlocks);
+      for (const auto& [chunks, what] : {std::pair(gpu.input, "input"), std::pair(gpu.output, "output"),
+                                         std::pair(gpu.scratch, "scratch")})
+        if (chunks > kMostChunks)
+          return Bad(
+              fmt::format("rank {}", rank_),
+              "{} chunks of {}; expected {} at most: the executor selects a plan for multiples of their "
+              "number alone; hint: fewer --chunks",
+              chunks, what, kMostChunks);
       for (block_ = 0; block_ < std::ssize(gpu.blocks); ++block_)
         XCCL_RETURN_IF_ERROR(CheckBlock(gpu, gpu.blocks[static_cast<size_t>(block_)]));
     }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "base/json/json_value.h"
 #include "base/strings.h"
@@ -150,6 +151,11 @@ StatusOr<Block> ReadBlock(const JsonValue& value, int64_t id) {
     if (id == 0) return continues->Error("the first threadblock continues none");
     XCCL_ASSIGN_OR_RETURN(const int64_t before, continues->Integer(0, id - 1));
     block.continues = static_cast<int32_t>(before);
+  }
+  for (const auto& [key, links] :
+       {std::pair("links", &block.links), std::pair("recv_links", &block.recv_links)}) {
+    XCCL_ASSIGN_OR_RETURN(const std::vector<int32_t> ids, Numbers(value, key));
+    for (const int32_t id : ids) links->emplace_back(id);
   }
   return block;
 }

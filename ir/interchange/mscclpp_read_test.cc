@@ -5,14 +5,20 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/interchange/foreign.h"
 #include "ir/interchange/mscclpp_file.h"
 #include "ir/interchange/mscclpp_json.h"
+#include "ir/interchange/place.h"
 #include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
+#include "ir/plan.h"
+#include "ir/program.h"
+#include "ir/schedule.h"
 #include "ir/testing/programs.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {
@@ -218,7 +224,89 @@ TEST(MscclppReadTest, PlansOfOtherStylesAreRead) {
   }
 }
 
+// ---- on a machine ----
+
+// Groups of the switch at every rank: what it reduces, and what it stores in all outputs.
+TEST(MscclppReadTest, SwitchesAreGroupsOnMachinesThatHaveThem) {
+  const std::string text = WriteFile(OverASwitch(8));
+  const StatusOr<Imported> read = ReadMscclppJson(text, {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  ASSERT_EQ(read->lowered.program.groups.size(), 16U);
+  for (const Group& group : read->lowered.program.groups) EXPECT_EQ(group.members.size(), 7U);
+  CheckRuns(read->lowered);
+  const Topology h100 = LoadTopology("dgx-h100").value(), a100 = LoadTopology("dgx-a100").value();
+  std::vector<std::string> warnings;
+  const StatusOr<Plan> placed = PlaceOnMachine(*read, h100, &warnings);
+  ASSERT_TRUE(placed.ok()) << placed.status().message();
+  EXPECT_TRUE(warnings.empty());
+  // A step of 8 reductions and one of 8 multicasts, each with a tree of 8 links.
+  EXPECT_EQ(placed->schedule.num_steps(), 2);
+  EXPECT_EQ(placed->schedule.size(), 16);
+  for (int32_t p = 0; p < placed->schedule.paths.size(); ++p)
+    EXPECT_EQ(placed->schedule.paths[PathId(p)].size(), 8U);
+  EXPECT_EQ(
+      PlaceOnMachine(*read, a100).status().message(),
+      "the multicast of rank 0 and 7 others: no switch on dgx-a100 that does it has links to all of them; "
+      "expected one");
+  const StatusOr<Imported> plain = ReadMscclppJson(text, {.plain_switches = true});
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_TRUE(plain->lowered.program.groups.empty());
+  CheckRuns(plain->lowered);
+  EXPECT_TRUE(PlaceOnMachine(*plain, a100).ok());
+}
+
+// A switch that no more than two ranks share is a pair of connections.
+TEST(MscclppReadTest, SwitchesOfTwoRanksAreNoGroups) {
+  const StatusOr<Imported> read = ReadMscclppJson(WriteFile(OverASwitch(2)), {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_TRUE(read->lowered.program.groups.empty());
+  CheckRuns(read->lowered);
+}
+
+// A part of three chunks and one of one: a message is three equal pieces, which are read as one again.
+TEST(MscclppReadTest, PiecesOfAMessageAreOne) {
+  const Topology mesh = FullMesh(4);
+  const Collective collective =
+      MakeCollective(CollectiveKind::kAllgather, 4).WithWeights({{3, 1}, {3, 1}, {3, 1}, {3, 1}});
+  const std::optional<Schedule> schedule = HandSchedule(Algorithm::kRing, collective, mesh);
+  ASSERT_TRUE(schedule);
+  StatusOr<LoweredProgram> lowered = LowerFoldedChecked(*schedule, collective, mesh, {.fold = false});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  lowered->program.segment_bytes = 3 * 4096;
+  lowered->program.instances = 2;
+  const StatusOr<MscclppJson> json = WriteMscclppJson(lowered->program, lowered->collective, {});
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  // A copy has half of a chunk, and a third of that is a piece: so is its share of a segment.
+  EXPECT_NE(json->text.find(R"("iter_context":{"unit_size":4096,"num_chunks":1})"), std::string::npos)
+      << json->text;
+  const StatusOr<Imported> read = ReadMscclppJson(json->text, {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->lowered.program.segment_bytes, 4096);
+  // A message for each chunk and copy.
+  const auto sent = [](const Program& program) {
+    int32_t chunks = 0, messages = 0;
+    for (const RankProgram& rank : program.ranks)
+      for (const Threadblock& block : rank.threadblocks)
+        for (const Instruction& i : block.instructions) {
+          chunks += Sends(i.op) ? i.count : 0;
+          messages += Sends(i.op) ? 1 : 0;
+        }
+    return std::pair(chunks, messages);
+  };
+  EXPECT_EQ(sent(read->lowered.program).second, 2 * sent(lowered->program).first);
+  CheckRuns(read->lowered);
+}
+
 // ---- refusals ----
+
+// For the writer: a reader does not get so far.
+TEST(MscclppReadTest, BuffersOfTooManyChunksAreRefused) {
+  const File file = AllToAll("allgather", 2, 1 << 16, (1 << 16) + 1, 1 << 16, kOut);
+  EXPECT_EQ(
+      mscclpp::CheckLimits(file, "p").message(),
+      "p: rank 0: 65537 chunks of output; expected 65536 at most: the executor selects a plan for multiples "
+      "of their number alone; hint: fewer --chunks");
+}
 
 struct Wrong {
   const char* what;

@@ -14,8 +14,8 @@
 namespace xccl::mscclpp {
 namespace {
 
-// Their clocks are a square of numbers.
-constexpr int64_t kMostOfAll = 8192;
+constexpr int64_t kMostOfAll = 1 << 16;
+constexpr int64_t kMostKnown = 1 << 26;  // entries of all clocks, of 8 bytes
 
 }  // namespace
 
@@ -27,6 +27,11 @@ StatusOr<Run> Runner::Go() {
     for (size_t b = 0; b < states_.size(); ++b) {
       XCCL_ASSIGN_OR_RETURN(const bool moved, Advance(states_[b], static_cast<int32_t>(b)));
       moves |= moved;
+      if (known_ > kMostKnown)
+        return InvalidInput(fmt::format(
+            "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
+            "their ops takes over {} numbers; expected fewer",
+            name_, states_.size(), kMostKnown));
     }
   }
   XCCL_RETURN_IF_ERROR(CheckEnd());
@@ -70,9 +75,7 @@ Status Runner::SetUp() {
       state.block = &gpu.blocks[b];
       state.rank = static_cast<int32_t>(r);
       state.id = static_cast<int32_t>(b);
-      state.known.assign(static_cast<size_t>(blocks), 0);
-      state.heard = state.known;
-      state.known[states_.size() - 1] = state.time;
+      state.known.Set(static_cast<int32_t>(states_.size()) - 1, state.time);
       for (const Op& op : gpu.blocks[b].ops) {
         state.ops.push_back(&op);
         for (const Op& inner : op.ops) state.ops.push_back(&inner);
@@ -109,9 +112,15 @@ StatusOr<bool> Runner::Advance(State& state, int32_t number) {
 }
 
 void Runner::Meet(State& state, int32_t number) {
-  Join(state.known, state.heard);
-  state.known[static_cast<size_t>(number)] = ++state.time;
-  state.heard.assign(state.heard.size(), 0);
+  Learn(state, state.heard);
+  state.known.Set(number, ++state.time);
+  state.heard.Clear();
+}
+
+void Runner::Learn(State& state, const Clock& more) {
+  known_ -= state.known.size();
+  state.known.Join(more);
+  known_ += state.known.size();
 }
 
 StatusOr<bool> Runner::Do(State& state, int32_t number, const Op& op) {
@@ -174,15 +183,14 @@ StatusOr<bool> Runner::DoBarrier(State& state, int32_t number, const Op& op) {
   Meet(state, number);
   state.in_barrier = true;
   barrier.blocks.push_back(number);
-  if (barrier.known.empty()) barrier.known = state.known;
-  Join(barrier.known, state.known);
+  barrier.known.Join(state.known);
   if (std::ssize(barrier.blocks) < op.barrier_blocks) return false;
   if (std::ssize(barrier.blocks) > op.barrier_blocks)
     return Bad(PlaceNow(state), "{} threadblocks; expected {}, as others at it say", op.barrier_blocks,
                barrier.blocks.size());
   for (const int32_t other : barrier.blocks) {
     State& at = states_[static_cast<size_t>(other)];
-    Join(at.known, barrier.known);
+    Learn(at, barrier.known);
     at.in_barrier = false;
     if (other != number) ++at.next;
   }
@@ -212,12 +220,15 @@ Status Runner::SignalOn(State& state, const Op& op, int32_t channel) {
     const bool own = message.block == NumberOf(state);
     if (own && message.time == state.time && op.type != ChannelType::kPort)
       return Bad(PlaceNow(state), "signals what op {} puts without a nop between them; expected one",
-                 run_.steps[static_cast<size_t>(message.send)].op);
-    if (own || state.known[static_cast<size_t>(message.block)] > message.time)
-      signal.messages.push_back(message.send);
-    else
+                 run_.steps[static_cast<size_t>(message.receive)].op);
+    if (!own && state.known.At(message.block) <= message.time) {
       rest.push_back(message);
+      continue;
+    }
+    signal.messages.push_back(message.receive);
+    run_.steps[static_cast<size_t>(message.receive)].signal = signals_;
   }
+  ++signals_;
   sent = std::move(rest);
   there.signals.push_back(std::move(signal));
   return OkStatus();
@@ -231,16 +242,17 @@ StatusOr<bool> Runner::DoWait(State& state, const Op& op) {
   }
   for (const int32_t channel : op.channels) {
     Wire& wire = WireOf(state, op, channel);
-    Join(state.heard, wire.signals.front().known);
+    state.heard.Join(wire.signals.front().known);
     for (const int32_t message : wire.signals.front().messages) XCCL_RETURN_IF_ERROR(Receive(state, message));
     wire.signals.pop_front();
   }
   return true;
 }
 
-Status Runner::Receive(State& state, int32_t send) {
+Status Runner::Receive(State& state, int32_t receive) {
+  Append(state, receive);
+  const int32_t send = run_.steps[static_cast<size_t>(receive)].other;
   const Step& sent = run_.steps[static_cast<size_t>(send)];
-  Append(state, sent.other);
   const auto late = late_reads_.find(send);
   if (late == late_reads_.end()) return OkStatus();
   for (const auto& [cell, write] : late->second) {
@@ -272,7 +284,7 @@ StatusOr<bool> Runner::DoAcquire(State& state, const Op& op) {
   for (const int32_t s : op.semaphores) {
     const Release release = std::move(all[static_cast<size_t>(s)].front());
     all[static_cast<size_t>(s)].pop_front();
-    if (!release.known.empty()) Join(state.heard, release.known);
+    state.heard.Join(release.known);
     if (release.step >= 0) state.after.push_back(release.step);
   }
   return true;
@@ -322,6 +334,8 @@ Status Runner::CheckScratch() const {
   return OkStatus();
 }
 
-StatusOr<Run> RunFile(const File& file, std::string_view name) { return Runner(file, name).Go(); }
+StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches) {
+  return Runner(file, name, plain_switches).Go();
+}
 
 }  // namespace xccl::mscclpp

@@ -53,7 +53,7 @@ Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, in
                    static_cast<int32_t>(state.next), state.ops[state.next]->name};
   const auto ordered = [&](const Access& before) {
     return before.block == number ? before.time < state.time || before.op == now.op
-                                  : state.known[static_cast<size_t>(before.block)] > before.time;
+                                  : state.known.At(before.block) > before.time;
   };
   std::set<int32_t> after;
   for (int64_t i = 0; i < count; ++i) {
@@ -102,6 +102,7 @@ int32_t Runner::NewStep(const State& state, Step::Kind kind, int32_t rank, Place
   step.rank = rank;
   step.op = static_cast<int32_t>(state.next);
   step.name = state.ops[state.next]->name;
+  step.type = state.ops[state.next]->type;
   step.src = src;
   step.dst = dst;
   step.count = count;
@@ -149,7 +150,7 @@ StatusOr<int32_t> Runner::Move(State& state, int32_t number, int32_t from, Place
 
 Status Runner::Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count) {
   XCCL_ASSIGN_OR_RETURN(const int32_t send, Move(state, number, state.rank, src, peer, dst, count));
-  sent_[{state.rank, peer}].push_back({send, number, state.time});
+  sent_[{state.rank, peer}].push_back({run_.steps[static_cast<size_t>(send)].other, number, state.time});
   return OkStatus();
 }
 
@@ -197,11 +198,10 @@ StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
   for (size_t i = first; i < op.src.size(); ++i)
     for (int64_t c = 0; c < op.src[i].size; ++c) {
       const Packet& packet = packets_.at({state.rank, op.src[i].index + c});
-      Join(state.heard, packet.known);
+      state.heard.Join(packet.known);
       if (packet.send < 0) continue;
       const int32_t receive = run_.steps[static_cast<size_t>(packet.send)].other;
-      if (run_.steps[static_cast<size_t>(receive)].block < 0)
-        XCCL_RETURN_IF_ERROR(Receive(state, packet.send));
+      if (run_.steps[static_cast<size_t>(receive)].block < 0) XCCL_RETURN_IF_ERROR(Receive(state, receive));
     }
   return true;
 }
@@ -304,7 +304,45 @@ const Switch& Runner::SwitchOf(const State& state, const Piece& piece) const {
       .switches[static_cast<size_t>(state.block->channels[2][static_cast<size_t>(piece.id)])];
 }
 
+// A program's group has two members or more beside its root, and protocol simple.
+bool Runner::IsGroup(const State& state, const Switch& ranks) const {
+  return !plain_switches_ && !file_.packets && ranks.ranks.size() > 2 &&
+         std::ranges::find(ranks.ranks, state.rank) != ranks.ranks.end();
+}
+
+Status Runner::SwitchStep(State& state, int32_t number, const Op& op) {
+  const int64_t count = op.src[0].size;
+  const bool adds = op.name == OpName::kGlres;
+  const Switch& to = SwitchOf(state, op.dst[0]);
+  const Place dst{to.buffer, op.dst[0].index};
+  const Place src = adds ? Place{SwitchOf(state, op.src[0]).buffer, op.src[0].index} : LocalPlace(op.src[0]);
+  const int32_t own = NewStep(state, Step::Kind::kSwitch, state.rank, src, dst, count);
+  XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, src, count, false, own));
+  for (const int32_t rank : adds ? SwitchOf(state, op.src[0]).ranks : std::vector<int32_t>()) {
+    if (rank == state.rank) continue;
+    const int32_t send = NewStep(state, Step::Kind::kSend, rank, src, {}, count);
+    run_.steps[static_cast<size_t>(send)].other = own;
+    run_.steps[static_cast<size_t>(send)].aside = true;
+    run_.steps[static_cast<size_t>(own)].from.push_back(rank);
+    XCCL_RETURN_IF_ERROR(Touch(state, number, rank, src, count, false, send));
+  }
+  for (const int32_t rank : to.ranks) {
+    if (rank == state.rank) continue;
+    const int32_t receive = NewStep(state, Step::Kind::kRecv, rank, {}, dst, count);
+    run_.steps[static_cast<size_t>(receive)].other = own;
+    run_.steps[static_cast<size_t>(own)].to.push_back(rank);
+    XCCL_RETURN_IF_ERROR(Touch(state, number, rank, dst, count, true, receive));
+    sent_[{state.rank, rank}].push_back({receive, number, state.time});
+  }
+  if (adds) XCCL_RETURN_IF_ERROR(Touch(state, number, state.rank, dst, count, true, own));
+  Append(state, own);
+  return adds ? OkStatus() : Make(state, number, Step::Kind::kCopy, src, dst, count);
+}
+
 Status Runner::DoSwitch(State& state, int32_t number, const Op& op) {
+  if (IsGroup(state, SwitchOf(state, op.dst[0])) &&
+      (op.name == OpName::kGstore || IsGroup(state, SwitchOf(state, op.src[0]))))
+    return SwitchStep(state, number, op);
   const int64_t count = op.src[0].size;
   const Switch& to = SwitchOf(state, op.dst[0]);
   const Place dst{to.buffer, op.dst[0].index};

@@ -21,11 +21,47 @@
 
 namespace xccl::mscclpp {
 
-using Clock = std::vector<int32_t>;
+// For some blocks, ascending, up to which time of theirs all is known; of the others nothing is.
+class Clock {
+ public:
+  int32_t At(int32_t block) const {
+    const auto at = std::ranges::lower_bound(times_, block, {}, &Entry::first);
+    return at != times_.end() && at->first == block ? at->second : 0;
+  }
+  void Set(int32_t block, int32_t time) { Join(Clock(block, time)); }
+  // The later of both times, block by block. Linear in both.
+  void Join(const Clock& from) {
+    size_t at = 0, taken = 0;
+    for (; taken < from.times_.size(); ++taken) {
+      const auto [block, time] = from.times_[taken];
+      while (at < times_.size() && times_[at].first < block) ++at;
+      if (at == times_.size() || times_[at].first != block) break;
+      times_[at].second = std::max(times_[at].second, time);
+    }
+    if (taken == from.times_.size()) return;
+    std::vector<Entry> all;
+    all.reserve(times_.size() + from.times_.size() - taken);
+    auto own = times_.begin();
+    for (const auto& [block, time] : from.times_) {
+      while (own != times_.end() && own->first < block) all.push_back(*own++);
+      if (own != times_.end() && own->first == block)
+        all.emplace_back(block, std::max(time, (own++)->second));
+      else
+        all.emplace_back(block, time);
+    }
+    all.insert(all.end(), own, times_.end());
+    times_ = std::move(all);
+  }
+  void Clear() { times_.clear(); }
+  int64_t size() const { return std::ssize(times_); }
+  Clock() = default;
 
-inline void Join(Clock& to, const Clock& from) {
-  for (size_t i = 0; i < to.size(); ++i) to[i] = std::max(to[i], from[i]);
-}
+ private:
+  using Entry = std::pair<int32_t, int32_t>;  // block and time
+  Clock(int32_t block, int32_t time) : times_{{block, time}} {}
+
+  std::vector<Entry> times_;
+};
 
 struct Access {
   int32_t block = -1;  // of all; -1: none
@@ -50,11 +86,11 @@ struct State {
 };
 
 struct Sent {
-  int32_t send = -1, block = -1, time = 0;
+  int32_t receive = -1, block = -1, time = 0;
 };
 struct Signal {
   Clock known;
-  std::vector<int32_t> messages;
+  std::vector<int32_t> messages;  // their receives
 };
 struct Wire {
   std::deque<Signal> signals;
@@ -73,7 +109,8 @@ struct Barrier {
 // Runs every threadblock as far as it can go, in turn, until none can go on.
 class Runner {
  public:
-  Runner(const File& file, std::string_view name) : file_(file), name_(name) {}
+  Runner(const File& file, std::string_view name, bool plain_switches)
+      : file_(file), name_(name), plain_switches_(plain_switches) {}
 
   StatusOr<Run> Go();
 
@@ -96,6 +133,7 @@ class Runner {
   StatusOr<bool> Advance(State& state, int32_t number);
 
   void Meet(State& state, int32_t number);
+  void Learn(State& state, const Clock& more);
 
   // False where the op has to wait.
   StatusOr<bool> Do(State& state, int32_t number, const Op& op);
@@ -109,7 +147,7 @@ class Runner {
 
   StatusOr<bool> DoWait(State& state, const Op& op);
   // The receive of a message takes its place in the threadblock that sees it.
-  Status Receive(State& state, int32_t send);
+  Status Receive(State& state, int32_t receive);
   void Append(State& state, int32_t step);
 
   StatusOr<bool> DoAcquire(State& state, const Op& op);
@@ -151,7 +189,7 @@ class Runner {
   // Are all packets there that the op reads? Those that nothing has read yet are received.
   StatusOr<bool> HasPackets(State& state, const Op& op, size_t first);
   // Packets are read as they come: the op itself knows of them.
-  void HearAtOnce(State& state) { Join(state.known, state.heard); }
+  void HearAtOnce(State& state) { Learn(state, state.heard); }
 
   StatusOr<bool> DoData(State& state, int32_t number, const Op& op);
 
@@ -163,8 +201,10 @@ class Runner {
   Status DoPlain(State& state, int32_t number, const Op& op);
 
   const Switch& SwitchOf(const State& state, const Piece& piece) const;
-  // Rank by rank, as executors without switches do it.
+  // Where its groups can be said as a program's, as one step, else rank by rank.
   Status DoSwitch(State& state, int32_t number, const Op& op);
+  Status SwitchStep(State& state, int32_t number, const Op& op);
+  bool IsGroup(const State& state, const Switch& ranks) const;
 
   // ---- the end ----
 
@@ -180,7 +220,10 @@ class Runner {
 
   const File& file_;
   const std::string_view name_;
+  const bool plain_switches_;
   Run run_;
+  int32_t signals_ = 0;
+  int64_t known_ = 0;  // entries of what all blocks know
   std::vector<State> states_;
   std::vector<std::map<int64_t, Cell>> cells_;                // by rank
   std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel

@@ -1,5 +1,7 @@
 #include "ir/interchange/place.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -27,9 +29,14 @@ std::optional<bool> BitsClaimed(const Plan& plan) {
 
 }  // namespace
 
-StatusOr<Plan> PlaceOnMachine(const Imported& imported, const Topology& topology) {
+StatusOr<Plan> PlaceOnMachine(const Imported& imported, const Topology& topology,
+                              std::vector<std::string>* warnings) {
   LoweredProgram lowered = imported.lowered;
-  XCCL_RETURN_IF_ERROR(PlacePaths(lowered.program, lowered.collective, topology));
+  XCCL_ASSIGN_OR_RETURN(const int64_t lost, PlacePaths(lowered.program, lowered.collective, topology));
+  if (lost > 0 && warnings != nullptr)
+    warnings->push_back(
+        fmt::format("the file names {} paths of a machine, which are not all paths of {}: others are chosen",
+                    lost, topology.name()));
   XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOf(lowered));
   Plan plan{topology, lowered.collective, std::move(schedule), std::move(lowered), {}};
   plan.made_by.engine = imported.name.empty() ? imported.format : imported.name;

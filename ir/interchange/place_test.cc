@@ -48,6 +48,29 @@ TEST(PlaceTest, ProgramsGetASchedule) {
   EXPECT_GE(programs, 30);
 }
 
+// Paths that a file says are taken where they are the machine's; else all are chosen anew.
+TEST(PlaceTest, PathsOfTheFileAreTakenWhereTheyFit) {
+  const Topology mesh = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
+  const StatusOr<LoweredProgram> lowered =
+      LowerFoldedChecked(*HandSchedule(Algorithm::kDirect, collective, mesh), collective, mesh);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  Imported told{.format = "test", .name = "", .lowered = *lowered};
+  std::vector<std::string> warnings;
+  const StatusOr<Plan> plan = PlaceOnMachine(told, mesh, &warnings);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->program->program, lowered->program);
+  EXPECT_TRUE(warnings.empty());
+  told.lowered.program.connections[3].path = {LinkId(1 << 30)};
+  const StatusOr<Plan> other = PlaceOnMachine(told, mesh, &warnings);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ(other->program->program, lowered->program);
+  EXPECT_EQ(warnings,
+            std::vector<std::string>{"the file names 12 paths of a machine, which are not all paths "
+                                     "of " +
+                                     mesh.name() + ": others are chosen"});
+}
+
 // Both ranks swap their sums: each sends before it adds, in one step.
 TEST(PlaceTest, AnExchangeIsOneStep) {
   CollectiveSpec spec;

@@ -2,7 +2,8 @@
 // schedule when its rank uses what it brought: sends it on, or ends with it. What a rank holds of a chunk
 // thus goes through versions, each written by one copy or by several reductions. A transfer reads a version:
 // later than its writes, and no later than those of the next version. The longest chain of these rules gives
-// the step.
+// the step. A message to or from a group of a switch is one transfer: a multicast arrives at each member by
+// itself, and a reduction brings its root one sum.
 #include "ir/interchange/schedule_of.h"
 
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -26,23 +28,40 @@ struct Value {
   std::vector<int32_t> messages;  // that are in it, and in no version when it was made
 };
 
-// A chunk of a message.
+// A chunk of a message at the rank that it arrives at.
 struct Unit {
-  int32_t chunk = -1, set = -1, connection = -1;
+  int32_t chunk = -1, set = -1, move = -1;
+  Rank dst;
   TransferOp op = TransferOp::kCopy;
   bool arrived = false;  // it has written a version
+};
+
+// A chunk of a message: of all members, in a group.
+struct Move {
+  int32_t connection = -1;
+  int32_t group = -1;  // -1: none
+  std::vector<int32_t> units = {};
 };
 
 // What a rank holds of a chunk for a while.
 struct Version {
   int32_t set = -1;
-  std::vector<int32_t> writes, reads;  // units
+  std::vector<int32_t> writes;  // units
+  std::vector<int32_t> reads;   // moves
 };
 
 class Scheduler {
  public:
   explicit Scheduler(const LoweredProgram& lowered)
-      : program_(lowered.program), collective_(lowered.collective), index_(lowered.program) {}
+      : program_(lowered.program),
+        collective_(lowered.collective),
+        index_(lowered.program),
+        group_of_(lowered.program.connections.size(), -1),
+        sums_(lowered.program.groups.size()) {
+    for (size_t g = 0; g < program_.groups.size(); ++g)
+      for (const Rank m : program_.groups[g].members)
+        group_of_[BranchOf(program_.groups[g], m)] = static_cast<int32_t>(g);
+  }
 
   StatusOr<Schedule> Make() {
     Fill();
@@ -140,6 +159,34 @@ class Scheduler {
     return Arrive(rank, value) ? &versions.back() : nullptr;
   }
 
+  // The connection between a group's root and a member.
+  size_t BranchOf(const Group& group, Rank member) const {
+    const bool out = group.kind == Group::Kind::kMulticast;
+    return static_cast<size_t>(
+        *FindConnection(program_, out ? group.root : member, out ? member : group.root, group.channel));
+  }
+
+  int32_t AddUnit(const Value& value, Rank dst, int32_t move) {
+    const auto unit = static_cast<int32_t>(units_.size());
+    units_.push_back({value.chunk, value.set, move, dst});
+    moves_[static_cast<size_t>(move)].units.push_back(unit);
+    return unit;
+  }
+
+  // The unit to which a member of a reduction sends its part: one for the k-th chunks of all.
+  int32_t UnitOfSum(int32_t group, size_t k, const Value& value, int32_t connection) {
+    std::vector<int32_t>& sums = sums_[static_cast<size_t>(group)];
+    if (k < sums.size()) {
+      Unit& unit = units_[static_cast<size_t>(sums[k])];
+      unit.set = Union(unit.set, value.set);
+      return sums[k];
+    }
+    const auto move = static_cast<int32_t>(moves_.size());
+    moves_.push_back({connection, group});
+    sums.push_back(AddUnit(value, program_.groups[static_cast<size_t>(group)].root, move));
+    return sums.back();
+  }
+
   Status Send(int32_t node, const Value& value) {
     const ProgramSite site = index_.Site(node);
     Version* const version = Find(site.rank, value);
@@ -148,11 +195,19 @@ class Scheduler {
           "{} sends one sum of chunk {} beside others that the rank keeps; expected one value of a chunk on "
           "a rank at a time, as a schedule has",
           ToString(site), value.chunk));
-    const int32_t connection = index_.SendConnection(index_.BlockOf(node));
-    const auto unit = static_cast<int32_t>(units_.size());
-    units_.push_back({value.chunk, value.set, connection});
-    version->reads.push_back(unit);
-    flight_[static_cast<size_t>(connection)].push_back(unit);
+    const std::span<const int32_t> connections = index_.SendConnections(index_.BlockOf(node));
+    const int32_t group = group_of_[static_cast<size_t>(connections[0])];
+    if (group >= 0 && program_.groups[static_cast<size_t>(group)].kind == Group::Kind::kReduce) {
+      std::vector<int32_t>& flight = flight_[static_cast<size_t>(connections[0])];
+      flight.push_back(UnitOfSum(group, flight.size(), value, connections[0]));
+      version->reads.push_back(units_[static_cast<size_t>(flight.back())].move);
+      return OkStatus();
+    }
+    const auto move = static_cast<int32_t>(moves_.size());
+    moves_.push_back({connections[0], group});
+    version->reads.push_back(move);
+    for (const int32_t c : connections)
+      flight_[static_cast<size_t>(c)].push_back(AddUnit(value, ConnectionAt(c).dst, move));
     return OkStatus();
   }
 
@@ -170,8 +225,9 @@ class Scheduler {
       Value value;
       if (ReadsSource(i.op)) value = At(rank, i.src, k);
       if (Receives(i.op)) {
-        const auto connection = static_cast<size_t>(index_.RecvConnection(index_.BlockOf(node)));
-        const int32_t unit = flight_[connection][heads_[connection]++];
+        int32_t unit = -1;  // all members of a reduction have the same
+        for (const int32_t c : index_.RecvConnections(index_.BlockOf(node)))
+          unit = flight_[static_cast<size_t>(c)][heads_[static_cast<size_t>(c)]++];
         const Unit& message = units_[static_cast<size_t>(unit)];
         const Value received{message.chunk, message.set, {unit}};
         value = ReadsSource(i.op) ? Sum(value, received) : received;
@@ -191,30 +247,48 @@ class Scheduler {
         if (value.set >= 0) Find(r, value);
     for (size_t u = 0; u < units_.size(); ++u) {
       if (units_[u].arrived) continue;
-      const Connection& connection = program_.connections[static_cast<size_t>(units_[u].connection)];
-      std::vector<Version>& versions = VersionsOf(connection.dst, units_[u].chunk);
+      const Rank rank = units_[u].dst;
+      std::vector<Version>& versions = VersionsOf(rank, units_[u].chunk);
       if (!versions.empty() && versions.back().set != units_[u].set)
         return InvalidInput(
             fmt::format("rank {} receives a sum of chunk {} from rank {} and does not use it; expected that "
                         "all messages are used",
-                        connection.dst.value, units_[u].chunk, connection.src.value));
-      Arrive(connection.dst, {units_[u].chunk, units_[u].set, {static_cast<int32_t>(u)}});
+                        rank.value, units_[u].chunk, ConnectionOf(units_[u].move).src.value));
+      Arrive(rank, {units_[u].chunk, units_[u].set, {static_cast<int32_t>(u)}});
     }
+    for (size_t m = 0; m < moves_.size(); ++m)
+      for (const int32_t u : moves_[m].units)
+        if (units_[static_cast<size_t>(u)].op != FirstOf(static_cast<int32_t>(m)).op)
+          return NoSteps(static_cast<int32_t>(m));
     return OkStatus();
   }
 
-  // Pairs (a, b) of units in columns by a: b is later than a, or no earlier than it.
+  const Connection& ConnectionAt(int32_t c) const { return program_.connections[static_cast<size_t>(c)]; }
+  const Connection& ConnectionOf(int32_t move) const {
+    return ConnectionAt(moves_[static_cast<size_t>(move)].connection);
+  }
+  const Unit& FirstOf(int32_t move) const {
+    return units_[static_cast<size_t>(moves_[static_cast<size_t>(move)].units[0])];
+  }
+  std::vector<int32_t> MovesOf(const std::vector<int32_t>& units) const {
+    std::vector<int32_t> moves;
+    moves.reserve(units.size());
+    for (const int32_t u : units) moves.push_back(units_[static_cast<size_t>(u)].move);
+    return moves;
+  }
+
+  // Pairs (a, b) of moves in columns by a: b is later than a, or no earlier than it.
   struct Rules {
     std::vector<std::vector<int32_t>> later, no_earlier;
-    std::vector<int32_t> waits;                   // by unit: how many it is later than
+    std::vector<int32_t> waits;                   // by move: how many it is later than
     std::vector<std::vector<int32_t>> not_after;  // no_earlier by b
   };
 
   Rules RulesOfSteps() const {
-    Rules rules{.later = std::vector<std::vector<int32_t>>(units_.size()),
-                .no_earlier = std::vector<std::vector<int32_t>>(units_.size()),
-                .waits = std::vector<int32_t>(units_.size()),
-                .not_after = std::vector<std::vector<int32_t>>(units_.size())};
+    Rules rules{.later = std::vector<std::vector<int32_t>>(moves_.size()),
+                .no_earlier = std::vector<std::vector<int32_t>>(moves_.size()),
+                .waits = std::vector<int32_t>(moves_.size()),
+                .not_after = std::vector<std::vector<int32_t>>(moves_.size())};
     const auto later = [&](const std::vector<int32_t>& from, const std::vector<int32_t>& to) {
       for (const int32_t f : from)
         for (const int32_t t : to) {
@@ -224,11 +298,13 @@ class Scheduler {
     };
     for (const auto& [at, versions] : versions_)
       for (size_t v = 0; v < versions.size(); ++v) {
-        later(versions[v].writes, versions[v].reads);
+        const std::vector<int32_t> writes = MovesOf(versions[v].writes);
+        later(writes, versions[v].reads);
         if (v + 1 == versions.size()) continue;
-        later(versions[v].writes, versions[v + 1].writes);
+        const std::vector<int32_t> next = MovesOf(versions[v + 1].writes);
+        later(writes, next);
         for (const int32_t read : versions[v].reads)
-          for (const int32_t write : versions[v + 1].writes) {
+          for (const int32_t write : next) {
             rules.no_earlier[static_cast<size_t>(read)].push_back(write);
             rules.not_after[static_cast<size_t>(write)].push_back(read);
           }
@@ -236,18 +312,18 @@ class Scheduler {
     return rules;
   }
 
-  // The least step of every unit that keeps all rules, step by step: of the units that are later than earlier
+  // The least step of every move that keeps all rules, step by step: of the moves that are later than earlier
   // steps alone, all but those that would come before one that is not among them.
   StatusOr<std::vector<int32_t>> Steps() const {
     enum class State : uint8_t { kWaits, kNext, kDone };
     Rules rules = RulesOfSteps();
-    std::vector<State> states(units_.size());
-    std::vector<int32_t> steps(units_.size()), next, stays, blocked;
+    std::vector<State> states(moves_.size());
+    std::vector<int32_t> steps(moves_.size()), next, stays, blocked;
     const auto add = [&](int32_t u) {
       states[static_cast<size_t>(u)] = State::kNext;
       next.push_back(u);
     };
-    for (size_t u = 0; u < units_.size(); ++u)
+    for (size_t u = 0; u < moves_.size(); ++u)
       if (rules.waits[u] == 0) add(static_cast<int32_t>(u));
     for (int32_t step = 0; !next.empty(); ++step) {
       blocked.clear();
@@ -284,34 +360,46 @@ class Scheduler {
     return steps;
   }
 
-  Status NoSteps(int32_t u) const {
-    const Unit& unit = units_[static_cast<size_t>(u)];
-    const Connection& connection = program_.connections[static_cast<size_t>(unit.connection)];
+  Status NoSteps(int32_t move) const {
+    const Connection& connection = ConnectionOf(move);
     return InvalidInput(
         fmt::format("chunk {}: no step for a message from rank {} to rank {}: a rank replaces what it has "
                     "sent before the "
                     "receiver uses it; expected messages whose steps have an order",
-                    unit.chunk, connection.src.value, connection.dst.value));
+                    FirstOf(move).chunk, connection.src.value, connection.dst.value));
   }
 
   Schedule Write(const std::vector<int32_t>& steps) const {
-    std::vector<int32_t> order(units_.size());
-    for (size_t u = 0; u < order.size(); ++u) order[u] = static_cast<int32_t>(u);
-    std::ranges::stable_sort(order, {}, [&](int32_t u) {
-      const Unit& unit = units_[static_cast<size_t>(u)];
-      return std::tuple(steps[static_cast<size_t>(u)], unit.connection, unit.op, unit.chunk);
+    std::vector<int32_t> order(moves_.size());
+    for (size_t m = 0; m < order.size(); ++m) order[m] = static_cast<int32_t>(m);
+    std::ranges::stable_sort(order, {}, [&](int32_t m) {
+      return std::tuple(steps[static_cast<size_t>(m)], moves_[static_cast<size_t>(m)].connection,
+                        FirstOf(m).op, FirstOf(m).chunk);
     });
     Schedule schedule;
     schedule.num_chunks = collective_.num_chunks();
     schedule.Reserve(std::ssize(order));
-    for (const int32_t u : order) {
-      const Unit& unit = units_[static_cast<size_t>(u)];
-      const Connection& connection = program_.connections[static_cast<size_t>(unit.connection)];
-      schedule.Add(ChunkId(unit.chunk), 1, connection.src, connection.dst, connection.path, unit.op,
-                   steps[static_cast<size_t>(u)]);
+    for (const int32_t m : order) {
+      const auto [src, dst, path] = EndsOf(moves_[static_cast<size_t>(m)]);
+      schedule.Add(ChunkId(FirstOf(m).chunk), 1, src, dst, path, FirstOf(m).op,
+                   steps[static_cast<size_t>(m)]);
     }
     Normalize(schedule);
     return schedule;
+  }
+
+  // A transfer of a group names the member whose link comes first in the path.
+  std::tuple<Rank, Rank, std::span<const LinkId>> EndsOf(const Move& move) const {
+    const Connection& connection = ConnectionAt(move.connection);
+    if (move.group < 0) return {connection.src, connection.dst, connection.path};
+    const Group& group = program_.groups[static_cast<size_t>(move.group)];
+    const bool out = group.kind == Group::Kind::kMulticast;
+    const auto place = [&](Rank m) {
+      const std::vector<LinkId>& branch = program_.connections[BranchOf(group, m)].path;
+      return std::ranges::find(group.path, out ? branch.back() : branch.front());
+    };
+    const Rank member = *std::ranges::min_element(group.members, {}, place);
+    return {out ? group.root : member, out ? member : group.root, group.path};
   }
 
   const Program& program_;
@@ -322,7 +410,10 @@ class Scheduler {
   std::vector<std::array<std::vector<Value>, 3>> memory_;  // by rank and buffer
   std::vector<std::vector<int32_t>> flight_;               // by connection: the units sent
   std::vector<size_t> heads_;                              // by connection: how many are received
+  std::vector<int32_t> group_of_;                          // by connection; -1: none
+  std::vector<std::vector<int32_t>> sums_;                 // by group that reduces: the units of its messages
   std::vector<Unit> units_;
+  std::vector<Move> moves_;
   std::map<std::pair<int32_t, int32_t>, std::vector<Version>> versions_;  // by rank and chunk
 };
 

@@ -9,6 +9,8 @@
 namespace xccl::testing {
 
 void FuzzOne(std::string_view text) {
+  const StatusOr<Imported> plain = ReadMscclppJson(text, {.file = "fuzz", .plain_switches = true});
+  if (!plain.ok()) CheckRefusal(plain.status());
   const StatusOr<Imported> read = ReadMscclppJson(text, {.file = "fuzz"});
   if (!read.ok()) return CheckRefusal(read.status());
   const StatusOr<MscclppJson> written =

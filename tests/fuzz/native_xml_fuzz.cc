@@ -1,6 +1,8 @@
 // The native format: what is read is described, and written and read again without a difference.
 #include "cli/describe/describe.h"
+#include "ir/draw/draw.h"
 #include "tests/fuzz/fuzz.h"
+#include "topologies/layout/layout.h"
 #include "topologies/xml/native_xml.h"
 
 namespace xccl::testing {
@@ -15,7 +17,9 @@ void FuzzOne(std::string_view text) {
   XCCL_CHECK(*again == *topology);
   if (topology->num_ranks() > 200) return;
   XCCL_CHECK(!DescribeText(*topology).empty());
-  XCCL_CHECK(!DescribeDot(*topology).empty());
+  const MachineLayout layout = LayOut(*topology);
+  XCCL_CHECK(!TopologySvg(*topology, layout).empty());
+  XCCL_CHECK(!TopologyDot(*topology, layout).empty());
 }
 
 }  // namespace xccl::testing

@@ -48,7 +48,7 @@ DrawnPoint EndAt(const DrawnItem& item, const DrawnItem& other) {
   return {std::clamp(other.x, item.x - reach, item.x + reach), item.y};
 }
 
-void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, Layout& layout) {
+void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, MachineLayout& layout) {
   std::map<std::pair<int32_t, int32_t>, int32_t> number;
   layout.cable_of_link.assign(static_cast<size_t>(topology.num_links()), -1);
   for (int32_t l = 0; l < topology.num_links(); ++l) {
@@ -79,7 +79,7 @@ void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, Layout&
 }
 
 // What folded items stand for, in words.
-std::string Folding(const Layout& layout) {
+std::string Folding(const MachineLayout& layout) {
   int64_t folded = 0, nodes = 0;
   for (const DrawnItem& item : layout.items) {
     folded += item.folded ? 1 : 0;
@@ -91,12 +91,12 @@ std::string Folding(const Layout& layout) {
 
 }  // namespace
 
-Layout LayOut(const Topology& topology) {
+MachineLayout LayOut(const Topology& topology) {
   const bool direct = std::ranges::all_of(topology.spec().nodes,
                                           [](const Node& node) { return node.kind == NodeKind::kGpu; });
   Sketch sketch = direct ? DirectSketch(topology) : ClusterSketch(topology);
   Fit(sketch);
-  Layout layout;
+  MachineLayout layout;
   layout.width = sketch.width;
   layout.height = sketch.height;
   layout.items = std::move(sketch.items);

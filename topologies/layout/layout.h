@@ -57,7 +57,7 @@ struct DrawnCable {
 
 // Invariants: 1. every node is in one item; 2. items do not overlap; 3. all is within [0, width] × [0,
 // height]; 4. a frame contains its items, and frames do not overlap.
-struct Layout {
+struct MachineLayout {
   std::string shape;  // in words: "torus 4x4"; with what folded items stand for
   double width = 0, height = 0;
   std::vector<DrawnItem> items;
@@ -65,10 +65,10 @@ struct Layout {
   std::vector<DrawnCable> cables;
   std::vector<int32_t> item_of_node;   // by NodeId
   std::vector<int32_t> cable_of_link;  // by LinkId; -1 for a link within one item
-  bool operator==(const Layout&) const = default;
+  bool operator==(const MachineLayout&) const = default;
 };
 
 // Deterministic. Cost: near linear in nodes and links.
-Layout LayOut(const Topology& topology);
+MachineLayout LayOut(const Topology& topology);
 
 }  // namespace xccl

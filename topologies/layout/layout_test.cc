@@ -33,7 +33,7 @@ bool Apart(const DrawnFrame& frame, const DrawnItem& item) {
 // The invariants of layout.h, and that lines go to what they join.
 void Check(const Topology& topology) {
   SCOPED_TRACE(topology.name());
-  const Layout layout = LayOut(topology);
+  const MachineLayout layout = LayOut(topology);
   EXPECT_EQ(layout, LayOut(topology));
   EXPECT_FALSE(layout.shape.empty());
   std::vector<int32_t> seen(static_cast<size_t>(topology.num_nodes()), 0);
@@ -78,11 +78,11 @@ void Check(const Topology& topology) {
   }
 }
 
-TEST(Layout, NothingOverlapsOnLibraryMachines) {
+TEST(LayOut, NothingOverlapsOnLibraryMachines) {
   for (const std::string& name : LibraryNames()) Check(LoadTopology(name).value());
 }
 
-TEST(Layout, NothingOverlapsInFamilies) {
+TEST(LayOut, NothingOverlapsInFamilies) {
   for (const char* name :
        {"ring:2",          "ring:3",          "ring:16",          "ring:300",         "mesh:1",
         "mesh:7",          "mesh:40",         "mesh:3x5",         "mesh:64x64",       "mesh:2x3x4",
@@ -95,7 +95,7 @@ TEST(Layout, NothingOverlapsInFamilies) {
     Check(LoadTopology(name).value());
 }
 
-TEST(Layout, NothingOverlapsOnDumpsOfRealMachines) {
+TEST(LayOut, NothingOverlapsOnDumpsOfRealMachines) {
   const std::optional<std::string> folder = SharedData("data/nccl-topologies");
   if (!folder) GTEST_SKIP() << SharedDataMissing("data/nccl-topologies");
   int32_t read = 0;
@@ -111,7 +111,7 @@ TEST(Layout, NothingOverlapsOnDumpsOfRealMachines) {
   EXPECT_GT(read, 5);
 }
 
-TEST(Layout, FindsTheShapeInTheGraph) {
+TEST(LayOut, FindsTheShapeInTheGraph) {
   struct Case {
     const char *name, *shape;
   };
@@ -137,8 +137,8 @@ TEST(Layout, FindsTheShapeInTheGraph) {
 }
 
 // GPUs 0 to 3 in a row of equal distances, 4 to 7 below them.
-TEST(Layout, AGridIsAGrid) {
-  const Layout layout = LayOut(LoadTopology("mesh:2x4").value());
+TEST(LayOut, AGridIsAGrid) {
+  const MachineLayout layout = LayOut(LoadTopology("mesh:2x4").value());
   for (size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(layout.items[i].lines, std::vector<std::string>{std::to_string(i)});
     EXPECT_EQ(layout.items[i].x, layout.items[i % 4].x);
@@ -148,9 +148,9 @@ TEST(Layout, AGridIsAGrid) {
   EXPECT_GT(layout.items[4].y, layout.items[0].y);
 }
 
-TEST(Layout, HostsHaveTheirPortsAtTheUpperEdge) {
+TEST(LayOut, HostsHaveTheirPortsAtTheUpperEdge) {
   const Topology topology = LoadTopology("rail-2").value();
-  const Layout layout = LayOut(topology);
+  const MachineLayout layout = LayOut(topology);
   ASSERT_EQ(layout.frames.size(), 2u);
   EXPECT_EQ(layout.frames[0].label, "h0");
   double nic = 0, gpu = 0, nvswitch = 0, fabric = 0;

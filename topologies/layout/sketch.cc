@@ -44,7 +44,7 @@ size_t Characters(const std::string& text) {
 
 std::vector<std::string> FoldedLines(const Topology& topology, const NodeGroup& nodes, int32_t ranks) {
   if (ranks == 0) {
-    const std::string first = Shortened(topology.node(nodes.front()).id, 12);
+    const std::string first = Shortened(topology.node(nodes.front()).id, 16);
     return {Counted(std::ssize(nodes), NameOfKind(topology.node(nodes.front()).kind)), "from " + first};
   }
   std::set<HostId> hosts;

@@ -100,6 +100,8 @@ LD_LIBRARY_PATH="$scratch/xccl" XCCL_NCCL_LIBRARY="$scratch/xccl/libnccl.so.2" "
 grep "libnccl.so.2: it is not NCCL's library" "$scratch/errors" >/dev/null
 
 [ -n "${XCCL_REAL_NCCL:-}" ] || exit 0
+missing=$(LC_ALL=C comm -23 <(exports "$XCCL_REAL_NCCL" | grep -E '^p?nccl') <(exports "$dropin"))
+[ -z "$missing" ] || fail "the drop-in lacks names of $XCCL_REAL_NCCL: $missing"
 real() { env LD_LIBRARY_PATH="$(dirname "$XCCL_REAL_NCCL")" "$program" 2>/dev/null; }
 check "real NCCL, preloaded" real LD_LIBRARY_PATH="$(dirname "$XCCL_REAL_NCCL")" LD_PRELOAD="$shim" "$program"
 check "real NCCL, audit" real LD_LIBRARY_PATH="$(dirname "$XCCL_REAL_NCCL")" LD_AUDIT="$scratch/libxccl-nccl-audit.so" "$program"

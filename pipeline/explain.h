@@ -1,0 +1,49 @@
+// Why a plan takes as long as it does: what bounds it, its critical path, the next engine's plan, and what a
+// few changes to the machine or to the plan would gain. Every gain is that of a plan that was simulated on
+// the changed machine.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/simulate/critical_path.h"
+#include "pipeline/pipeline.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// What a change would bring.
+struct WhatIf {
+  std::string change;    // "gpu-switch links twice as fast"
+  int64_t time_ps = 0;   // of the same schedule, or of a new plan
+  int64_t bound_ps = 0;  // on the changed machine
+  bool replanned = false;
+};
+
+// Time of the critical path by what it passes, in parts of the whole; of the program where there is one, or
+// else of the schedule.
+struct Explanation {
+  CriticalPath path;
+  bool of_program = false;
+  int64_t time_ps = 0;          // of what the path is of
+  std::vector<WhatIf> changes;  // those that were tried, the best first
+  std::string stopped;          // why not all of them were; empty: they were
+};
+
+// Requires: a result of MakePlan with these arguments. Changes that there is no time for are left out. Cost:
+// a trace, and two plans, of which auto makes as many attempts as for the first. Errors: those of
+// TraceSchedule.
+StatusOr<Explanation> Explain(const PlanResult& result, const Collective& collective,
+                              const PlanOptions& options);
+
+// Five lines, each a name and a text: "bound", "path", "next", "faster", "no gain".
+struct NamedLine {
+  std::string name, text;
+};
+std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult& result);
+
+}  // namespace xccl
