@@ -95,6 +95,8 @@ void WriteFrames(const std::vector<DrawnFrame>& frames, JsonWriter& json) {
   json.BeginArray();
   for (const DrawnFrame& frame : frames) json.String(frame.label);
   json.EndArray();
+  Lengths(json, "label_x", frames, [](const DrawnFrame& frame) { return frame.label_at.x; });
+  Lengths(json, "label_y", frames, [](const DrawnFrame& frame) { return frame.label_at.y; });
   Lengths(json, "left", frames, [](const DrawnFrame& frame) { return frame.left; });
   Lengths(json, "top", frames, [](const DrawnFrame& frame) { return frame.top; });
   Lengths(json, "width", frames, [](const DrawnFrame& frame) { return frame.width; });
@@ -139,7 +141,7 @@ void WriteCables(const std::vector<DrawnCable>& cables, JsonWriter& json) {
 void WriteMachine(const Topology& topology, JsonWriter& json) {
   json.Key("topology");
   WriteTopology(topology, json);
-  const Layout layout = LayOut(topology);
+  const MachineLayout layout = LayOut(topology);
   json.Key("drawing");
   json.BeginObject();
   json.Member("shape", layout.shape);
