@@ -14,7 +14,8 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison, 
                            const Collective& collective, const std::string& command);
 
 // An SVG for a paper, on white: time, bus bandwidth and time over bound, by size; where there is one size
-// alone, by engine. auto and the engines on the front have colours and labels, the others are grey.
+// alone, by engine. auto and the engines that are the fastest at some size have colours and labels,
+// the others are grey.
 std::string ComparisonSvg(const Comparison& comparison, const std::string& command);
 
 }  // namespace xccl

@@ -17,6 +17,7 @@ void WriteLine(const EngineLine& line, JsonWriter& json) {
   json.BeginObject();
   json.Member("name", line.name);
   json.Member("group", std::string(ToString(line.group)));
+  json.Member("leads", line.leads);
   json.Member("on_front", line.on_front);
   view::Column(json, "size_bytes", line.points, [](const TimedPlan& point) { return point.size_bytes; });
   view::Column(json, "time_ps", line.points, [](const TimedPlan& point) { return point.time_ps; });

@@ -78,7 +78,7 @@ struct Style {
 
 Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
   if (lines[i].group == EngineGroup::kAuto) return {kInk, 5, true};
-  if (!lines[i].on_front) return {kGrey, 1, false};
+  if (!lines[i].leads) return {kGrey, 1, false};
   const size_t place = i - (lines.front().group == EngineGroup::kAuto ? 1 : 0);
   return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true};
 }
@@ -222,7 +222,7 @@ std::string Notes(const std::vector<EngineLine>& lines, const std::string& comma
   for (size_t i = 0; i < lines.size(); ++i)
     if (!StyleOf(lines, i).has_label) grey.push_back(lines[i].name);
   std::vector<std::string> notes;
-  if (!grey.empty()) notes.push_back("Grey, never ahead of all others: " + Join(grey, ", "));
+  if (!grey.empty()) notes.push_back("Grey, slower than another one at every size: " + Join(grey, ", "));
   notes.push_back(fmt::format("xccl-synth {}: {}", kVersion, command));
   std::string text;
   for (const std::string& note : notes)

@@ -54,6 +54,16 @@ TEST(EngineLines, TheFrontIsWhatNoOtherBeats) {
   EXPECT_EQ(FrontOf({{"ring", {20, 0}}, {"tree", {20, 30}}}), Names{"tree"});
 }
 
+TEST(EngineLines, LeadersAreTheFastestAtSomeSize) {
+  Names leaders;
+  for (const EngineLine& line :
+       EngineLines(Made({{"ring", {10, 30}}, {"tree", {30, 10}}, {"bruck", {20, 20}}, {"auto", {10, 10}}}))) {
+    if (line.group != EngineGroup::kAuto) EXPECT_TRUE(line.on_front) << line.name;
+    if (line.leads) leaders.push_back(line.name);
+  }
+  EXPECT_EQ(leaders, (Names{"ring", "tree"}));
+}
+
 TEST(EngineLines, AutoThenTheFrontThenTheOthers) {
   Names names;
   for (const EngineLine& line :
@@ -69,7 +79,7 @@ TEST(EngineLines, EveryEngineHasAGroup) {
 }
 
 // Well-formed whatever names there are; lines over sizes, rows for one size.
-TEST(ComparisonSvg, IsXmlWithEveryEngineOfTheFront) {
+TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
   for (const bool one : {false, true}) {
     const std::vector<int64_t> times = one ? std::vector<int64_t>{20} : std::vector<int64_t>{20, 40, 80};
     const std::string svg =

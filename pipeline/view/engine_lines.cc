@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -72,6 +73,19 @@ void FindFront(std::vector<EngineLine>& lines) {
   }
 }
 
+void FindLeaders(std::vector<EngineLine>& lines) {
+  std::map<int64_t, int64_t> least;  // time by size
+  for (const EngineLine& line : lines)
+    for (const TimedPlan& point : line.points) {
+      const auto [at, is_new] = least.emplace(point.size_bytes, point.time_ps);
+      if (!is_new) at->second = std::min(at->second, point.time_ps);
+    }
+  for (EngineLine& line : lines)
+    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const TimedPlan& point) {
+                   return point.time_ps == least[point.size_bytes];
+                 });
+}
+
 }  // namespace
 
 std::string_view ToString(EngineGroup group) {
@@ -128,8 +142,9 @@ std::vector<EngineLine> EngineLines(const Comparison& comparison) {
   }
   for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &TimedPlan::size_bytes);
   FindFront(lines);
+  FindLeaders(lines);
   const auto place = [](const EngineLine& line) {
-    return std::tuple(line.group != EngineGroup::kAuto, !line.on_front, MeanRatio(line));
+    return std::tuple(line.group != EngineGroup::kAuto, !line.leads, !line.on_front, MeanRatio(line));
   };
   std::ranges::stable_sort(lines, {}, place);
   return lines;

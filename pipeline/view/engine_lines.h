@@ -26,13 +26,15 @@ EngineGroup GroupOf(std::string_view engine);
 struct EngineLine {
   std::string name;
   EngineGroup group = EngineGroup::kOthers;
+  bool leads = false;  // on the front, and at some size no engine is faster
   // No other engine is at least as fast at all of its sizes. Of engines that are equal at all sizes the first
-  // counts. auto is on no front: its plans are those of the others.
+  // counts. auto neither leads nor is on the front: its plans are those of the others.
   bool on_front = false;
   std::vector<TimedPlan> points;  // by size
 };
 
-// auto first, then the front, then the others, each by their mean ratio to the bound (geometric).
+// auto first, then those that lead at some size, then the others of the front, then the others, each by their
+// mean ratio to the bound (geometric).
 std::vector<EngineLine> EngineLines(const Comparison& comparison);
 
 }  // namespace xccl

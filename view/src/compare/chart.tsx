@@ -57,7 +57,7 @@ const longest = (engines: EngineData[]) => Math.max(...engines.map(({ name }) =>
 // Where the plot is in a chart of lines, and its axes.
 export function plotOf({ engines, sizes, measure, width, height }: Pick<ChartProps, "engines" | "sizes" | "measure" | "width" | "height">) {
   const values = engines.flatMap((engine) => pointsOf(engine).map(measure.value));
-  const right = width - Math.min(longest(engines) * 6.7 + 24, width * 0.42);
+  const right = width - Math.min(longest(engines) * 6.4 + 22, width * 0.42);
   return {
     x: new Axis(sizes, 62, right),
     y: new Axis(values, height - bottomMargin, top),
@@ -83,7 +83,7 @@ function spread(wanted: number[], from: number, to: number): number[] {
 
 // What stands out is drawn last.
 function inOrder({ engines, chosen, pointed }: ChartProps): EngineData[] {
-  const weight = (engine: EngineData) => (engine === pointed ? 4 : engine === chosen ? 3 : engine === automatic ? 0 : engine.on_front ? 2 : 1);
+  const weight = (engine: EngineData) => (engine === pointed ? 4 : engine === chosen ? 3 : engine === automatic ? 0 : engine.leads ? 2 : 1);
   return [...engines].sort((a, b) => weight(a) - weight(b));
 }
 
@@ -116,12 +116,12 @@ export function LineChart(props: ChartProps) {
         const colour = colourOfEngine(engine, look.theme, look.ink);
         const isAuto = engine === automatic, strong = engine === chosen || engine === pointed;
         const seen = pointsOf(engine).filter((point) => measure.value(point) > 0);
-        const width = isAuto ? 7 : strong ? 3 : engine.on_front ? 2 : 1.2;
+        const width = isAuto ? 7 : strong ? 3 : engine.leads ? 2 : 1.2;
         return (
           <g key={engine.name} opacity={dim(engine)}>
             <path d={seen.map((point, k) => `${k === 0 ? "M" : "L"}${x.at(point.size).toFixed(1)} ${y.at(measure.value(point)).toFixed(1)}`).join("")}
               fill="none" stroke={colour} stroke-width={width} stroke-linejoin="round" stroke-linecap="round" stroke-opacity={isAuto ? 0.28 : 1} />
-            {(strong || engine.on_front) && seen.map((point) => (
+            {(strong || engine.leads || seen.length === 1) && seen.map((point) => (
               <circle key={point.size} cx={x.at(point.size)} cy={y.at(measure.value(point))} r={point.size === cursor ? 4.5 : strong ? 3 : 2.5} fill={colour} stroke={look.paper} stroke-width={point.size === cursor ? 1.5 : 0} />
             ))}
             <path d={`M${x.at(seen.at(-1)!.size) + 4} ${ends[i]!.toFixed(1)}L${x.to + 2} ${ends[i]!.toFixed(1)}L${x.to + 14} ${places[i]!.toFixed(1)}`} fill="none" stroke={colour} stroke-opacity="0.55" />
@@ -153,7 +153,6 @@ export function RowChart(props: ChartProps) {
         return (
           <g key={engine.name} opacity={pointed && pointed !== engine ? 0.4 : 1}>
             <text x={left - 8} y={y + 4} text-anchor="end" font-weight={weight} fill={colour} data-engine={engine.name}>{engine.name}</text>
-            <line x1={left} x2={width - 78} y1={y} y2={y} stroke={look.line} />
             {value > 0 && <line x1={left} x2={x.at(value)} y1={y} y2={y} stroke={colour} stroke-width="2" />}
             {value > 0 && <circle cx={x.at(value)} cy={y} r="4.5" fill={colour} />}
             <text x={value > 0 ? x.at(value) + 9 : left} y={y + 4} font-weight={weight} fill={look.ink}>{measure.show(value)}</text>

@@ -11,7 +11,7 @@ export interface ComparisonData {
   model: string; // pipelined or blocking
   machine: string; // source of the model that programs run on; empty: schedules on ideal links
   groups: { name: string; label: string }[]; // those that have engines
-  engines: EngineData[]; // auto first, then the front, then the others, each the best first
+  engines: EngineData[]; // auto first, then those that lead, the others of the front, the others
   left_out: string[]; // "ring: reason"
   topology: TopologyData;
   drawing: DrawingData;
@@ -21,6 +21,7 @@ export interface ComparisonData {
 export interface EngineData {
   name: string;
   group: string;
+  leads: boolean; // on the front, and the fastest at some size
   on_front: boolean; // no other engine is at least as fast at all sizes; never auto
   size_bytes: number[];
   time_ps: number[];

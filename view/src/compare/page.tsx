@@ -7,7 +7,7 @@ import { switchTheme, theme } from "../shared/theme";
 import { Tooltip } from "../shared/tooltip";
 import { Charts } from "./charts";
 import { MadeBy, Machine } from "./machine";
-import { chosen, cursor, data, groups, shown, shownGroups, sizes, title } from "./state";
+import { atFirst, chosen, cursor, data, groups, shown, shownGroups, sizes, title } from "./state";
 import { AllRows, Answer, Front } from "./tables";
 
 // The engine after the chosen one among those that are shown.
@@ -23,7 +23,7 @@ const shortcuts: Shortcut[] = [
   { keys: ["ArrowLeft"], shown: "\u2190", does: "read off the size before", run: () => moveCursor(-1) },
   { keys: ["n"], shown: "N", does: "the next engine stands out", run: () => next(1) },
   { keys: ["p"], shown: "P", does: "the engine before stands out", run: () => next(-1) },
-  { keys: ["a"], shown: "A", does: "show all engines, or the front", run: () => (shownGroups.value = new Set(shownGroups.value.size === groups.length ? ["front"] : groups.map(({ name }) => name))) },
+  { keys: ["a"], shown: "A", does: "show all engines, or those of the start", run: () => (shownGroups.value = shownGroups.value.size === groups.length ? atFirst : new Set(groups.map(({ name }) => name))) },
   { keys: ["Escape"], shown: "Esc", does: "no engine stands out", run: () => (chosen.value = null) },
   { keys: ["t"], shown: "T", does: "switch between light and dark", run: switchTheme },
 ];
@@ -48,7 +48,7 @@ export function Page() {
       <main>
         <Charts />
         <Answer />
-        <Front />
+        {sizes.length > 1 && <Front />}
         <AllRows />
         <Machine />
         <MadeBy />

@@ -56,11 +56,12 @@ export interface Group {
   engines: EngineData[];
 }
 export const groups: Group[] = [
-  { name: "front", label: "Front", engines: front },
+  ...(sizes.length === 1 ? [] : [{ name: "leads", label: "Fastest at a size", engines: others.filter((engine) => engine.leads) }, { name: "front", label: "Front", engines: front }]),
   ...data.groups.filter(({ name }) => name !== "auto").map(({ name, label }) => ({ name, label, engines: others.filter((engine) => engine.group === name) })),
 ].filter((group) => group.engines.length > 0);
-const few = 7; // engines beside auto that are all shown at first
-export const shownGroups = signal<ReadonlySet<string>>(new Set(others.length <= few ? groups.map(({ name }) => name) : ["front"]));
+const few = 7; // lines beside auto that are all shown at first; rows are, however many
+export const atFirst: ReadonlySet<string> = new Set(others.length <= few || sizes.length === 1 ? groups.map(({ name }) => name) : ["leads"]);
+export const shownGroups = signal(atFirst);
 export function toggleGroup(name: string) {
   const next = new Set(shownGroups.value);
   if (!next.delete(name)) next.add(name);
@@ -80,9 +81,9 @@ export const shown = computed(() =>
   data.engines.filter((engine) =>
     engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
 
-// Six colours for the front, or for all where there are few; ink for auto and for a chosen engine without a colour;
+// Six colours for those that lead, or for all where there are few; ink for auto and for a chosen engine without a colour;
 // grey for the others.
-const coloured = others.length <= 6 ? others : front.slice(0, 6);
+const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads).slice(0, 6);
 export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
   const at = coloured.indexOf(engine);
   if (at >= 0) return categories[theme][at]!;
