@@ -160,8 +160,11 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
       svg::Text(left + kLeft, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
   text += Grid(x, y, sizes, measure);
   std::vector<Label> labels;
-  // Grey ones first; what comes later lies on top.
-  for (size_t i = lines.size(); i-- > 0;) {
+  // What comes later lies on top: grey ones, auto, those that lead.
+  std::vector<size_t> order;
+  for (size_t i = lines.size(); i-- > 0;) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].leads; });
+  for (const size_t i : order) {
     const Style style = StyleOf(lines, i);
     const bool is_auto = lines[i].group == EngineGroup::kAuto;
     std::vector<std::pair<double, double>> points;
@@ -222,7 +225,7 @@ std::string Notes(const std::vector<EngineLine>& lines, const std::string& comma
   for (size_t i = 0; i < lines.size(); ++i)
     if (!StyleOf(lines, i).has_label) grey.push_back(lines[i].name);
   std::vector<std::string> notes;
-  if (!grey.empty()) notes.push_back("Grey, slower than another one at every size: " + Join(grey, ", "));
+  if (!grey.empty()) notes.push_back("Grey, at no size faster than all others: " + Join(grey, ", "));
   notes.push_back(fmt::format("xccl-synth {}: {}", kVersion, command));
   std::string text;
   for (const std::string& note : notes)
