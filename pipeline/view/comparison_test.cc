@@ -80,10 +80,12 @@ TEST(EngineLines, EveryEngineHasAGroup) {
 
 // Well-formed whatever names there are; lines over sizes, rows for one size.
 TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
-  for (const bool one : {false, true}) {
-    const std::vector<int64_t> times = one ? std::vector<int64_t>{20} : std::vector<int64_t>{20, 40, 80};
+  for (const size_t sizes : {1, 3}) {
+    std::vector<int64_t> ring = {20, 40, 80}, other = {10, 90, 90};
+    ring.resize(sizes);
+    other.resize(sizes);
     const std::string svg =
-        ComparisonSvg(Made({{"ring", times}, {"a<&\".xml", {10, 90, 90}}}), "xccl-synth compare '<'");
+        ComparisonSvg(Made({{"ring", ring}, {"a<&\".xml", other}}), "xccl-synth compare '<'");
     pugi::xml_document document;
     ASSERT_TRUE(document.load_string(svg.c_str())) << svg;
     Names texts;
