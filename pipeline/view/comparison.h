@@ -15,7 +15,7 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison, 
 
 // An SVG for a paper, on white: time, bus bandwidth and time over bound, by size; where there is one size
 // alone, by engine. auto and the engines that are the fastest at some size have colours and labels,
-// the others are grey.
+// the others are grey; where there are few engines all have colours.
 std::string ComparisonSvg(const Comparison& comparison, const std::string& command);
 
 }  // namespace xccl

@@ -78,7 +78,7 @@ struct Style {
 
 Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
   if (lines[i].group == EngineGroup::kAuto) return {kInk, 5, true};
-  if (!lines[i].leads) return {kGrey, 1, false};
+  if (!lines[i].leads && lines.size() > svg::kNumSeries) return {kGrey, 1, false};
   const size_t place = i - (lines.front().group == EngineGroup::kAuto ? 1 : 0);
   return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true};
 }

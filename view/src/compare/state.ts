@@ -60,7 +60,7 @@ export const groups: Group[] = [
   ...data.groups.filter(({ name }) => name !== "auto").map(({ name, label }) => ({ name, label, engines: others.filter((engine) => engine.group === name) })),
 ].filter((group) => group.engines.length > 0);
 const few = 7; // lines beside auto that are all shown at first; rows are, however many
-export const atFirst: ReadonlySet<string> = new Set(others.length <= few || sizes.length === 1 ? groups.map(({ name }) => name) : ["leads"]);
+export const atFirst: ReadonlySet<string> = new Set(others.length <= few || sizes.length === 1 ? data.groups.map(({ name }) => name) : ["leads"]);
 export const shownGroups = signal(atFirst);
 export function toggleGroup(name: string) {
   const next = new Set(shownGroups.value);
