@@ -19,6 +19,7 @@ namespace xccl {
 // is parsed.
 struct Session {
   bool json = false;
+  std::string command_line;              // as it was typed, for the pages that say how they were made
   std::string time_limit, memory_limit;  // as given; empty: none
   Deadline deadline = Deadline();        // of the whole command
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();

@@ -9,10 +9,12 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/interchange/foreign.h"
 #include "pipeline/import.h"
+#include "pipeline/view/comparison.h"
 
 namespace xccl {
 namespace {
@@ -24,7 +26,7 @@ struct Flags {
   std::string sizes = "1KiB:1GiB:x16";
   std::string engines;
   bool csv = false;
-  std::string html;
+  std::string html, svg;
   std::string with;  // files of other tools
   FailureOptions failures;
 };
@@ -89,9 +91,20 @@ StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& p
   return others;
 }
 
+Status WritePictures(const Comparison& comparison, const Problem& problem, const Flags& flags,
+                     const Session& session) {
+  if (!flags.html.empty())
+    XCCL_RETURN_IF_ERROR(
+        WriteFileAtomically(flags.html, ComparisonPage(kComparePage, comparison, problem.topology,
+                                                       problem.collective, session.command_line)));
+  if (flags.svg.empty()) return OkStatus();
+  return WriteFileAtomically(flags.svg, ComparisonSvg(comparison, session.command_line));
+}
+
 Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan, session));
-  if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.html));  // before a long search
+  for (const std::string& file : {flags.html, flags.svg})
+    if (!file.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(file));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, false));
   for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, problem.collective));
@@ -110,7 +123,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
         return Compare(problem.topology, problem.collective, engines, sizes, options, show, others);
       }));
   session.is_writing = true;
-  if (!flags.html.empty()) XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.html, CompareHtml(comparison)));
+  XCCL_RETURN_IF_ERROR(WritePictures(comparison, problem, flags, session));
   if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
   SayLeftOut(comparison.left_out);
   return session.json ? Print(ToJson(ToRows(comparison.times, comparison.on))) : OkStatus();
@@ -129,13 +142,16 @@ void AddCompareCommand(CommandLine& line, Session& session) {
   AddSearchFlags(command, flags.plan);
   AddMachineFlag(command, flags.plan, "rank programs by their time on this machine");
   const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
-  const Option html = command.AddOption("--html", flags.html, "also write a page with a chart to this file");
+  const Option html =
+      command.AddOption("--html", flags.html, "also write a page with charts and tables to this file");
+  const Option svg = command.AddOption("--svg", flags.svg, "also write the charts as a picture to this file");
   const Option failures =
       command
           .AddOption("--failures", flags.failures.draws,
                      "compare on so many draws of the machine with failed cables, beside a repaired plan")
           .Between(1, 1000)
-          .Excludes(html);
+          .Excludes(html)
+          .Excludes(svg);
   command.AddOption("--failed-cables", flags.failures.cables, "cables that fail in a draw")
       .Between(1, 1 << 20)
       .Needs(failures)
@@ -149,6 +165,7 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       "Examples:\n"
       "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
+      "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x4 --svg figure.svg\n"
       "  xccl-synth compare dgx-a100 -c allreduce --engines auto --with allpairs.xml,ring.xml\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");

@@ -25,6 +25,24 @@ int Report(const xccl::Status& status) {
   return xccl::ExitCode(status.code());
 }
 
+// The command line as a shell takes it.
+std::string TypedLine(int argc, char** argv) {
+  std::string line = "xccl-synth";
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?[]{}#!`~") == word.npos;
+    line += ' ';
+    if (plain) {
+      line += word;
+      continue;
+    }
+    line += '\'';
+    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += '\'';
+  }
+  return line;
+}
+
 int Run(int argc, char** argv) {
   xccl::CommandLine line(
       "xccl-synth plans collective communication for a machine's wiring: it reads a topology, searches for a "
@@ -32,6 +50,7 @@ int Run(int argc, char** argv) {
       "schedule, proves it right, predicts its time, lowers it and runs it.",
       "xccl-synth", VersionText());
   xccl::Session session;
+  session.command_line = TypedLine(argc, argv);
   xccl::AddTopoCommand(line, session);
   xccl::AddBoundCommand(line, session);
   xccl::AddPlanCommand(line, session);

@@ -58,11 +58,9 @@ std::string SizeText(int64_t bytes);
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
-// A comparison of engines: text, or one self-contained page with a chart and the table.
-// The text has the rows of one size, and where they are the first, the title and the names of columns.
+// A comparison of engines as text. The text has the rows of one size, and where they are the first, the title and the names of columns.
 std::string CompareText(const Comparison& of_size, bool first);
 std::string LeftOutText(const std::vector<std::string>& reasons);
-std::string CompareHtml(const Comparison& comparison);
 
 std::string CompareText(const FailureComparison& comparison);
 std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on);

@@ -14,7 +14,7 @@
 #include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "cli/view_page.h"
+#include "cli/pages.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/view/view.h"

@@ -29,6 +29,9 @@ TEST_F(Cli, UnwritableOutputsLeaveNothingBehind) {
     Said page = Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--html", path});
     page.out.clear();  // the rows come before the page
     ExpectWrong({{path}, 1, err}, page);
+    Said picture = Run({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--svg", path});
+    picture.out.clear();
+    ExpectWrong({{path}, 1, err}, picture);
   }
   // The error comes before anything is read or searched.
   ExpectWrong({{"early"}, 1, "folder: cannot write: Is a directory"},
@@ -101,6 +104,31 @@ TEST_F(Cli, ExplainsAPlanInFiveLines) {
   Words json = arguments;
   json.emplace_back("--json");
   EXPECT_EQ(Json::parse(Out(json))["why"].size(), 5u);
+}
+
+// The page says which command made it, as a shell takes it; the picture has a line for each engine.
+TEST_F(Cli, ComparisonsAsPageAndPicture) {
+  Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB:1MiB:x32", "--engines", "ring,direct,auto",
+       "--html", "a page.html", "--svg", "a.svg"});
+  const std::string page = Read("a page.html");
+  const size_t begin = page.find("id=\"data\">") + 10;
+  const Json data = Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+  EXPECT_EQ(
+      data["command"],
+      "xccl-synth compare torus:2x2 -c allgather --sizes 1KiB:1MiB:x32 --engines ring,direct,auto --html "
+      "'a page.html' --svg a.svg");
+  EXPECT_EQ(data["topology"]["links"]["from"].size(), 8u);
+  ASSERT_EQ(data["engines"].size(), 3u);
+  EXPECT_EQ(data["engines"][0]["name"], "auto");
+  EXPECT_EQ(data["engines"][0]["size_bytes"], (std::vector<int64_t>{1024, 32768, 1048576}));
+  const std::string picture = Read("a.svg");
+  EXPECT_EQ(picture.substr(0, 5), "<svg ");
+  for (const char* text : {">auto</text>", ">ring</text>", ">Bus bandwidth</text>", ">32KiB</text>"})
+    EXPECT_NE(picture.find(text), picture.npos) << text;
+  // One size alone: rows of engines.
+  Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1MiB", "--engines", "ring,auto", "--svg",
+       "one.svg"});
+  EXPECT_NE(Read("one.svg").find(">ring</text>"), std::string::npos);
 }
 
 TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
@@ -352,7 +380,8 @@ TEST_F(Cli, Texts) {
   Out(html);
   const std::string page = Read("page.html");
   EXPECT_EQ(page.substr(0, 15), "<!doctype html>");
-  EXPECT_EQ(page.find("src="), page.npos) << "the page must not need other files";
+  for (const char* need : {"<script src", "<link", "<img", "@import", "@XCCL_DATA@"})
+    EXPECT_EQ(page.find(need), page.npos) << "the page must not need other files: " << need;
   EXPECT_EQ(Files(), (Words{"a.json", "again.xml", "page.html"}));
   for (const char* command :
        {"topo", "bound", "plan", "verify", "simulate", "compare", "import", "run", "view"})

@@ -46,7 +46,6 @@ need_to_build() {
        libz3-dev 'the SMT solver' \
        libfabric-dev 'headers for networks between hosts' \
        libibverbs-dev 'headers of InfiniBand and RoCE; the library is opened where it is there' \
-       libjs-chart.js 'the charts of compare --html, embedded in the tool' \
        coinor-libclp-dev 'the linear programming solver of the bounds' \
        libprotobuf-dev 'writes execution traces for ASTRA-sim' \
        protobuf-compiler 'makes their code from the schema'

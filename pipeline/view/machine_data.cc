@@ -95,6 +95,8 @@ void WriteFrames(const std::vector<DrawnFrame>& frames, JsonWriter& json) {
   json.BeginArray();
   for (const DrawnFrame& frame : frames) json.String(frame.label);
   json.EndArray();
+  Lengths(json, "label_x", frames, [](const DrawnFrame& frame) { return frame.label_at.x; });
+  Lengths(json, "label_y", frames, [](const DrawnFrame& frame) { return frame.label_at.y; });
   Lengths(json, "left", frames, [](const DrawnFrame& frame) { return frame.left; });
   Lengths(json, "top", frames, [](const DrawnFrame& frame) { return frame.top; });
   Lengths(json, "width", frames, [](const DrawnFrame& frame) { return frame.width; });

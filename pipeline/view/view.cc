@@ -21,8 +21,6 @@
 namespace xccl {
 namespace {
 
-constexpr std::string_view kMark = "@XCCL_DATA@";
-
 // All simulations of a plan. A trace is absent where it would be too large; the time is always there.
 struct Simulated {
   Bound bound;
@@ -175,19 +173,6 @@ std::string PlanJson(const Plan& plan, const Simulated& simulated, const ViewOpt
   return std::move(out).str();
 }
 
-// JSON has '<' only within strings. Written so, nothing in it can end the script that holds it.
-std::string InScript(const std::string& json) {
-  std::string text;
-  text.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<')
-      text += "\\u003c";
-    else
-      text += c;
-  }
-  return text;
-}
-
 }  // namespace
 
 StatusOr<PlanView> ViewPlan(const Plan& plan, const std::string& name, const ViewOptions& options) {
@@ -205,7 +190,7 @@ StatusOr<PlanView> ViewPlan(const Plan& plan, const std::string& name, const Vie
   view.size_bytes = simulated.schedule.size_bytes;
   view.time_ps = simulated.program ? simulated.program->time_ps : simulated.schedule.time_ps;
   view.bound_ps = simulated.bound.bound_ps;
-  view.json = InScript(PlanJson(plan, simulated, options));
+  view.json = view::InScript(PlanJson(plan, simulated, options));
   return view;
 }
 
@@ -236,14 +221,10 @@ std::string ViewPage(std::string_view page, const std::vector<PlanView>& plans, 
   json.EndArray();
   json.EndObject();
   json.Finish();
-  const size_t mark = page.find(kMark);
-  XCCL_CHECK(mark != std::string_view::npos);
-  std::string text(page.substr(0, mark));
-  text += InScript(std::move(out).str());
+  std::string data = view::InScript(std::move(out).str());
   for (size_t i = 0; i < plans.size(); ++i)
-    text += fmt::format("</script>\n<script type=\"application/json\" id=\"plan-{}\">", i) + plans[i].json;
-  text += page.substr(mark + kMark.size());
-  return text;
+    data += fmt::format("</script>\n<script type=\"application/json\" id=\"plan-{}\">", i) + plans[i].json;
+  return view::WithData(page, data);
 }
 
 }  // namespace xccl

@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "base/check.h"
 #include "base/json/json_writer.h"
 
 namespace xccl::view {
@@ -29,6 +31,30 @@ void Letters(JsonWriter& json, const char* key, const Items& items, Letter&& let
   std::string text;
   for (const auto& item : items) text += letter(item);
   json.Member(key, text);
+}
+
+// JSON has '<' only within strings. Written so, nothing in it can end the script that holds it.
+inline std::string InScript(std::string_view json) {
+  std::string text;
+  text.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
+  }
+  return text;
+}
+
+// A bundled page with its data. Requires: the page has the mark @XCCL_DATA@ once.
+inline std::string WithData(std::string_view page, std::string_view data) {
+  constexpr std::string_view kMark = "@XCCL_DATA@";
+  const size_t mark = page.find(kMark);
+  XCCL_CHECK(mark != std::string_view::npos);
+  std::string text(page.substr(0, mark));
+  text += data;
+  text += page.substr(mark + kMark.size());
+  return text;
 }
 
 }  // namespace xccl::view

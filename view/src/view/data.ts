@@ -56,7 +56,8 @@ export interface DrawingData {
   height: number;
   // Rectangles: nodes, or several folded into one. x and y are of the centre.
   items: { kind: string; x: number[]; y: number[]; width: number[]; height: number[]; lines: string[]; node_first: number[]; node: number[] };
-  frames: { label: string[]; left: number[]; top: number[]; width: number[]; height: number[] };
+  // A label's left end and middle height.
+  frames: { label: string[]; label_x: number[]; label_y: number[]; left: number[]; top: number[]; width: number[]; height: number[] };
   // Between two items. Forms: l a line from point to point, c a curve to the middle of three points, s two stubs,
   // points 0 to 1 and 3 to 2. `point` alternates x and y; point_first counts numbers.
   cables: { a: number[]; b: number[]; form: string; link_first: number[]; link: number[]; point_first: number[]; point: number[] };

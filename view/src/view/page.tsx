@@ -7,7 +7,7 @@ import { HelpDialog, openHelp, useShortcuts, type Shortcut } from "../shared/key
 import { switchTheme, theme } from "../shared/theme";
 import { Tooltip } from "../shared/tooltip";
 import { Book } from "./book";
-import { Icon } from "./icons";
+import { Icon } from "../shared/icons";
 import { Matrix } from "./matrix";
 import { ProgramPanel } from "./program_panel";
 import { announcement, colourBy, follow, model, now, planIndex, playing, runClock, seek, step, toggleFollow, togglePlay } from "./state";

@@ -8,7 +8,7 @@ import { saveCanvas } from "../shared/download";
 import * as format from "../shared/format";
 import { palette, theme } from "../shared/theme";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
-import { Icon } from "./icons";
+import { Icon } from "../shared/icons";
 import { asList } from "./model";
 import { follow, followed, model, now, playing, seek, toggleFollow } from "./state";
 import { RankMessages, drawRow, rowAt, rowsOf, type By, type Order, type Row } from "./timeline_rows";

@@ -9,7 +9,7 @@ import { saveCanvas } from "../shared/download";
 import * as format from "../shared/format";
 import { palette, theme } from "../shared/theme";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
-import { Icon } from "./icons";
+import { Icon } from "../shared/icons";
 import { Drawing, type Target, type View } from "./drawing";
 import { colourBy, follow, followed, model, now, toggleFollow } from "./state";
 

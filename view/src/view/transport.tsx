@@ -1,6 +1,6 @@
 // Play, step, scrub, speed, and what is followed.
 import { announcement, follow, model, now, playing, seek, speed, step, togglePlay, followed } from "./state";
-import { Icon } from "./icons";
+import { Icon } from "../shared/icons";
 import * as format from "../shared/format";
 import type { Follow } from "./model";
 

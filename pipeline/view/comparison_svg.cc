@@ -1,0 +1,263 @@
+// Three plots side by side. Both axes are logarithmic. Labels stand at the right ends of their lines, moved
+// apart where they would overlap.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/strings.h"
+#include "base/units.h"
+#include "base/version.h"
+#include "ir/draw/svg.h"
+#include "pipeline/view/comparison.h"
+#include "pipeline/view/engine_lines.h"
+
+namespace xccl {
+namespace {
+
+constexpr double kWidth = 1320, kPlotWidth = 432, kTop = 96, kMargin = 18;
+constexpr double kLeft = 58, kRight = 138, kPlotHeight = 320;
+constexpr double kLabelStep = 14;
+constexpr std::string_view kInk = "#16191c", kSoft = "#565d64", kGrey = "#b9bec4", kGrid = "#e4e7ea";
+
+struct Measure {
+  std::string title;
+  std::function<double(const TimedPlan&)> value;
+  std::function<std::string(double)> show;
+};
+
+std::string ShortBandwidth(double bytes_per_s) {
+  return bytes_per_s >= 1e12 ? fmt::format("{:.4g} TB/s", bytes_per_s / 1e12)
+                             : fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
+}
+
+std::array<Measure, 3> Measures() {
+  return {{
+      {"Time", [](const TimedPlan& timed) { return static_cast<double>(timed.time_ps); },
+       [](double ps) { return FormatDurationShort(std::llround(ps)); }},
+      {"Bus bandwidth", [](const TimedPlan& timed) { return timed.busbw_bytes_per_s; }, ShortBandwidth},
+      {"Time / lower bound", [](const TimedPlan& timed) { return timed.ratio; },
+       [](double ratio) { return fmt::format("{:.3g}", ratio); }},
+  }};
+}
+
+// A logarithmic axis from pixel to pixel.
+struct Axis {
+  double low, high, from, to;
+  double At(double value) const { return from + std::log(value / low) / std::log(high / low) * (to - from); }
+};
+
+// The values that are drawn, with some room.
+Axis AxisOf(double low, double high, double from, double to) {
+  const double room = high > low ? std::pow(high / low, 0.04) : 2;
+  return {low / room, high * room, from, to};
+}
+
+// 1, 2 and 5 times powers of ten within the axis; powers alone where there are many.
+std::vector<double> Ticks(const Axis& axis) {
+  std::vector<double> ticks;
+  const bool few = axis.high / axis.low < 300;
+  for (double power = std::pow(10, std::floor(std::log10(axis.low))); power <= axis.high; power *= 10)
+    for (const double by : {1.0, 2.0, 5.0}) {
+      if (by > 1 && !few) continue;
+      if (by * power >= axis.low * 0.999 && by * power <= axis.high * 1.001) ticks.push_back(by * power);
+    }
+  return ticks;
+}
+
+struct Style {
+  std::string_view colour;
+  double width;
+  bool has_label;
+};
+
+Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
+  if (lines[i].group == EngineGroup::kAuto) return {kInk, 5, true};
+  if (!lines[i].leads && lines.size() > svg::kNumSeries) return {kGrey, 1, false};
+  const size_t place = i - (lines.front().group == EngineGroup::kAuto ? 1 : 0);
+  return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true};
+}
+
+struct Label {
+  double line_y, y;
+  std::string text;
+  Style style;
+};
+
+// Moves labels apart, and keeps them within [top, bottom] where they all fit.
+void Spread(std::vector<Label>& labels, double top, double bottom) {
+  std::ranges::stable_sort(labels, {}, &Label::line_y);
+  double least = top;
+  for (Label& label : labels) {
+    label.y = std::max(label.line_y, least);
+    least = label.y + kLabelStep;
+  }
+  double most = bottom;
+  for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
+    label->y = std::min(label->y, most);
+    most = label->y - kLabelStep;
+  }
+}
+
+std::string Polyline(const std::vector<std::pair<double, double>>& points, const Style& style, bool is_auto) {
+  std::string path;
+  for (const auto& [x, y] : points)
+    path += fmt::format("{}{} {}", path.empty() ? "M" : " L", svg::Number(x), svg::Number(y));
+  return fmt::format(
+      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n", path,
+      style.colour, svg::Number(style.width), is_auto ? " stroke-opacity=\"0.3\"" : "");
+}
+
+// The least and greatest of what a function says of points.
+template <typename Value>
+std::pair<double, double> Range(const std::vector<EngineLine>& lines, Value&& value) {
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const EngineLine& line : lines)
+    for (const TimedPlan& point : line.points) {
+      const double seen = value(point);
+      if (!(seen > 0)) continue;  // an empty buffer has no place on a logarithmic axis
+      low = std::min(low, seen);
+      high = std::max(high, seen);
+    }
+  return high > 0 ? std::pair(low, high) : std::pair(1.0, 1.0);
+}
+
+std::string Grid(const Axis& x, const Axis& y, const std::vector<double>& sizes, const Measure& measure) {
+  std::string text;
+  for (const double tick : Ticks(y)) {
+    text += svg::Line(x.from, y.At(tick), x.to, y.At(tick), fmt::format("stroke=\"{}\"", kGrid));
+    text += svg::Text(x.from - 6, y.At(tick) + 4, "end", 11, kSoft, measure.show(tick));
+  }
+  double last = -100;
+  for (const double size : sizes) {
+    const double at = x.At(size);
+    text += svg::Line(at, y.from, at, y.from + 4, fmt::format("stroke=\"{}\"", kSoft));
+    if (at - last < 50) continue;
+    last = at;
+    text += svg::Text(at, y.from + 17, "middle", 11, kSoft, FormatSize(static_cast<int64_t>(size)));
+  }
+  return text + svg::Line(x.from, y.from, x.to, y.from, fmt::format("stroke=\"{}\"", kSoft));
+}
+
+// One measure over sizes.
+std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, double left) {
+  const auto size_of = [](const TimedPlan& point) { return static_cast<double>(point.size_bytes); };
+  const auto [least_size, most_size] = Range(lines, size_of);
+  const auto [low, high] = Range(lines, measure.value);
+  const Axis x = AxisOf(least_size, most_size, left + kLeft, left + kPlotWidth - kRight);
+  const Axis y = AxisOf(low, high, kTop + kPlotHeight, kTop);
+  std::vector<double> sizes;
+  for (const EngineLine& line : lines)
+    for (const TimedPlan& point : line.points) sizes.push_back(size_of(point));
+  std::ranges::sort(sizes);
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  std::string text =
+      svg::Text(left + kLeft, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
+  text += Grid(x, y, sizes, measure);
+  std::vector<Label> labels;
+  // What comes later lies on top: grey ones, auto, those that lead.
+  std::vector<size_t> order;
+  for (size_t i = lines.size(); i-- > 0;) order.push_back(i);
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].leads; });
+  for (const size_t i : order) {
+    const Style style = StyleOf(lines, i);
+    const bool is_auto = lines[i].group == EngineGroup::kAuto;
+    std::vector<std::pair<double, double>> points;
+    for (const TimedPlan& point : lines[i].points)
+      if (size_of(point) > 0 && measure.value(point) > 0)
+        points.emplace_back(x.At(size_of(point)), y.At(measure.value(point)));
+    if (points.empty()) continue;
+    text += Polyline(points, style, is_auto);
+    if (!style.has_label) continue;
+    if (!is_auto)
+      for (const auto& [px, py] : points)
+        text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", svg::Number(px),
+                            svg::Number(py), style.colour);
+    labels.push_back({points.back().second, 0, lines[i].name, style});
+  }
+  Spread(labels, kTop, kTop + kPlotHeight);
+  for (const Label& label : labels) {
+    text += svg::Line(x.to, label.line_y, x.to + 12, label.y,
+                      fmt::format("stroke=\"{}\" stroke-opacity=\"0.6\"", label.style.colour));
+    text += svg::Text(x.to + 16, label.y + 4, "start", 12, label.style.colour, label.text,
+                      label.style.width > 2 ? "font-weight=\"bold\"" : "");
+  }
+  return text;
+}
+
+// One measure at the one size: a row for each engine, the fastest first.
+std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>& order,
+                 const Measure& measure, double left) {
+  const auto [low, high] = Range(lines, measure.value);
+  const double names = 160, bottom = kTop + kLabelStep * 1.5 * static_cast<double>(order.size());
+  const Axis x = AxisOf(low, high, left + names, left + kPlotWidth - 84);
+  std::string text =
+      svg::Text(left + names, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
+  for (const double tick : Ticks(x))
+    text += svg::Line(x.At(tick), kTop, x.At(tick), bottom, fmt::format("stroke=\"{}\"", kGrid));
+  for (size_t row = 0; row < order.size(); ++row) {
+    const EngineLine& line = lines[order[row]];
+    const Style style = StyleOf(lines, order[row]);
+    const double y = kTop + kLabelStep * 1.5 * (static_cast<double>(row) + 0.5);
+    const double value = measure.value(line.points.front());
+    const std::string_view more = style.width > 2 ? "font-weight=\"bold\"" : "";
+    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft, line.name,
+                      more);
+    if (!(value > 0)) continue;
+    text +=
+        svg::Line(x.from, y, x.At(value), y,
+                  fmt::format("stroke=\"{}\" stroke-width=\"2\"", style.has_label ? style.colour : kGrey));
+    text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/>\n", svg::Number(x.At(value)),
+                        svg::Number(y), style.has_label ? style.colour : kSoft);
+    text += svg::Text(x.At(value) + 9, y + 4, "start", 11, kInk, measure.show(value), more);
+  }
+  return text;
+}
+
+// What cannot be seen in the plots: what the times are of, the grey lines, the command.
+std::string Notes(const std::vector<EngineLine>& lines, const std::string& command, double& y) {
+  std::vector<std::string> grey;
+  for (size_t i = 0; i < lines.size(); ++i)
+    if (!StyleOf(lines, i).has_label) grey.push_back(lines[i].name);
+  std::vector<std::string> notes;
+  if (!grey.empty()) notes.push_back("Grey, at no size faster than all others: " + Join(grey, ", "));
+  notes.push_back(fmt::format("xccl-synth {}: {}", kVersion, command));
+  std::string text;
+  for (const std::string& note : notes)
+    for (const std::string& line : svg::Wrapped(note, 210)) {
+      text += svg::Text(kMargin, y, "start", 11, kSoft, line);
+      y += 15;
+    }
+  return text;
+}
+
+}  // namespace
+
+std::string ComparisonSvg(const Comparison& comparison, const std::string& command) {
+  const std::vector<EngineLine> lines = EngineLines(comparison);
+  std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
+  body += svg::Text(kMargin, 52, "start", 12, kSoft,
+                    comparison.on.machine.empty() ? "Times of schedules on ideal links"
+                                                  : "Times of programs on " + comparison.on.machine);
+  const bool one_size = std::ranges::all_of(lines, [&](const EngineLine& line) {
+    return line.points.size() == 1 && line.points[0].size_bytes == lines[0].points[0].size_bytes;
+  });
+  std::vector<size_t> order(lines.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].points.front().time_ps; });
+  double left = kMargin;
+  for (const Measure& measure : Measures()) {
+    body += one_size ? Rows(lines, order, measure, left) : Plot(lines, measure, left);
+    left += kPlotWidth;
+  }
+  double y = kTop + 48 + (one_size ? kLabelStep * 1.5 * static_cast<double>(order.size()) : kPlotHeight);
+  body += Notes(lines, command, y);
+  return svg::Document(kWidth, y + 6, comparison.title, body);
+}
+
+}  // namespace xccl

@@ -1,0 +1,153 @@
+#include "pipeline/view/engine_lines.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, EngineGroup>, 29> kGroups = {{
+    {"auto", EngineGroup::kAuto},
+    {"bfb", EngineGroup::kSearches},
+    {"flow", EngineGroup::kSearches},
+    {"forest", EngineGroup::kSearches},
+    {"greedy", EngineGroup::kSearches},
+    {"smt", EngineGroup::kSearches},
+    {"in-network", EngineGroup::kSwitches},
+    {"multicast", EngineGroup::kSwitches},
+    {"2d-mesh", EngineGroup::kTrees},
+    {"2d-ring", EngineGroup::kTrees},
+    {"2d-torus", EngineGroup::kTrees},
+    {"binomial", EngineGroup::kTrees},
+    {"double-binary-tree", EngineGroup::kTrees},
+    {"hierarchical-ring", EngineGroup::kTrees},
+    {"k-nomial", EngineGroup::kTrees},
+    {"ring", EngineGroup::kTrees},
+    {"tree", EngineGroup::kTrees},
+    {"bine", EngineGroup::kExchanges},
+    {"bruck", EngineGroup::kExchanges},
+    {"direct", EngineGroup::kExchanges},
+    {"halving-doubling", EngineGroup::kExchanges},
+    {"hierarchical-alltoall", EngineGroup::kExchanges},
+    {"hierarchical-exchange", EngineGroup::kExchanges},
+    {"nhr", EngineGroup::kExchanges},
+    {"pairwise", EngineGroup::kExchanges},
+    {"pat", EngineGroup::kExchanges},
+    {"recursive-doubling", EngineGroup::kExchanges},
+    {"recursive-multiplying", EngineGroup::kExchanges},
+    {"swing", EngineGroup::kExchanges},
+}};
+
+enum class Order : uint8_t { kNever, kSame, kFaster };
+
+// How a stands to b at the sizes of b: at least as fast at each, and faster at one; the same; or neither.
+Order Compared(const EngineLine& a, const EngineLine& b) {
+  Order order = Order::kSame;
+  for (const TimedPlan& point : b.points) {
+    const auto at = std::ranges::find(a.points, point.size_bytes, &TimedPlan::size_bytes);
+    if (at == a.points.end() || at->time_ps > point.time_ps) return Order::kNever;
+    if (at->time_ps < point.time_ps) order = Order::kFaster;
+  }
+  return order == Order::kSame && a.points.size() > b.points.size() ? Order::kFaster : order;
+}
+
+double MeanRatio(const EngineLine& line) {
+  double sum = 0;
+  for (const TimedPlan& point : line.points) sum += std::log(std::max(point.ratio, 1e-9));
+  return std::exp(sum / static_cast<double>(line.points.size()));
+}
+
+void FindFront(std::vector<EngineLine>& lines) {
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].group == EngineGroup::kAuto) continue;
+    lines[i].on_front = true;
+    for (size_t j = 0; j < lines.size() && lines[i].on_front; ++j) {
+      if (j == i || lines[j].group == EngineGroup::kAuto) continue;
+      const Order order = Compared(lines[j], lines[i]);
+      if (order == Order::kFaster || (order == Order::kSame && j < i)) lines[i].on_front = false;
+    }
+  }
+}
+
+void FindLeaders(std::vector<EngineLine>& lines) {
+  std::map<int64_t, int64_t> least;  // time by size
+  for (const EngineLine& line : lines)
+    for (const TimedPlan& point : line.points) {
+      const auto [at, is_new] = least.emplace(point.size_bytes, point.time_ps);
+      if (!is_new) at->second = std::min(at->second, point.time_ps);
+    }
+  for (EngineLine& line : lines)
+    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const TimedPlan& point) {
+                   return point.time_ps == least[point.size_bytes];
+                 });
+}
+
+}  // namespace
+
+std::string_view ToString(EngineGroup group) {
+  switch (group) {
+    case EngineGroup::kAuto:
+      return "auto";
+    case EngineGroup::kSearches:
+      return "searches";
+    case EngineGroup::kSwitches:
+      return "switches";
+    case EngineGroup::kTrees:
+      return "trees";
+    case EngineGroup::kExchanges:
+      return "exchanges";
+    case EngineGroup::kOthers:
+      return "others";
+  }
+  return "others";
+}
+
+std::string_view LabelOf(EngineGroup group) {
+  switch (group) {
+    case EngineGroup::kAuto:
+      return "auto";
+    case EngineGroup::kSearches:
+      return "Searches";
+    case EngineGroup::kSwitches:
+      return "In switches";
+    case EngineGroup::kTrees:
+      return "Rings and trees";
+    case EngineGroup::kExchanges:
+      return "Exchanges";
+    case EngineGroup::kOthers:
+      return "Other tools";
+  }
+  return "Other tools";
+}
+
+EngineGroup GroupOf(std::string_view engine) {
+  const auto found = std::ranges::find(kGroups, engine, [](const auto& row) { return row.first; });
+  return found == kGroups.end() ? EngineGroup::kOthers : found->second;
+}
+
+std::vector<EngineLine> EngineLines(const Comparison& comparison) {
+  std::vector<EngineLine> lines;
+  for (const TimedPlan& timed : comparison.times) {
+    auto line = std::ranges::find(lines, timed.engine, &EngineLine::name);
+    if (line == lines.end()) {
+      lines.push_back(
+          {.name = timed.engine, .group = GroupOf(timed.engine), .on_front = false, .points = {}});
+      line = lines.end() - 1;
+    }
+    line->points.push_back(timed);
+  }
+  for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &TimedPlan::size_bytes);
+  FindFront(lines);
+  FindLeaders(lines);
+  const auto place = [](const EngineLine& line) {
+    return std::tuple(line.group != EngineGroup::kAuto, !line.leads, !line.on_front, MeanRatio(line));
+  };
+  std::ranges::stable_sort(lines, {}, place);
+  return lines;
+}
+
+}  // namespace xccl

@@ -1,0 +1,40 @@
+// The engines of a comparison as the lines of its charts: in groups, and which of them are on the front.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pipeline/compare.h"
+
+namespace xccl {
+
+enum class EngineGroup : uint8_t {
+  kAuto,       // the choice among the others
+  kSearches,   // that look at the links
+  kSwitches,   // that multicast or reduce in switches
+  kTrees,      // rings, trees and grids of the textbook
+  kExchanges,  // between pairs of ranks, in few steps
+  kOthers,     // plans of other tools
+};
+std::string_view ToString(EngineGroup group);  // "searches"
+std::string_view LabelOf(EngineGroup group);   // "Searches", for people
+// kOthers: none of our engines.
+EngineGroup GroupOf(std::string_view engine);
+
+struct EngineLine {
+  std::string name;
+  EngineGroup group = EngineGroup::kOthers;
+  bool leads = false;  // on the front, and at some size no engine is faster
+  // No other engine is at least as fast at all of its sizes. Of engines that are equal at all sizes the first
+  // counts. auto neither leads nor is on the front: its plans are those of the others.
+  bool on_front = false;
+  std::vector<TimedPlan> points;  // by size
+};
+
+// auto first, then those that lead at some size, then the others of the front, then the others, each by their
+// mean ratio to the bound (geometric).
+std::vector<EngineLine> EngineLines(const Comparison& comparison);
+
+}  // namespace xccl

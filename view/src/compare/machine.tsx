@@ -1,0 +1,102 @@
+// The machine that was compared on: its drawing, the speeds of its links, and how the page was made.
+import * as format from "../shared/format";
+import { data, timesAreOf } from "./state";
+
+const kinds: Record<string, string> = { g: "GPU", s: "switch", n: "NIC", c: "CPU" };
+
+function pathOf(cable: number): string {
+  const { form, point, point_first: first } = data.drawing.cables;
+  const at: string[] = [];
+  for (let i = first[cable]!; i < first[cable + 1]!; i += 2) at.push(`${point[i]} ${point[i + 1]}`);
+  if (form[cable] === "c") return `M${at[0]}Q${at[1]} ${at[2]}`;
+  if (form[cable] === "s") return `M${at[0]}L${at[1]}M${at[2]}L${at[3]}`;
+  return `M${at.join("L")}`;
+}
+
+function Picture() {
+  const { topology, drawing: { width, height, items, frames, cables, shape } } = data;
+  return (
+    <svg class="machine" viewBox={`-2 -2 ${width + 4} ${height + 4}`} style={{ maxWidth: `${1.4 * width}px` }} role="img" aria-label={`Drawing of ${topology.name}: ${shape}`}>
+      {frames.label.map((label, i) => (
+        <g key={i}>
+          <rect class="frame" x={frames.left[i]} y={frames.top[i]} width={frames.width[i]} height={frames.height[i]} rx="8" />
+          <text class="name" x={frames.label_x[i]} y={frames.label_y[i]! + 4}>{label}</text>
+        </g>
+      ))}
+      <g class="cables">{[...cables.form].map((_, i) => <path key={i} d={pathOf(i)} />)}</g>
+      {[...items.kind].map((kind, i) => {
+        const lines = items.lines[i]!.split("\n"), wide = items.width[i]!, high = items.height[i]!;
+        const size = Math.min(13, wide / (0.6 * Math.max(...lines.map((line) => line.length), 1)), (high - 2) / lines.length / 1.1);
+        return (
+          <g key={i}>
+            <rect class={`item ${kind}`} x={items.x[i]! - wide / 2} y={items.y[i]! - high / 2} width={wide} height={high} rx={kind === "s" ? Math.min(12, high / 2) : 4} />
+            {lines.map((line, k) => <text key={k} class="item-text" font-size={size} x={items.x[i]} y={items.y[i]! + size * (0.36 + (k - (lines.length - 1) / 2) * 1.15)}>{line}</text>)}
+          </g>
+        );
+      })}
+    </svg>
+  );
+}
+
+// Links that are alike count as one row.
+function linkKinds() {
+  const { nodes, links } = data.topology;
+  const rows = new Map<string, { ends: string; bandwidth: number; latency: number; overhead: number; count: number }>();
+  links.from.forEach((from, l) => {
+    const ends = [from, links.to[l]!].map((node) => kinds[nodes.kind[node]!]!).sort().join(" \u2013 ");
+    const [bandwidth, latency, overhead] = [links.bandwidth[l]!, links.latency[l]!, links.overhead[l]!];
+    const key = [ends, bandwidth, latency, overhead].join();
+    const row = rows.get(key) ?? { ends, bandwidth, latency, overhead, count: 0 };
+    row.count++;
+    rows.set(key, row);
+  });
+  return [...rows.values()].sort((a, b) => b.bandwidth - a.bandwidth);
+}
+
+export function Machine() {
+  const { topology, drawing } = data;
+  const rows = linkKinds(), most = 40;
+  return (
+    <section class="card" aria-labelledby="machine-title">
+      <div class="card-head"><h2 id="machine-title">Machine</h2><p class="soft">{topology.name}, {drawing.shape}{topology.source ? `. Source: ${topology.source}` : ""}</p></div>
+      <div class="machine-body">
+        <Picture />
+        <div class="scroll" tabIndex={0} role="region" aria-label="Speeds of links">
+          <table>
+            <thead><tr><th class="text">links</th><th>count</th><th>bandwidth</th><th>latency</th><th>overhead</th></tr></thead>
+            <tbody>
+              {rows.slice(0, most).map((row, i) => (
+                <tr key={i}><td class="text">{row.ends}</td><td>{format.count(row.count)}</td><td>{format.bandwidth(row.bandwidth)}</td><td>{format.time(row.latency)}</td><td>{format.time(row.overhead)}</td></tr>
+              ))}
+            </tbody>
+          </table>
+          {rows.length > most && <p class="soft">and {format.counted(rows.length - most, "other kind")}</p>}
+        </div>
+      </div>
+    </section>
+  );
+}
+
+export function MadeBy() {
+  const lines: [string, string][] = [
+    ["command", data.command],
+    ["version", `xccl-synth ${data.version}`],
+    ["times", `simulated, of ${timesAreOf}`],
+    ["model", data.model],
+    ["bound", "no plan can be faster in this model of links"],
+  ];
+  return (
+    <section class="card" aria-labelledby="made-title">
+      <div class="card-head"><h2 id="made-title">How this was made</h2></div>
+      <div class="inside">
+        <dl class="facts">{lines.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{name === "command" ? <code>{value}</code> : value}</dd></div>)}</dl>
+        {data.left_out.length > 0 && (
+          <details>
+            <summary>Left out ({data.left_out.length})</summary>
+            <ul>{data.left_out.map((line) => <li key={line}>{line}</li>)}</ul>
+          </details>
+        )}
+      </div>
+    </section>
+  );
+}

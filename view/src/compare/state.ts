@@ -1,0 +1,94 @@
+// The comparison, and what the reader has chosen to see of it.
+import { computed, signal } from "@preact/signals";
+import { categories } from "../shared/colours";
+import * as format from "../shared/format";
+import { readPageData } from "../shared/page_data";
+import type { Theme } from "../shared/theme";
+import type { ComparisonData, EngineData } from "./data";
+
+export const data = readPageData<ComparisonData>();
+export const sizes = [...new Set(data.engines.flatMap((engine) => engine.size_bytes))].sort((a, b) => a - b);
+export const automatic = data.engines.find((engine) => engine.group === "auto");
+const others = data.engines.filter((engine) => engine !== automatic);
+export const front = others.filter((engine) => engine.on_front);
+
+// One engine at one size.
+export interface Point {
+  engine: EngineData;
+  size: number;
+  time: number;
+  busbw: number;
+  bound: number;
+  ratio: number; // time over bound
+  slower: number; // time over that of the fastest engine
+  madeBy: string;
+}
+const fastestAt = new Map<number, number>();
+for (const engine of data.engines)
+  engine.size_bytes.forEach((size, i) => fastestAt.set(size, Math.min(fastestAt.get(size) ?? Infinity, engine.time_ps[i]!)));
+export const points: Point[] = data.engines
+  .flatMap((engine) => engine.size_bytes.map((size, i): Point => {
+    const time = engine.time_ps[i]!, bound = engine.bound_ps[i]!;
+    return { engine, size, time, bound, busbw: engine.busbw[i]!, ratio: bound > 0 ? time / bound : 1, slower: time / (fastestAt.get(size)! || 1), madeBy: engine.made_by[i]! };
+  }))
+  .sort((a, b) => a.size - b.size || a.time - b.time);
+const byEngine = new Map<EngineData, Point[]>();
+for (const point of points) byEngine.set(point.engine, [...(byEngine.get(point.engine) ?? []), point]);
+export const pointsOf = (engine: EngineData) => byEngine.get(engine) ?? [];
+export const pointAt = (engine: EngineData, size: number) => pointsOf(engine).find((point) => point.size === size);
+
+export interface Measure {
+  name: string;
+  title: string;
+  value: (point: Point) => number;
+  show: (value: number) => string;
+}
+export const measures: Measure[] = [
+  { name: "time", title: "Time", value: (point) => point.time, show: (value) => format.time(value, 3) },
+  { name: "busbw", title: "Bus bandwidth", value: (point) => point.busbw, show: (value) => format.bandwidth(value, 3) },
+  { name: "ratio", title: "Time \u00f7 lower bound", value: (point) => point.ratio, show: (value) => format.significant(value, 3) },
+];
+
+// Groups that can be switched on. auto is always shown.
+export interface Group {
+  name: string;
+  label: string;
+  engines: EngineData[];
+}
+export const groups: Group[] = [
+  ...(sizes.length === 1 ? [] : [{ name: "leads", label: "Fastest at a size", engines: others.filter((engine) => engine.leads) }, { name: "front", label: "Front", engines: front }]),
+  ...data.groups.filter(({ name }) => name !== "auto").map(({ name, label }) => ({ name, label, engines: others.filter((engine) => engine.group === name) })),
+].filter((group) => group.engines.length > 0);
+const few = 7; // lines beside auto that are all shown at first; rows are, however many
+export const atFirst: ReadonlySet<string> = new Set(others.length <= few || sizes.length === 1 ? data.groups.map(({ name }) => name) : ["leads"]);
+export const shownGroups = signal(atFirst);
+export function toggleGroup(name: string) {
+  const next = new Set(shownGroups.value);
+  if (!next.delete(name)) next.add(name);
+  shownGroups.value = next;
+}
+
+// The engine that stands out beside auto: at first the one that auto chose for the largest size.
+const chosenByAuto = automatic ? others.find((engine) => engine.name === automatic.made_by.at(-1)) : front[0];
+export const chosen = signal<EngineData | null>(chosenByAuto ?? null);
+export function choose(engine: EngineData) {
+  chosen.value = chosen.value === engine || engine === automatic ? null : engine;
+}
+export const pointed = signal<EngineData | null>(null); // under the pointer
+export const cursor = signal(sizes.length - 1); // the size that is read off
+
+export const shown = computed(() =>
+  data.engines.filter((engine) =>
+    engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
+
+// Six colours for those that lead, or for all where there are few; ink for auto and for a chosen engine without a colour;
+// grey for the others.
+const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads).slice(0, 6);
+export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
+  const at = coloured.indexOf(engine);
+  if (at >= 0) return categories[theme][at]!;
+  return engine === automatic || engine === chosen.value ? ink : categories[theme][7]!;
+}
+
+export const title = `${data.collective} on ${data.topology.name}`;
+export const timesAreOf = data.machine ? `programs on ${data.machine}` : "schedules on ideal links: their bandwidths and latencies alone";
