@@ -17,6 +17,7 @@
 #include "ir/interchange/msccl_outline.h"
 #include "ir/interchange/msccl_run.h"
 #include "ir/program_index.h"
+#include "ir/verify/verify_accesses.h"
 #include "ir/verify/verify_program.h"
 #include "ir/violation.h"
 #include "topologies/topology.h"
@@ -190,6 +191,34 @@ class Writer {
   Program program_;
 };
 
+// Rule P6 on the cells that the file names: the program has a slot for every value, where the file may put
+// several values in a cell of scratch. A threadblock runs its steps once for every piece of a chunk, and
+// pieces share no bytes, so that the order of one run is all that counts.
+Status CheckRaces(const File& file, const std::string& name, const Collective& collective,
+                  const msccl::Outline& outline) {
+  Program program = outline.program;
+  program.protocol = file.protocol;
+  for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
+    RankProgram& rank = program.ranks[r];
+    rank.scratch.assign(static_cast<size_t>(file.ranks[r.index()].scratch), ChunkId(0));
+    for (size_t b = 0; b < rank.threadblocks.size(); ++b)
+      for (size_t s = 0; s < rank.threadblocks[b].instructions.size(); ++s) {
+        const msccl::FileStep& step = file.ranks[r.index()].blocks[b].steps[s];
+        rank.threadblocks[b].instructions[s].src = step.src;
+        rank.threadblocks[b].instructions[s].dst = step.dst;
+      }
+  }
+  const ProgramIndex index(program);
+  std::vector<Violation> races;
+  CheckAccesses(program, collective, index, outline.order, file.in_place && !file.out_of_place, races);
+  if (races.empty()) return OkStatus();
+  const Violation& race = races.front();
+  for (int32_t node = 0; node < index.size(); ++node)
+    if (race.where.ends_with(ToString(index.Site(node))))
+      return BadStep(file, name, index.Site(node), fmt::format("{} [{}]", race.text, race.rule));
+  return InvalidInput(fmt::format("{}: {}", name, ToString(race)));
+}
+
 }  // namespace
 
 StatusOr<LoweredProgram> msccl::ProveFile(const File& given, const ImportOptions& options) {
@@ -201,6 +230,7 @@ StatusOr<LoweredProgram> msccl::ProveFile(const File& given, const ImportOptions
     file.out_of_place = true;
   }
   XCCL_ASSIGN_OR_RETURN(const Ran ran, RunFile(file, options.file, collective, outline));
+  XCCL_RETURN_IF_ERROR(CheckRaces(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(Program program, Writer(file, options.file, outline, ran).Write());
   Program proved = program;
   XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));

@@ -221,6 +221,85 @@ TEST(MscclReadTest, EveryMessageNamesItsPlace) {
       "place only reads it");
 }
 
+const std::string kNoWait = R"(depid="-1" deps="-1")";
+
+std::string Step(const std::string& type, const std::string& src, const std::string& dst,
+                 const std::string& wait = kNoWait, const std::string& count = "1") {
+  const auto operand = [](const std::string& prefix, const std::string& text) {
+    return prefix + "buf=\"" + text.substr(0, 1) + "\" " + prefix + "off=\"" + text.substr(1) + "\" ";
+  };
+  return "<step s=\"0\" type=\"" + type + "\" " + operand("src", src) + operand("dst", dst) + "cnt=\"" +
+         count + "\" " + wait + " hasdep=\"1\"/>\n";
+}
+
+// An allgather of two chunks a rank: one threadblock sends, one copies and one receives. `steps` gives those
+// of the three from the rank's own first chunk of output and the other rank's.
+template <typename Steps>
+std::string TwoChunks(const Steps& steps) {
+  std::string text =
+      "<algo name=\"a\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"4\" ngpus=\"2\" "
+      "coll=\"allgather\" inplace=\"0\">\n";
+  for (const int own : {0, 1}) {
+    const std::string peer = std::to_string(1 - own);
+    const std::vector<std::string> of = steps(2 * own, 2 * (1 - own));
+    text += "<gpu id=\"" + std::to_string(own) + "\" i_chunks=\"2\" o_chunks=\"4\" s_chunks=\"1\">\n";
+    text += "<tb id=\"0\" send=\"" + peer + "\" recv=\"-1\" chan=\"0\">\n" + of[0] + "</tb>\n";
+    text += "<tb id=\"1\" send=\"-1\" recv=\"-1\" chan=\"0\">\n" + of[1] + "</tb>\n";
+    text += "<tb id=\"2\" send=\"-1\" recv=\"" + peer + "\" chan=\"0\">\n" + of[2] + "</tb></gpu>\n";
+  }
+  return text + "</algo>\n";
+}
+
+void CheckOrdered(const std::string& right, const std::string& race, const std::string& message) {
+  const StatusOr<Imported> read = ReadMscclXml(right, {});
+  ASSERT_TRUE(read.ok()) << read.status().message() << "\n" << right;
+  CheckRuns(read->lowered);
+  EXPECT_EQ(ReadMscclXml(race, {.file = "a"}).status().message(), message);
+}
+
+// The program that is proved has a slot for every value, the file has one cell for both.
+TEST(MscclReadTest, ACellThatIsUsedAgainWaitsForItsReaders) {
+  const auto receives = [](const std::string& wait) {
+    return TwoChunks([&](int own, int other) -> std::vector<std::string> {
+      return {Step("s", "i0", "o0") + Step("s", "i1", "o0"),
+              Step("cpy", "i0", "o" + std::to_string(own), kNoWait, "2") +
+                  Step("cpy", "s0", "o" + std::to_string(other), R"(depid="2" deps="0")") +
+                  Step("cpy", "s0", "o" + std::to_string(other + 1), R"(depid="2" deps="1")"),
+              Step("r", "s0", "s0") + Step("r", "s0", "s0", wait)};
+    });
+  };
+  CheckOrdered(receives(R"(depid="1" deps="1")"), receives(kNoWait),
+               "a:14: rank 0 threadblock 2 step 1 writes scratch slot 0, which is read by threadblock 1 "
+               "instruction 1; nothing orders the two [P6]");
+  const auto copies = [](const std::string& wait) {
+    return TwoChunks([&](int own, int other) -> std::vector<std::string> {
+      return {
+          Step("s", "s0", "o0", R"(depid="1" deps="0")") + Step("s", "s0", "o0", R"(depid="1" deps="2")"),
+          Step("cpy", "i0", "s0") + Step("cpy", "i0", "o" + std::to_string(own), kNoWait, "2") +
+              Step("cpy", "i1", "s0", wait),
+          Step("r", "o0", "o" + std::to_string(other)) + Step("r", "o0", "o" + std::to_string(other + 1))};
+    });
+  };
+  CheckOrdered(copies(R"(depid="0" deps="0")"), copies(kNoWait),
+               "a:10: rank 0 threadblock 1 step 2 writes scratch slot 0, which is read by threadblock 0 "
+               "instruction 0; nothing orders the two [P6]");
+}
+
+// Chunks of a part may differ by an element. The second one's place in the output holds a first one here.
+TEST(MscclReadTest, OutputHoldsAnotherChunkForAWhile) {
+  const auto through = [](const std::string& wait) {
+    return TwoChunks([&](int own, int other) -> std::vector<std::string> {
+      const std::string last = "o" + std::to_string(other + 1);
+      return {Step("s", last, "o0", R"(depid="1" deps="0")") + Step("s", "i1", "o0"),
+              Step("cpy", "i0", last) + Step("cpy", "i0", "o" + std::to_string(own), kNoWait, "2"),
+              Step("r", "o0", "o" + std::to_string(other)) + Step("r", "o0", last, wait)};
+    });
+  };
+  CheckOrdered(through(R"(depid="0" deps="0")"), through(kNoWait),
+               "a:13: rank 0 threadblock 2 step 1 writes output slot 3, which is written by threadblock 1 "
+               "instruction 0; nothing orders the two [P6]");
+}
+
 TEST(MscclReadTest, PathsOfTheFileAreKept) {
   const StatusOr<Imported> read =
       ReadMscclXml(Changed(Swap(), R"(chan="0")", R"(chan="0" links="4,17")"), {});
@@ -352,8 +431,8 @@ TEST(MscclReadTest, ReadsWhatOtherToolsWrote) {
   // Two threadblocks of rank 9 receive into one chunk of scratch.
   const StatusOr<std::string> next = ReadFile(at + "/alltonext_fwd_3nodes.xml");
   EXPECT_EQ(ReadMscclXml(*next, {.file = "n.xml"}).status().message(),
-            "n.xml: [P6] rank 9 threadblock 0 instruction 0: writes scratch slot 0, which is written by "
-            "threadblock 4 instruction 0; nothing orders the two");
+            "n.xml:145: rank 9 threadblock 0 step 0 writes scratch slot 0, which is written by threadblock 4 "
+            "instruction 0; nothing orders the two [P6]");
   const StatusOr<std::string> composed = ReadFile(at + "/sccl_ring4_allreduce_composed.xml");
   EXPECT_EQ(ReadMscclXml(*composed, {.file = "c.xml"}).status().message(),
             "c.xml:23: rank 0 threadblock 2 step 0 reads chunk 2 of its scratch, which nothing has written");

@@ -18,7 +18,7 @@ struct Value {
   int32_t chunk = -1;  // -1: never written
   int32_t set = 0;     // of contributions
   bool raw = false;    // the rank's own input
-  int32_t key = -1;    // in scratch: the slot of the program
+  int32_t key = -1;    // in scratch of the program: the slot there
 };
 
 struct Memory {
@@ -119,14 +119,17 @@ class Runner {
       const int32_t slot = cell < memory.out ? cell - shift : cell - memory.out;
       return {BufferKind::kInput, slot};
     }
-    if (cell < memory.out) return {BufferKind::kOutput, cell};
+    if (value.key < 0) return {BufferKind::kOutput, cell};
     return {BufferKind::kScratch, value.key};
   }
-  // Where the program writes it; a cell beyond the output is scratch.
+  // Where the program writes it. A cell beyond the output is scratch, and so is one of the output while it
+  // holds a chunk that may differ in size from the one that belongs there.
   Operand WriteTo(Memory& memory, int32_t cell, Value& value) const {
     value.raw = false;
-    if (cell < memory.out) return {BufferKind::kOutput, cell};
+    value.key = -1;
     const int32_t place = PlaceOf(value.chunk);
+    if (cell < memory.out && PlaceOf(memory.output_chunks[static_cast<size_t>(cell)]) == place)
+      return {BufferKind::kOutput, cell};
     const auto [at, added] =
         memory.keys.try_emplace({cell, place}, static_cast<int32_t>(memory.key_of.size()));
     if (added) memory.key_of.push_back({cell, place, value.chunk});
