@@ -58,7 +58,8 @@ std::string SizeText(int64_t bytes);
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
-// A comparison of engines as text. The text has the rows of one size, and where they are the first, the title and the names of columns.
+// A comparison of engines as text. The text has the rows of one size, and where they are the first, the title
+// and the names of columns.
 std::string CompareText(const Comparison& of_size, bool first);
 std::string LeftOutText(const std::vector<std::string>& reasons);
 
