@@ -212,7 +212,7 @@ TEST_F(CliSweep, WrongCommandLines) {
 // A flag that `plan` gets is one that lists may have, unless it is among those that make no single plan.
 TEST_F(CliSweep, ListsHaveTheFlagsOfPlan) {
   const std::vector<std::string> others = {"--help",   "--groups", "--from", "--pareto",
-                                           "--output", "--json",   "--for"};
+                                           "--output", "--json",   "--for",  "--explain"};
   const std::string help = Out({"plan", "--help"});
   const std::string before_training = help.substr(0, help.find("\nTraining:"));
   const std::string after = help.substr(help.find("\nOutput:"));

@@ -81,7 +81,7 @@ class Interrupts(unittest.TestCase):
             "press = lambda: os.kill(os.getpid(), signal.SIGINT)\n"
             "for after in (0.3, 0.6): threading.Timer(after, press).start()\n"
             "try:\n"
-            "    xccl.compare('torus:8x8', 'alltoall', '64MiB', engines=['flow', 'greedy', 'auto'])\n"
+            "    xccl.compare('torus:16x16', 'alltoall', '64MiB', engines=['flow', 'greedy', 'auto'])\n"
             "except KeyboardInterrupt: print('given up')\n"
         )
         ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)
