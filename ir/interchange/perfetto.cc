@@ -60,7 +60,9 @@ class Writer {
   static int32_t Thread(const Slice& slice) { return slice.track * kLanes + slice.lane; }
   static double Us(int64_t ps) { return static_cast<double>(ps) / 1e6; }
 
-  void Meta(std::string_view what, int32_t process, int32_t thread, std::string_view name) {
+  template <typename Value>
+  void Meta(std::string_view what, int32_t process, int32_t thread, std::string_view key,
+            const Value& value) {
     json_.BeginObject();
     json_.Member("ph", std::string_view("M"));
     json_.Member("name", what);
@@ -68,27 +70,21 @@ class Writer {
     json_.Member("tid", thread);
     json_.Key("args");
     json_.BeginObject();
-    json_.Member("name", name);
+    json_.Member(key, value);
     json_.EndObject();
     json_.EndObject();
   }
+  void Name(std::string_view what, int32_t process, int32_t thread, std::string_view name) {
+    Meta(what, process, thread, "name", name);
+  }
   void Sort(std::string_view what, int32_t process, int32_t thread, int32_t index) {
-    json_.BeginObject();
-    json_.Member("ph", std::string_view("M"));
-    json_.Member("name", what);
-    json_.Member("pid", process);
-    json_.Member("tid", thread);
-    json_.Key("args");
-    json_.BeginObject();
-    json_.Member("sort_index", index);
-    json_.EndObject();
-    json_.EndObject();
+    Meta(what, process, thread, "sort_index", index);
   }
 
   void Names(const std::vector<Slice>& slices, const std::map<int32_t, std::string>& processes,
              const std::map<std::pair<int32_t, int32_t>, std::string>& tracks) {
     for (const auto& [process, name] : processes) {
-      Meta("process_name", process, 0, name);
+      Name("process_name", process, 0, name);
       Sort("process_sort_index", process, 0, process);
     }
     std::map<std::pair<int32_t, int32_t>, int32_t> lanes;
@@ -102,7 +98,7 @@ class Writer {
         const int32_t thread = track.second * kLanes + lane;
         std::string text = name != tracks.end() ? name->second : "";
         if (lane > 0) text += fmt::format(" ({})", lane + 1);
-        Meta("thread_name", track.first, thread, text);
+        Name("thread_name", track.first, thread, text);
         Sort("thread_sort_index", track.first, thread, thread);
       }
     }
