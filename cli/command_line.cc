@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "base/wrap.h"
 #include "cli/output.h"
 
 namespace xccl {
@@ -86,20 +87,7 @@ size_t HelpWidth() {
   return static_cast<size_t>(std::clamp(width, kLeast, kMost));
 }
 
-// The words in lines of at most `width` characters.
-std::string Wrapped(const std::string& text, size_t width) {
-  std::istringstream words(text);
-  std::string wrapped, word;
-  for (size_t line = 0; words >> word; line += word.size()) {
-    if (line > 0 && line + 1 + word.size() > width) {
-      wrapped += '\n';
-      line = 0;
-    }
-    if (line > 0) wrapped += ' ', ++line;
-    wrapped += word;
-  }
-  return wrapped;
-}
+std::string Wrapped(const std::string& text, size_t width) { return Join(WrapWords(text, width), "\n"); }
 
 // CLI11's help, with what is said of commands and options wrapped.
 class WrappingFormatter : public CLI::Formatter {

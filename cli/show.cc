@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "base/wrap.h"
 
 namespace xccl {
 namespace {
@@ -189,25 +189,11 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   return text;
 }
 
-namespace {
-
-// Breaks a text at blanks into lines of at most so many characters, where words are no longer.
-std::vector<std::string> Wrapped(std::string_view text, size_t most) {
-  std::vector<std::string> lines(1);
-  for (const std::string& word : Split(text, ' ')) {
-    if (!lines.back().empty() && lines.back().size() + 1 + word.size() > most) lines.emplace_back();
-    lines.back() += (lines.back().empty() ? "" : " ") + word;
-  }
-  return lines;
-}
-
-}  // namespace
-
 std::string ExplanationText(std::span<const NamedLine> why) {
   std::string text = why.empty() ? "" : "why\n";
   for (const NamedLine& line : why) {
     std::string_view name = line.name;
-    for (const std::string& part : Wrapped(line.text, 67)) {
+    for (const std::string& part : WrapWords(line.text, 67)) {
       text += fmt::format("  {:<10} {}\n", name, part);
       name = "";
     }

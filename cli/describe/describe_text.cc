@@ -13,6 +13,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "base/wrap.h"
 #include "cli/describe/describe.h"
 #include "topologies/cuts.h"
 #include "topologies/paths.h"
@@ -45,22 +46,9 @@ std::string CountsOfKinds(const std::map<NodeKind, int64_t>& counts) {
 
 // "source   " and the words of `text`, wrapped, following lines indented.
 std::string Wrapped(std::string_view label, std::string_view text) {
-  std::string result = fmt::format("{:<10}", label);
-  size_t column = result.size();
-  bool first = true;
-  for (const std::string& word : Split(text, ' ')) {
-    if (!first && column + 1 + word.size() > kWrap) {
-      result += "\n" + std::string(10, ' ');
-      column = 10;
-    } else if (!first) {
-      result += ' ';
-      ++column;
-    }
-    result += word;
-    column += word.size();
-    first = false;
-  }
-  return result + "\n";
+  constexpr size_t kLabel = 10;
+  const std::string break_line = "\n" + std::string(kLabel, ' ');
+  return fmt::format("{:<{}}{}\n", label, kLabel, Join(WrapWords(text, kWrap - kLabel), break_line));
 }
 
 // Lines under one label, at most kMostLines of them.

@@ -31,7 +31,4 @@ std::string Document(double width, double height, std::string_view title, std::s
 std::string Frames(const MachineLayout& layout);
 std::string Items(const MachineLayout& layout, const Topology& topology);
 
-// Breaks text into lines of at most so many characters, at blanks.
-std::vector<std::string> Wrapped(std::string_view text, size_t most);
-
 }  // namespace xccl::svg

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/units.h"
+#include "base/wrap.h"
 #include "ir/draw/draw.h"
 #include "ir/draw/svg.h"
 
@@ -40,7 +41,7 @@ class TopologyDrawer {
   }
 
   std::string Draw() {
-    const std::vector<std::string> source = svg::Wrapped(topology_.spec().source, 110);
+    const std::vector<std::string> source = WrapWords(topology_.spec().source, 110);
     const double head = 58 + 15 * static_cast<double>(source.size());
     std::string legend;
     double legend_width = 0;

@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "base/wrap.h"
 #include "ir/draw/svg.h"
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/engine_lines.h"
@@ -229,7 +230,7 @@ std::string Notes(const std::vector<EngineLine>& lines, const std::string& comma
   notes.push_back(fmt::format("xccl-synth {}: {}", kVersion, command));
   std::string text;
   for (const std::string& note : notes)
-    for (const std::string& line : svg::Wrapped(note, 210)) {
+    for (const std::string& line : WrapWords(note, 210)) {
       text += svg::Text(kMargin, y, "start", 11, kSoft, line);
       y += 15;
     }
