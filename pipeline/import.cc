@@ -61,6 +61,7 @@ StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options
   }
   if (!plan.ok()) return Annotate(plan.status(), path);
   if (!machine) warnings.clear();  // nobody asked for a full mesh
+  warnings.insert(warnings.begin(), from.warnings.begin(), from.warnings.end());
   return ImportedPlan{std::move(from), *std::move(plan), std::move(warnings)};
 }
 

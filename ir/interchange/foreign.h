@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "ir/collective.h"
@@ -26,6 +27,8 @@ struct Imported {
   std::string name;                      // that the file gives itself; empty: none
   LoweredProgram lowered;                // rules P1 to P9 hold but for paths
   int64_t min_bytes = 0, max_bytes = 0;  // sizes that the file is for; 0: no upper limit
+  std::vector<std::string> warnings =
+      {};  // what the tools that the format is for would refuse, with its place
 };
 
 }  // namespace xccl

@@ -39,8 +39,7 @@ class Parser {
     int32_t ranks = 0;
     XCCL_RETURN_IF_ERROR(Number(algo, "ngpus", 1, kMostRanks, ranks));
     XCCL_RETURN_IF_ERROR(Number(algo, "nchunksperloop", 1, kMostChunks, file.chunks_per_loop));
-    int32_t channels = 0;  // which threadblocks say, too
-    XCCL_RETURN_IF_ERROR(Number(algo, "nchannels", 1, kMostChannels, channels));
+    XCCL_RETURN_IF_ERROR(Number(algo, "nchannels", 1, kMostChannels, file.channels));
     size_t protocol = 0;
     XCCL_RETURN_IF_ERROR(Name(algo, "proto", kProtocols, protocol));
     file.protocol = static_cast<Protocol>(protocol);
@@ -158,6 +157,7 @@ class Parser {
 
   Status ReadStep(pugi::xml_node node, int32_t blocks, FileStep& step) {
     step.line = LineOf(node);
+    step.number = node.attribute("s").as_int(-1);
     size_t type = 0;
     XCCL_RETURN_IF_ERROR(Name(node, "type", kTypes, type));
     step.op = static_cast<Opcode>(type);

@@ -21,6 +21,7 @@ struct FileStep {
   int32_t wait_block = -1, wait_step = -1;  // -1: it waits for nothing
   bool posts = false;
   int32_t line = 0;
+  int32_t number = 0;  // that the file gives it; nothing follows from it
   std::vector<std::pair<int32_t, int32_t>> more_waits = {};  // block and step; no step of MSCCL XML has any
   std::string place = {};  // of a step of another format, in place of its line and number
 };
@@ -41,7 +42,7 @@ struct FileRank {
 struct File {
   std::string name, collective;
   int64_t min_bytes = 0, max_bytes = 0;  // sizes that it is selected for; 0: no upper limit
-  int32_t chunks_per_loop = 0;
+  int32_t chunks_per_loop = 0, channels = 0;
   bool in_place = false, out_of_place = false;
   Protocol protocol = Protocol::kSimple;
   std::vector<FileRank> ranks;

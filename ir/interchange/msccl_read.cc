@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ir/interchange/msccl_dialect.h"
 #include "ir/interchange/msccl_file.h"
 
 namespace xccl {
@@ -13,7 +14,8 @@ StatusOr<Imported> ReadMscclXml(std::string_view text, const ImportOptions& opti
                   .name = file.name,
                   .lowered = std::move(lowered),
                   .min_bytes = file.min_bytes,
-                  .max_bytes = file.max_bytes};
+                  .max_bytes = file.max_bytes,
+                  .warnings = msccl::DialectWarnings(text, file, options.file)};
 }
 
 }  // namespace xccl

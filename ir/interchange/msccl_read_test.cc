@@ -1,7 +1,9 @@
 #include "ir/interchange/msccl_read.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -325,6 +327,61 @@ TEST(MscclReadTest, TheFormOfTheTextIsFree) {
             "a:4:1: depid=\"\"; expected -1..0");
   EXPECT_EQ(ReadMscclXml(Changed(Swap(), R"( hasdep="0")", ""), {.file = "a"}).status().message(),
             "a:4:1: hasdep=\"\"; expected 0..1");
+}
+
+TEST(MscclReadTest, SaysWhatExecutorsWouldRefuse) {
+  std::string good = Swap();
+  for (size_t at = 0, s = 0; (at = good.find("s=\"0\" type", at)) != std::string::npos; ++at, s = (s + 1) % 3)
+    good.replace(at + 3, 1, std::to_string(s));
+  const auto warnings = [](const std::string& text) {
+    const StatusOr<Imported> read = ReadMscclXml(text, {.file = "a"});
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    return read.ok() ? read->warnings : std::vector<std::string>();
+  };
+  EXPECT_THAT(warnings(good), testing::IsEmpty());
+  EXPECT_THAT(warnings("<!-- <?\t'&' -->\n" + good), testing::IsEmpty());
+  const struct {
+    std::string from, to, warning;
+  } cases[] = {
+      {"<algo", "<?xml version=\"1.0\"?>\n<algo",
+       "a:1: <?xml ?> at the beginning; the executors' parsers refuse it"},
+      {"<gpu", "\t<gpu", "a:2: a tab; the executors' parsers refuse it"},
+      {" send", "\nsend", "a:3: a tag of several lines; the executors' parsers refuse it"},
+      {"\"Simple\"", "'Simple'", "a:1: single quotes; the executors' parsers expect double ones"},
+      {"name=\"a\"", "name=\"a&amp;b\"", "a:1: an entity; the executors' parsers take it as it is written"},
+      {"chan=\"0\"", "chan=\"0\"" + std::string(13, ' '),
+       "a:3: more than 16 attributes or blanks in a tag; the executors' parsers have no room"},
+      {"s=\"1\" type", "s=\"5\" type",
+       "a:5: s=\"5\" out of order; the executors, as is done here, count steps by their place in the file"},
+  };
+  for (const auto& each : cases)
+    EXPECT_THAT(warnings(Changed(good, each.from, each.to)), testing::ElementsAre(each.warning));
+  std::string channels = good;
+  for (size_t at = 0; (at = channels.find("chan=\"0\"", at)) != std::string::npos; ++at)
+    channels.replace(at + 6, 1, "1");
+  EXPECT_THAT(warnings(channels),
+              testing::ElementsAre("a: chan=\"1\" with nchannels=\"1\"; the executors make 1"));
+}
+
+// A step with several waits has nops before it, and a wait of its own.
+TEST(MscclReadTest, SaysWhatChainsOfNopsExecutorsRefuse) {
+  const std::string nop = Step("nop", "i0", "o0", R"(depid="1" deps="0")");
+  const auto with = [&](const std::string& wait) {
+    return TwoChunks([&](int own, int other) -> std::vector<std::string> {
+      const std::string mine = "o" + std::to_string(own), others = "o" + std::to_string(other);
+      return {nop + Step("s", "i0", mine, wait, "2"), Step("cpy", "i0", mine, kNoWait, "2"),
+              Step("r", "i0", others, kNoWait, "2")};
+    });
+  };
+  const auto warns = [](const std::string& text) {
+    const StatusOr<Imported> read = ReadMscclXml(text, {.file = "a"});
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    return std::ranges::count(
+        read->warnings,
+        "a:5: a step with depid=\"-1\" after a nop that waits; the executors refuse the file");
+  };
+  EXPECT_EQ(warns(with(kNoWait)), 1);
+  EXPECT_EQ(warns(with(R"(depid="1" deps="0")")), 0);
 }
 
 // SCCL writes reduce_scatter, Azure's tools reducescatter; hasdep and nops as msccl-tools writes them.
