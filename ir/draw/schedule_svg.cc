@@ -84,7 +84,8 @@ class ScheduleDrawer {
     const double w = layout_.width * scale + 12, h = layout_.height * scale + 26;
     const int32_t columns = std::max(1, std::min(steps_, static_cast<int32_t>(1180 / w)));
     for (int32_t step = 0; step < steps_; ++step) {
-      const double x = kLeft + w * (step % columns), y = y_ + h * (step / columns);
+      const int32_t row = step / columns;
+      const double x = kLeft + w * (step % columns), y = y_ + h * row;
       body_ += svg::Text(x + 4, y + 16, "start", 13, "#222222", fmt::format("step {}", step));
       body_ += fmt::format("<g transform=\"translate({} {}) scale({})\">\n", svg::Number(x),
                            svg::Number(y + 20), svg::Number(scale));
@@ -94,7 +95,8 @@ class ScheduleDrawer {
       body_ += Arrows(step) + svg::Items(layout_, topology_) + "</g>\n";
     }
     width_ = std::max(width_, kLeft + w * columns);
-    y_ += h * ((steps_ + columns - 1) / columns) + 12;
+    const int32_t rows = (steps_ + columns - 1) / columns;
+    y_ += h * rows + 12;
   }
 
   // One arrow for each cable and direction that the step uses, wider for more bytes.

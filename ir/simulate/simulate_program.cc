@@ -34,7 +34,8 @@ double RealPasses(const ProgramSetting& setting) {
 
 int64_t OnProgramLine(int64_t before, int64_t last, const ProgramRuns& runs) {
   if (!runs.extrapolated) return last;
-  const double rate = static_cast<double>(last - before) / static_cast<double>(runs.longest / 2);
+  const int64_t passes = runs.longest / 2;
+  const double rate = static_cast<double>(last - before) / static_cast<double>(passes);
   return last + std::llround(rate * (runs.real_passes - static_cast<double>(runs.longest)));
 }
 
