@@ -14,6 +14,9 @@ std::vector<std::string> Split(std::string_view text, char separator);  // keeps
 std::string_view Trim(std::string_view text);                           // removes blanks at both ends
 std::string Join(std::span<const std::string> items, std::string_view separator);
 
+// The text without the byte-order mark of UTF-8 that some editors write first.
+std::string_view WithoutByteOrderMark(std::string_view text);
+
 // The text as an attribute or content of XML or HTML: &, <, > and " by name, control characters by number.
 std::string EscapedXml(std::string_view text);
 

@@ -73,6 +73,14 @@ CLI::Validator WholeNumber(int64_t low, int64_t high) {
   return CLI::Validator(parse, "", kNumber);
 }
 
+// "a, b or c".
+std::string InWords(const std::vector<std::string>& values) {
+  std::string text = values[0];
+  for (size_t i = 1; i < values.size(); ++i)
+    text += fmt::format("{}{}", i + 1 < values.size() ? ", " : " or ", values[i]);
+  return text;
+}
+
 // Columns of the terminal, or of COLUMNS; 80 where nobody says.
 size_t HelpWidth() {
   constexpr int64_t kLeast = 60, kMost = 160;
@@ -166,7 +174,13 @@ Option Option::Between(int64_t low, int64_t high) {
   return *this;
 }
 Option Option::OneOf(std::initializer_list<std::string_view> values) {
-  option_->check(CLI::IsMember(std::vector<std::string>(values.begin(), values.end())));
+  const std::vector<std::string> known(values.begin(), values.end());
+  const auto parse = [known](const std::string& text) {
+    if (std::ranges::find(known, text) != known.end()) return std::string();
+    return fmt::format("'{}'; expected {}{}", text, InWords(known),
+                       DidYouMean(text, std::vector<std::string_view>(known.begin(), known.end())));
+  };
+  option_->check(CLI::Validator(fmt::format("{{{}}}", Join(known, ","))).operation(parse));
   return *this;
 }
 Option Option::TypeName(const std::string& name) {

@@ -2,7 +2,6 @@
 // draws it.
 #include <fmt/core.h>
 
-#include <array>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -34,11 +33,6 @@
 
 namespace xccl {
 namespace {
-
-constexpr std::array<std::string_view, 8> kTargets = {"cuda",         "host", "chakra", "msccl-xml",
-                                                      "mscclpp-json", "svg",  "dot",    "perfetto"};
-constexpr std::string_view kTargetsInWords =
-    "cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto";
 
 struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
@@ -77,9 +71,6 @@ StatusOr<EmitOptions> OptionsOf(const EmitFlags& flags, const AheadOfTime& ahead
   EmitOptions options;
   if (flags.to == "host") {
     options.target = EmitTarget::kHost;
-  } else if (flags.to != "cuda") {
-    return UsageError(fmt::format("--to: no format '{}'; expected {}{}", flags.to, kTargetsInWords,
-                                  DidYouMean(flags.to, kTargets)));
   }
   if (!ahead.types.empty()) options.type = ahead.types[0];
   if (!ahead.ops.empty()) options.op = ahead.ops[0];
@@ -110,6 +101,7 @@ Status EmitChakra(const EmitFlags& flags) {
   int64_t size_bytes = plan.made_by.size_bytes;
   if (!flags.size.empty()) {
     XCCL_ASSIGN_OR_RETURN(size_bytes, ParseSizeFlag("--size", flags.size));
+    XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", size_bytes, plan.collective));
   }
   StatusOr<std::vector<std::string>> traces =
       ChakraTraces(*plan.program, size_bytes, flags.plan.substr(flags.plan.rfind('/') + 1));
@@ -192,9 +184,7 @@ Status EmitMscclpp(const EmitFlags& flags) {
     return UsageError(flags.plan + ": a plan book; expected a plan file: an MSCCL++ plan is one file a plan");
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  options.domains = LoadStoreDomains(plan.topology);
-  XCCL_ASSIGN_OR_RETURN(const MscclppJson json,
-                        WriteMscclppJson(plan.program->program, plan.program->collective, options));
+  XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options));
   std::fprintf(stderr, "note: %s\n", json.selection.c_str());
   for (const std::string& line : json.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
   return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
@@ -258,6 +248,7 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                  "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL), "
                  "mscclpp-json (execution plans for MSCCL++), svg (the schedule drawn), dot (the machine "
                  "for Graphviz) or perfetto (the simulation as a trace for ui.perfetto.dev)")
+      .OneOf({"cuda", "host", "chakra", "msccl-xml", "mscclpp-json", "svg", "dot", "perfetto"})
       .Required();
   command.AddOption("-s,--size", flags.size,
                     "chakra, svg, perfetto: the size (default: that which the plan is made for)");
@@ -273,8 +264,10 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                     "the compiler (default: from CUDA_HOME, CUDA_PATH, PATH or /usr/local/cuda)");
   command.AddOption("--threads", flags.threads,
                     "threads of a block where the compiler is not told; 0: the protocol's");
-  command.AddOption("--for", flags.executor,
-                    "MSCCL XML: what runs it, msccl, executor or rccl (default executor)");
+  command
+      .AddOption("--for", flags.executor,
+                 "MSCCL XML: what runs it, msccl, executor or rccl (default executor)")
+      .OneOf({ToString(MscclTarget::kMsccl), ToString(MscclTarget::kExecutor), ToString(MscclTarget::kRccl)});
   command.AddOption("--min-size", flags.min_size,
                     "MSCCL XML, MSCCL++: the smallest size that it is selected for");
   command.AddOption("--max-size", flags.max_size,

@@ -2,6 +2,8 @@
 // the chunks of each part in order.
 #include "ir/program.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -68,6 +70,11 @@ std::optional<Protocol> ParseProtocol(std::string_view name) { return Parse<Prot
 std::string_view ToString(Group::Kind kind) { return kGroupNames[static_cast<size_t>(kind)]; }
 std::optional<Group::Kind> ParseGroupKind(std::string_view name) {
   return Parse<Group::Kind>(name, kGroupNames);
+}
+
+std::string ToString(const Connection& connection) {
+  return fmt::format("connection {}->{} channel {}", connection.src.value, connection.dst.value,
+                     connection.channel);
 }
 
 std::string_view ToString(BufferKind buffer) { return kBufferNames[static_cast<size_t>(buffer)]; }

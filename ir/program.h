@@ -125,6 +125,7 @@ struct Connection {
   std::vector<LinkId> path;  // a chain; in a group, a branch of the group's path
   bool operator==(const Connection&) const = default;
 };
+std::string ToString(const Connection& connection);  // "connection 0->1 channel 0"
 
 struct RankProgram {
   std::vector<ChunkId> scratch;  // by scratch slot: the chunk whose size it has

@@ -1,14 +1,22 @@
-// A plan's program as MSCCL XML.
+// A plan's program in the files of MSCCL and MSCCL++, timed as they will run.
 #pragma once
 
 #include "base/status.h"
 #include "ir/interchange/msccl_xml.h"
+#include "ir/interchange/mscclpp_json.h"
 #include "ir/plan.h"
 
 namespace xccl {
 
-// Where the executor has too few slots for the plan's program, the schedule is lowered again for so few; a
-// warning says so. Errors: those of WriteMscclXml for the plan's own program. Requires: a program.
+// A file that takes more than this times the plan's time has a warning that says so. Both are simulated, at
+// the plan's size and on its machine, the file as it is read again.
+inline constexpr double kSlower = 1.1;
+
+// Executors have few slots. Where the plan's program counts on more, its schedule is also lowered for so few,
+// and the faster file is taken; a warning says that it is another program than the plan's.
+// Errors: those of WriteMscclXml for the plan's own program. Requires: a program.
 StatusOr<MscclXml> EmitMscclXml(const Plan& plan, const MscclXmlOptions& options);
+// Options.domains are set from the plan's machine. Errors: those of WriteMscclppJson. Requires: a program.
+StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options);
 
 }  // namespace xccl

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "ir/interchange/import.h"
 #include "ir/interchange/place.h"
 #include "ir/interchange/printed_sends.h"
@@ -17,8 +18,6 @@
 
 namespace xccl {
 namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // some editors write it first
 
 StatusOr<Topology> MachineOr(const std::optional<Topology>& machine, int64_t ranks) {
   return machine ? StatusOr<Topology>(*machine) : LoadTopology(fmt::format("full-mesh:{}", ranks));
@@ -40,8 +39,8 @@ StatusOr<ImportedPlan> Lowered(const PrintedSends& printed, const ImportOptions&
 
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering) {
-  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
-  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  XCCL_ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
+  const std::string_view text = WithoutByteOrderMark(file);
   options.file = path;
   if (std::optional<StatusOr<PrintedSends>> printed = ReadPrintedSends(text, path)) {
     if (!printed->ok()) return printed->status();

@@ -29,8 +29,8 @@ Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limi
   constexpr std::chrono::milliseconds kLongestSleep(20);
   constexpr std::chrono::hours kForever(24 * 365 * 50);
   limit = std::min<std::chrono::nanoseconds>(limit, kForever);
-  Clock::time_point moved_at = Clock::now();
-  uint64_t seen_progress = endpoint.TotalProgress();
+  Clock::time_point idle_since = Clock::now();
+  Stillness stillness(endpoint);
   bool idle = false;
   while (true) {
     const uint32_t ticket = endpoint.Ticket();
@@ -44,21 +44,16 @@ Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limi
     if (part.Done()) return OkStatus();
     if (!idle) {
       idle = true;
-      moved_at = Clock::now();
-      seen_progress = endpoint.TotalProgress();
+      idle_since = Clock::now();
+      stillness = Stillness(endpoint);
     }
     endpoint.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, limit));
-    if (Clock::now() - moved_at >= kLongestSleep / 2) part.LookAround();
+    if (Clock::now() - idle_since >= kLongestSleep / 2) part.LookAround();
     if (std::optional<Status> failure = endpoint.Failure()) return *failure;
     // A rank that only waits for its lent buffers gives stuck ranks the time to say why.
-    if (Clock::now() - moved_at < (part.MovedAll() ? 3 * limit : limit)) continue;
-    const uint64_t progress = endpoint.TotalProgress();
-    if (progress == seen_progress) {
-      endpoint.Fail(part.Stuck());
-      return *endpoint.Failure();
-    }
-    seen_progress = progress;
-    moved_at = Clock::now();
+    if (stillness.Lasts() < (part.MovedAll() ? 3 * limit : limit)) continue;
+    endpoint.Fail(part.Stuck());
+    return *endpoint.Failure();
   }
 }
 

@@ -71,10 +71,10 @@ void Endpoint::CheckCalls(const CallSignature& mine) {
     if (same_number && theirs != mine)
       Fail(InvalidInput(Disagreement(Rank(r), theirs, rank_, mine)));
     else if (left && (!theirs.IsSet() || theirs.IsBefore(mine)))
-      Fail(PeerEnded(fmt::format("rank {}: has left {}; expected it in {}, with rank {}", r,
-                                 theirs.IsSet() ? fmt::format("after call {}", theirs.Number())
-                                                : std::string("before its first call"),
-                                 ToString(mine), rank_.value)));
+      FailAsSaid(PeerEnded(fmt::format("rank {}: has left {}; expected it in {}, with rank {}", r,
+                                       theirs.IsSet() ? fmt::format("after call {}", theirs.Number())
+                                                      : std::string("before its first call"),
+                                       ToString(mine), rank_.value)));
   }
 }
 
@@ -168,6 +168,11 @@ void Endpoint::Fail(const Status& status) {
   region_.Fail(status);
 }
 
+void Endpoint::FailAsSaid(const Status& status) {
+  if (group_ != nullptr) group_->FailAsSaid(status);
+  region_.Fail(status);
+}
+
 Status Endpoint::Barrier(std::chrono::nanoseconds limit) {
   if (group_ != nullptr) return group_->Barrier(limit);
   RegionHeader& header = region_.header();
@@ -179,23 +184,27 @@ Status Endpoint::Barrier(std::chrono::nanoseconds limit) {
     for (int32_t r = 0; r < ranks(); ++r) region_.Ring(r);
     return OkStatus();
   }
-  Clock::time_point since = Clock::now();
-  uint64_t seen = TotalProgress();
+  Stillness stillness(*this);
   while (true) {
     const uint32_t ticket = Ticket();
     if (header.generation.load(std::memory_order_acquire) != generation) return OkStatus();
     if (std::optional<Status> failure = Failure()) return *failure;
     Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, limit));
-    if (Clock::now() - since < limit) continue;
-    const uint64_t progress = TotalProgress();
-    if (progress == seen && header.generation.load(std::memory_order_acquire) == generation)
+    if (stillness.Lasts() >= limit && header.generation.load(std::memory_order_acquire) == generation)
       Fail(LimitReached(
           fmt::format("rank {}: expected {} ranks at a barrier, saw {}; nothing moved for {} ms", rank_.value,
                       header.participants, header.arrived.load(std::memory_order_relaxed),
                       std::chrono::duration_cast<std::chrono::milliseconds>(limit).count())));
-    seen = progress;
-    since = Clock::now();
   }
+}
+
+Stillness::Stillness(const Endpoint& endpoint)
+    : endpoint_(&endpoint), seen_(endpoint.TotalProgress()), since_(Clock::now()) {}
+
+std::chrono::nanoseconds Stillness::Lasts() {
+  const uint64_t progress = endpoint_->TotalProgress();
+  if (progress != std::exchange(seen_, progress)) since_ = Clock::now();
+  return Clock::now() - since_;
 }
 
 }  // namespace xccl

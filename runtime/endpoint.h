@@ -20,8 +20,10 @@ class EndpointGroup {
  public:
   virtual ~EndpointGroup() = default;
   virtual void NoteProgress() = 0;
-  virtual uint64_t Progress() const = 0;  // grows while any rank notes progress
+  virtual uint64_t Progress() const = 0;  // grows while any rank of another host notes progress
   virtual void Fail(const Status& status) = 0;
+  // The same where `status` names the rank that is to blame: nobody is asked who it was.
+  virtual void FailAsSaid(const Status& status) = 0;
   virtual Status Barrier(std::chrono::nanoseconds limit) = 0;
 };
 
@@ -85,8 +87,9 @@ class Endpoint {
   // The rank, if it is of this host, has destroyed its endpoint.
   bool HasLeft(Rank rank) const { return region_.rank(rank.value).left.load(std::memory_order_acquire) != 0; }
 
-  // Ends the operation on all ranks; the first reason stays.
+  // Ends the operation on all ranks; the first reason stays. AsSaid: as EndpointGroup's.
   void Fail(const Status& status);
+  void FailAsSaid(const Status& status);
   std::optional<Status> Failure() const { return region_.Failure(); }
   // Returns when all ranks have come here, or with the reason why they cannot.
   Status Barrier(std::chrono::nanoseconds limit);
@@ -107,6 +110,19 @@ class Endpoint {
   std::vector<std::unique_ptr<Transport>> transports_;
   std::vector<int32_t> transport_of_;  // empty: all over the first
   bool networked_ = false;             // some transport has files to sleep on
+};
+
+// For how long no rank of an operation has noted progress. The ranks of other hosts are heard of some
+// heartbeats later.
+class Stillness {
+ public:
+  explicit Stillness(const Endpoint& endpoint);  // outlives this
+  std::chrono::nanoseconds Lasts();              // since it was made, or progress was seen
+
+ private:
+  const Endpoint* endpoint_;
+  uint64_t seen_;
+  std::chrono::steady_clock::time_point since_;
 };
 
 }  // namespace xccl

@@ -75,7 +75,7 @@ class PairsExecution {
       if (!Waits(lane) || !endpoint_.HasLeft(lane.peer)) continue;
       // What it did before it left counts.
       if (Waits(lane))
-        endpoint_.Fail(PeerEnded(fmt::format("rank {}: has left; {}", lane.peer.value, Awaited(lane))));
+        endpoint_.FailAsSaid(PeerEnded(fmt::format("rank {}: has left; {}", lane.peer.value, Awaited(lane))));
     }
   }
 

@@ -98,6 +98,9 @@ StatusOr<PlanBookEntry> ReadEntry(const JsonValue& object) {
   XCCL_ASSIGN_OR_RETURN(entry.ranks, object.GetInteger("ranks", 1, std::numeric_limits<int32_t>::max()));
   XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> root, FindInteger(object, "root", 0, entry.ranks - 1));
   if (root) entry.root = Rank(*root);
+  if (IsRooted(entry.collective) != root.has_value())
+    return object.Error(root ? fmt::format("a root of {}; expected none", ToString(entry.collective))
+                             : fmt::format("no root of {}; expected \"root\"", ToString(entry.collective)));
   XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> low, FindInteger(object, "min_bytes", 0, kMost));
   entry.min_bytes = low.value_or(0);
   XCCL_ASSIGN_OR_RETURN(entry.max_bytes, FindInteger(object, "max_bytes", entry.min_bytes, kMost));

@@ -135,6 +135,10 @@ TEST(PlanBook, SaysWhatIsWrongWithAnIndex) {
              "'floating'?"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduced","ranks":8}]})",
              ": plans[0].collective: no collective 'allreduced'; did you mean 'allreduce'?"},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"broadcast","ranks":8}]})",
+             ": plans[0]: no root of broadcast; expected \"root\""},
+        Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"root":0}]})",
+             ": plans[0]: a root of allreduce; expected none"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"cubins":[]}]})",
              ": plans[0].cubins: cubins without a kernel; expected the source that they are made from"},
         Case{R"({"format":1,"plans":[{"file":"a","collective":"allreduce","ranks":8,"kernel":"a.cu","cubins":[

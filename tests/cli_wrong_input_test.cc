@@ -31,7 +31,7 @@ TEST_F(Cli, WrongCommandLines) {
        std::string("verify: unexpected 'b.json'\n") + kTry + "verify --help"},
       {{"topo", "torus:2x2", "--format", "yaml"},
        2,
-       std::string("--format: yaml not in {text,xml,json,svg,dot}\n") + kTry + "topo --help"},
+       std::string("--format: 'yaml'; expected text, xml, json, svg or dot\n") + kTry + "topo --help"},
       {{"plan", "torus:2x2", "--seed", "99999999999999999999"},
        2,
        std::string(
@@ -170,15 +170,18 @@ TEST_F(Cli, WrongCommandLines) {
        "--redop: no reduction 'xor'; expected one of sum, prod, min, max, avg"},
       {{"emit", "a.json", "--to", "xyzzy"},
        2,
-       "--to: no format 'xyzzy'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto"},
+       std::string("--to: 'xyzzy'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or "
+                   "perfetto\n") +
+           kTry + "emit --help"},
       {{"emit", "a.json", "--to", "msccl"},
        2,
-       "--to: no format 'msccl'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto; "
-       "did you mean 'msccl-xml'?"},
-      {{"emit", "a.json", "--to", "msccl-xm"},
+       std::string("--to: 'msccl'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or "
+                   "perfetto; did you mean 'msccl-xml'?\n") +
+           kTry + "emit --help"},
+      {{"emit", "a.json", "--to", "msccl-xml", "--for", "nccl"},
        2,
-       "--to: no format 'msccl-xm'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or "
-       "perfetto; did you mean 'msccl-xml'?"},
+       std::string("--for: 'nccl'; expected msccl, executor or rccl; did you mean 'rccl'?\n") + kTry +
+           "emit --help"},
       {{"emit", "a.json", "--to", "dot", "--size", "1KiB"},
        2,
        "--size: needs --to chakra, svg or perfetto; other formats serve all sizes"},

@@ -67,7 +67,6 @@ using nlohmann::json;
 
 constexpr size_t kMaxDepth = 100;
 constexpr int kNumberOverflow = 406;  // the id of nlohmann's exception
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 class TreeBuilder : public nlohmann::json_sax<json> {
  public:
@@ -217,7 +216,7 @@ JsonDocument::~JsonDocument() = default;
 
 StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string file) {
   // The parser skips a byte-order mark and takes a zero byte for the end of the text.
-  if (text.starts_with(kByteOrderMark))
+  if (WithoutByteOrderMark(text).size() < text.size())
     return InvalidAt(LocationOfOffset(file, text, 0), "begins with a byte-order mark; expected JSON");
   if (const size_t zero = text.find('\0'); zero != text.npos)
     return InvalidAt(LocationOfOffset(file, text, zero), "not JSON: unexpected byte 0x00");

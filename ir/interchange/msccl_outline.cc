@@ -133,7 +133,7 @@ class Drawing {
     Program proved = program_;
     XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));
     for (const Violation& violation : VerifyProgram(proved, stand_in, links))
-      if (violation.rule <= "P5") return InvalidInput(fmt::format("{}: {}", name_, ToString(violation)));
+      if (violation.rule <= "P5") return BadAt(file_, name_, program_, ProgramIndex(program_), violation);
     const ProgramIndex index(program_);
     return TopologicalOrder(program_, index, ProgramEdges::kAll);
   }
@@ -160,6 +160,23 @@ Status BadStep(const File& file, std::string_view name, const ProgramSite& site,
     return InvalidInput(fmt::format("{}: {} {}", name, place, text));
   return InvalidInput(fmt::format("{}:{}: rank {} threadblock {} step {} {}", name, StepAt(file, site).line,
                                   site.rank.value, site.threadblock, site.index, text));
+}
+
+Status BadAt(const File& file, std::string_view name, const Program& program, const ProgramIndex& index,
+             const Violation& violation) {
+  const auto is_of = [&](const std::string& place) { return violation.where.ends_with(place); };
+  for (int32_t node = 0; node < index.size(); ++node)
+    if (is_of(ToString(index.Site(node))))
+      return BadStep(file, name, index.Site(node), fmt::format("{} [{}]", violation.text, violation.rule));
+  for (size_t c = 0; c < program.connections.size(); ++c) {
+    if (!is_of(ToString(program.connections[c]))) continue;
+    const auto id = static_cast<int32_t>(c);
+    const auto ends = index.SendsOf(id).empty() ? index.ReceivesOf(id) : index.SendsOf(id);
+    if (!ends.empty())
+      return BadStep(file, name, index.Site(ends[0]),
+                     fmt::format("begins {}: {} [{}]", violation.where, violation.text, violation.rule));
+  }
+  return InvalidInput(fmt::format("{}: {}", name, ToString(violation)));
 }
 
 StatusOr<Topology> LinksOf(Program& program) {

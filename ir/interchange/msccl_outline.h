@@ -10,6 +10,7 @@
 #include "ir/interchange/msccl_file.h"
 #include "ir/program.h"
 #include "ir/program_index.h"
+#include "ir/violation.h"
 #include "topologies/topology.h"
 
 namespace xccl::msccl {
@@ -25,6 +26,10 @@ StatusOr<Outline> OutlineOf(const File& file, std::string_view name);
 const FileStep& StepAt(const File& file, const ProgramSite& site);
 // "NAME:LINE: rank 0 threadblock 1 step 2 TEXT".
 Status BadStep(const File& file, std::string_view name, const ProgramSite& site, std::string_view text);
+
+// A finding about a program whose instructions are the file's steps, with the line that it is about.
+Status BadAt(const File& file, std::string_view name, const Program& program, const ProgramIndex& index,
+             const Violation& violation);
 
 // Every connection of a program as a link of its own, and a path over it; every group as a switch of its own.
 StatusOr<Topology> LinksOf(Program& program);

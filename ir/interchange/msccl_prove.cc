@@ -212,11 +212,7 @@ Status CheckRaces(const File& file, const std::string& name, const Collective& c
   std::vector<Violation> races;
   CheckAccesses(program, collective, index, outline.order, file.in_place && !file.out_of_place, races);
   if (races.empty()) return OkStatus();
-  const Violation& race = races.front();
-  for (int32_t node = 0; node < index.size(); ++node)
-    if (race.where.ends_with(ToString(index.Site(node))))
-      return BadStep(file, name, index.Site(node), fmt::format("{} [{}]", race.text, race.rule));
-  return InvalidInput(fmt::format("{}: {}", name, ToString(race)));
+  return BadAt(file, name, program, index, races.front());
 }
 
 }  // namespace
@@ -229,8 +225,8 @@ StatusOr<LoweredProgram> msccl::ProveFile(const File& given, const ImportOptions
     file.in_place = false;
     file.out_of_place = true;
   }
-  XCCL_ASSIGN_OR_RETURN(const Ran ran, RunFile(file, options.file, collective, outline));
   XCCL_RETURN_IF_ERROR(CheckRaces(file, options.file, collective, outline));
+  XCCL_ASSIGN_OR_RETURN(const Ran ran, RunFile(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(Program program, Writer(file, options.file, outline, ran).Write());
   Program proved = program;
   XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));

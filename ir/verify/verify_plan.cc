@@ -83,8 +83,7 @@ class Belonging {
     }
     for (const Connection& c : lowered_.program.connections)
       if (!chains_.contains(Traffic::HashOf(c.path)))
-        Report(fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel),
-               fmt::format("its path, links {}, is none of the schedule's", LinksText(c.path)));
+        Report(ToString(c), fmt::format("its path, links {}, is none of the schedule's", LinksText(c.path)));
     for (const Group& g : lowered_.program.groups)
       if (HasSwitch(g) && !trees.contains(HashOfTree(g.path)))
         Report(fmt::format("{} group of rank {} on channel {}", ToString(g.kind), g.root.value, g.channel),

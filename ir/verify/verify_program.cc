@@ -70,7 +70,7 @@ class StructureCheck {
     for (size_t c = 0; c < program_.connections.size() && !Full(); ++c) {
       const std::span<const int32_t> sends = index.SendsOf(static_cast<int32_t>(c));
       const std::span<const int32_t> receives = index.ReceivesOf(static_cast<int32_t>(c));
-      const std::string where = ConnectionName(program_.connections[c]);
+      const std::string where = ToString(program_.connections[c]);
       if (sends.size() != receives.size())
         Report("P4", where, fmt::format("{} sends and {} receives", sends.size(), receives.size()));
       for (size_t k = 0; k < std::min(sends.size(), receives.size()) && !Full(); ++k)
@@ -83,10 +83,6 @@ class StructureCheck {
   void Report(const char* rule, std::string where, std::string text) {
     if (!Full()) violations_.push_back({rule, std::move(where), std::move(text)});
   }
-  static std::string ConnectionName(const Connection& c) {
-    return fmt::format("connection {}->{} channel {}", c.src.value, c.dst.value, c.channel);
-  }
-
   // "rank 0", "ranks 1, 2"
   static std::string RanksText(const std::vector<Rank>& ranks) {
     std::string text = ranks.size() == 1 ? "rank" : "ranks";
@@ -122,10 +118,10 @@ class StructureCheck {
     for (size_t i = 0; i < program_.connections.size() && !Full(); ++i) {
       const Connection& c = program_.connections[i];
       if (!program_.ranks.Has(c.src) || !program_.ranks.Has(c.dst) || c.src == c.dst || c.channel < 0)
-        Report("P1", ConnectionName(c),
+        Report("P1", ToString(c),
                fmt::format("expected two of the ranks 0..{} and a channel of 0 or more", ranks - 1));
       if (i > 0 && !(key(program_.connections[i - 1]) < key(c)))
-        Report("P1", ConnectionName(c), "out of order; expected sorted by ranks and channel, each once");
+        Report("P1", ToString(c), "out of order; expected sorted by ranks and channel, each once");
     }
     if (!violations_.empty()) return;
     for (size_t i = 0; i < program_.connections.size() && !Full(); ++i) CheckChain(program_.connections[i]);
@@ -134,11 +130,11 @@ class StructureCheck {
 
   void CheckChain(const Connection& c) {
     const PathShape shape = paths_.Check(c.path);
-    if (!shape.ok) return Report("P1", ConnectionName(c), "its path " + shape.error);
+    if (!shape.ok) return Report("P1", ToString(c), "its path " + shape.error);
     if (shape.sources.size() + shape.destinations.size() > 2)
-      return Report("P1", ConnectionName(c), "its path is a tree; expected a chain");
+      return Report("P1", ToString(c), "its path is a tree; expected a chain");
     if (shape.sources.front() != c.src || shape.destinations.front() != c.dst)
-      Report("P1", ConnectionName(c),
+      Report("P1", ToString(c),
              fmt::format("its path goes from rank {} to rank {}", shape.sources.front().value,
                          shape.destinations.front().value));
   }
@@ -162,7 +158,7 @@ class StructureCheck {
           static_cast<size_t>(std::ranges::lower_bound(members, leaves[i]) - members.begin());
       const Connection& c = program_.connections[static_cast<size_t>(connections[member])];
       if (c.path != branches[i])
-        Report("P1", ConnectionName(c), "its path is no branch of the path of its " + GroupName(group));
+        Report("P1", ToString(c), "its path is no branch of the path of its " + GroupName(group));
     }
   }
 

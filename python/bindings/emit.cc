@@ -66,10 +66,8 @@ py::tuple EmitMscclpp(const SharedPlan& plan, const std::string& name, bool in_p
                       int64_t max_bytes) {
   ProgramOf(plan);
   const MscclppJson made = Watched({}, [=](const Caller&) {
-    MscclppOptions options{
-        .name = name, .in_place = in_place, .min_bytes = min_bytes, .max_bytes = max_bytes};
-    options.domains = LoadStoreDomains(plan->plan.topology);
-    return WriteMscclppJson(plan->plan.program->program, plan->plan.program->collective, options);
+    return EmitMscclppJson(
+        plan->plan, {.name = name, .in_place = in_place, .min_bytes = min_bytes, .max_bytes = max_bytes});
   });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
 }

@@ -59,8 +59,12 @@ class LaunchedGroup final : public EndpointGroup {
   std::string_view network() const;
 
   void NoteProgress() override { bootstrap_->NoteProgress(); }
-  uint64_t Progress() const override { return bootstrap_->Progress(); }
+  // This host's ranks are counted sooner in their region.
+  uint64_t Progress() const override {
+    return bootstrap_->host_names().size() > 1 ? bootstrap_->Progress() : 0;
+  }
   void Fail(const Status& status) override { bootstrap_->Fail(Blame(status)); }
+  void FailAsSaid(const Status& status) override { bootstrap_->Fail(status); }
   Status Barrier(std::chrono::nanoseconds limit) override { return bootstrap_->Barrier(limit); }
 
  private:

@@ -313,9 +313,7 @@ Status Reader::Check(pugi::xml_node element, const Status& status) const {
 }  // namespace native_xml
 
 StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file) {
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  return native_xml::Reader(text, file).Read();
+  return native_xml::Reader(WithoutByteOrderMark(text), file).Read();
 }
 
 }  // namespace xccl

@@ -98,6 +98,7 @@ grep -x 'allreduce: 2' "$scratch/got" >/dev/null
 grep "^xccl: NCCL's pncclAllReduce was not found; expected libnccl.so.2 in the program; hint: XCCL_NCCL_LIBRARY=" "$scratch/errors" >/dev/null
 LD_LIBRARY_PATH="$scratch/xccl" XCCL_NCCL_LIBRARY="$scratch/xccl/libnccl.so.2" "$program" >/dev/null 2>"$scratch/errors" || true
 grep "libnccl.so.2: it is not NCCL's library" "$scratch/errors" >/dev/null
+! grep 'older than the program' "$scratch/errors" >/dev/null || fail "a library that is not there is called old"
 
 [ -n "${XCCL_REAL_NCCL:-}" ] || exit 0
 missing=$(LC_ALL=C comm -23 <(exports "$XCCL_REAL_NCCL" | grep -E '^p?nccl') <(exports "$dropin"))

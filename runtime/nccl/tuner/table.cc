@@ -128,20 +128,27 @@ Status Set(Row& row, Key key, std::string_view text, Format format) {
   return BugError("a key of no row");
 }
 
-// What is wrong with a row as a whole; "" if nothing is.
-std::string WrongAsAWhole(const Row& row) {
+using Columns = std::array<int, kKeys.size()>;  // of a row's fields; 0: not given
+
+// What its fields must be together.
+Status CheckTogether(const Row& row, const Columns& columns, const Location& at) {
+  const auto wrong = [&](Key key, const std::string& what) {
+    return InvalidAt({at.file, at.line, columns[static_cast<size_t>(key)]}, what);
+  };
   if (row.min_bytes > row.max_bytes)
-    return "min_bytes " + std::to_string(row.min_bytes) + "; expected at most max_bytes, " +
-           std::to_string(row.max_bytes);
-  if (!row.chunk_bytes) return "";
+    return wrong(Key::kMinBytes, "min_bytes " + std::to_string(row.min_bytes) +
+                                     "; expected at most max_bytes, " + std::to_string(row.max_bytes));
+  if (!row.chunk_bytes) return OkStatus();
   if (*row.chunk_bytes % kChunkUnitBytes != 0)
-    return "chunk_bytes " + std::to_string(*row.chunk_bytes) + "; expected a multiple of " +
-           std::to_string(kChunkUnitBytes);
-  if (row.protocol != Protocol::kSimple) return "chunk_bytes; expected with protocol=simple only";
+    return wrong(Key::kChunkBytes, "chunk_bytes " + std::to_string(*row.chunk_bytes) +
+                                       "; expected a multiple of " + std::to_string(kChunkUnitBytes));
+  if (row.protocol != Protocol::kSimple)
+    return wrong(Key::kChunkBytes, "chunk_bytes; expected with protocol=simple only");
   if (row.pipe_ops || row.registered)
-    return "chunk_bytes with pipe_ops or registered; expected without, as NCCL asks for chunks without "
-           "saying these";
-  return "";
+    return wrong(Key::kChunkBytes,
+                 "chunk_bytes with pipe_ops or registered; expected without, as NCCL asks for chunks without "
+                 "saying these");
+  return OkStatus();
 }
 
 StatusOr<Row> ReadListRow(std::string_view line, const Location& at) {
@@ -158,9 +165,13 @@ StatusOr<Row> ReadListRow(std::string_view line, const Location& at) {
                              " fields; expected 8 to 10: collective,min_bytes,max_bytes,algorithm,protocol,"
                              "channels,nodes,ranks[,pipe_ops[,registered]]");
   Row row;
-  for (size_t i = 0; i < fields.size(); ++i)
+  Columns columns = {};
+  for (size_t i = 0; i < fields.size(); ++i) {
+    columns[i] = fields[i].column;
     if (const Status set = Set(row, static_cast<Key>(i), fields[i].text, Format::kList); !set.ok())
       return InvalidAt({at.file, at.line, fields[i].column}, set.message());
+  }
+  XCCL_RETURN_IF_ERROR(CheckTogether(row, columns, at));
   return row;
 }
 
@@ -179,7 +190,7 @@ std::vector<Field> Words(std::string_view line) {
 
 StatusOr<Row> ReadOwnRow(std::span<const Field> words, const Location& at) {
   Row row;
-  std::array<bool, kKeys.size()> seen = {};
+  Columns columns = {};
   for (const Field& word : words) {
     const Location here = {at.file, at.line, word.column};
     size_t key = 0;
@@ -194,20 +205,22 @@ StatusOr<Row> ReadOwnRow(std::span<const Field> words, const Location& at) {
       key = *known + 1;
       value = word.text.substr(equals + 1);
     }
-    if (seen[key]) return InvalidAt(here, "a second " + std::string(kKeys[key]) + "; expected one");
-    seen[key] = true;
+    if (columns[key] > 0) return InvalidAt(here, "a second " + std::string(kKeys[key]) + "; expected one");
+    columns[key] = word.column;
     if (const Status set = Set(row, static_cast<Key>(key), value, Format::kOwn); !set.ok())
       return InvalidAt(here, set.message());
   }
   for (const Key key : {Key::kAlgorithm, Key::kProtocol})
-    if (const size_t index = static_cast<size_t>(key); !seen[index])
+    if (const size_t index = static_cast<size_t>(key); columns[index] == 0)
       return InvalidAt(at, "no " + std::string(kKeys[index]) + "; expected " + std::string(kKeys[index]) +
                                "=" + (key == Key::kAlgorithm ? "ring, for example" : "ll, ll128 or simple"));
   if (!HasKernels(row.collective, row.algorithm, row.protocol))
-    return InvalidAt(at, std::string(kCollectives[static_cast<size_t>(row.collective)]) + " by " +
-                             std::string(kAlgorithms[static_cast<size_t>(row.algorithm)]) + ", " +
-                             std::string(kProtocols[static_cast<size_t>(row.protocol)]) +
-                             "; expected a combination that NCCL has");
+    return InvalidAt({at.file, at.line, columns[static_cast<size_t>(Key::kAlgorithm)]},
+                     std::string(kCollectives[static_cast<size_t>(row.collective)]) + " by " +
+                         std::string(kAlgorithms[static_cast<size_t>(row.algorithm)]) + ", " +
+                         std::string(kProtocols[static_cast<size_t>(row.protocol)]) +
+                         "; expected a combination that NCCL has");
+  XCCL_RETURN_IF_ERROR(CheckTogether(row, columns, at));
   return row;
 }
 
@@ -227,6 +240,7 @@ std::string_view ToString(Algorithm algorithm) { return kAlgorithms[static_cast<
 std::string_view ToString(Protocol protocol) { return kProtocols[static_cast<size_t>(protocol)]; }
 
 StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file) {
+  text = WithoutByteOrderMark(text);
   XCCL_ASSIGN_OR_RETURN(const Format format, FormatOf(text.substr(0, text.find('\n')), file));
   std::vector<Row> rows;
   int number = 0;
@@ -242,7 +256,6 @@ StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& f
       return InvalidAt(at, "one more row; expected at most " + std::to_string(kMaxRows));
     XCCL_ASSIGN_OR_RETURN(const Row row,
                           format == Format::kOwn ? ReadOwnRow(words, at) : ReadListRow(line, at));
-    if (const std::string wrong = WrongAsAWhole(row); !wrong.empty()) return InvalidAt(at, wrong);
     rows.push_back(row);
   }
   return rows;

@@ -48,13 +48,14 @@ TEST(Table, RefusesWhatIsWrong) {
        "t:1:11: min_bytes '-1'; expected a whole number from 0 to 9223372036854775807"},
       {"allreduce,0,1K,ring,ll,1,1,1",
        "t:1:13: max_bytes '1K'; expected a whole number from 0 to 18446744073709551615, or -1"},
-      {"allreduce,2,1,ring,ll,1,1,1", "t:1:1: min_bytes 2; expected at most max_bytes, 1"},
+      {"allreduce,2,1,ring,ll,1,1,1", "t:1:11: min_bytes 2; expected at most max_bytes, 1"},
       {"allreduce,0,1,ring,ll,0,1,1", "t:1:23: channels '0'; expected a whole number from 1 to 64, or -1"},
       {"allreduce,0,1,ring,ll,65,1,1", "t:1:23: channels '65'; expected a whole number from 1 to 64, or -1"},
       {"allreduce,0,1,ring,ll,1,,1", "t:1:25: nodes ''; expected a whole number from 1 to 2147483647, or -1"},
       {"allreduce,0,1,ring,ll,1,1,1,1,2", "t:1:31: registered '2'; expected 0, 1 or -1"},
       {"xccl-tuner 2\n", "t:1:12: another version of the format; expected 'xccl-tuner 1'"},
       {own + "allreduce ring", "t:2:11: 'ring'; expected key=value"},
+      {"\xEF\xBB\xBF" + own + "allreduce ring", "t:2:11: 'ring'; expected key=value"},
       {own + "allreduce protocols=ll", "t:2:11: no key 'protocols'; did you mean 'protocol'?"},
       {own + "allreduce protocol=ll protocol=ll", "t:2:23: a second protocol; expected one"},
       {own + "allreduce protocol=ll", "t:2:1: no algorithm; expected algorithm=ring, for example"},
@@ -62,13 +63,13 @@ TEST(Table, RefusesWhatIsWrong) {
       {own + "allreduce ranks=-1", "t:2:11: ranks '-1'; expected a whole number from 1 to 2147483647"},
       {own + "allreduce registered=1", "t:2:11: registered '1'; expected yes or no"},
       {own + "broadcast algorithm=tree protocol=ll",
-       "t:2:1: broadcast by tree, ll; expected a combination that NCCL has"},
+       "t:2:11: broadcast by tree, ll; expected a combination that NCCL has"},
       {own + "allreduce algorithm=ring protocol=ll chunk_bytes=4096",
-       "t:2:1: chunk_bytes; expected with protocol=simple only"},
+       "t:2:38: chunk_bytes; expected with protocol=simple only"},
       {own + "allreduce algorithm=ring protocol=simple chunk_bytes=5000",
-       "t:2:1: chunk_bytes 5000; expected a multiple of 4096"},
+       "t:2:42: chunk_bytes 5000; expected a multiple of 4096"},
       {own + "allreduce algorithm=ring protocol=simple chunk_bytes=4096 pipe_ops=1",
-       "t:2:1: chunk_bytes with pipe_ops or registered; expected without, as NCCL asks for chunks without "
+       "t:2:42: chunk_bytes with pipe_ops or registered; expected without, as NCCL asks for chunks without "
        "saying these"},
   };
   for (const auto& [text, message] : wrong) EXPECT_EQ(ReadTable(text, "t").status(), InvalidInput(message));

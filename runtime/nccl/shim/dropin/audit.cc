@@ -18,7 +18,11 @@ constexpr std::string_view kLibrary = "libnccl.so.2";
 char dropin[PATH_MAX];  // absolute; "": it is not there
 char real[PATH_MAX];    // where the loader found NCCL; "": not yet
 
-std::string_view FileOf(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+// Without substr, whose error would need the C++ library.
+std::string_view FileOf(std::string_view path) {
+  path.remove_prefix(path.rfind('/') + 1);
+  return path;
+}
 
 bool Exists(const char* path) { return access(path, R_OK) == 0; }
 
@@ -26,9 +30,8 @@ void FindDropin() {
   Dl_info self = {};
   if (dladdr(reinterpret_cast<void*>(&FindDropin), &self) == 0) return;
   const std::string_view path = self.dli_fname;
-  const std::string_view folder = path.substr(0, path.size() - FileOf(path).size());
-  snprintf(dropin, sizeof dropin, "%.*sxccl/%s", static_cast<int>(folder.size()), folder.data(),
-           kLibrary.data());
+  const size_t folder = path.size() - FileOf(path).size();
+  snprintf(dropin, sizeof dropin, "%.*sxccl/%s", static_cast<int>(folder), path.data(), kLibrary.data());
   if (Exists(dropin)) return;
   fprintf(stderr, "xccl: %s: not found; expected it beside the library that LD_AUDIT names\n", dropin);
   dropin[0] = '\0';

@@ -1,18 +1,24 @@
 // A libnccl.so.2 to stand in the real one's place: the shim's own functions, and for every other one a jump
 // to the real library's, whatever its arguments are.
 #include <cstddef>
-#include <cstdio>
+#include <mutex>
 #include <string_view>
 
 #include "runtime/nccl/shim/dropin/names.h"
 #include "runtime/nccl/shim/nccl.h"
+#include "runtime/nccl/shim/say.h"
 
 namespace {
 
-// What the real library lacks. An old one has none of the newest functions, and no program of its time calls
-// them.
+// What the real library lacks, and everything where there is none. An old one has none of the newest
+// functions, and no program of its time calls them.
 int Missing() {
-  fputs("xccl: NCCL has no function for a call; is XCCL_NCCL_LIBRARY older than the program?\n", stderr);
+  static std::once_flag said;
+  std::call_once(said, [] {
+    const xccl::StatusOr<xccl::nccl_shim::Nccl>& nccl = xccl::nccl_shim::TheNccl();
+    xccl::nccl_shim::Say(nccl.ok() ? "NCCL has no function for a call; is it older than the program?"
+                                   : nccl.status().message());
+  });
   return xccl::nccl_shim::kSystemError;
 }
 const char* MissingText(int, const void*) { return "xccl: NCCL's library was not found"; }
