@@ -101,7 +101,7 @@ void Watchdog::Watch() {
     if (wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) return;
   const bool has_rows = session_.has_rows;
   const std::string text =
-      fmt::format("{} passed; {}; hint: a longer --time-limit", session_.deadline.ToString(),
+      fmt::format("{}; {}; hint: a longer --time-limit", session_.deadline.Passed(),
                   has_rows ? "rows that are missing were not reached" : "nothing was found until then");
   has_rows ? SayNote(text) : SayError(text);
   _exit(has_rows ? 0 : ExitCode(StatusCode::kLimit));

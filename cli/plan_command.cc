@@ -134,8 +134,6 @@ Status CheckPareto(const Flags& flags) {
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
-  const StatusOr<const Engine*> engine = FindEngine(options.engine);
-  if (flags.pareto || (engine.ok() && (*engine)->searches_long)) options.request.stopped = CatchInterrupt();
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");

@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include "base/threads.h"
@@ -14,12 +14,15 @@
 namespace xccl {
 namespace {
 
-std::atomic<bool> interrupted = false;  // asked by several threads
-static_assert(std::atomic<bool>::is_always_lock_free);
+Interrupt interrupted;
 
 extern "C" void OnInterrupt(int) {
-  interrupted = true;
+  constexpr std::string_view kText =
+      "\nxccl-synth: interrupted: the best so far follows; again to end at once\n";
+  interrupted.Set();
   std::signal(SIGINT, SIG_DFL);
+  // Nothing can be done where it cannot be written.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
 }
 
 }  // namespace
@@ -66,9 +69,9 @@ void Progress::Show() {
   std::fputs("\r\033[K", stderr);
 }
 
-std::function<bool()> CatchInterrupt() {
-  std::signal(SIGINT, OnInterrupt);
-  return [] { return interrupted.load(); };
+Deadline CatchInterrupt(const Deadline& deadline) {
+  if (std::signal(SIGINT, OnInterrupt) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  return deadline.With(interrupted);
 }
 
 }  // namespace xccl

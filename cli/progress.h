@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/status.h"
 
 namespace xccl {
@@ -47,8 +48,8 @@ auto WithProgress(std::string what, Work work) {
   return work(progress);
 }
 
-// Catches Ctrl-C until the program ends; the function says whether there was one, so that a long search ends
-// with the best so far. A second Ctrl-C ends the program.
-std::function<bool()> CatchInterrupt();
+// The deadline, which Ctrl-C brings forward from here on, so that a search ends with the best so far. A
+// second Ctrl-C ends the program. Where the program was started with Ctrl-C ignored, it stays so.
+Deadline CatchInterrupt(const Deadline& deadline);
 
 }  // namespace xccl

@@ -194,8 +194,7 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
   plain.Reserve(transfers);
   std::vector<LinkId> links;
   for (int64_t t = 0; t < schedule.size(); ++t) {
-    if (deadline())
-      return LimitReached("schedule: " + deadline.ToString() + " passed while it was written out");
+    if (deadline()) return LimitReached("schedule: " + deadline.Passed() + " while it was written out");
     const Transfer base = schedule.at(t);
     ForEachRun(translations, base, [&](ChunkId first, int32_t count) {
       for (int64_t e = 0; e < group.order(); ++e) {

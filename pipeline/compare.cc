@@ -112,7 +112,7 @@ StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline) {
   const std::string text = fmt::format("compare: no engine has a plan for {} on {}: {}", on.collective,
                                        on.topology, Join(left_out.lines, "; "));
-  return Status(deadline() ? StatusCode::kLimit : left_out.code, text);
+  return Status(deadline.IsOver() ? StatusCode::kLimit : left_out.code, text);
 }
 
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
@@ -131,9 +131,9 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}};
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
-    if (options.deadline()) {
+    if (options.deadline.IsOver()) {
       left_out.lines.push_back(
-          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
+          fmt::format("{} and what follows: {}", FormatSize(size), options.deadline.Passed()));
       break;
     }
     at_size.request.size_bytes = size;

@@ -107,9 +107,9 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   }
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
-    if (options.deadline()) {
+    if (options.deadline.IsOver()) {
       left_out.lines.push_back(
-          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
+          fmt::format("{} and what follows: {}", FormatSize(size), options.deadline.Passed()));
       break;
     }
     at_size.request.size_bytes = size;

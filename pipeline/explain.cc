@@ -119,8 +119,8 @@ class Explainer {
 
   // False, with the reason, if there is no time for another change.
   bool HasTime() {
-    if (!options_.deadline()) return true;
-    made_.stopped = options_.deadline.ToString() + " passed before all changes were tried";
+    if (!options_.deadline.IsOver()) return true;
+    made_.stopped = options_.deadline.Passed() + " before all changes were tried";
     return false;
   }
   int64_t BoundOn(const Topology& topology) const {

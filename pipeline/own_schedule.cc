@@ -124,8 +124,7 @@ StatusOr<PlanResult> PlanOfSchedule(const Topology& topology, Collective collect
   timing.deadline = options.deadline;
   made.simulation = Simulate(made.schedule, made.collective, topology, timing);
   if (made.simulation->stopped)
-    return LimitReached(
-        fmt::format("{} passed before the schedule was simulated", options.deadline.ToString()));
+    return LimitReached(fmt::format("{} before the schedule was simulated", options.deadline.Passed()));
   made.exact = MeetsBound(made.simulation->time_ps, bound);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   return CompletePlan(topology, std::move(made), bound, seconds.count(), options);

@@ -40,7 +40,7 @@ StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest&
   timing.deadline = deadline;
   Simulation simulation = Simulate(made.schedule, made.collective, *request.topology, timing);
   if (simulation.stopped)
-    return LimitReached(made.engine + ": " + deadline.ToString() + " passed before its plan was simulated");
+    return LimitReached(made.engine + ": " + deadline.Passed() + " before its plan was simulated");
   return simulation;
 }
 
@@ -155,7 +155,7 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
       return !best.ok() || time_ps < *best->time_ps - *best->time_ps / kLeastGain;
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
-    if (options.deadline()) break;
+    if (options.deadline.IsOver()) break;
     const int64_t least_ps = LeastTime(other.schedule, other.collective, topology, ProgramTiming(options),
                                        other.simulation->time_ps);
     if (!gains(least_ps) && other.schedule.size() > kSmallPlan) continue;
@@ -307,7 +307,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
   const auto is_late = [&](const Status& status) {
-    return status.code() == StatusCode::kLimit && options.deadline.has_limit();
+    return status.code() == StatusCode::kLimit && options.deadline.can_pass();
   };
   const std::vector<RunnerUp> beside = MadeBeside(made);
   std::optional<Lowered> lowered;

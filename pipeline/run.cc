@@ -154,10 +154,10 @@ Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTabl
                   const RunShow& show) {
   if (head) XCCL_RETURN_IF_ERROR(show.begin({.ran = *head, .rows = {}, .usage = {}, .notices = {}}));
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (deadline() && i == 0) return LimitReached(deadline.ToString() + " passed before anything ran");
-    if (deadline())
-      return show.end(fmt::format("{} passed; {} and what follows did not run", deadline.ToString(),
-                                  FormatSize(sizes[i])));
+    if (deadline.IsOver() && i == 0) return LimitReached(deadline.Passed() + " before anything ran");
+    if (deadline.IsOver())
+      return show.end(
+          fmt::format("{}; {} and what follows did not run", deadline.Passed(), FormatSize(sizes[i])));
     XCCL_ASSIGN_OR_RETURN(const RunResult result, run(sizes[i]));
     if (i == 0 && !head) XCCL_RETURN_IF_ERROR(show.begin(result));
     XCCL_RETURN_IF_ERROR(show.size(result));

@@ -91,7 +91,7 @@ class ProgramRun {
       awake_.push_back(static_cast<int32_t>(runner));
     Settle(0);
     while (!queue_.empty()) {
-      if (is_over_()) return LimitReached(deadline_.ToString() + " passed while the program was simulated");
+      if (is_over_()) return LimitReached(deadline_.Passed() + " while the program was simulated");
       const int64_t now = queue_.PopBatch(batch_);
       for (const Event& event : batch_) Handle(event);
       Settle(now);

@@ -108,7 +108,7 @@ class Tracer {
   Status RunLogged(int64_t segments, EventLog& log) const {
     RunEvents(model_, topology_, options_.model, runs_.segments, segments, nullptr, options_.deadline, &log);
     if (log.order.size() == log.start_ps.size()) return OkStatus();
-    return LimitReached(options_.deadline.ToString() + " passed while the simulation was traced");
+    return LimitReached(options_.deadline.Passed() + " while the simulation was traced");
   }
 
   RunTimes TimesOf(const EventLog& log, int64_t segments, const ScheduleTrace& trace) const {
@@ -208,7 +208,7 @@ StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective
   }
   SimulationRuns runs = RunSimulation(trace.schedule, collective, topology, options);
   if (runs.simulation.stopped)
-    return LimitReached(options.deadline.ToString() + " passed while the simulation was traced");
+    return LimitReached(options.deadline.Passed() + " while the simulation was traced");
   if (runs.simulation.time_ps >= kForeverPs)
     return LimitReached("the schedule takes longer than times can say");
   if (runs.plain) trace.schedule = *std::move(runs.plain);

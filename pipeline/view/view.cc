@@ -48,7 +48,7 @@ Status SimulateSchedule(const Plan& plan, const ViewOptions& options, Simulated&
   simulate.record_links = true;
   simulated.schedule = Simulate(plan.schedule, plan.collective, plan.topology, simulate);
   if (simulated.schedule.stopped)
-    return LimitReached(options.deadline.ToString() + " passed while the schedule was simulated");
+    return LimitReached(options.deadline.Passed() + " while the schedule was simulated");
   return OkStatus();
 }
 

@@ -39,7 +39,7 @@ class Watch {
     return ended_;
   }
 
-  std::atomic<bool> stop = false;
+  Interrupt stop;
 
  private:
   std::mutex mutex_;
@@ -48,7 +48,8 @@ class Watch {
   bool ended_ = false;
 };
 
-bool Caller::Stopped() const { return watch_->stop; }
+bool Caller::Stopped() const { return watch_->stop.IsSet(); }
+Deadline Caller::Within(const Deadline& deadline) const { return deadline.With(watch_->stop); }
 void Caller::Say(const std::string& text) const { watch_->Say(text); }
 
 void RaiseInterrupt() {
@@ -72,13 +73,13 @@ bool RunWatched(const Watching& watching, std::function<void(const Caller&)> wor
       ended = watch->Wait(said);
       if (ended) thread.join();
     }
-    if (watching.stop && watching.stop->asked) watch->stop = true;
+    if (watching.stop && watching.stop->asked) watch->stop.Set();
     try {
       if (!thrown && !watching.progress.is_none())
         for (const std::string& text : said) watching.progress(TextOf(text));
       if (PyErr_CheckSignals() != 0) throw py::error_already_set();
     } catch (py::error_already_set& error) {
-      watch->stop = true;
+      watch->stop.Set();
       if (!error.matches(PyExc_KeyboardInterrupt)) {
         thrown.emplace(error);
       } else if ((std::exchange(interrupted, true) || !watching.keeps_best) && !ended) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/deadline.h"
 #include "base/exceptions.h"
 #include "base/status.h"
 #include "python/bindings/bindings.h"
@@ -41,9 +42,8 @@ class Caller {
   explicit Caller(std::shared_ptr<Watch> watch) : watch_(std::move(watch)) {}
   bool Stopped() const;
   void Say(const std::string& text) const;
-  std::function<bool()> stopped() const {
-    return [caller = *this] { return caller.Stopped(); };
-  }
+  // The same, interrupted where the call is to end. Only while the work runs.
+  Deadline Within(const Deadline& deadline) const;
   std::function<void(const std::string&)> progress() const {
     return [caller = *this](const std::string& text) { caller.Say(text); };
   }

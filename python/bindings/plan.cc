@@ -69,7 +69,7 @@ PlanOptions OptionsOf(const Asked& asked) {
 }
 
 PlanOptions Within(PlanOptions options, const Caller& caller) {
-  options.request.stopped = caller.stopped();
+  options.deadline = caller.Within(options.deadline);
   options.request.progress = caller.progress();
   return options;
 }

@@ -45,9 +45,7 @@ struct SynthesisRequest {
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
   // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
   const Synthesis* start = nullptr;
-  // Asked now and then by engines that search for long; true ends the search with the best plan so far.
-  std::function<bool()> stopped = {};
-  // Told what such an engine does at the moment.
+  // Told what an engine that searches for long does at the moment.
   std::function<void(const std::string&)> progress = {};
   // The caller's knowledge of this request, so that engines need not compute it again; null where unknown.
   // The lower bound may be of any effort; the graphs say which ranks are neighbours.
@@ -115,7 +113,7 @@ struct Engine {
   std::vector<CollectiveKind> kinds = {};  // those that it may serve; empty: every kind
   ExactOn exact_on = ExactOn::kNothing;
   bool is_witness = false;        // its plans answer smt's questions before the solver is asked
-  bool searches_long = false;     // for seconds to hours; ends where SynthesisRequest::stopped says so
+  bool searches_long = false;     // for seconds to hours
   bool starts_from_plan = false;  // improves SynthesisRequest::start
   bool proves_fronts = false;     // `plan --pareto`: the front of steps and rounds
   bool asks_others = false;       // its plans are those of other rows, under their names

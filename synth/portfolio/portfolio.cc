@@ -336,8 +336,8 @@ class Portfolio {
   }
 
   Status TooLate(const std::string& engine) const {
-    return LimitReached(fmt::format("{}: {} passed before its plan was simulated", engine,
-                                    request_.limits.deadline.ToString()));
+    return LimitReached(
+        fmt::format("{}: {} before its plan was simulated", engine, request_.limits.deadline.Passed()));
   }
 
   // A bug is reported even where another engine has a plan.

@@ -204,7 +204,7 @@ StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem
   Answer sum;
   for (int64_t slice = kFirstSlice; sum.work < limits.work; slice = std::min(2 * slice, kLargestSlice))
     for (const bool symmetric : {true, false}) {
-      if (limits.IsOver()) return sum;
+      if (limits.deadline()) return sum;
       if (symmetric && !is_narrow_open) continue;
       std::optional<SolverQuestion>& question = symmetric ? narrow : whole;
       if (!question) {
@@ -212,7 +212,7 @@ StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem
         sum.work += making / static_cast<int64_t>(symmetric ? images.size() : 1);
       }
       const int64_t work = std::clamp<int64_t>(limits.work - sum.work, 1, slice);
-      XCCL_ASSIGN_OR_RETURN(Answer answer, question->Ask({work, limits.deadline, limits.stopped}));
+      XCCL_ASSIGN_OR_RETURN(Answer answer, question->Ask({work, limits.deadline}));
       sum.work += answer.work;
       if (answer.verdict == Verdict::kFeasible || (answer.verdict == Verdict::kInfeasible && !symmetric)) {
         answer.work = sum.work;

@@ -77,7 +77,7 @@ StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request
 }
 
 SolveLimits Oracle::LimitsOf(int64_t work) const {
-  return {.work = std::min(work, left_), .deadline = deadline_, .stopped = request_.stopped};
+  return {.work = std::min(work, left_), .deadline = deadline_};
 }
 
 const CopyProblem& Oracle::ProblemOf(int32_t chunks) {
@@ -102,7 +102,7 @@ RoundsBound Oracle::PricesOf(std::optional<int32_t> steps) {
   PriceOptions options;
   options.steps = steps.value_or(std::max(1, machine_.ranks - 1));
   options.untimed = !steps;
-  options.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  options.stopped = [this] { return TimeIsUp(); };
   at->second = PriceCopies(machine_, ProblemOf(1), images_, options);
   return at->second;
 }
@@ -220,7 +220,7 @@ const std::vector<Witness>& Oracle::WitnessesOf(int32_t chunks) {
   const auto [at, added] = witnesses_.try_emplace(chunks);
   if (!added) return at->second;
   SynthesisRequest asked = request_;
-  if (deadline_.has_limit()) asked.stopped = [this] { return TimeIsUp() || IsInterrupted(); };
+  asked.limits.deadline = deadline_;
   at->second = FindWitnesses(asked, machine_, chunks, engines_);
   return at->second;
 }

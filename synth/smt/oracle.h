@@ -94,8 +94,8 @@ class Oracle {
   int64_t work_left() const { return left_; }
   int64_t work_limit() const { return work_; }
   bool TimeIsUp() const { return deadline_(); }
-  bool IsInterrupted() const { return request_.stopped && request_.stopped(); }
-  bool IsOver() const { return left_ <= 0 || TimeIsUp() || IsInterrupted(); }
+  bool IsInterrupted() const { return deadline_.IsInterrupted(); }
+  bool IsOver() const { return left_ <= 0 || TimeIsUp(); }
   void Say(const std::string& what) const {
     if (request_.progress) request_.progress(what);
   }

@@ -47,19 +47,19 @@ class FrontSearch {
       return LimitReached(
           fmt::format("smt: {} on {} ranks: no point of the front was found{}",
                       oracle_.request().collective->name(), oracle_.request().collective->num_members(),
-                      oracle_.TimeIsUp() ? fmt::format(" within {}; hint: a longer --time-limit",
-                                                       oracle_.request().limits.deadline.ToString())
-                                         : "; hint: --time-limit=60s"));
+                      oracle_.IsInterrupted() ? "; interrupted"
+                      : oracle_.TimeIsUp()    ? fmt::format(" within {}; hint: a longer --time-limit",
+                                                            oracle_.request().limits.deadline.ToString())
+                                              : "; hint: --time-limit=60s"));
     front_.complete =
         IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
           return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
         });
     if (!front_.complete)
-      front_.stopped = oracle_.IsInterrupted() ? "Ctrl-C"
-                       : oracle_.TimeIsUp()    ? oracle_.request().limits.deadline.ToString()
-                       : oracle_.IsOver()      ? "its limit of work; hint: --time-limit=60s"
-                       : IsDone() ? Limit("--chunks", most_chunks_, oracle_.request().limits.chunks)
-                                  : Limit("--steps", most_steps_, oracle_.request().limits.steps);
+      front_.stopped = oracle_.TimeIsUp() ? oracle_.request().limits.deadline.ToString()
+                       : oracle_.IsOver() ? "its limit of work; hint: --time-limit=60s"
+                       : IsDone()         ? Limit("--chunks", most_chunks_, oracle_.request().limits.chunks)
+                                          : Limit("--steps", most_steps_, oracle_.request().limits.steps);
     return std::move(front_);
   }
 

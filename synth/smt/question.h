@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +18,8 @@ namespace xccl::smt {
 enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
 
 struct SolveLimits {
-  int64_t work = 0;                    // Z3's resource units, reproducible
-  Deadline deadline = Deadline();      // by the wall clock
-  std::function<bool()> stopped = {};  // ends the search from outside; asked from another thread
-  bool IsOver() const { return deadline() || (stopped && stopped()); }
+  int64_t work = 0;                // Z3's resource units, reproducible
+  Deadline deadline = Deadline();  // by the wall clock; asked from another thread
 };
 
 // Families of constraints, and the links and ranks they are about, that cannot be had together.

@@ -18,13 +18,13 @@ namespace {
 
 thread_local Z3_error_code last_failure = Z3_OK;  // see Context
 
-// Interrupts what the context is doing as soon as `stopped` says so; looks twenty times a second. Where the
+// Interrupts what the context is doing when the deadline passes; looks twenty times a second. Where the
 // machine has no thread left the check runs to its limits.
 class Watch {
  public:
-  Watch(z3::context& context, const std::function<bool()>& stopped) {
-    if (!stopped) return;
-    if (auto thread = StartThread([this, &context, &stopped] { Run(context, stopped); }); thread.ok())
+  Watch(z3::context& context, const Deadline& deadline) {
+    if (!deadline.can_pass()) return;
+    if (auto thread = StartThread([this, &context, deadline] { Run(context, deadline); }); thread.ok())
       thread_ = *std::move(thread);
   }
   ~Watch() {
@@ -39,10 +39,10 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
  private:
-  void Run(z3::context& context, const std::function<bool()>& stopped) {
+  void Run(z3::context& context, const Deadline& deadline) {
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, std::chrono::milliseconds(50), [this] { return done_; }))
-      if (stopped()) context.interrupt();
+      if (deadline()) context.interrupt();
   }
   std::mutex mutex_;
   std::condition_variable wake_;
@@ -183,14 +183,14 @@ Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>&
   const int64_t before = Spent(solver_);
   z3::check_result result = z3::unknown;
   {
-    const Watch watch(context_, limits.stopped);
+    const Watch watch(context_, limits.deadline);
     result = solver_.check(assumed);
   }
   const int64_t used = std::max<int64_t>(1, Spent(solver_) - before);
-  const bool ended = limits.stopped && limits.stopped();
   Answer answer;
-  answer.work =
-      result == z3::unknown && !limits.deadline.has_limit() && !ended ? std::max(used, limits.work) : used;
+  answer.work = result == z3::unknown && !limits.deadline.has_limit() && !limits.deadline.IsInterrupted()
+                    ? std::max(used, limits.work)
+                    : used;
   if (result == z3::sat) {
     model_ = solver_.get_model();
     answer.verdict = Verdict::kFeasible;

@@ -50,7 +50,7 @@ class SumPatterns {
       // The first answer matters; what is cheaper still is looked for in leaps, as long as that is quick.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
-      const SolveLimits limits{first ? limits_.work - work_ : kQuick, limits_.deadline, limits_.stopped};
+      const SolveLimits limits{first ? limits_.work - work_ : kQuick, limits_.deadline};
       StatusOr<Answer> answer = question_.Ask(limits, Budget{prices, most});
       if (answer.ok()) work_ += answer->work;
       if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
@@ -116,8 +116,11 @@ PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const s
   SumPatterns patterns(machine, problem, steps, limits, work);
   std::vector<Image> group = images;
   if (group.empty()) group = {Identity(machine)};
-  PriceOptions options{
-      .steps = steps, .untimed = false, .scale = kScale, .target = target, .stopped = limits.stopped};
+  PriceOptions options{.steps = steps,
+                       .untimed = false,
+                       .scale = kScale,
+                       .target = target,
+                       .stopped = [deadline = limits.deadline] { return deadline(); }};
   return SolvePrices(
       machine, group, {{0, 1}},
       [&](size_t, const EdgePrices& prices, int64_t below) { return patterns.Search(prices, below); },

@@ -102,10 +102,11 @@ TEST(SmtPareto, LimitsLeaveItIncomplete) {
   request.limits.steps.reset();
   request.limits.chunks = 2;
   EXPECT_EQ(Text(*FindFront(request, AllEngines())), "2: 3/2 by flow, stopped by --steps=10, its default");
-  request.stopped = [] { return true; };
-  EXPECT_EQ(
-      FindFront(request, AllEngines()).status(),
-      LimitReached("smt: allgather on 8 ranks: no point of the front was found; hint: --time-limit=60s"));
+  Interrupt interrupt;
+  interrupt.Set();
+  request.limits.deadline = Deadline().With(interrupt).Leaving(0, 0);
+  EXPECT_EQ(FindFront(request, AllEngines()).status(),
+            LimitReached("smt: allgather on 8 ranks: no point of the front was found; interrupted"));
 }
 
 }  // namespace

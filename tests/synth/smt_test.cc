@@ -324,12 +324,15 @@ TEST(Smt, InterruptedSearchesGiveWhatThereIs) {
   SynthesisRequest request;
   request.topology = &dgx1;
   request.collective = &allgather;
-  request.stopped = [] { return true; };
+  Interrupt interrupt;
+  interrupt.Set();
+  request.limits.deadline = Deadline().With(interrupt).Leaving(0, 0);
   const StatusOr<Synthesis> made = FindEngine("smt").value()->Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_FALSE(made->exact);
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, dgx1)), OkStatus());
-  request.limits = {.chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .deadline = Deadline()};
+  request.limits = {
+      .chunks = 6, .steps = 3, .rounds = 7, .work_units = 0, .deadline = request.limits.deadline};
   EXPECT_EQ(FindEngine("smt").value()->Synthesize(request).status(),
             LimitReached("smt: allgather on 8 ranks: interrupted, nothing found"));
 }

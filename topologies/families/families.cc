@@ -58,14 +58,14 @@ void ReadNetworkFamily(AttributeReader& reader, Family& family) {
       return reader.Fail("expected one of k (a k-ary tree), leaves (leaf-spine) and rails (rail-optimised)");
     kind = k ? NetworkKind::kFatTree : leaves ? NetworkKind::kLeafSpine : NetworkKind::kRails;
   }
-  Network& network = family.network = ReadNetwork(kind, reader);
+  Network& network = family.network =
+      ReadNetwork(kind, reader, {}, 1);  // rails that no spine joins would not be connected
   switch (kind) {
     case NetworkKind::kSwitch:
       break;
     case NetworkKind::kRails:
       family.gpus_per_host = network.leaves = reader.RequiredInteger("rails", 1, kMost);
       family.hosts = reader.RequiredInteger("hosts", 1, kMost);
-      if (network.spines == 0) network.spines = 1;  // rails that no spine joins would not be connected
       break;
     case NetworkKind::kLeafSpine:
       family.hosts = CappedProduct(network.leaves, reader.RequiredInteger("hosts", 1, kMost));

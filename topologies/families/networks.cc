@@ -114,7 +114,8 @@ NetworkKind ReadNetworkKind(AttributeReader& reader) {
   return NetworkKind::kSwitch;
 }
 
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise) {
+Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise,
+                    int64_t least_spines) {
   constexpr int64_t kMost = 1'000'000'000;
   Network network;
   network.kind = kind;
@@ -130,7 +131,7 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers
       if (const auto id = reader.Text("id")) network.id = *id;
       return network;
     case NetworkKind::kRails:
-      network.spines = reader.Integer("spines", 0, kMost, 0);
+      network.spines = reader.Integer("spines", least_spines, kMost, least_spines);
       break;
     case NetworkKind::kLeafSpine:
       network.leaves = reader.RequiredInteger("leaves", 1, kMost);

@@ -72,8 +72,10 @@ struct Network {
 LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise = {});
 // Reads the attribute `type`: switch (also where it is absent), rails, leaf-spine, fat-tree, dragonfly.
 NetworkKind ReadNetworkKind(AttributeReader& reader);
-// Reads all other attributes of a network except the number of its end points. The reader keeps the errors.
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise = {});
+// Reads all other attributes of a network except the number of its end points. Rails have at least so many
+// spines, and so many where nothing is said. The reader keeps the errors.
+Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise = {},
+                    int64_t least_spines = 0);
 // Errors: the end points do not fit (a k-ary tree holds k^3/4), or the ratio leaves no bandwidth.
 Status CheckNetwork(const Network& network, int64_t endpoints);
 // The nodes and links that AddNetwork adds; saturates.

@@ -107,7 +107,8 @@ TEST(ShortForms, HaveTheseSizes) {
       {"leaf-spine:4x2x8", 32, 38, 80},
       {"dragonfly:5x2x2", 20, 30, 70},
       {"torus:32x32", 1024, 1024, 4096},
-      {"fat-tree:rails=8,hosts=4,spines=2", 32, 42, 96}};
+      {"fat-tree:rails=8,hosts=4,spines=2", 32, 42, 96},
+      {"fat-tree:rails=8,hosts=4@oversubscription=2", 32, 41, 80}};
   for (const auto& [form, ranks, nodes, links] : kSizes) {
     SCOPED_TRACE(form);
     const StatusOr<Topology> topology = LoadTopology(form);
