@@ -26,19 +26,20 @@ PAGES = ["README.md", "CONTRIBUTING.md", "examples/README.md"] + sorted(
 
 # Commands whose text, without its comment, has such a part are not run.
 NOT_RUN = {
-    r"^bazel |bazel-bin/": "builds the tree",
+    r"^bazel |&& bazel |bazel-bin/": "builds the tree",
     r"^tools/": "installs, builds, or tests the tree",
     r"^export ": "for the programs below it",
     r"\b(mpirun|mpiexec|srun|sbatch|torchrun)\b": "needs a launcher; tools/net/check_launchers.py and tests/sweep_mpi_test.cc have one",
     r"--address": "needs hosts; tools/net/check_hosts.py has them",
     r"--backend cuda": "needs a GPU; tools/gpu_check is for a machine that has one",
     r"--arch sm_": "needs nvcc; tests/nvcc_test.cc runs it where there is one",
-    r"topo\.xml|all_reduce_perf|\./my_job": "needs NCCL, or files that it writes",
-    r"\./allreduce": "needs a C compiler; tests/install_test.sh compiles and runs it",
+    r"topo\.xml|all_reduce_perf|\./nccl_perf|\./my_job": "needs NCCL, or files that it writes",
+    r"\./allreduce": "needs the installed library; tests/install_test.sh has it",
     r"\| neato": "needs Graphviz",
     r"AstraSim": "needs ASTRA-sim",
     r"sweep examples/sweep\.txt": "takes 20 s; tests/cli_sweep_test.cc runs smaller lists",
     r"tune .*--root all": "takes 90 s",
+    r"examples/llama70b\.sh": "takes 15 s",
     r"plan rail-8 --for": "takes 15 s; docs/training.md has a smaller one",
 }
 
@@ -222,6 +223,12 @@ class Pages(unittest.TestCase):
             for number, line in enumerate(lines):
                 if number not in inside and line.startswith("    ") and not lines[number - 1]:
                     self.fail(f"{page}:{number + 1}: a block that is indented; expected one between fences")
+
+    def test_examples_are_listed(self):
+        table = pathlib.Path("examples/README.md").read_text()
+        files = [file.name for file in pathlib.Path("examples").iterdir() if file.is_file() and file.suffix not in (".md", ".bazel")]
+        self.assertEqual([name for name in files if f"| [{name}]({name}) | " not in table], [])
+        self.assertGreater(len(files), 10)
 
     def test_what_fits(self):
         for shown, printed, expected in [
