@@ -50,6 +50,7 @@ RUNS = ("xccl-synth ", "cut ", "printf ", "python3 examples/")
 VARIES = [
     re.compile(r"^ *synthesis +([\d.]+) s of ([\d.]+) s in all"),
     re.compile(r"^planned in ([\d.]+) s$"),
+    re.compile(r"^ +\d+ +\d+ +\d+ +[\d/]+ +[\d/]+ +\S+ +\S+ +([\d.]+)$"),  # a point of --pareto
     # A row of `run`: measured times and bandwidths, out of place and in place.
     re.compile(r"^ *\d+ +\d+ +\w+ +\w+ +-?\d+ +([\d.]+) +([\d.]+) +([\d.]+) +\d+ +([\d.]+) +([\d.]+) +([\d.]+) +\d+ +[\d.]+$"),
     re.compile(r"^# Avg bus bandwidth +: ([\d.]+)"),
@@ -244,6 +245,7 @@ class Pages(unittest.TestCase):
         self.assertEqual(rewritten(["a 1", "...", "d 1"], ["a 2", "b", "c", "d 2"]), ["a 2", "...", "d 2"])
 
 
-for page in PAGES:
+SHARD, SHARDS = int(os.environ.get("TEST_SHARD_INDEX", 0)), int(os.environ.get("TEST_TOTAL_SHARDS", 1))
+for page in PAGES[SHARD::SHARDS]:
     name = "test_page_" + re.sub(r"\W", "_", page.removesuffix(".md"))
     setattr(Pages, name, lambda self, page=page: self.run_page(page))
