@@ -9,6 +9,7 @@ In what a page shows, a line `...` stands for any lines, and `...` within a line
 compared. XCCL_DOCS_DIR=$PWD bazel run //tests:docs_commands_test rewrites what the pages of the tree show.
 """
 
+import concurrent.futures
 import difflib
 import os
 import pathlib
@@ -170,44 +171,62 @@ def rewritten(shown, printed):
     return result
 
 
+def run(command, folder, env):
+    """What a command prints to standard output, as lines, and what is wrong with it."""
+    if not command.text.startswith(RUNS):
+        return [], "neither run nor listed in NOT_RUN"
+    done = subprocess.run(
+        ["bash", "-c", command.text], cwd=folder, env=env, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+    )
+    printed = [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")] if done.stdout else []
+    return printed, f"exits with {done.returncode}: {done.stderr.strip()}" if done.returncode != 0 else None
+
+
+def run_page(page):
+    """Runs the commands of a page; what is wrong, a text for each. With XCCL_DOCS_DIR, rewrites the page."""
+    lines = pathlib.Path(page).read_text().split("\n")
+    wrong, changes = [], []
+    with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as scratch:
+        folder, tools = pathlib.Path(scratch, "folder"), pathlib.Path(scratch, "bin")
+        shutil.copytree("examples", folder / "examples", symlinks=False)
+        tools.mkdir()
+        (tools / "xccl-synth").symlink_to(pathlib.Path("cli/xccl-synth").absolute())
+        env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", HOME=scratch)
+        for block in blocks(lines):
+            if block.file:
+                (folder / block.file).write_text("".join(line + "\n" for line in lines[block.first : block.last]))
+            for command in commands(lines, block) if not block.language else []:
+                if why_not_run(command.text):
+                    continue
+                printed, fault = run(command, folder, env)
+                if fault:
+                    wrong.append(f"{page}:{command.line + 1}: {command.text}\n{fault}")
+                elif command.shown is not None and not fits(command.shown, printed):
+                    changes.append((command, printed))
+    if "XCCL_DOCS_DIR" in os.environ:
+        for command, printed in reversed(changes):
+            lines[command.first : command.last] = rewritten(command.shown, printed)
+        pathlib.Path(os.environ["XCCL_DOCS_DIR"], page).write_text("\n".join(lines))
+        return wrong
+    for command, printed in changes:
+        change = difflib.unified_diff(command.shown, printed, "shown", "printed", lineterm="")
+        wrong.append("\n".join([f"{page}:{command.line + 1}: {command.text}", *change]))
+    return wrong
+
+
 class Pages(unittest.TestCase):
-    def run_page(self, page):
-        lines = pathlib.Path(page).read_text().split("\n")
-        wrong, changes = [], []
-        with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as scratch:
-            folder, tools = pathlib.Path(scratch, "folder"), pathlib.Path(scratch, "bin")
-            shutil.copytree("examples", folder / "examples", symlinks=False)
-            tools.mkdir()
-            (tools / "xccl-synth").symlink_to(pathlib.Path("cli/xccl-synth").absolute())
-            env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", HOME=scratch)
-            for block in blocks(lines):
-                if block.file:
-                    (folder / block.file).write_text("".join(line + "\n" for line in lines[block.first : block.last]))
-                for command in commands(lines, block) if not block.language else []:
-                    place = f"{page}:{command.line + 1}: {command.text}"
-                    if why_not_run(command.text):
-                        continue
-                    if not command.text.startswith(RUNS):
-                        wrong.append(f"{place}\nneither run nor listed in NOT_RUN")
-                        continue
-                    done = subprocess.run(
-                        ["bash", "-c", command.text], cwd=folder, env=env, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
-                    )
-                    if done.returncode != 0:
-                        wrong.append(f"{place}\nexits with {done.returncode}: {done.stderr.strip()}")
-                    printed = [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")] if done.stdout else []
-                    if command.shown is not None and not fits(command.shown, printed):
-                        changes.append((command, printed))
-        if "XCCL_DOCS_DIR" in os.environ:
-            for command, printed in reversed(changes):
-                lines[command.first : command.last] = rewritten(command.shown, printed)
-            pathlib.Path(os.environ["XCCL_DOCS_DIR"], page).write_text("\n".join(lines))
-        else:
-            for command, printed in changes:
-                change = difflib.unified_diff(command.shown, printed, "shown", "printed", lineterm="")
-                wrong.append("\n".join([f"{page}:{command.line + 1}: {command.text}", *change]))
-        if wrong:
-            self.fail("\n\n" + "\n\n".join(wrong))
+    @classmethod
+    def setUpClass(cls):
+        cls.pool = concurrent.futures.ThreadPoolExecutor(max_workers=2)
+        cls.wrong = {page: cls.pool.submit(run_page, page) for page in PAGES}
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.pool.shutdown()
+
+    def check(self, page):
+        wrong = self.wrong[page].result()
+        self.assertEqual(wrong, [], "\n\n" + "\n\n".join(wrong))
 
     def test_listed_commands_are_on_pages(self):
         used = set()
@@ -245,7 +264,6 @@ class Pages(unittest.TestCase):
         self.assertEqual(rewritten(["a 1", "...", "d 1"], ["a 2", "b", "c", "d 2"]), ["a 2", "...", "d 2"])
 
 
-SHARD, SHARDS = int(os.environ.get("TEST_SHARD_INDEX", 0)), int(os.environ.get("TEST_TOTAL_SHARDS", 1))
-for page in PAGES[SHARD::SHARDS]:
+for page in PAGES:
     name = "test_page_" + re.sub(r"\W", "_", page.removesuffix(".md"))
-    setattr(Pages, name, lambda self, page=page: self.run_page(page))
+    setattr(Pages, name, lambda self, page=page: self.check(page))
