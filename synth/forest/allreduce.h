@@ -1,6 +1,6 @@
 // Allreduce by trees that each sum upward and hand the result downward: better than reduce_scatter and
 // allgather where some ranks have less bandwidth than others, because those need not be roots (on an n×n mesh
-// by 2n/(n+1)). docs/synthesis.md, forest.
+// by 2n/(n+1)). docs/engines/forest.md.
 #pragma once
 
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // Broadcast and reduce by trees that share no link beyond its bandwidth: at the rate of the least cut between
-// the root and any rank, which no plan exceeds. docs/synthesis.md, forest.
+// the root and any rank, which no plan exceeds. docs/engines/forest.md.
 #pragma once
 
 #include "base/status.h"

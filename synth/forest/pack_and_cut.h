@@ -1,5 +1,5 @@
 // Trees of all roots at the best rate, with symmetry where ranks are alike, cut into waves. In: a request
-// that forest serves; out: the fastest of the schedules that were simulated. docs/synthesis.md, forest.
+// that forest serves; out: the fastest of the schedules that were simulated. docs/engines/forest.md.
 #pragma once
 
 #include <limits>

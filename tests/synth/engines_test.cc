@@ -43,10 +43,30 @@ TEST(Engines, AreFoundByTheirNames) {
 TEST(Engines, AreInTheDocumentWithWhatTheyAreExactOn) {
   const std::string page = WholeFile("docs/synthesis.md");
   ASSERT_FALSE(page.empty());
-  for (const Engine& engine : AllEngines())
-    EXPECT_NE(page.find(fmt::format("| `{}` | {} |", engine.name, ToString(engine.exact_on))),
-              std::string::npos)
-        << engine.name << ", " << ToString(engine.exact_on);
+  for (const Engine& engine : AllEngines()) {
+    const std::string row =
+        fmt::format("| [`{0}`](engines/{0}.md) | {1} |", engine.name, ToString(engine.exact_on));
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+  }
+}
+
+// Each has a page, which says what it serves. No page is of an engine that does not exist.
+TEST(Engines, HavePages) {
+  int pages = 0;
+  for (const Engine& engine : AllEngines()) {
+    const std::string page = WholeFile(fmt::format("docs/engines/{}.md", engine.name));
+    EXPECT_TRUE(page.starts_with(fmt::format("# {}\n\n", engine.name))) << engine.name;
+    std::string serves;
+    for (const CollectiveKind kind : engine.kinds)
+      serves += fmt::format("{}{}", serves.empty() ? "" : ", ", ToString(kind));
+    const std::string line =
+        fmt::format("\n*Serves:* {}. *Exact on:* {}.\n", serves.empty() ? "every collective" : serves,
+                    ToString(engine.exact_on));
+    EXPECT_NE(page.find(line), std::string::npos) << engine.name << ": expected" << line;
+  }
+  for (const auto& file : std::filesystem::directory_iterator("docs/engines"))
+    pages += file.is_regular_file();
+  EXPECT_EQ(pages, static_cast<int>(AllEngines().size()));
 }
 
 // Every row makes plans here, so that the suites over all engines leave none out.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,8 @@ class AttributeReader {
   // Keeps the first error: "ELEMENT: text".
   void Fail(std::string_view text);
   bool failed() const { return !status_.ok(); }
+  // The names that were asked for so far.
+  std::span<const std::string_view> asked() const { return asked_; }
   // The first error, or the first attribute that is given twice or that nothing read.
   Status Finish();
 

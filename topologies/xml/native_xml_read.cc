@@ -4,9 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "base/diagnostics.h"
 #include "base/strings.h"
 #include "topologies/families/families.h"
@@ -17,9 +17,6 @@
 namespace xccl {
 namespace native_xml {
 namespace {
-
-constexpr std::array<std::string_view, 9> kElements = {"gpu",  "switch",  "nic",    "cpu",     "link",
-                                                       "host", "cluster", "fabric", "topology"};
 
 bool IsOneOf(std::string_view name, std::span<const std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -94,18 +91,15 @@ Status Reader::Walk(pugi::xml_node parent, Context context, ScopeIndex scope, in
 
 Status Reader::ReadElement(pugi::xml_node element, Context context, ScopeIndex scope, int nesting) {
   const std::string_view name = element.name();
-  if (name == "host" && context != Context::kHost) return ReadHost(element, scope, "", nesting);
-  if (name == "cluster" && context != Context::kHost) return ReadCluster(element, scope, nesting);
-  const std::optional<NodeKind> kind = KindOf(name);
-  const bool is_family = IsOneOf(name, FamilyNames());
-  const bool is_fabric = name == "fabric" && context != Context::kHost;
-  if (!kind && !is_family && !is_fabric && name != "link") return Unexpected(element, context);
+  if (!StandsIn(name, context)) return Unexpected(element, context);
+  if (name == "host") return ReadHost(element, scope, "", nesting);
+  if (name == "cluster") return ReadCluster(element, scope, nesting);
   for (const pugi::xml_node& child : element.children())
     if (child.type() != pugi::node_comment)
       return At(child, fmt::format("contents inside <{}>; expected none", name));
-  if (kind) return ReadNodes(element, *kind, scope);
-  if (is_family) return ReadFamilyElement(element, scope);
-  if (is_fabric) return context == Context::kTopology ? ReadFabricOfHosts(element, scope) : OkStatus();
+  if (const std::optional<NodeKind> kind = KindOf(name)) return ReadNodes(element, *kind, scope);
+  if (IsOneOf(name, FamilyNames())) return ReadFamilyElement(element, scope);
+  if (name == "fabric") return context == Context::kTopology ? ReadFabricOfHosts(element, scope) : OkStatus();
   pending_.push_back({element, scope, spec_.links.size()});
   return Update(element);
 }
@@ -115,10 +109,12 @@ Status Reader::Unexpected(pugi::xml_node element, Context context) const {
   const std::string_view where = context == Context::kTopology ? "topology"
                                  : context == Context::kHost   ? "host"
                                                                : "cluster";
-  if (IsOneOf(name, kElements))
-    return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, where));
-  std::vector<std::string_view> known(kElements.begin(), kElements.end() - 1);
-  known.insert(known.end(), FamilyNames().begin(), FamilyNames().end());
+  std::vector<std::string_view> known;
+  for (const XmlElement& row : XmlElements()) {
+    if (row.name == name)
+      return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, where));
+    if (!row.stands_in.empty()) known.push_back(row.name);
+  }
   return At(element, fmt::format("unknown element <{}>{}", name, DidYouMean(name, known)));
 }
 
@@ -277,6 +273,7 @@ Status Reader::Update(pugi::xml_node element) {
 }
 
 Status Reader::Finish(pugi::xml_node element, AttributeReader& reader) {
+  for (const std::string_view name : reader.asked()) XCCL_CHECK(HasAttribute(element.name(), name));
   if (const auto source = reader.Text("source");
       source && !source->empty() && !known_sources_.contains(*source)) {
     known_sources_.emplace(*source);

@@ -14,10 +14,11 @@
 #include "topologies/families/networks.h"
 #include "topologies/references.h"
 #include "topologies/topology.h"
+#include "topologies/xml/elements.h"
 
 namespace xccl::native_xml {
 
-enum class Context { kTopology, kHost, kCluster };
+using Context = XmlContext;
 
 using ScopeIndex = size_t;
 
