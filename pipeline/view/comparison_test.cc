@@ -85,7 +85,7 @@ TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
     ring.resize(sizes);
     other.resize(sizes);
     const std::string svg =
-        ComparisonSvg(Made({{"ring", ring}, {"a<&\".xml", other}}), "xccl-synth compare '<'");
+        ComparisonSvg(Made({{"ring", ring}, {"a<&\".xml", other}}), {"0.1.0", "xccl-synth compare '<'"});
     pugi::xml_document document;
     ASSERT_TRUE(document.load_string(svg.c_str())) << svg;
     Names texts;
