@@ -41,9 +41,10 @@ std::string CompareText(const Comparison& of_size, bool first) {
   }
   const std::string text = TableText(table, widths);
   if (!first) return text.substr(text.find('\n') + 1);
-  const bool of_links = std::ranges::all_of(of_size.machines, &std::string::empty, &Compared::machine);
   std::string head = of_size.title + "\n";
-  if (of_links) head += WhatTimesAreOf(of_size.on.machine) + "\n";  // else notes say so
+  const std::vector<std::string> machines = TimesOfMachines(of_size);
+  if (machines.empty()) head += WhatTimesAreOf(of_size.on.machine) + "\n";
+  for (const std::string& line : machines) head += line + "\n";
   for (const std::string& note : of_size.notes) head += note + "\n";
   return head + text;
 }

@@ -26,10 +26,11 @@ struct Compared {
 
 struct Comparison {
   std::string title;
-  Compared on;                          // of several topologies: what they share, the others empty
-  std::vector<TimedPlan> times;         // by size, then by time
-  std::vector<std::string> left_out;    // "ring: reason", engines that could not take part
-  std::vector<std::string> notes = {};  // what a reader has to know of measured rows and of machines
+  Compared on;                        // of several topologies: what they share, the others empty
+  std::vector<TimedPlan> times;       // by size, then by time
+  std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
+  std::vector<std::string> notes =
+      {};  // what a reader has to know of measured rows and of machines that differ
   std::vector<Compared> machines = {};  // several topologies, by the names that times have; empty: one
 };
 
@@ -97,6 +98,9 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
                                      const std::vector<int64_t>& sizes, const PlanOptions& options,
                                      const OnSize& on_size = {});
+
+// "dgx1: times on ideal links", where the times of several machines are not all of links alone.
+std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
 // Why a comparison has no row. kLimit where the deadline has passed.
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);

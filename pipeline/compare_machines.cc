@@ -19,21 +19,25 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Says what the times of each machine are of, where they are not all of links alone.
+// Where some times are of links alone and some are not.
 std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
-  std::vector<std::string> notes;
   const auto of_links = [](const Compared& on) { return on.machine.empty(); };
-  if (std::ranges::all_of(machines, of_links)) return notes;
-  for (const Compared& on : machines)
-    notes.push_back(on.machine.empty()
-                        ? fmt::format("{}: times on ideal links", on.topology)
-                        : fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
-  if (std::ranges::any_of(machines, of_links))
-    notes.emplace_back("a program takes longer than ideal links; hint: --machine=none times all alike");
-  return notes;
+  if (std::ranges::all_of(machines, of_links) || std::ranges::none_of(machines, of_links)) return {};
+  return {"a program takes longer than ideal links; hint: --machine=none times all alike"};
 }
 
 }  // namespace
+
+std::vector<std::string> TimesOfMachines(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Compared& on : comparison.machines)
+    lines.push_back(on.machine.empty()
+                        ? fmt::format("{}: times on ideal links", on.topology)
+                        : fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
+  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
+  if (std::ranges::all_of(comparison.machines, of_links)) lines.clear();
+  return lines;
+}
 
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,

@@ -87,6 +87,12 @@ Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
   return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true, measured};
 }
 
+// A name of a file may be longer than there is room.
+std::string Short(const std::string& name) {
+  constexpr size_t kMost = 21;
+  return name.size() > kMost ? name.substr(0, ValidUtf8Length(name.substr(0, kMost - 2))) + ".." : name;
+}
+
 struct Label {
   double line_y, y;
   std::string text;
@@ -183,7 +189,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
       for (const auto& [px, py] : points)
         text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", svg::Number(px),
                             svg::Number(py), style.colour);
-    labels.push_back({points.back().second, 0, lines[i].name, style});
+    labels.push_back({points.back().second, 0, Short(lines[i].name), style});
   }
   Spread(labels, kTop, kTop + kPlotHeight);
   for (const Label& label : labels) {
@@ -211,8 +217,8 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
     const double y = kTop + kLabelStep * 1.5 * (static_cast<double>(row) + 0.5);
     const double value = measure.value(line.points.front());
     const std::string_view more = style.width > 2 ? "font-weight=\"bold\"" : "";
-    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft, line.name,
-                      more);
+    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft,
+                      Short(line.name), more);
     if (!(value > 0)) continue;
     text +=
         svg::Line(x.from, y, x.At(value), y,
@@ -231,7 +237,8 @@ std::string Notes(const std::vector<EngineLine>& lines, const Comparison& compar
   std::vector<std::string> grey;
   for (size_t i = 0; i < lines.size(); ++i)
     if (!StyleOf(lines, i).has_label) grey.push_back(lines[i].name);
-  std::vector<std::string> notes = comparison.notes;
+  std::vector<std::string> notes = TimesOfMachines(comparison);
+  notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
   if (!grey.empty()) notes.push_back("Grey, at no size faster than all others: " + Join(grey, ", "));
   notes.push_back(fmt::format("xccl-synth {}: {}", origin.version, origin.command));
   std::string text;
@@ -248,12 +255,10 @@ std::string Notes(const std::vector<EngineLine>& lines, const Comparison& compar
 std::string ComparisonSvg(const Comparison& comparison, const Origin& origin) {
   const std::vector<EngineLine> lines = EngineLines(comparison);
   std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
-  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
-  const std::string times_of = std::ranges::all_of(comparison.machines, of_links)
-                                   ? comparison.on.machine.empty()
-                                         ? "Times of schedules on ideal links"
-                                         : "Times of programs on " + comparison.on.machine
-                                   : "Simulated times";
+  const std::string times_of = !TimesOfMachines(comparison).empty() ? "Simulated times"
+                               : comparison.on.machine.empty()
+                                   ? "Times of schedules on ideal links"
+                                   : "Times of programs on " + comparison.on.machine;
   body += svg::Text(kMargin, 52, "start", 12, kSoft, times_of);
   const bool one_size = std::ranges::all_of(lines, [&](const EngineLine& line) {
     return line.points.size() == 1 && line.points[0].size_bytes == lines[0].points[0].size_bytes;

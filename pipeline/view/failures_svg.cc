@@ -85,7 +85,7 @@ std::string Legend(const Picture& picture) {
     word(picture.rows[r]->engine, ColourOf(r));
   }
   text += svg::Line(x + 7, y - 8, x + 7, y + 8, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kInk));
-  word("lower bound", kInk);
+  word("lower bound of the machine that is left", kInk);
   return text;
 }
 
@@ -97,7 +97,7 @@ std::string Axis(const Picture& picture, double bottom) {
                       fmt::format("stroke=\"{}\"", at == 1 ? kSoft : kGrid));
     text += svg::Text(picture.At(at), kTop - 6, "middle", 11, kSoft, fmt::format("{:.3g}", at));
   }
-  return text;
+  return text + svg::Text(kWidth - kRight + 16, kTop - 6, "start", 11, kInk, picture.rows[0]->engine);
 }
 
 std::string Row(const Picture& picture, size_t draw, double y) {
@@ -110,23 +110,21 @@ std::string Row(const Picture& picture, size_t draw, double y) {
   if (slowdown)
     text += svg::Rect(kLeft, y - 7, picture.At(*slowdown) - kLeft, 14,
                       fmt::format("fill=\"{}\" fill-opacity=\"0.75\"", ColourOf(0)));
-  double end = slowdown.value_or(0);
   for (size_t r = 1; r < picture.rows.size(); ++r) {
     const std::optional<double> other = Slowdown(*picture.rows[r], draw);
     if (!other) continue;
     text += Dot(picture.At(*other), y, ColourOf(r));
-    end = std::max(end, *other);
   }
   for (const FailureBounds& bounds : picture.comparison.bounds) {
-    if (bounds.size_bytes != main.size_bytes || bounds.whole_us <= 0) continue;
-    const double at = picture.At(std::min(bounds.draw_us[draw] / bounds.whole_us, picture.most));
+    if (bounds.size_bytes != main.size_bytes || !main.whole_us || *main.whole_us <= 0) continue;
+    const double at = picture.At(std::min(bounds.draw_us[draw] / *main.whole_us, picture.most));
     text += svg::Line(at, y - 9, at, y + 9, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kInk));
   }
   const std::string said =
       slowdown
           ? fmt::format("{:.2f}, {}", *slowdown, FormatDurationShort(std::llround(*main.draw_us[draw] * 1e6)))
           : std::string("no plan");
-  return text + svg::Text(picture.At(end) + 10, y + 4, "start", 11, kInk, said);
+  return text + svg::Text(kWidth - kRight + 16, y + 4, "start", 11, kInk, said);
 }
 
 }  // namespace
@@ -136,8 +134,7 @@ std::string FailuresSvg(const FailureComparison& comparison, const Origin& origi
   const FailureTimes& main = *picture.rows[0];
   std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
   body += svg::Text(kMargin, 52, "start", 12, kSoft,
-                    fmt::format("Time over that on the whole machine at {}; numbers are of {}",
-                                FormatSize(main.size_bytes), main.engine));
+                    fmt::format("Time over that on the whole machine at {}", FormatSize(main.size_bytes)));
   const double bottom = kTop + kRow * static_cast<double>(picture.draws.size());
   body += Legend(picture) + Axis(picture, bottom);
   double y = kTop + kRow / 2;

@@ -119,7 +119,7 @@ export function LineChart(props: ChartProps) {
               <circle key={point.size} cx={x.at(point.size)} cy={y.at(measure.value(point))} r={point.size === cursor ? 4.5 : strong ? 3 : 2.5} fill={engine.measured ? look.paper : colour} stroke={engine.measured ? colour : look.paper} stroke-width={engine.measured || point.size === cursor ? 1.5 : 0} />
             ))}
             <path d={`M${x.at(seen.at(-1)!.size) + 4} ${ends[i]!.toFixed(1)}L${x.to + 2} ${ends[i]!.toFixed(1)}L${x.to + 14} ${places[i]!.toFixed(1)}`} fill="none" stroke={colour} stroke-opacity="0.55" />
-            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={isAuto || strong ? 700 : 400} fill={colour} data-engine={engine.name}>{engine.name}</text>
+            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={isAuto || strong ? 700 : 400} fill={colour} data-engine={engine.name}>{format.shortened(engine.name, Math.floor((props.width - x.to - 14) / 6.4))}</text>
           </g>
         );
       })}
@@ -146,7 +146,7 @@ export function RowChart(props: ChartProps) {
         const weight = engine === automatic || engine === chosen || engine === pointed ? 700 : 400;
         return (
           <g key={engine.name} opacity={pointed && pointed !== engine ? 0.4 : 1}>
-            <text x={left - 8} y={y + 4} text-anchor="end" font-weight={weight} fill={colour} data-engine={engine.name}>{engine.name}</text>
+            <text x={left - 8} y={y + 4} text-anchor="end" font-weight={weight} fill={colour} data-engine={engine.name}>{format.shortened(engine.name, Math.floor(left / 6.9))}</text>
             {value > 0 && <line x1={left} x2={x.at(value)} y1={y} y2={y} stroke={colour} stroke-width="2" stroke-dasharray={engine.measured ? "6 5" : undefined} />}
             {value > 0 && <circle cx={x.at(value)} cy={y} r="4.5" fill={engine.measured ? look.paper : colour} stroke={colour} stroke-width="1.5" />}
             <text x={value > 0 ? x.at(value) + 9 : left} y={y + 4} font-weight={weight} fill={look.ink}>{measure.show(value)}</text>

@@ -110,11 +110,16 @@ export const costs: Cost[] = ([{ name: "messages", label: "messages" }, { name: 
   .filter(({ name }) => points.some((point) => point[name] !== null));
 export const cost = signal<Cost | null>(costs[0] ?? null);
 
+// The plans of a size. auto's is that of another engine, where that one is compared.
+export function plansAt(size: number): Point[] {
+  const found = simulated.flatMap((engine) => pointAt(engine, size) ?? []);
+  const best = automatic && pointAt(automatic, size);
+  return best && !found.some(({ engine }) => engine.name === best.madeBy) ? [best, ...found] : found;
+}
+
 // Of these points, those that none of the others equals or beats in both the cost and the time; by cost. Of equal ones
-// the first counts; auto's plan is that of another engine.
+// the first counts. Requires: the cost of each is known.
 export function frontOf(some: Point[], name: Cost["name"]): Point[] {
-  const known = some.filter((point) => point[name] !== null && point.time > 0 && point.engine !== automatic);
-  known.sort((a, b) => a[name]! - b[name]! || a.time - b.time);
   let least = Infinity;
-  return known.filter((point) => point.time < least && ((least = point.time), true));
+  return [...some].sort((a, b) => a[name]! - b[name]! || a.time - b.time).filter((point) => point.time < least && ((least = point.time), true));
 }

@@ -66,7 +66,7 @@ export function Front() {
       </div>
       <div class="scroll" tabIndex={0} role="region" aria-labelledby="front-title">
         <table class="front">
-          <thead><tr><th class="text">engine</th>{sizes.map((size) => <th key={size}>{format.size(size)}</th>)}</tr></thead>
+          <thead><tr><th class="text">{several ? "machine" : "engine"}</th>{sizes.map((size) => <th key={size}>{format.size(size)}</th>)}</tr></thead>
           <tbody>
             {rows.map((engine) => (
               <tr key={engine.name}>

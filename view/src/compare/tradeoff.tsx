@@ -1,5 +1,5 @@
 // Time against what a plan costs beside it, messages or threadblocks, at the size that is read off. The front is what no
-// other plan equals or beats in both.
+// other plan equals or beats in both. All plans count, shown in the other charts or not.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import * as format from "../shared/format";
@@ -8,7 +8,7 @@ import { hideTooltip, showTooltip } from "../shared/tooltip";
 import { Axis, bottomMargin, font, labelStep, longest, spread } from "./chart";
 import { linesOf, nameOf } from "./said";
 import { saveDrawing } from "./figure";
-import { automatic, choose, chosen, colourOfEngine, cost, costs, cursor, frontOf, pointAt, pointed, shown, sizes, type Cost, type Point } from "./state";
+import { choose, chosen, colourOfEngine, cost, costs, cursor, frontOf, plansAt, pointed, sizes, type Cost, type Point } from "./state";
 
 interface Drawn {
   points: Point[];
@@ -61,7 +61,7 @@ function Drawing({ look, pointed, ...drawn }: Drawn & { look: Look; pointed?: Po
       <line x1={x.from} x2={x.to} y1={y.from} y2={y.from} stroke={look.soft} />
       <text x={(x.from + x.to) / 2} y={y.from + 34} text-anchor="middle" fill={look.soft}>{label}</text>
       <path d={steps} fill="none" stroke={look.soft} stroke-width="1.5" stroke-dasharray="4 3" />
-      {points.filter((point) => point.engine !== automatic).map((point) => {
+      {points.map((point) => {
         const [px, py] = at(point), onFront = front.includes(point);
         return <circle key={point.engine.name} cx={px} cy={py} r={strong(point) ? 6.5 : onFront ? 5 : 3.5} fill={colourOfEngine(point.engine, look.theme, look.ink)} fill-opacity={onFront || strong(point) ? 1 : 0.55} stroke={onFront ? look.ink : look.paper} stroke-width="1.5" />;
       })}
@@ -70,7 +70,7 @@ function Drawing({ look, pointed, ...drawn }: Drawn & { look: Look; pointed?: Po
         return (
           <g key={point.engine.name}>
             <path d={`M${(px + 7).toFixed(1)} ${py.toFixed(1)}L${x.to + 2} ${py.toFixed(1)}L${x.to + 14} ${places[i]!.toFixed(1)}`} fill="none" stroke={colour} stroke-opacity="0.4" />
-            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={strong(point) ? 700 : 400} fill={colour} data-engine={point.engine.name}>{point.engine.name}</text>
+            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={strong(point) ? 700 : 400} fill={colour} data-engine={point.engine.name}>{format.shortened(point.engine.name, Math.floor((drawn.width - x.to - 14) / 6.4))}</text>
           </g>
         );
       })}
@@ -78,7 +78,7 @@ function Drawing({ look, pointed, ...drawn }: Drawn & { look: Look; pointed?: Po
   );
 }
 
-const nothing = "no plan shown has this number";
+const nothing = "No plan of this size has this number.";
 
 export function TradeOff() {
   const box = useRef<SVGSVGElement>(null);
@@ -89,7 +89,7 @@ export function TradeOff() {
     return () => observer.disconnect();
   }, []);
   const by = cost.value!, size = sizes[cursor.value]!;
-  const points = shown.value.flatMap((engine) => pointAt(engine, size) ?? []).filter((point) => point[by.name] !== null && point.time > 0);
+  const points = plansAt(size).filter((point) => point[by.name] !== null && point.time > 0);
   const front = frontOf(points, by.name);
   const height = Math.max(280, front.length * labelStep + 70);
   const drawn: Drawn = { points, front, cost: by, width: width.value, height };
@@ -99,7 +99,7 @@ export function TradeOff() {
     const { left, top } = box.current!.getBoundingClientRect();
     const { x, y } = axesOf(drawn);
     const distance = (point: Point) => Math.hypot(x.at(point[by.name]!) - (event.clientX - left), y.at(point.time) - (event.clientY - top));
-    const best = points.filter(({ engine }) => engine !== automatic).reduce<Point | null>((least, point) => (least && distance(least) <= distance(point) ? least : point), null);
+    const best = points.reduce<Point | null>((least, point) => (least && distance(least) <= distance(point) ? least : point), null);
     return best && distance(best) < 60 ? best : null;
   };
   const title = `Time against ${by.name} at ${format.size(size)}`;
@@ -133,7 +133,7 @@ export function TradeOff() {
           {width.value > 0 && points.length > 0 && <Drawing {...drawn} look={lookNow()} pointed={pointed.value} />}
         </svg>
       </div>
-      <p class="soft said" role="status" aria-label="Front">{points.length === 0 ? nothing : <>On the front, which no other plan shown equals or beats in both: {front.map((point, i) => <span key={point.engine.name}>{i > 0 ? "; " : ""}<b>{nameOf(point)}</b> {format.count(point[by.name]!)} and {format.time(point.time)}</span>)}</>}</p>
+      <p class="soft said" role="status" aria-label="Front">{points.length === 0 ? nothing : <>On the front, which no other plan equals or beats in both: {front.map((point, i) => <span key={point.engine.name}>{i > 0 ? "; " : ""}<b>{nameOf(point)}</b> {format.count(point[by.name]!)} and {format.time(point.time)}</span>)}</>}</p>
     </section>
   );
 }

@@ -17,12 +17,10 @@ export interface BarsProps {
   pointed?: string | null;
 }
 
-const short = (text: string, most: number) => (text.length > most ? `${text.slice(0, most - 1)}\u2026` : text);
-
 export function Bars({ costs, look, width, pointed }: BarsProps) {
-  const room = Math.min(Math.max(...costs.map(({ cables }) => cables.length)) * 6.9 + 14, width * 0.36);
+  const room = Math.min(Math.max(...costs.map(({ cables }) => cables.length)) * 7.6 + 14, width * 0.4);
   const said = 132;
-  const most = Math.max(1, ...costs.flatMap(({ slowdown, boundSlowdown }) => [slowdown ?? 0, boundSlowdown]));
+  const most = Math.max(1, ...costs.flatMap(({ slowdown, least }) => [slowdown ?? 0, least ?? 0]));
   const at = (value: number) => room + (value / most) * (width - room - said);
   const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000].find((each) => (most / each) * 44 <= width - room - said) ?? 10000;
   const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
@@ -36,14 +34,14 @@ export function Bars({ costs, look, width, pointed }: BarsProps) {
           <text x={at(tick)} y={12} text-anchor="middle" font-size="11" fill={look.soft}>{format.significant(tick)}</text>
         </g>
       ))}
-      {costs.map(({ cables, slowdown, time, boundSlowdown }, i) => {
+      {costs.map(({ cables, slowdown, time, least }, i) => {
         const y = top + (i + 0.5) * rowStep;
-        const end = Math.max(at(slowdown ?? 0), at(boundSlowdown) + 2);
+        const end = Math.max(at(slowdown ?? 0), at(least ?? 0) + 2);
         return (
           <g key={cables} opacity={pointed && pointed !== cables ? 0.45 : 1}>
-            <text x={room - 8} y={y + 4} text-anchor="end" fill={look.ink} data-failure={cables}>{short(cables, Math.floor((room - 8) / 6.6))}</text>
+            <text x={room - 8} y={y + 4} text-anchor="end" fill={look.ink} data-failure={cables}>{format.shortened(cables, Math.floor((room - 8) / 7.6))}</text>
             {slowdown !== null && <rect x={room} y={y - 8} width={at(slowdown) - room} height="16" fill={colour} fill-opacity="0.8" />}
-            <line x1={at(boundSlowdown)} x2={at(boundSlowdown)} y1={y - 10} y2={y + 10} stroke={look.ink} stroke-width="2" />
+            {least !== null && <line x1={at(least)} x2={at(least)} y1={y - 10} y2={y + 10} stroke={look.ink} stroke-width="2" />}
             <text x={end + 8} y={y + 4} fill={look.ink}>{slowdown !== null ? `${slowdown.toFixed(2)}\u00d7, ${format.time(time!, 4)}` : time !== null ? format.time(time, 4) : "no plan"}</text>
           </g>
         );

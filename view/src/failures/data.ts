@@ -25,6 +25,7 @@ export interface TimesData {
   draw_us: (number | null)[]; // by draw
 }
 
+// Lower bounds at one size.
 export interface BoundsData {
   size_bytes: number;
   whole_us: number;

@@ -37,7 +37,7 @@ function save(kind: "svg" | "png") {
       <title>{heading()}</title>
       <rect width={width + 2 * margin} height={high} fill={print.paper} />
       <text x={margin} y="28" font-size="17" font-weight="700" fill={print.ink}>{heading()}</text>
-      <text x={margin} y="48" font-size="11" fill={print.soft}>{`${data.title}: time over that on the whole machine; the mark is the lower bound`}</text>
+      <text x={margin} y="48" font-size="11" fill={print.soft}>{`${data.title}: time over that on the whole machine; the mark is the lower bound of the machine that is left`}</text>
       <g transform={`translate(${margin} ${head - 10})`}><Bars costs={sorted.value} look={print} width={width} /></g>
       <text x={margin} y={high - 10} font-size="10" fill={print.soft}>{`xccl-synth ${data.version}: ${data.command}`.slice(0, 150)}</text>
     </svg>, box);
@@ -51,7 +51,7 @@ function linesOf(cost: Cost): string[] {
   return [
     `${cost.cables} failed`,
     cost.time === null ? `${cost.row.engine}: no plan` : `${cost.row.engine}: ${format.time(cost.time)}${cost.slowdown === null ? "" : `, ${times(cost.slowdown)} the whole machine's`}`,
-    `lower bound: ${format.time(cost.bound)}, ${times(cost.boundSlowdown)}`,
+    `lower bound: ${format.time(cost.bound)}${cost.least === null ? "" : `, ${times(cost.least)}`}`,
   ];
 }
 
@@ -92,7 +92,7 @@ function Chart() {
           )}
         </div>
         <p class="soft said" role="status">
-          {whole === null ? `${current.value.engine} has no plan for the whole machine.` : <><b>{current.value.engine}</b> takes {format.time(whole * 1e6)} on the whole machine. {worst.slowdown === null ? <>With <b>{worst.cables}</b> failed it has no plan.</> : <>The costliest failure is <b>{worst.cables}</b>: {times(worst.slowdown)}.</>}</>} Bars are time over that on the whole machine; the mark is how much the lower bound rises.
+          {whole === null ? `${current.value.engine} has no plan for the whole machine.` : <><b>{current.value.engine}</b> takes {format.time(whole * 1e6)} on the whole machine. {worst.slowdown === null ? <>With <b>{worst.cables}</b> failed it has no plan.</> : <>The costliest failure is <b>{worst.cables}</b>: {times(worst.slowdown)}.</>}</>} Bars are time over that on the whole machine; the mark is the lower bound of the machine that is left.
         </p>
       </div>
       <div class="plot">
@@ -161,7 +161,7 @@ function All() {
           { name: "time", value: (c) => (c.time === null ? "" : c.time / 1e6), show: (c) => (c.time === null ? "no plan" : format.time(c.time)) },
           { name: "slowdown", value: (c) => c.slowdown ?? "", show: (c) => (c.slowdown === null ? "\u2013" : times(c.slowdown)) },
           { name: "time \u00f7 bound", value: (c) => (c.time === null || c.bound === 0 ? "" : c.time / c.bound), show: (c) => (c.time === null || c.bound === 0 ? "\u2013" : (c.time / c.bound).toFixed(2)) },
-          { name: "bound slowdown", value: (c) => c.boundSlowdown, show: (c) => times(c.boundSlowdown) },
+          { name: "lower bound", value: (c) => c.bound / 1e6, show: (c) => format.time(c.bound) },
         ]} />
       </div>
     </section>

@@ -24,7 +24,7 @@ export interface Cost {
   time: number | null; // picoseconds; null: no plan
   slowdown: number | null; // time over that on the whole machine; null: not known
   bound: number; // picoseconds
-  boundSlowdown: number; // the lower bound over that of the whole machine
+  least: number | null; // the lower bound over the time on the whole machine: no slowdown can be less
 }
 const first = data.failed.flatMap((cables, draw) => (data.failed.indexOf(cables) === draw ? [draw] : []));
 export const drawn = first.length;
@@ -38,7 +38,7 @@ export function costsOf(row: TimesData): Cost[] {
       time: us === null ? null : us * 1e6,
       slowdown: us !== null && row.whole_us ? us / row.whole_us : null,
       bound: bounds.draw_us[draw]! * 1e6,
-      boundSlowdown: bounds.whole_us > 0 ? bounds.draw_us[draw]! / bounds.whole_us : 1,
+      least: row.whole_us ? bounds.draw_us[draw]! / row.whole_us : null,
     };
   });
 }
