@@ -52,6 +52,13 @@ void WriteLine(const EngineLine& line, JsonWriter& json) {
   json.EndObject();
 }
 
+void WriteMachineMembers(const ComparedMachine& machine, const Comparison& comparison, JsonWriter& json) {
+  const auto own = std::ranges::find(comparison.machines, machine.name, &Compared::topology);
+  json.Member("ranks", machine.collective->num_members());
+  json.Member("machine", own == comparison.machines.end() ? comparison.on.machine : own->machine);
+  view::WriteMachine(*machine.topology, json);
+}
+
 void WriteGroups(const std::vector<EngineLine>& lines, JsonWriter& json) {
   json.BeginArray();
   for (const EngineGroup group :
@@ -87,18 +94,19 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison,
   json.EndArray();
   json.Member("left_out", comparison.left_out);
   json.Member("notes", comparison.notes);
-  json.Key("machines");
-  json.BeginArray();
-  for (const ComparedMachine& machine : machines) {
-    const auto own = std::ranges::find(comparison.machines, machine.name, &Compared::topology);
-    json.BeginObject();
-    json.Member("name", machine.name);
-    json.Member("ranks", machine.collective->num_members());
-    json.Member("machine", own == comparison.machines.end() ? comparison.on.machine : own->machine);
-    view::WriteMachine(*machine.topology, json);
-    json.EndObject();
+  if (machines.size() == 1) {
+    WriteMachineMembers(machines[0], comparison, json);
+  } else {
+    json.Key("machines");
+    json.BeginArray();
+    for (const ComparedMachine& machine : machines) {
+      json.BeginObject();
+      json.Member("name", machine.name);
+      WriteMachineMembers(machine, comparison, json);
+      json.EndObject();
+    }
+    json.EndArray();
   }
-  json.EndArray();
   json.EndObject();
   json.Finish();
   return view::WithData(page, view::InScript(std::move(out).str()));

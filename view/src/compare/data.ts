@@ -2,26 +2,26 @@
 // picoseconds, sizes bytes, bandwidths bytes per second.
 import type { DrawingData, TopologyData } from "../view/data";
 
-export interface ComparisonData {
+interface Compared {
   format: 1;
-  version: string;
+  version: string; // "0.1.0 (commit 0123456789ab)", the latter where the build is stamped
   command: string;
   collective: string;
   model: string; // pipelined or blocking
   groups: { name: string; label: string }[]; // those that have engines
-  engines: EngineData[]; // auto first, then those that lead, the others of the front, the others
+  engines: EngineData[]; // auto first, what was measured, then those that lead, the others of the front, the others
   left_out: string[]; // "ring: reason"
   notes: string[]; // of measured lines and of machines
-  machines: MachineData[]; // at least one; where there are several, each line is of one of them
 }
-
 export interface MachineData {
-  name: string;
   ranks: number; // that take part
   machine: string; // source of the model that programs run on; empty: schedules on ideal links
   topology: TopologyData;
   drawing: DrawingData;
 }
+// One machine, or several of which each line has one.
+export type ComparisonData = Compared & (MachineData | { machines: NamedMachine[] });
+export type NamedMachine = MachineData & { name: string };
 
 // Entry i of every list belongs together; sizes ascend.
 export interface EngineData {

@@ -4,9 +4,9 @@ import * as format from "../shared/format";
 import { savePng, saveSvg } from "../shared/download";
 import { print } from "../shared/look";
 import { LineChart, RowChart, rowsHeight } from "./chart";
-import { chosen, data, several, shown, sizes, timesAreOf, title, type Measure } from "./state";
+import { chosen, data, machines, several, shown, sizes, timesAreOf, title, type Measure } from "./state";
 
-const under = `${several ? data.machines.map(({ name, ranks }) => `${name} ${format.counted(ranks, "rank")}`).join(", ") : format.counted(data.machines[0]!.ranks, "rank")}, ${data.model} model`;
+const under = `${several ? machines.map(({ name, ranks }) => `${name} ${format.counted(ranks, "rank")}`).join(", ") : format.counted(machines[0]!.ranks, "rank")}, ${data.model} model`;
 const wide = 440, head = 84, margin = 16;
 
 function Figure({ measures }: { measures: Measure[] }) {
@@ -50,7 +50,7 @@ function save(picture: VNode, what: string, kind: "svg" | "png") {
   const box = document.createElement("div");
   render(picture, box);
   const text = new XMLSerializer().serializeToString(box.firstElementChild!);
-  const name = `${data.collective}-${several ? "machines" : data.machines[0]!.name}${what}`.replaceAll(/[^\w.-]+/g, "-");
+  const name = `${data.collective}-${several ? "machines" : machines[0]!.name}${what}`.replaceAll(/[^\w.-]+/g, "-");
   if (kind === "svg") saveSvg(text, `${name}.svg`);
   else void savePng(text, `${name}.png`);
 }

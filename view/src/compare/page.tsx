@@ -9,7 +9,7 @@ import { Tooltip } from "../shared/tooltip";
 import { Charts } from "./charts";
 import { Machine } from "../shared/machine";
 import { MadeBy } from "../shared/made_by";
-import { atFirst, chosen, cost, costs, cursor, data, groups, one, several, shown, shownGroups, sizes, timesAreOf, timesOf, title } from "./state";
+import { atFirst, chosen, cost, costs, cursor, data, groups, machines, one, several, shown, shownGroups, sizes, timesAreOf, timesOf, title } from "./state";
 import { AllRows, Answer, Front } from "./tables";
 
 // The engine after the chosen one among those that are shown.
@@ -41,7 +41,7 @@ export function Page() {
       <header class="top">
         <div>
           <h1>{title}</h1>
-          <p class="soft">{several ? data.machines.map(({ name }) => name).join(", ") : `${format.counted(data.machines[0]!.ranks, "rank")}, ${format.counted(data.engines.filter(({ measured }) => !measured).length, "engine")}`}, {one ? format.size(sizes[0]!) : `${format.size(sizes[0]!)} to ${format.size(sizes.at(-1)!)}`}, {data.model} model{!several && data.machines[0]!.machine ? `, programs on ${data.machines[0]!.machine}` : ""}</p>
+          <p class="soft">{several ? machines.map(({ name }) => name).join(", ") : `${format.counted(machines[0]!.ranks, "rank")}, ${format.counted(data.engines.filter(({ measured }) => !measured).length, "engine")}`}, {one ? format.size(sizes[0]!) : `${format.size(sizes[0]!)} to ${format.size(sizes.at(-1)!)}`}, {data.model} model{!several && machines[0]!.machine ? `, programs on ${machines[0]!.machine}` : ""}</p>
           {data.notes.map((note) => <p key={note} class="soft">{note}</p>)}
         </div>
         <div class="buttons">
@@ -54,10 +54,10 @@ export function Page() {
         <Answer />
         {!one && <Front />}
         <AllRows />
-        {data.machines.map((machine, i) => <Machine key={machine.name} {...machine} {...(several ? { id: `machine-${i}` } : {})} />)}
+        {machines.map((machine, i) => <Machine key={machine.name} {...machine} {...(several ? { id: `machine-${i}` } : {})} />)}
         <MadeBy command={data.command} version={data.version} leftOut={data.left_out} facts={[
           ...(several
-            ? data.machines.map(({ name, ranks, machine }): [string, string] => [name, `${format.counted(ranks, "rank")}; simulated times of ${timesOf(machine)}`])
+            ? machines.map(({ name, ranks, machine }): [string, string] => [name, `${format.counted(ranks, "rank")}; simulated times of ${timesOf(machine)}`])
             : [["times", `simulated, of ${timesAreOf}`] as [string, string]]),
           ...data.engines.filter(({ measured }) => measured).map(({ name }): [string, string] => [name, "out of place, as nccl-tests wrote them; not simulated"]),
           ["model", data.model],

@@ -4,12 +4,13 @@ import { categories } from "../shared/colours";
 import * as format from "../shared/format";
 import { readPageData } from "../shared/page_data";
 import type { Theme } from "../shared/theme";
-import type { ComparisonData, EngineData } from "./data";
+import type { ComparisonData, EngineData, NamedMachine } from "./data";
 
 export const data = readPageData<ComparisonData>();
 export const sizes = [...new Set(data.engines.flatMap((engine) => engine.size_bytes))].sort((a, b) => a - b);
 export const automatic = data.engines.find((engine) => engine.group === "auto");
-export const several = data.machines.length > 1; // lines are machines
+export const machines: NamedMachine[] = "machines" in data ? data.machines : [{ name: data.topology.name, ranks: data.ranks, machine: data.machine, topology: data.topology, drawing: data.drawing }];
+export const several = machines.length > 1; // lines are machines
 export const one = sizes.length === 1;
 const others = data.engines.filter((engine) => engine !== automatic);
 const simulated = others.filter((engine) => !engine.measured);
@@ -95,11 +96,11 @@ export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): s
   return engine === automatic || engine === chosen.value ? ink : categories[theme][7]!;
 }
 
-export const title = several ? `${data.collective} on ${format.counted(data.machines.length, "machine")}` : `${data.collective} on ${data.machines[0]!.name}`;
+export const title = several ? `${data.collective} on ${format.counted(machines.length, "machine")}` : `${data.collective} on ${machines[0]!.name}`;
 export const timesOf = (machine: string) => (machine ? `programs on ${machine}` : "schedules on ideal links: their bandwidths and latencies alone");
-export const timesAreOf = data.machines.every(({ machine }) => machine === data.machines[0]!.machine)
-  ? timesOf(data.machines[0]!.machine)
-  : data.machines.map(({ name, machine }) => `${name}: ${timesOf(machine)}`).join("; ");
+export const timesAreOf = machines.every(({ machine }) => machine === machines[0]!.machine)
+  ? timesOf(machines[0]!.machine)
+  : machines.map(({ name, machine }) => `${name}: ${timesOf(machine)}`).join("; ");
 
 // What a plan costs beside time: what the trade-off is with.
 export interface Cost {
