@@ -19,6 +19,7 @@
 #include "base/units.h"
 #include "base/wrap.h"
 #include "cli/output.h"
+#include "cli/say.h"
 
 namespace xccl {
 namespace {
@@ -153,8 +154,8 @@ int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
       dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr || (chosen.empty() && words_left);
   std::string text = unexpected ? UnexpectedText(app) : std::string(error.what());
   if (!unexpected && chosen.empty()) text = "no command; expected " + CommandNames(app);
-  std::fprintf(stderr, "xccl-synth: %s\nTry: xccl-synth %s--help\n", text.c_str(),
-               chosen.empty() ? "" : (chosen.front()->get_name() + " ").c_str());
+  SayError(text);
+  fmt::print(stderr, "Try: xccl-synth {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " ");
   return ExitCode(StatusCode::kUsage);
 }
 
@@ -272,7 +273,7 @@ std::optional<int> CommandLine::Parse(int argc, char** argv) {
     std::ostringstream help;
     app_->exit(error, help, help);
     const Status printed = Print(help.str());
-    if (!printed.ok()) std::fprintf(stderr, "xccl-synth: %s\n", printed.message().c_str());
+    if (!printed.ok()) SayError(printed.message());
     return ExitCode(printed.code());
   }
   return std::nullopt;

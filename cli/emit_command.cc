@@ -2,7 +2,6 @@
 // draws it.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +16,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "codegen/emit.h"
 #include "ir/interchange/chakra.h"
 #include "ir/interchange/msccl_xml.h"
@@ -86,7 +86,7 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
                         WithProgress("compiling " + flags.plan,
                                      [&](Progress&) { return WriteBookKernels(book, options, ahead); }));
-  for (const std::string& line : left_out) std::fprintf(stderr, "note: %s\n", line.c_str());
+  for (const std::string& line : left_out) SayNote(line);
   return OkStatus();
 }
 
@@ -169,8 +169,8 @@ Status EmitMsccl(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
   XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options));
-  std::fprintf(stderr, "note: %s\n", xml.selection.c_str());
-  for (const std::string& line : xml.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  SayNote(xml.selection);
+  for (const std::string& line : xml.warnings) SayWarning(line);
   return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);
 }
 
@@ -185,8 +185,8 @@ Status EmitMscclpp(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
   XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options));
-  std::fprintf(stderr, "note: %s\n", json.selection.c_str());
-  for (const std::string& line : json.warnings) std::fprintf(stderr, "warning: %s\n", line.c_str());
+  SayNote(json.selection);
+  for (const std::string& line : json.warnings) SayWarning(line);
   return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
 }
 
@@ -204,7 +204,7 @@ Status EmitDrawing(const EmitFlags& flags, Drawing what) {
   XCCL_ASSIGN_OR_RETURN(const Drawn drawn, WithProgress("simulating " + flags.plan, [&](Progress&) {
                           return DrawPlan(plan, what, size_bytes);
                         }));
-  if (!drawn.note.empty()) std::fprintf(stderr, "note: %s\n", drawn.note.c_str());
+  if (!drawn.note.empty()) SayNote(drawn.note);
   return flags.output.empty() ? Print(drawn.text) : WriteFileAtomically(flags.output, drawn.text);
 }
 

@@ -1,9 +1,11 @@
 #include "cli/flags.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cstdio>
 
 #include "base/units.h"
+#include "cli/say.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
 #include "ir/time_model.h"
@@ -54,11 +56,9 @@ void AddTopologiesFlags(Command& command, TopologiesFlags& flags) {
 
 void SayWarnings(const std::vector<std::string>& warnings) {
   constexpr size_t kMost = 20;
-  for (size_t w = 0; w < warnings.size() && w < kMost; ++w)
-    std::fprintf(stderr, "warning: %s\n", warnings[w].c_str());
+  for (size_t w = 0; w < warnings.size() && w < kMost; ++w) SayWarning(warnings[w]);
   if (warnings.size() > kMost)
-    std::fprintf(stderr, "warning: and %zu more; hint: xccl-synth topo --json lists all\n",
-                 warnings.size() - kMost);
+    SayWarning(fmt::format("and {} more; hint: xccl-synth topo --json lists all", warnings.size() - kMost));
 }
 
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings) {

@@ -1,5 +1,6 @@
 #include "cli/limits.h"
 
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "base/threads.h"
 #include "base/units.h"
 #include "cli/flags.h"
+#include "cli/say.h"
 
 namespace xccl {
 namespace {
@@ -98,9 +100,10 @@ void Watchdog::Watch() {
   while (session_.is_writing)
     if (wake_.wait_for(lock, std::chrono::milliseconds(100), [this] { return done_; })) return;
   const bool has_rows = session_.has_rows;
-  std::fprintf(stderr, "%s%s passed; %s; hint: a longer --time-limit\n",
-               has_rows ? "note: " : "xccl-synth: ", session_.deadline.ToString().c_str(),
-               has_rows ? "rows that are missing were not reached" : "nothing was found until then");
+  const std::string text =
+      fmt::format("{} passed; {}; hint: a longer --time-limit", session_.deadline.ToString(),
+                  has_rows ? "rows that are missing were not reached" : "nothing was found until then");
+  has_rows ? SayNote(text) : SayError(text);
   _exit(has_rows ? 0 : ExitCode(StatusCode::kLimit));
 }
 

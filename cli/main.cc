@@ -1,5 +1,4 @@
 // xccl-synth: parses the command line, runs one command, maps its status to the exit code.
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <optional>
@@ -9,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
+#include "cli/say.h"
 #include "pipeline/pipeline.h"
 
 extern const char kCommit[];  // of the sources, "" where the build is not told (commit.cc)
@@ -21,7 +21,7 @@ std::string VersionText() {
 }
 
 int Report(const xccl::Status& status) {
-  if (!status.ok()) std::fprintf(stderr, "xccl-synth: %s\n", status.message().c_str());
+  if (!status.ok()) xccl::SayError(status.message());
   return xccl::ExitCode(status.code());
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +16,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"
+#include "cli/say.h"
 #include "pipeline/run.h"
 #include "runtime/plan_book.h"
 #include "runtime/run_row.h"
@@ -91,7 +91,7 @@ class Shown {
 
   Status Size(const RunResult& size) {
     for (const std::string& notice : size.notices)
-      if (shows_ && said_.insert(notice).second) std::fprintf(stderr, "note: %s\n", notice.c_str());
+      if (shows_ && said_.insert(notice).second) SayNote(notice);
     right_ &= AllRight(size.rows);
     for (const RunRow& row : size.rows) cells_.push_back(ToRow(row, table_, size.usage));
     rows_.insert(rows_.end(), size.rows.begin(), size.rows.end());
@@ -101,7 +101,7 @@ class Shown {
   }
 
   Status End(const std::string& note) const {
-    if (shows_ && !note.empty()) std::fprintf(stderr, "note: %s\n", note.c_str());
+    if (shows_ && !note.empty()) SayNote(note);
     return Say(RunTableEnd(rows_, table_));
   }
 

@@ -1,7 +1,6 @@
 // sweep: many plans, as jobs of a work list, into one table.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "runtime/bootstrap/placement.h"
 #include "sweep/job.h"
 #include "sweep/sweep.h"
@@ -53,8 +53,8 @@ Status PrintJobs(const std::vector<SweepJob>& jobs, const SweepPart& part) {
 Status Merge(const Flags& flags, const std::vector<SweepJob>& jobs) {
   XCCL_ASSIGN_OR_RETURN(const size_t missing, MergeTables(jobs, flags.merged, flags.table));
   if (missing > 0)
-    std::fprintf(stderr, "note: %zu of %zu jobs have no row; hint: xccl-synth sweep %s -o %s\n", missing,
-                 jobs.size(), flags.list.c_str(), flags.table.c_str());
+    SayNote(fmt::format("{} of {} jobs have no row; hint: xccl-synth sweep {} -o {}", missing, jobs.size(),
+                        flags.list, flags.table));
   return Print(fmt::format("{}: {} of {} jobs\n", flags.table, jobs.size() - missing, jobs.size()));
 }
 

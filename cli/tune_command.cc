@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/show.h"
 #include "ir/collective.h"
 #include "ir/collective_args.h"
@@ -120,7 +120,7 @@ StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
   XCCL_ASSIGN_OR_RETURN(const MeasureRanks measure, MeasureOf(flags, unknown, &group));
   XCCL_ASSIGN_OR_RETURN(const MeasuredHosts measured, MeasureHosts(met.hosts(), met.host_names(), measure));
   if (met.rank() == Rank(0))
-    for (const std::string& notice : measured.notices) std::fprintf(stderr, "note: %s\n", notice.c_str());
+    for (const std::string& notice : measured.notices) SayNote(notice);
   return TopologyOf(measured, fmt::format("measured between {} processes", met.ranks()));
 }
 

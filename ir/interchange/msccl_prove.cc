@@ -225,8 +225,8 @@ StatusOr<LoweredProgram> msccl::ProveFile(const File& given, const ImportOptions
     file.in_place = false;
     file.out_of_place = true;
   }
-  XCCL_RETURN_IF_ERROR(CheckRaces(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(const Ran ran, RunFile(file, options.file, collective, outline));
+  XCCL_RETURN_IF_ERROR(CheckRaces(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(Program program, Writer(file, options.file, outline, ran).Write());
   Program proved = program;
   XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));

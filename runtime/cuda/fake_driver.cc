@@ -179,7 +179,7 @@ void FillModules(Driver& d) {
     const std::lock_guard lock(state->mutex);
     const auto at = state->kernels.find(name);
     if (at == state->kernels.end()) return Result::kNotFound;
-    *function = &at->second;
+    *function = at->second;
     return Result::kSuccess;
   };
   d.ModuleGetGlobal = [](DevicePointer* address, size_t* bytes, Module, const char* name) {
@@ -284,7 +284,8 @@ const Driver& FakeDriver::table() const {
 
 void FakeDriver::AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel) {
   const std::lock_guard lock(fake::state->mutex);
-  fake::state->kernels[name] = {std::move(kernel), parameter_bytes};
+  fake::state->kernels[name] =
+      &fake::state->functions.emplace_back(FunctionObject{std::move(kernel), parameter_bytes});
 }
 
 void FakeDriver::AddGlobal(const std::string& name, const void* data, size_t bytes) {

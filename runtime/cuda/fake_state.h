@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -162,7 +163,8 @@ struct State {
   std::map<DevicePointer, Mapping> mappings;
   std::map<DevicePointer, Allocation> allocations;
   std::map<void*, size_t> host;
-  std::map<std::string, FunctionObject> kernels;
+  std::map<std::string, FunctionObject*> kernels;  // the last of a name; earlier ones may still run
+  std::list<FunctionObject> functions;
   std::map<std::string, std::vector<std::byte>> globals;
   std::set<Stream> streams;
   std::set<Event> events;

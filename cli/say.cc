@@ -1,0 +1,33 @@
+#include "cli/say.h"
+
+#include <fmt/color.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+namespace xccl {
+namespace {
+
+bool HasColours() {
+  const char* const no_colour = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return isatty(STDERR_FILENO) != 0 && (no_colour == nullptr || *no_colour == '\0') && terminal != nullptr &&
+         std::string_view(terminal) != "dumb";
+}
+
+void Say(std::string_view word, fmt::terminal_color colour, std::string_view text) {
+  const std::string first = HasColours() ? fmt::format(fmt::emphasis::bold | fmt::fg(colour), "{}:", word)
+                                         : fmt::format("{}:", word);
+  fmt::print(stderr, "{} {}\n", first, text);
+}
+
+}  // namespace
+
+void SayNote(std::string_view text) { Say("note", fmt::terminal_color::cyan, text); }
+void SayWarning(std::string_view text) { Say("warning", fmt::terminal_color::yellow, text); }
+void SayError(std::string_view text) { Say("xccl-synth", fmt::terminal_color::red, text); }
+
+}  // namespace xccl
