@@ -22,7 +22,7 @@ export function Bars({ costs, look, width, pointed }: BarsProps) {
   const said = 132;
   const most = Math.max(1, ...costs.flatMap(({ slowdown, least }) => [slowdown ?? 0, least ?? 0]));
   const at = (value: number) => room + (value / most) * (width - room - said);
-  const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000].find((each) => (most / each) * 44 <= width - room - said) ?? 10000;
+  const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000].find((each) => (most / each) * 34 <= width - room - said) ?? 10000;
   const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
   const bottom = heightOf(costs.length) - 8;
   const colour = categories[look.theme][0]!;
