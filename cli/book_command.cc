@@ -93,7 +93,7 @@ Status SteerByTests(const std::string& files, double least_gain, nccl::Book& boo
   std::vector<nccl::TestRun> runs;
   for (const std::string& file : Split(files, ',')) {
     XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-    XCCL_ASSIGN_OR_RETURN(nccl::TestRun run, nccl::ReadNcclTests(text, file));
+    XCCL_ASSIGN_OR_RETURN(nccl::TestRun run, nccl::ReadTestRun(text, file));
     runs.push_back(std::move(run));
   }
   XCCL_ASSIGN_OR_RETURN(book.steering, nccl::Steer(runs, least_gain));

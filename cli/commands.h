@@ -19,6 +19,7 @@ namespace xccl {
 // is parsed.
 struct Session {
   bool json = false;
+  std::string version;                   // "0.1.0 (commit 0123456789ab)", the latter where it is known
   std::string command_line;              // as it was typed, for the pages that say how they were made
   std::string time_limit, memory_limit;  // as given; empty: none
   Deadline deadline = Deadline();        // of the whole command

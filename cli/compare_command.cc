@@ -1,7 +1,11 @@
-// compare: engines ranked per size, with their distance from the bound.
+// compare: engines ranked per size, with their distance from the bound; machines side by side; and what
+// failures cost.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "base/files.h"
@@ -13,14 +17,16 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "ir/interchange/foreign.h"
+#include "ir/interchange/nccl_tests.h"
 #include "pipeline/import.h"
 #include "pipeline/view/comparison.h"
+#include "pipeline/view/failures.h"
 
 namespace xccl {
 namespace {
 
 struct Flags {
-  TopologyFlags topology;
+  TopologiesFlags topology;
   CollectiveFlags collective;
   PlanFlags plan;
   std::string sizes = "1KiB:1GiB:x16";
@@ -38,8 +44,7 @@ class Shown {
 
   Status Size(const Comparison& of_size) {
     if (session_.json) return OkStatus();
-    XCCL_RETURN_IF_ERROR(
-        Print(flags_.csv ? ToCsv(ToRows(of_size.times, of_size.on), first_) : CompareText(of_size, first_)));
+    XCCL_RETURN_IF_ERROR(Print(flags_.csv ? ToCsv(ToRows(of_size), first_) : CompareText(of_size, first_)));
     first_ = false;
     session_.has_rows = true;
     return OkStatus();
@@ -56,6 +61,8 @@ void SayLeftOut(const std::vector<std::string>& left_out) {
   std::fputs(LeftOutText(left_out).c_str(), stderr);
 }
 
+Origin OriginOf(const Session& session) { return {session.version, session.command_line}; }
+
 Status CompareOnFailures(const Problem& problem, const std::vector<std::string>& engines,
                          const std::vector<int64_t>& sizes, const PlanOptions& options, const Flags& flags,
                          const Session& session) {
@@ -64,21 +71,42 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
       WithProgress("comparing engines on failed " + problem.topology.name(), [&](Progress&) {
         return CompareFailures(problem.topology, problem.collective, engines, sizes, options, flags.failures);
       }));
+  session.is_writing = true;
+  if (!flags.html.empty())
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(
+        flags.html, FailuresPage(kFailuresPage, comparison, problem.topology, OriginOf(session))));
+  if (!flags.svg.empty())
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.svg, FailuresSvg(comparison, OriginOf(session))));
   if (!session.json && !flags.csv) return Print(CompareText(comparison));
   SayLeftOut(comparison.left_out);
-  const std::vector<Row> rows = ToRows(comparison.times, comparison.on);
+  const std::vector<Row> rows = ToRows(comparison);
   return Print(session.json ? ToJson(rows) : ToCsv(rows));
 }
 
-// The plans of other tools, which must be for the same collective.
-StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& problem,
-                                            const PlanOptions& lowering) {
-  std::vector<OtherPlan> others;
+// What --with names: plans of other tools, which must be for the same collective, and measured times.
+struct Others {
+  std::vector<OtherPlan> plans;
+  std::vector<MeasuredTimes> measured;
+};
+StatusOr<Others> OthersOf(const Flags& flags, const Problem& problem, const PlanOptions& lowering,
+                          const std::vector<int64_t>& sizes) {
+  Others others;
   if (flags.with.empty()) return others;
   const CollectiveSpec& wanted = problem.collective.spec();
   ImportOptions options{.collective = wanted.kind};
   if (wanted.root) options.root = *wanted.root;
+  std::set<std::string> names;
   for (const std::string& file : Split(flags.with, ',')) {
+    std::string name = file.substr(file.rfind('/') + 1);
+    if (!names.insert(name).second) name = file;
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    if (IsNcclTests(text)) {
+      XCCL_ASSIGN_OR_RETURN(const NcclTestsRun run, ReadNcclTests(text, file));
+      XCCL_ASSIGN_OR_RETURN(MeasuredTimes measured,
+                            MeasuredBeside(run, name, file, problem.collective, sizes));
+      others.measured.push_back(std::move(measured));
+      continue;
+    }
     XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(file, options, problem.topology, lowering));
     if (!(imported.plan.collective.spec() == wanted))
       return InvalidInput(fmt::format(
@@ -86,47 +114,96 @@ StatusOr<std::vector<OtherPlan>> OtherPlans(const Flags& flags, const Problem& p
           Counted(imported.plan.collective.num_members(), "rank"), problem.collective.name(),
           Counted(problem.collective.num_members(), "rank")));
     SayWarnings(imported.warnings);
-    others.push_back({file.substr(file.rfind('/') + 1), std::move(imported.plan)});
+    others.plans.push_back({name, std::move(imported.plan)});
   }
   return others;
 }
 
-Status WritePictures(const Comparison& comparison, const Problem& problem, const Flags& flags,
-                     const Session& session) {
+// Every topology with the collective on its ranks. A name that two of them share is told apart by what was
+// typed.
+StatusOr<std::vector<Problem>> ReadProblems(const Flags& flags, const std::vector<int64_t>& sizes) {
+  std::vector<Problem> problems;
+  for (const std::string& text : flags.topology.topologies) {
+    StatusOr<Problem> problem = ReadProblem({text, flags.topology.load}, flags.collective, false);
+    if (!problem.ok())
+      return flags.topology.topologies.size() > 1 &&
+                     problem.status().message().find(text) == std::string::npos
+                 ? Annotate(problem.status(), text)
+                 : problem.status();
+    for (const int64_t size : sizes)
+      XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, problem->collective));
+    problems.push_back(*std::move(problem));
+  }
+  return problems;
+}
+
+StatusOr<std::vector<ComparedMachine>> MachinesOf(const std::vector<Problem>& problems, const Flags& flags) {
+  const std::vector<std::string>& typed = flags.topology.topologies;
+  std::vector<ComparedMachine> machines;
+  for (size_t i = 0; i < problems.size(); ++i) {
+    if (std::ranges::count(typed, typed[i]) > 1)
+      return UsageError(fmt::format("TOPOLOGY: '{}' twice; expected different ones", typed[i]));
+    const std::string& name = problems[i].topology.name();
+    const bool shared = std::ranges::count_if(problems, [&](const Problem& problem) {
+                          return problem.topology.name() == name;
+                        }) > 1;
+    machines.push_back({shared ? typed[i] : name, &problems[i].topology, &problems[i].collective});
+  }
+  return machines;
+}
+
+Status WritePictures(const Comparison& comparison, std::span<const ComparedMachine> machines,
+                     const Flags& flags, const Session& session) {
   if (!flags.html.empty())
-    XCCL_RETURN_IF_ERROR(
-        WriteFileAtomically(flags.html, ComparisonPage(kComparePage, comparison, problem.topology,
-                                                       problem.collective, session.command_line)));
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(
+        flags.html, ComparisonPage(kComparePage, comparison, machines, OriginOf(session))));
   if (flags.svg.empty()) return OkStatus();
-  return WriteFileAtomically(flags.svg, ComparisonSvg(comparison, session.command_line));
+  return WriteFileAtomically(flags.svg, ComparisonSvg(comparison, OriginOf(session)));
+}
+
+// One topology or several.
+StatusOr<Comparison> CompareOn(std::span<const ComparedMachine> machines,
+                               const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
+                               const PlanOptions& options, const Others& others, Shown& shown) {
+  const std::string what = machines.size() > 1 ? fmt::format("comparing {} machines", machines.size())
+                                               : "comparing engines on " + machines[0].topology->name();
+  return WithProgress(what, [&](Progress& progress) {
+    const auto show = [&, ended = size_t{0}](const Comparison& of_size) mutable {
+      progress.Done(++ended, sizes.size());
+      return progress.Above([&] { return shown.Size(of_size); });
+    };
+    if (machines.size() > 1) return CompareMachines(machines, engines, sizes, options, show);
+    return Compare(*machines[0].topology, *machines[0].collective, engines, sizes, options, show,
+                   others.plans, others.measured);
+  });
 }
 
 Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan, session));
+  const bool several = flags.topology.topologies.size() > 1;
+  for (const auto& [flag, is_given] :
+       {std::pair("--failures", flags.failures.draws > 0), std::pair("--with", !flags.with.empty())})
+    if (several && is_given)
+      return UsageError(
+          fmt::format("{}: {} topologies; expected one", flag, flags.topology.topologies.size()));
   for (const std::string& file : {flags.html, flags.svg})
     if (!file.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(file));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
-  XCCL_ASSIGN_OR_RETURN(const Problem problem, ReadProblem(flags.topology, flags.collective, false));
-  for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, problem.collective));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Problem> problems, ReadProblems(flags, sizes));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<ComparedMachine> machines, MachinesOf(problems, flags));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
-  if (flags.failures.draws > 0) return CompareOnFailures(problem, engines, sizes, options, flags, session);
-  XCCL_ASSIGN_OR_RETURN(const std::vector<OtherPlan> others, OtherPlans(flags, problem, options));
+  if (flags.failures.draws > 0)
+    return CompareOnFailures(problems[0], engines, sizes, options, flags, session);
+  XCCL_ASSIGN_OR_RETURN(const Others others, OthersOf(flags, problems[0], options, sizes));
   Shown shown(flags, session);
-  XCCL_ASSIGN_OR_RETURN(
-      const Comparison comparison,
-      WithProgress("comparing engines on " + problem.topology.name(), [&](Progress& progress) {
-        const auto show = [&, ended = size_t{0}](const Comparison& of_size) mutable {
-          progress.Done(++ended, sizes.size());
-          return progress.Above([&] { return shown.Size(of_size); });
-        };
-        return Compare(problem.topology, problem.collective, engines, sizes, options, show, others);
-      }));
+  XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
+                        CompareOn(machines, engines, sizes, options, others, shown));
   session.is_writing = true;
-  XCCL_RETURN_IF_ERROR(WritePictures(comparison, problem, flags, session));
+  XCCL_RETURN_IF_ERROR(WritePictures(comparison, machines, flags, session));
   if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
   SayLeftOut(comparison.left_out);
-  return session.json ? Print(ToJson(ToRows(comparison.times, comparison.on))) : OkStatus();
+  return session.json ? Print(ToJson(ToRows(comparison))) : OkStatus();
 }
 
 }  // namespace
@@ -134,31 +211,30 @@ Status RunCompare(const Flags& flags, const Session& session) {
 void AddCompareCommand(CommandLine& line, Session& session) {
   auto [command, flags] = AddCommand(line, session, "compare",
                                      "Rank engines per size, with their distance from the bound", RunCompare);
-  AddTopologyFlags(command, flags.topology);
+  AddTopologiesFlags(command, flags.topology);
   AddCollectiveFlags(command, flags.collective);
-  command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
-  command.AddOption("--engines", flags.engines,
-                    "ring,tree,... or all (default: all but smt, which may search for long)");
+  command.AddOption("--sizes,-s", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  command.AddOption(
+      "--engines", flags.engines,
+      "ring,tree,... or all (default: all but smt, which may search for long; of several machines, auto)");
   AddSearchFlags(command, flags.plan);
   AddMachineFlag(command, flags.plan, "rank programs by their time on this machine");
   const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
-  const Option html =
-      command.AddOption("--html", flags.html, "also write a page with charts and tables to this file");
-  const Option svg = command.AddOption("--svg", flags.svg, "also write the charts as a picture to this file");
+  command.AddOption("--html", flags.html, "also write a page with charts and tables to this file");
+  command.AddOption("--svg", flags.svg, "also write the charts as a picture to this file");
   const Option failures =
       command
           .AddOption("--failures", flags.failures.draws,
                      "compare on so many draws of the machine with failed cables, beside a repaired plan")
-          .Between(1, 1000)
-          .Excludes(html)
-          .Excludes(svg);
+          .Between(1, 1000);
   command.AddOption("--failed-cables", flags.failures.cables, "cables that fail in a draw")
       .Between(1, 1 << 20)
       .Needs(failures)
       .ShowDefault();
   command
       .AddOption("--with", flags.with,
-                 "also rank these plans of other tools, on this machine: A.xml,B.xml (see import)")
+                 "also rank these plans of other tools, on this machine: A.xml,B.xml (see import), and what\n"
+                 "nccl-tests measured: its JSON or its table, out of place")
       .Excludes(failures);
   command.AddFlag("--json", session.json, "print the result as JSON").Excludes(csv);
   command.Footer(
@@ -167,6 +243,8 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
       "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x4 --svg figure.svg\n"
       "  xccl-synth compare dgx-a100 -c allreduce --engines auto --with allpairs.xml,ring.xml\n"
+      "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x2 --with all_reduce_perf.json\n"
+      "  xccl-synth compare dgx-a100 dgx-h100 mi300x -c allreduce --html machines.html\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");
 }

@@ -13,33 +13,45 @@
 
 namespace xccl {
 
-void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, const std::string& name) {
-  command
-      .AddOption(name, flags.topology,
-                 "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
-                 "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)")
-      .Required(required);
-  command.AddOption("--gpu-arch", flags.load.gpu_arch,
-                    "GPU architecture that a dump leaves out: sm90, gfx942");
-  command.AddOption("--gpus-per-switch", flags.load.gpus_per_switch,
+namespace {
+
+constexpr const char* kTopologyHelp =
+    "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
+    "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)";
+
+// What changes a machine.
+void AddLoadFlags(Command& command, LoadOptions& load) {
+  command.AddOption("--gpu-arch", load.gpu_arch, "GPU architecture that a dump leaves out: sm90, gfx942");
+  command.AddOption("--gpus-per-switch", load.gpus_per_switch,
                     "GPUs under each PCIe switch, for dumps that list none");
-  command.AddOption("--hosts", flags.load.hosts, "join this many copies of the host by their NICs");
+  command.AddOption("--hosts", load.hosts, "join this many copies of the host by their NICs");
   const Option rails =
-      command.AddFlag("--rails", flags.load.rails,
+      command.AddFlag("--rails", load.rails,
                       "--hosts: one switch for NIC i of every host (default where each NIC is near GPUs)");
-  command.AddFlag("--no-rails", flags.load.no_rails, "--hosts: one fabric for all NICs").Excludes(rails);
+  command.AddFlag("--no-rails", load.no_rails, "--hosts: one fabric for all NICs").Excludes(rails);
   command
-      .AddOption("--fabric", flags.load.fabric,
+      .AddOption("--fabric", load.fabric,
                  "--hosts: what joins the NICs: bandwidth=50GB/s,oversubscription=2, or type=fat-tree,k=8")
       .TypeName("NAME=VALUE,...");
-  command.AddFlag("--plain-switches", flags.load.plain_switches,
+  command.AddFlag("--plain-switches", load.plain_switches,
                   "switches only forward: for executors that cannot multicast or reduce in them");
-  command.AddOption("--without-link", flags.load.without_links, "remove the links A->B (repeatable)")
+  command.AddOption("--without-link", load.without_links, "remove the links A->B (repeatable)")
       .TypeName("A->B");
-  command
-      .AddOption("--degrade", flags.load.degrades,
-                 "multiply the bandwidth of the links A->B by F (repeatable)")
+  command.AddOption("--degrade", load.degrades, "multiply the bandwidth of the links A->B by F (repeatable)")
       .TypeName("A->B=F");
+}
+
+}  // namespace
+
+void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, const std::string& name) {
+  command.AddOption(name, flags.topology, kTopologyHelp).Required(required);
+  AddLoadFlags(command, flags.load);
+}
+
+void AddTopologiesFlags(Command& command, TopologiesFlags& flags) {
+  command.AddOption("TOPOLOGY", flags.topologies, std::string(kTopologyHelp) + "; several to compare them")
+      .Required();
+  AddLoadFlags(command, flags.load);
 }
 
 void SayWarnings(const std::vector<std::string>& warnings) {

@@ -35,6 +35,12 @@ struct TopologyFlags {
 // `name`: of the flag, where the machine is not an argument of its own.
 void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true,
                       const std::string& name = "TOPOLOGY");
+// TOPOLOGY, once or several times, and the flags that change each.
+struct TopologiesFlags {
+  std::vector<std::string> topologies;
+  LoadOptions load;
+};
+void AddTopologiesFlags(Command& command, TopologiesFlags& flags);
 // Loads the machine. Says its warnings on standard error, unless the command's result lists them.
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings);
 // "warning: TEXT" for each of the first 20 on standard error.

@@ -17,7 +17,7 @@ namespace {
 
 std::string VersionText() {
   const std::string commit = kCommit;
-  return std::string("xccl-synth ") + xccl::kVersion + (commit.empty() ? "" : " (commit " + commit + ")");
+  return xccl::kVersion + (commit.empty() ? "" : " (commit " + commit + ")");
 }
 
 int Report(const xccl::Status& status) {
@@ -48,8 +48,9 @@ int Run(int argc, char** argv) {
       "xccl-synth plans collective communication for a machine's wiring: it reads a topology, searches for a "
       "chunk\n"
       "schedule, proves it right, predicts its time, lowers it and runs it.",
-      "xccl-synth", VersionText());
+      "xccl-synth", "xccl-synth " + VersionText());
   xccl::Session session;
+  session.version = VersionText();
   session.command_line = TypedLine(argc, argv);
   xccl::AddTopoCommand(line, session);
   xccl::AddBoundCommand(line, session);

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/json/json_writer.h"
+#include "base/strings.h"
 
 namespace xccl {
 namespace {
@@ -28,7 +29,11 @@ void WriteCells(const Row& row, JsonWriter& json) {
         json.Null();
       else if constexpr (std::is_same_v<T, double>)
         std::isfinite(value) ? json.Real(value) : json.Null();
-      else
+      else if constexpr (std::is_same_v<T, std::vector<double>>) {
+        json.BeginArray();
+        for (const double number : value) std::isfinite(number) ? json.Real(number) : json.Null();
+        json.EndArray();
+      } else
         json.Value(value);
     };
     std::visit(write, cell);
@@ -49,6 +54,13 @@ struct CellText {
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(const std::string& value) const { return value; }
+  std::string operator()(const std::vector<std::string>& value) const { return Join(value, "; "); }
+  std::string operator()(const std::vector<double>& value) const {
+    std::string text;
+    for (const double number : value)
+      text += (text.empty() ? "" : " ") + (std::isfinite(number) ? fmt::format("{}", number) : "-");
+    return text;
+  }
   template <typename Number>
   std::string operator()(const Number& value) const {
     if constexpr (std::is_arithmetic_v<Number>)

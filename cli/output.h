@@ -13,9 +13,10 @@
 
 namespace xccl {
 
-// A result as ordered name/value cells. The empty alternative and numbers that are not finite print as null.
+// A result as ordered name/value cells. The empty alternative and numbers that are not finite print as null;
+// in a list of CSV, as "-".
 using Cell = std::variant<std::monostate, bool, int64_t, double, std::string, std::vector<std::string>,
-                          std::vector<int64_t>>;
+                          std::vector<int64_t>, std::vector<double>>;
 using Row = std::vector<std::pair<std::string, Cell>>;
 
 // The value, or null where there is none.

@@ -7,6 +7,7 @@
 namespace xccl {
 
 extern const std::string_view kComparePage;
+extern const std::string_view kFailuresPage;
 extern const std::string_view kViewPage;
 
 }  // namespace xccl

@@ -61,10 +61,14 @@ std::string FormatSizeShort(int64_t bytes);
 // A comparison of engines as text. The text has the rows of one size, and where they are the first, the title
 // and the names of columns.
 std::string CompareText(const Comparison& of_size, bool first);
+// Rows of ToRows(times, on), and more: messages, threadblocks (null: not known), measured. With several
+// machines each row says its own.
+std::vector<Row> ToRows(const Comparison& comparison);
 std::string LeftOutText(const std::vector<std::string>& reasons);
 
 std::string CompareText(const FailureComparison& comparison);
-std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on);
+// draw_us: the time on each machine of `failed`, null where there is no plan.
+std::vector<Row> ToRows(const FailureComparison& comparison);
 
 // plan --pareto: the front between steps and rounds a chunk. One row a point: chunks, steps, rounds, cost
 // (R/C as text), cost_value, bound, proved_by, proved_chunks (null: for any number), found_by, seconds,

@@ -1,5 +1,9 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/show.h"
@@ -18,18 +22,63 @@ std::string LeftOutText(const std::vector<std::string>& reasons) {
 }
 
 std::string CompareText(const Comparison& of_size, bool first) {
+  const bool several = !of_size.machines.empty();
   std::vector<std::vector<std::string>> table = {
       {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
+  if (several) table[0].insert(table[0].begin() + 1, "topology");
   for (const TimedPlan& timed : of_size.times) {
     std::vector<std::string> cells = TimedCells(timed);
+    if (several) cells.insert(cells.begin(), timed.topology);
     cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.size_bytes));
     table.push_back(std::move(cells));
   }
   // Rows are shown before later ones are known, so widths are those of most sizes, names and times.
-  const std::string text = TableText(table, {7, 22, 12});
-  return first ? fmt::format("{}\n{}\n{}", of_size.title, WhatTimesAreOf(of_size.on.machine), text)
-               : text.substr(text.find('\n') + 1);
+  std::vector<size_t> widths = {7, 22, 12};
+  if (several) {
+    size_t longest = 0;
+    for (const Compared& on : of_size.machines) longest = std::max(longest, on.topology.size());
+    widths.insert(widths.begin() + 1, longest);
+  }
+  const std::string text = TableText(table, widths);
+  if (!first) return text.substr(text.find('\n') + 1);
+  std::string head = of_size.title + "\n";
+  const std::vector<std::string> machines = TimesOfMachines(of_size);
+  if (machines.empty()) head += WhatTimesAreOf(of_size.on.machine) + "\n";
+  for (const std::string& line : machines) head += line + "\n";
+  for (const std::string& note : of_size.notes) head += note + "\n";
+  return head + text;
 }
+
+std::vector<Row> ToRows(const Comparison& comparison) {
+  std::vector<Row> rows;
+  for (const TimedPlan& timed : comparison.times) {
+    const auto own = std::ranges::find(comparison.machines, timed.topology, &Compared::topology);
+    Row row = ToRows({timed}, own == comparison.machines.end() ? comparison.on : *own).front();
+    row.emplace_back("messages", timed.messages ? Cell(*timed.messages) : Cell());
+    row.emplace_back("threadblocks", timed.threadblocks ? Cell(int64_t{*timed.threadblocks}) : Cell());
+    row.emplace_back("measured", timed.measured);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+namespace {
+
+// "; auto takes 1.50 times as long at 1MiB": auto, or else the engine that is the fastest on average, at the
+// last size.
+std::string SlowdownText(const FailureComparison& comparison, size_t draw) {
+  const int64_t size = comparison.times.back().size_bytes;
+  const auto of_size = [&](const FailureTimes& row) { return row.size_bytes == size; };
+  auto row = std::ranges::find_if(comparison.times, [&](const FailureTimes& each) {
+    return of_size(each) && each.engine == kDefaultEngine;
+  });
+  if (row == comparison.times.end()) row = std::ranges::find_if(comparison.times, of_size);
+  if (!row->whole_us || *row->whole_us <= 0 || !row->draw_us[draw]) return "";
+  return fmt::format("; {} takes {:.2f} times as long at {}", row->engine,
+                     *row->draw_us[draw] / *row->whole_us, SizeText(size));
+}
+
+}  // namespace
 
 std::string CompareText(const FailureComparison& comparison) {
   std::vector<std::vector<std::string>> table = {
@@ -45,16 +94,19 @@ std::string CompareText(const FailureComparison& comparison) {
   }
   std::string text = fmt::format("{}\ntimes {}\n", comparison.title, kIdeal);
   for (size_t i = 0; i < comparison.failed.size(); ++i)
-    text += fmt::format("draw {}: {}\n", i, comparison.failed[i]);
+    text += fmt::format("draw {}: {}{}\n", i, comparison.failed[i], SlowdownText(comparison, i));
   return text + TableText(table) +
          "whole us: without a failed cable\n"
          "draws are of all cables of the machine, used by a plan or not\n" +
          LeftOutText(comparison.left_out);
 }
 
-std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& on) {
+std::vector<Row> ToRows(const FailureComparison& comparison) {
   std::vector<Row> rows;
-  for (const FailureTimes& row : times)
+  const Compared& on = comparison.on;
+  for (const FailureTimes& row : comparison.times) {
+    std::vector<double> draws;
+    for (const std::optional<double>& us : row.draw_us) draws.push_back(us.value_or(std::nan("")));
     rows.push_back({{"engine", row.engine},
                     {"size_bytes", row.size_bytes},
                     {"time_us", row.mean_us},
@@ -68,7 +120,10 @@ std::vector<Row> ToRows(const std::vector<FailureTimes>& times, const Compared& 
                     {"collective", on.collective},
                     {"topology", on.topology},
                     {"model", on.model},
-                    {"version", kVersion}});
+                    {"version", kVersion},
+                    {"failed", comparison.failed},
+                    {"draw_us", std::move(draws)}});
+  }
   return rows;
 }
 

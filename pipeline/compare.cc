@@ -8,7 +8,10 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "ir/program.h"
+#include "ir/schedule_stats.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/sizes.h"
 #include "synth/engines.h"
 
 namespace xccl {
@@ -49,7 +52,9 @@ StatusOr<TimedPlan> ScheduleTime(const std::string& name, const SynthesisRequest
   XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
   XCCL_ASSIGN_OR_RETURN(const Synthesis made, engine->Synthesize(request));
   XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(made, request, deadline));
-  return MakeTimedPlan(name, made.engine, made.collective, simulation, request.bound->bound_ps);
+  TimedPlan timed = MakeTimedPlan(name, made.engine, made.collective, simulation, request.bound->bound_ps);
+  timed.messages = Stats(made.schedule, made.collective, *request.topology).messages;
+  return timed;
 }
 
 // An engine's program on the machine of the options.
@@ -62,8 +67,11 @@ StatusOr<TimedPlan> ProgramTime(const std::string& name, const SynthesisRequest&
   XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(*request.topology, *request.collective, one));
   if (!result.program_time_ps) return LimitReached(name + ": no program: " + result.no_program);
   result.simulation.time_ps = *result.program_time_ps;
-  return MakeTimedPlan(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
-                       request.bound->bound_ps);
+  TimedPlan timed = MakeTimedPlan(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
+                                  request.bound->bound_ps);
+  timed.messages = result.schedule_stats.messages;
+  if (result.program_stats) timed.threadblocks = result.program_stats->threadblocks;
+  return timed;
 }
 
 StatusOr<TimedPlan> OtherTime(const OtherPlan& other, const SynthesisRequest& request,
@@ -80,13 +88,37 @@ StatusOr<TimedPlan> OtherTime(const OtherPlan& other, const SynthesisRequest& re
   } else {
     simulation = Simulate(plan.schedule, plan.collective, plan.topology, simulate);
   }
-  return MakeTimedPlan(other.name, plan.made_by.engine, plan.collective, simulation, request.bound->bound_ps);
+  TimedPlan timed =
+      MakeTimedPlan(other.name, plan.made_by.engine, plan.collective, simulation, request.bound->bound_ps);
+  timed.messages = Stats(plan.schedule, plan.collective, plan.topology).messages;
+  if (plan.program) {
+    const CollectiveSizes sizes(plan.program->collective, request.size_bytes);
+    timed.threadblocks = Stats(plan.program->program, sizes).threadblocks;
+  }
+  return timed;
+}
+
+// What was measured at the real size of the request, if anything was.
+void AddMeasured(std::span<const MeasuredTimes> measured, const SynthesisRequest& request,
+                 std::vector<TimedPlan>& times) {
+  const int64_t size = CollectiveSizes(*request.collective, request.size_bytes).size_bytes();
+  for (const MeasuredTimes& each : measured) {
+    const auto found = each.time_ps.find(size);
+    if (found == each.time_ps.end()) continue;
+    Simulation taken;
+    taken.time_ps = found->second;
+    taken.size_bytes = size;
+    times.push_back(
+        MakeTimedPlan(each.name, each.made_by, *request.collective, taken, request.bound->bound_ps));
+    times.back().measured = true;
+  }
 }
 
 // The engines' plans for one size, fastest first.
 StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
                                          const std::vector<std::string>& engines,
-                                         std::span<const OtherPlan> others, const PlanOptions& options,
+                                         std::span<const OtherPlan> others,
+                                         std::span<const MeasuredTimes> measured, const PlanOptions& options,
                                          LeftOut& left_out) {
   std::vector<TimedPlan> times;
   const auto add = [&](const std::string& name, StatusOr<TimedPlan> timed) {
@@ -103,6 +135,7 @@ StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
                                                    : ScheduleTime(name, request, options.deadline)));
   for (const OtherPlan& other : others)
     XCCL_RETURN_IF_ERROR(add(other.name, OtherTime(other, request, options)));
+  AddMeasured(measured, request, times);
   std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
   return times;
 }
@@ -118,7 +151,7 @@ Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadl
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& asked, const OnSize& on_size,
-                             std::span<const OtherPlan> others) {
+                             std::span<const OtherPlan> others, std::span<const MeasuredTimes> measured) {
   const PlanOptions options = OnMachineOf(topology, asked);
   XCCL_ASSIGN_OR_RETURN(ComparedEngines compared, EnginesToCompare(engines, collective));
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
@@ -128,7 +161,8 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   if (options.machine) all.on.machine = options.machine->source;
   all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
                           collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
-  Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}};
+  for (const MeasuredTimes& each : measured) all.notes.push_back(each.note);
+  Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}, .notes = all.notes};
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
     if (options.deadline.IsOver()) {
@@ -139,7 +173,8 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    XCCL_ASSIGN_OR_RETURN(of_size.times, TimesAt(request, compared.names, others, at_size, left_out));
+    XCCL_ASSIGN_OR_RETURN(of_size.times,
+                          TimesAt(request, compared.names, others, measured, at_size, left_out));
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }

@@ -1,7 +1,9 @@
-// Engines side by side on one topology and collective, over sizes.
+// Engines side by side on one topology and collective, over sizes; and topologies side by side.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +11,7 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "ir/interchange/nccl_tests.h"
 #include "ir/plan.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
@@ -23,9 +26,12 @@ struct Compared {
 
 struct Comparison {
   std::string title;
-  Compared on;
+  Compared on;                        // of several topologies: what they share, the others empty
   std::vector<TimedPlan> times;       // by size, then by time
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
+  std::vector<std::string> notes =
+      {};  // what a reader has to know of measured rows and of machines that differ
+  std::vector<Compared> machines = {};  // several topologies, by the names that times have; empty: one
 };
 
 // The engines to compare, and lines about the others.
@@ -54,6 +60,21 @@ struct OtherPlan {
   Plan plan;  // with a program
 };
 
+// What was measured of the same collective, by real size.
+struct MeasuredTimes {
+  std::string name;     // "measured: FILE"
+  std::string made_by;  // "nccl-tests"
+  std::string note;     // what was measured, for people
+  std::map<int64_t, int64_t> time_ps;
+};
+// A run of nccl-tests beside what is compared; `name` is that of its rows, without "measured: ". The fastest
+// of several rows of one size counts, and none with a wrong element, of which the note tells. Errors:
+// kInvalidInput, with the place, where the run is of another collective, root or number of ranks, or of none
+// of the sizes.
+StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::string& name,
+                                       const std::string& file, const Collective& collective,
+                                       const std::vector<int64_t>& sizes);
+
 // Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
@@ -63,7 +84,24 @@ using OnSize = std::function<Status(const Comparison& of_size)>;
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {},
-                             std::span<const OtherPlan> others = {});
+                             std::span<const OtherPlan> others = {},
+                             std::span<const MeasuredTimes> measured = {});
+// One of several machines, and the collective on its ranks. Both outlive the comparison.
+struct ComparedMachine {
+  std::string name;  // of its own
+  const Topology* topology;
+  const Collective* collective;
+};
+// auto's plan, and those of the engines, on each machine. `on_size` has the rows of all machines at a size.
+// Errors: those of Compare where no machine has a row.
+StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
+                                     const std::vector<std::string>& engines,
+                                     const std::vector<int64_t>& sizes, const PlanOptions& options,
+                                     const OnSize& on_size = {});
+
+// "dgx1: times on ideal links", where the times of several machines are not all of links alone.
+std::vector<std::string> TimesOfMachines(const Comparison& comparison);
+
 // Why a comparison has no row. kLimit where the deadline has passed.
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
 

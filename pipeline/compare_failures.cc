@@ -26,6 +26,7 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
   for (const SynthesisRequest& request : draws) {
     const auto start = std::chrono::steady_clock::now();
     const StatusOr<Synthesis> made = make(request);
+    row.draw_us.emplace_back();
     if (!made.ok()) {
       LeaveOut(name, made.status(), left_out);
       continue;
@@ -35,6 +36,7 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
     const double ratio = RatioOf(simulation.time_ps, request.bound->bound_ps);
     row.size_bytes = simulation.size_bytes;
     ++row.planned;
+    row.draw_us.back() = PsToUs(simulation.time_ps);
     row.mean_us += PsToUs(simulation.time_ps);
     row.bound_us += PsToUs(request.bound->bound_ps);
     row.mean_ratio += ratio;
@@ -122,6 +124,10 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
                           TimesAt(requests, compared.names, options.deadline, left_out));
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
+    FailureBounds& bound = comparison.bounds.emplace_back();
+    bound.size_bytes = bounds[0].size_bytes;
+    bound.whole_us = PsToUs(bounds[0].bound_ps);
+    for (size_t i = 1; i < bounds.size(); ++i) bound.draw_us.push_back(PsToUs(bounds[i].bound_ps));
   }
   if (comparison.times.empty()) return NothingToCompare(comparison.on, left_out, options.deadline);
   comparison.left_out = std::move(left_out.lines);

@@ -25,7 +25,15 @@ struct FailureTimes {
   int32_t planned = 0;             // draws with a plan
   std::optional<double> whole_us;  // on the machine without failures; absent: no plan
   double mean_us = 0, bound_us = 0, mean_ratio = 0, worst_ratio = 0;
-  double synthesis_s = 0;  // mean wall time
+  double synthesis_s = 0;                           // mean wall time
+  std::vector<std::optional<double>> draw_us = {};  // by draw; absent: no plan
+};
+
+// The lower bounds at one size.
+struct FailureBounds {
+  int64_t size_bytes = 0;
+  double whole_us = 0;
+  std::vector<double> draw_us;
 };
 
 struct FailureComparison {
@@ -33,6 +41,7 @@ struct FailureComparison {
   Compared on;
   std::vector<std::string> failed;    // by draw: "0<->1, 2<->3"
   std::vector<FailureTimes> times;    // by size, then by mean time
+  std::vector<FailureBounds> bounds;  // by size
   std::vector<std::string> left_out;  // "ring: reason", once a reason
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,7 +15,7 @@
 
 namespace xccl {
 
-// One line of simulate and compare.
+// One line of simulate and compare. compare says what is below the ratio.
 struct TimedPlan {
   std::string engine;   // as asked for
   std::string made_by;  // the engine that made the plan: auto's winner
@@ -24,6 +25,10 @@ struct TimedPlan {
   double busbw_bytes_per_s = 0;
   int64_t bound_ps = 0;
   double ratio = 0;
+  std::optional<int64_t> messages = {};      // of the schedule
+  std::optional<int32_t> threadblocks = {};  // of the program: the most on one rank
+  bool measured = false;                     // on a real machine; else simulated
+  std::string topology = {};                 // of several that are compared; empty: there is one
 };
 // nccl-tests' bus bandwidth in bytes per second.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);

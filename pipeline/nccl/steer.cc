@@ -5,25 +5,25 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
-#include "base/json/json_value.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "ir/interchange/nccl_tests.h"
 
 namespace xccl::nccl {
 namespace {
 
 using Kind = nccl_tuner::Collective;
 
-constexpr std::pair<std::string_view, Kind> kPrograms[] = {{"all_reduce_perf", Kind::kAllreduce},
-                                                           {"all_gather_perf", Kind::kAllgather},
-                                                           {"reduce_scatter_perf", Kind::kReduceScatter},
-                                                           {"broadcast_perf", Kind::kBroadcast},
-                                                           {"reduce_perf", Kind::kReduce}};
+constexpr std::pair<CollectiveKind, Kind> kKinds[] = {{CollectiveKind::kAllreduce, Kind::kAllreduce},
+                                                      {CollectiveKind::kAllgather, Kind::kAllgather},
+                                                      {CollectiveKind::kReduceScatter, Kind::kReduceScatter},
+                                                      {CollectiveKind::kBroadcast, Kind::kBroadcast},
+                                                      {CollectiveKind::kReduce, Kind::kReduce}};
 
 // NCCL's names in its variables: in any case, and without the line between words.
 std::string Plain(std::string_view name) {
@@ -42,9 +42,9 @@ std::optional<Enum> Named(std::string_view name, int count) {
 
 std::string Quoted(const std::string& text) { return fmt::format("'{}'", Shortened(text)); }
 
-// What the variables of a run force.
+// What the variables of a run force. `place` opens messages.
 StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::string>& variables,
-                                           const JsonValue& env) {
+                                           const std::string& place) {
   const auto value = [&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? std::string() : found->second;
@@ -55,32 +55,30 @@ StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::stri
     return std::optional<Choosing>();
   Choosing forced;
   const auto a = Named<nccl_tuner::Algorithm>(algorithm, nccl_tuner::kNumAlgorithms);
-  if (!a) return env.Error(fmt::format("NCCL_ALGO {}; expected one algorithm", Quoted(algorithm)));
+  if (!a)
+    return InvalidInput(fmt::format("{}: NCCL_ALGO {}; expected one algorithm", place, Quoted(algorithm)));
   const auto p = Named<nccl_tuner::Protocol>(protocol, nccl_tuner::kNumProtocols);
-  if (!p) return env.Error(fmt::format("NCCL_PROTO {}; expected one protocol", Quoted(protocol)));
+  if (!p)
+    return InvalidInput(fmt::format("{}: NCCL_PROTO {}; expected one protocol", place, Quoted(protocol)));
   forced.algorithm = *a;
   forced.protocol = *p;
   if (least.empty() && most.empty()) return std::optional(forced);
   const StatusOr<int64_t> channels = ParseInteger(least, 1, nccl_tuner::kMaxChannels);
   if (!channels.ok() || least != most)
-    return env.Error(
-        fmt::format("NCCL_MIN_NCHANNELS {} and NCCL_MAX_NCHANNELS {}; expected both, equal, of 1..{}",
-                    Quoted(least), Quoted(most), nccl_tuner::kMaxChannels));
+    return InvalidInput(
+        fmt::format("{}: NCCL_MIN_NCHANNELS {} and NCCL_MAX_NCHANNELS {}; expected both, equal, of 1..{}",
+                    place, Quoted(least), Quoted(most), nccl_tuner::kMaxChannels));
   forced.channels = static_cast<int>(*channels);
   return std::optional(forced);
 }
 
-StatusOr<Kind> KindOf(const JsonValue& args) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> words, args.Items());
-  if (words.empty()) return args.Error("empty; expected the program's name first");
-  XCCL_ASSIGN_OR_RETURN(const std::string_view path, words[0].String());
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  for (const auto& [program, kind] : kPrograms)
-    if (name.starts_with(program)) return kind;
-  return args.Error(
-      fmt::format("program '{}'; expected all_reduce_perf, all_gather_perf, reduce_scatter_perf, "
-                  "broadcast_perf or reduce_perf",
-                  Shortened(name)));
+StatusOr<Kind> KindOf(const NcclTestsRun& run, const std::string& file) {
+  const auto found = std::ranges::find(kKinds, run.collective, [](const auto& row) { return row.first; });
+  if (found != std::end(kKinds)) return found->second;
+  return InvalidInput(
+      fmt::format("{}: args: program '{}'; expected all_reduce_perf, all_gather_perf, "
+                  "reduce_scatter_perf, broadcast_perf or reduce_perf",
+                  file, Shortened(run.program)));
 }
 
 }  // namespace
@@ -104,39 +102,17 @@ void AddRows(Kind collective, int64_t nodes, int64_t ranks, std::span<const Bett
   }
 }
 
-StatusOr<TestRun> ReadNcclTests(std::string_view text, const std::string& file) {
-  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, file));
-  const JsonValue root = document.root();
+StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file) {
+  XCCL_ASSIGN_OR_RETURN(const NcclTestsRun measured, ReadNcclTests(text, file));
+  if (!measured.is_json)
+    return InvalidInput(file +
+                        ": a table, which does not say NCCL_ALGO; expected what nccl-tests writes with -J");
   TestRun run;
-  XCCL_ASSIGN_OR_RETURN(const JsonValue args, root.Get("args"));
-  XCCL_ASSIGN_OR_RETURN(run.collective, KindOf(args));
-  XCCL_ASSIGN_OR_RETURN(const JsonValue env, root.Get("env"));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> lines, env.Items());
-  std::map<std::string, std::string> variables;
-  for (const JsonValue& line : lines) {
-    XCCL_ASSIGN_OR_RETURN(const std::string_view entry, line.String());
-    if (const size_t equals = entry.find('='); equals != std::string_view::npos)
-      variables.emplace(entry.substr(0, equals), entry.substr(equals + 1));
-  }
-  XCCL_ASSIGN_OR_RETURN(run.forced, ForcedBy(variables, env));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> devices, root.GetItems("devices"));
-  std::set<std::string, std::less<>> hosts;
-  for (const JsonValue& device : devices) {
-    XCCL_ASSIGN_OR_RETURN(const std::string_view host, device.GetString("hostname"));
-    hosts.emplace(host);
-  }
-  run.ranks = std::ssize(devices);
-  run.nodes = std::ssize(hosts);
-  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> results, root.GetItems("results"));
-  for (const JsonValue& result : results) {
-    TestRun::Time time;
-    XCCL_ASSIGN_OR_RETURN(time.bytes, result.GetInteger("size", 0, kForeverPs));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue out_of_place, result.Get("out_of_place"));
-    XCCL_ASSIGN_OR_RETURN(const JsonValue us, out_of_place.Get("time"));
-    XCCL_ASSIGN_OR_RETURN(time.us, us.Number());
-    if (time.us <= 0) return us.Error(fmt::format("{}; expected more than 0", time.us));
-    run.times.push_back(time);
-  }
+  XCCL_ASSIGN_OR_RETURN(run.collective, KindOf(measured, file));
+  XCCL_ASSIGN_OR_RETURN(run.forced, ForcedBy(measured.variables, file + ": env"));
+  run.ranks = measured.ranks;
+  run.nodes = measured.hosts;
+  for (const NcclTestsTime& time : measured.times) run.times.push_back({time.bytes, time.us});
   return run;
 }
 

@@ -41,10 +41,10 @@ struct TestRun {
   };
   std::vector<Time> times;
 };
-// Reads what nccl-tests writes with -J. NCCL_ALGO and NCCL_PROTO, both or neither, name one each;
-// NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are equal where one is given. Errors: kInvalidInput with the file
-// and the key.
-StatusOr<TestRun> ReadNcclTests(std::string_view text, const std::string& file);
+// Reads what nccl-tests writes with -J (ir/interchange/nccl_tests.h). NCCL_ALGO and NCCL_PROTO, both or
+// neither, name one each; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are equal where one is given. Errors:
+// kInvalidInput with the file and the key.
+StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);
 
 // Rows where a forced choice is at least `least_gain` times as fast as NCCL's own on the same ranks. Errors:
 // kInvalidInput where a forced run has none of NCCL's own beside it.

@@ -24,7 +24,7 @@ std::string Written(const std::string& program, const std::string& env, double f
       program, env, first_us, second_us);
 }
 
-TestRun Read(const std::string& text) { return ReadNcclTests(text, "t.json").value(); }
+TestRun Read(const std::string& text) { return ReadTestRun(text, "t.json").value(); }
 
 TEST(NcclTests, FasterChoicesBecomeRows) {
   const std::vector<TestRun> runs = {
@@ -51,7 +51,7 @@ TEST(NcclTests, NothingIsSaidWhereNcclIsFastEnough) {
   EXPECT_TRUE(Steer(runs, 1.1).value().empty());
 }
 
-std::string Refused(const std::string& text) { return ReadNcclTests(text, "t.json").status().message(); }
+std::string Refused(const std::string& text) { return ReadTestRun(text, "t.json").status().message(); }
 
 TEST(NcclTests, SayWhatIsWrong) {
   EXPECT_EQ(Refused(Written("alltoall_perf", "", 1, 1)),
@@ -67,6 +67,8 @@ TEST(NcclTests, SayWhatIsWrong) {
   EXPECT_EQ(Refused(Written("all_reduce_perf", "", 1, 0)),
             "t.json: results[1].out_of_place.time: 0; expected more than 0");
   EXPECT_EQ(Refused("{}"), "t.json: no key 'args'");
+  EXPECT_EQ(Refused("# size count type redop root time\n 8 2 float sum -1 9.1\n"),
+            "t.json: a table, which does not say NCCL_ALGO; expected what nccl-tests writes with -J");
   const std::vector<TestRun> alone = {
       Read(Written("all_reduce_perf", R"(,"NCCL_ALGO=ring","NCCL_PROTO=LL")", 1, 1))};
   EXPECT_EQ(

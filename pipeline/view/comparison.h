@@ -1,6 +1,7 @@
-// A comparison of engines as a page and as a picture.
+// A comparison of engines, or of machines, as a page and as a picture.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -8,14 +9,21 @@
 
 namespace xccl {
 
+// What made a page or a picture.
+struct Origin {
+  std::string version;  // of xccl-synth: "0.1.0 (commit 0123456789ab)"
+  std::string command;  // as it was typed
+};
+
 // The page: `page` with the JSON that view/src/compare/data.ts describes in place of its mark @XCCL_DATA@:
-// the times, the machine drawn, and the command line that made them. Requires: the mark, once.
-std::string ComparisonPage(std::string_view page, const Comparison& comparison, const Topology& topology,
-                           const Collective& collective, const std::string& command);
+// the times, the machines drawn, and the command line that made them. Requires: the mark, once; the machines
+// that were compared.
+std::string ComparisonPage(std::string_view page, const Comparison& comparison,
+                           std::span<const ComparedMachine> machines, const Origin& origin);
 
 // An SVG for a paper, on white: time, bus bandwidth and time over bound, by size; where there is one size
-// alone, by engine. auto and the engines that are the fastest at some size have colours and labels,
-// the others are grey; where there are few engines all have colours.
-std::string ComparisonSvg(const Comparison& comparison, const std::string& command);
+// alone, by engine. auto, the engines that are the fastest at some size, and what was measured have colours
+// and labels, the others are grey; where there are few engines all have colours. Measured lines are dashed.
+std::string ComparisonSvg(const Comparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/version.h"
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/engine_lines.h"
 #include "pipeline/view/machine_data.h"
@@ -12,6 +12,21 @@
 
 namespace xccl {
 namespace {
+
+// A column of numbers, null where they are not known.
+template <typename Number>
+void WriteKnown(const char* key, const EngineLine& line, std::optional<Number> TimedPlan::*value,
+                JsonWriter& json) {
+  json.Key(key);
+  json.BeginArray();
+  for (const TimedPlan& point : line.points) {
+    if (const std::optional<Number>& number = point.*value)
+      json.Integer(*number);
+    else
+      json.Null();
+  }
+  json.EndArray();
+}
 
 void WriteLine(const EngineLine& line, JsonWriter& json) {
   json.BeginObject();
@@ -30,13 +45,25 @@ void WriteLine(const EngineLine& line, JsonWriter& json) {
   json.BeginArray();
   for (const TimedPlan& point : line.points) json.String(point.made_by);
   json.EndArray();
+  if (!line.points.front().topology.empty()) json.Member("topology", line.points.front().topology);
+  json.Member("measured", line.points.front().measured);
+  WriteKnown("messages", line, &TimedPlan::messages, json);
+  WriteKnown("threadblocks", line, &TimedPlan::threadblocks, json);
   json.EndObject();
+}
+
+void WriteMachineMembers(const ComparedMachine& machine, const Comparison& comparison, JsonWriter& json) {
+  const auto own = std::ranges::find(comparison.machines, machine.name, &Compared::topology);
+  json.Member("ranks", machine.collective->num_members());
+  json.Member("machine", own == comparison.machines.end() ? comparison.on.machine : own->machine);
+  view::WriteMachine(*machine.topology, json);
 }
 
 void WriteGroups(const std::vector<EngineLine>& lines, JsonWriter& json) {
   json.BeginArray();
-  for (const EngineGroup group : {EngineGroup::kAuto, EngineGroup::kSearches, EngineGroup::kSwitches,
-                                  EngineGroup::kTrees, EngineGroup::kExchanges, EngineGroup::kOthers}) {
+  for (const EngineGroup group :
+       {EngineGroup::kAuto, EngineGroup::kMachines, EngineGroup::kMeasured, EngineGroup::kSearches,
+        EngineGroup::kSwitches, EngineGroup::kTrees, EngineGroup::kExchanges, EngineGroup::kOthers}) {
     if (std::ranges::none_of(lines, [&](const EngineLine& line) { return line.group == group; })) continue;
     json.BeginObject();
     json.Member("name", std::string(ToString(group)));
@@ -48,19 +75,17 @@ void WriteGroups(const std::vector<EngineLine>& lines, JsonWriter& json) {
 
 }  // namespace
 
-std::string ComparisonPage(std::string_view page, const Comparison& comparison, const Topology& topology,
-                           const Collective& collective, const std::string& command) {
+std::string ComparisonPage(std::string_view page, const Comparison& comparison,
+                           std::span<const ComparedMachine> machines, const Origin& origin) {
   const std::vector<EngineLine> lines = EngineLines(comparison);
   std::ostringstream out;
   JsonWriter json(out);
   json.BeginObject();
   json.Member("format", int64_t{1});
-  json.Member("version", std::string(kVersion));
-  json.Member("command", command);
+  json.Member("version", origin.version);
+  json.Member("command", origin.command);
   json.Member("collective", comparison.on.collective);
-  json.Member("ranks", collective.num_members());
   json.Member("model", comparison.on.model);
-  json.Member("machine", comparison.on.machine);
   json.Key("groups");
   WriteGroups(lines, json);
   json.Key("engines");
@@ -68,7 +93,20 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison, 
   for (const EngineLine& line : lines) WriteLine(line, json);
   json.EndArray();
   json.Member("left_out", comparison.left_out);
-  view::WriteMachine(topology, json);
+  json.Member("notes", comparison.notes);
+  if (machines.size() == 1) {
+    WriteMachineMembers(machines[0], comparison, json);
+  } else {
+    json.Key("machines");
+    json.BeginArray();
+    for (const ComparedMachine& machine : machines) {
+      json.BeginObject();
+      json.Member("name", machine.name);
+      WriteMachineMembers(machine, comparison, json);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
   json.EndObject();
   json.Finish();
   return view::WithData(page, view::InScript(std::move(out).str()));

@@ -12,7 +12,6 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "base/version.h"
 #include "base/wrap.h"
 #include "ir/draw/svg.h"
 #include "pipeline/view/comparison.h"
@@ -75,13 +74,23 @@ struct Style {
   std::string_view colour;
   double width;
   bool has_label;
+  bool dashed = false;
 };
 
 Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
-  if (lines[i].group == EngineGroup::kAuto) return {kInk, 5, true};
-  if (!lines[i].leads && lines.size() > svg::kNumSeries) return {kGrey, 1, false};
+  const EngineGroup group = lines[i].group;
+  if (group == EngineGroup::kAuto) return {kInk, 5, true};
   const size_t place = i - (lines.front().group == EngineGroup::kAuto ? 1 : 0);
-  return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true};
+  const bool measured = group == EngineGroup::kMeasured;
+  const bool is_machine = group == EngineGroup::kMachines && place < svg::kNumSeries;
+  if (!lines[i].leads && !measured && !is_machine && lines.size() > svg::kNumSeries) return {kGrey, 1, false};
+  return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true, measured};
+}
+
+// A name of a file may be longer than there is room.
+std::string Short(const std::string& name) {
+  constexpr size_t kMost = 21;
+  return name.size() > kMost ? name.substr(0, ValidUtf8Length(name.substr(0, kMost - 2))) + ".." : name;
 }
 
 struct Label {
@@ -110,8 +119,9 @@ std::string Polyline(const std::vector<std::pair<double, double>>& points, const
   for (const auto& [x, y] : points)
     path += fmt::format("{}{} {}", path.empty() ? "M" : " L", svg::Number(x), svg::Number(y));
   return fmt::format(
-      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}/>\n", path,
-      style.colour, svg::Number(style.width), is_auto ? " stroke-opacity=\"0.3\"" : "");
+      "<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}{}/>\n",
+      path, style.colour, svg::Number(style.width), is_auto ? " stroke-opacity=\"0.3\"" : "",
+      style.dashed ? " stroke-dasharray=\"6 4\"" : "");
 }
 
 // The least and greatest of what a function says of points.
@@ -179,7 +189,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
       for (const auto& [px, py] : points)
         text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", svg::Number(px),
                             svg::Number(py), style.colour);
-    labels.push_back({points.back().second, 0, lines[i].name, style});
+    labels.push_back({points.back().second, 0, Short(lines[i].name), style});
   }
   Spread(labels, kTop, kTop + kPlotHeight);
   for (const Label& label : labels) {
@@ -207,12 +217,13 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
     const double y = kTop + kLabelStep * 1.5 * (static_cast<double>(row) + 0.5);
     const double value = measure.value(line.points.front());
     const std::string_view more = style.width > 2 ? "font-weight=\"bold\"" : "";
-    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft, line.name,
-                      more);
+    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft,
+                      Short(line.name), more);
     if (!(value > 0)) continue;
     text +=
         svg::Line(x.from, y, x.At(value), y,
-                  fmt::format("stroke=\"{}\" stroke-width=\"2\"", style.has_label ? style.colour : kGrey));
+                  fmt::format("stroke=\"{}\" stroke-width=\"2\"{}", style.has_label ? style.colour : kGrey,
+                              style.dashed ? " stroke-dasharray=\"6 4\"" : ""));
     text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/>\n", svg::Number(x.At(value)),
                         svg::Number(y), style.has_label ? style.colour : kSoft);
     text += svg::Text(x.At(value) + 9, y + 4, "start", 11, kInk, measure.show(value), more);
@@ -221,13 +232,15 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
 }
 
 // What cannot be seen in the plots: what the times are of, the grey lines, the command.
-std::string Notes(const std::vector<EngineLine>& lines, const std::string& command, double& y) {
+std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
+                  double& y) {
   std::vector<std::string> grey;
   for (size_t i = 0; i < lines.size(); ++i)
     if (!StyleOf(lines, i).has_label) grey.push_back(lines[i].name);
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = TimesOfMachines(comparison);
+  notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
   if (!grey.empty()) notes.push_back("Grey, at no size faster than all others: " + Join(grey, ", "));
-  notes.push_back(fmt::format("xccl-synth {}: {}", kVersion, command));
+  notes.push_back(fmt::format("xccl-synth {}: {}", origin.version, origin.command));
   std::string text;
   for (const std::string& note : notes)
     for (const std::string& line : WrapWords(note, 210)) {
@@ -239,12 +252,14 @@ std::string Notes(const std::vector<EngineLine>& lines, const std::string& comma
 
 }  // namespace
 
-std::string ComparisonSvg(const Comparison& comparison, const std::string& command) {
+std::string ComparisonSvg(const Comparison& comparison, const Origin& origin) {
   const std::vector<EngineLine> lines = EngineLines(comparison);
   std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
-  body += svg::Text(kMargin, 52, "start", 12, kSoft,
-                    comparison.on.machine.empty() ? "Times of schedules on ideal links"
-                                                  : "Times of programs on " + comparison.on.machine);
+  const std::string times_of = !TimesOfMachines(comparison).empty() ? "Simulated times"
+                               : comparison.on.machine.empty()
+                                   ? "Times of schedules on ideal links"
+                                   : "Times of programs on " + comparison.on.machine;
+  body += svg::Text(kMargin, 52, "start", 12, kSoft, times_of);
   const bool one_size = std::ranges::all_of(lines, [&](const EngineLine& line) {
     return line.points.size() == 1 && line.points[0].size_bytes == lines[0].points[0].size_bytes;
   });
@@ -257,7 +272,7 @@ std::string ComparisonSvg(const Comparison& comparison, const std::string& comma
     left += kPlotWidth;
   }
   double y = kTop + 48 + (one_size ? kLabelStep * 1.5 * static_cast<double>(order.size()) : kPlotHeight);
-  body += Notes(lines, command, y);
+  body += Notes(lines, comparison, origin, y);
   return svg::Document(kWidth, y + 6, comparison.title, body);
 }
 

@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <pugixml.hpp>
 #include <string>
 #include <vector>
 
 #include "pipeline/view/engine_lines.h"
+#include "pipeline/view/failures.h"
 #include "synth/engines.h"
 
 namespace xccl {
@@ -72,6 +74,32 @@ TEST(EngineLines, AutoThenTheFrontThenTheOthers) {
   EXPECT_EQ(names, (Names{"auto", "ring", "bruck", "tree"}));
 }
 
+TEST(EngineLines, WhatWasMeasuredCompetesWithNone) {
+  Comparison comparison = Made({{"ring", {20, 20}}, {"measured: a", {10, 10}}, {"auto", {20, 20}}});
+  for (TimedPlan& timed : comparison.times) timed.measured = timed.engine == "measured: a";
+  Names names;
+  for (const EngineLine& line : EngineLines(comparison)) {
+    names.push_back(line.name);
+    EXPECT_EQ(line.leads, line.name == "ring") << line.name;
+    EXPECT_EQ(line.group == EngineGroup::kMeasured, line.name == "measured: a");
+  }
+  EXPECT_EQ(names, (Names{"auto", "measured: a", "ring"}));
+  EXPECT_NE(ComparisonSvg(comparison, {}).find("stroke-dasharray"), std::string::npos);
+}
+
+TEST(EngineLines, OfSeveralMachinesALineIsOfOne) {
+  Comparison comparison = Made({{"auto", {10, 30}}, {"ring", {30, 40}}});
+  for (TimedPlan& timed : comparison.times) timed.topology = "a";
+  for (TimedPlan timed : Made({{"auto", {20, 20}}}).times) {
+    timed.topology = "b";
+    comparison.times.push_back(timed);
+  }
+  Names machines;
+  for (const EngineLine& line : EngineLines(comparison))
+    machines.push_back(std::string(ToString(line.group)) + " " + line.name);
+  EXPECT_EQ(machines, (Names{"machines a", "machines b", "trees a: ring"}));
+}
+
 TEST(EngineLines, EveryEngineHasAGroup) {
   for (const Engine& engine : AllEngines())
     EXPECT_NE(GroupOf(engine.name), EngineGroup::kOthers) << engine.name;
@@ -85,7 +113,7 @@ TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
     ring.resize(sizes);
     other.resize(sizes);
     const std::string svg =
-        ComparisonSvg(Made({{"ring", ring}, {"a<&\".xml", other}}), "xccl-synth compare '<'");
+        ComparisonSvg(Made({{"ring", ring}, {"a<&\".xml", other}}), {"0.1.0", "xccl-synth compare '<'"});
     pugi::xml_document document;
     ASSERT_TRUE(document.load_string(svg.c_str())) << svg;
     Names texts;
@@ -97,6 +125,37 @@ TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
     EXPECT_EQ(svg.find("nan"), svg.npos);
     EXPECT_EQ(svg.find("inf\""), svg.npos);
   }
+}
+
+FailureComparison Failed() {
+  FailureComparison comparison;
+  comparison.title = "allgather on <a>";
+  comparison.on = {.collective = "allgather", .topology = "<a>", .model = "pipelined"};
+  comparison.failed = {"0<->1", "1<->2", "0<->1", "2<->3"};
+  comparison.times = {
+      {.engine = "ring", .size_bytes = 8, .whole_us = 1, .draw_us = {2, 3, 2, 1.5}},
+      {.engine = "auto", .size_bytes = 8, .whole_us = 1, .draw_us = {1.25, std::nullopt, 1.25, 1.5}},
+      {.engine = "auto", .size_bytes = 4, .whole_us = 1, .draw_us = {1, 1, 1, 1}}};
+  comparison.bounds = {{.size_bytes = 8, .whole_us = 1, .draw_us = {1, 1, 1, 1}}};
+  return comparison;
+}
+
+// The costliest first, no plan before all others, a failure that is drawn twice once.
+TEST(FailuresSvg, IsXmlWithARowForEachFailure) {
+  const std::string svg = FailuresSvg(Failed(), {"0.1.0 (commit abc)", "xccl-synth compare '<'"});
+  pugi::xml_document document;
+  ASSERT_TRUE(document.load_string(svg.c_str())) << svg;
+  Names failures;
+  bool has_commit = false;
+  for (const pugi::xpath_node& node : document.select_nodes("//text")) {
+    const std::string text = node.node().text().get();
+    if (text.find("<->") != std::string::npos) failures.push_back(text);
+    has_commit |= text.starts_with("xccl-synth 0.1.0 (commit abc): ");
+  }
+  EXPECT_EQ(failures, (Names{"1<->2", "2<->3", "0<->1"}));
+  EXPECT_TRUE(has_commit);
+  EXPECT_EQ(svg.find("nan"), svg.npos);
+  EXPECT_EQ(svg.find("inf"), svg.npos);
 }
 
 }  // namespace

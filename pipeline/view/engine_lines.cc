@@ -61,12 +61,17 @@ double MeanRatio(const EngineLine& line) {
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
+// Is it compared with the others?
+bool Competes(const EngineLine& line) {
+  return line.group != EngineGroup::kAuto && line.group != EngineGroup::kMeasured;
+}
+
 void FindFront(std::vector<EngineLine>& lines) {
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (lines[i].group == EngineGroup::kAuto) continue;
+    if (!Competes(lines[i])) continue;
     lines[i].on_front = true;
     for (size_t j = 0; j < lines.size() && lines[i].on_front; ++j) {
-      if (j == i || lines[j].group == EngineGroup::kAuto) continue;
+      if (j == i || !Competes(lines[j])) continue;
       const Order order = Compared(lines[j], lines[i]);
       if (order == Order::kFaster || (order == Order::kSame && j < i)) lines[i].on_front = false;
     }
@@ -77,6 +82,7 @@ void FindLeaders(std::vector<EngineLine>& lines) {
   std::map<int64_t, int64_t> least;  // time by size
   for (const EngineLine& line : lines)
     for (const TimedPlan& point : line.points) {
+      if (point.measured) continue;
       const auto [at, is_new] = least.emplace(point.size_bytes, point.time_ps);
       if (!is_new) at->second = std::min(at->second, point.time_ps);
     }
@@ -84,6 +90,17 @@ void FindLeaders(std::vector<EngineLine>& lines) {
     line.leads = line.on_front && std::ranges::any_of(line.points, [&](const TimedPlan& point) {
                    return point.time_ps == least[point.size_bytes];
                  });
+}
+
+std::string NameOf(const TimedPlan& timed) {
+  if (timed.topology.empty()) return timed.engine;
+  return GroupOf(timed.engine) == EngineGroup::kAuto ? timed.topology : timed.topology + ": " + timed.engine;
+}
+
+EngineGroup GroupOfLine(const TimedPlan& timed) {
+  if (timed.measured) return EngineGroup::kMeasured;
+  const EngineGroup group = GroupOf(timed.engine);
+  return group == EngineGroup::kAuto && !timed.topology.empty() ? EngineGroup::kMachines : group;
 }
 
 }  // namespace
@@ -102,6 +119,10 @@ std::string_view ToString(EngineGroup group) {
       return "exchanges";
     case EngineGroup::kOthers:
       return "others";
+    case EngineGroup::kMachines:
+      return "machines";
+    case EngineGroup::kMeasured:
+      return "measured";
   }
   return "others";
 }
@@ -120,6 +141,10 @@ std::string_view LabelOf(EngineGroup group) {
       return "Exchanges";
     case EngineGroup::kOthers:
       return "Other tools";
+    case EngineGroup::kMachines:
+      return "Machines, by auto";
+    case EngineGroup::kMeasured:
+      return "Measured";
   }
   return "Other tools";
 }
@@ -132,10 +157,10 @@ EngineGroup GroupOf(std::string_view engine) {
 std::vector<EngineLine> EngineLines(const Comparison& comparison) {
   std::vector<EngineLine> lines;
   for (const TimedPlan& timed : comparison.times) {
-    auto line = std::ranges::find(lines, timed.engine, &EngineLine::name);
+    const std::string name = NameOf(timed);
+    auto line = std::ranges::find(lines, name, &EngineLine::name);
     if (line == lines.end()) {
-      lines.push_back(
-          {.name = timed.engine, .group = GroupOf(timed.engine), .on_front = false, .points = {}});
+      lines.push_back({.name = name, .group = GroupOfLine(timed), .on_front = false, .points = {}});
       line = lines.end() - 1;
     }
     line->points.push_back(timed);
@@ -144,7 +169,8 @@ std::vector<EngineLine> EngineLines(const Comparison& comparison) {
   FindFront(lines);
   FindLeaders(lines);
   const auto place = [](const EngineLine& line) {
-    return std::tuple(line.group != EngineGroup::kAuto, !line.leads, !line.on_front, MeanRatio(line));
+    return std::tuple(line.group != EngineGroup::kAuto, line.group != EngineGroup::kMeasured, !line.leads,
+                      !line.on_front, MeanRatio(line));
   };
   std::ranges::stable_sort(lines, {}, place);
   return lines;

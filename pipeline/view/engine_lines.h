@@ -1,4 +1,5 @@
-// The engines of a comparison as the lines of its charts: in groups, and which of them are on the front.
+// The engines or machines of a comparison as the lines of its charts: in groups, and which of them are on the
+// front.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@ enum class EngineGroup : uint8_t {
   kTrees,      // rings, trees and grids of the textbook
   kExchanges,  // between pairs of ranks, in few steps
   kOthers,     // plans of other tools
+  kMachines,   // auto's plans, each on one of several machines
+  kMeasured,   // times of a real machine
 };
 std::string_view ToString(EngineGroup group);  // "searches"
 std::string_view LabelOf(EngineGroup group);   // "Searches", for people
@@ -24,17 +27,18 @@ std::string_view LabelOf(EngineGroup group);   // "Searches", for people
 EngineGroup GroupOf(std::string_view engine);
 
 struct EngineLine {
-  std::string name;
+  std::string name;  // of several machines: "dgx-h100" for auto, else "dgx-h100: ring"
   EngineGroup group = EngineGroup::kOthers;
   bool leads = false;  // on the front, and at some size no engine is faster
   // No other engine is at least as fast at all of its sizes. Of engines that are equal at all sizes the first
-  // counts. auto neither leads nor is on the front: its plans are those of the others.
+  // counts. auto neither leads nor is on the front: its plans are those of the others. Nor does what was
+  // measured: it is no plan.
   bool on_front = false;
   std::vector<TimedPlan> points;  // by size
 };
 
-// auto first, then those that lead at some size, then the others of the front, then the others, each by their
-// mean ratio to the bound (geometric).
+// auto first, then what was measured, then those that lead at some size, then the others of the front, then
+// the others, each by their mean ratio to the bound (geometric).
 std::vector<EngineLine> EngineLines(const Comparison& comparison);
 
 }  // namespace xccl

@@ -1,7 +1,7 @@
-// The page of `xccl-synth compare --html` in a browser: node compare_test.mjs TOOL. Compares all engines on 8 ranks, over
-// sizes and at one size, and tries what a reader does. Prints a line for each check; exits with 1 where one fails.
+// The pages of `xccl-synth compare --html` in a browser: node compare_test.mjs TOOL. Compares all engines on 8 ranks, over
+// sizes and at one size, then with measured times, on several machines and on failed ones, and tries what a reader does. Prints a line for each check; exits with 1 where one fails.
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -120,6 +120,7 @@ async function checkPage(browser, name, { file, rows }) {
   const { page, problems } = await open(browser, file);
   const several = new Set(rows.map(({ size_bytes: size }) => size)).size > 1;
   check(`${name}: the heading`, await page.locator("h1").textContent(), "allreduce on dgx-h100");
+  if (several) await checkTradeOff(name, page, rows);
   if (several) await checkCharts(name, page, rows);
   else check(`${name}: a row for each engine`, sorted(await labels(page, "time")), sorted(rows.map(({ engine }) => engine)));
   await checkDownloads(name, page, ["auto", ...(several ? [] : ["ring"])]);
@@ -138,11 +139,130 @@ async function checkPage(browser, name, { file, rows }) {
   }
 }
 
+// What a trade-off's front is, from the rows that the command printed.
+function frontOf(rows, cost, size) {
+  const some = rows.filter((row) => row.size_bytes === size && row.engine !== "auto" && row[cost] !== null).sort((a, b) => a[cost] - b[cost] || a.time_us - b.time_us);
+  let least = Infinity;
+  return some.filter(({ time_us: us }) => us < least && ((least = us), true)).map((row) => row[cost]);
+}
+
+async function checkTradeOff(name, page, rows) {
+  const panel = page.locator("section[aria-labelledby=title-tradeoff]");
+  const size = Math.max(...rows.map(({ size_bytes: bytes }) => bytes));
+  const said = async () => [...(await panel.locator("[role=status]").textContent()).matchAll(/ ([\d,]+) and /g)].map(([, count]) => Number(count.replaceAll(",", "")));
+  check(`${name}: the front of time and messages`, await said(), frontOf(rows, "messages", size));
+  check(`${name}: it is marked`, await panel.locator("svg text[data-engine]").count(), frontOf(rows, "messages", size).length);
+  await panel.getByRole("button", { name: "threadblocks" }).click();
+  check(`${name}: the front of time and threadblocks`, await said(), frontOf(rows, "threadblocks", size));
+  await page.locator("h1").click();
+  await page.keyboard.press("m");
+  check(`${name}: M goes back to messages`, await said(), frontOf(rows, "messages", size));
+  await page.keyboard.press("ArrowLeft");
+  check(`${name}: it is of the size that is read off`, (await panel.locator("h2").textContent()).startsWith("Time against messages at "), true);
+  const smaller = Math.max(...rows.map(({ size_bytes: bytes }) => bytes).filter((bytes) => bytes < size));
+  check(`${name}: and follows it`, await said(), frontOf(rows, "messages", smaller));
+  const [download] = await Promise.all([page.waitForEvent("download"), panel.getByRole("button", { name: "Trade-off as SVG" }).click()]);
+  check(`${name}: it is saved`, [download.suggestedFilename(), /var\(|class=/.test(readFileSync(await download.path()).toString())], ["allreduce-dgx-h100-messages.svg", false]);
+}
+
+// A table of nccl-tests on 8 ranks, in microseconds by size.
+function measured(file, times) {
+  const devices = Array.from({ length: 8 }, (_, r) => `#  Rank  ${r} Group  0 Pid   1 on h0 device  ${r} [0000:04:00] NVIDIA H100\n`).join("");
+  const lines = times.map(([size, us]) => `  ${size}  ${size / 4}  float  sum  -1  ${us}  0.1  0.1  0  ${us}  0.1  0.1  0\n`).join("");
+  writeFileSync(join(folder, file), `# Collective test starting: all_reduce_perf\n${devices}# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n${lines}`);
+  return file;
+}
+
+async function checkLayout(name, file) {
+  for (const [width, height] of [[1280, 800], [390, 844]]) {
+    const narrow = await open(browser, file, { width, height });
+    check(`${name}: nothing is cut at ${width} pixels`, await layoutFaults(narrow.page), []);
+    await narrow.page.close();
+  }
+}
+
+async function checkThemes(name, page) {
+  await checkReaders(`${name}, light`, page);
+  await page.locator("h1").click();
+  await page.keyboard.press("t");
+  await checkReaders(`${name}, dark`, page);
+}
+
+async function checkMeasured(browser) {
+  const name = "measured", long = "a-long-name-of-a-file-that-nccl-tests-wrote.txt";
+  const { file, rows } = compare(name, "dgx-h100", "-c", "allreduce", "-s", "1KiB,64KiB,4MiB", "--engines", "auto,ring,tree", "--with", measured(long, [[1024, 1], [4 << 20, 9000]]));
+  const { page, problems } = await open(browser, file);
+  check(`${name}: a dashed line in each chart`, await page.locator(".charts path[stroke-dasharray='6 5']").count(), 3);
+  check(`${name}: its label`, (await page.locator(`section[aria-labelledby=title-time] text[data-engine='measured: ${long}']`).textContent()).startsWith("measured: a-"), true);
+  check(`${name}: the table says so`, (await column(page, 3)).filter((text) => text === "nccl-tests, measured").length, rows.filter((row) => row.measured).length);
+  check(`${name}: a size that was not measured stays empty`, (await page.locator("table.front tr", { hasText: long }).locator("td").allTextContents())[1], "\u2013");
+  check(`${name}: the head says what was measured`, (await page.locator("header.top").textContent()).includes("all_reduce_perf of 8 ranks on 1 host, out of place; not simulated"));
+  await checkThemes(name, page);
+  check(`${name}: no problem on the console`, problems, []);
+  await page.close();
+  await checkLayout(name, file);
+}
+
+async function checkMachines(browser) {
+  const name = "machines", topologies = ["dgx-a100", "dgx-h100", "ring:4"];
+  const { file, rows } = compare(name, ...topologies, "-c", "allreduce", "-s", "1KiB,1MiB,64MiB", "--engines", "ring");
+  const { page, problems } = await open(browser, file);
+  check(`${name}: the heading`, await page.locator("h1").textContent(), "allreduce on 3 machines");
+  const lines = [...topologies, ...topologies.map((topology) => `${topology}: ring`)];
+  check(`${name}: a line for each plan of a machine`, sorted(await labels(page, "busbw")), sorted(lines));
+  check(`${name}: a row for each time`, await table(page).locator("[role=status]").textContent(), `${rows.length} of ${rows.length}`);
+  check(`${name}: each is drawn`, await page.locator("svg.machine").count(), 3);
+  check(`${name}: and has a head`, await page.locator("main h2", { hasText: /^ring:4$/ }).count(), 1);
+  const group = page.getByRole("button", { name: /^Rings and trees/ });
+  await group.click();
+  check(`${name}: auto alone`, sorted(await labels(page, "time")), sorted(topologies));
+  await checkThemes(name, page);
+  check(`${name}: no problem on the console`, problems, []);
+  await page.close();
+  await checkLayout(name, file);
+}
+
+async function checkFailures(browser) {
+  const name = "failures";
+  const { file, rows } = compare(name, "torus:3x3", "-c", "allgather", "-s", "64KiB,1MiB", "--engines", "auto,ring", "--failures", "6");
+  const { page, problems } = await open(browser, file);
+  const chart = page.locator("section[aria-labelledby=title-failures]");
+  const bars = async () => (await chart.locator("rect").evaluateAll((all) => all.map((bar) => Number(bar.getAttribute("width")))));
+  const failed = [...new Set(rows[0].failed)];
+  check(`${name}: a row for each failure`, sorted(await chart.locator("text[data-failure]").evaluateAll((all) => all.map((text) => text.getAttribute("data-failure")))), sorted(failed));
+  check(`${name}: the costliest first`, (await bars()).every((bar, i, all) => i === 0 || bar <= all[i - 1]));
+  const worst = (engine) => {
+    const row = rows.find((each) => each.engine === engine && each.size_bytes === Math.max(...rows.map(({ size_bytes: bytes }) => bytes)));
+    return `${(Math.max(...row.draw_us) / row.whole_us).toFixed(2)}\u00d7`;
+  };
+  check(`${name}: what it costs auto`, (await chart.locator("[role=status]").textContent()).includes(worst("auto")));
+  await page.getByRole("combobox", { name: "Engine" }).selectOption("ring");
+  check(`${name}: what it costs ring`, (await chart.locator("[role=status]").textContent()).includes(worst("ring")));
+  await page.locator("h1").click();
+  await page.keyboard.press("ArrowLeft");
+  check(`${name}: a key chooses the size`, (await chart.locator("h2").textContent()).endsWith("\u00a0KiB"));
+  const engines = await page.getByRole("combobox", { name: "Engine" }).locator("option").count();
+  for (let i = 0; i < engines; i++) await page.keyboard.press("n");
+  check(`${name}: N goes around the engines`, (await chart.locator("h2").textContent()).startsWith("What each failure costs ring at "));
+  await page.keyboard.press("p");
+  check(`${name}: P goes back`, (await chart.locator("h2").textContent()).startsWith("What each failure costs ring at "), false);
+  check(`${name}: a row of the table for each time`, await page.locator("section.rows [role=status]").textContent(), ((n) => `${n} of ${n}`)(rows.length * failed.length));
+  const [download] = await Promise.all([page.waitForEvent("download"), chart.getByRole("button", { name: "SVG" }).click()]);
+  check(`${name}: the chart is saved`, [download.suggestedFilename(), /var\(|class=/.test(readFileSync(await download.path()).toString())], ["allgather-torus-3x3-failures.svg", false]);
+  await checkThemes(name, page);
+  check(`${name}: no problem on the console`, problems, []);
+  await page.close();
+  await checkLayout(name, file);
+}
+
 const browser = await launch();
 try {
   const flags = ["dgx-h100", "-c", "allreduce"];
   await checkPage(browser, "sizes", compare("sizes", ...flags, "--sizes", "1KiB:64MiB:x256"));
   await checkPage(browser, "one size", compare("one", ...flags, "--sizes", "1MiB"));
+  await checkMeasured(browser);
+  await checkMachines(browser);
+  await checkFailures(browser);
 } finally {
   await browser.close();
   rmSync(folder, { recursive: true });

@@ -1,17 +1,10 @@
 // One measure of the engines as SVG, on logarithmic axes: lines over sizes, or rows where there is one size. All looks
 // are attributes, so that the same drawing is saved as a file.
-import type { Theme } from "../shared/theme";
+import type { Look } from "../shared/look";
 import * as format from "../shared/format";
 import type { EngineData } from "./data";
 import { automatic, colourOfEngine, pointAt, pointsOf, type Measure } from "./state";
 
-export interface Look {
-  theme: Theme;
-  ink: string;
-  soft: string;
-  line: string;
-  paper: string;
-}
 export interface ChartProps {
   measure: Measure;
   engines: EngineData[];
@@ -24,12 +17,13 @@ export interface ChartProps {
   cursor?: number | null; // a size
 }
 
-const labelStep = 14;
+export const font = "system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif";
+export const labelStep = 14;
 const top = 10;
 export const bottomMargin = 26;
 
 // The pixel of a value between two pixels.
-class Axis {
+export class Axis {
   readonly low: number;
   readonly high: number;
   constructor(values: number[], readonly from: number, readonly to: number) {
@@ -52,7 +46,7 @@ class Axis {
   }
 }
 
-const longest = (engines: EngineData[]) => Math.max(...engines.map(({ name }) => name.length));
+export const longest = (engines: EngineData[]) => Math.max(...engines.map(({ name }) => name.length));
 
 // Where the plot is in a chart of lines, and its axes.
 export function plotOf({ engines, sizes, measure, width, height }: Pick<ChartProps, "engines" | "sizes" | "measure" | "width" | "height">) {
@@ -65,7 +59,7 @@ export function plotOf({ engines, sizes, measure, width, height }: Pick<ChartPro
 }
 
 // Pixels of labels, moved apart so that none overlaps the next.
-function spread(wanted: number[], from: number, to: number): number[] {
+export function spread(wanted: number[], from: number, to: number): number[] {
   const order = wanted.map((_, i) => i).sort((a, b) => wanted[a]! - wanted[b]!);
   const placed = [...wanted];
   let least = from;
@@ -101,7 +95,7 @@ export function LineChart(props: ChartProps) {
     return true;
   });
   return (
-    <g font-family="system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif" font-size="11">
+    <g font-family={font} font-size="11">
       {y.ticks().map((tick) => (
         <g key={tick}>
           <line x1={x.from} x2={x.to} y1={y.at(tick)} y2={y.at(tick)} stroke={look.line} />
@@ -116,16 +110,16 @@ export function LineChart(props: ChartProps) {
         const colour = colourOfEngine(engine, look.theme, look.ink);
         const isAuto = engine === automatic, strong = engine === chosen || engine === pointed;
         const seen = pointsOf(engine).filter((point) => measure.value(point) > 0);
-        const width = isAuto ? 7 : strong ? 3 : engine.leads ? 2 : 1.2;
+        const width = isAuto ? 7 : strong ? 3 : engine.leads || engine.measured || engine.group === "machines" ? 2 : 1.2;
         return (
           <g key={engine.name} opacity={dim(engine)}>
             <path d={seen.map((point, k) => `${k === 0 ? "M" : "L"}${x.at(point.size).toFixed(1)} ${y.at(measure.value(point)).toFixed(1)}`).join("")}
-              fill="none" stroke={colour} stroke-width={width} stroke-linejoin="round" stroke-linecap="round" stroke-opacity={isAuto ? 0.28 : 1} />
-            {(strong || engine.leads || seen.length === 1) && seen.map((point) => (
-              <circle key={point.size} cx={x.at(point.size)} cy={y.at(measure.value(point))} r={point.size === cursor ? 4.5 : strong ? 3 : 2.5} fill={colour} stroke={look.paper} stroke-width={point.size === cursor ? 1.5 : 0} />
+              fill="none" stroke={colour} stroke-width={width} stroke-linejoin="round" stroke-linecap="round" stroke-opacity={isAuto ? 0.28 : 1} stroke-dasharray={engine.measured ? "6 5" : undefined} />
+            {(strong || engine.leads || engine.measured || seen.length === 1) && seen.map((point) => (
+              <circle key={point.size} cx={x.at(point.size)} cy={y.at(measure.value(point))} r={point.size === cursor ? 4.5 : strong ? 3 : 2.5} fill={engine.measured ? look.paper : colour} stroke={engine.measured ? colour : look.paper} stroke-width={engine.measured || point.size === cursor ? 1.5 : 0} />
             ))}
             <path d={`M${x.at(seen.at(-1)!.size) + 4} ${ends[i]!.toFixed(1)}L${x.to + 2} ${ends[i]!.toFixed(1)}L${x.to + 14} ${places[i]!.toFixed(1)}`} fill="none" stroke={colour} stroke-opacity="0.55" />
-            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={isAuto || strong ? 700 : 400} fill={colour} data-engine={engine.name}>{engine.name}</text>
+            <text x={x.to + 18} y={places[i]! + 4} font-size="12" font-weight={isAuto || strong ? 700 : 400} fill={colour} data-engine={engine.name}>{format.shortened(engine.name, Math.floor((props.width - x.to - 14) / 6.4))}</text>
           </g>
         );
       })}
@@ -140,11 +134,11 @@ export const rowsHeight = (engines: EngineData[]) => engines.length * rowStep + 
 export function RowChart(props: ChartProps) {
   const { measure, look, chosen, pointed, engines, sizes, width } = props;
   const size = sizes[0]!;
-  const rows = engines.map((engine) => pointAt(engine, size)!).sort((a, b) => a.time - b.time);
+  const rows = engines.flatMap((engine) => pointAt(engine, size) ?? []).sort((a, b) => a.time - b.time);
   const left = Math.min(longest(engines) * 6.9 + 12, width * 0.5);
   const x = new Axis(rows.map(measure.value), left, width - 78);
   return (
-    <g font-family="system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif" font-size="12">
+    <g font-family={font} font-size="12">
       {rows.map((point, i) => {
         const { engine } = point;
         const y = 6 + (i + 0.5) * rowStep, value = measure.value(point);
@@ -152,9 +146,9 @@ export function RowChart(props: ChartProps) {
         const weight = engine === automatic || engine === chosen || engine === pointed ? 700 : 400;
         return (
           <g key={engine.name} opacity={pointed && pointed !== engine ? 0.4 : 1}>
-            <text x={left - 8} y={y + 4} text-anchor="end" font-weight={weight} fill={colour} data-engine={engine.name}>{engine.name}</text>
-            {value > 0 && <line x1={left} x2={x.at(value)} y1={y} y2={y} stroke={colour} stroke-width="2" />}
-            {value > 0 && <circle cx={x.at(value)} cy={y} r="4.5" fill={colour} />}
+            <text x={left - 8} y={y + 4} text-anchor="end" font-weight={weight} fill={colour} data-engine={engine.name}>{format.shortened(engine.name, Math.floor(left / 6.9))}</text>
+            {value > 0 && <line x1={left} x2={x.at(value)} y1={y} y2={y} stroke={colour} stroke-width="2" stroke-dasharray={engine.measured ? "6 5" : undefined} />}
+            {value > 0 && <circle cx={x.at(value)} cy={y} r="4.5" fill={engine.measured ? look.paper : colour} stroke={colour} stroke-width="1.5" />}
             <text x={value > 0 ? x.at(value) + 9 : left} y={y + 4} font-weight={weight} fill={look.ink}>{measure.show(value)}</text>
           </g>
         );

@@ -2,29 +2,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import * as format from "../shared/format";
-import { palette, theme } from "../shared/theme";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
-import { LineChart, RowChart, plotOf, rowsHeight, type Look } from "./chart";
+import { lookNow } from "../shared/look";
+import { LineChart, RowChart, plotOf, rowsHeight } from "./chart";
 import type { EngineData } from "./data";
 import { saveFigure } from "./figure";
-import { automatic, choose, chosen, cursor, data, groups, measures, pointAt, pointed, shown, shownGroups, sizes, toggleGroup, type Measure, type Point } from "./state";
-
-const one = sizes.length === 1;
-
-function lookNow(): Look {
-  const { ink, soft, line, paper } = palette.value;
-  return { theme: theme.value, ink, soft, line, paper };
-}
-
-const nameOf = (point: Point) => (point.madeBy === point.engine.name ? point.engine.name : `${point.engine.name} (${point.madeBy})`);
-
-function linesOf(point: Point): string[] {
-  return [
-    nameOf(point),
-    `${format.size(point.size)}: ${format.time(point.time)}, busbw ${format.bandwidth(point.busbw)}`,
-    `${format.significant(point.ratio, 3)} times the bound, ${point.slower > 1 ? `${format.significant(point.slower, 3)} times the fastest` : "the fastest"}`,
-  ];
-}
+import { automatic, choose, chosen, costs, cursor, data, groups, measures, one, pointAt, pointed, several, shown, shownGroups, sizes, toggleGroup, type Measure, type Point } from "./state";
+import { linesOf, nameOf } from "./said";
+import { TradeOff } from "./tradeoff";
 
 function Chart({ measure }: { measure: Measure }) {
   const box = useRef<SVGSVGElement>(null);
@@ -44,7 +29,7 @@ function Chart({ measure }: { measure: Measure }) {
     const { left, top } = box.current!.getBoundingClientRect();
     const px = event.clientX - left, py = event.clientY - top;
     if (one) {
-      const rows = engines.map((engine) => pointAt(engine, sizes[0]!)!).sort((a, b) => a.time - b.time);
+      const rows = engines.flatMap((engine) => pointAt(engine, sizes[0]!) ?? []).sort((a, b) => a.time - b.time);
       return rows[Math.floor((py - 6) / 22)] ?? null;
     }
     const { x, y } = plotOf(drawn);
@@ -61,7 +46,6 @@ function Chart({ measure }: { measure: Measure }) {
     cursor.value = sizes.indexOf(point.size);
     showTooltip(event, linesOf(point));
   };
-  const ratio = shown.value.length;
   return (
     <section class="card chart" aria-labelledby={`title-${measure.name}`}>
       <div class="card-head">
@@ -72,7 +56,7 @@ function Chart({ measure }: { measure: Measure }) {
         </span>
       </div>
       <div class="plot">
-        <svg ref={box} width={width.value} height={height} role="img" aria-label={`${measure.title} of ${format.counted(ratio, "engine")} over ${format.counted(sizes.length, "size")}. The tables below have the same numbers.`}
+        <svg ref={box} width={width.value} height={height} role="img" aria-label={`${measure.title} of ${format.counted(engines.length, several ? "line" : "engine")} over ${format.counted(sizes.length, "size")}. The tables below have the same numbers.`}
           onPointerMove={onMove}
           onPointerLeave={() => {
             pointed.value = null;
@@ -94,8 +78,8 @@ function Chart({ measure }: { measure: Measure }) {
 // What the charts say at the size of the cursor.
 function Readout() {
   const size = sizes[cursor.value]!;
-  const of = [automatic, chosen.value].filter((engine): engine is EngineData => !!engine);
-  const said = of.flatMap((engine) => pointAt(engine, size) ?? []);
+  const of = several && !chosen.value ? shown.value : [automatic, chosen.value].filter((engine): engine is EngineData => !!engine);
+  const said = of.flatMap((engine) => pointAt(engine, size) ?? []).sort((a, b) => (several ? a.time - b.time : 0)).slice(0, 4);
   return (
     <p class="soft" role="status">
       {format.size(size)}: {said.length === 0 ? "no plan" : said.map((point, i) => (
@@ -109,7 +93,7 @@ export function Charts() {
   return (
     <>
       <section class="card controls" aria-label="What the charts show">
-        <div class="tools" role="group" aria-label="Engines shown">
+        <div class="tools" role="group" aria-label="Lines shown">
           <span class="soft">Show</span>
           {groups.map((group) => (
             <button key={group.name} aria-pressed={shownGroups.value.has(group.name)} title={group.engines.map(({ name }) => name).join(", ")} onClick={() => toggleGroup(group.name)}>
@@ -140,6 +124,7 @@ export function Charts() {
         <Readout />
       </section>
       <div class="charts">{measures.map((measure) => <Chart key={measure.name} measure={measure} />)}</div>
+      {costs.length > 0 && <TradeOff />}
     </>
   );
 }

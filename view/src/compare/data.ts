@@ -1,31 +1,41 @@
-// What `xccl-synth compare --html` writes into the page; pipeline/view/comparison_page.cc writes it. Times are
+// What `xccl-synth compare --html` writes into the page of engines or machines; pipeline/view/comparison_page.cc writes it. Times are
 // picoseconds, sizes bytes, bandwidths bytes per second.
 import type { DrawingData, TopologyData } from "../view/data";
 
-export interface ComparisonData {
+interface Compared {
   format: 1;
-  version: string;
+  version: string; // "0.1.0 (commit 0123456789ab)", the latter where the build is stamped
   command: string;
   collective: string;
-  ranks: number;
   model: string; // pipelined or blocking
-  machine: string; // source of the model that programs run on; empty: schedules on ideal links
   groups: { name: string; label: string }[]; // those that have engines
-  engines: EngineData[]; // auto first, then those that lead, the others of the front, the others
+  engines: EngineData[]; // auto first, what was measured, then those that lead, the others of the front, the others
   left_out: string[]; // "ring: reason"
+  notes: string[]; // of measured lines and of machines
+}
+export interface MachineData {
+  ranks: number; // that take part
+  machine: string; // source of the model that programs run on; empty: schedules on ideal links
   topology: TopologyData;
   drawing: DrawingData;
 }
+// One machine, or several of which each line has one.
+export type ComparisonData = Compared & (MachineData | { machines: NamedMachine[] });
+export type NamedMachine = MachineData & { name: string };
 
 // Entry i of every list belongs together; sizes ascend.
 export interface EngineData {
   name: string;
   group: string;
   leads: boolean; // on the front, and the fastest at some size
-  on_front: boolean; // no other engine is at least as fast at all sizes; never auto
+  on_front: boolean; // no other engine is at least as fast at all sizes; never auto, never measured
+  topology?: string; // name of the machine, where there are several
+  measured: boolean; // on a real machine; else simulated
   size_bytes: number[];
   time_ps: number[];
   bound_ps: number[];
   busbw: number[];
   made_by: string[]; // the engine whose plan it is
+  messages: (number | null)[]; // of the schedule
+  threadblocks: (number | null)[]; // of the program: the most on one rank; null: schedules have none
 }

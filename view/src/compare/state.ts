@@ -4,12 +4,16 @@ import { categories } from "../shared/colours";
 import * as format from "../shared/format";
 import { readPageData } from "../shared/page_data";
 import type { Theme } from "../shared/theme";
-import type { ComparisonData, EngineData } from "./data";
+import type { ComparisonData, EngineData, NamedMachine } from "./data";
 
 export const data = readPageData<ComparisonData>();
 export const sizes = [...new Set(data.engines.flatMap((engine) => engine.size_bytes))].sort((a, b) => a - b);
 export const automatic = data.engines.find((engine) => engine.group === "auto");
+export const machines: NamedMachine[] = "machines" in data ? data.machines : [{ name: data.topology.name, ranks: data.ranks, machine: data.machine, topology: data.topology, drawing: data.drawing }];
+export const several = machines.length > 1; // lines are machines
+export const one = sizes.length === 1;
 const others = data.engines.filter((engine) => engine !== automatic);
+const simulated = others.filter((engine) => !engine.measured);
 export const front = others.filter((engine) => engine.on_front);
 
 // One engine at one size.
@@ -20,16 +24,18 @@ export interface Point {
   busbw: number;
   bound: number;
   ratio: number; // time over bound
-  slower: number; // time over that of the fastest engine
+  slower: number; // time over that of the fastest plan
   madeBy: string;
+  messages: number | null;
+  threadblocks: number | null;
 }
 const fastestAt = new Map<number, number>();
-for (const engine of data.engines)
+for (const engine of data.engines.filter(({ measured }) => !measured))
   engine.size_bytes.forEach((size, i) => fastestAt.set(size, Math.min(fastestAt.get(size) ?? Infinity, engine.time_ps[i]!)));
 export const points: Point[] = data.engines
   .flatMap((engine) => engine.size_bytes.map((size, i): Point => {
     const time = engine.time_ps[i]!, bound = engine.bound_ps[i]!;
-    return { engine, size, time, bound, busbw: engine.busbw[i]!, ratio: bound > 0 ? time / bound : 1, slower: time / (fastestAt.get(size)! || 1), madeBy: engine.made_by[i]! };
+    return { engine, size, time, bound, busbw: engine.busbw[i]!, ratio: bound > 0 ? time / bound : 1, slower: time / (fastestAt.get(size)! || 1), madeBy: engine.made_by[i]!, messages: engine.messages[i] ?? null, threadblocks: engine.threadblocks[i] ?? null };
   }))
   .sort((a, b) => a.size - b.size || a.time - b.time);
 const byEngine = new Map<EngineData, Point[]>();
@@ -56,11 +62,11 @@ export interface Group {
   engines: EngineData[];
 }
 export const groups: Group[] = [
-  ...(sizes.length === 1 ? [] : [{ name: "leads", label: "Fastest at a size", engines: others.filter((engine) => engine.leads) }, { name: "front", label: "Front", engines: front }]),
+  ...(one || several ? [] : [{ name: "leads", label: "Fastest at a size", engines: simulated.filter((engine) => engine.leads) }, { name: "front", label: "Front", engines: front }]),
   ...data.groups.filter(({ name }) => name !== "auto").map(({ name, label }) => ({ name, label, engines: others.filter((engine) => engine.group === name) })),
 ].filter((group) => group.engines.length > 0);
 const few = 7; // lines beside auto that are all shown at first; rows are, however many
-export const atFirst: ReadonlySet<string> = new Set(others.length <= few || sizes.length === 1 ? data.groups.map(({ name }) => name) : ["leads"]);
+export const atFirst: ReadonlySet<string> = new Set(others.length <= few || one ? data.groups.map(({ name }) => name) : several ? ["machines"] : ["leads", "measured"]);
 export const shownGroups = signal(atFirst);
 export function toggleGroup(name: string) {
   const next = new Set(shownGroups.value);
@@ -69,7 +75,7 @@ export function toggleGroup(name: string) {
 }
 
 // The engine that stands out beside auto: at first the one that auto chose for the largest size.
-const chosenByAuto = automatic ? others.find((engine) => engine.name === automatic.made_by.at(-1)) : front[0];
+const chosenByAuto = several ? null : automatic ? others.find((engine) => engine.name === automatic.made_by.at(-1)) : front[0];
 export const chosen = signal<EngineData | null>(chosenByAuto ?? null);
 export function choose(engine: EngineData) {
   chosen.value = chosen.value === engine || engine === automatic ? null : engine;
@@ -81,14 +87,40 @@ export const shown = computed(() =>
   data.engines.filter((engine) =>
     engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
 
-// Six colours for those that lead, or for all where there are few; ink for auto and for a chosen engine without a colour;
-// grey for the others.
-const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads).slice(0, 6);
+// Six colours for those that lead, for machines and for what was measured, or for all where there are few; ink for auto
+// and for a chosen engine without a colour; grey for the others.
+const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads || engine.measured || engine.group === "machines").slice(0, 6);
 export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
   const at = coloured.indexOf(engine);
   if (at >= 0) return categories[theme][at]!;
   return engine === automatic || engine === chosen.value ? ink : categories[theme][7]!;
 }
 
-export const title = `${data.collective} on ${data.topology.name}`;
-export const timesAreOf = data.machine ? `programs on ${data.machine}` : "schedules on ideal links: their bandwidths and latencies alone";
+export const title = several ? `${data.collective} on ${format.counted(machines.length, "machine")}` : `${data.collective} on ${machines[0]!.name}`;
+export const timesOf = (machine: string) => (machine ? `programs on ${machine}` : "schedules on ideal links: their bandwidths and latencies alone");
+export const timesAreOf = machines.every(({ machine }) => machine === machines[0]!.machine)
+  ? timesOf(machines[0]!.machine)
+  : machines.map(({ name, machine }) => `${name}: ${timesOf(machine)}`).join("; ");
+
+// What a plan costs beside time: what the trade-off is with.
+export interface Cost {
+  name: "messages" | "threadblocks";
+  label: string;
+}
+export const costs: Cost[] = ([{ name: "messages", label: "messages" }, { name: "threadblocks", label: "threadblocks of a rank" }] as Cost[])
+  .filter(({ name }) => points.some((point) => point[name] !== null));
+export const cost = signal<Cost | null>(costs[0] ?? null);
+
+// The plans of a size. auto's is that of another engine, where that one is compared.
+export function plansAt(size: number): Point[] {
+  const found = simulated.flatMap((engine) => pointAt(engine, size) ?? []);
+  const best = automatic && pointAt(automatic, size);
+  return best && !found.some(({ engine }) => engine.name === best.madeBy) ? [best, ...found] : found;
+}
+
+// Of these points, those that none of the others equals or beats in both the cost and the time; by cost. Of equal ones
+// the first counts. Requires: the cost of each is known.
+export function frontOf(some: Point[], name: Cost["name"]): Point[] {
+  let least = Infinity;
+  return [...some].sort((a, b) => a[name]! - b[name]! || a.time - b.time).filter((point) => point.time < least && ((least = point.time), true));
+}

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { Page } from "../compare/page";
 import "../shared/base.css";
-import "../compare/compare.css";
+import "../shared/charts.css";
 
 const root = document.getElementById("page")!;
 root.replaceChildren();

@@ -64,3 +64,8 @@ export function ranges(numbers: readonly number[]): string {
   }
   return runs.join(", ");
 }
+
+// At most `most` characters.
+export function shortened(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, Math.max(most - 1, 1))}\u2026` : text;
+}

@@ -1,11 +1,15 @@
-// The machine that was compared on: its drawing, the speeds of its links, and how the page was made.
-import * as format from "../shared/format";
-import { data, timesAreOf } from "./state";
+// A machine that was compared on: its drawing and the speeds of its links.
+import * as format from "./format";
+import type { DrawingData, TopologyData } from "../view/data";
+
+interface Drawn {
+  topology: TopologyData;
+  drawing: DrawingData;
+}
 
 const kinds: Record<string, string> = { g: "GPU", s: "switch", n: "NIC", c: "CPU" };
 
-function pathOf(cable: number): string {
-  const { form, point, point_first: first } = data.drawing.cables;
+function pathOf({ form, point, point_first: first }: DrawingData["cables"], cable: number): string {
   const at: string[] = [];
   for (let i = first[cable]!; i < first[cable + 1]!; i += 2) at.push(`${point[i]} ${point[i + 1]}`);
   if (form[cable] === "c") return `M${at[0]}Q${at[1]} ${at[2]}`;
@@ -13,8 +17,7 @@ function pathOf(cable: number): string {
   return `M${at.join("L")}`;
 }
 
-function Picture() {
-  const { topology, drawing: { width, height, items, frames, cables, shape } } = data;
+function Picture({ topology, drawing: { width, height, items, frames, cables, shape } }: Drawn) {
   return (
     <svg class="machine" viewBox={`-2 -2 ${width + 4} ${height + 4}`} style={{ maxWidth: `${1.4 * width}px` }} role="img" aria-label={`Drawing of ${topology.name}: ${shape}`}>
       {frames.label.map((label, i) => (
@@ -23,7 +26,7 @@ function Picture() {
           <text class="name" x={frames.label_x[i]} y={frames.label_y[i]! + 4}>{label}</text>
         </g>
       ))}
-      <g class="cables">{[...cables.form].map((_, i) => <path key={i} d={pathOf(i)} />)}</g>
+      <g class="cables">{[...cables.form].map((_, i) => <path key={i} d={pathOf(cables, i)} />)}</g>
       {[...items.kind].map((kind, i) => {
         const lines = items.lines[i]!.split("\n"), wide = items.width[i]!, high = items.height[i]!;
         const size = Math.min(13, wide / (0.6 * Math.max(...lines.map((line) => line.length), 1)), (high - 2) / lines.length / 1.1);
@@ -39,8 +42,7 @@ function Picture() {
 }
 
 // Links that are alike count as one row.
-function linkKinds() {
-  const { nodes, links } = data.topology;
+function linkKinds({ nodes, links }: TopologyData) {
   const rows = new Map<string, { ends: string; bandwidth: number; latency: number; overhead: number; count: number }>();
   links.from.forEach((from, l) => {
     const ends = [from, links.to[l]!].map((node) => kinds[nodes.kind[node]!]!).sort().join(" \u2013 ");
@@ -53,15 +55,14 @@ function linkKinds() {
   return [...rows.values()].sort((a, b) => b.bandwidth - a.bandwidth);
 }
 
-export function Machine() {
-  const { topology, drawing } = data;
-  const rows = linkKinds(), most = 40;
+export function Machine({ topology, drawing, name = topology.name, id = "machine-title" }: Drawn & { name?: string; id?: string }) {
+  const rows = linkKinds(topology), most = 40;
   return (
-    <section class="card" aria-labelledby="machine-title">
-      <div class="card-head"><h2 id="machine-title">Machine</h2><p class="soft">{topology.name}, {drawing.shape}{topology.source ? `. Source: ${topology.source}` : ""}</p></div>
+    <section class="card" aria-labelledby={id}>
+      <div class="card-head"><h2 id={id}>{id === "machine-title" ? "Machine" : name}</h2><p class="soft">{id === "machine-title" ? `${name}, ` : ""}{drawing.shape}{topology.source ? `. Source: ${topology.source}` : ""}</p></div>
       <div class="machine-body">
-        <Picture />
-        <div class="scroll" tabIndex={0} role="region" aria-label="Speeds of links">
+        <Picture topology={topology} drawing={drawing} />
+        <div class="scroll" tabIndex={0} role="region" aria-label={`Speeds of links of ${name}`}>
           <table>
             <thead><tr><th class="text">links</th><th>count</th><th>bandwidth</th><th>latency</th><th>overhead</th></tr></thead>
             <tbody>
@@ -72,30 +73,6 @@ export function Machine() {
           </table>
           {rows.length > most && <p class="soft">and {format.counted(rows.length - most, "other kind")}</p>}
         </div>
-      </div>
-    </section>
-  );
-}
-
-export function MadeBy() {
-  const lines: [string, string][] = [
-    ["command", data.command],
-    ["version", `xccl-synth ${data.version}`],
-    ["times", `simulated, of ${timesAreOf}`],
-    ["model", data.model],
-    ["bound", "no plan can be faster in this model of links"],
-  ];
-  return (
-    <section class="card" aria-labelledby="made-title">
-      <div class="card-head"><h2 id="made-title">How this was made</h2></div>
-      <div class="inside">
-        <dl class="facts">{lines.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{name === "command" ? <code>{value}</code> : value}</dd></div>)}</dl>
-        {data.left_out.length > 0 && (
-          <details>
-            <summary>Left out ({data.left_out.length})</summary>
-            <ul>{data.left_out.map((line) => <li key={line}>{line}</li>)}</ul>
-          </details>
-        )}
       </div>
     </section>
   );

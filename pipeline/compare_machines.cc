@@ -1,0 +1,94 @@
+// Several topologies: each size is compared on each of them before the next size.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/strings.h"
+#include "base/units.h"
+#include "pipeline/compare.h"
+#include "synth/common/synthesizer.h"
+
+namespace xccl {
+namespace {
+
+std::vector<std::string> WithAuto(std::vector<std::string> engines) {
+  for (const char* name : {kDefaultEngine, "all"})
+    if (std::ranges::find(engines, name) != engines.end()) return engines;
+  engines.insert(engines.begin(), kDefaultEngine);
+  return engines;
+}
+
+// Where some times are of links alone and some are not.
+std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
+  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
+  if (std::ranges::all_of(machines, of_links) || std::ranges::none_of(machines, of_links)) return {};
+  return {"a program takes longer than ideal links; hint: --machine=none times all alike"};
+}
+
+}  // namespace
+
+std::vector<std::string> TimesOfMachines(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Compared& on : comparison.machines)
+    lines.push_back(on.machine.empty()
+                        ? fmt::format("{}: times on ideal links", on.topology)
+                        : fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
+  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
+  if (std::ranges::all_of(comparison.machines, of_links)) lines.clear();
+  return lines;
+}
+
+StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
+                                     const std::vector<std::string>& engines,
+                                     const std::vector<int64_t>& sizes, const PlanOptions& options,
+                                     const OnSize& on_size) {
+  Comparison all;
+  LeftOut left_out;
+  const std::vector<std::string> wanted = WithAuto(engines);
+  const std::string model(ToString(options.request.model));
+  std::vector<std::string> names;
+  for (const ComparedMachine& machine : machines) {
+    const PlanOptions on = OnMachineOf(*machine.topology, options);
+    all.machines.push_back(
+        {machine.collective->name(), machine.name, model, on.machine ? on.machine->source : ""});
+    names.push_back(machine.name);
+  }
+  all.on = {.collective = machines.front().collective->name(), .topology = "", .model = model};
+  all.title = fmt::format("{} on {} machines: {}, {} model", all.on.collective, machines.size(),
+                          Join(names, ", "), model);
+  all.notes = NotesOf(all.machines);
+  Comparison of_size = all;
+  for (const int64_t size : sizes) {
+    if (options.deadline()) {
+      left_out.lines.push_back(
+          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
+      break;
+    }
+    of_size.times.clear();
+    for (const ComparedMachine& machine : machines) {
+      StatusOr<Comparison> one = Compare(*machine.topology, *machine.collective, wanted, {size}, options);
+      if (!one.ok() && one.status().code() != StatusCode::kInfeasible &&
+          one.status().code() != StatusCode::kLimit && one.status().code() != StatusCode::kInvalidInput)
+        return one.status();
+      if (!one.ok()) {
+        LeaveOut(machine.name, one.status(), left_out);
+        continue;
+      }
+      for (const std::string& line : one->left_out) LeaveOut(machine.name, InvalidInput(line), left_out);
+      for (TimedPlan& timed : one->times) {
+        timed.topology = machine.name;
+        of_size.times.push_back(std::move(timed));
+      }
+    }
+    std::ranges::stable_sort(of_size.times, {}, &TimedPlan::time_ps);
+    all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
+    if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
+  }
+  if (all.times.empty())
+    return NothingToCompare({all.on.collective, Join(names, ", "), model}, left_out, options.deadline);
+  all.left_out = std::move(left_out.lines);
+  return all;
+}
+
+}  // namespace xccl

@@ -1,0 +1,85 @@
+// A measured run as rows of a comparison: checks that both are of one thing, then matches real sizes.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/strings.h"
+#include "base/units.h"
+#include "ir/sizes.h"
+#include "pipeline/compare.h"
+
+namespace xccl {
+namespace {
+
+std::string Plural(int64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
+Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collective& collective) {
+  if (!run.program.empty() && run.collective != collective.kind())
+    return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", run.program_place,
+                                    Shortened(run.program), collective.name()));
+  if (run.ranks == 0)
+    return InvalidInput(fmt::format("{}: no line lists ranks; expected '# Rank 0 ... on HOST'", file));
+  if (run.ranks != collective.num_members())
+    return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", run.ranks_place,
+                                    Plural(run.ranks, "rank"), collective.num_members()));
+  std::optional<int64_t> root;
+  if (collective.spec().root) root = collective.MemberIndex(*collective.spec().root);
+  const auto text = [](const std::optional<int64_t>& rank) {
+    return rank ? fmt::format("root {}", *rank) : std::string("no root");
+  };
+  // Older tables have no such column.
+  if (run.root != root && (run.root || run.is_json || !run.program.empty()))
+    return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
+  return OkStatus();
+}
+
+std::string SizesText(const std::vector<int64_t>& sizes) {
+  constexpr size_t kMost = 6;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(sizes.size(), kMost); ++i) texts.push_back(FormatSize(sizes[i]));
+  if (sizes.size() > kMost) texts.emplace_back("...");
+  return Join(texts, ",");
+}
+
+}  // namespace
+
+StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::string& name,
+                                       const std::string& file, const Collective& collective,
+                                       const std::vector<int64_t>& sizes) {
+  XCCL_RETURN_IF_ERROR(CheckSame(run, file, collective));
+  MeasuredTimes measured{.name = "measured: " + name, .made_by = "nccl-tests", .note = {}, .time_ps = {}};
+  std::vector<int64_t> compared, others;
+  for (const int64_t size : sizes) compared.push_back(CollectiveSizes(collective, size).size_bytes());
+  int64_t wrong = 0;
+  for (const auto& [bytes, us, wrong_elements] : run.times) {
+    if (std::ranges::find(compared, bytes) == compared.end()) {
+      others.push_back(bytes);
+      continue;
+    }
+    if (wrong_elements > 0) {
+      ++wrong;
+      continue;
+    }
+    const auto ps = static_cast<int64_t>(
+        std::min(std::round(us * static_cast<double>(kPsPerUs)), static_cast<double>(kForeverPs)));
+    const auto [at, is_new] = measured.time_ps.emplace(bytes, ps);
+    if (!is_new) at->second = std::min(at->second, ps);
+  }
+  if (measured.time_ps.empty() && wrong == 0)
+    return InvalidInput(
+        fmt::format("{}: none of its sizes is compared; hint: --sizes={}", file, SizesText(others)));
+  measured.note =
+      fmt::format("{}: {} of {}{}, out of place; not simulated", measured.name,
+                  run.program.empty() ? "a program that the file does not name" : Shortened(run.program),
+                  Plural(run.ranks, "rank"), run.hosts > 0 ? " on " + Plural(run.hosts, "host") : "");
+  if (!others.empty())
+    measured.note += fmt::format("; {} not compared", Plural(std::ssize(others), "other size"));
+  if (wrong > 0) measured.note += fmt::format("; {} with wrong elements left out", Plural(wrong, "row"));
+  return measured;
+}
+
+}  // namespace xccl

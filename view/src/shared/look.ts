@@ -1,0 +1,16 @@
+// The colours of a drawing that can be saved as a file.
+import { palette, theme, type Theme } from "./theme";
+
+export interface Look {
+  theme: Theme;
+  ink: string;
+  soft: string;
+  line: string;
+  paper: string;
+}
+export function lookNow(): Look {
+  const { ink, soft, line, paper } = palette.value;
+  return { theme: theme.value, ink, soft, line, paper };
+}
+// For a paper: on white, the same for every theme.
+export const print: Look = { theme: "light", ink: "#16191c", soft: "#565d64", line: "#e2e5e8", paper: "#ffffff" };
