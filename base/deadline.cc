@@ -41,6 +41,12 @@ Deadline Deadline::Leaving(double share, double most_s) const {
   return earlier;
 }
 
+Deadline Deadline::ForTheRest() const {
+  Deadline rest = *this;
+  rest.after_interrupt_s_ = kSecondsAfterInterrupt;
+  return rest;
+}
+
 Deadline Deadline::With(const Interrupt& interrupt) const {
   Deadline with = *this;
   with.interrupt_ = &interrupt;

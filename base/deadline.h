@@ -24,7 +24,7 @@ class Interrupt {
 // Leaving) end at once, and kSecondsAfterInterrupt are left for proving and writing what they have found.
 class Deadline {
  public:
-  static constexpr double kSecondsAfterInterrupt = 10;
+  static constexpr double kSecondsAfterInterrupt = 60;
 
   // So many seconds from this call on.
   explicit Deadline(std::optional<double> limit_s = {});
@@ -40,6 +40,8 @@ class Deadline {
   // The same limit, to be kept earlier: `share` of what is left, but at most `most_s` seconds, stay for the
   // stages that follow. An interrupt ends it at once.
   Deadline Leaving(double share, double most_s) const;
+  // The same limit for quick work that makes a result of what a search has found: an interrupt leaves it time.
+  Deadline ForTheRest() const;
   // The same, with this interrupt, which outlives all copies.
   Deadline With(const Interrupt& interrupt) const;
   // For messages: "--time-limit=2.5s", as it was given; "Ctrl-C" after an interrupt.

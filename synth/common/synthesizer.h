@@ -83,7 +83,7 @@ inline SimulateOptions TimingOf(const SynthesisRequest& request) {
   return {.size_bytes = request.size_bytes,
           .model = request.model,
           .rough = request.rough,
-          .deadline = request.limits.deadline};
+          .deadline = request.limits.deadline.ForTheRest()};
 }
 
 // The cost of a plan, known before it is made.

@@ -220,7 +220,7 @@ const std::vector<Witness>& Oracle::WitnessesOf(int32_t chunks) {
   const auto [at, added] = witnesses_.try_emplace(chunks);
   if (!added) return at->second;
   SynthesisRequest asked = request_;
-  asked.limits.deadline = deadline_;
+  asked.limits.deadline = deadline_.ForTheRest();
   at->second = FindWitnesses(asked, machine_, chunks, engines_);
   return at->second;
 }

@@ -242,17 +242,19 @@ class RequestSearch {
     const auto consider = [&](Synthesis made) {
       if (!best || made.simulation->time_ps < best->simulation->time_ps) best = std::move(made);
     };
+    SynthesisRequest asked = request_;
+    asked.limits.deadline = limits.deadline.ForTheRest();
     const bool is_open = !limits.chunks && !limits.steps && !limits.rounds;
     for (const Engine& engine : engines_) {
       if (!is_open || !engine.asks_others) continue;
-      if (StatusOr<Synthesis> made = engine.Synthesize(request_); made.ok()) {
+      if (StatusOr<Synthesis> made = engine.Synthesize(asked); made.ok()) {
         const std::string by = made->engine;
         const int32_t chunks = made->collective.ChunksOf(PartId(0));
         consider(Finish(chunks, *std::move(made), by, true));
       }
     }
     for (int32_t chunks : ChunkCounts()) {
-      if (best && request_.limits.deadline()) break;
+      if (best && asked.limits.deadline()) break;
       for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
         if ((limits.steps && witness.took.steps > *limits.steps) ||
             (limits.rounds && witness.took.rounds > *limits.rounds))
