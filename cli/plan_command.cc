@@ -11,6 +11,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/show.h"
 #include "ir/plan.h"
 #include "ir/verify/read_plan.h"
@@ -54,6 +55,11 @@ std::string EngineHelp() {
 bool Can(const std::string& name, bool Engine::*what) {
   const StatusOr<const Engine*> engine = FindEngine(name);
   return engine.ok() && ((*engine)->asks_others || (*engine)->*what);
+}
+
+// Has the engine a best plan so far, that Ctrl-C ends its search with?
+bool EndsWithBest(const std::string& engine) {
+  return Can(engine, &Engine::searches_long) || Can(engine, &Engine::starts_from_plan);
 }
 
 Status CheckFrom(const PlanOptions& options) {
@@ -149,6 +155,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", options.request.size_bytes, collective));
   if (flags.pareto && flags.explain) return UsageError("--explain: explains one plan; expected no --pareto");
   if (flags.pareto) return PrintFront(topology, collective, options, session);
+  if (EndsWithBest(options.engine)) options.request.stopped = CatchInterrupt();
   std::optional<Plan> from;
   if (!flags.from.empty()) {
     XCCL_RETURN_IF_ERROR(CheckFrom(options));
@@ -161,6 +168,8 @@ Status PlanCollective(const Flags& flags, const Session& session) {
         return from ? RepairPlan(*from, flags.from, topology, collective, options)
                     : MakePlan(topology, collective, options);
       }));
+  if (options.request.stopped && options.request.stopped())
+    SayNote("Ctrl-C: the search ended with its best plan so far");
   std::vector<NamedLine> why;
   if (flags.explain) {
     XCCL_ASSIGN_OR_RETURN(const Explanation explanation, WithProgress("explaining the plan", [&](Progress&) {

@@ -155,7 +155,7 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
       return !best.ok() || time_ps < *best->time_ps - *best->time_ps / kLeastGain;
     };
     if (!best.ok() && best.status().code() == StatusCode::kBug) break;
-    if (options.deadline()) break;
+    if (options.deadline() || (options.request.stopped && options.request.stopped())) break;
     const int64_t least_ps = LeastTime(other.schedule, other.collective, topology, ProgramTiming(options),
                                        other.simulation->time_ps);
     if (!gains(least_ps) && other.schedule.size() > kSmallPlan) continue;

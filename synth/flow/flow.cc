@@ -61,7 +61,7 @@ class Planning {
         group_(TranslationsFor(collective_, topology_, &sizes_)),
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        stopped_(request.limits.deadline),
+        stopped_([&request] { return request.limits.deadline() || (request.stopped && request.stopped()); }),
         budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
@@ -92,7 +92,7 @@ class Planning {
   bool Near() const {
     return best_ && static_cast<double>(best_ps_) <= kNear * static_cast<double>(bound_.bound_ps);
   }
-  bool Stopped() const { return stopped_ && stopped_(); }
+  bool Stopped() const { return stopped_(); }
 
   // Links between sources and destinations on paths of the fewest links, over all parts that move.
   int64_t LeastHops() const {

@@ -212,7 +212,7 @@ std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cabl
     edges.push_back({cable.a.value, cable.b.value, cable.bandwidth_bytes_per_s / unit});
   Planner planner(request, cables, budget);
   TreePackingLimits limits;
-  limits.stopped = request.limits.deadline;
+  limits.stopped = [&request] { return request.limits.deadline() || (request.stopped && request.stopped()); };
   if (request.limits.work_units > 0) limits.work = request.limits.work_units;
   std::vector<std::optional<int32_t>> numbers = {1, std::nullopt};
   const std::optional<int32_t> chunks = request.limits.chunks;

@@ -127,15 +127,16 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::op
 int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); }
 
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps) {
-  Task task{.request = request,
-            .topology = *request.topology,
-            .collective = *request.collective,
-            .sizes = CollectiveSizes(*request.collective, request.size_bytes),
-            .bound = bound,
-            .beat_ps = beat_ps,
-            .reversed = {},
-            .group = {},
-            .stopped = request.limits.deadline};
+  Task task{
+      .request = request,
+      .topology = *request.topology,
+      .collective = *request.collective,
+      .sizes = CollectiveSizes(*request.collective, request.size_bytes),
+      .bound = bound,
+      .beat_ps = beat_ps,
+      .reversed = {},
+      .group = {},
+      .stopped = [&request] { return request.limits.deadline() || (request.stopped && request.stopped()); }};
   if (task.collective.Reduces()) task.reversed = ReverseTopology(task.topology);
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);

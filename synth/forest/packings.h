@@ -4,10 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
-#include "base/deadline.h"
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "ir/sizes.h"
@@ -30,7 +30,7 @@ struct Task {
   double beat_ps = 0;                  // plans that cannot take less are left out
   std::optional<Topology> reversed;    // where the collective reduces
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
-  Deadline stopped;                    // has the request's time passed?
+  std::function<bool()> stopped;       // has the request's time passed, or does its caller say so?
 
   int64_t Copies() const { return group ? group->order() : 1; }  // of each tree
   int64_t Rows() const;                                          // of the linear program

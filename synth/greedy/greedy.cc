@@ -73,7 +73,6 @@ class CandidateSearch {
         topology_(*request.topology),
         reversed_(request.collective->Reduces() ? ReverseTopology(topology_) : topology_),
         left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
-        deadline_(request.limits.deadline),
         budget_(kName, request) {}
 
   StatusOr<Synthesis> Run() {
@@ -129,7 +128,7 @@ class CandidateSearch {
     int32_t without_gain = 0;
     for (int64_t cut = 1; cut * unit <= std::max<int64_t>(kMostChunks, unit); cut *= 2) {
       const bool first = cut == 1;
-      if (!first && (deadline_() || moves * cut * kWorkPerMove > left_ - floor)) break;
+      if (!first && (IsOver() || moves * cut * kWorkPerMove > left_ - floor)) break;
       const int64_t before = best_ps_;
       XCCL_RETURN_IF_ERROR(TryCut(static_cast<int32_t>(cut * unit), sum_at));
       if (best_ && best_ps_ <= bound_.bound_ps + bound_.bound_ps / 256) break;
@@ -164,14 +163,17 @@ class CandidateSearch {
     const std::span<const double> weights = std::span(kDepthWeights).first(one_kind ? 1 : 2);
     bool found = false;
     for (int64_t batch_bytes : batches) {
-      if (found && (left_ <= 0 || deadline_())) break;
+      if (found && (left_ <= 0 || IsOver())) break;
       if (floods) found |= TryMethod(collective, phases, greedy::FindFlood, batch_bytes);
       for (const double depth_weight : weights) {
-        if (found && (tight_ || cost > left_ || deadline_() || MeetsBound(best_ps_, bound_))) break;
+        if (found && (tight_ || cost > left_ || IsOver() || MeetsBound(best_ps_, bound_))) break;
         found |= TryMethod(collective, phases, greedy::FindTrees, batch_bytes, depth_weight);
       }
     }
   }
+
+  // The time has passed, or the caller says so.
+  bool IsOver() const { return request_.limits.deadline() || (request_.stopped && request_.stopped()); }
 
   // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
   std::vector<int64_t> Batches(const CopyProblem& problem) const {
@@ -199,7 +201,7 @@ class CandidateSearch {
                                                                        : 6)),
         .one_round = !request_.limits.chunks && request_.model == TimeModel::kBlocking,
         .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
-        .stopped = deadline_};
+        .stopped = [this] { return IsOver(); }};
     std::optional<SearchResult> gather, spread;
     const auto search = [&](const CopyProblem& problem, std::optional<SearchResult>& result) {
       int64_t work = 0;
@@ -243,7 +245,6 @@ class CandidateSearch {
   const Topology& topology_;
   const Topology reversed_;
   int64_t left_;
-  const Deadline deadline_;
   Bound bound_;
   int64_t best_ps_ = INT64_MAX;
   std::optional<Synthesis> best_;

@@ -93,15 +93,15 @@ bool SeveralGetASum(const Collective& collective) {
 class Portfolio {
  public:
   Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
-      : request_(request), engines_(engines), deadline_(request.limits.deadline) {}
+      : request_(request), engines_(engines) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     const int64_t limit = request_.limits.work_units > 0 ? request_.limits.work_units : kDefaultWork;
     TryNearBound();
-    if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
-    if (HasPlan() && HasTinyMessages() && !deadline_()) Coarsen(limit);
+    if (!IsDone() && !(HasPlan() && IsOver())) TryOthers(limit);
+    if (HasPlan() && HasTinyMessages() && !IsOver()) Coarsen(limit);
     if (bug_) return *bug_;
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
@@ -119,7 +119,7 @@ class Portfolio {
       if (engine.near_bound > 0) rows.push_back(&engine);
     std::ranges::stable_sort(rows, {}, &Engine::near_bound);
     for (const Engine* const row : rows) {
-      if (HasPlan() && ((IsGoodEnough() && !HasTinyMessages()) || deadline_())) return;
+      if (HasPlan() && ((IsGoodEnough() && !HasTinyMessages()) || IsOver())) return;
       std::optional<Candidate> candidate = Ask(*row);
       if (!candidate || candidate->offer.time_ps >= best_ps_) continue;
       if (candidate->offer.work <= kDefaultWork)
@@ -140,7 +140,7 @@ class Portfolio {
     int64_t left = limit;
     bool first = true;
     for (const Candidate& candidate : others_) {
-      if (HasPlan() && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
+      if (HasPlan() && (candidate.offer.time_ps > kHopeless * best_ps_ || IsOver())) break;
       const int64_t most = IsSearchOfFewChunks(candidate) ? kSearchOfFewChunks * limit
                            : first                        ? kFirstPlan * limit
                                                           : std::max(left, kHeavyWork);
@@ -184,7 +184,7 @@ class Portfolio {
 
   // Makes the plans again with shorter chunks while that gains.
   void Refine(int64_t left) {
-    if (request_.limits.chunks || IsGoodEnough() || deadline_()) return;
+    if (request_.limits.chunks || IsGoodEnough() || IsOver()) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
     std::erase_if(tried, [](const Tried& one) { return !one.engine->any_chunks; });
@@ -200,7 +200,7 @@ class Portfolio {
     for (; chunks <= kMostFinerChunks && part_bytes / chunks >= kShortChunkBytes; chunks *= 4) {
       SynthesisRequest finer = request_;
       finer.limits.chunks = static_cast<int32_t>(chunks);
-      if (tried.transfers * (chunks / tried.chunks) > left || deadline_()) return;
+      if (tried.transfers * (chunks / tried.chunks) > left || IsOver()) return;
       const StatusOr<Offer> offer = tried.engine->Offered(finer);
       if (!offer.ok() || offer->work > left) return;
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
@@ -233,7 +233,7 @@ class Portfolio {
   }
 
   void CoarsenOne(const Tried& tried, int64_t& left) {
-    for (int64_t chunks = 1; 2 * chunks <= tried.chunks && !deadline_(); chunks *= 4) {
+    for (int64_t chunks = 1; 2 * chunks <= tried.chunks && !IsOver(); chunks *= 4) {
       SynthesisRequest coarser = request_;
       coarser.limits.chunks = static_cast<int32_t>(chunks);
       const StatusOr<Offer> offer = tried.engine->Offered(coarser);
@@ -247,6 +247,8 @@ class Portfolio {
     }
   }
 
+  // No other plan is begun: the deadline has passed, or the caller says so.
+  bool IsOver() const { return request_.limits.deadline() || (request_.stopped && request_.stopped()); }
   bool HasPlan() const { return !kept_.empty() || unsimulated_; }
   bool HasTinyMessages() const {
     return !kept_.empty() && kept_.front().costs.link_use.messages > 0 &&
@@ -355,7 +357,6 @@ class Portfolio {
 
   SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
   const std::span<const Engine> engines_;
-  const Deadline deadline_;
   std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
