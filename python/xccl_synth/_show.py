@@ -65,4 +65,4 @@ def plan_html(plan: "Plan") -> str:
         return f'<iframe srcdoc="{html.escape(page)}" style="{_FRAME}" title="{html.escape(_title(facts))}"></iframe>'
     except LimitReached:
         pass
-    return f"<div><b>{_title(facts)}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"
+    return f"<div><b>{html.escape(_title(facts))}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"
