@@ -5,10 +5,8 @@
 #include <filesystem>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -17,7 +15,6 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "pipeline/nccl/book.h"
-#include "pipeline/nccl/graphs.h"
 #include "pipeline/nccl/steer.h"
 #include "pipeline/tune.h"
 #include "runtime/nccl/tuner/table.h"
@@ -27,7 +24,6 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kBillion = 1'000'000'000;
-constexpr const char* kTable = "/nccl-tuner.table";
 
 struct Flags {
   TopologyFlags topology;
@@ -88,18 +84,6 @@ StatusOr<double> LeastGain(const std::string& text) {
   return static_cast<double>(gain) / static_cast<double>(kBillion);
 }
 
-// Measured rows take the place of simulated ones.
-Status SteerByTests(const std::string& files, double least_gain, nccl::Book& book) {
-  std::vector<nccl::TestRun> runs;
-  for (const std::string& file : Split(files, ',')) {
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
-    XCCL_ASSIGN_OR_RETURN(nccl::TestRun run, nccl::ReadTestRun(text, file));
-    runs.push_back(std::move(run));
-  }
-  XCCL_ASSIGN_OR_RETURN(book.steering, nccl::Steer(runs, least_gain));
-  return OkStatus();
-}
-
 Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
   TuneRequest request;
@@ -108,11 +92,7 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
   XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
-  request.pipeline = OnMachineOf(topology, request.pipeline);
-  XCCL_RETURN_IF_ERROR(nccl::GenerationOf(topology).status());
-  if (!request.pipeline.machine)
-    return InvalidInput(fmt::format("{}: no machine model of its GPUs, {}; hint: --machine=FILE",
-                                    topology.name(), topology.gpu_arch()));
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, nccl::OptionsOfBook(topology, request.pipeline));
   XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, topology));
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
@@ -122,10 +102,11 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
                           request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
                           return nccl::MakeBook(topology, request, least_gain);
                         }));
-  if (!flags.from.empty()) XCCL_RETURN_IF_ERROR(SteerByTests(flags.from, least_gain, book));
+  if (!flags.from.empty()) {  // measured rows take the place of simulated ones
+    XCCL_ASSIGN_OR_RETURN(book.steering, nccl::SteerByFiles(Split(flags.from, ','), least_gain));
+  }
   session.is_writing = true;
-  XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + kTable, nccl_tuner::WriteTable(book.steering)));
-  XCCL_RETURN_IF_ERROR(WriteBook(book.entries, book.plans, *request.pipeline.machine, flags.output));
+  XCCL_RETURN_IF_ERROR(nccl::WriteBookAndTable(book, *request.pipeline.machine, flags.output));
   return Show(book, *request.pipeline.machine, flags, session);
 }
 

@@ -22,18 +22,15 @@
 #include "pipeline/emit.h"
 #include "pipeline/measure_hosts.h"
 #include "pipeline/measure_machine.h"
+#include "pipeline/measure_runs.h"
 #include "pipeline/run.h"
 #include "pipeline/tune.h"
 #include "runtime/plan_book.h"
-#include "runtime/run_row.h"
 #include "runtime/run_table.h"
 #include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
-
-constexpr int64_t kSmallBytes = 64 << 10;
-constexpr int32_t kSmallIterations = 100;
 
 struct Flags {
   TopologyFlags topology;
@@ -55,25 +52,17 @@ StatusOr<MeasureRanks> MeasureOf(const Flags& flags, const Topology& topology, L
   if (flags.backend == "cuda") {
     XCCL_ASSIGN_OR_RETURN(settings.gpus, GpuRunOf(flags.cuda));
   }
-  return MeasureRanks([settings, &topology](const LoweredProgram& lowered,
-                                            int64_t size_bytes) -> StatusOr<std::vector<double>> {
-    const Plan plan{topology, lowered.collective, {}, lowered, {}};
-    RunSettings of_size = settings;
-    // The start and the end of a small operation are blurred by as much as it takes.
-    if (size_bytes <= kSmallBytes)
-      of_size.options.iterations = std::max(of_size.options.iterations, kSmallIterations);
-    XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, of_size, {}));
-    if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
-    return result.rows.front().rank_us;
-  });
+  return MeasureByRunning(settings, topology);
 }
 
 Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, const Session& session) {
   if (session.json) {
     std::vector<Row> rows;
-    for (const TunedRow& row : tuned.rows)
+    for (const TunedRow& row : tuned.rows) {
+      Cell root;
+      if (row.root) root = int64_t{row.root->value};
       rows.push_back({{"collective", row.collective},
-                      {"root", row.root ? Cell(int64_t{row.root->value}) : Cell()},
+                      {"root", root},
                       {"size_bytes", row.size_bytes},
                       {"engine", row.engine},
                       {"topology", row.topology},
@@ -81,6 +70,7 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
                       {"predicted_us", row.predicted_us},
                       {"ctas", int64_t{row.threadblocks}},
                       {"file", row.file}});
+    }
     return Print(ToJson(rows));
   }
   const ProtocolCost& simple = machine.CostOf(Protocol::kSimple);
@@ -96,14 +86,6 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
       FormatDurationShort(machine.launch_ps), FormatDurationShort(simple.hop_ps),
       FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)), machine.source, TableText(table),
       flags.output, tuned.plans.size(), flags.output));
-}
-
-// The slowest rank's time.
-Measure SlowestOf(const MeasureRanks& measure) {
-  return [measure](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
-    XCCL_ASSIGN_OR_RETURN(const std::vector<double> times, measure(lowered, size_bytes));
-    return *std::ranges::max_element(times);
-  };
 }
 
 // The machine that the processes of a launcher are, as they measure it.

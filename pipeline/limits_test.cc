@@ -1,4 +1,5 @@
-// Deadlines that have passed, or pass while a stage waits: what was found until then is kept.
+// Deadlines that have passed, or pass while a stage waits, and interrupts: what was found until then is
+// kept.
 #include <gtest/gtest.h>
 
 #include "ir/collective_args.h"
@@ -46,6 +47,22 @@ TEST(Limits, APlanWhoseProgramWouldBeLateIsKeptWithoutIt) {
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_FALSE(result->plan.program);
   EXPECT_NE(result->no_program.find("--time-limit=6s"), std::string::npos) << result->no_program;
+}
+
+TEST(Limits, ASearchThatItsCallerStopsEndsWithItsBest) {
+  const Topology topology = LoadTopology("fat-tree:k=4").value();
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, topology);
+  for (const char* const engine : {"auto", "greedy"}) {
+    PlanOptions options{.engine = engine};
+    const int64_t whole_ps = MakePlan(topology, allreduce, options).value().simulation.time_ps;
+    Interrupt interrupt;
+    interrupt.Set();
+    options.deadline = Deadline().With(interrupt);
+    const StatusOr<PlanResult> result = MakePlan(topology, allreduce, options);
+    ASSERT_TRUE(result.ok()) << engine << ": " << result.status().message();
+    EXPECT_GT(result->plan.schedule.size(), 0) << engine;
+    EXPECT_GE(result->simulation.time_ps, whole_ps) << engine;
+  }
 }
 
 TEST(Limits, ASearchThatIsOutOfTimeSaysSo) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <utility>
 
+#include "base/files.h"
 #include "base/units.h"
 #include "ir/simulate/simulate_program.h"
 #include "pipeline/nccl/steer.h"
@@ -143,6 +144,21 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
     if (request.on_collective) request.on_collective(++done, request.collectives.size());
   }
   return book;
+}
+
+StatusOr<PlanOptions> OptionsOfBook(const Topology& topology, const PlanOptions& options) {
+  PlanOptions on_machine = OnMachineOf(topology, options);
+  XCCL_RETURN_IF_ERROR(GenerationOf(topology).status());
+  if (!on_machine.machine)
+    return InvalidInput(fmt::format("{}: no machine model of its GPUs, {}; hint: --machine=FILE",
+                                    topology.name(), topology.gpu_arch()));
+  return on_machine;
+}
+
+Status WriteBookAndTable(const Book& book, const MachineModel& machine, const std::string& directory) {
+  XCCL_RETURN_IF_ERROR(
+      WriteFileAtomically(directory + "/nccl-tuner.table", nccl_tuner::WriteTable(book.steering)));
+  return WriteBook(book.entries, book.plans, machine, directory);
 }
 
 }  // namespace xccl::nccl

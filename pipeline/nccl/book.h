@@ -32,4 +32,11 @@ struct Book {
 // collective that NCCL has no model of. Requires: request.pipeline.machine.
 StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain);
 
+// The options of a book's plans: with the machine of the topology's GPUs where they name none. Errors:
+// kInvalidInput where there is none, or where NCCL has no tables for these GPUs.
+StatusOr<PlanOptions> OptionsOfBook(const Topology& topology, const PlanOptions& options);
+
+// Writes the plans, and for NCCL's tuner nccl-tuner.table. Requires: the directory.
+Status WriteBookAndTable(const Book& book, const MachineModel& machine, const std::string& directory);
+
 }  // namespace xccl::nccl

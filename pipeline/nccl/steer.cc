@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "ir/interchange/nccl_tests.h"
@@ -153,6 +154,16 @@ StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, doub
     AddRows(kind, nodes, ranks, better, rows);
   }
   return rows;
+}
+
+StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain) {
+  std::vector<TestRun> runs;
+  for (const std::string& file : files) {
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(TestRun run, ReadTestRun(text, file));
+    runs.push_back(std::move(run));
+  }
+  return Steer(runs, least_gain);
 }
 
 }  // namespace xccl::nccl

@@ -45,6 +45,7 @@ void BindProgram(py::module_& module);
 void BindPlan(py::module_& module);
 void BindPredict(py::module_& module);
 void BindEmit(py::module_& module);
+void BindTune(py::module_& module);
 void BindView(py::module_& module);
 
 }  // namespace xccl::python

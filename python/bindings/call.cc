@@ -14,8 +14,18 @@ namespace xccl::python {
 namespace {
 
 constexpr std::chrono::milliseconds kLook(50);  // between two looks for signals
+constexpr double kGraceSeconds = 0.5;           // for stages that look at the clock themselves
 
-std::atomic<int> left_behind = 0;  // calls that go on after a second Ctrl-C
+std::atomic<int> left_behind = 0;  // calls that were given up and go on
+
+// Lets the thread go on by itself. Whoever waits for the rest is told when it ends.
+void LeaveBehind(std::thread thread) {
+  ++left_behind;
+  std::thread([thread = std::move(thread)]() mutable {
+    thread.join();
+    --left_behind;
+  }).detach();
+}
 
 }  // namespace
 
@@ -59,6 +69,7 @@ void RaiseInterrupt() {
 
 bool RunWatched(const Watching& watching, std::function<void(const Caller&)> work) {
   const auto watch = std::make_shared<Watch>();
+  if (watching.stop && watching.stop->asked) watch->stop.Set();
   std::thread thread = ValueOf(StartThread([watch, work = std::move(work)]() mutable {
     work(Caller(watch));
     work = {};
@@ -83,14 +94,15 @@ bool RunWatched(const Watching& watching, std::function<void(const Caller&)> wor
       if (!error.matches(PyExc_KeyboardInterrupt)) {
         thrown.emplace(error);
       } else if ((std::exchange(interrupted, true) || !watching.keeps_best) && !ended) {
-        ++left_behind;
-        // Whoever waits for the rest is told when it ends.
-        std::thread([watch, thread = std::move(thread)]() mutable {
-          thread.join();
-          --left_behind;
-        }).detach();
+        LeaveBehind(std::move(thread));
         throw;
       }
+    }
+    if (!ended && !thrown && watching.deadline.SecondsLeft() < -kGraceSeconds) {
+      watch->stop.Set();
+      LeaveBehind(std::move(thread));
+      Raise(LimitReached(watching.deadline.ToString() +
+                         " passed; nothing was found until then; hint: a longer time_limit"));
     }
   }
   if (thrown) throw *thrown;
@@ -109,7 +121,7 @@ void BindCalls(py::module_& module) {
           "asked", [](const Stop& stop) { return stop.asked.load(); }, "Whether it has been asked.");
   py::class_<Watching>(module, "Watching")
       .def(py::init([](const std::shared_ptr<Stop>& stop, const py::object& progress) {
-             return Watching{stop, progress, true};
+             return Watching{.stop = stop, .progress = progress, .keeps_best = true};
            }),
            py::arg("stop") = nullptr, py::arg("progress") = py::none())
       .def_readonly("interrupted", &Watching::interrupted);

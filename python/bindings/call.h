@@ -33,6 +33,8 @@ struct Watching {
   py::object progress = py::none();      // or called with a text
   // Ctrl-C asks the call to end with what it has; else it gives the call up at once.
   bool keeps_best = false;
+  // Half a second after it the call is given up; stages that ask the deadline themselves end before that.
+  Deadline deadline = Deadline();
   mutable bool interrupted = false;  // set by a call that Ctrl-C has asked to end
 };
 
@@ -53,9 +55,9 @@ class Caller {
 };
 
 // Runs the work to its end. Returns whether Ctrl-C asked it to end. Ctrl-C throws KeyboardInterrupt and
-// leaves the work to end in the background, unless it keeps the best; there the second one does so. Throws
-// what `progress` throws, once the work has ended. Requires: the GIL; `work` throws nothing and owns all that
-// it uses, and nothing of Python.
+// leaves the work to end in the background, unless it keeps the best; there the second one does so. A
+// deadline that the work overruns throws LimitReached likewise. Throws what `progress` throws, once the work
+// has ended. Requires: the GIL; `work` throws nothing and owns all that it uses, and nothing of Python.
 bool RunWatched(const Watching& watching, std::function<void(const Caller&)> work);
 
 // Throws KeyboardInterrupt.

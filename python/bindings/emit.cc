@@ -1,4 +1,5 @@
-// Programs as text for compilers and other tools, and run on CPU ranks of this process.
+// Programs as text for compilers and other tools, plans as pictures, and programs run on CPU ranks of this
+// process.
 #include "codegen/emit.h"
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include "ir/interchange/mscclpp_json.h"
 #include "ir/numbers.h"
 #include "pipeline/arguments.h"
+#include "pipeline/draw.h"
 #include "pipeline/emit_msccl.h"
 #include "pipeline/run.h"
 #include "python/bindings/arrays.h"
@@ -70,6 +72,22 @@ py::tuple EmitMscclpp(const SharedPlan& plan, const std::string& name, bool in_p
         plan->plan, {.name = name, .in_place = in_place, .min_bytes = min_bytes, .max_bytes = max_bytes});
   });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
+}
+
+Drawing DrawingOf(const std::string& name) {
+  if (name == "svg") return Drawing::kSvg;
+  if (name == "dot") return Drawing::kDot;
+  return Drawing::kPerfetto;
+}
+
+// The picture or the trace, and a line about what it lacks; empty: it lacks nothing.
+py::tuple EmitDrawing(const SharedPlan& plan, const std::string& what, int64_t size_bytes) {
+  Check(CheckSize(size_bytes), "size");
+  Check(CheckNotEmpty(size_bytes, plan->plan.collective), "size");
+  const Drawn drawn = Watched({}, [=, drawing = DrawingOf(what)](const Caller&) {
+    return DrawPlan(plan->plan, drawing, size_bytes);
+  });
+  return py::make_tuple(TextOf(drawn.text), TextOf(drawn.note));
 }
 
 py::dict Columns(const std::vector<RunRow>& rows) {
@@ -134,6 +152,7 @@ void BindEmit(py::module_& module) {
   module.def("emit_chakra", &EmitChakra);
   module.def("emit_msccl", &EmitMsccl);
   module.def("emit_mscclpp", &EmitMscclpp);
+  module.def("emit_drawing", &EmitDrawing);
   module.def("run", &RunOnThreads);
 }
 

@@ -13,5 +13,6 @@ PYBIND11_MODULE(_xccl, module) {
   xccl::python::BindPlan(module);
   xccl::python::BindPredict(module);
   xccl::python::BindEmit(module);
+  xccl::python::BindTune(module);
   xccl::python::BindView(module);
 }

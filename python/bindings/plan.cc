@@ -21,6 +21,7 @@
 #include "python/bindings/bindings.h"
 #include "python/bindings/options.h"
 #include "synth/engines.h"
+#include "synth/smt/pareto.h"
 
 namespace xccl::python {
 
@@ -86,33 +87,106 @@ SharedPlan MakeWatched(const Watching& watching, Work work) {
   });
 }
 
+// The machine that a plan may use: without relays, only its members and what joins them.
+StatusOr<std::shared_ptr<const Topology>> MachineFor(const std::shared_ptr<Topology>& topology,
+                                                     const Collective& collective, bool relays) {
+  if (relays) return std::shared_ptr<const Topology>(topology);
+  XCCL_ASSIGN_OR_RETURN(Topology left, WithoutIdleRanks(*topology, collective));
+  return std::make_shared<const Topology>(std::move(left));
+}
+
 SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
                 const Asked& asked, const SharedPlan& start, Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
-  // The others do not ask whether they are to stop: Ctrl-C gives them up, as the command line does.
-  watching.keeps_best = ValueOf(FindEngine(asked.engine))->searches_long;
+  const Engine& engine = *ValueOf(FindEngine(asked.engine));
+  // The others have no best so far: Ctrl-C gives them up, as the command line does.
+  watching.keeps_best = engine.searches_long || engine.asks_others || engine.starts_from_plan;
+  watching.deadline = options.deadline;
   CheckMembers(*topology, *collective);
   Check(CheckNotEmpty(asked.size_bytes, *collective), "size");
   return MakeWatched(watching, [=, relays = asked.relays](const Caller& caller) -> StatusOr<PlanResult> {
     const PlanOptions within = Within(options, caller);
-    std::shared_ptr<const Topology> machine = topology;
-    if (!relays) {
-      XCCL_ASSIGN_OR_RETURN(Topology left, WithoutIdleRanks(*topology, *collective));
-      machine = std::make_shared<const Topology>(std::move(left));
-    }
+    XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Topology> machine,
+                          MachineFor(topology, *collective, relays));
     return start ? RepairPlan(start->plan, "start", *machine, *collective, within)
                  : MakePlan(*machine, *collective, within);
   });
 }
 
 SharedPlan OfSchedule(const BoundSchedule& schedule, const std::string& name, const Asked& asked,
-                      const Watching& watching) {
+                      Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
+  watching.deadline = options.deadline;
   Check(CheckNotEmpty(asked.size_bytes, *schedule.collective), "size");
   return MakeWatched(watching, [=](const Caller& caller) {
     return PlanOfSchedule(*schedule.topology, *schedule.collective, *schedule.schedule, name,
                           Within(options, caller));
   });
+}
+
+struct MadeFront {
+  smt::Front front;
+  std::vector<SharedPlan> plans;
+};
+
+py::dict Columns(const MadeFront& made) {
+  std::vector<int32_t> chunks, steps, proved_chunks;
+  std::vector<int64_t> rounds, time_ps;
+  std::vector<std::string> cost, bound, proved_by, found_by;
+  std::vector<double> cost_value, seconds;
+  for (const smt::FrontPoint& point : made.front.points) {
+    chunks.push_back(point.chunks);
+    steps.push_back(point.steps);
+    rounds.push_back(point.rounds);
+    cost.push_back(smt::ToText({point.rounds, point.chunks}));
+    cost_value.push_back(static_cast<double>(point.rounds) / point.chunks);
+    bound.push_back(smt::ToText(point.bound));
+    proved_by.emplace_back(smt::ToString(point.proved_by));
+    proved_chunks.push_back(point.proved_chunks);
+    found_by.push_back(point.found_by);
+    seconds.push_back(point.seconds);
+  }
+  for (const SharedPlan& plan : made.plans) time_ps.push_back(plan->simulation.time_ps);
+  py::dict columns;
+  columns["chunks"] = Owned(std::move(chunks));
+  columns["steps"] = Owned(std::move(steps));
+  columns["rounds"] = Owned(std::move(rounds));
+  columns["cost"] = cost;
+  columns["cost_value"] = Owned(std::move(cost_value));
+  columns["bound"] = bound;
+  columns["proved_by"] = proved_by;
+  columns["proved_chunks"] = Owned(std::move(proved_chunks));
+  columns["found_by"] = found_by;
+  columns["seconds"] = Owned(std::move(seconds));
+  columns["time_ps"] = Owned(std::move(time_ps));
+  return columns;
+}
+
+// The columns, the plans by row, and why the front is not complete; empty: it is.
+py::tuple MakeFront(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
+                    const Asked& asked, Watching& watching) {
+  const PlanOptions options = OptionsOf(asked);
+  watching.keeps_best = true;
+  watching.deadline = options.deadline;
+  CheckMembers(*topology, *collective);
+  Check(CheckNotEmpty(asked.size_bytes, *collective), "size");
+  const auto made = Watched(
+      watching, [=, relays = asked.relays](const Caller& caller) -> StatusOr<std::shared_ptr<MadeFront>> {
+        const PlanOptions within = Within(options, caller);
+        XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Topology> machine,
+                              MachineFor(topology, *collective, relays));
+        auto found = std::make_shared<MadeFront>();
+        XCCL_ASSIGN_OR_RETURN(found->front, PlanFront(*machine, *collective, within));
+        for (const smt::FrontPoint& point : found->front.points) {
+          XCCL_ASSIGN_OR_RETURN(PlanResult plan,
+                                PlanOfSchedule(*machine, point.made.collective, point.made.schedule,
+                                               point.made.engine, within));
+          found->plans.push_back(Share(std::move(plan)));
+        }
+        return found;
+      });
+  return py::make_tuple(Columns(*made), made->plans,
+                        made->front.complete ? std::string() : made->front.stopped);
 }
 
 // A plan of another tool, on a machine, or else on a full mesh; and warnings.
@@ -255,6 +329,7 @@ void BindPlan(py::module_& module) {
       .def_property_readonly("collective", [](const SharedPlan& p) { return PartOf(p, p->plan.collective); })
       .def_property_readonly("schedule", &ScheduleOf)
       .def_property_readonly("has_program", [](const SharedPlan& p) { return p->plan.program.has_value(); });
+  module.def("front", &MakeFront);
   module.def("verify_file", &VerifyFile);
   std::vector<std::pair<std::string, std::string>> engines;
   for (const Engine& engine : AllEngines()) engines.emplace_back(engine.name, engine.summary);

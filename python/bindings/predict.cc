@@ -151,6 +151,8 @@ py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_
     for (const auto& [name, plan] : others) theirs.push_back({name, plan->plan});
     Comparison so_far;
     const auto on_size = [&](const Comparison& of_size) {
+      // Searches that were ended are not compared with those that were not.
+      if (caller.Stopped() && !so_far.times.empty()) return LimitReached("compare: stopped");
       so_far.title = of_size.title;
       so_far.on = of_size.on;
       so_far.times.insert(so_far.times.end(), of_size.times.begin(), of_size.times.end());

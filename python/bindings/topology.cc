@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "base/units.h"
+#include "ir/draw/draw.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/call.h"
 #include "python/bindings/errors.h"
 #include "topologies/failures.h"
 #include "topologies/families/modify.h"
+#include "topologies/layout/layout.h"
 #include "topologies/load/load.h"
 #include "topologies/paths.h"
 #include "topologies/references.h"
@@ -213,6 +216,18 @@ void BindTopology(py::module_& module) {
                     return Share(ValueOf(ReadNativeXml(xml, name)));
                   })
       .def("to_xml", [](const Topology& topology) { return TextOf(WriteNativeXml(topology)); })
+      .def("to_svg",
+           [](const SharedTopology& topology) {
+             return TextOf(Watched({}, [=](const Caller&) -> StatusOr<std::string> {
+               return TopologySvg(*topology, LayOut(*topology));
+             }));
+           })
+      .def("to_dot",
+           [](const SharedTopology& topology) {
+             return TextOf(Watched({}, [=](const Caller&) -> StatusOr<std::string> {
+               return TopologyDot(*topology, LayOut(*topology));
+             }));
+           })
       .def("modified", [](const Topology& topology,
                           const LoadOptions& options) { return Share(ValueOf(Modify(topology, options))); })
       .def("members_alone",

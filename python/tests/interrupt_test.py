@@ -1,9 +1,11 @@
 """Long calls: other threads run meanwhile, and Ctrl-C ends them."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
@@ -24,6 +26,45 @@ class Interrupts(unittest.TestCase):
         plan = xccl.plan(**LONG)
         self.assertTrue(plan.interrupted)
         self.assertEqual(plan.verify(), [])
+
+    def test_a_search_that_is_ended_has_its_best_so_far(self):
+        asked = xccl.Stop()
+        asked.ask()
+        for engine in ("auto", "greedy"):
+            whole, ended = (
+                xccl.plan("fat-tree:k=4", "allreduce", engine=engine, size="1MiB", stop=stop) for stop in (None, asked)
+            )
+            self.assertEqual(ended.verify(), [], engine)
+            self.assertGreaterEqual(ended.time_ps, whole.time_ps, engine)
+            self.assertLess(ended.facts["synthesis_s"], whole.facts["synthesis_s"], engine)
+
+    def test_ctrl_c_ends_auto_after_an_engine(self):
+        self.after(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        plan = xccl.plan("torus:24x24", "allreduce", size="64MiB", lower=False)
+        self.assertTrue(plan.interrupted)
+        self.assertEqual(plan.verify(), [])
+
+    def test_ctrl_c_ends_a_front_with_its_points(self):
+        self.after(1, lambda: os.kill(os.getpid(), signal.SIGINT))
+        front = xccl.pareto("dgx1", "broadcast", size="1MiB")
+        self.assertTrue(front.interrupted)
+        self.assertEqual((front.complete, front.stopped), (False, "Ctrl-C"))
+        self.assertTrue(all(plan.verify() == [] for plan in front.plans))
+
+    def test_ctrl_c_gives_up_what_has_no_best(self):
+        self.after(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with tempfile.TemporaryDirectory() as folder:
+            book = pathlib.Path(folder) / "book"
+            with self.assertRaises(KeyboardInterrupt):
+                xccl.tune("full-mesh:4", book, iters=1000)
+            self.assertFalse((book / "index.json").exists())
+
+    def test_a_stage_that_overruns_its_time_is_given_up(self):
+        with self.assertRaises(xccl.LimitReached) as raised:
+            xccl.plan("torus:12x12", "alltoall", engine="greedy", lower=False, time_limit=0.1)
+        self.assertEqual(
+            str(raised.exception), "--time-limit=0.1s passed; nothing was found until then; hint: a longer time_limit"
+        )
 
     def test_another_thread_ends_a_search(self):
         stop = xccl.Stop()

@@ -1,5 +1,6 @@
 """Plans: what is known of them, files, programs, times, other formats, runs."""
 
+import json
 import pathlib
 import tempfile
 import unittest
@@ -64,6 +65,28 @@ class Planning(unittest.TestCase):
 
         with self.assertRaisesRegex(RuntimeError, "from progress"):
             xccl.compare("ring:4", "allgather", ["1KiB", "1MiB"], engines=["ring"], progress=fail)
+
+
+class Fronts(unittest.TestCase):
+    def test_points_and_plans(self):
+        front = xccl.pareto("dgx1", "allgather", size="1MiB")
+        self.assertEqual(front["steps"].tolist(), [2, 3])
+        self.assertEqual(front["cost"].tolist(), ["3/2", "7/6"])
+        self.assertEqual((front.complete, front.stopped, front.interrupted), (True, "", False))
+        for row, plan in zip(front.rows(), front.plans):
+            self.assertEqual(plan.verify(), [])
+            self.assertEqual((row["steps"], row["rounds"]), (plan.facts["steps"], plan.facts["rounds"]))
+            self.assertEqual((row["chunks"], row["time_ps"]), (plan.facts["chunks_per_rank"], plan.time_ps))
+            self.assertIsNone(plan.program)
+        self.assertIs(front.fastest(), front.plans[1])
+        self.assertEqual(repr(front), "<Front of 2 points, complete>")
+
+    def test_limits(self):
+        short = xccl.pareto("dgx1", "allgather", size="1MiB", steps=2, lower=True)
+        self.assertEqual((short["steps"].tolist(), short.complete, short.stopped), ([2], False, "--steps=2"))
+        self.assertEqual(short.plans[0].program.num_ranks, 8)
+        with self.assertRaisesRegex(xccl.UsageError, "^engine: not for a front"):
+            xccl.pareto("ring:4", "allgather", engine="ring")
 
 
 class Files(unittest.TestCase):
@@ -164,6 +187,27 @@ class Programs(unittest.TestCase):
             self.assertTrue((pathlib.Path(folder) / "t.3.et").exists())
         with self.assertRaisesRegex(xccl.InvalidInput, "/none/a.cu: cannot write: No such file or directory"):
             self.plan.emit("cuda", "/none/a.cu")
+
+    def test_pictures(self):
+        svg = self.plan.emit("svg", size="64KiB")
+        self.assertTrue(svg.startswith("<svg "), svg[:20])
+        self.assertIn("allreduce of 64KiB on nvswitch:4, by ring", svg)
+        self.assertIn("allreduce of 1MiB", self.plan.emit("svg"))
+        self.assertTrue(self.plan.emit("dot").startswith('digraph "nvswitch:4" {'))
+        events = json.loads(self.plan.emit("perfetto"))["traceEvents"]
+        ends = [event["ts"] + event["dur"] for event in events if event["ph"] == "X"]
+        self.assertAlmostEqual(max(ends), self.plan.program_time_us, places=2)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.svg"
+            self.assertEqual(self.plan.emit("svg", file), file.read_text())
+        for arguments, said in (
+            (dict(to="dot", size="1KiB"), "size: only for chakra, svg and perfetto; other formats serve all sizes"),
+            (dict(to="svgs"), "to: no format 'svgs'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto"),
+            (dict(to="svg", size=3), "size: 3 bytes; allreduce of 4 ranks rounds them down to none; expected at least 4"),
+        ):
+            with self.assertRaises(xccl.UsageError) as raised:
+                self.plan.emit(**arguments)
+            self.assertEqual(str(raised.exception), said)
 
     def test_view(self):
         page = self.plan.view()
@@ -289,7 +333,7 @@ class Errors(unittest.TestCase):
                     plan.simulate,
                     "1MB1",
                 ),
-                (usage, "to: no format 'hip'; expected cuda, host, chakra, msccl-xml or mscclpp-json", plan.emit, "hip"),
+                (usage, "to: no format 'hip'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto", plan.emit, "hip"),
                 (usage, "threads: 33; expected a multiple of 32 up to 1024", plan.emit, "cuda", dict(threads=33)),
                 (wrong, "no program in the plan; hint: plan with lower=True", bare.emit, "cuda"),
                 (wrong, "no program in the plan; hint: plan with lower=True", bare.run),

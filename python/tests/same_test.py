@@ -57,6 +57,39 @@ class Same(unittest.TestCase):
             self.assertAlmostEqual(getattr(bound, name), row[name], msg=name)
         self.assertEqual(bound.kind, row["bound_kind"])
 
+    def test_pictures(self):
+        for form in ("svg", "dot"):
+            self.assertEqual(synth("topo", "rail-4", "--format", form).stdout, getattr(xccl.Topology("rail-4"), f"to_{form}")())
+        plan = xccl.plan("torus:4x4", "allreduce", size="1MiB")
+        with tempfile.TemporaryDirectory() as folder:
+            file = str(pathlib.Path(folder) / "a.plan.json")
+            plan.save(file)
+            for form in ("svg", "dot", "perfetto"):
+                self.assertEqual(synth("emit", file, "--to", form).stdout, plan.emit(form), form)
+
+    def test_fronts(self):
+        rows = json.loads(synth("plan", "dgx1", "-c", "alltoall", "--pareto", "--json").stdout)
+        front = xccl.pareto("dgx1", "alltoall")
+        for name in ("chunks", "steps", "rounds", "cost", "cost_value", "bound", "proved_by", "found_by"):
+            self.assertEqual([row[name] for row in rows], front[name].tolist(), name)
+        self.assertEqual([row["proved_chunks"] or 0 for row in rows], front["proved_chunks"].tolist())
+        self.assertTrue(all(row["front_complete"] == front.complete for row in rows))
+
+    def test_books(self):
+        with tempfile.TemporaryDirectory() as folder:
+            theirs, ours = pathlib.Path(folder) / "theirs", pathlib.Path(folder) / "ours"
+            words = ("--collectives", "allreduce,broadcast", "--sizes", "64KiB:16MiB:x16", "--root", "1", "--json")
+            rows = json.loads(synth("book", "dgx-h100", "-o", str(theirs), *words).stdout)
+            book = xccl.book("dgx-h100", ours, ["allreduce", "broadcast"], "64KiB:16MiB:x16", roots=1)
+            for name in ("collective", "size_bytes", "engine", "predicted_us", "ctas", "nccl_algorithm", "nccl_us", "gain", "kept"):
+                self.assertEqual([row[name] for row in rows], book[name].tolist(), name)
+            self.assertEqual([-1 if row["root"] is None else row["root"] for row in rows], book["root"].tolist())
+            self.assertEqual([row["file"] or "" for row in rows], book["file"].tolist())
+            files = sorted(path.name for path in theirs.iterdir())
+            self.assertEqual(files, sorted(path.name for path in ours.iterdir()))
+            for name in files:
+                self.assertEqual((theirs / name).read_bytes(), (ours / name).read_bytes(), name)
+
     def test_errors(self):
         cases = [
             (("plan", "ring:4", "-c", "allgather", "-e", "rings"), dict(engine="rings")),

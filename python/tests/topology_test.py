@@ -30,6 +30,13 @@ class Loading(unittest.TestCase):
         self.assertEqual(topology, xccl.Topology.from_xml(topology.to_xml()))
         self.assertEqual(topology.source, "made up")
 
+    def test_pictures(self):
+        topology = xccl.Topology("dgx1")
+        self.assertTrue(topology.to_svg().startswith("<svg "))
+        self.assertEqual(topology._repr_svg_(), topology.to_svg())
+        self.assertIsNone(xccl.Topology("torus:32x33")._repr_svg_())
+        self.assertTrue(topology.to_dot().startswith('digraph "dgx1" {'))
+
     def test_copies_of_a_host(self):
         self.assertEqual(xccl.Topology("dgx1-full", hosts=2).num_hosts, 2)
 

@@ -29,10 +29,12 @@ from .errors import (
     XcclError,
     XcclWarning,
 )
+from ._front import Front, pareto
 from ._plan import Bound, Plan, Program, plan
 from ._schedule import Schedule
 from ._table import Table
 from ._topology import Failed, Submachine, Topology, TopologyBuilder, library
+from ._tune import Book, NcclBook, book, tune
 
 __version__: str = _xccl.version
 Stop = _xccl.Stop
@@ -41,14 +43,17 @@ Stop = _xccl.Stop
 atexit.register(_xccl.wait_for_the_rest)
 
 __all__ = [
+    "Book",
     "Bound",
     "Collective",
     "Comparison",
     "Failed",
+    "Front",
     "Infeasible",
     "InternalError",
     "InvalidInput",
     "LimitReached",
+    "NcclBook",
     "PeerEnded",
     "Plan",
     "Program",
@@ -65,13 +70,16 @@ __all__ = [
     "WrongSchedule",
     "XcclError",
     "XcclWarning",
+    "book",
     "bound",
     "collectives",
     "compare",
     "engines",
     "library",
+    "pareto",
     "plan",
     "simulate",
     "sweep",
+    "tune",
     "verify",
 ]

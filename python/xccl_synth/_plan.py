@@ -347,13 +347,20 @@ class Plan:
         max_size: Size = 0,
         name: str = "xccl",
     ) -> Any:
-        """The program for compilers and other tools, as a text; ``file`` also writes it there.
+        """The plan for compilers and other tools, or as a picture, as a text; ``file`` also writes it there.
 
         ``to``: "cuda" or "host" (``dtype``, ``redop`` and, for cuda, ``threads`` of a block: 0 for the usual number),
         "msccl-xml" (``executor``: executor, msccl or rccl), "mscclpp-json" (both: ``in_place``, and the sizes that the file is
         selected for, 0 for no limit), or "chakra": a list of bytes, one execution trace a rank at ``size``, and ``file`` is a
-        prefix. Losses are warnings (XcclWarning).
+        prefix. These need a program.
+
+        Pictures: "svg" (the schedule's steps on the machine, and a timeline of its links), "dot" (the machine, for Graphviz), and
+        "perfetto" (every message and, with a program, every instruction of the simulation, for ui.perfetto.dev; times in
+        microseconds). ``size``: bytes or "64MiB" that "chakra" and pictures show (default: the plan's own). Losses are warnings
+        (XcclWarning).
         """
+        if size is not None and to not in ("chakra", "svg", "perfetto"):
+            raise UsageError("size: only for chakra, svg and perfetto; other formats serve all sizes")
         made: Union[str, List[bytes]]
         if to in ("cuda", "host"):
             made = _xccl.emit_source(self._c, to == "host", dtype, redop, threads, name)
@@ -365,8 +372,13 @@ class Plan:
             made = _warned(_xccl.emit_mscclpp(self._c, name, in_place, *limits))
         elif to == "chakra":
             made = _xccl.emit_chakra(self._c, self._size(size), name)
+        elif to in ("svg", "dot", "perfetto"):
+            made, note = _xccl.emit_drawing(self._c, to, self._size(size))
+            if note:
+                warnings.warn(note, XcclWarning, stacklevel=2)
         else:
-            raise UsageError(f"to: no format '{to}'; expected cuda, host, chakra, msccl-xml or mscclpp-json")
+            formats = "cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto"
+            raise UsageError(f"to: no format '{to}'; expected {formats}")
         if file is not None:
             _write(made, os.fspath(file))
         return made
@@ -490,9 +502,10 @@ def plan(
     ``max_ctas``: threadblocks of a rank at most. ``verify_passes``: proves every pass of lowering. ``time_limit``: seconds, of all
     together; without it limits are counted in work, so that the same arguments give the same plan.
 
-    Other threads of Python run meanwhile. ``progress`` is called now and then with a text. Ctrl-C ends a search of
-    ``smt`` with the best plan so far (``interrupted``); else, and pressed again, it raises KeyboardInterrupt at once. ``stop``: a
-    Stop that another thread may ask.
+    Other threads of Python run meanwhile. ``progress`` is called now and then with a text. Ctrl-C ends a search of ``auto``,
+    ``greedy`` or ``smt`` with the best plan so far (``interrupted``); with other engines, and pressed again, it raises
+    KeyboardInterrupt at once. ``stop``: a Stop that another thread may ask, with the same result. A stage that cannot be cut short is
+    given up half a second after ``time_limit`` (LimitReached).
 
     Raises Infeasible where it is proved that there is none, LimitReached where a limit came first.
     """
@@ -536,7 +549,7 @@ def times(columns: Dict[str, Any]) -> Dict[str, Any]:
             made[name.replace("_ps", "_us")] = column / _PS_PER_US
         else:
             made[name] = column
-    made["time_ps"], made["bound_ps"] = columns["time_ps"], columns["bound_ps"]
+    made.update((name, columns[name]) for name in ("time_ps", "bound_ps") if name in columns)
     return made
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 _NOTEBOOK_S = 30  # that a cell waits for the page
+# High enough for the numbers, the whole machine, and the controls below it; the rest is scrolled to.
+_FRAME = "width: 100%; height: 780px; box-sizing: border-box; border: 1px solid #8886; border-radius: 8px"
 
 
 def _lines(facts: Dict[str, Any]) -> List[Tuple[str, str]]:
@@ -60,7 +62,7 @@ def plan_html(plan: "Plan") -> str:
     facts = plan.facts
     try:
         page = view_page(plan, _NOTEBOOK_S)
-        return f'<iframe srcdoc="{html.escape(page)}" style="width: 100%; height: 640px; border: 0" title="{html.escape(_title(facts))}"></iframe>'
+        return f'<iframe srcdoc="{html.escape(page)}" style="{_FRAME}" title="{html.escape(_title(facts))}"></iframe>'
     except LimitReached:
         pass
-    return f"<div><b>{_title(facts)}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"
+    return f"<div><b>{html.escape(_title(facts))}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"

@@ -14,6 +14,9 @@ NodeRef = Union[int, str]
 """A node that a builder made, or a reference as in XML: ``"gpu:*"``, ``"h0/nvswitch"``."""
 
 
+_MOST_DRAWN = 1024  # nodes that a notebook draws: half a megabyte
+
+
 class Submachine(NamedTuple):
     """Some ranks of a machine and what joins them."""
 
@@ -93,6 +96,15 @@ class Topology:
     def to_xml(self) -> str:
         """Native XML with all families written out; reads back as the same machine."""
         return self._c.to_xml()
+
+    def to_svg(self) -> str:
+        """The machine drawn, as an SVG text: lines are as wide as their cables are fast. ``xccl-synth topo --format svg``. In a
+        notebook a machine shows it by itself."""
+        return self._c.to_svg()
+
+    def to_dot(self) -> str:
+        """The same for Graphviz, with the places of nodes; ``neato -n2 -Tsvg`` keeps them."""
+        return self._c.to_dot()
 
     @property
     def name(self) -> str:
@@ -183,6 +195,9 @@ class Topology:
         return isinstance(other, Topology) and self._c.equals(other._c)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _repr_svg_(self) -> Optional[str]:
+        return self.to_svg() if self.num_nodes <= _MOST_DRAWN else None
 
     def __repr__(self) -> str:
         return f"<Topology {self.name}: {self.num_ranks} ranks, {self.num_hosts} hosts, {self.num_nodes} nodes, {self.num_links} links>"

@@ -1,0 +1,37 @@
+#include "pipeline/measure_runs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "runtime/run_row.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kSmallBytes = 64 << 10;
+constexpr int32_t kSmallIterations = 100;
+
+}  // namespace
+
+MeasureRanks MeasureByRunning(const RunSettings& settings, const Topology& topology) {
+  return [settings, &topology](const LoweredProgram& lowered,
+                               int64_t size_bytes) -> StatusOr<std::vector<double>> {
+    const Plan plan{topology, lowered.collective, {}, lowered, {}};
+    RunSettings of_size = settings;
+    if (size_bytes <= kSmallBytes)
+      of_size.options.iterations = std::max(of_size.options.iterations, kSmallIterations);
+    XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, of_size, {}));
+    if (!AllRight(result.rows)) return BugError("tune: elements are wrong");
+    return result.rows.front().rank_us;
+  };
+}
+
+Measure SlowestOf(const MeasureRanks& measure) {
+  return [measure](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+    XCCL_ASSIGN_OR_RETURN(const std::vector<double> times, measure(lowered, size_bytes));
+    return *std::ranges::max_element(times);
+  };
+}
+
+}  // namespace xccl
