@@ -40,7 +40,8 @@ class Deadline {
   // The same limit, to be kept earlier: `share` of what is left, but at most `most_s` seconds, stay for the
   // stages that follow. An interrupt ends it at once.
   Deadline Leaving(double share, double most_s) const;
-  // The same limit for quick work that makes a result of what a search has found: an interrupt leaves it time.
+  // The same limit for quick work that makes a result of what a search has found: an interrupt leaves it
+  // time.
   Deadline ForTheRest() const;
   // The same, with this interrupt, which outlives all copies.
   Deadline With(const Interrupt& interrupt) const;

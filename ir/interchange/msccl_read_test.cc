@@ -156,8 +156,9 @@ TEST(MscclReadTest, LimitsAndOneMore) {
   EXPECT_EQ(wrong(R"(nchannels="1")", ""), "a:1:1: nchannels=\"\"; expected 1..256");
   EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="257")"), "a:1:1: nchannels=\"257\"; expected 1..256");
   EXPECT_EQ(wrong(R"(nchannels="1")", R"(nchannels="256")"), "");
-  EXPECT_EQ(wrong(R"(chan="0")", R"(chan="255")"),
-            "a:11: rank 1 threadblock 0 step 1 begins connection 0->1 channel 0: 0 sends and 1 receives [P4]");
+  EXPECT_EQ(
+      wrong(R"(chan="0")", R"(chan="255")"),
+      "a:11: rank 1 threadblock 0 step 1 begins connection 0->1 channel 0: 0 sends and 1 receives [P4]");
   EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32768")"), "a:2:1: s_chunks=\"32768\"; expected 0..32767");
   EXPECT_EQ(wrong(R"(s_chunks="1")", R"(s_chunks="32767")"), "");
   EXPECT_EQ(wrong(R"(cnt="1")", R"(cnt="32768")"), "a:4:1: cnt=\"32768\"; expected 1..32767");
