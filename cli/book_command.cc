@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
