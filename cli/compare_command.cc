@@ -119,8 +119,7 @@ StatusOr<Others> OthersOf(const Flags& flags, const Problem& problem, const Plan
   return others;
 }
 
-// Every topology with the collective on its ranks. A name that two of them share is told apart by what was
-// typed.
+// Every topology with the collective on its ranks.
 StatusOr<std::vector<Problem>> ReadProblems(const Flags& flags, const std::vector<int64_t>& sizes) {
   std::vector<Problem> problems;
   for (const std::string& text : flags.topology.topologies) {
@@ -137,6 +136,7 @@ StatusOr<std::vector<Problem>> ReadProblems(const Flags& flags, const std::vecto
   return problems;
 }
 
+// A name that several of them share is told apart by what was typed.
 StatusOr<std::vector<ComparedMachine>> MachinesOf(const std::vector<Problem>& problems, const Flags& flags) {
   const std::vector<std::string>& typed = flags.topology.topologies;
   std::vector<ComparedMachine> machines;
@@ -179,7 +179,8 @@ StatusOr<Comparison> CompareOn(std::span<const ComparedMachine> machines,
 }
 
 Status RunCompare(const Flags& flags, const Session& session) {
-  XCCL_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(flags.plan, session));
+  XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
+  options.deadline = CatchInterrupt(options.deadline);
   const bool several = flags.topology.topologies.size() > 1;
   for (const auto& [flag, is_given] :
        {std::pair("--failures", flags.failures.draws > 0), std::pair("--with", !flags.with.empty())})

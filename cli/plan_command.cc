@@ -133,6 +133,7 @@ Status CheckPareto(const Flags& flags) {
 
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
+  options.deadline = CatchInterrupt(options.deadline);
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())

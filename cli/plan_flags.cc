@@ -6,7 +6,6 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/flags.h"
-#include "cli/progress.h"
 #include "ir/machine_model.h"
 #include "pipeline/arguments.h"
 
@@ -57,7 +56,7 @@ StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& sessi
   for (const Limit& limit : kLimits)
     if (const auto& given = request.limits.*limit.value)
       limits.push_back(fmt::format("{}={}", limit.flag, *given));
-  options.deadline = CatchInterrupt(session.deadline);
+  options.deadline = session.deadline;
   if (!session.time_limit.empty()) limits.push_back("--time-limit=" + session.time_limit);
   options.limits_text = Join(limits, " ");
   options.machine_of_topology = flags.machine.empty();

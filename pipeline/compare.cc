@@ -142,6 +142,16 @@ StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
 
 }  // namespace
 
+bool IsTooLate(const Deadline& deadline, int64_t size_bytes, LeftOut& left_out) {
+  if (!deadline.IsOver()) return false;
+  left_out.lines.push_back(fmt::format("{} and what follows: {}", FormatSize(size_bytes), deadline.Passed()));
+  return true;
+}
+
+bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, LeftOut& left_out) {
+  return has_rows && deadline.IsInterrupted() && IsTooLate(deadline, size_bytes, left_out);
+}
+
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline) {
   const std::string text = fmt::format("compare: no engine has a plan for {} on {}: {}", on.collective,
                                        on.topology, Join(left_out.lines, "; "));
@@ -165,16 +175,13 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   Comparison of_size{.title = all.title, .on = all.on, .times = {}, .left_out = {}, .notes = all.notes};
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
-    if (options.deadline.IsOver()) {
-      left_out.lines.push_back(
-          fmt::format("{} and what follows: {}", FormatSize(size), options.deadline.Passed()));
-      break;
-    }
+    if (IsTooLate(options.deadline, size, left_out)) break;
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
     const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
     XCCL_ASSIGN_OR_RETURN(of_size.times,
                           TimesAt(request, compared.names, others, measured, at_size, left_out));
+    if (IsCutShort(options.deadline, !all.times.empty(), size, left_out)) break;
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }

@@ -102,6 +102,11 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
 // "dgx1: times on ideal links", where the times of several machines are not all of links alone.
 std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
+// Is there no time for this size? Adds a line that it and what follows is left out. Sizes are as asked for.
+bool IsTooLate(const Deadline& deadline, int64_t size_bytes, LeftOut& left_out);
+// The same of a size that has just ended, where others have rows: an interrupt has cut its searches short,
+// and they do not stand beside whole ones.
+bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, LeftOut& left_out);
 // Why a comparison has no row. kLimit where the deadline has passed.
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
 

@@ -109,11 +109,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   }
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
-    if (options.deadline.IsOver()) {
-      left_out.lines.push_back(
-          fmt::format("{} and what follows: {}", FormatSize(size), options.deadline.Passed()));
-      break;
-    }
+    if (IsTooLate(options.deadline, size, left_out)) break;
     at_size.request.size_bytes = size;
     std::vector<Bound> bounds(machines.size());
     std::vector<SynthesisRequest> requests;
@@ -123,6 +119,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
     }
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
                           TimesAt(requests, compared.names, options.deadline, left_out));
+    if (IsCutShort(options.deadline, !comparison.times.empty(), size, left_out)) break;
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
     FailureBounds& bound = comparison.bounds.emplace_back();
     bound.size_bytes = bounds[0].size_bytes;

@@ -19,10 +19,12 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
+// Are times of links alone?
+bool OfLinks(const Compared& on) { return on.machine.empty(); }
+
 // Where some times are of links alone and some are not.
 std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
-  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
-  if (std::ranges::all_of(machines, of_links) || std::ranges::none_of(machines, of_links)) return {};
+  if (std::ranges::all_of(machines, OfLinks) || std::ranges::none_of(machines, OfLinks)) return {};
   return {"a program takes longer than ideal links; hint: --machine=none times all alike"};
 }
 
@@ -30,12 +32,11 @@ std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
 
 std::vector<std::string> TimesOfMachines(const Comparison& comparison) {
   std::vector<std::string> lines;
+  if (std::ranges::all_of(comparison.machines, OfLinks)) return lines;
   for (const Compared& on : comparison.machines)
-    lines.push_back(on.machine.empty()
+    lines.push_back(OfLinks(on)
                         ? fmt::format("{}: times on ideal links", on.topology)
                         : fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
-  const auto of_links = [](const Compared& on) { return on.machine.empty(); };
-  if (std::ranges::all_of(comparison.machines, of_links)) lines.clear();
   return lines;
 }
 
@@ -60,11 +61,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   all.notes = NotesOf(all.machines);
   Comparison of_size = all;
   for (const int64_t size : sizes) {
-    if (options.deadline()) {
-      left_out.lines.push_back(
-          fmt::format("{} and what follows: {} passed", FormatSize(size), options.deadline.ToString()));
-      break;
-    }
+    if (IsTooLate(options.deadline, size, left_out)) break;
     of_size.times.clear();
     for (const ComparedMachine& machine : machines) {
       StatusOr<Comparison> one = Compare(*machine.topology, *machine.collective, wanted, {size}, options);
@@ -81,6 +78,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
         of_size.times.push_back(std::move(timed));
       }
     }
+    if (IsCutShort(options.deadline, !all.times.empty(), size, left_out)) break;
     std::ranges::stable_sort(of_size.times, {}, &TimedPlan::time_ps);
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));

@@ -65,6 +65,32 @@ TEST(Limits, ASearchThatItsCallerStopsEndsWithItsBest) {
   }
 }
 
+// Nothing is compared once Ctrl-C has come, and sizes that have rows keep them; without any row it is an
+// error.
+TEST(Limits, AnInterruptedComparisonKeepsTheSizesBefore) {
+  const Topology ring = LoadTopology("ring:4").value(), mesh = LoadTopology("full-mesh:4").value();
+  const Collective allgather = Of(CollectiveKind::kAllgather, ring);
+  const ComparedMachine machines[] = {{"ring:4", &ring, &allgather}, {"full-mesh:4", &mesh, &allgather}};
+  for (const bool several : {false, true}) {
+    Interrupt interrupt;
+    PlanOptions options;
+    options.deadline = Deadline().With(interrupt);
+    const OnSize on_size = [&](const Comparison&) {
+      interrupt.Set();
+      return OkStatus();
+    };
+    const auto compare = [&] {
+      return several ? CompareMachines(machines, {"ring"}, {1024, 4096}, options, on_size)
+                     : Compare(ring, allgather, {"ring"}, {1024, 4096}, options, on_size);
+    };
+    const StatusOr<Comparison> made = compare();
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    for (const TimedPlan& timed : made->times) EXPECT_EQ(timed.size_bytes, 1024);
+    EXPECT_EQ(made->left_out, std::vector<std::string>{"4KiB and what follows: interrupted"});
+    EXPECT_EQ(compare().status().code(), StatusCode::kLimit);
+  }
+}
+
 TEST(Limits, ASearchThatIsOutOfTimeSaysSo) {
   const Topology topology = LoadTopology("torus:4x4").value();
   const Collective alltoall = Of(CollectiveKind::kAlltoall, topology);

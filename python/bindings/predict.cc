@@ -135,7 +135,7 @@ py::dict Moves(const SharedPlan& plan, int64_t size_bytes) {
   return columns;
 }
 
-// What is compared ends after a size when the caller stops; the sizes before it count.
+// What is compared ends when the caller stops; the sizes before count.
 py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
                    const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                    const Asked& asked, const std::vector<std::pair<std::string, SharedPlan>>& others,
@@ -149,21 +149,14 @@ py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_
   const Comparison made = Watched(watching, [=](const Caller& caller) -> StatusOr<Comparison> {
     std::vector<OtherPlan> theirs;
     for (const auto& [name, plan] : others) theirs.push_back({name, plan->plan});
-    Comparison so_far;
     const auto on_size = [&](const Comparison& of_size) {
-      // Searches that were ended are not compared with those that were not.
-      if (caller.Stopped() && !so_far.times.empty()) return LimitReached("compare: stopped");
-      so_far.title = of_size.title;
-      so_far.on = of_size.on;
-      so_far.times.insert(so_far.times.end(), of_size.times.begin(), of_size.times.end());
       caller.Say(fmt::format("{} compared", FormatSize(of_size.times.front().size_bytes)));
-      return caller.Stopped() ? LimitReached("compare: stopped") : OkStatus();
+      return OkStatus();
     };
     StatusOr<Comparison> all =
         Compare(*topology, *collective, engines, sizes, Within(options, caller), on_size, theirs);
-    if (all.ok() || so_far.times.empty() || !caller.Stopped()) return all;
-    so_far.left_out = {"the sizes that follow: stopped"};
-    return so_far;
+    if (all.ok() && caller.Stopped()) all->left_out = {"the sizes that follow: stopped"};
+    return all;
   });
   return py::make_tuple(Columns(made.times), TextOf(made.title), made.left_out, made.on.model,
                         made.on.machine);
