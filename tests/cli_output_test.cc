@@ -156,6 +156,15 @@ TEST_F(Cli, PlansAreWrittenForMsccl) {
   EXPECT_TRUE(Read("a.xml").starts_with("<algo name=\"a\" proto=\"Simple\" "));
 }
 
+// Its program is 30 times as slow with the executor's two slots; another one of the schedule is not.
+TEST_F(Cli, TheFasterProgramIsWrittenForMsccl) {
+  Out({"plan", "mesh:4", "-c", "alltoall", "-s", "3KiB", "-o", "a.plan.json"});
+  const Said said = Run({"emit", "a.plan.json", "--to", "msccl-xml", "--for", "msccl", "-o", "a.xml"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(said.err.find("for 2 slots: the plan's own takes "), std::string::npos) << said.err;
+  EXPECT_EQ(said.err.find("slower than the plan"), std::string::npos) << said.err;
+}
+
 // Its program needs 8 slots, so that another is lowered.
 TEST_F(Cli, PlansForMscclDoWithItsSlots) {
   Out({"plan", "torus:4", "-c", "allreduce", "-o", "a.plan.json"});
