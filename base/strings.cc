@@ -4,6 +4,11 @@
 #include <cctype>
 
 namespace xccl {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r\n";
+
+}  // namespace
 
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> fields;
@@ -16,7 +21,6 @@ std::vector<std::string> Split(std::string_view text, char separator) {
 }
 
 std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
   const size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
@@ -48,6 +52,25 @@ std::string EscapedXml(std::string_view text) {
       escaped += c;
   }
   return escaped;
+}
+
+std::vector<std::string_view> WordsOf(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (text = Trim(text); !text.empty(); text = Trim(text)) {
+    words.push_back(text.substr(0, text.find_first_of(kBlanks)));
+    text.remove_prefix(words.back().size());
+  }
+  return words;
+}
+
+std::string Counted(int64_t count, std::string_view one) {
+  const char* const ending = count == 1 ? "" : one.ends_with("ch") ? "es" : "s";
+  return std::to_string(count) + " " + std::string(one) + ending;
+}
+
+std::string Either(std::span<const std::string> items) {
+  if (items.size() < 2) return Join(items, "");
+  return Join(items.first(items.size() - 1), ", ") + " or " + items.back();
 }
 
 std::string_view WithoutByteOrderMark(std::string_view text) {

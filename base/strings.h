@@ -1,6 +1,7 @@
 // Small text helpers that the standard library lacks.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,7 +13,10 @@ namespace xccl {
 
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty fields
 std::string_view Trim(std::string_view text);                           // removes blanks at both ends
+std::vector<std::string_view> WordsOf(std::string_view text);           // what blanks separate
 std::string Join(std::span<const std::string> items, std::string_view separator);
+std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps", "2 switches"
+std::string Either(std::span<const std::string> items);    // "a, b or c"
 
 // The text without the byte-order mark of UTF-8 that some editors write first.
 std::string_view WithoutByteOrderMark(std::string_view text);

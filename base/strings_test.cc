@@ -22,6 +22,18 @@ TEST(Strings, Join) {
   EXPECT_EQ(Join({}, ","), "");
 }
 
+TEST(Strings, WordsAndLists) {
+  EXPECT_EQ(WordsOf("  a\tbc \r\n d"), (std::vector<std::string_view>{"a", "bc", "d"}));
+  EXPECT_TRUE(WordsOf(" \n").empty());
+  EXPECT_EQ(Counted(1, "row") + ", " + Counted(2, "row") + ", " + Counted(0, "switch"),
+            "1 row, 2 rows, 0 switches");
+  const std::vector<std::string> items = {"a", "b", "c"};
+  EXPECT_EQ(Either(items), "a, b or c");
+  EXPECT_EQ(Either(std::span(items).first(2)), "a or b");
+  EXPECT_EQ(Either(std::span(items).first(1)), "a");
+  EXPECT_EQ(Either({}), "");
+}
+
 TEST(Strings, DidYouMean) {
   const std::vector<std::string_view> known = {"torus", "ring", "full-mesh", "mesh"};
   const struct {

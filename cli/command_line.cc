@@ -50,11 +50,10 @@ std::string UnexpectedText(const CLI::App& app) {
 
 // "topo, bound, plan or run": the commands in the order that help lists them.
 std::string CommandNames(const CLI::App& app) {
-  std::string names;
-  const std::vector<const CLI::App*> commands = app.get_subcommands([](const CLI::App*) { return true; });
-  for (size_t i = 0; i < commands.size(); ++i)
-    names += (i == 0 ? "" : i + 1 < commands.size() ? ", " : " or ") + commands[i]->get_name();
-  return names;
+  std::vector<std::string> names;
+  for (const CLI::App* const command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return Either(names);
 }
 
 bool IsCommand(const CLI::App& app, const std::string& name) {
@@ -72,14 +71,6 @@ CLI::Validator WholeNumber(int64_t low, int64_t high) {
     return number.status().message();
   };
   return CLI::Validator(parse, "", kNumber);
-}
-
-// "a, b or c".
-std::string InWords(const std::vector<std::string>& values) {
-  std::string text = values[0];
-  for (size_t i = 1; i < values.size(); ++i)
-    text += fmt::format("{}{}", i + 1 < values.size() ? ", " : " or ", values[i]);
-  return text;
 }
 
 // Columns of the terminal, or of COLUMNS; 80 where nobody says.
@@ -178,7 +169,7 @@ Option Option::OneOf(std::initializer_list<std::string_view> values) {
   const std::vector<std::string> known(values.begin(), values.end());
   const auto parse = [known](const std::string& text) {
     if (std::ranges::find(known, text) != known.end()) return std::string();
-    return fmt::format("'{}'; expected {}{}", text, InWords(known),
+    return fmt::format("'{}'; expected {}{}", text, Either(known),
                        DidYouMean(text, std::vector<std::string_view>(known.begin(), known.end())));
   };
   option_->check(CLI::Validator(fmt::format("{{{}}}", Join(known, ","))).operation(parse));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "base/wrap.h"
@@ -20,10 +21,6 @@ std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
 }
 
 }  // namespace
-
-std::string Counted(int64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
 
 std::string SizeText(int64_t bytes) {
   const std::string text = FormatSize(bytes);

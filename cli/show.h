@@ -50,7 +50,6 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
 std::string ExplanationText(std::span<const NamedLine> why);
 std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 
-std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps"
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);
 
 // "64MiB", "1000B": exact, always with a unit.

@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include "base/strings.h"
 #include "cli/show.h"
 #include "synth/replan/replan.h"
 #include "topologies/xml/native_xml.h"

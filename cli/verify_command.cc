@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/progress.h"

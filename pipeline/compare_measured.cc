@@ -13,10 +13,6 @@
 namespace xccl {
 namespace {
 
-std::string Plural(int64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collective& collective) {
   if (!run.program.empty() && run.collective != collective.kind())
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", run.program_place,
@@ -25,7 +21,7 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
     return InvalidInput(fmt::format("{}: no line lists ranks; expected '# Rank 0 ... on HOST'", file));
   if (run.ranks != collective.num_members())
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", run.ranks_place,
-                                    Plural(run.ranks, "rank"), collective.num_members()));
+                                    Counted(run.ranks, "rank"), collective.num_members()));
   std::optional<int64_t> root;
   if (collective.spec().root) root = collective.MemberIndex(*collective.spec().root);
   const auto text = [](const std::optional<int64_t>& rank) {
@@ -75,10 +71,10 @@ StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::strin
   measured.note =
       fmt::format("{}: {} of {}{}, out of place; not simulated", measured.name,
                   run.program.empty() ? "a program that the file does not name" : Shortened(run.program),
-                  Plural(run.ranks, "rank"), run.hosts > 0 ? " on " + Plural(run.hosts, "host") : "");
+                  Counted(run.ranks, "rank"), run.hosts > 0 ? " on " + Counted(run.hosts, "host") : "");
   if (!others.empty())
-    measured.note += fmt::format("; {} not compared", Plural(std::ssize(others), "other size"));
-  if (wrong > 0) measured.note += fmt::format("; {} with wrong elements left out", Plural(wrong, "row"));
+    measured.note += fmt::format("; {} not compared", Counted(std::ssize(others), "other size"));
+  if (wrong > 0) measured.note += fmt::format("; {} with wrong elements left out", Counted(wrong, "row"));
   return measured;
 }
 

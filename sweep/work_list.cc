@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
@@ -67,10 +66,12 @@ struct Axis {
   std::vector<std::string> values = {};
 };
 
-std::vector<std::string> WordsOf(std::string_view line) {
+std::vector<std::string> WordsBeforeComment(std::string_view line) {
   std::vector<std::string> words;
-  std::istringstream text{std::string(line)};
-  for (std::string word; text >> word && word[0] != '#';) words.push_back(word);
+  for (const std::string_view word : WordsOf(line)) {
+    if (word[0] == '#') break;
+    words.emplace_back(word);
+  }
   return words;
 }
 
@@ -219,7 +220,7 @@ std::vector<std::string> PlanArguments(const SweepJob& job) {
   if (!job.collective.empty()) words.push_back("--collective=" + job.collective);
   words.push_back(fmt::format("--size={}", job.size_bytes));
   words.push_back("--engine=" + job.engine);
-  for (const std::string& option : WordsOf(job.options))
+  for (const std::string& option : WordsBeforeComment(job.options))
     words.push_back(option == kProgram ? "--output=/dev/null" : option);
   return words;
 }
@@ -235,7 +236,7 @@ StatusOr<std::vector<SweepJob>> ParseWorkList(std::string_view text, const std::
   int64_t number = 0;
   for (const std::string& line : Split(text, '\n')) {
     ++number;
-    const std::vector<std::string> words = WordsOf(line);
+    const std::vector<std::string> words = WordsBeforeComment(line);
     if (words.empty()) continue;
     const std::string place = fmt::format("{}:{}", file, number);
     const StatusOr<std::vector<Axis>> axes = AxesOf(words);

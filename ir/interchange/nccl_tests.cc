@@ -34,17 +34,6 @@ std::optional<CollectiveKind> CollectiveOf(std::string_view program) {
   return ours.ok() ? std::optional(*ours) : std::nullopt;
 }
 
-std::vector<std::string_view> Words(std::string_view line) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kBlanks = " \t\r";
-  for (size_t at = line.find_first_not_of(kBlanks); at != line.npos;) {
-    const size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = line.find_first_not_of(kBlanks, end);
-  }
-  return words;
-}
-
 template <typename Number>
 std::optional<Number> NumberOf(std::string_view word) {
   Number number{};
@@ -76,7 +65,7 @@ class Table {
 
   Status Line(std::string_view line) {
     ++line_;
-    const std::vector<std::string_view> words = Words(line);
+    const std::vector<std::string_view> words = WordsOf(line);
     if (words.empty()) return OkStatus();
     if (words[0].starts_with('#')) {
       Comment(line.substr(line.find('#') + 1));
@@ -103,7 +92,7 @@ class Table {
 
   void Comment(std::string_view text) {
     constexpr std::string_view kProgram = "Collective test starting: ";
-    const std::vector<std::string_view> words = Words(text);
+    const std::vector<std::string_view> words = WordsOf(text);
     if (const size_t at = text.find(kProgram); at != text.npos) {
       run_.program = std::string(Trim(text.substr(at + kProgram.size())));
       run_.collective = CollectiveOf(run_.program);
@@ -227,7 +216,7 @@ bool IsNcclTests(std::string_view text) {
     at = text.find_first_not_of("\n\r\t ", at);
     if (at == text.npos) return false;
     const std::string_view line = text.substr(at, text.find('\n', at) - at);
-    if (line.starts_with('#') && ColumnsOf(Words(line.substr(1)))) return true;
+    if (line.starts_with('#') && ColumnsOf(WordsOf(line.substr(1)))) return true;
     at += line.size();
   }
   return false;

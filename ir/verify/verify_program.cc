@@ -83,6 +83,7 @@ class StructureCheck {
   void Report(const char* rule, std::string where, std::string text) {
     if (!Full()) violations_.push_back({rule, std::move(where), std::move(text)});
   }
+
   // "rank 0", "ranks 1, 2"
   static std::string RanksText(const std::vector<Rank>& ranks) {
     std::string text = ranks.size() == 1 ? "rank" : "ranks";

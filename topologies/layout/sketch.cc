@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <set>
 
+#include "base/strings.h"
+
 namespace xccl {
 namespace {
-
-// "8 GPUs", "1 host".
-std::string Counted(int64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : what.ends_with("ch") ? "es" : "s");
-}
 
 std::string_view NameOfKind(NodeKind kind) {
   switch (kind) {

@@ -170,7 +170,9 @@ std::vector<XmlElement> Fabrics() {
   };
 }
 
-std::string_view NameOf(XmlContext context) {
+}  // namespace
+
+std::string_view ToString(XmlContext context) {
   switch (context) {
     case XmlContext::kTopology:
       return "topology";
@@ -181,8 +183,6 @@ std::string_view NameOf(XmlContext context) {
   }
   return "";
 }
-
-}  // namespace
 
 std::span<const XmlElement> XmlElements() {
   static const std::vector<XmlElement> elements = [] {
@@ -215,7 +215,7 @@ std::string XmlReference() {
                         element.meaning);
     std::string places;
     for (const XmlContext context : element.stands_in)
-      places += fmt::format("{}{}", places.empty() ? "" : ", ", NameOf(context));
+      places += fmt::format("{}{}", places.empty() ? "" : ", ", ToString(context));
     if (!places.empty()) text += fmt::format(" It stands in: {}.", places);
     text += "\n\n| attribute | example | without it | what it says |\n|---|---|---|---|\n";
     for (const XmlAttribute& attribute : element.attributes)

@@ -11,6 +11,7 @@
 namespace xccl {
 
 enum class XmlContext { kTopology, kHost, kCluster };
+std::string_view ToString(XmlContext context);  // "topology"
 
 struct XmlAttribute {
   std::string_view name;

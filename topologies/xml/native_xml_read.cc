@@ -106,13 +106,10 @@ Status Reader::ReadElement(pugi::xml_node element, Context context, ScopeIndex s
 
 Status Reader::Unexpected(pugi::xml_node element, Context context) const {
   const std::string_view name = element.name();
-  const std::string_view where = context == Context::kTopology ? "topology"
-                                 : context == Context::kHost   ? "host"
-                                                               : "cluster";
   std::vector<std::string_view> known;
   for (const XmlElement& row : XmlElements()) {
     if (row.name == name)
-      return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, where));
+      return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, ToString(context)));
     if (!row.stands_in.empty()) known.push_back(row.name);
   }
   return At(element, fmt::format("unknown element <{}>{}", name, DidYouMean(name, known)));

@@ -59,10 +59,6 @@ const char* TablePath() {
   return ours != nullptr ? ours : Variable("NCCL_TUNER_CONFIG_FILE");
 }
 
-std::string Plural(size_t count, std::string_view what) {
-  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
-}
-
 // Takes the rows for a communicator from the table that the environment names.
 Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
   const char* path = TablePath();
@@ -85,9 +81,9 @@ Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
     tuner.chunks[i] = Lookup(std::move(chunks[i]));
   }
   Say(log, kLogInfo, __LINE__,
-      "TUNER/XCCL: " + Plural(rows.size(), "row") + " from " + path + ", " + std::to_string(count) + " for " +
-          (ranks ? Plural(static_cast<size_t>(*tuner.nodes), "node") + " and " +
-                       Plural(static_cast<size_t>(*ranks), "rank")
+      "TUNER/XCCL: " + Counted(std::ssize(rows), "row") + " from " + path + ", " + std::to_string(count) +
+          " for " +
+          (ranks ? Counted(*tuner.nodes, "node") + " and " + Counted(*ranks, "rank")
                  : "any number of nodes and ranks"));
   return OkStatus();
 }

@@ -176,16 +176,11 @@ StatusOr<Row> ReadListRow(std::string_view line, const Location& at) {
 }
 
 // The words of a line up to a '#'.
-std::vector<Field> Words(std::string_view line) {
-  constexpr std::string_view kBlanks = " \t\r";
-  line = line.substr(0, line.find('#'));
-  std::vector<Field> words;
-  for (size_t begin = line.find_first_not_of(kBlanks); begin != std::string_view::npos;) {
-    const size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
-    words.push_back({line.substr(begin, end - begin), static_cast<int>(begin) + 1});
-    begin = line.find_first_not_of(kBlanks, end);
-  }
-  return words;
+std::vector<Field> FieldsOf(std::string_view line) {
+  std::vector<Field> fields;
+  for (const std::string_view word : WordsOf(line.substr(0, line.find('#'))))
+    fields.push_back({word, static_cast<int>(word.data() - line.data()) + 1});
+  return fields;
 }
 
 StatusOr<Row> ReadOwnRow(std::span<const Field> words, const Location& at) {
@@ -226,7 +221,7 @@ StatusOr<Row> ReadOwnRow(std::span<const Field> words, const Location& at) {
 
 // The first line of our own format; kList where it is another one.
 StatusOr<Format> FormatOf(std::string_view first_line, const std::string& file) {
-  const std::vector<Field> words = Words(first_line);
+  const std::vector<Field> words = FieldsOf(first_line);
   if (words.empty() || words[0].text != kFormatName) return Format::kList;
   if (words.size() != 2 || words[1].text != "1")
     return InvalidAt({file, 1, words.size() > 1 ? words[1].column : words[0].column},
@@ -249,7 +244,7 @@ StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& f
     const std::string_view line = text.substr(begin, end - begin);
     begin = end + 1;
     ++number;
-    const std::vector<Field> words = Words(line);
+    const std::vector<Field> words = FieldsOf(line);
     if (words.empty() || (format == Format::kOwn && number == 1)) continue;
     const Location at = {file, number, words[0].column};
     if (rows.size() == kMaxRows)
