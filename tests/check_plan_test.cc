@@ -1,9 +1,13 @@
 // Checks and times plans of every engine with examples/check_plan.py, which shares no code with this project.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/random.h"
 #include "ir/bitwise_same.h"
@@ -28,15 +32,42 @@
 namespace xccl::testing {
 namespace {
 
+// Runs the script with each line that it is given, and writes what the script prints and a NUL: starting
+// Python takes longer than most checks.
+constexpr const char* kServer =
+    "import io, runpy, sys\n"
+    "sys.path.insert(0, \"examples\")\n"
+    "for line in sys.stdin:\n"
+    "    sys.argv = [\"examples/check_plan.py\"] + line.split()\n"
+    "    shown, sys.stdout = sys.stdout, io.StringIO()\n"
+    "    try:\n"
+    "        runpy.run_path(sys.argv[0], run_name=\"__main__\")\n"
+    "    except SystemExit as end:\n"
+    "        if isinstance(end.code, str):\n"
+    "            print(end.code)\n"
+    "    except Exception as error:\n"
+    "        print(repr(error))\n"
+    "    text, sys.stdout = sys.stdout.getvalue(), shown\n"
+    "    print(text, end=\"\\0\", flush=True)\n";
+
 // Returns what the script prints.
 std::string Outsider(const std::string& arguments) {
-  const std::string command = "python3 examples/check_plan.py " + arguments + " 2>&1";
-  std::FILE* pipe = popen(command.c_str(), "r");
-  XCCL_CHECK(pipe != nullptr);
+  struct Ends {
+    std::FILE *to, *from;
+  };
+  static const Ends server = [] {
+    const std::string answers = ::testing::TempDir() + "/answers";
+    XCCL_CHECK(mkfifo(answers.c_str(), 0600) == 0);
+    std::FILE* const to = popen(("python3 -c '" + std::string(kServer) + "' >" + answers).c_str(), "w");
+    std::FILE* const from = std::fopen(answers.c_str(), "r");
+    XCCL_CHECK(to != nullptr && from != nullptr);
+    std::filesystem::remove(answers);
+    return Ends{to, from};
+  }();
+  std::fputs((arguments + "\n").c_str(), server.to);
+  std::fflush(server.to);
   std::string text;
-  char block[4096];
-  while (const size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
-  pclose(pipe);
+  for (int c = std::fgetc(server.from); c > 0; c = std::fgetc(server.from)) text += static_cast<char>(c);
   return text;
 }
 
