@@ -108,8 +108,8 @@ std::string Ratio(const BarResult& result) {
 
 void PrintRows(const std::vector<Done>& all, bool only_misses) {
   MarkdownTable table({"group", "machine", "ranks:", "chunks:", "collective", "size", "model", "engine",
-                       "µs:", "bound µs:", "ratio:", "GB/s:", "depth:", "CPU s:", "bar", "published",
-                       "result"});
+                       "µs:", "bound µs:", "ratio:", "GB/s:", "depth:", "CPU s:", "bar",
+                       "of the bar:", "published", "result"});
   for (const auto& [bar, result, misses] : all) {
     if (only_misses && misses.text.empty()) continue;
     const auto figure = [&](double value, int digits) {
