@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,8 @@ enum class BarCheck : uint8_t {
 };
 
 struct Bar {
+  bool operator==(const Bar&) const = default;
+
   std::string_view group;    // one letter
   std::string machine = {};  // as LoadMachine takes it
   CollectiveKind collective = CollectiveKind::kAllgather;
@@ -43,6 +46,11 @@ struct Bar {
 };
 
 std::vector<Bar> AllBars();
+
+struct BarGroup {
+  std::string_view letter, what;
+};
+std::span<const BarGroup> BarGroups();
 
 struct BarResult {
   bool made = false;
@@ -66,8 +74,11 @@ struct BarLimits {
 // Runs the bar in a child process, so that its memory and time are its own. Never fails: errors are in
 // `problem`.
 BarResult RunBar(const Bar& bar, const BarLimits& limits);
-// "" when the bar is met, else the limit that is missed: "ratio 1.302 > 1.01".
-std::string WhatMisses(const Bar& bar, const BarResult& result);
+struct Misses {
+  std::string text;  // the limits that are missed: "ratio 1.0302"; "": the bar is met
+  double by = 0;     // the largest of the figures over their limits; 0: there is no figure
+};
+Misses MissesOf(const Bar& bar, const BarResult& result);
 // The limits of the bar in words: "ratio <= 1.01, <= 1 s".
 std::string Describe(const Bar& bar);
 

@@ -215,26 +215,29 @@ std::string Describe(const Bar& bar) {
   return Join(words, " ");
 }
 
-std::string WhatMisses(const Bar& bar, const BarResult& result) {
+Misses MissesOf(const Bar& bar, const BarResult& result) {
   if (!result.made || !result.problem.empty())
-    return result.problem.empty() ? "nothing made" : result.problem;
+    return {result.problem.empty() ? "nothing made" : result.problem, 0};
   // Figures are compared as they are published: to the last digit shown.
   constexpr double kRounding = 1.00005;
-  std::vector<std::string> misses;
+  std::vector<std::string> texts;
+  Misses misses;
+  const auto check = [&](double value, double most, double rounding, const std::string& text) {
+    if (most <= 0) return;
+    misses.by = std::max(misses.by, value / most);
+    if (value > most * rounding) texts.push_back(text);
+  };
   const double ratio = result.bound_us > 0 ? result.time_us / result.bound_us : 1;
-  if (bar.most_ratio > 0 && ratio > bar.most_ratio) misses.push_back(fmt::format("ratio {:.4f}", ratio));
-  if (bar.most_us > 0 && result.time_us > bar.most_us * kRounding)
-    misses.push_back(fmt::format("{:.4f} x", result.time_us / bar.most_us));
-  if (bar.least_gb_per_s > 0 && result.gb_per_s * kRounding < bar.least_gb_per_s)
-    misses.push_back(fmt::format("{:.2f} GB/s", result.gb_per_s));
-  if (bar.most_depth > 0 && result.depth > bar.most_depth)
-    misses.push_back(fmt::format("depth {}", result.depth));
-  if (bar.most_loss > 0 && result.loss > bar.most_loss)
-    misses.push_back(bar.check == BarCheck::kEveryone ? fmt::format("{} {:.4f} x", result.other, result.loss)
-                                                      : fmt::format("program {:.4f} x", result.loss));
-  if (bar.most_seconds > 0 && result.seconds > bar.most_seconds)
-    misses.push_back(fmt::format("{:.2f} s", result.seconds));
-  return Join(misses, ", ");
+  check(ratio, bar.most_ratio, 1, fmt::format("ratio {:.4f}", ratio));
+  check(result.time_us, bar.most_us, kRounding, fmt::format("{:.4f} x", result.time_us / bar.most_us));
+  if (bar.least_gb_per_s > 0)
+    check(bar.least_gb_per_s / result.gb_per_s, 1, kRounding, fmt::format("{:.2f} GB/s", result.gb_per_s));
+  check(result.depth, bar.most_depth, 1, fmt::format("depth {}", result.depth));
+  const std::string of = bar.check == BarCheck::kEveryone ? result.other : "program";
+  check(result.loss, bar.most_loss, 1, fmt::format("{} {:.4f} x", of, result.loss));
+  check(result.seconds, bar.most_seconds, 1, fmt::format("{:.2f} s", result.seconds));
+  misses.text = Join(texts, ", ");
+  return misses;
 }
 
 }  // namespace xccl

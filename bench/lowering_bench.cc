@@ -2,6 +2,8 @@
 // model, for every engine that serves a collective on a machine of at most 64 ranks.
 //   bazel run --config=release //bench:lowering [-- [--size=S] [--all] [TOPOLOGY [COLLECTIVE [ENGINE]]]]
 // Without --all it prints only rows above 5 %, and how many there are in all.
+//   bazel run --config=release //bench:lowering -- --waves
+// prints what folding waves into passes does to large programs of forest (docs/ir.md §7).
 #include <fmt/core.h>
 
 #include <ctime>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "bench/markdown_table.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
@@ -40,8 +43,16 @@ struct Count {
   int rows = 0, above = 0, failed = 0;
 };
 
-void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& topology,
-              const Collective& whole, const Engine& engine, Count& count) {
+StatusOr<Collective> Whole(const Topology& topology, CollectiveKind kind) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.ranks = AllRanks(topology.num_ranks());
+  if (IsRooted(kind)) spec.root = Rank(0);
+  return Collective::Create(spec);
+}
+
+void AddRow(const Wanted& wanted, const std::string& machine, const Topology& topology,
+            const Collective& whole, const Engine& engine, MarkdownTable& table, Count& count) {
   const SynthesisRequest request{
       .topology = &topology, .collective = &whole, .size_bytes = wanted.size_bytes, .allow_divergent = true};
   if (!engine.Serves(request).ok()) return;
@@ -53,30 +64,63 @@ void PrintRow(const Wanted& wanted, const std::string& machine, const Topology& 
   const StatusOr<LoweredProgram> lowered =
       LowerFolded(made->schedule, made->collective, topology, {.size_bytes = wanted.size_bytes});
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  const std::string name = fmt::format("{:<18} {:<15} {:<20}", machine, ToString(whole.kind()), engine.name);
-  if (!lowered.ok()) {
+  const auto fail = [&](const std::string& why) {
     ++count.failed;
-    fmt::print("{} {}\n", name, lowered.status().message());
-    return;
-  }
+    fmt::print(stderr, "{} {} {}: {}\n", machine, ToString(whole.kind()), engine.name, why);
+  };
+  if (!lowered.ok()) return fail(lowered.status().message());
   const auto& [collective, program] = *lowered;
   const StatusOr<Simulation> timed = SimulateProgram(program, collective, topology, simulate);
   const std::vector<Violation> violations = VerifyProgram(program, collective, topology);
-  if (!timed.ok() || !violations.empty()) {
-    ++count.failed;
-    fmt::print("{} {}\n", name, timed.ok() ? ToString(violations.front()) : timed.status().message());
-    return;
-  }
+  if (!timed.ok() || !violations.empty())
+    return fail(timed.ok() ? ToString(violations.front()) : timed.status().message());
   const double ratio = static_cast<double>(timed->time_ps) / static_cast<double>(planned);
   ++count.rows;
   if (ratio > kAllowed) ++count.above;
   if (!wanted.all && ratio <= kAllowed) return;
   const CollectiveSizes sizes(collective, wanted.size_bytes);
   const ProgramStats stats = Stats(program, sizes);
-  fmt::print("{} {:>10.1f} {:>10.1f} {:>6.3f} {:>5} {:>5} {:>5} {:>6} {:>8} {:>7} {:>7.3f}\n", name,
-             PsToUs(planned), PsToUs(timed->time_ps), ratio, program.slots, program.instances,
-             NumPasses(program, sizes), stats.threadblocks / program.instances, stats.instructions,
-             collective.num_chunks(), seconds);
+  table.Row(machine, ToString(whole.kind()), engine.name, fmt::format("{:.1f}", PsToUs(planned)),
+            fmt::format("{:.1f}", PsToUs(timed->time_ps)), fmt::format("{:.3f}", ratio), program.slots,
+            program.instances, NumPasses(program, sizes), stats.threadblocks / program.instances,
+            stats.instructions, collective.num_chunks(), fmt::format("{:.3f}", seconds));
+}
+
+struct Waves {
+  const char* machine;
+  CollectiveKind kind;
+  int64_t size_bytes;
+};
+
+constexpr Waves kWaves[] = {
+    {"rail-2", CollectiveKind::kReduce, 1LL << 30},      {"rail-4", CollectiveKind::kReduce, 1LL << 30},
+    {"dgx-a100", CollectiveKind::kReduce, 64LL << 20},   {"rail-2", CollectiveKind::kAllreduce, 1LL << 30},
+    {"mi250x", CollectiveKind::kAllreduce, 1LL << 30},   {"mi250x", CollectiveKind::kAllgather, 64LL << 20},
+    {"torus:8x8", CollectiveKind::kAllreduce, 1LL << 30}};
+
+Status AddWaves(const Waves& waves, MarkdownTable& table) {
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(waves.machine));
+  XCCL_ASSIGN_OR_RETURN(const Collective whole, Whole(topology, waves.kind));
+  const SynthesisRequest request{
+      .topology = &topology, .collective = &whole, .size_bytes = waves.size_bytes, .allow_divergent = true};
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine("forest"));
+  XCCL_ASSIGN_OR_RETURN(const Synthesis made, engine->Synthesize(request));
+  const SimulateOptions simulate{.size_bytes = waves.size_bytes};
+  const int64_t planned = Simulate(made.schedule, made.collective, topology, simulate).time_ps;
+  std::vector<std::string> cells = {waves.machine, std::string(ToString(waves.kind)),
+                                    FormatSize(waves.size_bytes)};
+  for (const bool fold : {false, true}) {
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered,
+                          LowerFolded(made.schedule, made.collective, topology,
+                                      {.size_bytes = waves.size_bytes, .fold = fold}));
+    XCCL_ASSIGN_OR_RETURN(const Simulation timed,
+                          SimulateProgram(lowered.program, lowered.collective, topology, simulate));
+    const CollectiveSizes sizes(lowered.collective, waves.size_bytes);
+    cells.push_back(std::to_string(Stats(lowered.program, sizes).instructions));
+    cells.push_back(fmt::format("{:.2f}", static_cast<double>(timed.time_ps) / static_cast<double>(planned)));
+  }
+  table.Add(cells);
+  return OkStatus();
 }
 
 int Fail(const Status& status) {
@@ -88,6 +132,14 @@ int Main(int argc, char** argv) {
   Wanted wanted;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
+    if (arg == "--waves") {
+      MarkdownTable table({"machine", "collective", "size", "instructions:", "program ÷ schedule:",
+                           "instructions, folded:", "program ÷ schedule, folded:"});
+      for (const Waves& waves : kWaves)
+        if (const Status status = AddWaves(waves, table); !status.ok()) return Fail(status);
+      table.Print();
+      return 0;
+    }
     if (arg == "--all") {
       wanted.all = true;
     } else if (arg.starts_with("--size=")) {
@@ -98,9 +150,8 @@ int Main(int argc, char** argv) {
       wanted.names.push_back(arg);
     }
   }
-  fmt::print("{:<18} {:<15} {:<20} {:>10} {:>10} {:>6} {:>5} {:>5} {:>5} {:>6} {:>8} {:>7} {:>7}\n",
-             "topology", "collective", "engine", "plan us", "program us", "ratio", "slots", "inst", "pass",
-             "blocks", "instrs", "chunks", "lower s");
+  MarkdownTable table({"machine", "collective", "engine", "plan µs:", "program µs:", "ratio:", "slots:",
+                       "instances:", "passes:", "blocks:", "instructions:", "chunks:", "lower, CPU s:"});
   std::vector<std::string> machines(std::begin(kMachines), std::end(kMachines));
   if (!wanted.names.empty() && wanted.names[0] != "*") machines = {wanted.names[0]};
   Count count;
@@ -110,19 +161,16 @@ int Main(int argc, char** argv) {
     const Topology& topology = *loaded;
     for (const CollectiveKind kind : kKinds) {
       if (wanted.names.size() > 1 && wanted.names[1] != "*" && wanted.names[1] != ToString(kind)) continue;
-      CollectiveSpec spec;
-      spec.kind = kind;
-      spec.ranks = AllRanks(topology.num_ranks());
-      if (IsRooted(kind)) spec.root = Rank(0);
-      const Collective whole = Collective::Create(spec).value();
+      const Collective whole = Whole(topology, kind).value();
       for (const Engine& engine : AllEngines()) {
         if (engine.asks_others || engine.searches_long) continue;
         if (wanted.names.size() > 2 && wanted.names[2] != engine.name) continue;
-        PrintRow(wanted, machine, topology, whole, engine, count);
+        AddRow(wanted, machine, topology, whole, engine, table, count);
       }
     }
   }
-  fmt::print("{} rows, {} above {}, {} failed\n", count.rows, count.above, kAllowed, count.failed);
+  if (wanted.all || count.above > 0) table.Print();
+  fmt::print("\n{} rows, {} above {}, {} failed.\n", count.rows, count.above, kAllowed, count.failed);
   return count.failed > 0 ? 1 : 0;
 }
 

@@ -1,12 +1,12 @@
 // How long processes of one host take to meet, and how many files they keep open.
-//   rendezvous_bench [RANKS]     makes RANKS processes (1,000) that meet on the loopback
-//   mpirun rendezvous_bench -    is one rank of a launcher's job
-// Rank 0 prints the times of all together: from the first start to the last rank that has met, then of a
-// barrier and of an all-gather of 64 bytes, the best of five.
+//   rendezvous [RANKS]...      makes RANKS processes (8, 100 and 1,000) that meet on the loopback, three
+//   times mpirun rendezvous -        is one rank of a launcher's job
+// The times are those of all together: from the first start to the last rank that has met, then of a barrier
+// and of an all-gather of 64 bytes, the best of five.
 #include <dirent.h>
 #include <fmt/core.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/markdown_table.h"
 #include "runtime/bootstrap/bootstrap.h"
 
 namespace {
@@ -65,7 +66,14 @@ StatusOr<double> Best(Bootstrap& group, const Work& work) {
   return best;
 }
 
-Status Measure(const xccl::Placement& placement, double start) {
+// What rank 0 knows at the end; times in seconds.
+struct Figures {
+  double met = 1e9, barrier = 1e9, gather = 1e9;
+  int hosts = 0, files = 0, files_of_rank_0 = 0;
+};
+
+// Figures are kept where they are less than those that are there.
+Status Measure(const xccl::Placement& placement, double start, Figures& figures) {
   xccl::BootstrapOptions options;
   options.time_limit = kLimit;
   options.silence_limit = std::chrono::seconds(60);
@@ -86,47 +94,66 @@ Status Measure(const xccl::Placement& placement, double start) {
   int in_all = 0;
   for (const std::string& text : *all) in_all += std::atoi(text.c_str());
   if (group.rank().value == 0)
-    fmt::print(
-        "{} ranks on {} hosts ({}): met in {:.3f} s, barrier {:.3f} ms, all-gather of 64 B {:.3f} ms, {} "
-        "open "
-        "files in all, {} of rank 0\n",
-        group.ranks(), group.host_names().size(), placement.launcher, *met, *barrier * 1e3, *gather * 1e3,
-        in_all, files);
+    figures = {std::min(figures.met, *met),
+               std::min(figures.barrier, *barrier),
+               std::min(figures.gather, *gather),
+               static_cast<int>(group.host_names().size()),
+               in_all,
+               files};
   return group.Barrier(kLimit);
 }
 
 int Report(const Status& status) {
-  if (!status.ok()) fmt::print(stderr, "rendezvous_bench: {}\n", status.message());
+  if (!status.ok()) fmt::print(stderr, "rendezvous: {}\n", status.message());
   return xccl::ExitCode(status.code());
+}
+
+xccl::MarkdownTable Table() {
+  return xccl::MarkdownTable({"ranks:", "hosts:", "met, s:", "barrier, ms:", "all-gather of 64 B, ms:",
+                              "open files in all:", "of rank 0:"});
+}
+
+void AddRow(int ranks, const Figures& figures, xccl::MarkdownTable& table) {
+  table.Row(ranks, figures.hosts, fmt::format("{:.3f}", figures.met),
+            fmt::format("{:.2f}", figures.barrier * 1e3), fmt::format("{:.2f}", figures.gather * 1e3),
+            figures.files, figures.files_of_rank_0);
 }
 
 int Launched() {
   const double start = Now();
   const StatusOr<xccl::Placement> placement = xccl::FindPlacement(xccl::ProcessEnvironment);
-  return Report(placement.ok() ? Measure(*placement, start) : placement.status());
+  if (!placement.ok()) return Report(placement.status());
+  Figures figures;
+  const Status status = Measure(*placement, start, figures);
+  if (status.ok() && placement->rank.value == 0) {
+    xccl::MarkdownTable table = Table();
+    AddRow(placement->ranks, figures, table);
+    table.Print();
+  }
+  return Report(status);
 }
 
-int Made(int ranks) {
+// Runs the ranks as processes. `figures` lies in memory that they share.
+int Made(int ranks, Figures& figures) {
   xccl::Placement placement;
   placement.launcher = "forked";
   placement.ranks = ranks;
   placement.job = "bench";
-  placement.rendezvous = fmt::format("127.0.0.1:{}", 20000 + getpid() % 10000);
+  static int runs = 0;
+  placement.rendezvous = fmt::format("127.0.0.1:{}", 20000 + (getpid() + ++runs) % 10000);
   placement.token_seed = "bench";
   const double start = Now();
   std::vector<pid_t> children;
   for (int r = 0; r < ranks; ++r) {
     const pid_t child = fork();
     if (child < 0) {
-      fmt::print(stderr, "rendezvous_bench: {} processes: {}\n", r, std::strerror(errno));
+      fmt::print(stderr, "rendezvous: {} processes: {}\n", r, std::strerror(errno));
       for (const pid_t other : children) kill(other, SIGKILL);
       return 5;
     }
     if (child == 0) {
       placement.rank = xccl::Rank(r);
-      const int result = Report(Measure(placement, start));
-      fflush(stdout);
-      _exit(result);
+      _exit(Report(Measure(placement, start, figures)));
     }
     children.push_back(child);
   }
@@ -142,10 +169,24 @@ int Made(int ranks) {
 }  // namespace
 
 int main(int count, char** words) {
-  const std::string word = count > 1 ? words[1] : "1000";
-  if (word == "-") return Launched();
-  const int ranks = std::atoi(word.c_str());
-  if (ranks > 0) return Made(ranks);
-  fmt::print(stderr, "rendezvous_bench: '{}': expected a number of ranks, or - under a launcher\n", word);
-  return 2;
+  std::vector<std::string> asked(words + 1, words + count);
+  if (asked.empty()) asked = {"8", "100", "1000"};
+  if (asked[0] == "-") return Launched();
+  void* const shared =
+      mmap(nullptr, sizeof(Figures), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return 5;
+  xccl::MarkdownTable table = Table();
+  for (const std::string& word : asked) {
+    const int ranks = std::atoi(word.c_str());
+    if (ranks <= 0) {
+      fmt::print(stderr, "rendezvous: '{}': expected a number of ranks, or - under a launcher\n", word);
+      return 2;
+    }
+    Figures& figures = *new (shared) Figures;
+    for (int run = 0; run < 3; ++run)
+      if (const int result = Made(ranks, figures); result != 0) return result;
+    AddRow(ranks, figures, table);
+  }
+  table.Print();
+  return 0;
 }

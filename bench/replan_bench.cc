@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
 #include "ir/plan.h"
 #include "ir/simulate/simulate.h"
@@ -55,7 +56,8 @@ StatusOr<Timed> Time(const SynthesisRequest& request, MakePlan make) {
   return timed;
 }
 
-Status PrintRow(const std::string& name, CollectiveKind kind) {
+// Adds a row, and returns by how much replanning is faster.
+StatusOr<double> AddRow(const std::string& name, CollectiveKind kind, MarkdownTable& table) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(name));
   CollectiveSpec spec;
   spec.kind = kind;
@@ -84,26 +86,36 @@ Status PrintRow(const std::string& name, CollectiveKind kind) {
     again.ratio += two.ratio / kDraws;
     worst = std::max(worst, two.ratio / one.ratio);
   }
-  fmt::print("{:<18} {:<10} {:<12} {:>9.1f} {:>9.1f} {:>9.1f} {:>7.1f} {:>9.4f} {:>9.4f} {:>7.3f}\n", name,
-             ToString(kind), whole.engine, 1e3 * anew.seconds, 1e3 * again.seconds, 1e3 * again.simulation_s,
-             anew.seconds / again.seconds, anew.ratio, again.ratio, worst);
-  return OkStatus();
+  const auto ms = [](double seconds) { return fmt::format("{:.1f}", 1e3 * seconds); };
+  const double faster = anew.seconds / again.seconds;
+  table.Row(name, ToString(kind), whole.engine, ms(anew.seconds), ms(again.seconds), ms(again.simulation_s),
+            fmt::format("{:.1f}", faster), fmt::format("{:.3f}", anew.ratio),
+            fmt::format("{:.3f}", again.ratio), fmt::format("{:.2f}", worst));
+  return faster;
 }
 
 }  // namespace
 }  // namespace xccl
 
 int main(int argc, char** argv) {
-  using xccl::kMachines;
+  using namespace xccl;
   std::vector<std::string> machines(argv + 1, argv + argc);
   if (machines.empty()) machines.assign(std::begin(kMachines), std::end(kMachines));
-  fmt::print("{:<18} {:<10} {:<12} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9} {:>7}\n", "machine", "collective",
-             "plan by", "anew ms", "replan ms", "simul. ms", "faster", "anew/bd", "repl./bd", "worst");
+  MarkdownTable table({"machine", "collective", "plan by", "anew ms:", "replan ms:", "simulation ms:",
+                       "anew ÷ replan:", "anew ÷ bound:", "repaired ÷ bound:", "worst:"});
+  int rows = 0, ten_times = 0;
   for (const std::string& machine : machines) {
-    for (const xccl::CollectiveKind kind : xccl::kKinds) {
-      const xccl::Status status = xccl::PrintRow(machine, kind);
-      if (!status.ok()) fmt::print("{:<18} {:<10} {}\n", machine, ToString(kind), status.message());
-      std::fflush(stdout);
+    for (const CollectiveKind kind : kKinds) {
+      const StatusOr<double> faster = AddRow(machine, kind, table);
+      if (!faster.ok()) {
+        table.Row(machine, ToString(kind), faster.status().message(), "", "", "", "", "", "", "");
+        continue;
+      }
+      ++rows;
+      ten_times += *faster >= 10 ? 1 : 0;
     }
   }
+  table.Print();
+  fmt::print("\n{} of {} rows are ten times faster or more.\n", ten_times, rows);
+  return 0;
 }

@@ -1,13 +1,15 @@
 // Asks smt every question that SCCL was timed on and checks the answers; CPU seconds stand beside SCCL's.
 // Then come SCCL's printed bounds beside ours, and the fronts of the DGX-1.
+//   bazel run --config=release //bench:sccl [-- rows | slow | bounds | fronts]      slow: rows of 5 s and
+//   more
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <string>
 #include <vector>
 
+#include "bench/markdown_table.h"
 #include "ir/collective.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
@@ -180,11 +182,21 @@ bool MeetsBar(const Row& row, const std::string& told, double cpu_s) {
   return row.cpu_s > 5 ? cpu_s <= row.cpu_s / 10 : cpu_s <= row.cpu_s;
 }
 
-void RunRows() {
+// "6 steps, 6 rounds, 5 chunks a part, found by z3, ...": the engine whose plan it is, or z3.
+std::string FoundBy(const std::string& note) {
+  static constexpr std::string_view kBefore = "found by ";
+  const size_t at = note.find(kBefore);
+  if (at == std::string::npos) return "";
+  const size_t from = at + kBefore.size();
+  return note.substr(from, note.find_first_of(",; ", from) - from);
+}
+
+// Asks all, and shows those that took SCCL so many seconds or more.
+void RunRows(double least_s) {
   double ours = 0, theirs = 0;
-  int missed = 0;
-  std::printf("%-18s %-15s %3s %3s %3s %-9s %9s %9s %8s  %s\n", "machine", "collective", "C", "S", "R",
-              "told", "CPU s", "SCCL s", "times", "how");
+  int missed = 0, faster = 0;
+  MarkdownTable table(
+      {"machine", "collective", "C:", "S:", "R:", "answer", "by", "CPU s:", "SCCL s:", "times:"});
   for (const Row& row : kRows) {
     const Topology topology = MachineOf(row.machine);
     const Collective collective = CollectiveOf(row.kind, topology.num_ranks(), row.root);
@@ -203,13 +215,19 @@ void RunRows() {
     missed += met ? 0 : 1;
     ours += cpu_s;
     theirs += row.cpu_s;
-    std::printf("%-18s %-15s %3d %3d %3d %-9s %9.3f %s%8.2f %8.0f  %s%s\n", row.machine,
-                std::string(ToString(row.kind)).c_str(), row.chunks, row.steps, row.rounds, told.c_str(),
-                cpu_s, row.result == Sccl::kTimeout ? ">" : " ", row.cpu_s, row.cpu_s / std::max(cpu_s, 1e-3),
-                met ? "" : "MISS ", made.ok() ? made->note.c_str() : made.status().message().c_str());
-    std::fflush(stdout);
+    faster += cpu_s <= row.cpu_s ? 1 : 0;
+    if (row.cpu_s < least_s) continue;
+    table.Row(row.machine, ToString(row.kind), row.chunks, row.steps, row.rounds,
+              met ? told : "MISS: " + told, made.ok() ? FoundBy(made->note) : "",
+              fmt::format("{:.3f}", cpu_s),
+              fmt::format("{}{:.2f}", row.result == Sccl::kTimeout ? "> " : "", row.cpu_s),
+              fmt::format("{:.0f}", row.cpu_s / std::max(cpu_s, 1e-3)));
   }
-  std::printf("in all %.2f s, SCCL %.2f s; %d missed\n\n", ours, theirs, missed);
+  table.Print();
+  fmt::print(
+      "\n{} rows in all: {:.1f} s of CPU, SCCL {:.0f} s; {} rows are no slower than SCCL, {} miss their "
+      "bar.\n\n",
+      std::size(kRows), ours, theirs, faster, missed);
 }
 
 struct PrintedBound {
@@ -234,7 +252,7 @@ constexpr PrintedBound kBounds[] = {
 };
 
 void RunBounds() {
-  std::printf("rounds for a chunk of every part, whatever the steps\n");
+  MarkdownTable table({"machine", "collective", "R/C at least", "by", "CPU s:", "SCCL says"});
   for (const PrintedBound& row : kBounds) {
     const Topology topology = MachineOf(row.machine);
     const Collective collective = CollectiveOf(row.kind, topology.num_ranks(), 0);
@@ -244,14 +262,16 @@ void RunBounds() {
     const double began = CpuSeconds();
     const std::unique_ptr<smt::Oracle> oracle = smt::Oracle::Create(request, AllEngines()).value();
     const auto [bound, by] = oracle->BoundOf({});
-    std::printf("%-18s %-15s %8s by %-8s %7.3f s   SCCL %s\n", row.machine,
-                std::string(ToString(row.kind)).c_str(), smt::ToText(bound).c_str(),
-                std::string(smt::ToString(by)).c_str(), CpuSeconds() - began, row.sccl);
+    table.Row(row.machine, ToString(row.kind), smt::ToText(bound), smt::ToString(by),
+              fmt::format("{:.3f}", CpuSeconds() - began), row.sccl);
   }
-  std::printf("\n");
+  table.Print();
+  fmt::print("\n");
 }
 
 void RunFronts() {
+  MarkdownTable table({"collective", "C:", "S:", "R:", "R/C", "bound", "by", "found by", "answer", "front",
+                       "CPU s of the front:"});
   const Topology topology = MachineOf("DGX1");
   for (const CollectiveKind kind :
        {CollectiveKind::kAllgather, CollectiveKind::kAlltoall, CollectiveKind::kAllreduce}) {
@@ -263,21 +283,18 @@ void RunFronts() {
     const double began = CpuSeconds();
     const StatusOr<smt::Front> front = smt::FindFront(request, AllEngines());
     const double cpu_s = CpuSeconds() - began;
-    std::printf("front of %s on dgx1: ", std::string(ToString(kind)).c_str());
     if (!front.ok()) {
-      std::printf("%s\n", front.status().message().c_str());
+      table.Row(ToString(kind), "", "", "", "", "", "", "", front.status().message(), "", "");
       continue;
     }
-    std::printf("%s, %.2f s of CPU\n",
-                front->complete ? "complete" : ("stopped by " + front->stopped).c_str(), cpu_s);
     for (const smt::FrontPoint& point : front->points)
-      std::printf("  C=%d S=%d R=%ld  R/C=%s  bound %s by %s, found by %s, %.2f s, %s\n", point.chunks,
-                  point.steps, static_cast<long>(point.rounds),
-                  smt::ToText({point.rounds, point.chunks}).c_str(), smt::ToText(point.bound).c_str(),
-                  std::string(smt::ToString(point.proved_by)).c_str(), point.found_by.c_str(), point.seconds,
-                  Checked(point.made, topology, point.steps, point.rounds).c_str());
-    std::fflush(stdout);
+      table.Row(ToString(kind), point.chunks, point.steps, point.rounds,
+                smt::ToText({point.rounds, point.chunks}), smt::ToText(point.bound),
+                smt::ToString(point.proved_by), point.found_by,
+                Checked(point.made, topology, point.steps, point.rounds),
+                front->complete ? "complete" : "stopped by " + front->stopped, fmt::format("{:.2f}", cpu_s));
   }
+  table.Print();
 }
 
 }  // namespace
@@ -285,7 +302,7 @@ void RunFronts() {
 
 int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
-  if (only.empty() || only == "rows") xccl::RunRows();
+  if (only.empty() || only == "rows" || only == "slow") xccl::RunRows(only == "slow" ? 5 : 0);
   if (only.empty() || only == "bounds") xccl::RunBounds();
   if (only.empty() || only == "fronts") xccl::RunFronts();
   return 0;

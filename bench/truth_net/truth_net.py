@@ -3,9 +3,9 @@
 
 Hosts are network namespaces of this machine with shaped links (tools/net/hosts.sh), so times are known to about 1 %.
 For each shape of network this writes the topology as XML, lets `xccl-synth compare` predict engines, plans each, runs the
-plans over libfabric's TCP with one process a rank, and prints a row for each: predicted, measured, their ratio. It then
-says how many pairs of engines that differ by 5 % or more are in the predicted order, and how much faster than the ring
-the best plan is, predicted and measured.
+plans over libfabric's TCP with one process a rank, and prints a row for each shape, collective and size: predicted and
+measured times of the first engine, their ratio for every engine, and how much faster than ring the first one is,
+predicted and measured. It then says how many pairs of engines that differ by 5 % or more are in the predicted order.
 
   truth_net.py XCCL_SYNTH [--shapes L] [--collectives L] [--sizes L] [--engines L] [--hosts N] [--ranks N] [--csv FILE]
 
@@ -13,13 +13,14 @@ Needs root and Debian's iproute2. Rates keep within 8 Gbit/s in all.
 """
 import argparse
 import csv
+import itertools
 import json
 import os
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "net"))
-from shapes import Hosts, shapes, tool
+from shapes import Hosts, may_make_hosts, shapes, tool
 
 def measure(options, shape, folder, rows):
     topology = os.path.join(folder, f"{shape.name}.xml")
@@ -46,30 +47,30 @@ def measure(options, shape, folder, rows):
                     rows.append(dict(shape=shape.name, hosts=shape.hosts, ranks=shape.hosts * shape.ranks,
                                      collective=collective, size=size, engine=engine, predicted_us=round(predicted, 1),
                                      measured_us=round(measured, 1), ratio=round(measured / predicted, 4), wrong=wrong))
-                    print("{shape:14} {ranks:3} {collective:15} {size:>7} {engine:11} {predicted_us:12.1f} "
-                          "{measured_us:12.1f} {ratio:7.3f} {wrong:2}".format(**rows[-1]), flush=True)
+                    print("{shape} {collective} {size} {engine}: {ratio}".format(**rows[-1]), file=sys.stderr, flush=True)
 
-def judge(rows):
+def show(engines, rows):
     groups = {}
     for row in rows:
-        groups.setdefault((row["shape"], row["collective"], row["size"]), []).append(row)
+        groups.setdefault((row["shape"], row["collective"], row["size"]), {})[row["engine"]] = row
+    head = ["network", "collective", "size", f"{engines[0]}, predicted ms", "measured ms"]
+    head += [f"measured ÷ predicted: {engine}" for engine in engines] + ["faster than ring, predicted", "measured"]
+    print("|", " | ".join(head), "|")
+    print("|---|---|---|" + "---:|" * (len(head) - 3))
     pairs = right = 0
-    for group in groups.values():
-        for i, a in enumerate(group):
-            for b in group[i + 1:]:
-                if max(a["measured_us"], b["measured_us"]) < 1.05 * min(a["measured_us"], b["measured_us"]):
-                    continue
-                pairs += 1
-                right += (a["measured_us"] < b["measured_us"]) == (a["predicted_us"] < b["predicted_us"])
-    print(f"\npairs of engines that differ by 5 % or more: {pairs}; in the predicted order: {right}")
-    print("faster than ring: shape, collective, size, engine, predicted, measured")
-    for (shape, collective, size), group in groups.items():
-        by_name = {row["engine"]: row for row in group}
-        if "ring" in by_name and "auto" in by_name:
-            base, best = by_name["ring"], by_name["auto"]
-            predicted, measured = (base[k] / best[k] for k in ("predicted_us", "measured_us"))
-            print(f"  {shape:14} {collective:15} {size:>7} {predicted:6.3f} {measured:6.3f} {measured / predicted - 1:+.1%}")
-    print(f"{sum(row['wrong'] for row in rows)} elements wrong in {len(rows)} runs")
+    for place, group in groups.items():
+        first, ring = group.get(engines[0]), group.get("ring")
+        cells = list(place) + [f"{first[key] / 1000:.1f}" if first else "" for key in ("predicted_us", "measured_us")]
+        cells += [f"{group[engine]['ratio']:.3f}" if engine in group else "" for engine in engines]
+        cells += [f"{ring[key] / first[key]:.2f}" if first and ring else "" for key in ("predicted_us", "measured_us")]
+        print("|", " | ".join(cells), "|")
+        for a, b in itertools.combinations(group.values(), 2):
+            if max(a["measured_us"], b["measured_us"]) < 1.05 * min(a["measured_us"], b["measured_us"]):
+                continue
+            pairs += 1
+            right += (a["measured_us"] < b["measured_us"]) == (a["predicted_us"] < b["predicted_us"])
+    print(f"\n{sum(row['wrong'] for row in rows)} elements are wrong in {len(rows)} runs. Of {pairs} pairs of engines that differ by "
+          f"5 % or more, {right} are in the predicted order.")
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -84,12 +85,13 @@ def main():
     parser.add_argument("--csv")
     options = parser.parse_args()
     options.binary = os.path.abspath(options.binary)
+    may_make_hosts()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for shape in shapes(options.hosts, options.ranks):
             if not options.shapes or shape.name in options.shapes.split(","):
                 measure(options, shape, folder, rows)
-    judge(rows)
+    show(options.engines.split(","), rows)
     if options.csv:
         with open(options.csv, "w", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]))

@@ -3,16 +3,17 @@
 
 Each library runs its best algorithm at each size: all of Open MPI's coll_tuned algorithms are timed and the fastest is
 taken. Runs alternate, and a time is the median over the repeats: where ranks share cores, equal runs differ by half, and
-the fastest of six algorithms would be the luckiest. XCCL runs the plan that `plan` makes for the size. Prints times and
-the ratio (above 1: XCCL is faster).
+the fastest of six algorithms would be the luckiest. XCCL runs the plan that `plan` makes for the size. Prints times in
+microseconds and the ratio (above 1: XCCL is faster).
 
-  vs_mpi.py XCCL_SYNTH [--shape even-star] [--hosts N] [--collectives L] [--sizes L] [--repeats N]
+  vs_mpi.py XCCL_SYNTH [--shapes even-star] [--hosts N] [--collectives L] [--sizes L] [--repeats N]
 
 Needs root, mpicc and mpirun of Open MPI; MPICH is timed where mpiexec.hydra and mpicc.mpich are there.
 """
 import argparse
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "net"))
-from shapes import NET, Hosts, shapes, tool
+from shapes import NET, Hosts, may_make_hosts, shapes, tool
 
 ALGORITHMS = {"allreduce": range(1, 7), "allgather": range(1, 6), "alltoall": range(1, 5)}
 
@@ -76,10 +77,33 @@ def ours(options, hosts, folder, topology, collective, size):
     assert not any(row["wrong"] for row in rows)
     return rows[0]["slowest_us"]
 
+def measure(options, shape, sizes):
+    """Prints the rows of one network."""
+    with tempfile.TemporaryDirectory() as folder, Hosts(shape) as hosts:
+        topology = os.path.join(folder, "topology.xml")
+        with open(topology, "w") as out:
+            out.write(shape.xml())
+        for name in options.peers:
+            subprocess.run([f"mpicc.{name}", "-O2", "-o", os.path.join(folder, name), os.path.join(HERE, "mpi_times.c")], check=True)
+        for collective in options.collectives.split(","):
+            mine, theirs, third = {}, {}, {}
+            for _ in range(options.repeats):
+                for size in sizes:
+                    note(mine, {size: ours(options, hosts, folder, topology, collective, size)}, "")
+                for algorithm in ALGORITHMS[collective]:
+                    note(theirs, open_mpi(hosts, folder, collective, algorithm, sizes), algorithm)
+                if "mpich" in options.peers:
+                    note(third, mpich(options, hosts, folder, collective, sizes), "")
+            for size in sizes:
+                a, b, c = best(mine, size)[0], best(theirs, size), best(third, size)[0]
+                cells = [shape.name, collective, size, f"{a:.1f}", f"{b[0]:.1f}", b[1], f"{b[0] / a:.2f}"]
+                cells += [f"{c:.1f}", f"{c / a:.2f}"] if "mpich" in options.peers else []
+                print("|", " | ".join(map(str, cells)), "|", flush=True)
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--shape", default="even-star")
+    parser.add_argument("--shapes", default="even-star")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--collectives", default="allreduce,allgather,alltoall")
     parser.add_argument("--sizes", default="1KiB,4KiB,16KiB,64KiB,256KiB,1MiB,4MiB,16MiB,64MiB")
@@ -87,32 +111,19 @@ def main():
     parser.add_argument("--mpich-seconds", type=int, default=60, help="for a collective; 0: without MPICH")
     options = parser.parse_args()
     options.binary = os.path.abspath(options.binary)
-    sizes = sizes_of(options.sizes)
-    shape = next(s for s in shapes(options.hosts, 1) if s.name == options.shape)
-    with tempfile.TemporaryDirectory() as folder, Hosts(shape) as hosts:
-        topology = os.path.join(folder, "topology.xml")
-        with open(topology, "w") as out:
-            out.write(shape.xml())
-        programs = [name for name in ("openmpi", "mpich")
-                    if (name == "openmpi" or options.mpich_seconds > 0) and
-                    subprocess.run([f"mpicc.{name}", "-O2", "-o", os.path.join(folder, name),
-                                       os.path.join(HERE, "mpi_times.c")], capture_output=True).returncode == 0]
-        print(f"{'collective':10} {'bytes':>9} {'xccl_us':>10} {'openmpi_us':>10} {'by':>3} {'ratio':>6} "
-              f"{'mpich_us':>10} {'ratio':>6}")
-        for collective in options.collectives.split(","):
-            mine, theirs, third = {}, {}, {}
-            for _ in range(options.repeats):
-                for size in sizes:
-                    note(mine, {size: ours(options, hosts, folder, topology, collective, size)}, "")
-                if "openmpi" in programs:
-                    for algorithm in ALGORITHMS[collective]:
-                        note(theirs, open_mpi(hosts, folder, collective, algorithm, sizes), algorithm)
-                if "mpich" in programs:
-                    note(third, mpich(options, hosts, folder, collective, sizes), "")
-            for size in sizes:
-                a, b, c = best(mine, size)[0], best(theirs, size), best(third, size)
-                print(f"{collective:10} {size:9} {a:10.1f} {b[0]:10.1f} {b[1]:>3} {b[0] / a:6.2f} {c[0]:10.1f} "
-                      f"{c[0] / a:6.2f}", flush=True)
+    options.peers = [name for name in ("openmpi", "mpich")
+                     if shutil.which(f"mpicc.{name}") and (name == "openmpi" or options.mpich_seconds > 0)]
+    may_make_hosts()
+    if "openmpi" not in options.peers:
+        print("skipped: mpicc.openmpi is not installed (Debian: openmpi-bin libopenmpi-dev)")
+        sys.exit(77)
+    head = ["network", "collective", "bytes", "XCCL", "Open MPI", "its algorithm", "ratio"]
+    head += ["MPICH", "ratio"] if "mpich" in options.peers else []
+    print("|", " | ".join(head), "|")
+    print("|---|---|" + "---:|" * (len(head) - 2))
+    for shape in shapes(options.hosts, 1):
+        if shape.name in options.shapes.split(","):
+            measure(options, shape, sizes_of(options.sizes))
 
 if __name__ == "__main__":
     main()
