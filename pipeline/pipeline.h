@@ -87,8 +87,9 @@ StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collec
                               const PlanOptions& options);
 
 // Starts from a plan. On the machine that the plan is for, greedy makes it no slower. On another machine the
-// plan is repaired; where that cannot be done, it is planned anew with a note that says why. Errors: those of
-// MakePlan, and kInvalidInput where the plan is for another collective; `place` opens the message.
+// plan is repaired. It is planned anew where that cannot be done, and where the repaired plan is more than 5
+// % above the bound and a fresh one is faster; the note says why, or what the other would take. Errors: those
+// of MakePlan, and kInvalidInput where the plan is for another collective; `place` opens the message.
 StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
                                 const Collective& collective, const PlanOptions& options);
 

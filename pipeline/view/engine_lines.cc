@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EngineGroup>, 29> kGroups = {{
+constexpr std::array<std::pair<std::string_view, EngineGroup>, 30> kGroups = {{
     {"auto", EngineGroup::kAuto},
     {"bfb", EngineGroup::kSearches},
     {"flow", EngineGroup::kSearches},
@@ -27,6 +27,7 @@ constexpr std::array<std::pair<std::string_view, EngineGroup>, 29> kGroups = {{
     {"hierarchical-ring", EngineGroup::kTrees},
     {"k-nomial", EngineGroup::kTrees},
     {"ring", EngineGroup::kTrees},
+    {"spread", EngineGroup::kTrees},
     {"tree", EngineGroup::kTrees},
     {"bine", EngineGroup::kExchanges},
     {"bruck", EngineGroup::kExchanges},

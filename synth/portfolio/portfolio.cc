@@ -2,8 +2,9 @@
 // its work is within the limit. Then the others are sorted by their estimates and made while work is left.
 // Every plan is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small
 // machines the fastest plans are then made again in shorter chunks. The reason is that below the simulator's
-// least segment a chunk moves whole, and a step waits for all of it. Where every plan is beyond the limit,
-// the cheapest is made and not simulated.
+// least segment a chunk moves whole, and a step waits for all of it. Where the best plan is still far from
+// the bound, the mirror image of the request is planned as well. Where every plan is beyond the limit, the
+// cheapest is made and not simulated.
 #include "synth/portfolio/portfolio.h"
 
 #include <fmt/core.h>
@@ -18,6 +19,8 @@
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/rank_graph.h"
+#include "synth/common/reverse.h"
+#include "synth/portfolio/mirror.h"
 #include "synth/portfolio/preference.h"
 
 namespace xccl {
@@ -92,8 +95,8 @@ bool SeveralGetASum(const Collective& collective) {
 
 class Portfolio {
  public:
-  Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
-      : request_(request), engines_(engines), deadline_(request.limits.deadline) {}
+  Portfolio(const SynthesisRequest& request, std::span<const Engine> engines, bool is_mirror = false)
+      : request_(request), engines_(engines), deadline_(request.limits.deadline), is_mirror_(is_mirror) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
@@ -102,6 +105,7 @@ class Portfolio {
     TryNearBound();
     if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
     if (HasPlan() && HasTinyMessages() && !deadline_()) Coarsen(limit);
+    if (!is_mirror_ && !kept_.empty() && !IsWithin(kNearBound) && !deadline_()) TryMirror();
     if (bug_) return *bug_;
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
@@ -247,6 +251,29 @@ class Portfolio {
     }
   }
 
+  // Plans the mirror image of the request, and takes over the mirror images of the plans.
+  void TryMirror() {
+    const std::optional<Collective> collective = MirrorOf(*request_.collective);
+    if (!collective) return;
+    const Topology topology = ReverseTopology(*request_.topology);
+    SynthesisRequest image = request_;
+    image.topology = &topology;
+    image.collective = &*collective;
+    image.bound = nullptr;
+    image.graphs = nullptr;
+    image.start = nullptr;
+    StatusOr<Synthesis> best = Portfolio(image, engines_, true).Run();
+    if (!best.ok()) return;
+    std::vector<Synthesis> plans = std::exchange(best->others, {});
+    plans.push_back(*std::move(best));
+    for (const Synthesis& plan : plans) {
+      const auto engine = std::ranges::find(engines_, std::string_view(plan.engine), &Engine::name);
+      if (engine == engines_.end()) continue;
+      if (std::optional<Synthesis> made = Mirrored(plan, *request_.topology, *request_.collective))
+        Consider(*engine, *std::move(made), true);
+    }
+  }
+
   bool HasPlan() const { return !kept_.empty() || unsimulated_; }
   bool HasTinyMessages() const {
     return !kept_.empty() && kept_.front().costs.link_use.messages > 0 &&
@@ -356,6 +383,7 @@ class Portfolio {
   SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
   const std::span<const Engine> engines_;
   const Deadline deadline_;
+  const bool is_mirror_;  // plans the mirror image of another request
   std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};

@@ -94,6 +94,10 @@ std::span<const TextbookEngine> TextbookEngines() {
        "sums inside hosts, exchanged along rails by some hosts at a time, or by all; for small sizes; not "
        "exact",
        kAllreduces, PlaceHierarchicalExchange},
+      {"spread",
+       "each chunk root -> one rank -> all others, along rails between hosts: full rate at depth 2 or 4; not "
+       "exact",
+       kBroadcasts, PlaceSpread},
       {"direct", "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),
        PlaceDirect},

@@ -1,0 +1,233 @@
+// How near auto's plans come to the bound on machines that nobody tuned for: those of
+// tests/testing/machine_kinds.h, drawn anew in every run.
+//   bazel run --config=release //bench:kinds [-- --machines N --seed S --ranks N --collective C --size S
+//     --schedule --rows --repairs]
+// The seed is printed; it repeats a run, and the seed of a row with --machines 1 its machine. --rows prints
+// every plan, the worst first, as commands can use it.
+// --schedule times schedules and makes no programs. --repairs damages the machines (a cable gone, or at a
+// tenth of its bandwidth) and sets repaired plans beside fresh ones.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "base/units.h"
+#include "bench/markdown_table.h"
+#include "ir/bounds/bound.h"
+#include "pipeline/pipeline.h"
+#include "tests/testing/machine_kinds.h"
+
+namespace xccl {
+namespace {
+
+struct Wanted {
+  int64_t machines = 100, ranks = 64, repairs = 0;
+  uint64_t seed = std::random_device{}();
+  std::optional<CollectiveKind> kind;
+  std::optional<int64_t> size_bytes;
+  bool lower = true, rows = false;
+};
+
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                                     CollectiveKind::kBroadcast, CollectiveKind::kReduce,
+                                     CollectiveKind::kAllreduce, CollectiveKind::kAlltoall};
+constexpr int64_t kSizes[] = {64 << 10, 1 << 20, 64 << 20, 1 << 30};
+
+struct Planned {
+  double ratio = 0;  // time ÷ bound, of the better of schedule and program
+  double seconds = 0;
+  int64_t messages = 0;
+  bool exact = false;
+  std::string machine, engine, what;
+  uint64_t seed = 0;
+};
+
+Topology MachineOf(uint64_t seed, const Wanted& wanted) {
+  return testing::MakeMachineOfKind(static_cast<int32_t>(seed % testing::kMachineKinds), seed,
+                                    static_cast<int32_t>(wanted.ranks));
+}
+
+Collective WholeOf(CollectiveKind kind, const Topology& topology) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.ranks = AllRanks(topology.num_ranks());
+  if (IsRooted(kind)) spec.root = Rank(0);
+  return Collective::Create(spec).value();
+}
+
+double TimePs(const PlanResult& result) {
+  const int64_t schedule = result.simulation.time_ps;
+  return static_cast<double>(std::min(schedule, result.program_time_ps.value_or(schedule)));
+}
+
+PlanOptions OptionsOf(const Topology& topology, const Collective& collective, int64_t size_bytes,
+                      const Wanted& wanted) {
+  PlanOptions options;
+  options.request = {.topology = &topology, .collective = &collective, .size_bytes = size_bytes};
+  options.lower = wanted.lower;
+  return options;
+}
+
+double Seconds(std::clock_t since) { return static_cast<double>(std::clock() - since) / CLOCKS_PER_SEC; }
+
+StatusOr<Planned> PlanOne(const Topology& topology, CollectiveKind kind, int64_t size_bytes,
+                          const Wanted& wanted) {
+  const Collective collective = WholeOf(kind, topology);
+  const std::clock_t began = std::clock();
+  XCCL_ASSIGN_OR_RETURN(const PlanResult result,
+                        MakePlan(topology, collective, OptionsOf(topology, collective, size_bytes, wanted)));
+  return Planned{.ratio = TimePs(result) / static_cast<double>(result.bound.bound_ps),
+                 .seconds = Seconds(began),
+                 .messages = result.schedule_stats.messages,
+                 .exact = result.exact,
+                 .machine = topology.name(),
+                 .engine = result.plan.made_by.engine,
+                 .what = fmt::format("{} {}", ToString(kind), FormatSize(size_bytes))};
+}
+
+// The least value that is no smaller than this share of all.
+double Quantile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+Status Ratios(const Wanted& wanted) {
+  MarkdownTable table({"collective", "size", "plans:", "exact:", "median:", "90 %:", "worst:",
+                       "messages, median:", "CPU s, median:", "CPU s, worst:"});
+  std::vector<Planned> all;
+  for (const CollectiveKind kind : kKinds) {
+    if (wanted.kind && kind != *wanted.kind) continue;
+    for (const int64_t size : kSizes) {
+      if (wanted.size_bytes && size != *wanted.size_bytes) continue;
+      std::vector<double> ratios, seconds, messages;
+      int64_t exact = 0;
+      for (int64_t i = 0; i < wanted.machines; ++i) {
+        const uint64_t seed = wanted.seed + static_cast<uint64_t>(i);
+        const Topology topology = MachineOf(seed, wanted);
+        ShowProgress(fmt::format("{} {} {} of {}", ToString(kind), FormatSize(size), i, wanted.machines));
+        XCCL_ASSIGN_OR_RETURN(Planned plan, PlanOne(topology, kind, size, wanted));
+        plan.seed = seed;
+        ratios.push_back(plan.ratio);
+        seconds.push_back(plan.seconds);
+        messages.push_back(static_cast<double>(plan.messages));
+        exact += plan.exact ? 1 : 0;
+        all.push_back(std::move(plan));
+      }
+      table.Row(ToString(kind), FormatSize(size), ratios.size(), exact,
+                fmt::format("{:.3f}", Quantile(ratios, 0.5)), fmt::format("{:.3f}", Quantile(ratios, 0.9)),
+                fmt::format("{:.3f}", Quantile(ratios, 1)), Quantile(messages, 0.5),
+                fmt::format("{:.2f}", Quantile(seconds, 0.5)), fmt::format("{:.2f}", Quantile(seconds, 1)));
+    }
+  }
+  table.Print();
+  if (!wanted.rows) return OkStatus();
+  fmt::print("\n");
+  std::ranges::stable_sort(all, std::ranges::greater{}, &Planned::ratio);
+  MarkdownTable rows({"plan", "ratio:", "engine", "messages:", "CPU s:", "machine", "seed:"});
+  for (const Planned& plan : all)
+    rows.Row(plan.what, fmt::format("{:.3f}", plan.ratio), plan.engine, plan.messages,
+             fmt::format("{:.2f}", plan.seconds), plan.machine, plan.seed);
+  rows.Print();
+  return OkStatus();
+}
+
+// The machine without one cable, or with a slow one, if all that the collective needs still gets there.
+std::optional<Topology> Damaged(const Topology& topology, const Collective& collective, Random& random,
+                                bool gone) {
+  TopologySpec spec = topology.spec();
+  const size_t at = random.Below(spec.links.size() / 2) * 2;
+  const auto cable = spec.links.begin() + static_cast<ptrdiff_t>(at);
+  if (gone)
+    spec.links.erase(cable, cable + 2);
+  else
+    cable->bandwidth_bytes_per_s = (cable + 1)->bandwidth_bytes_per_s /= 10;
+  Topology damaged = Topology::Create(std::move(spec)).value();
+  if (!CheckReachable(damaged, collective).ok()) return std::nullopt;
+  return damaged;
+}
+
+Status Repairs(const Wanted& wanted) {
+  Random random(wanted.seed);
+  std::map<std::pair<int64_t, bool>, std::vector<double>> ratios;  // by size and damage
+  std::map<std::pair<int64_t, bool>, int64_t> said;                // notes that name a fresh plan
+  for (int64_t i = 0; i < wanted.repairs; ++i) {
+    const uint64_t seed = wanted.seed + static_cast<uint64_t>(i);
+    const Topology topology = MachineOf(seed, wanted);
+    const CollectiveKind kind = wanted.kind.value_or(kKinds[random.Below(std::size(kKinds))]);
+    const int64_t size = random.Below(3) == 0 ? 1 << 20 : 64 << 20;
+    const bool gone = random.Below(2) == 0;
+    const Collective collective = WholeOf(kind, topology);
+    const std::optional<Topology> damaged = Damaged(topology, collective, random, gone);
+    if (!damaged) continue;
+    ShowProgress(fmt::format("repair {} of {}", i, wanted.repairs));
+    XCCL_ASSIGN_OR_RETURN(const PlanResult whole,
+                          MakePlan(topology, collective, OptionsOf(topology, collective, size, wanted)));
+    const PlanOptions options = OptionsOf(*damaged, collective, size, wanted);
+    XCCL_ASSIGN_OR_RETURN(const PlanResult repaired,
+                          RepairPlan(whole.plan, "plan.json", *damaged, collective, options));
+    XCCL_ASSIGN_OR_RETURN(const PlanResult fresh, MakePlan(*damaged, collective, options));
+    const double ratio = TimePs(repaired) / TimePs(fresh);
+    ratios[{size, gone}].push_back(ratio);
+    if (ratio > 1.05) {
+      fmt::print(stderr, "seed {}: {} {} {}: {:.3f}: {}\n", seed, topology.name(), ToString(kind),
+                 FormatSize(size), ratio, repaired.note);
+      if (repaired.note.find("fresh") != std::string::npos) ++said[{size, gone}];
+    }
+  }
+  MarkdownTable table({"size", "damage", "plans:", "median:", "worst:", "over 1.05:", "of them said:"});
+  for (const auto& [row, values] : ratios)
+    table.Row(FormatSize(row.first), row.second ? "gone" : "slow", values.size(),
+              fmt::format("{:.3f}", Quantile(values, 0.5)), fmt::format("{:.3f}", Quantile(values, 1)),
+              std::ranges::count_if(values, [](double ratio) { return ratio > 1.05; }), said[row]);
+  table.Print();
+  return OkStatus();
+}
+
+Status Run(int argc, char** argv) {
+  Wanted wanted;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--rows" || flag == "--schedule") {
+      (flag == "--rows" ? wanted.rows : wanted.lower) = flag == "--rows";
+      continue;
+    }
+    if (i + 1 == argc) return UsageError(fmt::format("{}: no value", flag));
+    const std::string value = argv[++i];
+    if (flag == "--collective") {
+      XCCL_ASSIGN_OR_RETURN(wanted.kind, ParseCollectiveKind(value));
+    } else if (flag == "--size") {
+      XCCL_ASSIGN_OR_RETURN(wanted.size_bytes, ParseSize(value));
+    } else {
+      XCCL_ASSIGN_OR_RETURN(const int64_t number, ParseInteger(value, 0, INT64_MAX));
+      if (flag == "--machines")
+        wanted.machines = number;
+      else if (flag == "--ranks")
+        wanted.ranks = number;
+      else if (flag == "--seed")
+        wanted.seed = static_cast<uint64_t>(number);
+      else if (flag == "--repairs")
+        wanted.repairs = number;
+      else
+        return UsageError(fmt::format("'{}'; expected a flag of the head of bench/kinds_bench.cc", flag));
+    }
+  }
+  fmt::print("Seed {}.\n\n", wanted.seed);
+  return wanted.repairs > 0 ? Repairs(wanted) : Ratios(wanted);
+}
+
+}  // namespace
+}  // namespace xccl
+
+int main(int argc, char** argv) {
+  const xccl::Status status = xccl::Run(argc, argv);
+  if (!status.ok()) fmt::print(stderr, "kinds: {}\n", status.message());
+  return status.ok() ? 0 : 1;
+}
