@@ -112,8 +112,8 @@ void PrintRows(const std::vector<Done>& all, bool only_misses) {
                        "of the bar:", "published", "result"});
   for (const auto& [bar, result, misses] : all) {
     if (only_misses && misses.text.empty()) continue;
-    const auto figure = [&](double value, int digits) {
-      return result.made ? fmt::format("{:.{}f}", value, digits) : "";
+    const auto figure = [made = result.made](double value, int digits) {
+      return made ? fmt::format("{:.{}f}", value, digits) : "";
     };
     table.Row(bar.group, Short(bar), result.ranks, bar.chunks > 0 ? std::to_string(bar.chunks) : "",
               ToString(bar.collective), FormatSize(bar.size_bytes), ToString(bar.model),

@@ -35,7 +35,8 @@ std::string LeastMs(const Work& work) {
     spent += seconds;
     least = std::min(least, seconds);
   }
-  return fmt::format("{:.3g}", 1e3 * least);
+  const double ms = 1e3 * least;
+  return ms < 100 ? fmt::format("{:.3g}", ms) : fmt::format("{:.0f}", ms);
 }
 
 Status AddRow(const std::string& name, const std::string& kind, const std::string& engine_name,
