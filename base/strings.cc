@@ -186,12 +186,13 @@ std::string NearestName(std::string_view name, std::span<const std::string_view>
 
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> known) {
   constexpr size_t kLeastBeginning = 4, kMostBeginning = 16;
-  std::string nearest = NearestName(name, known);
+  std::string nearest;
   // However much is missing, the beginning of a name means the shortest name that begins so.
-  if (nearest.empty() && name.size() >= kLeastBeginning && name.size() <= kMostBeginning)
+  if (name.size() >= kLeastBeginning && name.size() <= kMostBeginning)
     for (const std::string_view candidate : known)
       if (candidate.starts_with(name) && (nearest.empty() || candidate.size() < nearest.size()))
         nearest = candidate;
+  if (nearest.empty()) nearest = NearestName(name, known);
   return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
 }
 

@@ -53,6 +53,8 @@ TEST(Strings, DidYouMean) {
   EXPECT_EQ(DidYouMean("msccl-", formats), "; did you mean 'msccl-xml'?");
   EXPECT_EQ(DidYouMean("mscclp", formats), "; did you mean 'mscclpp-json'?");
   EXPECT_EQ(DidYouMean("msccl", formats), "; did you mean 'msccl-xml'?");
+  const std::vector<std::string_view> types = {"float", "bfloat16"};
+  EXPECT_EQ(DidYouMean("bfloat", types), "; did you mean 'bfloat16'?");
 }
 
 // Neither a name of 60,000 letters nor a million known names may cost more than a moment.
