@@ -59,9 +59,9 @@ std::optional<Collective> MirrorOf(const Collective& collective) {
   return InChunksOf(collective, *mirror);
 }
 
-std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& topology,
+std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& reversed, const Topology& topology,
                                   const Collective& collective) {
-  if (!GoesByChains(image.schedule, topology)) return std::nullopt;
+  if (!GoesByChains(image.schedule, reversed)) return std::nullopt;
   Synthesis made{.collective = InChunksOf(image.collective, collective),
                  .schedule = {},
                  .exact = false,

@@ -12,9 +12,9 @@ namespace xccl {
 // The mirror image of a collective; absent for kinds without one.
 std::optional<Collective> MirrorOf(const Collective& collective);
 
-// `image` is a plan of MirrorOf(collective) on ReverseTopology(topology); the result is its mirror image.
-// Absent where chunks do not move in trees, or switches multicast or add.
-std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& topology,
+// `image` is a plan of MirrorOf(collective) on `reversed`, ReverseTopology(topology); the result is its
+// mirror image. Absent where chunks do not move in trees, or switches multicast or add.
+std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& reversed, const Topology& topology,
                                   const Collective& collective);
 
 }  // namespace xccl

@@ -269,7 +269,7 @@ class Portfolio {
     for (const Synthesis& plan : plans) {
       const auto engine = std::ranges::find(engines_, std::string_view(plan.engine), &Engine::name);
       if (engine == engines_.end()) continue;
-      if (std::optional<Synthesis> made = Mirrored(plan, *request_.topology, *request_.collective))
+      if (std::optional<Synthesis> made = Mirrored(plan, topology, *request_.topology, *request_.collective))
         Consider(*engine, *std::move(made), true);
     }
   }

@@ -30,7 +30,8 @@ struct Spread {
   // Ways that a chunk can take.
   int32_t Lanes() const { return hosts == 1 ? gpus - 1 : gpus * (hosts - 1); }
 
-  // Chunk i takes lane i modulo lanes; steps go by depth, or by turns as well.
+  // Chunk i takes lane i modulo lanes; steps go by depth, or by turns as well. Whoever is dealt a chunk sends
+  // it to those before itself: to those behind, all would send to the same one at the same time.
   void Broadcast(Rank root, ChunkRange all, bool in_turn, Moves& moves) const {
     const int32_t at = positions.Of(root), home = at / gpus, own = at % gpus;
     for (int32_t i = 0; i < all.count; ++i) {
@@ -46,9 +47,16 @@ struct Spread {
       const int32_t relay = (home + 1 + turn % (hosts - 1)) % hosts;
       moves.Add({chunk, root, At(home, k), step++});
       moves.Add({chunk, At(home, k), At(relay, k), step++});
-      Inside(chunk, home, k, own, step - 1, moves);
+      // The root's own lane is spread in its host by the others, so that it sends everything only once.
+      if (k == own && gpus > 1) {
+        const int32_t other = (own + 1 + turn % (gpus - 1)) % gpus;
+        moves.Add({chunk, root, At(home, other), step - 1});
+        Inside(chunk, home, other, own, step, moves);
+      } else {
+        Inside(chunk, home, k, own, step - 1, moves);
+      }
       for (int32_t d = 1; d < hosts; ++d) {
-        const int32_t host = (relay + d) % hosts;
+        const int32_t host = (relay + hosts - d) % hosts;
         if (host == home) continue;
         moves.Add({chunk, At(relay, k), At(host, k), step});
         Inside(chunk, host, k, -1, step + 1, moves);
@@ -60,7 +68,7 @@ struct Spread {
   // From the k-th GPU of a host to all others but the one that has it.
   void Inside(ChunkRange chunk, int32_t host, int32_t k, int32_t has_it, int32_t step, Moves& moves) const {
     for (int32_t d = 1; d < gpus; ++d)
-      if (const int32_t to = (k + d) % gpus; to != has_it)
+      if (const int32_t to = (k + gpus - d) % gpus; to != has_it)
         moves.Add({chunk, At(host, k), At(host, to), step});
   }
 
