@@ -42,13 +42,15 @@ Status ShowBound(const Flags& flags, const Session& session) {
                          {"bound_kind", std::string(ToString(bound.kind))},
                          {"algbw_gb_per_s", GbPerS(algbw)},
                          {"warnings", topology.spec().warnings}}));
+  const bool together = bound.kind == BoundKind::kFlowOverTime;
   return Print(fmt::format(
-      "{} on {}: {} ranks, {}, {} model\n  bound      {}   algbw {}\n  latency    {}\n  bandwidth  {} by "
+      "{} on {}: {} ranks, {}, {} model\n  bound      {}{}   algbw {}\n  latency    {}\n  bandwidth  {} by "
       "{}\n",
       collective.name(), topology.name(), collective.num_members(), SizeText(bound.size_bytes),
-      ToString(model), FormatDurationShort(bound.bound_ps), FormatBandwidthShort(algbw),
+      ToString(model), FormatDurationShort(bound.bound_ps),
+      together ? fmt::format(" by {}", ToString(bound.kind)) : "", FormatBandwidthShort(algbw),
       FormatDurationShort(bound.latency_ps), FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)),
-      ToString(bound.kind)));
+      ToString(bound.bandwidth_kind)));
 }
 
 }  // namespace

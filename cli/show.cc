@@ -145,12 +145,15 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                            FormatBandwidthShort(result.simulation.algbw_bytes_per_s()),
                            FormatBandwidthShort(BusBandwidth(collective, result.simulation))));
   line("", std::string(kIdeal));
-  line("bound",
-       fmt::format("{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}{}",
-                   FormatDurationShort(result.bound.bound_ps), FormatDurationShort(result.bound.latency_ps),
-                   FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
-                   ToString(result.bound.kind), result.ratio, result.program_stats ? " of the program" : "",
-                   result.exact ? "   exact" : ""));
+  line("bound", fmt::format("{}{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}{}",
+                            FormatDurationShort(result.bound.bound_ps),
+                            result.bound.kind == BoundKind::kFlowOverTime
+                                ? fmt::format(" by {}", ToString(result.bound.kind))
+                                : "",
+                            FormatDurationShort(result.bound.latency_ps),
+                            FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
+                            ToString(result.bound.bandwidth_kind), result.ratio,
+                            result.program_stats ? " of the program" : "", result.exact ? "   exact" : ""));
   line("schedule",
        fmt::format("{}, {}, {} in {}, depth {}, {}", Counted(stats.steps, "step"),
                    Counted(stats.rounds, "round"), Counted(stats.transfers, "transfer"),

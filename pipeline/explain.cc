@@ -277,16 +277,23 @@ std::string PathText(const Explanation& explanation, const PlanResult& result) {
   return text;
 }
 
+std::string ReasonOf(const Bound& bound) {
+  if (bound.kind == BoundKind::kFlowOverTime)
+    return fmt::format(
+        "what one rank must get or give, and how far it goes: by a flow over time; {} for "
+        "bandwidth alone, {} for latency alone",
+        FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)), FormatDurationShort(bound.latency_ps));
+  const bool latency = bound.latency_ps >= static_cast<int64_t>(bound.bandwidth_ps);
+  return latency ? "the latency of the farthest byte" : fmt::format("bandwidth, by {}", ToString(bound.kind));
+}
+
 std::string BoundText(const PlanResult& result) {
   const Bound& bound = result.bound;
   const int64_t time_ps = result.simulation.time_ps;
   if (result.exact) return fmt::format("{}: no plan is faster", FormatDurationShort(time_ps));
-  const bool latency = bound.latency_ps >= static_cast<int64_t>(bound.bandwidth_ps);
   return fmt::format("no plan is faster than {} ({}); the schedule's {} is {:.1f} % above that",
-                     FormatDurationShort(bound.bound_ps),
-                     latency ? std::string("the latency of the farthest byte")
-                             : fmt::format("bandwidth, by {}", ToString(bound.kind)),
-                     FormatDurationShort(time_ps), 100 * (RatioOf(time_ps, bound.bound_ps) - 1));
+                     FormatDurationShort(bound.bound_ps), ReasonOf(bound), FormatDurationShort(time_ps),
+                     100 * (RatioOf(time_ps, bound.bound_ps) - 1));
 }
 
 std::string NextText(const PlanResult& result) {

@@ -9,6 +9,8 @@
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_latency.h"
+#include "ir/bounds/bound_over_time.h"
+#include "ir/bounds/bound_windows.h"
 #include "ir/sizes.h"
 #include "topologies/submachine.h"
 
@@ -19,7 +21,8 @@ namespace {
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
 constexpr double kRounding = 1e-9;
-constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed"};  // by BoundKind
+// By BoundKind.
+constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};
 
 }  // namespace
 
@@ -38,15 +41,26 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
   bound.size_bytes = sizes.size_bytes();
   // Bandwidth into dead ends is useless, but partitions would count it.
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);
-  const BandwidthBound bandwidth = BandwidthBoundOf(pruned ? *pruned : topology, collective, sizes, effort);
+  const Topology& useful = pruned ? *pruned : topology;
+  const BandwidthBound bandwidth = BandwidthBoundOf(useful, collective, sizes, effort);
   bound.bandwidth_ps = bandwidth.ps;
-  bound.kind = bandwidth.kind;
-  const double least_ps = std::max(static_cast<double>(bound.latency_ps), bound.bandwidth_ps);
+  bound.bandwidth_kind = bound.kind = bandwidth.kind;
+  double least_ps = std::max(static_cast<double>(bound.latency_ps), bound.bandwidth_ps);
+  if (least_ps <= kLongestPs) {
+    bound.bound_ps = std::max(bound.latency_ps, static_cast<int64_t>(std::floor(bound.bandwidth_ps)));
+    const auto raise = [&](std::optional<int64_t> ps) {
+      if (!ps) return;
+      bound.bound_ps = *ps;
+      bound.kind = BoundKind::kFlowOverTime;
+      least_ps = static_cast<double>(*ps);
+    };
+    raise(WindowBound(useful, collective, sizes, model, effort, bandwidth.blocks, bound.bound_ps));
+    raise(FlowOverTimeBound(useful, collective, sizes, model, effort, bound.bound_ps));
+  }
   if (least_ps > kLongestPs)
     return InvalidInput(fmt::format(
         "{}: {} of {} takes {:.1f} days at least; times of up to {:.0f} day are supported", topology.name(),
         collective.name(), FormatSize(bound.size_bytes), least_ps / kPsPerDay, kLongestPs / kPsPerDay));
-  bound.bound_ps = std::max(bound.latency_ps, static_cast<int64_t>(std::floor(bound.bandwidth_ps)));
   return bound;
 }
 

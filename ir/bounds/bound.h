@@ -1,6 +1,6 @@
-// Lower bounds on the time of any plan: the larger of a latency bound (distance) and a bandwidth bound
-// (cuts, flows, LP). Every plan is shown with time ÷ bound. docs/ir.md, Lower bounds, says which theorem
-// gives which bound.
+// Lower bounds on the time of any plan: the largest of a latency bound (distance), a bandwidth bound (cuts,
+// flows, LP) and flows over time, which count both. Every plan is shown with time ÷ bound. docs/ir.md, Lower
+// bounds, says which theorem gives which bound.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,24 @@
 namespace xccl {
 
 enum class BoundKind : uint8_t {
-  kCut,       // exact: a minimum cut (allreduce: valid, but not always attained)
-  kFlow,      // exact: a maximum flow with supplies
-  kLp,        // exact: a linear program
-  kCounting,  // bytes times the number of moves that each needs, over their total bandwidth
-  kRelaxed,   // a weaker bound, because the exact one would take too long
+  kCut,           // exact: a minimum cut (allreduce: valid, but not always attained)
+  kFlow,          // exact: a maximum flow with supplies
+  kLp,            // exact: a linear program
+  kCounting,      // bytes times the number of moves that each needs, over their total bandwidth
+  kRelaxed,       // a weaker bound, because the exact one would take too long
+  kFlowOverTime,  // distance and bytes together: what one rank must get or give
 };
 std::string_view ToString(BoundKind kind);
 
 struct Bound {
-  int64_t latency_ps = 0;                // for the farthest byte, at size zero
-  double bandwidth_ps = 0;               // for the size, at alpha zero
-  int64_t bound_ps = 0;                  // the larger, rounded down
-  BoundKind kind = BoundKind::kRelaxed;  // kind of bandwidth_ps
-  int64_t size_bytes = 0;                // the real size, after rounding down
+  int64_t latency_ps = 0;                          // for the farthest byte, at size zero
+  double bandwidth_ps = 0;                         // for the size, at alpha zero
+  BoundKind bandwidth_kind = BoundKind::kRelaxed;  // kind of bandwidth_ps
+  // The largest of both and of flows over time, rounded down.
+  int64_t bound_ps = 0;
+  // kFlowOverTime where these give more than the other two, else bandwidth_kind.
+  BoundKind kind = BoundKind::kRelaxed;
+  int64_t size_bytes = 0;  // the real size, after rounding down
 };
 
 // True if a plan's time equals the bound up to rounding, to picoseconds and of floating point.

@@ -155,7 +155,7 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
   }
   const auto try_partition = [&](const NodeGroups& block_of) {
     const double ps = PartitionSeconds(topology, collective, block_of) * scale;
-    if (ps > bound.ps * (1 + 1e-12)) bound = {ps, BoundKind::kCounting};
+    if (ps > bound.ps * (1 + 1e-12)) bound = {ps, BoundKind::kCounting, block_of};
   };
   try_partition(EachGpu(topology));
   try_partition(EachHost(topology));

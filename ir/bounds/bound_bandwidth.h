@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/bounds/bound.h"
+#include "ir/bounds/node_cuts.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "topologies/topology.h"
@@ -12,6 +13,7 @@ namespace xccl {
 struct BandwidthBound {
   double ps = 0;
   BoundKind kind = BoundKind::kRelaxed;
+  NodeGroups blocks = {};  // kCounting: that bytes pass between
 };
 
 // Requires: every need of the collective can be met on this topology.

@@ -11,8 +11,6 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kLpWork = 6'500;      // sources × orbits of links up to which the optimum is computed
-constexpr int64_t kFastLpWork = 2'500;  // the same for BoundEffort::kFast
 constexpr double kMeets = 1e-9;
 constexpr int64_t kCrowdWork = 3'000'000;  // sources × links × rounds
 constexpr int32_t kCrowdRounds = 30;

@@ -1,5 +1,6 @@
 // Give every link a length y >= 0. A byte that travels a distance uses up that much of Σ bandwidth × y, so
 //   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y,
+// and with links that wait, Σ bandwidth × y × wait more above the line,
 // and the best y attains the optimum of the linear program. Every y here is evaluated by this formula, so a
 // bound is valid whatever the solver returned. With symmetry y is equal on all links of an orbit, and all
 // sources of an orbit do the same: prices are y ÷ share, and one source stands for its orbit.
@@ -44,7 +45,10 @@ class ShortestPaths {
       cost_[l] = prices[o] * problem_.share[o];
     }
     double paid = 0, capacity = 0;
-    for (size_t o = 0; o < prices.size(); ++o) capacity += prices[o] * problem_.capacity[o];
+    for (size_t o = 0; o < prices.size(); ++o) {
+      capacity += prices[o] * problem_.capacity[o];
+      if (!problem_.wait_s.empty()) paid += prices[o] * problem_.capacity[o] * problem_.wait_s[o];
+    }
     const Demands& demands = problem_.demands;
     std::vector<double> uses(prices.size());
     for (size_t s = 0; s < demands.sources.size(); ++s) {
@@ -121,12 +125,9 @@ class CuttingPlanes {
         sources_(problem.demands.sources.size()),
         orbits_(problem.share.size()),
         shortest_(problem),
-        program_(Costs()) {
-    for (const double capacity : problem.capacity) bandwidth_ += capacity;
-    bandwidth_ /= static_cast<double>(orbits_);
-    for (const auto& to : problem.demands.to)
-      for (const Demands::To& each : to) bytes_ += each.bytes;
-    bytes_ /= static_cast<double>(sources_);
+        bandwidth_(MeanBandwidth(problem)),
+        bytes_(MeanBytes(problem)),
+        program_(Costs(problem)) {
     std::vector<std::pair<int32_t, double>> row;
     for (size_t o = 0; o < orbits_; ++o)
       row.emplace_back(static_cast<int32_t>(o), problem.capacity[o] / bandwidth_);
@@ -159,8 +160,21 @@ class CuttingPlanes {
   }
 
  private:
-  std::vector<double> Costs() const {
+  static double MeanBandwidth(const FlowProblem& problem) {
+    double bandwidth = 0;
+    for (const double capacity : problem.capacity) bandwidth += capacity;
+    return bandwidth / static_cast<double>(problem.capacity.size());
+  }
+  static double MeanBytes(const FlowProblem& problem) {
+    double bytes = 0;
+    for (const auto& to : problem.demands.to)
+      for (const Demands::To& each : to) bytes += each.bytes;
+    return bytes / static_cast<double>(problem.demands.sources.size());
+  }
+  std::vector<double> Costs(const FlowProblem& problem) const {
     std::vector<double> costs(orbits_ + sources_, 0);
+    for (size_t o = 0; o < problem.wait_s.size(); ++o)
+      costs[o] = problem.capacity[o] / bytes_ * problem.wait_s[o];
     std::fill(costs.begin() + static_cast<int64_t>(orbits_), costs.end(), 1);
     return costs;
   }
@@ -210,8 +224,8 @@ class CuttingPlanes {
   const FlowOptions options_;
   const size_t sources_, orbits_;
   ShortestPaths shortest_;
+  double bandwidth_, bytes_;  // means, used as units so that numbers are near one
   LinearProgram program_;
-  double bandwidth_ = 0, bytes_ = 0;  // means, used as units so that numbers are near one
   std::vector<double> best_;
   std::vector<FlowTree> trees_;
   std::vector<std::pair<int32_t, double>> row_;

@@ -26,7 +26,14 @@ struct FlowProblem {
   // By orbit. The bytes of a source over its links × share give the load of each link after translation.
   // Capacities are those of one link, in bytes per second.
   std::vector<double> share, capacity;
+  // By orbit, or empty: the seconds in which no demand can use its links. `load_s` is then the least time T
+  // in which every link gets its load within T less its seconds, and the time that the prices prove is so,
+  // too.
+  std::vector<double> wait_s = {};
 };
+
+// Sources × orbits of links up to which bounds ask for the optimum, and the same for BoundEffort::kFast.
+inline constexpr int64_t kLpWork = 6'500, kFastLpWork = 2'500;
 
 // The problem under a group that keeps the demands: one source per orbit, and orbits of links. With the
 // trivial group, every source and every link by itself.

@@ -95,9 +95,9 @@ class Bound:
         self.bandwidth_ps: float = facts["bandwidth_ps"]
         """For the size, without latencies."""
         self.bound_ps: int = facts["bound_ps"]
-        """The larger of both, rounded down."""
+        """The largest of both and of flows over time, which count both, rounded down."""
         self.kind: str = facts["kind"]
-        """What gives ``bandwidth_ps``: cut, flow, lp, counting or relaxed."""
+        """What gives the bound: ``flow-over-time``, or, for the bytes alone, cut, flow, lp, counting or relaxed."""
         self.size_bytes: int = facts["size_bytes"]
         """The real size, after rounding down."""
 

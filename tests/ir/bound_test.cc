@@ -137,7 +137,7 @@ TEST(BandwidthBound, KnownOptima) {
     const Bound bound = BoundOf(*topology, collective, 64LL * 9 * 25 * 16 * 1000);
     EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, row.algbw_gb_per_s,
                 1e-6 * row.algbw_gb_per_s);
-    EXPECT_EQ(bound.kind, row.bound_kind);
+    EXPECT_EQ(bound.bandwidth_kind, row.bound_kind);
   }
 }
 
@@ -158,7 +158,7 @@ TEST(BandwidthBound, ForestCollOptima) {
     const Bound bound =
         BoundOf(*topology, MakeCollective(CollectiveKind::kAllgather, topology->num_ranks()), 1LL << 30);
     EXPECT_NEAR(static_cast<double>(bound.size_bytes) / bound.bandwidth_ps * 1e3, algbw, 1e-3) << name;
-    EXPECT_EQ(bound.kind, BoundKind::kCut);
+    EXPECT_EQ(bound.bandwidth_kind, BoundKind::kCut);
   }
 }
 
@@ -313,7 +313,7 @@ TEST(BandwidthBound, HostsArePartsOfAllreduce) {
   // 2 (4 - 1) S ÷ (4 × 1 GB/s).
   const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, 8), 1'000'000);
   EXPECT_NEAR(bound.bandwidth_ps, 1.5e9, 1);
-  EXPECT_EQ(bound.kind, BoundKind::kCounting);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kCounting);
 }
 
 // No plan is faster than the bound: tries random trees in both time models.
@@ -390,7 +390,7 @@ TEST(BandwidthBound, CustomTables) {
   spec.post = {{Rank(2), PartId(0), {Rank(0)}}, {Rank(2), PartId(1), {Rank(1)}}};
   const Bound bound = BoundOf(topology, Collective::Create(spec).value(), 3'000'000);
   EXPECT_NEAR(bound.bandwidth_ps, 2e9, 1e3);  // 2 MB at 1 GB/s
-  EXPECT_EQ(bound.kind, BoundKind::kRelaxed);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kRelaxed);
 }
 
 // A table that describes a named collective has the same bound if that is a cut or a count.
@@ -436,7 +436,7 @@ TEST(BandwidthBound, AlltoallvAndSendrecv) {
       MakeCollective(CollectiveKind::kAlltoallv, 3, std::nullopt, {0, 1, 2, 0, 0, 3, 0, 0, 0});
   const Bound bound = BoundOf(topology, alltoallv, 5'000'000);
   EXPECT_NEAR(bound.bandwidth_ps, 5e9, 1e3);
-  EXPECT_EQ(bound.kind, BoundKind::kLp);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kLp);
   CollectiveSpec pairs;
   pairs.kind = CollectiveKind::kSendrecv;
   pairs.ranks = {Rank(0), Rank(1), Rank(2)};

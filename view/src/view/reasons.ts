@@ -45,11 +45,12 @@ export function reasonsOf(model: Model): string[] {
 function boundReason(model: Model): string {
   const { facts } = model.data;
   if (facts.bound_ps === 0) return "Nothing has to be moved.";
-  const what = facts.latency_ps >= facts.bandwidth_ps ? "Latency" : "Bandwidth";
-  if (facts.meets_bound) return `${what} sets the lower bound, and the schedule meets it: on these links none is faster.`;
+  const alone = facts.latency_ps >= facts.bandwidth_ps ? "Latency sets" : "Bandwidth sets";
+  const what = facts.bound_kind === "flow-over-time" ? "Latency and bandwidth together set" : alone;
+  if (facts.meets_bound) return `${what} the lower bound, and the schedule meets it: on these links none is faster.`;
   const ratio = facts.time_ps / facts.bound_ps;
-  if (ratio < 1.02) return `${what} sets the lower bound. The schedule takes ${format.percent(ratio - 1)} longer.`;
-  return `${what} sets the lower bound. The schedule takes ${format.significant(ratio, 3)} times as long.`;
+  if (ratio < 1.02) return `${what} the lower bound. The schedule takes ${format.percent(ratio - 1)} longer.`;
+  return `${what} the lower bound. The schedule takes ${format.significant(ratio, 3)} times as long.`;
 }
 
 function busyReason(model: Model): string {

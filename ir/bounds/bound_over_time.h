@@ -1,0 +1,29 @@
+// The bound from flows over time: what one rank must get, or give, moves over links that take their bandwidth
+// and let it arrive alpha later. It counts distance and bytes together. docs/ir.md, Lower bounds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/graph/min_cost_flow.h"
+#include "ir/bounds/bound.h"
+#include "ir/collective.h"
+#include "ir/sizes.h"
+#include "ir/time_model.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// One arc for each link, by id, whose cost is what data waits for on it: alpha, in `blocking` with the
+// overhead.
+std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
+
+// The largest such bound found, rounded down, if it is above `at_least`, which is another bound. Where the
+// work reaches a limit, what is found by then: valid, maybe not the largest. Always absent for user-defined
+// tables. Requires: every need of the collective can be met on this topology.
+std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
+                                         const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
+                                         int64_t at_least);
+
+}  // namespace xccl
