@@ -81,8 +81,8 @@ TEST(Engines, AreExactOnWhatTheySay) {
   machines.push_back(LoadTopology("full-mesh:4@latency=0ns").value());
   std::map<std::string_view, int> plans, exact;
   for (const Topology& machine : machines)
-    for (const CollectiveKind kind :
-         {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall})
+    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAllreduce,
+                                      CollectiveKind::kAlltoall, CollectiveKind::kBroadcast})
       for (const Engine& engine : AllEngines()) {
         if (engine.searches_long && machine.num_ranks() > 4) continue;
         std::vector<Rank> ranks;

@@ -175,6 +175,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
       {"halving-doubling", kAllgather, MakeSwitch(6), 4},           // fold, 2, unfold
       {"recursive-doubling", kAllreduce, MakeSwitch(6), 4},
       {"double-binary-tree", kBroadcast, MakeSwitch(16), 4},
+      {"spread", kBroadcast, MakeSwitch(4), 25},  // 3 lanes x 8 turns, and the last chunk once more
   };
   for (const Case& c : cases) {
     const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology.num_ranks())));
