@@ -17,7 +17,9 @@ namespace xccl {
 namespace {
 
 // Engines that take long, and those that only choose among the others.
-bool IsQuick(const Engine& engine) { return !engine.searches_long && !engine.asks_others && engine.name != "in-network"; }
+bool IsQuick(const Engine& engine) {
+  return !engine.searches_long && !engine.asks_others && engine.name != "in-network";
+}
 
 TEST(Bound, IsNotBeatenOnRandomMachines) {
   const uint64_t seeds = testing::LongRun() ? 10'000 : 60;
