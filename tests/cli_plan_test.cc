@@ -50,7 +50,8 @@ TEST_F(Cli, OneRankHasNothingToMove) {
   EXPECT_NE(named.find("  engine     ring: nothing to move\n"), std::string::npos) << named;
 }
 
-TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
+// Repaired plans near the bound are kept: docs/tutorial.md has one, whose commands docs_commands_test runs.
+TEST_F(Cli, PlansForAMachineAsItWasAreRepairedOrMadeAnew) {
   RingPlan("a.json");
   const Words damaged = {"plan", "torus:2x2", "-c", "allgather", "-s", "64KiB", "--without-link", "0<->1"};
   const auto with = [&](const Words& more) {
@@ -59,11 +60,12 @@ TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
     return words;
   };
   const Json repaired = Json::parse(Run(with({"--from", "a.json", "--json"})).out);
-  EXPECT_EQ(repaired["engine"], "replan");
+  EXPECT_NE(repaired["engine"], "replan");
   EXPECT_EQ(repaired["ranks"], 4);
   const Said said = Run(with({"--from", "a.json", "-o", "b.json"}));
-  EXPECT_NE(said.out.find(": from a plan by ring: 12 of 24 edges kept, "), std::string::npos) << said.out;
-  EXPECT_EQ(said.err.rfind("warning: a.json: 1.", 0), 0u) << said.err;
+  const std::regex faster("planned anew: [0-9.]+us in place of [0-9.]+us for the repaired plan");
+  EXPECT_TRUE(std::regex_search(said.out, faster)) << said.out;
+  EXPECT_EQ(said.err, "");
   EXPECT_NE(Out({"verify", "b.json"}).find("b.json"), std::string::npos);
   // Ranks that exchange partial sums form no trees, so the plan is made from scratch, and the output says so.
   Out({"plan", "full-mesh:4", "-c", "allreduce", "-e", "recursive-doubling", "-s", "1KiB", "-o", "c.json"});
@@ -72,38 +74,20 @@ TEST_F(Cli, PlansForAMachineAsItWasAreRepaired) {
   EXPECT_NE(anew.find("planned anew: rank 0 sends two partial sums of chunk 0"), std::string::npos) << anew;
 }
 
-TEST_F(Cli, RepairedPlansSayWhereANewOneMayBeFaster) {
+TEST_F(Cli, PlansMadeAnewAreThoseWithoutFrom) {
   Out({"plan", "dgx1", "-c", "allreduce", "-s", "64MiB", "-e", "ring", "-o", "a.json"});
   Out({"plan", "ring:8", "-c", "allgather", "-e", "ring", "-o", "b.json"});
-  const Words damaged = {"plan",   "dgx1",           "-c",   "allreduce", "--from",
-                         "a.json", "--without-link", "0->1", "-s"};
-  const auto with = [&](const Words& more) {
-    Words all = damaged;
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  };
-  EXPECT_EQ(Run(with({"64MiB"})).err, "");
   // Chunks of 64 MiB wait for one another at 17 KiB.
-  const std::regex far(
-      "a\\.json: made for 8 ranks and 64MiB, kept for 8 ranks and 17KiB: [0-9.]+ x bound; a plan made anew "
-      "may "
-      "be faster; hint: without --from");
-  const std::string text = Run(with({"17KiB"})).err;
-  ASSERT_EQ(text.rfind("warning: ", 0), 0u) << text;
-  EXPECT_TRUE(std::regex_match(text.substr(9, text.size() - 10), far)) << text;
-  const Json plan = Json::parse(Out(with({"17KiB", "--json"})));
-  ASSERT_EQ(plan["warnings"].size(), 1u);
-  EXPECT_TRUE(std::regex_match(plan["warnings"][0].get<std::string>(), far)) << plan["warnings"];
-  // The hint works.
-  EXPECT_GT(plan["time_us"], Json::parse(Out({"plan", "dgx1", "-c", "allreduce", "--without-link", "0->1",
-                                              "-s", "17KiB", "--json"}))["time_us"]);
-  const std::string other = Run({"plan", "full-mesh:8", "-c", "allgather", "--from", "b.json"}).err;
-  EXPECT_EQ(
-      other.rfind("warning: b.json: a plan for ring:8; this machine is full-mesh:8, and what they have alike "
-                  "was kept\n",
-                  0),
-      0u)
-      << other;
+  const auto time = [&](const Words& more) {
+    Words all = {"plan", "dgx1", "-c", "allreduce", "--without-link", "0->1", "-s", "17KiB", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Json::parse(Out(all))["time_us"];
+  };
+  EXPECT_EQ(time({"--from", "a.json"}), time({}));
+  const std::string machine = "ring:8@bandwidth=40GB/s";
+  const std::string other = Run({"plan", machine, "-c", "allgather", "--from", "b.json"}).err;
+  EXPECT_EQ(other, "warning: b.json: a plan for ring:8; this machine is " + machine +
+                       ", and what they have alike was kept\n");
 }
 
 TEST_F(Cli, IdleRanksRelayUnlessTheyMustNot) {
