@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <map>
@@ -96,7 +97,7 @@ StatusOr<Planned> PlanOne(const Topology& topology, CollectiveKind kind, int64_t
 // The least value that is no smaller than this share of all.
 double Quantile(std::vector<double> values, double share) {
   std::ranges::sort(values);
-  return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+  return values[static_cast<size_t>(std::ceil(share * static_cast<double>(values.size() - 1)))];
 }
 
 Status Ratios(const Wanted& wanted) {
