@@ -140,21 +140,6 @@ Status Ratios(const Wanted& wanted) {
   return OkStatus();
 }
 
-// The machine without one cable, or with a slow one, if all that the collective needs still gets there.
-std::optional<Topology> Damaged(const Topology& topology, const Collective& collective, Random& random,
-                                bool gone) {
-  TopologySpec spec = topology.spec();
-  const size_t at = random.Below(spec.links.size() / 2) * 2;
-  const auto cable = spec.links.begin() + static_cast<ptrdiff_t>(at);
-  if (gone)
-    spec.links.erase(cable, cable + 2);
-  else
-    cable->bandwidth_bytes_per_s = (cable + 1)->bandwidth_bytes_per_s /= 10;
-  Topology damaged = Topology::Create(std::move(spec)).value();
-  if (!CheckReachable(damaged, collective).ok()) return std::nullopt;
-  return damaged;
-}
-
 Status Repairs(const Wanted& wanted) {
   Random random(wanted.seed);
   std::map<std::pair<int64_t, bool>, std::vector<double>> ratios;  // by size and damage
@@ -166,15 +151,16 @@ Status Repairs(const Wanted& wanted) {
     const int64_t size = random.Below(3) == 0 ? 1 << 20 : 64 << 20;
     const bool gone = random.Below(2) == 0;
     const Collective collective = WholeOf(kind, topology);
-    const std::optional<Topology> damaged = Damaged(topology, collective, random, gone);
-    if (!damaged) continue;
+    const size_t cable = random.Below(topology.spec().links.size() / 2);
+    const Topology damaged = testing::WithDamage(topology, cable, gone);
+    if (!CheckReachable(damaged, collective).ok()) continue;
     ShowProgress(fmt::format("repair {} of {}", i, wanted.repairs));
     XCCL_ASSIGN_OR_RETURN(const PlanResult whole,
                           MakePlan(topology, collective, OptionsOf(topology, collective, size, wanted)));
-    const PlanOptions options = OptionsOf(*damaged, collective, size, wanted);
+    const PlanOptions options = OptionsOf(damaged, collective, size, wanted);
     XCCL_ASSIGN_OR_RETURN(const PlanResult repaired,
-                          RepairPlan(whole.plan, "plan.json", *damaged, collective, options));
-    XCCL_ASSIGN_OR_RETURN(const PlanResult fresh, MakePlan(*damaged, collective, options));
+                          RepairPlan(whole.plan, "plan.json", damaged, collective, options));
+    XCCL_ASSIGN_OR_RETURN(const PlanResult fresh, MakePlan(damaged, collective, options));
     const double ratio = TimePs(repaired) / TimePs(fresh);
     ratios[{size, gone}].push_back(ratio);
     if (ratio > 1.05) {

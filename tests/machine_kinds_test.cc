@@ -31,20 +31,6 @@ std::optional<uint64_t> Number(const char* variable) {
   return static_cast<uint64_t>(ParseInteger(text, 0, INT64_MAX).value());
 }
 
-// The machine without one cable, or with a slow one, if all that the collective needs still gets there.
-std::optional<Topology> Damaged(const Topology& topology, const Collective& collective, Random& random) {
-  TopologySpec spec = topology.spec();
-  const size_t at = random.Below(spec.links.size() / 2) * 2;
-  if (random.Below(2) == 0)
-    spec.links.erase(spec.links.begin() + static_cast<ptrdiff_t>(at),
-                     spec.links.begin() + static_cast<ptrdiff_t>(at) + 2);
-  else
-    spec.links[at].bandwidth_bytes_per_s = spec.links[at + 1].bandwidth_bytes_per_s /= 10;
-  Topology damaged = Topology::Create(std::move(spec)).value();
-  if (!CheckReachable(damaged, collective).ok()) return std::nullopt;
-  return damaged;
-}
-
 // Plans with auto, then repairs the plan for a damaged machine. The pipeline verifies schedule and program.
 void CheckRepair(const SynthesisRequest& request, Random& random) {
   PlanOptions options;
@@ -52,10 +38,11 @@ void CheckRepair(const SynthesisRequest& request, Random& random) {
   options.lower = true;
   const StatusOr<PlanResult> whole = MakePlan(*request.topology, *request.collective, options);
   ASSERT_TRUE(whole.ok()) << whole.status().message();
-  const std::optional<Topology> damaged = Damaged(*request.topology, *request.collective, random);
-  if (!damaged) return;
+  const size_t cable = random.Below(request.topology->spec().links.size() / 2);
+  const Topology damaged = WithDamage(*request.topology, cable, random.Below(2) == 0);
+  if (!CheckReachable(damaged, *request.collective).ok()) return;
   const StatusOr<PlanResult> repaired =
-      RepairPlan(whole->plan, "p.json", *damaged, *request.collective, options);
+      RepairPlan(whole->plan, "p.json", damaged, *request.collective, options);
   ASSERT_TRUE(repaired.ok()) << repaired.status().message();
   EXPECT_GE(repaired->simulation.time_ps, repaired->bound.bound_ps);
   EXPECT_GE(static_cast<double>(repaired->bound.bound_ps),

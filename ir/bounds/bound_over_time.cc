@@ -10,9 +10,9 @@
 // never joined.
 //
 // The worst set: with o(A) what the joined set A can bring by time T, and d(A) its bytes, o - d is
-// submodular (Hoppe and Tardos 2000). Tried are all ranks at least so far away, for every distance, the
-// hosts, and then every change of one rank that makes o - d smaller at the largest T so far, until none does.
-// Such a set is the worst of all that hold it and of all that it holds.
+// submodular (Hoppe and Tardos 2000). Tried are all ranks at least so far away, for every distance, and those
+// outside the host; then base/graph/submodular.h looks for a set below zero at the largest T so far, until
+// there is none.
 //
 // Overhead: in `blocking` data waits for alpha + overhead on every link before its bytes pass, so both delay
 // it. In `pipelined` only the first message of a link is sure to pay it. Where the link leaves the
@@ -23,8 +23,8 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 

@@ -256,4 +256,14 @@ Topology MakeMachineOfKind(int32_t kind, uint64_t seed, int32_t max_ranks) {
   return KindMaker(kind, seed, max_ranks).Make(kind);
 }
 
+Topology WithDamage(const Topology& topology, size_t cable, bool gone) {
+  TopologySpec spec = topology.spec();
+  const auto link = spec.links.begin() + 2 * static_cast<ptrdiff_t>(cable);
+  if (gone)
+    spec.links.erase(link, link + 2);
+  else
+    link->bandwidth_bytes_per_s = (link + 1)->bandwidth_bytes_per_s /= 10;
+  return Topology::Create(std::move(spec)).value();
+}
+
 }  // namespace xccl::testing

@@ -1,6 +1,7 @@
 // Random machines of the kinds that people own: regular at heart, unequal or damaged in places.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "topologies/topology.h"
@@ -15,5 +16,8 @@ inline constexpr int32_t kMachineKinds = 10;
 // A machine with 4 to about max_ranks GPUs that all reach each other. Requires: 0 <= kind < kMachineKinds,
 // max_ranks >= 8.
 Topology MakeMachineOfKind(int32_t kind, uint64_t seed, int32_t max_ranks);
+
+// The machine without its n-th cable (links 2n and 2n + 1), or with that at a tenth of its bandwidth.
+Topology WithDamage(const Topology& topology, size_t cable, bool gone);
 
 }  // namespace xccl::testing
