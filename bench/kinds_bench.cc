@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
+#include "ir/testing/graphs.h"
 #include "pipeline/pipeline.h"
 #include "tests/testing/machine_kinds.h"
 
@@ -57,11 +58,8 @@ Topology MachineOf(uint64_t seed, const Wanted& wanted) {
 }
 
 Collective WholeOf(CollectiveKind kind, const Topology& topology) {
-  CollectiveSpec spec;
-  spec.kind = kind;
-  spec.ranks = AllRanks(topology.num_ranks());
-  if (IsRooted(kind)) spec.root = Rank(0);
-  return Collective::Create(spec).value();
+  const std::optional<Rank> root = IsRooted(kind) ? std::optional(Rank(0)) : std::nullopt;
+  return testing::MakeCollective(kind, topology.num_ranks(), root);
 }
 
 double TimePs(const PlanResult& result) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
+#include "ir/testing/graphs.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/reverse.h"
 #include "synth/common/test_machines.h"
@@ -11,11 +14,8 @@ namespace xccl {
 namespace {
 
 Collective WholeOf(CollectiveKind kind, const Topology& topology) {
-  CollectiveSpec spec;
-  spec.kind = kind;
-  spec.ranks = AllRanks(topology.num_ranks());
-  if (IsRooted(kind)) spec.root = Rank(1);
-  return Collective::Create(spec).value();
+  const std::optional<Rank> root = IsRooted(kind) ? std::optional(Rank(1)) : std::nullopt;
+  return testing::MakeCollective(kind, topology.num_ranks(), root);
 }
 
 TEST(Mirror, OfAPlanIsAPlan) {
