@@ -1,11 +1,12 @@
 // How near auto's plans come to the bound on machines that nobody tuned for: those of
 // tests/testing/machine_kinds.h, drawn anew in every run.
 //   bazel run --config=release //bench:kinds [-- --machines N --seed S --ranks N --collective C --size S
-//     --schedule --rows --repairs]
+//     --schedule --rows --repairs N --write FOLDER]
 // The seed is printed; it repeats a run, and the seed of a row with --machines 1 its machine. --rows prints
 // every plan, the worst first, as commands can use it.
 // --schedule times schedules and makes no programs. --repairs damages the machines (a cable gone, or at a
-// tenth of its bandwidth) and sets repaired plans beside fresh ones.
+// tenth of its bandwidth) and sets repaired plans beside fresh ones. --write keeps the machines, for
+// commands.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "bench/markdown_table.h"
@@ -26,6 +28,7 @@
 #include "ir/testing/graphs.h"
 #include "pipeline/pipeline.h"
 #include "tests/testing/machine_kinds.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -36,6 +39,7 @@ struct Wanted {
   std::optional<CollectiveKind> kind;
   std::optional<int64_t> size_bytes;
   bool lower = true, rows = false;
+  std::string folder;  // where machines are written; empty: nowhere
 };
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
@@ -176,6 +180,15 @@ Status Repairs(const Wanted& wanted) {
   return OkStatus();
 }
 
+Status WriteMachines(const Wanted& wanted) {
+  for (int64_t i = 0; i < wanted.machines; ++i) {
+    const Topology topology = MachineOf(wanted.seed + static_cast<uint64_t>(i), wanted);
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}/{}.xml", wanted.folder, topology.name()),
+                                             WriteNativeXml(topology)));
+  }
+  return OkStatus();
+}
+
 Status Run(int argc, char** argv) {
   Wanted wanted;
   for (int i = 1; i < argc; ++i) {
@@ -186,7 +199,9 @@ Status Run(int argc, char** argv) {
     }
     if (i + 1 == argc) return UsageError(fmt::format("{}: no value", flag));
     const std::string value = argv[++i];
-    if (flag == "--collective") {
+    if (flag == "--write") {
+      wanted.folder = value;
+    } else if (flag == "--collective") {
       XCCL_ASSIGN_OR_RETURN(wanted.kind, ParseCollectiveKind(value));
     } else if (flag == "--size") {
       XCCL_ASSIGN_OR_RETURN(wanted.size_bytes, ParseSize(value));
@@ -205,6 +220,7 @@ Status Run(int argc, char** argv) {
     }
   }
   fmt::print("Seed {}.\n\n", wanted.seed);
+  if (!wanted.folder.empty()) return WriteMachines(wanted);
   return wanted.repairs > 0 ? Repairs(wanted) : Ratios(wanted);
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ir/verify/verify_schedule.h"
+#include "synth/common/justify.h"
 #include "synth/common/reverse.h"
 
 namespace xccl {
@@ -60,14 +61,16 @@ std::optional<Collective> MirrorOf(const Collective& collective) {
 }
 
 std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& reversed, const Topology& topology,
-                                  const Collective& collective) {
+                                  const Collective& collective, int64_t size_bytes) {
   if (!GoesByChains(image.schedule, reversed)) return std::nullopt;
   Synthesis made{.collective = InChunksOf(image.collective, collective),
                  .schedule = {},
                  .exact = false,
                  .engine = image.engine,
                  .note = image.note};
-  made.schedule = Reverse(image.schedule, topology, made.collective,
+  const std::optional<Schedule> in_order =
+      InOrderOfArrival(image.schedule, image.collective, reversed, size_bytes);
+  made.schedule = Reverse(in_order ? *in_order : image.schedule, topology, made.collective,
                           made.collective.Reduces() ? TransferOp::kReduce : TransferOp::kCopy);
   if (!VerifySchedule(made.schedule, made.collective, topology).empty()) return std::nullopt;
   return made;

@@ -13,8 +13,9 @@ namespace xccl {
 std::optional<Collective> MirrorOf(const Collective& collective);
 
 // `image` is a plan of MirrorOf(collective) on `reversed`, ReverseTopology(topology); the result is its
-// mirror image. Absent where chunks do not move in trees, or switches multicast or add.
+// mirror image, in which links serve what waits in the opposite order of a simulation at this size. Absent
+// where chunks do not move in trees, or switches multicast or add.
 std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& reversed, const Topology& topology,
-                                  const Collective& collective);
+                                  const Collective& collective, int64_t size_bytes);
 
 }  // namespace xccl

@@ -18,6 +18,7 @@
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
+#include "synth/common/justify.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
 #include "synth/portfolio/mirror.h"
@@ -63,6 +64,11 @@ constexpr int64_t kMostFinerChunks = 1024;  // a part
 constexpr double kTinyMessageBytes = 64 << 10;  // plans of longer messages are not tried in fewer
 constexpr double kNotForCoarser = 1.1;          // times the best time: such plans are not made again
 
+// Other orders of the fastest plans' transfers.
+constexpr size_t kJustified = 3;           // plans, of different engines
+constexpr int64_t kOrderWork = 4'000'000;  // hops of chunks simulated: about a second
+constexpr double kNotForJustice = 1.15;    // times the best time: such plans are not ordered again
+
 // Plans that are kept beside the best.
 constexpr double kKept = 3;      // times the best time: its program is not faster than the best plan's
 constexpr size_t kMostKept = 8;  // but for tiny plans
@@ -106,6 +112,8 @@ class Portfolio {
     if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
     if (HasPlan() && HasTinyMessages() && !deadline_()) Coarsen(limit);
     if (!is_mirror_ && !kept_.empty() && !IsWithin(kNearBound) && !deadline_()) TryMirror();
+    if (!kept_.empty() && request_.model == TimeModel::kPipelined && !request_.limits.steps && !deadline_())
+      Justify();
     if (bug_) return *bug_;
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
@@ -251,6 +259,21 @@ class Portfolio {
     }
   }
 
+  // Gives the fastest plans of a few engines another order.
+  void Justify() {
+    int64_t left = kOrderWork;
+    std::vector<std::string> engines;
+    for (size_t i = 0; i < kept_.size() && engines.size() < kJustified && !IsGoodEnough(); ++i) {
+      const std::string name = kept_[i].made.engine;  // kept_ changes below
+      if (std::ranges::find(engines, name) != engines.end()) continue;
+      engines.push_back(name);
+      const auto engine = std::ranges::find(engines_, std::string_view(name), &Engine::name);
+      if (engine == engines_.end() || kept_[i].time_ps > kNotForJustice * best_ps_) continue;
+      if (std::optional<Synthesis> better = Justified(kept_[i].made, request_, left))
+        Consider(*engine, *std::move(better), true);
+    }
+  }
+
   // Plans the mirror image of the request, and takes over the mirror images of the plans.
   void TryMirror() {
     const std::optional<Collective> collective = MirrorOf(*request_.collective);
@@ -269,7 +292,8 @@ class Portfolio {
     for (const Synthesis& plan : plans) {
       const auto engine = std::ranges::find(engines_, std::string_view(plan.engine), &Engine::name);
       if (engine == engines_.end()) continue;
-      if (std::optional<Synthesis> made = Mirrored(plan, topology, *request_.topology, *request_.collective))
+      if (std::optional<Synthesis> made =
+              Mirrored(plan, topology, *request_.topology, *request_.collective, request_.size_bytes))
         Consider(*engine, *std::move(made), true);
     }
   }
@@ -341,7 +365,7 @@ class Portfolio {
   Synthesis Best() {
     std::vector<PlanCosts> costs;
     for (const Kept& kept : kept_) costs.push_back(kept.costs);
-    const size_t preferred = Preferred(costs);
+    const size_t preferred = Preferred(costs, static_cast<double>(bound_.bound_ps));
     for (Kept& kept : kept_)
       kept.made.exact |= kept.made.schedule.size() == 0 ||
                          (kept.time_ps > 0 && xccl::MeetsBound(static_cast<int64_t>(kept.time_ps), bound_));

@@ -30,6 +30,14 @@ TEST(Preference, AmongPlansAboutAsFastTheOneWithFewerMessagesThenSteps) {
   for (const auto& c : cases) EXPECT_EQ(Preferred(c.plans), c.preferred) << c.name;
 }
 
+TEST(Preference, ShortMessagesThatAreNotTinyCostNoMoreThanHalfOfWhatIsLost) {
+  const std::vector<PlanCosts> plans = {Plan(1010, 600, 3, 1 << 18), Plan(1014, 60, 3, 1 << 20),
+                                        Plan(1016, 6, 3, 1 << 22)};
+  EXPECT_EQ(Preferred(plans, 1000), 1u);
+  EXPECT_EQ(Preferred(plans, 1010), 0u);
+  EXPECT_EQ(Preferred(plans), 2u);
+}
+
 TEST(Preference, WhatLeavesHostsCountsBeforeMessages) {
   EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 12e9), Plan(101, 60, 2, 1024, 1e9)}), 1u);
   // A tenth more is about as much.

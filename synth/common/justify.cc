@@ -1,0 +1,199 @@
+#include "synth/common/justify.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "ir/simulate/simulate.h"
+#include "ir/translated.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/reverse.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostMoves = 600'000;           // chunks of all transfers
+constexpr int64_t kMostCells = int64_t{1} << 24;  // ranks × chunks
+constexpr double kGain = 0.998;                   // relative time that one must reach for another to follow
+
+int64_t MovesOf(const Schedule& schedule) {
+  return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
+}
+
+// What a simulation takes.
+int64_t HopsOf(const Schedule& schedule) {
+  int64_t hops = 0;
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    hops += schedule.count[t] * static_cast<int64_t>(schedule.paths[schedule.path[t]].size());
+  return hops;
+}
+
+bool IsOfChains(const Schedule& schedule, const Topology& topology) {
+  for (int32_t p = 0; p < schedule.paths.size(); ++p)
+    if (!IsChain(topology, schedule.paths[PathId(p)])) return false;
+  return true;
+}
+
+// Can its transfers be put in another order?
+bool IsServed(const Schedule& schedule, const Topology& topology) {
+  return schedule.size() > 0 && schedule.symmetry.empty() && MovesOf(schedule) <= kMostMoves &&
+         int64_t{topology.num_ranks()} * schedule.num_chunks <= kMostCells && IsOfChains(schedule, topology);
+}
+
+// The plan's schedule, plain. Errors: kLimit where that is too long.
+StatusOr<Schedule> PlainForm(const Synthesis& plan, const Topology& topology) {
+  if (plan.schedule.symmetry.empty()) return plan.schedule;
+  return Expand(plan.schedule, plan.collective, topology, kMostMoves);
+}
+
+// Every chunk of every transfer as a transfer of its own; backwards where they will be played so.
+std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) {
+  std::vector<Transfer> singles;
+  singles.reserve(static_cast<size_t>(MovesOf(schedule)));
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    Transfer transfer = schedule.at(t);
+    const int32_t first = transfer.first.value, end = first + std::exchange(transfer.count, 1);
+    for (int32_t c = first; c < end; ++c) {
+      transfer.first = ChunkId(c);
+      singles.push_back(transfer);
+    }
+  }
+  if (backwards) std::ranges::reverse(singles);
+  return singles;
+}
+// What each rank last did with each chunk, as a number that only grows.
+class Accesses {
+ public:
+  Accesses(int32_t ranks, int32_t chunks)
+      : chunks_(static_cast<size_t>(chunks)),
+        read_(static_cast<size_t>(ranks) * chunks_, kNever),
+        written_(read_.size(), kNever) {}
+  static constexpr int64_t kNever = INT64_MIN / 2;
+
+  int64_t& Read(Rank r, int32_t chunk) { return read_[r.index() * chunks_ + static_cast<size_t>(chunk)]; }
+  int64_t& Written(Rank r, int32_t chunk) {
+    return written_[r.index() * chunks_ + static_cast<size_t>(chunk)];
+  }
+
+ private:
+  size_t chunks_;
+  std::vector<int64_t> read_, written_;
+};
+
+// Transfers by key, where none comes before one whose result it reads or whose place it overwrites.
+std::vector<size_t> OrderOf(std::span<const Transfer> singles, std::span<const int64_t> key, int32_t ranks,
+                            int32_t chunks) {
+  std::vector<int64_t> at(key.begin(), key.end());
+  Accesses last(ranks, chunks);
+  for (size_t i = 0; i < singles.size(); ++i) {
+    const Transfer& transfer = singles[i];
+    const int32_t c = transfer.first.value;
+    int64_t& written = last.Written(transfer.dst, c);
+    int64_t& read = last.Read(transfer.src, c);
+    at[i] = std::max({at[i], last.Written(transfer.src, c), last.Read(transfer.dst, c), written});
+    read = std::max(read, at[i]);
+    written = at[i];
+  }
+  std::vector<size_t> order(at.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return at[i]; });
+  return order;
+}
+
+// The transfers backwards, over the same links in the opposite order, each with its op.
+Schedule Backwards(const Schedule& schedule) {
+  Schedule back;
+  back.num_chunks = schedule.num_chunks;
+  back.paths = Backwards(schedule.paths);
+  back.Reserve(schedule.size());
+  const int32_t last_step = schedule.num_steps() - 1;
+  for (Transfer transfer : Singles(schedule, true)) {
+    std::swap(transfer.src, transfer.dst);
+    transfer.step = last_step - transfer.step;
+    back.Add(transfer);
+  }
+  Normalize(back);
+  return back;
+}
+
+}  // namespace
+
+Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, const Topology& topology) {
+  Accesses last(topology.num_ranks(), schedule.num_chunks);
+  struct Served {
+    int64_t step = 0;
+    PathId path;  // of the transfer that the link served last; ids below zero: none
+  };
+  std::vector<Served> served(static_cast<size_t>(topology.num_links()), {0, PathId(-1)});
+  Schedule made;
+  made.num_chunks = schedule.num_chunks;
+  made.paths = schedule.paths;
+  made.Reserve(schedule.size());
+  const std::vector<Transfer> singles = Singles(schedule);
+  for (const size_t i : OrderOf(singles, key, topology.num_ranks(), schedule.num_chunks)) {
+    Transfer transfer = singles[i];
+    const int32_t c = transfer.first.value;
+    int64_t& written = last.Written(transfer.dst, c);
+    int64_t& read = last.Read(transfer.src, c);
+    int64_t step =
+        std::max({int64_t{0}, last.Written(transfer.src, c) + 1, last.Read(transfer.dst, c), written + 1});
+    for (const LinkId l : made.paths[transfer.path]) {
+      const Served& before = served[l.index()];
+      const bool is_first = before.path.value < 0;
+      step = std::max(step, is_first || before.path == transfer.path ? before.step : before.step + 1);
+    }
+    for (const LinkId l : made.paths[transfer.path]) served[l.index()] = {step, transfer.path};
+    read = std::max(read, step);
+    written = step;
+    transfer.step = static_cast<int32_t>(step);
+    made.Add(transfer);
+  }
+  Normalize(made);
+  return made;
+}
+
+std::optional<Schedule> InOrderOfArrival(const Schedule& schedule, const Collective& collective,
+                                         const Topology& topology, int64_t size_bytes) {
+  if (!IsServed(schedule, topology)) return std::nullopt;
+  return InOrderOf(schedule, SimulateMoves(schedule, collective, topology, size_bytes).arrival_ps, topology);
+}
+
+std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest& request, int64_t& work) {
+  const Topology& topology = *request.topology;
+  const Collective& collective = plan.collective;
+  const StatusOr<Schedule> plain = PlainForm(plan, topology);
+  if (!plain.ok() || !IsServed(*plain, topology)) return std::nullopt;
+  const int64_t hops = HopsOf(*plain);
+  const Topology reversed = ReverseTopology(topology);
+  Schedule now = *plain, best;
+  int64_t best_ps = plan.simulation->time_ps;
+  // Times are those of whole chunks, until the best order is simulated as the plan was.
+  for (int64_t before_ps = INT64_MAX; !request.limits.deadline();) {
+    const MoveTimes forwards = SimulateMoves(now, collective, topology, request.size_bytes);
+    const int64_t last_ps = std::ranges::max(forwards.arrival_ps);
+    work -= hops;
+    if (last_ps < best_ps) {
+      best_ps = last_ps;
+      best = now;
+    }
+    if (static_cast<double>(last_ps) > kGain * static_cast<double>(before_ps) || work < 2 * hops) break;
+    before_ps = last_ps;
+    const Schedule back = Backwards(InOrderOf(now, forwards.arrival_ps, topology));
+    now = Backwards(
+        InOrderOf(back, SimulateMoves(back, collective, reversed, request.size_bytes).arrival_ps, reversed));
+    work -= hops;
+  }
+  if (best.size() == 0 || best == *plain) return std::nullopt;
+  Synthesis made{.collective = collective,
+                 .schedule = std::move(best),
+                 .exact = false,
+                 .engine = plan.engine,
+                 .note = plan.note};
+  made.simulation = Simulate(made.schedule, made.collective, topology, TimingOf(request));
+  if (made.simulation->stopped || made.simulation->time_ps >= plan.simulation->time_ps) return std::nullopt;
+  if (!VerifySchedule(made.schedule, made.collective, topology).empty()) return std::nullopt;
+  return made;
+}
+
+}  // namespace xccl
