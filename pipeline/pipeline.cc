@@ -112,6 +112,8 @@ StatusOr<Lowered> LowerAndTime(const Topology& topology, const Synthesis& made, 
 }
 
 constexpr size_t kMostLowered = 6;  // plans of one request
+// Transfers of all but the first two, where they are not small: lowering 100,000 takes seconds.
+constexpr int64_t kMostTransfersLowered = 100'000;
 // Transfers of a plan that is lowered whatever its schedule takes: passes overlap what whole chunks do not.
 constexpr int64_t kSmallPlan = 2000;
 constexpr int64_t kLargestOverlap =
@@ -148,6 +150,7 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     return Lowered{std::move(program), std::nullopt};
   };
   StatusOr<Lowered> best = lower(options);
+  int64_t transfers = 0;
   for (size_t i = 0; i < others.size(); ++i) {
     Synthesis& other = others[i];
     if (i + 1 >= kMostLowered && other.schedule.size() > kTinyPlan) continue;
@@ -159,10 +162,14 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
     const int64_t least_ps = LeastTime(other.schedule, other.collective, topology, ProgramTiming(options),
                                        other.simulation->time_ps);
     if (!gains(least_ps) && other.schedule.size() > kSmallPlan) continue;
+    if (best.ok() && transfers > 0 && other.schedule.size() > kSmallPlan &&
+        transfers + other.schedule.size() > kMostTransfersLowered)
+      continue;
     if (options.machine && !gains(least_ps - least_ps / kLargestOverlap)) continue;
     if (!ReasonNotToLower(topology, other, options.deadline).empty() || other.schedule == made.schedule)
       continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
+    transfers += other.schedule.size();
     StatusOr<Lowered> lowered = LowerAndTime(topology, other, options);
     if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
     if (!lowered.ok() || !gains(*lowered->time_ps)) continue;

@@ -16,11 +16,8 @@
 namespace xccl {
 namespace {
 
-// Not those that take long, and those that only choose among the others. in-network makes a path of
-// MakeRandomMachine(12) that passes a node twice, which ends the simulation of seed 36.
-bool IsQuick(const Engine& engine) {
-  return !engine.searches_long && !engine.asks_others && engine.name != "in-network";
-}
+// Not those that take long, and those that only choose among the others.
+bool IsQuick(const Engine& engine) { return !engine.searches_long && !engine.asks_others; }
 
 TEST(Bound, IsNotBeatenOnRandomMachines) {
   const uint64_t seeds = testing::LongRun() ? 10'000 : 60;

@@ -13,6 +13,7 @@
 
 #include "base/graph/lp.h"
 #include "base/status.h"
+#include "base/units.h"
 #include "synth/common/cheapest_tree.h"
 
 namespace xccl {
@@ -27,6 +28,7 @@ class Packing {
         topology_(*problem.topology),
         orbits_(problem.share.size()),
         roots_(problem.roots.size()),
+        wait_(problem.wait_s_per_ps / kGiga),
         down_(*problem.topology, problem.members,
               problem.reversed != nullptr ? Branching::kMulticast : Branching::kNone),
         capacity_(orbits_, std::numeric_limits<double>::infinity()),
@@ -72,7 +74,8 @@ class Packing {
       if (priced.cuts && !program.Solve(kSimplexIterations)) return {};
       load = program.Objective();
       const double known = problem_.known_bound_s_per_byte / kGiga;
-      if (load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
+      // Trees that are grown are not those of the least latency, and so no bound.
+      if (wait_ == 0 && load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
       if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());
       smoothed = priced.cuts;
@@ -80,8 +83,8 @@ class Packing {
       for (size_t o = 0; o < orbits_; ++o)
         prices[o] = pull * center[o] + (1 - pull) * std::max(0.0, optimum[o]);
     }
-    packing.s_per_byte = load * kGiga;
     TakeTrees(program.RowPrices(), packing);
+    packing.s_per_byte = (wait_ > 0 ? LoadOf(packing) : load) * kGiga;
     return packing;
   }
 
@@ -113,14 +116,14 @@ class Packing {
       FractionalTree& added = trees_.emplace_back();
       added.root = static_cast<int32_t>(i);
       added.arcs = std::move(tree.arcs);
-      added.latency_ps = tree.latency_ps;
+      added.latency_ps = wait_ > 0 ? LatencyOf(added.arcs) : tree.latency_ps;
       if (up_) {
         GrownTree up = up_->Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
         added.up = std::move(up.arcs);
-        added.latency_ps += up.latency_ps;
-        priced.value = std::min(priced.value, tree.cost + up.cost);
+        added.latency_ps += wait_ > 0 ? LatencyOf(added.up) : up.latency_ps;
+        priced.value = std::min(priced.value, tree.cost + up.cost + WaitOf(added));
       } else {
-        priced.value += problem_.demand[i] * tree.cost;
+        priced.value += problem_.demand[i] * (tree.cost + WaitOf(added));
       }
       priced.cuts |= AddRow(added, optimum, program);
     }
@@ -134,31 +137,65 @@ class Packing {
     return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
   }
 
-  void CountUses(std::span<const PackedArc> arcs) {
+  // Until the farthest rank has a piece, when every rank sends to one child after another.
+  int64_t LatencyOf(std::span<const PackedArc> arcs) {
+    arrival_ps_.assign(static_cast<size_t>(topology_.num_ranks()), 0);
+    int64_t last_ps = 0;
+    for (const PackedArc& arc : arcs) {
+      int64_t way_ps = 0;
+      for (int32_t k = 0; k < arc.num_links; ++k) {
+        const Link& link = topology_.link(links_[static_cast<size_t>(arc.first_link + k)]);
+        way_ps += link.latency_ps + link.overhead_ps;
+        if (k == 0)
+          arrival_ps_[arc.from.index()] += TransferPs(problem_.piece_bytes, link.bandwidth_bytes_per_s);
+      }
+      const int64_t at_ps = arrival_ps_[arc.from.index()] + way_ps;
+      arrival_ps_[arc.to.index()] = at_ps;
+      last_ps = std::max(last_ps, at_ps);
+    }
+    return last_ps;
+  }
+
+  double WaitOf(const FractionalTree& tree) const { return wait_ * static_cast<double>(tree.latency_ps); }
+
+  void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times) {
     for (const PackedArc& arc : arcs)
       for (int32_t k = 0; k < arc.num_links; ++k) {
         const auto o =
-            static_cast<size_t>(problem_.orbit[links_[static_cast<size_t>(arc.first_link + k)].index()]);
-        uses_[o] += problem_.share[o];
+            static_cast<size_t>(problem_.orbit[links[static_cast<size_t>(arc.first_link + k)].index()]);
+        uses_[o] += times * problem_.share[o];
       }
+  }
+
+  // Of the busiest orbit.
+  double LoadOf(const FractionalPacking& packing) {
+    uses_.assign(orbits_, 0.0);
+    for (const FractionalTree& tree : packing.trees) {
+      const double weight = tree.weight * (up_ ? 1 : problem_.demand[static_cast<size_t>(tree.root)]);
+      CountUses(tree.arcs, packing.links, weight);
+      CountUses(tree.up, packing.links, weight);
+    }
+    double load = 0;
+    for (size_t o = 0; o < orbits_; ++o) load = std::max(load, uses_[o] / capacity_[o]);
+    return load;
   }
 
   // Adds the row: the root's value is at most what the tree costs. Returns true where the last solution
   // breaks it.
   bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
     uses_.assign(orbits_, 0.0);
-    CountUses(tree.arcs);
-    CountUses(tree.up);
+    CountUses(tree.arcs, links_, 1);
+    CountUses(tree.up, links_, 1);
     const size_t value = ValueOf(tree.root);
     const double share = ShareOfMost(tree.root);
     terms_.assign(1, {static_cast<int32_t>(value), 1.0});
-    double cost = 0;
+    double cost = share * WaitOf(tree);
     for (size_t o = 0; o < orbits_; ++o) {
       if (uses_[o] == 0) continue;
       terms_.emplace_back(static_cast<int32_t>(o), -share * uses_[o]);
       if (!optimum.empty()) cost += share * uses_[o] * optimum[o];
     }
-    program.AddRow(terms_, -LinearProgram::kInfinity, 0);
+    program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
     return optimum.empty() || cost < optimum[value] * (1 - kTie);
   }
 
@@ -191,10 +228,12 @@ class Packing {
   const PackingProblem& problem_;
   const Topology& topology_;
   size_t orbits_, roots_;
+  double wait_;  // seconds a gigabyte and picosecond
   double most_demand_ = 1;
   TreeGrower down_;
   std::optional<TreeGrower> up_;           // of pairs
   std::optional<CheapestTrees> cheapest_;  // once trees that are only cheap are of no use
+  std::vector<int64_t> arrival_ps_;        // by rank; where it has sent, when it may send again
   std::vector<double> capacity_;           // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<double> uses_;                       // by orbit, of one tree

@@ -37,6 +37,11 @@ struct PackingProblem {
   // The cost of a picosecond of a rank's distance from the root, beside the seconds that a byte costs. 0:
   // latency only breaks ties.
   double s_per_ps = 0;
+  // What a picosecond of a tree's latency costs beside the seconds of a byte on the busiest link. With one
+  // over all bytes, bytes × the cost of a packing is the time of a flow over time along its trees. 0: the
+  // trees of the best rate, however deep.
+  double wait_s_per_ps = 0;
+  int64_t piece_bytes = 0;            // of the messages that a rank sends one after another while others wait
   double gap = 1e-5;                  // relative, to the bound
   double known_bound_s_per_byte = 0;  // no packing is better: stop there; 0: unknown
   // Where no cheap tree is of use any more, go on with the cheapest ones: slower, and exact. Not with pairs.

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kMostMoves = 600'000;           // chunks of all transfers
 constexpr int64_t kMostCells = int64_t{1} << 24;  // ranks × chunks
-constexpr double kGain = 0.998;                   // relative time that one must reach for another to follow
+constexpr int32_t kLeastBins = 16;
+constexpr double kGain = 0.998;  // relative time that one must reach for another to follow
 
 int64_t MovesOf(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
@@ -40,6 +41,9 @@ bool IsServed(const Schedule& schedule, const Topology& topology) {
   return schedule.size() > 0 && schedule.symmetry.empty() && MovesOf(schedule) <= kMostMoves &&
          int64_t{topology.num_ranks()} * schedule.num_chunks <= kMostCells && IsOfChains(schedule, topology);
 }
+
+// As finely as the schedule itself tells times apart.
+int32_t BinsFor(const Schedule& schedule) { return std::max(kLeastBins, schedule.num_steps()); }
 
 // The plan's schedule, plain. Errors: kLimit where that is too long.
 StatusOr<Schedule> PlainForm(const Synthesis& plan, const Topology& topology) {
@@ -68,17 +72,20 @@ class Accesses {
   Accesses(int32_t ranks, int32_t chunks)
       : chunks_(static_cast<size_t>(chunks)),
         read_(static_cast<size_t>(ranks) * chunks_, kNever),
-        written_(read_.size(), kNever) {}
+        written_(read_.size(), kNever),
+        op_(read_.size(), TransferOp::kCopy) {}
   static constexpr int64_t kNever = INT64_MIN / 2;
 
   int64_t& Read(Rank r, int32_t chunk) { return read_[r.index() * chunks_ + static_cast<size_t>(chunk)]; }
   int64_t& Written(Rank r, int32_t chunk) {
     return written_[r.index() * chunks_ + static_cast<size_t>(chunk)];
   }
+  TransferOp& Op(Rank r, int32_t chunk) { return op_[r.index() * chunks_ + static_cast<size_t>(chunk)]; }
 
  private:
   size_t chunks_;
   std::vector<int64_t> read_, written_;
+  std::vector<TransferOp> op_;  // of the last write
 };
 
 // Transfers by key, where none comes before one whose result it reads or whose place it overwrites.
@@ -119,13 +126,15 @@ Schedule Backwards(const Schedule& schedule) {
 
 }  // namespace
 
-Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, const Topology& topology) {
+Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, int32_t bins,
+                   const Topology& topology) {
   Accesses last(topology.num_ranks(), schedule.num_chunks);
   struct Served {
-    int64_t step = 0;
+    int64_t step = 0, bin = 0;
     PathId path;  // of the transfer that the link served last; ids below zero: none
   };
-  std::vector<Served> served(static_cast<size_t>(topology.num_links()), {0, PathId(-1)});
+  std::vector<Served> served(static_cast<size_t>(topology.num_links()), {0, 0, PathId(-1)});
+  const int64_t width = std::ranges::max(key) / bins + 1;
   Schedule made;
   made.num_chunks = schedule.num_chunks;
   made.paths = schedule.paths;
@@ -134,18 +143,21 @@ Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, const
   for (const size_t i : OrderOf(singles, key, topology.num_ranks(), schedule.num_chunks)) {
     Transfer transfer = singles[i];
     const int32_t c = transfer.first.value;
+    const int64_t bin = key[i] / width;
+    TransferOp& op = last.Op(transfer.dst, c);  // several that sum may share a step
     int64_t& written = last.Written(transfer.dst, c);
     int64_t& read = last.Read(transfer.src, c);
-    int64_t step =
-        std::max({int64_t{0}, last.Written(transfer.src, c) + 1, last.Read(transfer.dst, c), written + 1});
+    int64_t step = std::max({int64_t{0}, last.Written(transfer.src, c) + 1, last.Read(transfer.dst, c),
+                             written + (op == transfer.op ? 0 : 1)});
     for (const LinkId l : made.paths[transfer.path]) {
       const Served& before = served[l.index()];
-      const bool is_first = before.path.value < 0;
-      step = std::max(step, is_first || before.path == transfer.path ? before.step : before.step + 1);
+      const bool may_share = before.path.value < 0 || before.path == transfer.path || before.bin == bin;
+      step = std::max(step, may_share ? before.step : before.step + 1);
     }
-    for (const LinkId l : made.paths[transfer.path]) served[l.index()] = {step, transfer.path};
+    for (const LinkId l : made.paths[transfer.path]) served[l.index()] = {step, bin, transfer.path};
     read = std::max(read, step);
     written = step;
+    op = transfer.op;
     transfer.step = static_cast<int32_t>(step);
     made.Add(transfer);
   }
@@ -156,7 +168,8 @@ Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, const
 std::optional<Schedule> InOrderOfArrival(const Schedule& schedule, const Collective& collective,
                                          const Topology& topology, int64_t size_bytes) {
   if (!IsServed(schedule, topology)) return std::nullopt;
-  return InOrderOf(schedule, SimulateMoves(schedule, collective, topology, size_bytes).arrival_ps, topology);
+  return InOrderOf(schedule, SimulateMoves(schedule, collective, topology, size_bytes).arrival_ps,
+                   BinsFor(schedule), topology);
 }
 
 std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest& request, int64_t& work) {
@@ -165,6 +178,7 @@ std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest
   const StatusOr<Schedule> plain = PlainForm(plan, topology);
   if (!plain.ok() || !IsServed(*plain, topology)) return std::nullopt;
   const int64_t hops = HopsOf(*plain);
+  const int32_t bins = BinsFor(*plain);
   const Topology reversed = ReverseTopology(topology);
   Schedule now = *plain, best;
   int64_t best_ps = plan.simulation->time_ps;
@@ -179,9 +193,9 @@ std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest
     }
     if (static_cast<double>(last_ps) > kGain * static_cast<double>(before_ps) || work < 2 * hops) break;
     before_ps = last_ps;
-    const Schedule back = Backwards(InOrderOf(now, forwards.arrival_ps, topology));
-    now = Backwards(
-        InOrderOf(back, SimulateMoves(back, collective, reversed, request.size_bytes).arrival_ps, reversed));
+    const Schedule back = Backwards(InOrderOf(now, forwards.arrival_ps, bins, topology));
+    now = Backwards(InOrderOf(back, SimulateMoves(back, collective, reversed, request.size_bytes).arrival_ps,
+                              bins, reversed));
     work -= hops;
   }
   if (best.size() == 0 || best == *plain) return std::nullopt;

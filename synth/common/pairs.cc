@@ -56,13 +56,21 @@ class PathJoiner {
     });
   }
 
-  // The links from the GPU over the group's links to the start of `links`, and on.
+  // The links from the GPU over the group's links to the start of `links`, and on, without circles: a branch
+  // may lead back through a switch that does not branch.
   std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
     std::vector<LinkId> path(links.begin(), links.end());
     while (!topology_.IsGpu(Tail(path.front())))
       path.insert(path.begin(), *std::find_if(links_.begin(), links_.end(),
                                               [&](LinkId l) { return Head(l) == Tail(path.front()); }));
-    return path;
+    std::vector<LinkId> straight;
+    for (const LinkId l : path) {
+      const auto seen = std::ranges::find_if(straight, [&](LinkId k) { return Tail(k) == Head(l); });
+      const bool comes_back = seen != straight.end();
+      straight.erase(seen, straight.end());
+      if (!comes_back) straight.push_back(l);
+    }
+    return straight;
   }
 
   PathId InternForward(std::vector<LinkId> links) {

@@ -212,7 +212,7 @@ TEST(Forest, SaysWhyItRefuses) {
   EXPECT_EQ(message(behind, CollectiveKind::kAllreduce, 2, {}, 0),
             "forest: test: 4 members among 5 nodes; spanning trees need GPUs alone, all of them members");
   EXPECT_EQ(message(behind, CollectiveKind::kBroadcast, {}, 0, 0),
-            "forest: no broadcast on 4 ranks in 0 steps: rank 0 is 1 links from rank 2; hint: --steps=3");
+            "forest: no broadcast on 4 ranks in 0 steps: rank 0 is 1 links from rank 2; hint: --steps=2");
   EXPECT_EQ(message(ring, CollectiveKind::kBroadcast, 1 << 21, {}, 0),
             "forest: 2097152 chunks a part on 4 ranks; at most 1048576; hint: --chunks=1048576");
   EXPECT_EQ(message(ring, CollectiveKind::kAllgather, 1 << 20, {}, 0),

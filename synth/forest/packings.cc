@@ -13,13 +13,16 @@
 #include "synth/common/pairs.h"
 #include "synth/common/reverse.h"
 #include "synth/forest/request.h"
+#include "synth/forest/twins.h"
 
 namespace xccl::forest {
 namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
 constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
-constexpr double kShortest = 1e3;  // bytes on the slowest link that cost as much as the shortest hop
+constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
+constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
+constexpr int64_t kLeastPieceBytes = 4 << 10;    // of a tree that twins take turns in
 constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
@@ -61,11 +64,17 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, std::option
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
   SetRoots(task, problem);
+  if (task.twins) task.twins->Take(problem, HasManyRoots(task.collective));
   problem.stopped = task.stopped;
   const double bytes = static_cast<double>(BytesOf(task));
   problem.s_per_ps = latency_weight
                          ? *latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
                          : ShortestFirst(task.topology);
+  if (latency_weight && LatencyCounts(task)) {
+    problem.wait_s_per_ps = 1e-12 / bytes;
+    const auto parts = HasManyRoots(task.collective) ? static_cast<int64_t>(problem.members.size()) : 1;
+    problem.piece_bytes = std::min(kLeastPieceBytes, BytesOf(task) / parts);
+  }
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   if (task.sizes.size_bytes() > 0)
     problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / bytes / halves;
@@ -81,6 +90,16 @@ PackingProblem PairsProblem(const Task& task, double latency_weight) {
   if (task.sizes.size_bytes() > 0)
     problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / static_cast<double>(BytesOf(task));
   return problem;
+}
+
+// The packing of all members, where it was made for one of each class of twins. Sets the problem's roots.
+FractionalPacking OfAllTwins(const Task& task, FractionalPacking packing, PackingProblem& problem) {
+  if (!task.twins) return packing;
+  const bool many = HasManyRoots(task.collective);
+  const double least = static_cast<double>(kLeastPieceBytes) / static_cast<double>(BytesOf(task));
+  packing = task.twins->InTurn(packing, problem.roots, many, least);
+  if (many) problem.roots = problem.members;
+  return packing;
 }
 
 std::vector<PartId> PartsOf(const Task& task, const PackingProblem& problem) {
@@ -114,7 +133,7 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::op
   PackingProblem problem = ProblemOn(task, topology, latency_weight);
   problem.exact = exact;
   if (exact) problem.max_rounds = kExactRounds;
-  const FractionalPacking packing = PackTrees(problem);
+  const FractionalPacking packing = OfAllTwins(task, PackTrees(problem), problem);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   candidate.rate_ps = RatePs(task, packing.s_per_byte) * halves;
@@ -126,6 +145,8 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::op
 
 int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); }
 
+bool LatencyCounts(const Task& task) { return kLatencyCounts * task.bound.latency_ps > task.bound.bound_ps; }
+
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps) {
   Task task{.request = request,
             .topology = *request.topology,
@@ -135,11 +156,16 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
             .beat_ps = beat_ps,
             .reversed = {},
             .group = {},
+            .twins = {},
             .stopped = request.limits.deadline};
   if (task.collective.Reduces()) task.reversed = ReverseTopology(task.topology);
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);
     if (!group.IsTrivial()) task.group = std::move(group);
+  }
+  if (!task.group && MayHaveTwins(request)) {
+    Twins twins(task.topology, task.collective.ranks(), task.collective.spec().root);
+    if (!twins.IsTrivial()) task.twins = std::move(twins);
   }
   return task;
 }
@@ -182,8 +208,8 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
 }
 
 std::optional<Candidate> PackPairs(const Task& task, double latency_weight) {
-  const PackingProblem problem = PairsProblem(task, latency_weight);
-  const FractionalPacking packing = PackTrees(problem);
+  PackingProblem problem = PairsProblem(task, latency_weight);
+  const FractionalPacking packing = OfAllTwins(task, PackTrees(problem), problem);
   if (packing.trees.empty()) return std::nullopt;
   Candidate candidate;
   candidate.rate_ps = RatePs(task, packing.s_per_byte);

@@ -15,6 +15,7 @@
 #include "synth/common/packed_trees.h"
 #include "synth/common/synthesizer.h"
 #include "synth/forest/equal_trees.h"
+#include "synth/forest/twins.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
 
@@ -30,6 +31,7 @@ struct Task {
   double beat_ps = 0;                  // plans that cannot take less are left out
   std::optional<Topology> reversed;    // where the collective reduces
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
+  std::optional<Twins> twins;          // where some ranks have any, and there is no group
   Deadline stopped;                    // has the request's time passed?
 
   int64_t Copies() const { return group ? group->order() : 1; }  // of each tree
@@ -37,6 +39,9 @@ struct Task {
 };
 
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps);
+
+// Is latency a good part of the least time? Packings then look for trees of few levels.
+bool LatencyCounts(const Task& task);
 
 inline constexpr int32_t kFewWaves = 8;  // tell what more would bring
 inline constexpr int32_t kMostWaves = 192;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "synth/forest/twins.h"
+
 namespace xccl::forest {
 
 bool HasManyRoots(const Collective& collective) {
@@ -29,7 +31,13 @@ void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
   for (int32_t o = 0; o < group.num_link_orbits(); ++o) problem.share.push_back(group.LinkShare(o));
 }
 
+bool MayHaveTwins(const SynthesisRequest& request) {
+  return !request.limits.chunks && !IsUneven(*request.collective);
+}
+
 int64_t NumRows(const SynthesisRequest& request) {
+  if (MayHaveTwins(request))
+    return Twins(*request.topology, request.collective->ranks(), request.collective->spec().root).NumRows();
   return int64_t{request.topology->num_links()} + request.collective->num_members();
 }
 

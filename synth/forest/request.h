@@ -27,7 +27,9 @@ bool IsUneven(const Collective& collective);
 bool MayUseSymmetry(const Topology& topology, const Collective& collective);
 // One root an orbit; links of an orbit are alike.
 void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem);
-// Rows of the linear program without symmetry.
+// May ranks that the machine cannot tell apart take turns?
+bool MayHaveTwins(const SynthesisRequest& request);
+// Rows of the linear program without symmetry; twins are one.
 int64_t NumRows(const SynthesisRequest& request);
 // With symmetry orbits are the rows.
 int64_t NumRows(const SymmetryGroup& group);

@@ -69,6 +69,11 @@ constexpr size_t kJustified = 3;           // plans, of different engines
 constexpr int64_t kOrderWork = 4'000'000;  // hops of chunks simulated: about a second
 constexpr double kNotForJustice = 1.15;    // times the best time: such plans are not ordered again
 
+// Times the messages: programs of such plans gain less than their schedules and take long to make, so that
+// the time must fall to this share.
+constexpr int64_t kTorn = 2;
+constexpr double kWorthTearing = 0.95;
+
 // Plans that are kept beside the best.
 constexpr double kKept = 3;      // times the best time: its program is not faster than the best plan's
 constexpr size_t kMostKept = 8;  // but for tiny plans
@@ -269,7 +274,12 @@ class Portfolio {
       engines.push_back(name);
       const auto engine = std::ranges::find(engines_, std::string_view(name), &Engine::name);
       if (engine == engines_.end() || kept_[i].time_ps > kNotForJustice * best_ps_) continue;
-      if (std::optional<Synthesis> better = Justified(kept_[i].made, request_, left))
+      std::optional<Synthesis> better = Justified(kept_[i].made, request_, left);
+      if (!better) continue;
+      const auto better_ps = static_cast<double>(better->simulation->time_ps);
+      const int64_t messages = CostsOf(*better, request_).link_use.messages;
+      const bool is_torn = messages > kTorn * kept_[i].costs.link_use.messages;
+      if (!is_torn || better_ps < kWorthTearing * kept_[i].time_ps)
         Consider(*engine, *std::move(better), true);
     }
   }
