@@ -105,11 +105,18 @@ std::string Short(const Bar& bar) { return bar.machine.substr(0, bar.machine.fin
 std::string Ratio(const BarResult& result) {
   return fmt::format("{:.4f}", result.bound_us > 0 ? result.time_us / result.bound_us : 1);
 }
+// The same of the figure that the bar comes from; empty where that is no time.
+std::string PublishedRatio(const Bar& bar, const BarResult& result) {
+  if (!result.made || result.bound_us <= 0 || bar.peer.empty()) return "";
+  double us = bar.most_us;
+  if (us <= 0 && bar.least_gb_per_s > 0) us = result.time_us * result.gb_per_s / bar.least_gb_per_s;
+  return us > 0 ? fmt::format("{:.4f}", us / result.bound_us) : "";
+}
 
 void PrintRows(const std::vector<Done>& all, bool only_misses) {
   MarkdownTable table({"group", "machine", "ranks:", "chunks:", "collective", "size", "model", "engine",
                        "µs:", "bound µs:", "ratio:", "GB/s:", "depth:", "CPU s:", "bar",
-                       "of the bar:", "published", "result"});
+                       "of the bar:", "published ÷ bound:", "published", "result"});
   for (const auto& [bar, result, misses] : all) {
     if (only_misses && misses.text.empty()) continue;
     const auto figure = [made = result.made](double value, int digits) {
@@ -122,7 +129,7 @@ void PrintRows(const std::vector<Done>& all, bool only_misses) {
                   : fmt::format("{}: {}", bar.engine, result.winner),
               figure(result.time_us, 2), figure(result.bound_us, 2), result.made ? Ratio(result) : "",
               figure(result.gb_per_s, 2), figure(result.depth, 0), figure(result.seconds, 4), Describe(bar),
-              misses.by > 0 ? fmt::format("{:.3f}", misses.by) : "", bar.peer,
+              misses.by > 0 ? fmt::format("{:.3f}", misses.by) : "", PublishedRatio(bar, result), bar.peer,
               misses.text.empty() ? "PASS" : "MISS " + misses.text);
   }
   if (const std::string same = table.TakeOutEqualColumns(); !same.empty())

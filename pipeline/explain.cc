@@ -280,8 +280,8 @@ std::string PathText(const Explanation& explanation, const PlanResult& result) {
 std::string ReasonOf(const Bound& bound) {
   if (bound.kind == BoundKind::kFlowOverTime)
     return fmt::format(
-        "what one rank must get or give, and how far it goes: by a flow over time; {} for "
-        "bandwidth alone, {} for latency alone",
+        "bytes and the way they go, together, by a flow over time; {} for bandwidth alone, {} for latency "
+        "alone",
         FormatDurationShort(static_cast<int64_t>(bound.bandwidth_ps)), FormatDurationShort(bound.latency_ps));
   const bool latency = bound.latency_ps >= static_cast<int64_t>(bound.bandwidth_ps);
   return latency ? "the latency of the farthest byte" : fmt::format("bandwidth, by {}", ToString(bound.kind));

@@ -128,6 +128,8 @@ bool IsFarFromBound(const Task& task, const Candidate& candidate) {
   return candidate.rate_ps > kFar * static_cast<double>(task.bound.bound_ps);
 }
 
+bool WaitsForEachOther(const Task& task) { return LatencyCounts(task) || !HasManyRoots(task.collective); }
+
 // Cuts a packing into more and more waves while that helps; every schedule is simulated and the fastest kept.
 // `work`: transfers that may still be written down; goes down by those that were. Once there is a best plan,
 // schedules beyond it are not made. Schedules of more steps than `budget` allows are left out. `few`: stops
@@ -145,7 +147,7 @@ void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& w
     if (waves == 1)
       cutting.most =
           std::min(cutting.most, task.sizes.size_bytes() / made.collective.num_chunks() /
-                                     (LatencyCounts(task) ? kLeastShortWaveBytes : kLeastWaveBytes));
+                                     (WaitsForEachOther(task) ? kLeastShortWaveBytes : kLeastWaveBytes));
     if (!budget.Allows(made.schedule.num_steps())) {
       cutting.most = waves - 1;
       cutting.waves = cutting.most > cutting.fit ? (cutting.fit + waves) / 2 : 0;

@@ -64,7 +64,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, std::option
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
   SetRoots(task, problem);
-  if (task.twins) task.twins->Take(problem, HasManyRoots(task.collective));
+  if (task.twins) task.twins->Take(problem);
   problem.stopped = task.stopped;
   const double bytes = static_cast<double>(BytesOf(task));
   problem.s_per_ps = latency_weight
@@ -90,16 +90,6 @@ PackingProblem PairsProblem(const Task& task, double latency_weight) {
   if (task.sizes.size_bytes() > 0)
     problem.known_bound_s_per_byte = task.bound.bandwidth_ps * 1e-12 / static_cast<double>(BytesOf(task));
   return problem;
-}
-
-// The packing of all members, where it was made for one of each class of twins. Sets the problem's roots.
-FractionalPacking OfAllTwins(const Task& task, FractionalPacking packing, PackingProblem& problem) {
-  if (!task.twins) return packing;
-  const bool many = HasManyRoots(task.collective);
-  const double least = static_cast<double>(kLeastPieceBytes) / static_cast<double>(BytesOf(task));
-  packing = task.twins->InTurn(packing, problem.roots, many, least);
-  if (many) problem.roots = problem.members;
-  return packing;
 }
 
 std::vector<PartId> PartsOf(const Task& task, const PackingProblem& problem) {
@@ -133,8 +123,11 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, std::op
   PackingProblem problem = ProblemOn(task, topology, latency_weight);
   problem.exact = exact;
   if (exact) problem.max_rounds = kExactRounds;
-  const FractionalPacking packing = OfAllTwins(task, PackTrees(problem), problem);
+  FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
+  if (task.twins)
+    packing = task.twins->InTurn(packing,
+                                 static_cast<double>(kLeastPieceBytes) / static_cast<double>(BytesOf(task)));
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   candidate.rate_ps = RatePs(task, packing.s_per_byte) * halves;
   candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
@@ -163,8 +156,8 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
     SymmetryGroup group = FindTranslations(task.topology);
     if (!group.IsTrivial()) task.group = std::move(group);
   }
-  if (!task.group && MayHaveTwins(request)) {
-    Twins twins(task.topology, task.collective.ranks(), task.collective.spec().root);
+  if (MayHaveTwins(request)) {
+    Twins twins(task.topology, task.collective.ranks(), *task.collective.spec().root);
     if (!twins.IsTrivial()) task.twins = std::move(twins);
   }
   return task;
@@ -208,8 +201,8 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
 }
 
 std::optional<Candidate> PackPairs(const Task& task, double latency_weight) {
-  PackingProblem problem = PairsProblem(task, latency_weight);
-  const FractionalPacking packing = OfAllTwins(task, PackTrees(problem), problem);
+  const PackingProblem problem = PairsProblem(task, latency_weight);
+  const FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return std::nullopt;
   Candidate candidate;
   candidate.rate_ps = RatePs(task, packing.s_per_byte);

@@ -31,7 +31,7 @@ struct Task {
   double beat_ps = 0;                  // plans that cannot take less are left out
   std::optional<Topology> reversed;    // where the collective reduces
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
-  std::optional<Twins> twins;          // where some ranks have any, and there is no group
+  std::optional<Twins> twins;          // of one root, where some ranks have any
   Deadline stopped;                    // has the request's time passed?
 
   int64_t Copies() const { return group ? group->order() : 1; }  // of each tree

@@ -32,12 +32,12 @@ void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem) {
 }
 
 bool MayHaveTwins(const SynthesisRequest& request) {
-  return !request.limits.chunks && !IsUneven(*request.collective);
+  return !request.limits.chunks && !HasManyRoots(*request.collective);
 }
 
 int64_t NumRows(const SynthesisRequest& request) {
   if (MayHaveTwins(request))
-    return Twins(*request.topology, request.collective->ranks(), request.collective->spec().root).NumRows();
+    return Twins(*request.topology, request.collective->ranks(), *request.collective->spec().root).NumRows();
   return int64_t{request.topology->num_links()} + request.collective->num_members();
 }
 
