@@ -94,7 +94,7 @@ double BlockSeconds(const Topology& topology, const std::vector<PartFacts>& part
 // Intervals [low, high) of cuts that one part must cross.
 using Intervals = std::vector<std::pair<int32_t, int32_t>>;
 
-void AddUnion(Intervals& intervals, bool up, double bytes, Sweep& sweep) {
+void AddUnion(Intervals& intervals, bool up, double bytes, NodeSweep& sweep) {
   std::ranges::sort(intervals);
   int32_t end = 0;
   for (const auto& [low, high] : intervals) {
@@ -107,7 +107,7 @@ void AddUnion(Intervals& intervals, bool up, double bytes, Sweep& sweep) {
 
 double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
                     const std::vector<int32_t>& key) {
-  Sweep sweep(topology, key);
+  NodeSweep sweep(topology, key);
   const auto place = [&](Rank r) { return sweep.PlaceOf(topology.NodeOf(r).value); };
   const auto ends = [&](const std::vector<Rank>& ranks) {
     const auto [low, high] = std::ranges::minmax_element(ranks, {}, place);

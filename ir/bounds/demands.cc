@@ -26,7 +26,7 @@ double GroupSeconds(const Topology& topology, const Demands& demands, const Node
 }
 
 double SweepSeconds(const Topology& topology, const Demands& demands, const std::vector<int32_t>& key) {
-  Sweep sweep(topology, key);
+  NodeSweep sweep(topology, key);
   for (size_t s = 0; s < demands.sources.size(); ++s)
     for (const Demands::To& to : demands.to[s])
       sweep.Add(sweep.PlaceOf(demands.sources[s]), sweep.PlaceOf(to.node), to.bytes);

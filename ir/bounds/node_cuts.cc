@@ -130,7 +130,7 @@ std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology) {
   return keys;
 }
 
-Sweep::Sweep(const Topology& topology, const std::vector<int32_t>& key) {
+NodeSweep::NodeSweep(const Topology& topology, const std::vector<int32_t>& key) {
   std::vector<int32_t> distinct(key);
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
@@ -143,13 +143,13 @@ Sweep::Sweep(const Topology& topology, const std::vector<int32_t>& key) {
             static_cast<double>(link.bandwidth_bytes_per_s));
 }
 
-void Sweep::Between(int32_t from, int32_t to, double Change::*what, double amount) {
+void NodeSweep::Between(int32_t from, int32_t to, double Change::*what, double amount) {
   std::vector<Change>& changes = from < to ? up_ : down_;
   changes[std::min(from, to)].*what += amount;
   changes[std::max(from, to)].*what -= amount;
 }
 
-double Sweep::Seconds() const {
+double NodeSweep::Seconds() const {
   double seconds = 0;
   for (const std::vector<Change>* const changes : {&up_, &down_}) {
     Change across;

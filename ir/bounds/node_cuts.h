@@ -39,9 +39,9 @@ std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
 
 // The cuts between nodes of different keys. Places number the keys: the nodes at places 0..i are on the low
 // side of cut i. Cost: linear in the links and in what is added.
-class Sweep {
+class NodeSweep {
  public:
-  Sweep(const Topology& topology, const std::vector<int32_t>& key);
+  NodeSweep(const Topology& topology, const std::vector<int32_t>& key);
   int32_t PlaceOf(int32_t node) const { return place_[static_cast<size_t>(node)]; }
   // So many bytes must cross every cut between the places `from` and `to`.
   void Add(int32_t from, int32_t to, double bytes) { Between(from, to, &Change::bytes, bytes); }
