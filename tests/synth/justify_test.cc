@@ -25,7 +25,9 @@ Collective Of(CollectiveKind kind, const Topology& topology) {
 // Rank 0 sends what goes to the end of a line last: it arrives two chunks' times later than it could.
 TEST(Justify, DataWithFarToGoGoesFirst) {
   const Topology line = testing::MakeGraph(4, {{0, 1}, {1, 2}, {2, 3}});
-  CollectiveSpec spec{.kind = CollectiveKind::kScatter, .root = Rank(0)};
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kScatter;
+  spec.root = Rank(0);
   for (int32_t r = 0; r < 4; ++r) spec.ranks.push_back(Rank(r));
   const Collective collective = Collective::Create(spec).value();
   Synthesis plan{.collective = collective, .schedule = {}, .exact = false, .engine = "test", .note = ""};

@@ -30,7 +30,8 @@ TEST(Mirror, OfAPlanIsAPlan) {
       const SynthesisRequest request{.topology = &reversed, .collective = &*mirror, .size_bytes = 1 << 20};
       const StatusOr<Synthesis> image = FindEngine("greedy").value()->Synthesize(request);
       ASSERT_TRUE(image.ok()) << image.status().message();
-      const std::optional<Synthesis> made = Mirrored(*image, reversed, machine, collective, request.size_bytes);
+      const std::optional<Synthesis> made =
+          Mirrored(*image, reversed, machine, collective, request.size_bytes);
       ASSERT_TRUE(made) << machine.name() << " " << ToString(kind);
       EXPECT_EQ(made->collective.spec(), collective.spec());
       EXPECT_TRUE(VerifySchedule(made->schedule, made->collective, machine).empty());
