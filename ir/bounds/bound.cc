@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
+#include "ir/bounds/bound_copies.h"
 #include "ir/bounds/bound_latency.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/bound_windows.h"
@@ -55,6 +56,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
       least_ps = static_cast<double>(*ps);
     };
     raise(WindowBound(useful, collective, sizes, model, effort, bandwidth.blocks, bound.bound_ps));
+    raise(CopiesBound(useful, collective, sizes, model, effort, bound.bound_ps));
     raise(FlowOverTimeBound(useful, collective, sizes, model, effort, bound.bound_ps));
   }
   if (least_ps > kLongestPs)

@@ -1,0 +1,278 @@
+// Let A be a set of nodes with a holder of a byte inside, and D some ranks outside that need the byte. A rank
+// of D gets it by a way that leaves A for the last time over some link a -> b. From there the byte goes on to
+// the first node v that can copy, a GPU or a switch that multicasts, since no other node makes two messages
+// of one. If it leaves a with the time u to go until the plan's end, it can only be for ranks that are near
+// enough:
+//   c(a -> b, u) = the most ranks of D within u - (way to v) of one such v.
+// The ranks for which a byte's messages over the links out of A are together are all of D. So the sum of
+// their c is at least |D|, for every byte of the bytes that A holds:
+//   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt, from the way to its tail until T  >=  |D| ×
+//   bytes.
+// The left side grows with T along straight lines, and the T with equality is the bound.
+//
+// With one rank in D this is one cut of a flow over time. With all of them it counts the copies: on a switch
+// with a port for each of n ranks the root of a broadcast must send the bytes of the last alpha n - 1 times.
+//
+// A sum for many ranks is the mirror image: all links and the time reversed, and nodes that reduce in place
+// of those that copy. In an allreduce the bytes of one rank go to all others, joined with those of others or
+// not, and what one rank gets comes from all of them, so that both hold.
+#include "ir/bounds/bound_copies.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/graph/min_cost_flow.h"
+#include "base/units.h"
+#include "ir/bounds/bound_over_time.h"
+#include "ir/bounds/node_cuts.h"
+#include "ir/translated.h"
+#include "topologies/symmetry.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
+constexpr size_t kSets = 4;         // sets D, and sets A around a rank, that are tried: near and far ones
+// Limits, in arcs and pairs of nodes looked at.
+constexpr int64_t kWork = 12'000'000;
+constexpr int64_t kFastWork = 6'000'000;
+
+using NodeSet = std::vector<bool>;  // by node
+
+// `so many` values out of all, evenly spaced, with the first.
+std::vector<int64_t> Spread(const std::set<int64_t>& values, size_t so_many) {
+  const std::vector<int64_t> all(values.begin(), values.end());
+  const size_t count = std::min(all.size(), so_many);
+  std::vector<int64_t> kept;
+  for (size_t i = 0; i < count; ++i) kept.push_back(all[i * all.size() / count]);
+  return kept;
+}
+
+class WorstCopies {
+ public:
+  // `bytes`: by member of the collective, that it holds and all others need; in an allreduce those of one
+  // alone are `bytes`, and all of them together are no more.
+  WorstCopies(const Topology& topology, TimeModel model, bool mirrored, const Collective& collective,
+              std::vector<int64_t> bytes, bool is_sum, int64_t most_work)
+      : arcs_(Arcs(topology, model, mirrored)),
+        copies_(Copiers(topology, mirrored)),
+        anywhere_(topology.num_nodes(), arcs_),
+        uncopied_(topology.num_nodes(), FromOthers(arcs_, copies_)),
+        bytes_(std::move(bytes)),
+        is_sum_(is_sum),
+        most_work_(most_work),
+        from_(copies_.size()),
+        reach_(copies_.size()) {
+    for (const Rank r : collective.ranks()) members_.push_back(topology.NodeOf(r).value);
+  }
+
+  // The larger of `best` and of what the links out of A allow.
+  int64_t Raise(int64_t best, const NodeSet& inside) {
+    std::vector<int32_t> holders, outside;
+    __int128 held = 0;
+    for (size_t m = 0; m < members_.size(); ++m) {
+      if (!inside[Index(members_[m])]) {
+        outside.push_back(members_[m]);
+      } else if (bytes_[m] > 0) {
+        holders.push_back(members_[m]);
+        held = is_sum_ ? bytes_[m] : held + bytes_[m];
+      }
+    }
+    if (held == 0 || outside.size() < 2 || !HasTime()) return best;
+    const std::vector<int64_t> way = anywhere_.CostsFrom(holders);
+    std::set<int64_t> ways;
+    for (const int32_t n : outside) ways.insert(way[Index(n)]);
+    for (const int64_t least : Spread(ways, kSets)) {
+      std::vector<int32_t> served = outside;
+      std::erase_if(served, [&](int32_t n) { return way[Index(n)] < least; });
+      if (HasTime()) best = std::max(best, LeastTime(inside, way, served, held));
+    }
+    return best;
+  }
+
+  // The nodes nearer to this one than each of some distances.
+  std::vector<NodeSet> Around(int32_t node) {
+    const std::vector<int64_t>& way = From(node);
+    std::set<int64_t> ways;
+    for (const int32_t member : members_)
+      if (member != node) ways.insert(way[Index(member)]);
+    std::vector<NodeSet> made(1, NodeSet(copies_.size()));
+    made.front()[Index(node)] = true;
+    for (const int64_t below : Spread(ways, kSets)) {
+      made.emplace_back(copies_.size());
+      for (size_t n = 0; n < copies_.size(); ++n) made.back()[n] = way[n] >= 0 && way[n] < below;
+    }
+    return made;
+  }
+
+  bool HasTime() const { return work_ + anywhere_.work() + uncopied_.work() < most_work_; }
+
+ private:
+  struct Step {
+    int64_t time_ps;
+    int64_t count;  // from that time on
+  };
+
+  static size_t Index(int32_t node) { return static_cast<size_t>(node); }
+
+  static std::vector<CostArc> Arcs(const Topology& topology, TimeModel model, bool mirrored) {
+    std::vector<CostArc> arcs = ArcsOf(topology, model);
+    for (CostArc& arc : arcs) {
+      arc.start_cost = 0;
+      if (mirrored) std::swap(arc.from, arc.to);
+    }
+    return arcs;
+  }
+  static NodeSet Copiers(const Topology& topology, bool mirrored) {
+    NodeSet copies;
+    for (int32_t n = 0; n < topology.num_nodes(); ++n) {
+      const Node& node = topology.node(NodeId(n));
+      copies.push_back(topology.IsGpu(NodeId(n)) || (mirrored ? node.reduce : node.multicast));
+    }
+    return copies;
+  }
+  static std::vector<CostArc> FromOthers(std::vector<CostArc> arcs, const NodeSet& copies) {
+    std::erase_if(arcs, [&](const CostArc& arc) { return copies[Index(arc.from)]; });
+    return arcs;
+  }
+
+  const std::vector<int64_t>& From(int32_t node) {
+    if (from_[Index(node)].empty()) from_[Index(node)] = anywhere_.CostsFrom(std::span(&node, 1));
+    return from_[Index(node)];
+  }
+  // The nodes that can copy which a message gets to from `node` before any other such node, and how long it
+  // takes.
+  const std::vector<std::pair<int32_t, int64_t>>& Reach(int32_t node) {
+    auto& reach = reach_[Index(node)];
+    if (!reach.empty()) return reach;
+    if (copies_[Index(node)]) return reach = {{node, 0}};
+    const std::vector<int64_t> way = uncopied_.CostsFrom(std::span(&node, 1));
+    for (size_t n = 0; n < way.size(); ++n)
+      if (copies_[n] && way[n] >= 0) reach.emplace_back(static_cast<int32_t>(n), way[n]);
+    return reach;
+  }
+
+  // How many of these are within a time of `node`.
+  std::vector<Step> Near(int32_t node, const std::vector<int32_t>& served) {
+    const std::vector<int64_t>& way = From(node);
+    std::vector<int64_t> ways;
+    for (const int32_t n : served)
+      if (way[Index(n)] >= 0) ways.push_back(way[Index(n)]);
+    work_ += std::ssize(served);
+    std::ranges::sort(ways);
+    std::vector<Step> near;
+    for (size_t i = 0; i < ways.size(); ++i)
+      if (i + 1 == ways.size() || ways[i + 1] != ways[i])
+        near.push_back({ways[i], static_cast<int64_t>(i) + 1});
+    return near;
+  }
+
+  int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
+                    const std::vector<int32_t>& served, __int128 bytes) {
+    std::vector<std::vector<Step>> near(copies_.size());
+    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and by what the slope of the left side grows
+    for (const CostArc& arc : arcs_) {
+      if (!inside[Index(arc.from)] || inside[Index(arc.to)] || way[Index(arc.from)] < 0) continue;
+      std::vector<Step> steps;
+      for (const auto& [node, on] : Reach(arc.to)) {
+        if (inside[Index(node)]) continue;
+        if (near[Index(node)].empty()) near[Index(node)] = Near(node, served);
+        for (const Step& step : near[Index(node)]) steps.push_back({on + step.time_ps, step.count});
+      }
+      work_ += std::ssize(steps);
+      std::ranges::sort(steps, {}, &Step::time_ps);
+      int64_t most = 0;
+      for (const auto& [time, count] : steps) {
+        if (count <= most) continue;
+        rises.emplace_back(way[Index(arc.from)] + arc.cost + time,
+                           static_cast<__int128>(count - most) * arc.capacity);
+        most = count;
+      }
+    }
+    std::ranges::sort(rises);
+    __int128 left = bytes * std::ssize(served) * kPsPerSecond, slope = 0;
+    int64_t now = 0;
+    for (const auto& [time, rise] : rises) {
+      if (slope > 0 && left / slope < time - now) break;
+      left -= slope * (time - now);
+      now = time;
+      slope += rise;
+    }
+    return slope == 0 ? 0 : static_cast<int64_t>(std::min<__int128>(left / slope + now, kForeverPs));
+  }
+
+  std::vector<CostArc> arcs_;
+  NodeSet copies_;
+  MinCostFlow anywhere_, uncopied_;  // uncopied: without the links that leave a node that can copy
+  std::vector<int32_t> members_;     // their nodes
+  std::vector<int64_t> bytes_;
+  bool is_sum_;
+  int64_t most_work_, work_ = 0;
+  std::vector<std::vector<int64_t>> from_;                       // by node: the way to each
+  std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node
+};
+
+std::vector<Rank> OneOfEachOrbit(const Topology& topology, const Collective& collective,
+                                 const CollectiveSizes& sizes) {
+  if (IsRooted(collective.kind())) return {*collective.spec().root};
+  if (topology.num_ranks() < kManyRanks) return {collective.ranks().begin(), collective.ranks().end()};
+  const bool all_alike = IsAllreduce(collective.kind()) && collective.num_members() == topology.num_ranks();
+  const SymmetryGroup group =
+      all_alike ? FindTranslations(topology) : TranslationsFor(collective, topology, &sizes);
+  std::vector<Rank> kept;
+  for (const Rank r : collective.ranks())
+    if (group.Representative(group.OrbitOf(r)) == r) kept.push_back(r);
+  return kept;
+}
+
+// What each member holds that all others need, or the other way round.
+std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes& sizes) {
+  std::vector<int64_t> bytes;
+  const bool by_member = TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerMember;
+  for (int32_t i = 0; i < collective.num_members(); ++i) {
+    const bool holds =
+        !IsRooted(collective.kind()) || collective.ranks()[static_cast<size_t>(i)] == *collective.spec().root;
+    bytes.push_back(holds ? sizes.PartBytes(PartId(by_member ? i : 0)) : 0);
+  }
+  return bytes;
+}
+
+// Sets of nodes around ranks that stand for all; then the groups that hosts and fast links make, and all but
+// each of them.
+int64_t Worst(WorstCopies cuts, const Topology& topology, const std::vector<Rank>& ranks, int64_t best) {
+  for (const Rank r : ranks)
+    for (const NodeSet& inside : cuts.Around(topology.NodeOf(r).value)) best = cuts.Raise(best, inside);
+  std::vector<NodeGroups> partitions = JoinedByFastLinks(topology);
+  partitions.push_back(EachHost(topology));
+  for (const NodeGroups& group_of : partitions) {
+    const int32_t groups = group_of.empty() ? 0 : *std::ranges::max_element(group_of) + 1;
+    for (int32_t g = 0; g < groups && groups > 1 && cuts.HasTime(); ++g)
+      for (const bool is_inside : {true, false}) {
+        NodeSet inside;
+        for (const int32_t of : group_of) inside.push_back((of == g) == is_inside);
+        best = cuts.Raise(best, inside);
+      }
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
+                                   const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
+                                   int64_t at_least) {
+  int64_t best = at_least;
+  if (sizes.size_bytes() == 0) return std::nullopt;
+  const int64_t most_work = effort == BoundEffort::kFast ? kFastWork : kWork;
+  for (const bool mirrored : {false, true}) {
+    if (mirrored ? !IsReduction(collective.kind()) : !EndsAlike(collective.kind())) continue;
+    best = Worst(WorstCopies(topology, model, mirrored, collective, BytesOf(collective, sizes),
+                             IsAllreduce(collective.kind()), most_work),
+                 topology, OneOfEachOrbit(topology, collective, sizes), best);
+  }
+  return best > at_least ? std::optional(best) : std::nullopt;
+}
+
+}  // namespace xccl
