@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <iterator>
 #include <limits>
 #include <set>
+#include <thread>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -25,6 +27,8 @@ constexpr std::string_view kResultNames[] = {
     "ranks",     "made_by",    "time_us",     "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",
     "bound_us",  "bound_kind", "ratio",       "exact",           "steps",          "chunks_per_rank",
     "transfers", "messages",   "synthesis_s", "status",          "error"};
+constexpr int32_t kLockTries = 100;
+constexpr auto kLockWait = std::chrono::milliseconds(10);
 constexpr size_t kColumns = std::size(kJobNames) + std::size(kResultNames);
 
 std::vector<std::string> ColumnNames() {
@@ -155,8 +159,12 @@ StatusOr<SweepTable> SweepTable::Open(const std::string& path) {
   if (fstat(file, &found) != 0) return CannotWrite(path, errno);
   if (!S_ISREG(found.st_mode)) return InvalidInput(path + ": no regular file; expected a table or no file");
   // A file system without locks serves as well, as long as one sweep writes the table.
-  if (flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return InvalidInput(path + ": another sweep is writing it; expected one at a time");
+  // A job of a killed sweep has its lock until it begins, or ends with it.
+  for (int32_t tries = 1; flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK; ++tries) {
+    if (tries == kLockTries)
+      return InvalidInput(path + ": another sweep is writing it; expected one at a time");
+    std::this_thread::sleep_for(kLockWait);
+  }
   XCCL_RETURN_IF_ERROR(table.ReadRows());
   return table;
 }
