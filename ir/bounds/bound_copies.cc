@@ -52,8 +52,8 @@ std::vector<int64_t> Spread(const std::set<int64_t>& values, size_t so_many) {
 
 class WorstCopies {
  public:
-  // `bytes`: by member of the collective, that it holds and all others need; in an allreduce those of one
-  // alone are `bytes`, and all of them together are no more.
+  // `bytes`: by member of the collective, what it holds and all others need. With `is_sum` several members
+  // together hold no more than one, since one message may carry all that they have.
   WorstCopies(const Topology& topology, TimeModel model, bool mirrored, const Collective& collective,
               std::vector<int64_t> bytes, bool is_sum, int64_t most_work)
       : arcs_(Arcs(topology, model, mirrored)),
