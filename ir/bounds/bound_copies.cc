@@ -35,6 +35,7 @@ namespace {
 
 constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
 constexpr size_t kSets = 4;         // sets D, and sets A around a rank, that are tried: near and far ones
+constexpr int64_t kSearches = 8;    // a set is tried if there is time for so many like it
 // Limits, in arcs and pairs of nodes looked at.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
@@ -103,11 +104,12 @@ class WorstCopies {
     for (const int64_t below : Spread(ways, kSets)) {
       made.emplace_back(copies_.size());
       for (size_t n = 0; n < copies_.size(); ++n) made.back()[n] = way[n] >= 0 && way[n] < below;
+      if (made.back() == made.front()) made.pop_back();
     }
     return made;
   }
 
-  bool HasTime() const { return work_ + anywhere_.work() + uncopied_.work() < most_work_; }
+  bool HasTime() const { return WorkLeft() > 0; }
 
  private:
   struct Step {
@@ -115,6 +117,7 @@ class WorstCopies {
     int64_t count;  // from that time on
   };
 
+  int64_t WorkLeft() const { return most_work_ - work_ - anywhere_.work() - uncopied_.work(); }
   static size_t Index(int32_t node) { return static_cast<size_t>(node); }
 
   static std::vector<CostArc> Arcs(const Topology& topology, TimeModel model, bool mirrored) {
@@ -154,6 +157,17 @@ class WorstCopies {
     return reach;
   }
 
+  // The arcs that searches from the nodes to which the links out of a set lead will look at.
+  int64_t SearchesFor(const NodeSet& inside) {
+    std::set<int32_t> nodes;
+    for (const CostArc& arc : arcs_) {
+      if (!inside[Index(arc.from)] || inside[Index(arc.to)]) continue;
+      for (const auto& [node, on] : Reach(arc.to))
+        if (!inside[Index(node)] && from_[Index(node)].empty()) nodes.insert(node);
+    }
+    return std::ssize(nodes) * std::ssize(arcs_);
+  }
+
   // How many of these are within a time of `node`.
   std::vector<Step> Near(int32_t node, const std::vector<int32_t>& served) {
     const std::vector<int64_t>& way = From(node);
@@ -171,6 +185,7 @@ class WorstCopies {
 
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
+    if (SearchesFor(inside) > WorkLeft() / kSearches) return 0;
     std::vector<std::vector<Step>> near(copies_.size());
     std::vector<std::pair<int64_t, __int128>> rises;  // a time, and by what the slope of the left side grows
     for (const CostArc& arc : arcs_) {
