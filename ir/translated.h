@@ -79,6 +79,11 @@ class Translations {
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
                               const CollectiveSizes* sizes = nullptr);
 
+// The members, of which one stands for all of its orbit where the translations keep the collective; each by
+// itself on few ranks. An allreduce of all ranks needs no parts that map to parts.
+std::vector<Rank> OneOfEachOrbit(const Collective& collective, const Topology& topology,
+                                 const CollectiveSizes& sizes);
+
 // Makes a schedule that does all translates of `base` too. Normalized; plain if the group is trivial.
 // Engines plan for the lowest rank of each orbit and end with this. Requires: `base` moves only chunks of
 // parts that represent their orbits, and Translations::Create accepts the group.

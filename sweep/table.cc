@@ -27,6 +27,7 @@ constexpr std::string_view kResultNames[] = {
     "ranks",     "made_by",    "time_us",     "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",
     "bound_us",  "bound_kind", "ratio",       "exact",           "steps",          "chunks_per_rank",
     "transfers", "messages",   "synthesis_s", "status",          "error"};
+// A second in all; a job begins, or ends with its sweep, within milliseconds where it gets a core.
 constexpr int32_t kLockTries = 100;
 constexpr auto kLockWait = std::chrono::milliseconds(10);
 constexpr size_t kColumns = std::size(kJobNames) + std::size(kResultNames);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/bounds/bound.h"
@@ -58,6 +59,15 @@ TEST(CopiesBound, ALinkBetweenGroupsIsPassedOnceForEachRankAtTheEnd) {
   EXPECT_EQ(BoundOn(machine, CollectiveKind::kReduceScatter, 192).bound_ps, 492'000);
   // 512 each: those of the last 200 ns twice, T = 100 + 400 + 1024 - 200 ÷ 2.
   EXPECT_EQ(BoundOn(machine, CollectiveKind::kAllgather, 2048).bound_ps, 1'424'000);
+}
+
+// Rank 1 has a link of its own, and no way on: what the root could send it does not help ranks 2 and 3.
+TEST(CopiesBound, FarRanksCountByThemselves) {
+  std::vector<testing::Edge> links = {
+      {0, 1, 1, 100}, {0, 4, 1, 500}, {4, 2, 1, 500}, {4, 3, 1, 500}, {2, 4, 1, 500}};
+  EXPECT_EQ(BoundOn(MakeGraph("far", 4, 1, links), CollectiveKind::kBroadcast, 100).bound_ps, 1'200'000);
+  for (testing::Edge& link : links) std::swap(link.from, link.to);
+  EXPECT_EQ(BoundOn(MakeGraph("mirror", 4, 1, links), CollectiveKind::kReduce, 100).bound_ps, 1'200'000);
 }
 
 // A switch that copies makes one message enough.

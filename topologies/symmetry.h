@@ -111,5 +111,7 @@ StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<con
 // A limit on work keeps the whole near linear in nodes + links; the group is smaller where a search fails
 // or reaches the limit. Deterministic. Method: symmetry_find.cc.
 SymmetryGroup FindTranslations(const Topology& topology);
+// With fewer ranks, finding translations costs bounds more than it saves.
+inline constexpr int32_t kManyRanks = 64;
 
 }  // namespace xccl

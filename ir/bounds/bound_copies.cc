@@ -28,17 +28,14 @@
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/node_cuts.h"
 #include "ir/translated.h"
-#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
-constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
-constexpr size_t kSets = 4;         // sets D, and sets A around a rank, that are tried: near and far ones
-constexpr int64_t kSearches = 8;    // a set is tried if there is time for so many like it
-// Limits, in arcs and pairs of nodes looked at.
-constexpr int64_t kWork = 12'000'000;
-constexpr int64_t kFastWork = 6'000'000;
+// Sets D, and sets A around a rank, that are tried: near and far ones. With one D, 36 of 528 bounds on
+// machines of ten kinds are lower, by up to 20 %; without the sets around a rank 6, by up to 19 %.
+constexpr size_t kSets = 4;
+constexpr int64_t kSearches = 8;  // a set is tried if there is time for so many like it
 
 using NodeSet = std::vector<bool>;  // by node
 
@@ -81,7 +78,7 @@ class WorstCopies {
         held = is_sum_ ? bytes_[m] : held + bytes_[m];
       }
     }
-    if (held == 0 || outside.size() < 2 || !HasTime()) return best;
+    if (held == 0 || outside.size() < 2 || SearchesFor(inside) > WorkLeft() / kSearches) return best;
     const std::vector<int64_t> way = anywhere_.CostsFrom(holders);
     std::set<int64_t> ways;
     for (const int32_t n : outside) ways.insert(way[Index(n)]);
@@ -185,7 +182,6 @@ class WorstCopies {
 
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
-    if (SearchesFor(inside) > WorkLeft() / kSearches) return 0;
     std::vector<std::vector<Step>> near(copies_.size());
     std::vector<std::pair<int64_t, __int128>> rises;  // a time, and by what the slope of the left side grows
     for (const CostArc& arc : arcs_) {
@@ -229,19 +225,6 @@ class WorstCopies {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node
 };
 
-std::vector<Rank> OneOfEachOrbit(const Topology& topology, const Collective& collective,
-                                 const CollectiveSizes& sizes) {
-  if (IsRooted(collective.kind())) return {*collective.spec().root};
-  if (topology.num_ranks() < kManyRanks) return {collective.ranks().begin(), collective.ranks().end()};
-  const bool all_alike = IsAllreduce(collective.kind()) && collective.num_members() == topology.num_ranks();
-  const SymmetryGroup group =
-      all_alike ? FindTranslations(topology) : TranslationsFor(collective, topology, &sizes);
-  std::vector<Rank> kept;
-  for (const Rank r : collective.ranks())
-    if (group.Representative(group.OrbitOf(r)) == r) kept.push_back(r);
-  return kept;
-}
-
 // What each member holds that all others need, or the other way round.
 std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes& sizes) {
   std::vector<int64_t> bytes;
@@ -280,12 +263,15 @@ std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& c
                                    int64_t at_least) {
   int64_t best = at_least;
   if (sizes.size_bytes() == 0) return std::nullopt;
-  const int64_t most_work = effort == BoundEffort::kFast ? kFastWork : kWork;
+  const bool copied = EndsAlike(collective.kind()), summed = IsReduction(collective.kind());
+  if (!copied && !summed) return std::nullopt;
+  const std::vector<Rank> ranks = IsRooted(collective.kind()) ? std::vector<Rank>{*collective.spec().root}
+                                                              : OneOfEachOrbit(collective, topology, sizes);
   for (const bool mirrored : {false, true}) {
-    if (mirrored ? !IsReduction(collective.kind()) : !EndsAlike(collective.kind())) continue;
+    if (mirrored ? !summed : !copied) continue;
     best = Worst(WorstCopies(topology, model, mirrored, collective, BytesOf(collective, sizes),
-                             IsAllreduce(collective.kind()), most_work),
-                 topology, OneOfEachOrbit(topology, collective, sizes), best);
+                             copied && summed, MostArcs(effort)),
+                 topology, ranks, best);
   }
   return best > at_least ? std::optional(best) : std::nullopt;
 }

@@ -39,8 +39,6 @@ Attachment AttachmentOf(const Topology& topology, Rank rank) {
   return attachment;
 }
 
-constexpr int32_t kManyRanks = 64;  // with fewer ranks, finding translations costs more than it saves
-
 // Finds holders that are equally far from the destinations.
 class EquivalentHolders {
  public:

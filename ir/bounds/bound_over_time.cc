@@ -33,12 +33,10 @@
 #include "base/graph/submodular.h"
 #include "base/units.h"
 #include "ir/translated.h"
-#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
 
-constexpr int32_t kManyRanks = 64;    // with fewer ranks, finding translations costs more than it saves
 constexpr size_t kDistances = 24;     // sets of the ranks at least so far away that are tried for each rank
 constexpr int64_t kOrders = 8;        // a search for the worst set begins if there is time for so many orders
 constexpr int32_t kShares = 1 << 18;  // of all ranks that are looked at
@@ -88,22 +86,11 @@ class Exchanges {
 
   // One rank of each orbit; of very many, some.
   std::vector<Rank> Representatives() const {
-    std::vector<Rank> kept = OneOfEachOrbit();
+    std::vector<Rank> kept = OneOfEachOrbit(collective_, topology_, sizes_);
     const auto most = static_cast<size_t>(std::max(1, kShares / collective_.num_members()));
     const size_t stride = (kept.size() + most - 1) / most;
     for (size_t i = 0; i * stride < kept.size(); ++i) kept[i] = kept[i * stride];
     kept.resize((kept.size() + stride - 1) / stride);
-    return kept;
-  }
-  std::vector<Rank> OneOfEachOrbit() const {
-    if (topology_.num_ranks() < kManyRanks) return {collective_.ranks().begin(), collective_.ranks().end()};
-    const bool all_alike =
-        IsAllreduce(collective_.kind()) && collective_.num_members() == topology_.num_ranks();
-    const SymmetryGroup group =
-        all_alike ? FindTranslations(topology_) : TranslationsFor(collective_, topology_, &sizes_);
-    std::vector<Rank> kept;
-    for (const Rank r : collective_.ranks())
-      if (group.Representative(group.OrbitOf(r)) == r) kept.push_back(r);
     return kept;
   }
 
@@ -398,13 +385,14 @@ std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model) {
   return arcs;
 }
 
+int64_t MostArcs(BoundEffort effort) { return effort == BoundEffort::kFast ? kFastWork : kWork; }
+
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                          int64_t at_least) {
   if (collective.kind() == CollectiveKind::kCustom || sizes.size_bytes() == 0) return std::nullopt;
-  const int64_t most_work = effort == BoundEffort::kFast ? kFastWork : kWork;
-  const int64_t found =
-      WorstExchange(topology, model, most_work, at_least).Run(Exchanges(topology, collective, sizes).List());
+  const int64_t found = WorstExchange(topology, model, MostArcs(effort), at_least)
+                            .Run(Exchanges(topology, collective, sizes).List());
   return found > at_least ? std::optional(found) : std::nullopt;
 }
 

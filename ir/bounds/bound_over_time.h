@@ -19,6 +19,9 @@ namespace xccl {
 // overhead.
 std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
 
+// The most arcs that a bound of this kind looks at.
+int64_t MostArcs(BoundEffort effort);
+
 // The largest such bound found, rounded down, if it is above `at_least`, which is another bound. Where the
 // work reaches a limit, what is found by then: valid, maybe not the largest. Always absent for user-defined
 // tables. Requires: every need of the collective can be met on this topology.

@@ -273,6 +273,7 @@ class Portfolio {
       if (std::ranges::find(engines, name) != engines.end()) continue;
       engines.push_back(name);
       const auto engine = std::ranges::find(engines_, std::string_view(name), &Engine::name);
+      // Another order could make twice as many messages of it.
       const bool is_dust = kept_[i].costs.link_use.message_bytes < kShortChunkBytes;
       if (engine == engines_.end() || is_dust || kept_[i].time_ps > kNotForJustice * best_ps_) continue;
       std::optional<Synthesis> better = Justified(kept_[i].made, request_, left);
