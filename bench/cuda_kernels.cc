@@ -1,18 +1,22 @@
 // Compares generated code with the interpreter kernel, an empty launch and the copy ceiling: 8 ranks on one
 // GPU, the same program each time, out of place, every element checked.
 //   bazel run --config=release //bench:cuda_kernels [-- --quick | --bytes]
-// Columns: size; time of generated code, of the interpreter kernel, and the second divided by the first; an
-// empty cooperative launch of the same grid; bytes that the program moves through device memory, and that
-// rate. The last column is the rate as a share of the rate of a large copy measured in the same run (sizes
-// that stay in the L2 cache may exceed it). Then come the bars, PASS or MISS. Without a device it says so and
-// ends with 0; --bytes needs none.
+// A rank's threadblocks are at most its share of the GPU's multiprocessors. All kernels are compiled first,
+// on all cores. Columns: size; time of generated code, of the interpreter kernel, and the second divided by
+// the first; an empty cooperative launch of the same grid; bytes that the program moves through device
+// memory, and that rate. The last column is the rate as a share of the rate of a large copy measured in the
+// same run (sizes that stay in the L2 cache may exceed it). Then come the bars, PASS or MISS. Without a
+// device it says so and ends with 0; --bytes needs none.
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -45,8 +49,9 @@ constexpr double kTolerance = 0.98;  // "never slower", against noise
 
 struct Choice {
   CollectiveKind kind;
-  const char* engine;
+  std::string_view engine;
   Protocol protocol;
+  bool operator==(const Choice&) const = default;
 };
 constexpr Choice kChoices[] = {{CollectiveKind::kAllreduce, "direct", Protocol::kLl},
                                {CollectiveKind::kAllreduce, "direct", Protocol::kLl128},
@@ -63,6 +68,14 @@ struct Measured {
   int64_t wrong = 0;
 };
 
+// A program and its kernels.
+struct Case {
+  Choice choice;
+  int64_t size_bytes = 0;
+  LoweredProgram lowered;
+  cuda::KernelImages generated = {}, interpreter = {};
+};
+
 struct Machine {
   const cuda::Driver* driver = nullptr;
   std::shared_ptr<const cuda::Gpu> gpu;
@@ -71,7 +84,8 @@ struct Machine {
   std::shared_ptr<cuda::KernelCache> cache;
 };
 
-StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_t size_bytes) {
+StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_t size_bytes,
+                                     std::optional<int32_t> max_blocks) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, LoadTopology(fmt::format("nvswitch:{}", ranks)));
   CollectiveSpec spec;
   spec.kind = choice.kind;
@@ -83,47 +97,73 @@ StatusOr<LoweredProgram> MakeProgram(const Choice& choice, int32_t ranks, int64_
       engine->Synthesize({.topology = &topology, .collective = &collective, .size_bytes = size_bytes}));
   const MachineModel machine = HopperModel();
   XCCL_ASSIGN_OR_RETURN(const Schedule chains, lowering::WithoutTrees(made.schedule, topology));
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram lowered, LowerFolded(chains, made.collective, topology,
-                                                            {.size_bytes = size_bytes, .machine = &machine}));
+  XCCL_ASSIGN_OR_RETURN(
+      LoweredProgram lowered,
+      LowerFolded(chains, made.collective, topology,
+                  {.size_bytes = size_bytes, .machine = &machine, .max_blocks = max_blocks}));
   lowered.program.protocol = choice.protocol;
   return lowered;
 }
 
-StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const LoweredProgram& lowered, int64_t size_bytes,
-                                  bool interpret) {
+StatusOr<Case> MakeCase(const Machine& machine, const Choice& choice, int32_t ranks, int64_t size_bytes) {
+  XCCL_ASSIGN_OR_RETURN(
+      LoweredProgram lowered,
+      MakeProgram(choice, ranks, size_bytes, machine.gpu->properties().multiprocessors / kRanks));
+  XCCL_ASSIGN_OR_RETURN(std::string source, Emit(lowered.program, lowered.collective, {}));
+  Case made{.choice = choice, .size_bytes = size_bytes, .lowered = std::move(lowered)};
+  made.generated = cuda::ImagesOfSource("bench.cu", std::move(source), machine.cache);
+  made.interpreter = cuda::ImagesOfInterpreter(made.lowered.program, machine.cache);
+  return made;
+}
+
+// Compiles what the cases need, on all cores, so that loading them later finds it in the cache.
+Status CompileAhead(const Machine& machine, const std::vector<Case>& cases) {
+  std::vector<const cuda::KernelImages*> images;
+  for (const Case& what : cases) images.insert(images.end(), {&what.interpreter, &what.generated});
+  std::vector<Status> ended(images.size());
+  std::atomic<size_t> next = 0;
+  {
+    std::vector<std::jthread> threads(std::max(1U, std::thread::hardware_concurrency()));
+    for (std::jthread& thread : threads)
+      thread = std::jthread([&] {
+        for (size_t at = next++; at < images.size(); at = next++)
+          ended[at] =
+              (*images[at])(DataType::kFloat, ReduceOp::kSum, machine.gpu->properties().arch).status();
+      });
+  }
+  for (const Status& status : ended) XCCL_RETURN_IF_ERROR(status);
+  return OkStatus();
+}
+
+StatusOr<cuda::RunReport> RunOnce(const Machine& machine, const Case& what, bool interpret) {
   RunOptions options;
-  options.sizes_bytes = {size_bytes};
+  options.sizes_bytes = {what.size_bytes};
   options.in_place = false;
-  cuda::GpuRunOptions gpu;
+  cuda::GpuRunOptions gpu = {};
   gpu.ranks_per_gpu = kRanks;
   gpu.program.no_kernel = "asked for";
-  cuda::KernelImages images;
-  if (interpret) {
-    gpu.program.interpreter = cuda::ImagesOfInterpreter(lowered.program, machine.cache);
-  } else {
-    XCCL_ASSIGN_OR_RETURN(std::string source, Emit(lowered.program, lowered.collective, {}));
-    images = cuda::ImagesOfSource("bench.cu", std::move(source), machine.cache);
-  }
+  if (interpret) gpu.program.interpreter = what.interpreter;
   const cuda::Driver* const driver = machine.driver;
   return cuda::RunProgram(
-      "bench", lowered.program, lowered.collective, images,
+      "bench", what.lowered.program, what.lowered.collective,
+      interpret ? cuda::KernelImages() : what.generated,
       [driver]() -> StatusOr<const cuda::Driver*> { return driver; }, options, gpu);
 }
 
-StatusOr<Measured> Measure(const Machine& machine, const Choice& choice, int64_t size_bytes) {
-  XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, MakeProgram(choice, kRanks, size_bytes));
-  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport generated, RunOnce(machine, lowered, size_bytes, false));
-  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport interpreter, RunOnce(machine, lowered, size_bytes, true));
+StatusOr<Measured> Measure(const Machine& machine, const Case& what) {
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport generated, RunOnce(machine, what, false));
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport interpreter, RunOnce(machine, what, true));
   XCCL_ASSIGN_OR_RETURN(const double empty,
                         cuda::EmptyLaunchSeconds(machine.gpu, machine.stream,
                                                  static_cast<uint32_t>(generated.usage.ctas * kRanks),
                                                  static_cast<uint32_t>(generated.usage.threads)));
+  const LoweredProgram& lowered = what.lowered;
   XCCL_ASSIGN_OR_RETURN(const KernelForm form, MakeKernelForm(lowered.program, lowered.collective));
-  const CollectiveSizes sizes(lowered.collective, size_bytes);
+  const CollectiveSizes sizes(lowered.collective, what.size_bytes);
   const int64_t traffic = KernelTraffic(form, sizes, lowered.program.protocol, true);
   const RunRow &fast = generated.rows.front(), &slow = interpreter.rows.front();
   const double rate = static_cast<double>(traffic) / fast.time_us * 1e6;
-  Measured row{choice,
+  Measured row{what.choice,
                fast.size_bytes,
                fast.time_us,
                slow.time_us,
@@ -138,15 +178,10 @@ StatusOr<Measured> Measure(const Machine& machine, const Choice& choice, int64_t
 }
 
 // Time of one hop of LL: rings of 8 and of 2 ranks have 14 and 2.
-StatusOr<double> HopUs(const Machine& machine) {
-  double us[2] = {};
-  for (const int32_t ranks : {2, kRanks}) {
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered,
-                          MakeProgram({CollectiveKind::kAllreduce, "ring", Protocol::kLl}, ranks, kSmall));
-    XCCL_ASSIGN_OR_RETURN(const cuda::RunReport report, RunOnce(machine, lowered, kSmall, false));
-    us[ranks == 2 ? 0 : 1] = report.rows.front().time_us;
-  }
-  return (us[1] - us[0]) / (2 * (kRanks - 1) - 2);
+StatusOr<double> HopUs(const Machine& machine, const Case& ring_of_2, const Case& ring_of_8) {
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport few, RunOnce(machine, ring_of_2, false));
+  XCCL_ASSIGN_OR_RETURN(const cuda::RunReport all, RunOnce(machine, ring_of_8, false));
+  return (all.rows.front().time_us - few.rows.front().time_us) / (2 * (kRanks - 1) - 2);
 }
 
 bool Bar(bool holds, const std::string& text) {
@@ -164,7 +199,7 @@ bool PrintBars(const std::vector<Measured>& rows, double hop_us) {
     least = std::min(least, ratio);
     if (row.size_bytes <= 64 << 10) least_small = std::min(least_small, ratio);
     if (row.choice.kind == CollectiveKind::kAllreduce && row.size_bytes == kSmall &&
-        row.choice.engine == std::string_view("direct") && row.generated_us < small_us) {
+        row.choice.engine == "direct" && row.generated_us < small_us) {
       small_us = row.generated_us;
       small_empty_us = row.empty_us;
     }
@@ -208,17 +243,36 @@ Status Run(bool quick, bool& bars_hold) {
              machine.gpu->properties().name, kRanks, machine.ceiling_bytes_per_s / 1e9);
   std::vector<int64_t> sizes = {1 << 10, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20};
   if (!quick) sizes.insert(sizes.end(), {256LL << 20, 1LL << 30});
-  std::vector<Measured> rows;
+  std::vector<Case> cases;
   for (const Choice& choice : kChoices) {
-    fmt::print("# {} by {}, {}\n{:>10} {:>10} {:>10} {:>6} {:>8} {:>13} {:>8} {:>7} {:>10} {:>5}\n",
-               ToString(choice.kind), choice.engine, ToString(choice.protocol), "size", "code us",
-               "interp us", "ratio", "empty us", "bytes moved", "GB/s", "of copy", "CTAs", "wrong");
     for (const int64_t size : sizes) {
-      XCCL_ASSIGN_OR_RETURN(const Measured row, Measure(machine, choice, size));
-      rows.push_back(row);
+      StatusOr<Case> made = MakeCase(machine, choice, kRanks, size);
+      if (made.status().code() == StatusCode::kInvalidInput) {
+        fmt::print("# {} by {}, {}, {}: {}\n", ToString(choice.kind), choice.engine,
+                   ToString(choice.protocol), FormatSize(size), made.status().message());
+        continue;
+      }
+      XCCL_ASSIGN_OR_RETURN(Case fits, std::move(made));
+      cases.push_back(std::move(fits));
     }
   }
-  XCCL_ASSIGN_OR_RETURN(const double hop_us, HopUs(machine));
+  for (const int32_t ranks : {2, kRanks}) {
+    XCCL_ASSIGN_OR_RETURN(
+        Case ring, MakeCase(machine, {CollectiveKind::kAllreduce, "ring", Protocol::kLl}, ranks, kSmall));
+    cases.push_back(std::move(ring));
+  }
+  XCCL_RETURN_IF_ERROR(CompileAhead(machine, cases));
+  std::vector<Measured> rows;
+  for (size_t i = 0; i + 2 < cases.size(); ++i) {  // the last two are rings that tell the time of a hop
+    const Choice& choice = cases[i].choice;
+    if (i == 0 || choice != cases[i - 1].choice)
+      fmt::print("# {} by {}, {}\n{:>10} {:>10} {:>10} {:>6} {:>8} {:>13} {:>8} {:>7} {:>10} {:>5}\n",
+                 ToString(choice.kind), choice.engine, ToString(choice.protocol), "size", "code us",
+                 "interp us", "ratio", "empty us", "bytes moved", "GB/s", "of copy", "CTAs", "wrong");
+    XCCL_ASSIGN_OR_RETURN(const Measured row, Measure(machine, cases[i]));
+    rows.push_back(row);
+  }
+  XCCL_ASSIGN_OR_RETURN(const double hop_us, HopUs(machine, cases[cases.size() - 2], cases.back()));
   bars_hold = PrintBars(rows, hop_us);
   return OkStatus();
 }
@@ -227,7 +281,7 @@ Status Run(bool quick, bool& bars_hold) {
 Status PrintBytes() {
   for (const Choice& choice : kChoices) {
     for (const int64_t size : {kSmall, int64_t{1} << 30}) {
-      XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, MakeProgram(choice, kRanks, size));
+      XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, MakeProgram(choice, kRanks, size, std::nullopt));
       XCCL_ASSIGN_OR_RETURN(const KernelForm form, MakeKernelForm(lowered.program, lowered.collective));
       XCCL_RETURN_IF_ERROR(Emit(lowered.program, lowered.collective, {}).status());
       const int64_t traffic =

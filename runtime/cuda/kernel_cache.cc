@@ -62,27 +62,28 @@ std::string DefaultKernelCache(
 
 StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest& request) {
   const std::string key = KeyOf(nvrtc, request);
-  const std::lock_guard lock(mutex_);
-  if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  Entry& entry = [&]() -> Entry& {
+    const std::lock_guard lock(mutex_);
+    return entries_[key];
+  }();
+  const std::lock_guard lock(entry.mutex);
+  if (entry.cubin) return *entry.cubin;
   const std::string path = fmt::format("{}/{:016x}.cubin", directory_, HashOf(key));
   if (!directory_.empty()) {
     const StatusOr<std::string> file = ReadFile(path);
     if (file.ok()) {
-      if (std::optional<std::string> cubin = Decode(*file, key)) {
-        known_.emplace(key, *cubin);
-        return *std::move(cubin);
-      }
+      entry.cubin = Decode(*file, key);
+      if (entry.cubin) return *entry.cubin;
     }
   }
-  XCCL_ASSIGN_OR_RETURN(std::string cubin, CompileToCubin(nvrtc, request));
+  XCCL_ASSIGN_OR_RETURN(entry.cubin, CompileToCubin(nvrtc, request));
   if (!directory_.empty()) {
     std::error_code ignored;
     std::filesystem::create_directories(directory_, ignored);
     // A cache that cannot be written costs time, not correctness.
-    static_cast<void>(WriteFileAtomically(path, Encode(key, cubin)).ok());
+    static_cast<void>(WriteFileAtomically(path, Encode(key, *entry.cubin)).ok());
   }
-  known_.emplace(key, cubin);
-  return cubin;
+  return *entry.cubin;
 }
 
 }  // namespace xccl::cuda

@@ -24,13 +24,20 @@ class KernelCache {
   // alone, without a message.
   explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
 
-  // Compiles at most once a request and process. Errors: those of CompileToCubin.
+  // Compiles at most once a request and process; different requests at the same time. Errors: those of
+  // CompileToCubin.
   StatusOr<std::string> Get(const Nvrtc& nvrtc, const CompileRequest& request);
 
  private:
+  // Its holder is the one who reads or compiles it.
+  struct Entry {
+    std::mutex mutex;
+    std::optional<std::string> cubin;
+  };
+
   const std::string directory_;
   std::mutex mutex_;
-  std::map<std::string, std::string> known_;  // key to cubin
+  std::map<std::string, Entry> entries_;  // by key; none is taken out
 };
 
 // $XDG_CACHE_HOME/xccl, else $HOME/.cache/xccl, else "": in memory alone.

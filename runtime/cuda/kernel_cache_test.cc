@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <barrier>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <vector>
 
 #include "base/files.h"
 #include "runtime/cuda/nvrtc.h"
@@ -99,6 +102,25 @@ TEST(KernelCache, WhatDiffersIsCompiled) {
   request.headers[0].text = "2";
   ASSERT_TRUE(cache.Get(nvrtc, request).ok());
   EXPECT_EQ(compilations, 5);
+}
+
+// Two requests wait for each other inside the compiler; a third, which equals one of them, is not compiled.
+TEST(KernelCache, DifferentRequestsCompileAtTheSameTime) {
+  Nvrtc nvrtc = FakeNvrtc();
+  static std::barrier<>* both = nullptr;  // the compiler's functions carry no state
+  std::barrier<> meeting(2);
+  both = &meeting;
+  nvrtc.CreateProgram = [](Nvrtc::Program*, const char*, const char*, int, const char* const*,
+                           const char* const*) { return 0; };
+  nvrtc.CompileProgram = [](Nvrtc::Program, int, const char* const*) {
+    both->arrive_and_wait();
+    return 0;
+  };
+  compiled_source = "any";
+  KernelCache cache("");
+  std::vector<std::jthread> threads;
+  for (const char* source : {"x", "y", "x"})
+    threads.emplace_back([&, source] { EXPECT_EQ(*cache.Get(nvrtc, Request(source)), "cubin of any"); });
 }
 
 TEST(KernelCache, ADamagedFileIsReplaced) {
