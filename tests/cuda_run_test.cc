@@ -118,6 +118,7 @@ void ExpectRight(const MachineSetup& setup, const std::vector<int64_t>& sizes, i
       ASSERT_TRUE(report.ok()) << setup.name << ": " << report.status().message();
       EXPECT_EQ(report->notice, notice);
       EXPECT_EQ(report->usage.table_bytes > 0, setup.kernel != MachineSetup::Kernel::kOwn);
+      EXPECT_STREQ(report->usage.groups.data(), "");  // some have fan-ins, none a switch
       for (const RunRow& row : report->rows)
         ASSERT_TRUE(row.wrong == 0 && row.out_of_bounds == 0)
             << setup.name << ": " << cases[i].name << " " << ToString(protocol) << " " << ToString(run.type)

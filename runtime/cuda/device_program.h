@@ -93,8 +93,8 @@ struct DeviceUsage {
   int64_t arena_bytes = 0, scratch_bytes = 0;
   int64_t table_bytes = 0;  // the interpreter kernel's table; 0: the kernel is generated code
   int64_t slot_bytes = 0;
-  // The path of groups' messages: "" where there are none, "through the switch", "through the switch, in
-  // registered buffers", or "member by member: " and why.
+  // The path of messages of groups with a switch: "" where there are none, "through the switch", "through the
+  // switch, in registered buffers", or "member by member: " and why.
   std::array<char, 200> groups = {};
 };
 

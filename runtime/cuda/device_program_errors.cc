@@ -154,7 +154,7 @@ DeviceUsage DeviceProgram::usage() {
     usage.scratch_bytes = std::max(usage.scratch_bytes, scratch);
   }
   usage.slot_bytes = shape_.slot_bytes;
-  if (!program_.groups.empty()) {
+  if (std::ranges::any_of(program_.groups, HasSwitch)) {
     const std::string text = !switches_.why_not.empty() ? "member by member: " + switches_.why_not
                              : in_buffers_              ? "through the switch, in registered buffers"
                                                         : "through the switch";
