@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EngineGroup>, 30> kGroups = {{
+constexpr std::array<std::pair<std::string_view, EngineGroup>, 31> kGroups = {{
     {"auto", EngineGroup::kAuto},
     {"bfb", EngineGroup::kSearches},
     {"flow", EngineGroup::kSearches},
@@ -23,6 +23,7 @@ constexpr std::array<std::pair<std::string_view, EngineGroup>, 30> kGroups = {{
     {"2d-ring", EngineGroup::kTrees},
     {"2d-torus", EngineGroup::kTrees},
     {"binomial", EngineGroup::kTrees},
+    {"circulant", EngineGroup::kTrees},
     {"double-binary-tree", EngineGroup::kTrees},
     {"hierarchical-ring", EngineGroup::kTrees},
     {"k-nomial", EngineGroup::kTrees},

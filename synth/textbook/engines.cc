@@ -98,6 +98,10 @@ std::span<const TextbookEngine> TextbookEngines() {
        "each chunk root -> one rank -> all others, along rails between hosts: full rate at depth 2 or 4; not "
        "exact",
        kBroadcasts, PlaceSpread},
+      {"circulant",
+       "n blocks to p ranks in n-1+ceil(log2 p) rounds, the fewest there are; for the blocking model; not "
+       "exact",
+       kBroadcasts, PlaceCirculant},
       {"direct", "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),
        PlaceDirect},

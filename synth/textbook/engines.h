@@ -11,7 +11,7 @@ PlaceFunction PlaceRing, PlaceHierarchicalRing, Place2dRing, Place2dTorus, Place
 PlaceFunction PlaceTree, PlaceDoubleBinaryTree, PlaceBinomial, PlaceKnomial;
 PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultiplying;
 PlaceFunction PlaceHierarchicalExchange, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
-PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread;
+PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread, PlaceCirculant;
 
 // All of them, in the order that `auto` and `compare` show.
 std::span<const TextbookEngine> TextbookEngines();

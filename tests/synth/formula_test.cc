@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
 
 #include "ir/bitwise_same.h"
@@ -150,6 +151,31 @@ TEST(Formula, StepsAndTime) {
     const double expected = c.alphas * kAlphaPs + *c.shares * static_cast<double>(share) * kPsPerByte;
     // Chunks that do not divide the size exceed their share by a few elements.
     EXPECT_NEAR(static_cast<double>(simulation.time_ps), expected, 1 + expected * 1e-5) << where;
+  }
+}
+
+// n blocks reach p ranks in n - 1 + ceil(log2 p) rounds, in each of which a rank sends and receives one at
+// most.
+TEST(Formula, CirculantTakesTheFewestRounds) {
+  using enum CollectiveKind;
+  for (const CollectiveKind kind : {kBroadcast, kReduce}) {
+    for (const int32_t p : {2, 3, 5, 8, 9, 13, 16, 17, 31, 33, 47}) {
+      const Topology topology = MakeFullMesh(p);
+      const Collective collective = Rooted(kind, AllRanks(p), Rank(p / 3));
+      const auto log = static_cast<int32_t>(std::ceil(std::log2(p)));
+      for (const int32_t n : {1, 2, 3, 7, 10, 16}) {
+        const std::string where = fmt::format("{} of {} blocks on {}", ToString(kind), n, p);
+        const StatusOr<Synthesis> made = Make(topology, collective, "circulant", Limits(n, {}));
+        ASSERT_TRUE(made.ok()) << where << ": " << made.status().message();
+        EXPECT_EQ(made->schedule.num_steps(), n - 1 + log) << where;
+        std::set<std::tuple<int32_t, bool, Rank>> busy;
+        for (int64_t i = 0; i < made->schedule.size(); ++i) {
+          const Transfer t = made->schedule.at(i);
+          EXPECT_TRUE(busy.insert({t.step, true, t.src}).second) << where << ", step " << t.step;
+          EXPECT_TRUE(busy.insert({t.step, false, t.dst}).second) << where << ", step " << t.step;
+        }
+      }
+    }
   }
 }
 

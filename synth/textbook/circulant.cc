@@ -1,0 +1,173 @@
+// Broadcast in the fewest rounds: n blocks reach p ranks, each of which sends and receives one block a round,
+// in n - 1 + q rounds, where q = ceil(log2 p) (Traeff, "Optimal Broadcast Schedules in Logarithmic Time with
+// Applications to Broadcast, All-Broadcast, Reduction and All-Reduction", arXiv 2407.18004). The graph is
+// circulant: in round k of a phase of q rounds, position r sends to r + skip[k] modulo p, where skip[q] = p
+// and each skip is half of the next, rounded up. A new block leaves the root in every round. Every position
+// has a base block, which reaches it in the phase in which it leaves the root; in the other rounds of that
+// phase it gets the q - 1 others of the phase before.
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+#include "synth/common/bit_table.h"
+#include "synth/textbook/engines.h"
+#include "synth/textbook/positions.h"
+
+namespace xccl {
+namespace {
+
+constexpr int64_t kMostMoves = 1 << 20;  // as of an allgather: cutting further takes longer than it gains
+
+// Which block each position receives in each round of a phase.
+class Circulant {
+ public:
+  // Requires: p >= 2. About p log2 p steps.
+  explicit Circulant(int32_t p) : rounds_(CeilLog2(p)), received_(static_cast<size_t>(p)) {
+    skip_.assign(static_cast<size_t>(rounds_) + 1, p);
+    for (int32_t k = rounds_; k-- > 0;) skip_[k] = (skip_[k + 1] + 1) / 2;
+    for (int32_t r = 1; r < p; ++r) received_[r] = Search(*this, r).Received();
+  }
+  int32_t rounds() const { return rounds_; }
+  int32_t skip(int32_t round) const { return skip_[round]; }
+  // Block k leaves the root in round k of the phase; below 0 are the blocks of the phase before.
+  int32_t Received(int32_t position, int32_t round) const { return received_[position][round]; }
+
+ private:
+  // The way to a position, by ever larger skips, begins with the skip that its base block takes from the
+  // root. The largest skip that fits, taken off, leaves the way to a position nearer to the root.
+  int32_t BaseBlock(int32_t position) const {
+    for (int32_t k = rounds_ - 1;; --k) {
+      if (position == skip_[k]) return k;
+      if (skip_[k] < position) position -= skip_[k];
+    }
+  }
+
+  // In each round a position takes what the farthest from the root has whose way on to it fits between this
+  // round's skip and the next: ways from p before the root on, so that they may go round the circle once. A
+  // way begins with the skip of the block that it brings, and each block is taken once.
+  class Search {
+   public:
+    Search(const Circulant& graph, int32_t position)
+        : graph_(graph),
+          base_(graph.BaseBlock(position)),
+          target_(graph.skip_.back() + position),
+          free_(graph.skip_.size(), true),
+          before_(2 * graph.skip_.back()) {
+      free_[base_] = false;
+    }
+    std::vector<int32_t> Received() {
+      Extend(0, graph_.rounds_);
+      // A way that begins with all p brings a block of this phase: the base block.
+      for (int32_t& block : received_) block = block == graph_.rounds_ ? base_ : block - graph_.rounds_;
+      return std::move(received_);
+    }
+
+   private:
+    // Extends the way that ends at `reached` by skips from `first` down.
+    void Extend(int32_t reached, int32_t first) {
+      const std::vector<int32_t>& skip = graph_.skip_;
+      for (int32_t e = first; e >= 0 && Round() < graph_.rounds_; --e) {
+        const int32_t next = reached + skip[e];
+        if (!free_[e] || next > target_ - skip[Round()] || next >= before_) continue;
+        if (next <= target_ - skip[Round() + 1]) Extend(next, e);
+        if (Round() == graph_.rounds_ || reached > target_ - skip[Round() + 1]) return;
+        before_ = next;
+        free_[e] = false;
+        received_.push_back(e);
+      }
+    }
+    int32_t Round() const { return static_cast<int32_t>(received_.size()); }
+
+    const Circulant& graph_;
+    const int32_t base_, target_;
+    std::vector<bool> free_;         // by skip: not taken yet
+    int32_t before_;                 // where the last way taken ended: the next ends before it
+    std::vector<int32_t> received_;  // by round: the skip that its way begins with
+  };
+
+  const int32_t rounds_;
+  std::vector<int32_t> skip_;
+  std::vector<std::vector<int32_t>> received_;
+};
+
+// f(round, from, to, block), round by round. The last round ends a phase: the first phase leaves out its
+// first rounds, and blocks below 0 with them. In the last phase the last block stands for those beyond it,
+// and comes once.
+template <typename F>
+void ForSends(const Circulant& graph, int32_t p, int32_t n, F f) {
+  const int32_t q = graph.rounds(), left_out = (q - (n - 1 + q) % q) % q;
+  BitTable has(p, n);
+  for (int32_t round = left_out; round < left_out + n - 1 + q; ++round) {
+    const int32_t k = round % q;
+    for (int32_t to = 1; to < p; ++to) {
+      const int32_t block = std::min(graph.Received(to, k) + round / q * q - left_out, n - 1);
+      if (block < 0 || has.Get(to, block)) continue;
+      has.Set(to, block);
+      f(round - left_out, (to + p - graph.skip(k)) % p, to, block);
+    }
+  }
+}
+
+// What a message takes between positions whose ports are alike, all sending at once.
+struct MessageTime {
+  double latency_ps = 0, port_ps = 0, ps_per_byte = 0;
+};
+MessageTime Measure(const Circulant& circulant, const Positions& positions, const RankGraph& graph,
+                    TimeModel model) {
+  const int32_t p = positions.size(), q = circulant.rounds();
+  Moves phase;
+  for (int32_t k = 0; k < q; ++k)
+    for (int32_t r = 0; r < p; ++r)
+      phase.Add({{0, 1}, positions.rank[r], positions.rank[(r + circulant.skip(k)) % p], k});
+  const Cost alone = MeasureMoves(phase, graph, 1), together = MeasureMoves(phase, graph, 1, false, model);
+  return {alone.fixed_ps / q, (together.fixed_ps - alone.fixed_ps) / q, alone.ps_per_byte / q};
+}
+
+// Time of n blocks: a port sends and receives its messages in order, each as soon as it can.
+double TimePs(const Circulant& graph, int32_t p, int32_t n, const MessageTime& message, int64_t size_bytes) {
+  const double share_ps = message.ps_per_byte * static_cast<double>(size_bytes) / n;
+  std::vector<double> out(static_cast<size_t>(p), 0), in(out);                      // when a port is free
+  std::vector<double> arrived(static_cast<size_t>(p) * static_cast<size_t>(n), 0);  // by position and block
+  double last = 0;
+  ForSends(graph, p, n, [&](int32_t, int32_t from, int32_t to, int32_t block) {
+    const auto at = [&](int32_t r) -> double& { return arrived[static_cast<size_t>(r) * n + block]; };
+    const double start = std::max({out[from], in[to], at(from)});
+    out[from] = in[to] = start + message.port_ps + share_ps;
+    at(to) = start + message.latency_ps + share_ps;
+    last = std::max(last, at(to));
+  });
+  return last;
+}
+
+}  // namespace
+
+StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& request) {
+  const Positions positions = DomainPositions(graph, request.collective->ranks());
+  const int32_t p = positions.size();
+  Recipe recipe;
+  if (p == 1) {
+    recipe.broadcast = [](Rank, ChunkRange, Moves&) {};
+    return recipe;
+  }
+  const auto circulant = std::make_shared<const Circulant>(p);
+  recipe.broadcast = [positions, circulant](Rank root, ChunkRange all, Moves& moves) {
+    const Positions from_root = StartingAt(positions, root);
+    ForSends(*circulant, positions.size(), all.count,
+             [&](int32_t round, int32_t from, int32_t to, int32_t block) {
+               moves.Add({{all.first + block, 1}, from_root.rank[from], from_root.rank[to], round});
+             });
+  };
+  // Ever more blocks, until three times the best number are no faster: the time goes up and down with n.
+  const MessageTime message = Measure(*circulant, positions, graph, request.model);
+  double best_ps = std::numeric_limits<double>::infinity();
+  for (int32_t n = 1; n <= 3 * recipe.pieces && int64_t{n} * p <= kMostMoves; n += (n + 2) / 3) {
+    const double time_ps = TimePs(*circulant, p, n, message, request.size_bytes);
+    if (time_ps >= best_ps) continue;
+    best_ps = time_ps;
+    recipe.pieces = n;
+  }
+  recipe.cost = Cost{.fixed_ps = best_ps};
+  return recipe;
+}
+
+}  // namespace xccl
