@@ -32,22 +32,20 @@ class Improver {
       if (topology_.IsGpu(topology_.link(LinkId(l)).from))
         into_[topology_.link(LinkId(l)).to.index()].push_back(l);
     for (const GreedyMove& move : moves) {
-      const int32_t t = static_cast<int32_t>(chunk_.size());
-      chunk_.push_back(move.chunk);
-      link_.push_back(move.path);
+      const int32_t t = static_cast<int32_t>(transfers_.size());
+      transfers_.push_back({.chunk = move.chunk, .link = move.path});
       order_[static_cast<size_t>(move.path)].push_back(t);
       bringer_[topology_.link(LinkId(move.path)).to.index()][static_cast<size_t>(move.chunk)] = t;
     }
     for (int32_t c = 0; c < problem.chunks; ++c)
       for (int32_t r : problem.holders[static_cast<size_t>(c)])
         bringer_[topology_.NodeOf(Rank(r)).index()][static_cast<size_t>(c)] = kHeld;
-    const size_t n = chunk_.size();
-    start_ps_.resize(n), end_ps_.resize(n), cause_.resize(n), next_.resize(n), waits_.resize(n);
-    first_child_.resize(n), sibling_.resize(n), step_.resize(n);
+    for (size_t t = 0; t < moves.size(); ++t) Put(static_cast<int32_t>(t), moves[t].path);
+    now_.at.resize(moves.size()), trial_.at.resize(moves.size()), follows_.resize(moves.size());
   }
 
   std::vector<GreedyMove> Run() {
-    XCCL_CHECK(Time());
+    XCCL_CHECK(Time(now_));
     Keep();
     int64_t late = Aim();
     while (work_ < options_.work && best_ps_ > options_.goal_ps && late > 0) {
@@ -57,17 +55,19 @@ class Improver {
         continue;
       }
       const Change back = Apply(change);
-      const bool possible = Time();
-      const int64_t now = possible ? Lateness() : INT64_MAX;
+      const bool possible = Time(trial_);
+      const int64_t then = possible ? Lateness(trial_) : INT64_MAX;
       const double warmth = 0.05 * (1 - static_cast<double>(work_) / static_cast<double>(options_.work));
-      const double rise = possible ? static_cast<double>(now - late) / static_cast<double>(average_ps_) : 1e9;
+      const double rise =
+          possible ? static_cast<double>(then - late) / static_cast<double>(average_ps_) : 1e9;
       if (rise > 0 && (warmth <= 0 || random_.Unit() >= std::exp(-rise / (10 * warmth)))) {
         Apply(back);
-        stale_ = true;
+        taken_back_ = true;
         continue;
       }
-      late = now;
-      if (time_ps_ < best_ps_) {
+      late = then;
+      std::swap(now_, trial_);
+      if (now_.time_ps < best_ps_) {
         Keep();
         late = Aim();
       }
@@ -81,107 +81,135 @@ class Improver {
     int32_t transfer = -1, link = 0;
     size_t place = 0;
   };
+  struct Sent {
+    int32_t chunk = 0, link = 0;
+    int32_t source = -1;  // what brings the chunk to the link's tail; kHeld: it is there from the start
+    int64_t busy_ps = 0, delay_ps = 0;
+  };
+  struct Times {
+    struct Of {
+      int64_t start_ps, end_ps;
+      int32_t cause;  // what the transfer waited for last; -1: nothing
+      int32_t step;
+    };
+    std::vector<Of> at;          // by transfer
+    std::vector<int32_t> ready;  // transfers, each after those that it waits for
+    int64_t time_ps = 0;
+  };
+  struct Following {
+    int32_t next, waits, first_child, sibling;
+  };
 
-  int64_t Duration(int32_t t) const {
-    return BusyPs(costs_[static_cast<size_t>(link_[t])], bytes_[static_cast<size_t>(chunk_[t])]);
-  }
   // The transfer that brings t's chunk to the tail of `link`; kHeld: it is there from the start; -1: never.
   int32_t Source(int32_t t, int32_t link) const {
-    return bringer_[topology_.link(LinkId(link)).from.index()][static_cast<size_t>(chunk_[t])];
+    return bringer_[topology_.link(LinkId(link)).from.index()][static_cast<size_t>(transfers_[t].chunk)];
+  }
+
+  void Put(int32_t t, int32_t link) {
+    Sent& sent = transfers_[t];
+    const LinkCost& cost = costs_[static_cast<size_t>(link)];
+    sent.link = link;
+    sent.source = Source(t, link);
+    sent.busy_ps = BusyPs(cost, bytes_[static_cast<size_t>(sent.chunk)]);
+    sent.delay_ps = cost.delay_ps;
   }
 
   // Start and end of all transfers. False when the orders contradict each other.
-  bool Time() {
-    const size_t n = chunk_.size();
+  bool Time(Times& times) {
+    const size_t n = transfers_.size();
     work_ += static_cast<int64_t>(n);
-    stale_ = false;
-    std::fill(first_child_.begin(), first_child_.end(), -1);
-    ready_.clear();
+    for (Following& following : follows_) following.first_child = -1;
+    times.ready.clear();
     for (const std::vector<int32_t>& order : order_)
       for (size_t i = 0; i < order.size(); ++i) {
-        const int32_t t = order[i], source = Source(t, link_[t]);
-        next_[t] = i + 1 < order.size() ? order[i + 1] : -1;
-        waits_[t] = (i > 0) + (source >= 0);
-        start_ps_[t] = 0, cause_[t] = -1, step_[t] = 0;
-        if (source >= 0) sibling_[t] = first_child_[source], first_child_[source] = t;
-        if (waits_[t] == 0) ready_.push_back(t);
+        const int32_t t = order[i], source = transfers_[t].source;
+        Following& own = follows_[t];
+        own.next = i + 1 < order.size() ? order[i + 1] : -1;
+        own.waits = (i > 0) + (source >= 0);
+        times.at[t] = {.start_ps = 0, .end_ps = 0, .cause = -1, .step = 0};
+        if (source >= 0) own.sibling = follows_[source].first_child, follows_[source].first_child = t;
+        if (own.waits == 0) times.ready.push_back(t);
       }
-    time_ps_ = 0;
-    for (size_t i = 0; i < ready_.size(); ++i) {
-      const int32_t t = ready_[i];
-      const int64_t free = start_ps_[t] + Duration(t);
-      end_ps_[t] = free + costs_[static_cast<size_t>(link_[t])].delay_ps;
-      time_ps_ = std::max(time_ps_, end_ps_[t]);
-      if (next_[t] >= 0) After(next_[t], t, free);
-      for (int32_t c = first_child_[t]; c >= 0; c = sibling_[c]) After(c, t, end_ps_[t]);
+    times.time_ps = 0;
+    for (size_t i = 0; i < times.ready.size(); ++i) {
+      const int32_t t = times.ready[i];
+      const int64_t free = times.at[t].start_ps + transfers_[t].busy_ps;
+      const int64_t end = free + transfers_[t].delay_ps;
+      times.at[t].end_ps = end;
+      times.time_ps = std::max(times.time_ps, end);
+      const auto after = [&](int32_t later, int64_t at_ps) {
+        Times::Of& of = times.at[later];
+        if (at_ps > of.start_ps) of.start_ps = at_ps, of.cause = t;
+        of.step = std::max(of.step, times.at[t].step + 1);
+        if (--follows_[later].waits == 0) times.ready.push_back(later);
+      };
+      if (follows_[t].next >= 0) after(follows_[t].next, free);
+      for (int32_t c = follows_[t].first_child; c >= 0; c = follows_[c].sibling) after(c, end);
     }
-    return ready_.size() == n;
+    return times.ready.size() == n;
   }
 
-  void After(int32_t t, int32_t cause, int64_t at_ps) {
-    if (at_ps > start_ps_[t]) start_ps_[t] = at_ps, cause_[t] = cause;
-    step_[t] = std::max(step_[t], step_[cause] + 1);
-    if (--waits_[t] == 0) ready_.push_back(t);
-  }
-
-  int64_t Lateness() const {
+  int64_t Lateness(const Times& times) const {
     int64_t late = 0;
-    for (int64_t end : end_ps_) late += std::max<int64_t>(0, end - aim_ps_);
+    for (const Times::Of& of : times.at) late += std::max<int64_t>(0, of.end_ps - aim_ps_);
     return late;
   }
 
   int64_t Aim() {
     aim_ps_ = std::max(options_.goal_ps, best_ps_ - best_ps_ / 12);
     int64_t sum = 0;
-    for (size_t t = 0; t < chunk_.size(); ++t) sum += Duration(static_cast<int32_t>(t));
-    average_ps_ = std::max<int64_t>(1, sum / static_cast<int64_t>(chunk_.size()));
-    return Lateness();
+    for (const Sent& sent : transfers_) sum += sent.busy_ps;
+    average_ps_ = std::max<int64_t>(1, sum / static_cast<int64_t>(transfers_.size()));
+    return Lateness(now_);
   }
 
   void Keep() {
-    best_ps_ = time_ps_;
+    best_ps_ = now_.time_ps;
     best_.clear();
-    for (int32_t t : ready_) best_.push_back({chunk_[t], link_[t], step_[t]});
+    for (int32_t t : now_.ready) best_.push_back({transfers_[t].chunk, transfers_[t].link, now_.at[t].step});
   }
 
   size_t Place(int32_t t) const {
-    const std::vector<int32_t>& order = order_[static_cast<size_t>(link_[t])];
+    const std::vector<int32_t>& order = order_[static_cast<size_t>(transfers_[t].link)];
     return static_cast<size_t>(std::find(order.begin(), order.end(), t) - order.begin());
   }
 
   // A late transfer or one that it waits for; another link into its rank, or an earlier place on its own.
   Change Draw() {
-    if (stale_) Time();
+    // A change that was taken back counts twice.
+    if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());
+    taken_back_ = false;
     late_.clear();
-    for (size_t t = 0; t < chunk_.size(); ++t)
-      if (end_ps_[t] > aim_ps_) late_.push_back(static_cast<int32_t>(t));
+    for (size_t t = 0; t < transfers_.size(); ++t)
+      if (now_.at[t].end_ps > aim_ps_) late_.push_back(static_cast<int32_t>(t));
     int32_t t = late_[random_.Below(late_.size())];
-    while (cause_[t] >= 0 && random_.Below(2) == 0) t = cause_[t];
-    const std::vector<int32_t>& into = into_[topology_.link(LinkId(link_[t])).to.index()];
-    const int32_t link = random_.Below(3) == 0 ? link_[t] : into[random_.Below(into.size())];
-    if (link == link_[t]) {
+    while (now_.at[t].cause >= 0 && random_.Below(2) == 0) t = now_.at[t].cause;
+    const int32_t own = transfers_[t].link;
+    const std::vector<int32_t>& into = into_[topology_.link(LinkId(own)).to.index()];
+    const int32_t link = random_.Below(3) == 0 ? own : into[random_.Below(into.size())];
+    if (link == own) {
       const size_t place = Place(t);
       if (place == 0) return {};
       return {t, link, random_.Below(2) == 0 ? place - 1 : random_.Below(place)};
     }
     const int32_t source = Source(t, link);
     if (source == -1) return {};
-    const int64_t there = source >= 0 ? end_ps_[source] : 0;
+    const int64_t there = source >= 0 ? now_.at[source].end_ps : 0;
     const std::vector<int32_t>& order = order_[static_cast<size_t>(link)];
     size_t place = 0;
-    while (place < order.size() && start_ps_[order[place]] < there) ++place;
+    while (place < order.size() && now_.at[order[place]].start_ps < there) ++place;
     place += random_.Below(2) == 0 ? 0 : random_.Below(order.size() - place + 1);
     return {t, link, place};
   }
 
   // Returns the change that undoes it.
   Change Apply(const Change& change) {
-    const Change back{change.transfer, link_[change.transfer], Place(change.transfer)};
+    const Change back{change.transfer, transfers_[change.transfer].link, Place(change.transfer)};
     std::vector<int32_t>& from = order_[static_cast<size_t>(back.link)];
     from.erase(from.begin() + static_cast<std::ptrdiff_t>(back.place));
     std::vector<int32_t>& to = order_[static_cast<size_t>(change.link)];
     to.insert(to.begin() + static_cast<std::ptrdiff_t>(change.place), change.transfer);
-    link_[change.transfer] = change.link;
+    Put(change.transfer, change.link);
     return back;
   }
 
@@ -193,14 +221,14 @@ class Improver {
   std::vector<std::vector<int32_t>> order_;    // of a link: transfers
   std::vector<std::vector<int32_t>> into_;     // of a node: links from ranks
   std::vector<std::vector<int32_t>> bringer_;  // nodes × chunks: transfer, kHeld or -1
-  std::vector<int32_t> chunk_, link_;          // of a transfer
-  std::vector<int64_t> start_ps_, end_ps_;
-  std::vector<int32_t> cause_;  // what a transfer waited for last; -1: nothing
-  std::vector<int32_t> next_, waits_, first_child_, sibling_, step_, ready_, late_;
+  std::vector<Sent> transfers_;
+  Times now_, trial_;
+  std::vector<Following> follows_;  // by transfer; of the last Time
+  std::vector<int32_t> late_;
   int64_t best_ps_ = 0;
   std::vector<GreedyMove> best_;
-  int64_t time_ps_ = 0, aim_ps_ = 0, average_ps_ = 1, work_ = 0;
-  bool stale_ = false;  // times are those of a change taken back
+  int64_t aim_ps_ = 0, average_ps_ = 1, work_ = 0;
+  bool taken_back_ = false;  // the last change
 };
 
 // The moves that local search takes.
