@@ -55,7 +55,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
       bound.kind = BoundKind::kFlowOverTime;
       least_ps = static_cast<double>(*ps);
     };
-    raise(WindowBound(useful, collective, sizes, model, effort, bandwidth.blocks, bound.bound_ps));
+    raise(WindowBound(useful, collective, sizes, model, effort, bandwidth.partitions, bound.bound_ps));
     raise(CopiesBound(useful, collective, sizes, model, effort, bound.bound_ps));
     raise(FlowOverTimeBound(useful, collective, sizes, model, effort, bound.bound_ps));
   }

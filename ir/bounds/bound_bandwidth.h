@@ -2,6 +2,8 @@
 // bounds, says which theorem serves which collective.
 #pragma once
 
+#include <vector>
+
 #include "ir/bounds/bound.h"
 #include "ir/bounds/node_cuts.h"
 #include "ir/collective.h"
@@ -13,7 +15,7 @@ namespace xccl {
 struct BandwidthBound {
   double ps = 0;
   BoundKind kind = BoundKind::kRelaxed;
-  NodeGroups blocks = {};  // kCounting: that bytes pass between
+  std::vector<NodeGroups> partitions = {};  // allreduce: that bytes are counted between
 };
 
 // Requires: every need of the collective can be met on this topology.

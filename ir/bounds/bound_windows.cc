@@ -80,15 +80,11 @@ int64_t PassesInWindows(const Topology& topology, const Collective& collective, 
 }
 
 int64_t AllreduceInWindows(const Topology& topology, const Collective& collective, int64_t bytes,
-                           TimeModel model, const NodeGroups& blocks) {
+                           TimeModel model, const std::vector<NodeGroups>& partitions) {
   std::vector<int32_t> members, gpus;
   for (const Rank r : collective.ranks()) members.push_back(topology.NodeOf(r).value);
   for (int32_t r = 0; r < topology.num_ranks(); ++r) gpus.push_back(topology.NodeOf(Rank(r)).value);
   const std::vector<int64_t> waits = WaitsOf(topology, model, members, gpus);
-  std::vector<NodeGroups> partitions = JoinedByFastLinks(topology);
-  partitions.push_back(EachGpu(topology));
-  partitions.push_back(EachHost(topology));
-  if (!blocks.empty()) partitions.push_back(blocks);
   int64_t ps = 0;
   for (const NodeGroups& block_of : partitions)
     ps = std::max(ps, PassesInWindows(topology, collective, bytes, waits, block_of));
@@ -120,11 +116,11 @@ int64_t DemandsInWindows(const Topology& topology, const Collective& collective,
 
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   const NodeGroups& blocks, int64_t at_least) {
+                                   const std::vector<NodeGroups>& partitions, int64_t at_least) {
   int64_t ps = 0;
   if (collective.kind() == CollectiveKind::kAllreduce && collective.num_members() > 1) {
     if (const int64_t bytes = sizes.PartBytes(PartId(0)); bytes > 0)
-      ps = AllreduceInWindows(topology, collective, bytes, model, blocks);
+      ps = AllreduceInWindows(topology, collective, bytes, model, partitions);
   } else if (const auto parts = TraitsOf(collective.kind()).parts;
              parts == KindTraits::Parts::kPerPair || collective.kind() == CollectiveKind::kSendrecv) {
     ps = DemandsInWindows(topology, collective, sizes, model, effort, at_least);

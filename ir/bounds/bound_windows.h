@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "ir/bounds/bound.h"
 #include "ir/bounds/node_cuts.h"
@@ -15,11 +16,11 @@
 namespace xccl {
 
 // For alltoall(v) and sendrecv by the linear program of concurrent flows, where that is small enough; for
-// allreduce by passes between blocks, among them `blocks` if there are any. Rounded down; absent elsewhere
-// and where it is not above `at_least`, which is another bound. Requires: every need of the collective can be
-// met on this topology.
+// allreduce by passes between the blocks of `partitions`. Rounded down; absent elsewhere and where it is not
+// above `at_least`, which is another bound. Requires: every need of the collective can be met on this
+// topology.
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   const NodeGroups& blocks, int64_t at_least);
+                                   const std::vector<NodeGroups>& partitions, int64_t at_least);
 
 }  // namespace xccl
