@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -236,20 +237,33 @@ TEST(BandwidthBound, WorstOfAllCuts) {
   }
 }
 
-// The worst partition of GPUs for allreduce, found by trying all. Requires: equal bandwidth in both
-// directions.
+// The least bandwidth out of `blocks` blocks of GPUs, given by rank, over all places of the switches.
+double LeastBetweenByTrial(const Topology& topology, std::vector<int32_t> block, int32_t blocks) {
+  const size_t gpus = block.size();
+  block.resize(static_cast<size_t>(topology.num_nodes()), -1);
+  double least = std::numeric_limits<double>::infinity();
+  while (true) {
+    double out = 0;
+    for (const Link& link : topology.spec().links)
+      if (const int32_t from = block[link.from.index()]; from >= 0 && from != block[link.to.index()])
+        out += static_cast<double>(link.bandwidth_bytes_per_s);
+    least = std::min(least, out);
+    size_t i = gpus;
+    for (; i < block.size() && ++block[i] == blocks; ++i) block[i] = -1;
+    if (i == block.size()) return least;
+  }
+}
+
+// The worst partition of GPUs for allreduce, found by trying all. Requires: GPUs first, and equal bandwidth
+// in both directions.
 double WorstPartitionByTrial(const Topology& topology, double bytes) {
-  const int32_t n = topology.num_nodes();
+  const int32_t n = topology.num_ranks();
   double worst = 0;
   std::vector<int32_t> block(static_cast<size_t>(n), 0);
   while (true) {
-    int32_t blocks = 0;
-    double between = 0;
-    for (int32_t b : block) blocks = std::max(blocks, b + 1);
-    for (const Link& link : topology.spec().links)
-      if (block[link.from.index()] != block[link.to.index()])
-        between += static_cast<double>(link.bandwidth_bytes_per_s);
-    if (blocks > 1) worst = std::max(worst, 2 * (blocks - 1) * bytes / between * 1e12);
+    const int32_t blocks = *std::ranges::max_element(block) + 1;
+    if (blocks > 1)
+      worst = std::max(worst, 2 * (blocks - 1) * bytes / LeastBetweenByTrial(topology, block, blocks) * 1e12);
     // The next restricted growth string.
     int32_t i = n - 1;
     for (; i > 0; --i) {
@@ -264,22 +278,39 @@ double WorstPartitionByTrial(const Topology& topology, double bytes) {
 
 TEST(BandwidthBound, AllreduceIsTheWorstPartition) {
   Random random(2);
-  for (int trial = 0; trial < 60; ++trial) {
-    const int32_t gpus = 2 + static_cast<int32_t>(random.Below(6));
+  for (int trial = 0; trial < 120; ++trial) {
+    const int32_t gpus = 2 + static_cast<int32_t>(random.Below(5));
+    const int32_t nodes = gpus + static_cast<int32_t>(trial % 2 == 0 ? 0 : random.Below(4));
     std::vector<Edge> edges;
-    for (int32_t n = 1; n < gpus; ++n)
+    for (int32_t n = 1; n < nodes; ++n)
       edges.push_back({static_cast<int32_t>(random.Below(n)), n, 1 + static_cast<int64_t>(random.Below(9))});
-    for (int32_t i = 0; i < gpus; ++i) {
-      const int32_t a = static_cast<int32_t>(random.Below(gpus)),
-                    b = static_cast<int32_t>(random.Below(gpus));
+    for (int32_t i = 0; i < nodes; ++i) {
+      const int32_t a = static_cast<int32_t>(random.Below(nodes)),
+                    b = static_cast<int32_t>(random.Below(nodes));
       if (a != b) edges.push_back({a, b, 1 + static_cast<int64_t>(random.Below(9))});
     }
-    const Topology topology = MakeGraph("random", gpus, 0, Duplex(edges));
+    const Topology topology = MakeGraph("random", gpus, nodes - gpus, Duplex(edges));
     const double expected = WorstPartitionByTrial(topology, 1 << 20);
     EXPECT_NEAR(BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, gpus), 1 << 20).bandwidth_ps,
                 expected, 1e-9 * expected)
         << trial;
   }
+}
+
+// NICs pass more than their GPUs send, or less: hosts of two GPUs, each behind a NIC of its own.
+TEST(BandwidthBound, HostsEndWhereTheirBandwidthIsLeast) {
+  std::vector<Edge> edges;
+  for (int32_t h = 0; h < 3; ++h) {
+    edges.push_back({2 * h, 2 * h + 1, 100});
+    edges.push_back({2 * h, 6 + 2 * h, 4});
+    edges.push_back({6 + 2 * h, 12, 9});
+    edges.push_back({2 * h + 1, 7 + 2 * h, 7});
+    edges.push_back({7 + 2 * h, 12, 5});
+  }
+  const Topology topology = MakeGraph("nics", 6, 7, Duplex(edges));
+  const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, 6), 1'000'000);
+  EXPECT_NEAR(bound.bandwidth_ps, 2 * 2 * 1e6 / (3 * 9e9) * 1e12, 1);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kCounting);
 }
 
 TEST(BandwidthBound, HostsArePartsOfAllreduce) {
