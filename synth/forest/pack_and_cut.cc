@@ -121,6 +121,7 @@ struct Cutting {
 struct Packings {
   std::optional<Candidate> last;
   std::vector<Cutting> wait;  // those whose further waves come after all packings
+  Best apart;                 // trees apart, where pairs have a faster schedule
 };
 
 // May a better packing leave many waves of this one without use?
@@ -235,8 +236,11 @@ StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_
     const std::optional<Candidate> pairs = PackPairs(task, latency_weight);
     if (pairs && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
       TryWaves(task, *pairs, budget, work, best);
-    if (best.synthesis && static_cast<double>(best.time_ps) <= apart.rate_ps)
+    if (best.synthesis && static_cast<double>(best.time_ps) <= apart.rate_ps) {
+      int64_t left = work_of_each;
+      if (!packings.apart.synthesis) TryWaves(task, apart, budget, left, packings.apart);
       return pairs ? pairs->rate_ps : apart.rate_ps;
+    }
     work = work_of_each;
   }
   if (apart.rate_ps >= task.beat_ps) return apart.rate_ps;
@@ -247,6 +251,9 @@ StatusOr<double> TryTrees(const Task& task, double latency_weight, int64_t work_
 }
 
 // Every packing that may help. Errors: why nothing was made.
+// Programs of pairs wait for more messages than those of trees apart, which are one of the plan's others
+// therefore: kind 3 of bench:kinds, seed 724973, allreduce 1 GiB takes 2.33 times the bound with pairs, 1.64
+// by greedy and 1.21 with trees apart.
 Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Status reason = LimitReached("forest: spanning trees are faster");
   std::optional<double> rate_ps;  // of the last packing
@@ -283,6 +290,10 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   for (Cutting& cutting : packings.wait)
     if (!IsEnough(task, best, left) && cutting.candidate.rate_ps < static_cast<double>(best.time_ps))
       TryWaves(task, cutting, budget, left, best, false);
+  if (packings.apart.synthesis && best.synthesis) {
+    if (packings.apart.rough) packings.apart.synthesis->simulation.reset();
+    best.synthesis->others.push_back(*std::move(packings.apart.synthesis));
+  }
   return best.synthesis ? OkStatus() : reason;
 }
 
