@@ -125,7 +125,11 @@ class Packing {
       } else {
         priced.value += problem_.demand[i] * (tree.cost + WaitOf(added));
       }
-      priced.cuts |= AddRow(added, optimum, program);
+      if (AddRow(added, optimum, program)) {
+        priced.cuts = true;
+      } else {
+        trees_.pop_back();
+      }
     }
     return priced;
   }
@@ -180,7 +184,7 @@ class Packing {
     return load;
   }
 
-  // Adds the row: the root's value is at most what the tree costs. Returns true where the last solution
+  // Adds the row, the root's value is at most what the tree costs, and returns true if the last solution
   // breaks it.
   bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
     uses_.assign(orbits_, 0.0);
@@ -195,8 +199,9 @@ class Packing {
       terms_.emplace_back(static_cast<int32_t>(o), -share * uses_[o]);
       if (!optimum.empty()) cost += share * uses_[o] * optimum[o];
     }
+    if (!optimum.empty() && cost >= optimum[value] * (1 - kTie)) return false;
     program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
-    return optimum.empty() || cost < optimum[value] * (1 - kTie);
+    return true;
   }
 
   void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
