@@ -92,12 +92,13 @@ std::vector<int32_t> CheapestArborescence(int32_t nodes, int32_t root, std::span
   return parent;
 }
 
-CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members)
+CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members, HeldLinks held)
     : topology_(topology),
       members_(members.begin(), members.end()),
+      held_(std::move(held)),
       grower_(topology, members, Branching::kNone),
       member_at_(static_cast<size_t>(topology.num_nodes()), -1),
-      via_(members.size()) {
+      search_(members.size()) {
   for (size_t m = 0; m < members.size(); ++m)
     member_at_[topology.NodeOf(members[m]).index()] = static_cast<int32_t>(m);
 }
@@ -110,32 +111,53 @@ void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
 
 // Dijkstra's search, which ends at members.
 void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
-  const size_t nodes = member_at_.size();
-  std::vector<double> label(nodes, std::numeric_limits<double>::infinity());
-  via_[member].assign(nodes, LinkId());
-  using Entry = std::pair<double, NodeId>;
+  const auto speeds = static_cast<size_t>(held_.num_speeds());
+  const size_t places = member_at_.size() * speeds;
+  const bool backwards = held_.backwards();
+  std::vector<double> label(places, std::numeric_limits<double>::infinity());
+  Search& search = search_[member];
+  search.via.assign(places, LinkId());
+  search.before.assign(places, -1);
+  search.at.assign(members_.size(), -1);
+  using Entry = std::pair<double, int32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   const NodeId start = topology_.NodeOf(members_[member]);
-  label[start.index()] = 0;
-  queue.emplace(0, start);
+  const size_t first = start.index() * speeds + speeds - 1;
+  label[first] = 0;
+  queue.emplace(0, static_cast<int32_t>(first));
   while (!queue.empty()) {
-    const auto [key, node] = queue.top();
+    const auto [key, at] = queue.top();
     queue.pop();
-    if (key > label[node.index()]) continue;
+    if (key > label[at]) continue;
+    const NodeId node(static_cast<int32_t>(static_cast<size_t>(at) / speeds));
+    const auto speed = static_cast<int32_t>(static_cast<size_t>(at) % speeds);
     if (const int32_t to = member_at_[node.index()]; to >= 0 && node != start) {
-      cost_[member * members_.size() + static_cast<size_t>(to)] = key;
+      const auto other = static_cast<size_t>(to);
+      cost_[backwards ? other * members_.size() + member : member * members_.size() + other] = key;
+      search.at[other] = at;
       continue;
     }
-    for (const LinkId l : topology_.Out(node)) {
+    for (const LinkId l : backwards ? topology_.In(node) : topology_.Out(node)) {
       const Link& link = topology_.link(l);
-      const double there =
-          key + cost[l.index()] + s_per_ps * static_cast<double>(link.latency_ps + link.overhead_ps);
-      if (there >= label[link.to.index()]) continue;
-      label[link.to.index()] = there;
-      via_[member][link.to.index()] = l;
-      queue.emplace(there, link.to);
+      const double there = key + cost[l.index()] * held_.Times(l, speed) +
+                           s_per_ps * static_cast<double>(link.latency_ps + link.overhead_ps);
+      const size_t next =
+          (backwards ? link.from : link.to).index() * speeds + static_cast<size_t>(held_.Then(l, speed));
+      if (there >= label[next]) continue;
+      label[next] = there;
+      search.via[next] = l;
+      search.before[next] = at;
+      queue.emplace(there, static_cast<int32_t>(next));
     }
   }
+}
+
+void CheapestTrees::PathOf(size_t from, size_t to, std::vector<LinkId>& path) const {
+  path.clear();
+  const Search& search = search_[held_.backwards() ? to : from];
+  for (int32_t at = search.at[held_.backwards() ? from : to]; search.before[at] >= 0; at = search.before[at])
+    path.push_back(search.via[at]);
+  if (held_.backwards()) std::ranges::reverse(path);
 }
 
 GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) {
@@ -152,12 +174,12 @@ GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) {
   std::vector<LinkId> path;
   for (size_t i = 0; i < order.size(); ++i)
     for (const int32_t child : children[order[i]]) {
+      PathOf(static_cast<size_t>(order[i]), static_cast<size_t>(child), path);
       order.push_back(child);
-      path.clear();
       // A GPU on the path that takes no part may have the data already.
-      for (NodeId at = topology_.NodeOf(members_[child]); !grower_.Has(at);
-           at = topology_.link(path.back()).from)
-        path.push_back(via_[order[i]][at.index()]);
+      const auto has =
+          std::ranges::find_if(path, [&](LinkId l) { return grower_.Has(topology_.link(l).from); });
+      path.erase(has + 1, path.end());
       grower_.Attach(path, tree, links);
     }
   return tree;

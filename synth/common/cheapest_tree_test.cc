@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "synth/common/held.h"
 #include "synth/common/test_machines.h"
 
 namespace xccl {
@@ -77,7 +78,7 @@ TEST(CheapestTrees, SpanTheMembersAndCostNoMoreThanGrownOnes) {
       std::vector<double> prices;
       for (int32_t l = 0; l < machine.topology.num_links(); ++l)
         prices.push_back(1 + static_cast<double>(random.Below(8)));
-      CheapestTrees trees(machine.topology, members);
+      CheapestTrees trees(machine.topology, members, HeldLinks(machine.topology, DataFlow::kForwards, 0));
       trees.SetPrices(prices, 0);
       std::vector<LinkId> links;
       const GrownTree tree = trees.Grow(members[0], links);
@@ -102,6 +103,76 @@ TEST(CheapestTrees, SpanTheMembersAndCostNoMoreThanGrownOnes) {
       TreeGrower grower(machine.topology, members, Branching::kNone);
       EXPECT_LE(tree.cost, grower.Grow(members[0], prices, 0, links).cost * (1 + 1e-9));
     }
+}
+
+// Two GPUs, and switches with random links of 10, 20 and 40 GB/s among them all.
+Topology RandomSwitches(Random& random) {
+  constexpr int32_t kNodes = 6;
+  TopologySpec spec;
+  spec.name = "switches";
+  for (int32_t n = 0; n < kNodes; ++n) {
+    Node& node = spec.nodes.emplace_back();
+    node.id = std::to_string(n);
+    if (n >= 2) node.kind = NodeKind::kSwitch;
+  }
+  for (int32_t from = 0; from < kNodes; ++from)
+    for (int32_t to = 0; to < kNodes; ++to)
+      if (from != to && random.Below(2) == 0)
+        spec.links.push_back({.from = NodeId(from),
+                              .to = NodeId(to),
+                              .bandwidth_bytes_per_s = 10'000'000'000 << random.Below(3),
+                              .latency_ps = 1});
+  return Topology::Create(std::move(spec)).value();
+}
+
+// Of all paths from the end of `path` to the GPU through switches.
+double LeastCost(const Topology& topology, const HeldLinks& held, const std::vector<double>& prices,
+                 NodeId at, NodeId to, std::vector<LinkId>& path) {
+  if (at == to) {
+    std::vector<double> times;
+    held.TimesOf(path, times);
+    double cost = 0;
+    for (size_t i = 0; i < path.size(); ++i) cost += prices[path[i].index()] * times[i];
+    return cost;
+  }
+  double least = kNone;
+  for (const LinkId l : topology.Out(at)) {
+    const NodeId next = topology.link(l).to;
+    const auto is_there = [&](LinkId before) { return topology.link(before).from == next; };
+    if ((topology.IsGpu(next) && next != to) || std::ranges::any_of(path, is_there)) continue;
+    path.push_back(l);
+    least = std::min(least, LeastCost(topology, held, prices, next, to, path));
+    path.pop_back();
+  }
+  return least;
+}
+
+TEST(CheapestTrees, FindTheCheapestPathOverHeldLinks) {
+  int32_t seen = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    const Topology topology = RandomSwitches(random);
+    std::vector<double> prices;
+    for (int32_t l = 0; l < topology.num_links(); ++l)
+      prices.push_back(1 + static_cast<double>(random.Below(8)));
+    const HeldLinks held(topology, seed % 2 == 0 ? DataFlow::kForwards : DataFlow::kBackwards, 0.5);
+    std::vector<LinkId> path, links;
+    const double least =
+        LeastCost(topology, held, prices, topology.NodeOf(Rank(0)), topology.NodeOf(Rank(1)), path);
+    if (least == kNone) continue;
+    ++seen;
+    const std::vector<Rank> members = {Rank(0), Rank(1)};
+    CheapestTrees trees(topology, members, held);
+    trees.SetPrices(prices, 0);
+    trees.Grow(Rank(0), links);
+    std::vector<double> times;
+    held.TimesOf(links, times);
+    double cost = 0;
+    for (size_t i = 0; i < links.size(); ++i) cost += prices[links[i].index()] * times[i];
+    EXPECT_DOUBLE_EQ(cost, least);
+  }
+  EXPECT_GT(seen, 200);
 }
 
 }  // namespace

@@ -34,6 +34,14 @@ class Packing {
         capacity_(orbits_, std::numeric_limits<double>::infinity()),
         link_cost_(static_cast<size_t>(topology_.num_links())) {
     if (problem.reversed != nullptr) up_.emplace(*problem.reversed, problem.members, Branching::kReduce);
+    if (problem.held_weight > 0) {
+      held_.emplace(topology_, problem.flow, problem.held_weight);
+      cheapest_.emplace(topology_, problem.members, *held_);
+      if (problem.reversed != nullptr) {
+        held_up_.emplace(*problem.reversed, DataFlow::kBackwards, problem.held_weight);
+        cheapest_up_.emplace(*problem.reversed, problem.members, *held_up_);
+      }
+    }
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
       double& capacity = capacity_[problem.orbit[l]];
       capacity =
@@ -64,7 +72,7 @@ class Packing {
       const Priced priced = AddTrees(prices, optimum, program);
       if (!priced.cuts && !smoothed) {  // no tree is cheaper than those that there are
         if (!problem_.exact || cheapest_) break;
-        cheapest_.emplace(topology_, problem_.members);
+        cheapest_.emplace(topology_, problem_.members, HeldLinks(topology_, DataFlow::kForwards, 0));
         continue;
       }
       if (priced.value > best_value) {
@@ -84,7 +92,7 @@ class Packing {
         prices[o] = pull * center[o] + (1 - pull) * std::max(0.0, optimum[o]);
     }
     TakeTrees(program.RowPrices(), packing);
-    packing.s_per_byte = (wait_ > 0 ? LoadOf(packing) : load) * kGiga;
+    packing.s_per_byte = (wait_ > 0 || held_ ? LoadOf(packing) : load) * kGiga;
     return packing;
   }
 
@@ -108,6 +116,7 @@ class Packing {
     }
     const double s_per_ps = problem_.s_per_ps / kGiga;
     if (cheapest_) cheapest_->SetPrices(link_cost_, s_per_ps);
+    if (cheapest_up_) cheapest_up_->SetPrices(link_cost_, s_per_ps);
     Priced priced;
     if (up_) priced.value = std::numeric_limits<double>::infinity();
     for (size_t i = 0; i < roots_; ++i) {
@@ -118,13 +127,16 @@ class Packing {
       added.arcs = std::move(tree.arcs);
       added.latency_ps = wait_ > 0 ? LatencyOf(added.arcs) : tree.latency_ps;
       if (up_) {
-        GrownTree up = up_->Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
+        GrownTree up = cheapest_up_ ? cheapest_up_->Grow(problem_.roots[i], links_)
+                                    : up_->Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
         added.up = std::move(up.arcs);
         added.latency_ps += wait_ > 0 ? LatencyOf(added.up) : up.latency_ps;
-        priced.value = std::min(priced.value, tree.cost + up.cost + WaitOf(added));
-      } else {
-        priced.value += problem_.demand[i] * (tree.cost + WaitOf(added));
       }
+      uses_.assign(orbits_, 0.0);
+      CountUses(added.arcs, links_, 1, held_);
+      CountUses(added.up, links_, 1, held_up_);
+      const double cost = std::inner_product(uses_.begin(), uses_.end(), prices.begin(), 0.0) + WaitOf(added);
+      priced.value = up_ ? std::min(priced.value, cost) : priced.value + problem_.demand[i] * cost;
       if (AddRow(added, optimum, program)) {
         priced.cuts = true;
       } else {
@@ -162,13 +174,18 @@ class Packing {
 
   double WaitOf(const FractionalTree& tree) const { return wait_ * static_cast<double>(tree.latency_ps); }
 
-  void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times) {
-    for (const PackedArc& arc : arcs)
-      for (int32_t k = 0; k < arc.num_links; ++k) {
-        const auto o =
-            static_cast<size_t>(problem_.orbit[links[static_cast<size_t>(arc.first_link + k)].index()]);
-        uses_[o] += times * problem_.share[o];
+  // Adds the uses of each orbit, and what they are held for beside where that is asked.
+  void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,
+                 const std::optional<HeldLinks>& held) {
+    for (const PackedArc& arc : arcs) {
+      const std::span<const LinkId> path =
+          links.subspan(static_cast<size_t>(arc.first_link), static_cast<size_t>(arc.num_links));
+      if (held) held->TimesOf(path, held_times_);
+      for (size_t k = 0; k < path.size(); ++k) {
+        const auto o = static_cast<size_t>(problem_.orbit[path[k].index()]);
+        uses_[o] += times * problem_.share[o] * (held ? held_times_[k] : 1.0);
       }
+    }
   }
 
   // Of the busiest orbit.
@@ -176,8 +193,8 @@ class Packing {
     uses_.assign(orbits_, 0.0);
     for (const FractionalTree& tree : packing.trees) {
       const double weight = tree.weight * (up_ ? 1 : problem_.demand[static_cast<size_t>(tree.root)]);
-      CountUses(tree.arcs, packing.links, weight);
-      CountUses(tree.up, packing.links, weight);
+      CountUses(tree.arcs, packing.links, weight, std::nullopt);
+      CountUses(tree.up, packing.links, weight, std::nullopt);
     }
     double load = 0;
     for (size_t o = 0; o < orbits_; ++o) load = std::max(load, uses_[o] / capacity_[o]);
@@ -185,11 +202,8 @@ class Packing {
   }
 
   // Adds the row, the root's value is at most what the tree costs, and returns true if the last solution
-  // breaks it.
+  // breaks it. Requires: uses_ of the tree.
   bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
-    uses_.assign(orbits_, 0.0);
-    CountUses(tree.arcs, links_, 1);
-    CountUses(tree.up, links_, 1);
     const size_t value = ValueOf(tree.root);
     const double share = ShareOfMost(tree.root);
     terms_.assign(1, {static_cast<int32_t>(value), 1.0});
@@ -238,8 +252,11 @@ class Packing {
   TreeGrower down_;
   std::optional<TreeGrower> up_;           // of pairs
   std::optional<CheapestTrees> cheapest_;  // once trees that are only cheap are of no use
-  std::vector<int64_t> arrival_ps_;        // by rank; where it has sent, when it may send again
-  std::vector<double> capacity_;           // by orbit, GB/s
+  std::optional<CheapestTrees> cheapest_up_;
+  std::optional<HeldLinks> held_, held_up_;
+  std::vector<double> held_times_;
+  std::vector<int64_t> arrival_ps_;  // by rank; where it has sent, when it may send again
+  std::vector<double> capacity_;     // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<double> uses_;                       // by orbit, of one tree
   std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row

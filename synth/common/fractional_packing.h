@@ -18,6 +18,7 @@
 
 #include "base/ids.h"
 #include "ir/collective.h"
+#include "synth/common/held.h"
 #include "synth/common/packed_trees.h"
 #include "synth/common/tree_grower.h"
 #include "topologies/topology.h"
@@ -46,6 +47,10 @@ struct PackingProblem {
   double known_bound_s_per_byte = 0;  // no packing is better: stop there; 0: unknown
   // Where no cheap tree is of use any more, go on with the cheapest ones: slower, and exact. Not with pairs.
   bool exact = false;
+  // How much of the time counts that links are held by slower ones which feed them (synth/common/held.h).
+  // Above 0 all trees are the cheapest. Not where switches multicast or reduce.
+  double held_weight = 0;
+  DataFlow flow = DataFlow::kForwards;  // on `topology`
   int32_t max_rounds = 120;
   std::function<bool()> stopped = {};  // asked after each round; true ends with the trees so far
 };
@@ -61,7 +66,7 @@ struct FractionalTree {
 struct FractionalPacking {
   std::vector<FractionalTree> trees;
   std::vector<LinkId> links;  // the links of all arcs
-  double s_per_byte = 0;      // load of the busiest link, when each root's demand counts bytes
+  double s_per_byte = 0;      // load of the busiest link, when each root's demand counts bytes; none is held
   int32_t rounds = 0;
 
   std::span<const LinkId> Links(const PackedArc& arc) const {

@@ -58,17 +58,24 @@ struct Candidate {
   int64_t most_waves = kMostWaves;
 };
 
-// Trees at the best rate. latency_weight: against bytes; absent: trees of shortest paths, of which the
-// cheapest are taken. exact: slower, with the cheapest trees where cheap ones miss the rate. Errors: kLimit:
-// the solver failed.
-StatusOr<Candidate> PackAtBestRate(const Task& task, std::optional<double> latency_weight,
-                                   bool exact = false);
+// What a packing weighs beside bytes.
+struct PackingAim {
+  // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
+  std::optional<double> latency_weight;
+  // How much counts that links are held (synth/common/held.h). Above 0 trees are the cheapest: slower.
+  double held_weight = 0;
+  bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
+};
 
-// Pairs of trees for an allreduce. nullopt: the solver failed.
+// Trees at the best rate. Errors: kLimit: the solver failed.
+StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim);
+
 // Of each part's trees the shallowest alone, of those the heaviest: few messages, where a part is so short
 // that latency is what counts. Requires: no pairs.
 Candidate OneTreeEach(const Task& task, const Candidate& packed);
-std::optional<Candidate> PackPairs(const Task& task, double latency_weight);
+
+// Pairs of trees for an allreduce. nullopt: the solver failed.
+std::optional<Candidate> PackPairs(const Task& task, const PackingAim& aim);
 
 // `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);

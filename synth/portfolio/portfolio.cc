@@ -65,7 +65,7 @@ constexpr double kTinyMessageBytes = 64 << 10;  // plans of longer messages are 
 constexpr double kNotForCoarser = 1.1;          // times the best time: such plans are not made again
 
 // Other orders of the fastest plans' transfers.
-constexpr size_t kJustified = 3;           // plans, of different engines
+constexpr int64_t kJustified = 3;          // plans, of different engines
 constexpr int64_t kOrderWork = 4'000'000;  // hops of chunks simulated: about a second
 constexpr double kNotForJustice = 1.15;    // times the best time: such plans are not ordered again
 
@@ -92,9 +92,11 @@ struct Tried {
 };
 
 struct Kept {
+  const Engine* engine = nullptr;
   double time_ps = 0;
   Synthesis made;
   PlanCosts costs = {};
+  bool is_ordered = false;  // justified, or not faster that way
 };
 
 // Other sums have only one order.
@@ -264,26 +266,33 @@ class Portfolio {
     }
   }
 
-  // Gives the fastest plans of a few engines another order.
+  // Gives the fastest plans of a few engines another order: the fastest one of each, then, with the work that
+  // is left, the next one, which may be the faster then.
   void Justify() {
     int64_t left = kOrderWork;
-    std::vector<std::string> engines;
-    for (size_t i = 0; i < kept_.size() && engines.size() < kJustified && !IsGoodEnough(); ++i) {
-      const std::string name = kept_[i].made.engine;  // kept_ changes below
-      if (std::ranges::find(engines, name) != engines.end()) continue;
-      engines.push_back(name);
-      const auto engine = std::ranges::find(engines_, std::string_view(name), &Engine::name);
-      // Another order could make twice as many messages of it.
-      const bool is_dust = kept_[i].costs.link_use.message_bytes < kShortChunkBytes;
-      if (engine == engines_.end() || is_dust || kept_[i].time_ps > kNotForJustice * best_ps_) continue;
-      std::optional<Synthesis> better = Justified(kept_[i].made, request_, left);
-      if (!better) continue;
-      const auto better_ps = static_cast<double>(better->simulation->time_ps);
-      const int64_t messages = CostsOf(*better, request_).link_use.messages;
-      const bool is_torn = messages > kTorn * kept_[i].costs.link_use.messages;
-      if (!is_torn || better_ps < kWorthTearing * kept_[i].time_ps)
-        Consider(*engine, *std::move(better), true);
-    }
+    std::vector<const Engine*> engines;  // of each plan that got its turn
+    for (const int64_t most : {1, 2})
+      while (!IsGoodEnough() && !deadline_() && std::ssize(engines) < most * kJustified) {
+        const auto next = std::ranges::find_if(kept_, [&](const Kept& kept) {
+          return !kept.is_ordered && kept.time_ps <= kNotForJustice * best_ps_ &&
+                 std::ranges::count(engines, kept.engine) < most;
+        });
+        if (next == kept_.end()) break;
+        next->is_ordered = true;
+        engines.push_back(next->engine);
+        JustifyOne(*next, left);
+      }
+  }
+
+  void JustifyOne(const Kept& kept, int64_t& left) {
+    // Another order could make twice as many messages of it.
+    if (kept.costs.link_use.message_bytes < kShortChunkBytes) return;
+    std::optional<Synthesis> better = Justified(kept.made, request_, left);
+    if (!better) return;
+    const auto better_ps = static_cast<double>(better->simulation->time_ps);
+    const bool is_torn = CostsOf(*better, request_).link_use.messages > kTorn * kept.costs.link_use.messages;
+    if (!is_torn || better_ps < kWorthTearing * kept.time_ps)
+      Consider(*kept.engine, *std::move(better), true, true);
   }
 
   // Plans the mirror image of the request, and takes over the mirror images of the plans.
@@ -351,7 +360,7 @@ class Portfolio {
   }
 
   // Keeps the plan if it is about as fast as the fastest so far, and likewise the engine's other ones.
-  void Consider(const Engine& engine, Synthesis made, bool simulate) {
+  void Consider(const Engine& engine, Synthesis made, bool simulate, bool is_ordered = false) {
     for (Synthesis& other : std::exchange(made.others, {})) Consider(engine, std::move(other), simulate);
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
@@ -367,7 +376,7 @@ class Portfolio {
       return;
     PlanCosts costs = CostsOf(made, request_);
     const auto place = std::ranges::upper_bound(kept_, time_ps, {}, &Kept::time_ps);
-    kept_.insert(place, {time_ps, std::move(made), costs});
+    kept_.insert(place, {&engine, time_ps, std::move(made), costs, is_ordered});
     best_ps_ = kept_.front().time_ps;
     std::erase_if(kept_, [&](const Kept& kept) { return kept.time_ps > kKept * best_ps_; });
     if (kept_.size() > kMostKept && kept_.back().made.schedule.size() > kTinyPlan) kept_.pop_back();

@@ -1,0 +1,59 @@
+#include "synth/common/held.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "synth/common/test_machines.h"
+
+namespace xccl {
+namespace {
+
+// gpu 0 -10-> switch 1 -40-> switch 2 -20-> gpu 3 -40-> switch 4 -40-> gpu 5
+Topology MakeChain() {
+  TopologySpec spec;
+  spec.name = "chain";
+  for (int32_t n = 0; n < 6; ++n) {
+    Node& node = spec.nodes.emplace_back();
+    node.id = std::to_string(n);
+    if (n == 1 || n == 2 || n == 4) node.kind = NodeKind::kSwitch;
+  }
+  const int64_t bandwidths[] = {10, 40, 20, 40, 40};
+  for (int32_t n = 0; n < 5; ++n)
+    spec.links.push_back({.from = NodeId(n),
+                          .to = NodeId(n + 1),
+                          .bandwidth_bytes_per_s = bandwidths[n] * 1'000'000'000,
+                          .latency_ps = 1});
+  return Topology::Create(std::move(spec)).value();
+}
+
+std::vector<double> Times(const HeldLinks& held, std::vector<LinkId> path) {
+  std::vector<double> times;
+  held.TimesOf(path, times);
+  return times;
+}
+
+TEST(HeldLinks, CountForTheSlowestLinkBeforeThem) {
+  const Topology topology = MakeChain();
+  const std::vector<LinkId> path = {LinkId(0), LinkId(1), LinkId(2)};
+  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 1), path), (std::vector<double>{1, 4, 2}));
+  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 0.5), path), (std::vector<double>{1, 2.5, 1.5}));
+  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 0), path), (std::vector<double>{1, 1, 1}));
+  // The last link is fed by none, and holds the one before it, which is twice as fast.
+  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kBackwards, 1), path), (std::vector<double>{1, 2, 1}));
+}
+
+TEST(HeldLinks, AGpuHasTheWholeSegmentBeforeItSendsItOn) {
+  const Topology topology = MakeChain();
+  const HeldLinks held(topology, DataFlow::kForwards, 1);
+  EXPECT_EQ(Times(held, {LinkId(2), LinkId(3), LinkId(4)}), (std::vector<double>{1, 1, 1}));
+}
+
+TEST(HasHeldLinks, WhereASlowerLinkEntersASwitch) {
+  EXPECT_TRUE(HasHeldLinks(MakeChain()));
+  EXPECT_FALSE(HasHeldLinks(testing::MakeSwitch(4)));
+  EXPECT_FALSE(HasHeldLinks(testing::MakeRing(4)));
+}
+
+}  // namespace
+}  // namespace xccl
