@@ -267,7 +267,7 @@ class Portfolio {
   }
 
   // Gives the fastest plans of a few engines another order: the fastest one of each, then, with the work that
-  // is left, the next one, which may be the faster then.
+  // is left, the next one, which may become the fastest of all.
   void Justify() {
     int64_t left = kOrderWork;
     std::vector<const Engine*> engines;  // of each plan that got its turn
@@ -280,16 +280,17 @@ class Portfolio {
         if (next == kept_.end()) break;
         next->is_ordered = true;
         engines.push_back(next->engine);
-        JustifyOne(*next, left);
+        JustifyOne(*next, most > 1, left);
       }
   }
 
-  void JustifyOne(const Kept& kept, int64_t& left) {
+  void JustifyOne(const Kept& kept, bool must_lead, int64_t& left) {
     // Another order could make twice as many messages of it.
     if (kept.costs.link_use.message_bytes < kShortChunkBytes) return;
     std::optional<Synthesis> better = Justified(kept.made, request_, left);
     if (!better) return;
     const auto better_ps = static_cast<double>(better->simulation->time_ps);
+    if (must_lead && better_ps >= best_ps_) return;
     const bool is_torn = CostsOf(*better, request_).link_use.messages > kTorn * kept.costs.link_use.messages;
     if (!is_torn || better_ps < kWorthTearing * kept.time_ps)
       Consider(*kept.engine, *std::move(better), true, true);
