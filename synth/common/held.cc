@@ -11,8 +11,7 @@ HeldLinks::HeldLinks(const Topology& topology, DataFlow flow, double weight)
   if (weight > 0) {
     for (const Link& link : topology.spec().links) slowest_.push_back(link.bandwidth_bytes_per_s);
     std::ranges::sort(slowest_);
-    const auto same = std::ranges::unique(slowest_);
-    slowest_.erase(same.begin(), same.end());
+    slowest_.erase(std::unique(slowest_.begin(), slowest_.end()), slowest_.end());
     for (size_t l = 0; l < speed_of_.size(); ++l)
       speed_of_[l] = static_cast<int32_t>(
           std::ranges::lower_bound(slowest_, topology.spec().links[l].bandwidth_bytes_per_s) -
