@@ -407,7 +407,7 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
   }
   best.synthesis->exact = MeetsBound(best.time_ps, bound);
   for (std::optional<Synthesis>* const other : {&best.other, &best.plain})
-    if (*other) best.synthesis->others.push_back(**std::move(other));
+    if (*other) best.synthesis->others.push_back(*std::move(*other));
   return *std::move(best.synthesis);
 }
 
