@@ -21,6 +21,11 @@
 namespace xccl {
 namespace {
 
+// Of a stripe that recursive doubling passes on while more of it comes. On torus:4x4, 64 KiB, pieces of 4 KiB
+// take 1.11 times the bound, of 1 KiB 1.03, and smaller ones gain nothing.
+constexpr int64_t kLeastPieceBytes = 1 << 10;
+constexpr int64_t kMostPieces = 16;
+
 // Divisors of n up to k that make n up, the largest first; empty if there are none such.
 std::vector<int32_t> Divisors(int32_t n, int32_t k) {
   std::vector<int32_t> divisors;
@@ -83,6 +88,36 @@ Recipe ButterflyRecipe(const Butterfly& butterfly, const RankGraph& graph, const
   return recipe;
 }
 
+// Do all sends of the rounds go over links of their own?
+bool ShareNoLinks(const Rounds& rounds, const RankGraph& graph) {
+  std::vector<bool> is_used(static_cast<size_t>(graph.topology().num_links()), false);
+  for (const Round& round : rounds.rounds)
+    for (const RoundSend& send : round) {
+      const auto hop = graph.Find(rounds.positions.rank[send.from], rounds.positions.rank[send.to]);
+      if (!hop) return false;
+      for (const LinkId link : graph.Links(*hop)) {
+        if (is_used[link.index()]) return false;
+        is_used[link.index()] = true;
+      }
+    }
+  return true;
+}
+
+// Where every round has links of its own, as on a hypercube, a stripe of the data starts with each of them,
+// so that all links work from the start. Else one stripe.
+std::vector<Rounds> StripesOf(const Butterfly& butterfly, const RankGraph& graph, int64_t bytes) {
+  std::vector<Rounds> stripes = {butterfly.rounds};
+  const auto rounds = static_cast<int32_t>(butterfly.rounds.rounds.size());
+  const bool is_all_core = std::ssize(butterfly.core) == butterfly.rounds.size();
+  if (!is_all_core || bytes < rounds * kLeastPieceBytes || !ShareNoLinks(butterfly.rounds, graph))
+    return stripes;
+  for (int32_t k = 1; k < rounds; ++k) {
+    stripes.push_back(stripes.back());
+    std::ranges::rotate(stripes.back().rounds, stripes.back().rounds.begin() + 1);
+  }
+  return stripes;
+}
+
 }  // namespace
 
 StatusOr<Recipe> PlaceHalvingDoubling(const RankGraph& graph, const SynthesisRequest& request) {
@@ -109,8 +144,15 @@ StatusOr<Recipe> PlaceRecursiveDoubling(const RankGraph& graph, const SynthesisR
   if (!IsAllreduce(request.collective->kind())) return ButterflyRecipe(butterfly, graph, request);
   Recipe recipe;
   recipe.root = positions.rank[0];
-  recipe.allreduce = [rounds = std::move(butterfly.rounds)](ChunkRange all, Moves& moves) {
-    RoundsExchange(rounds, all, moves);
+  std::vector<Rounds> stripes = StripesOf(butterfly, graph, request.size_bytes);
+  const auto count = static_cast<int32_t>(stripes.size());
+  recipe.pipelines = count > 1;
+  if (recipe.pipelines)
+    recipe.pieces = count * static_cast<int32_t>(std::clamp<int64_t>(
+                                request.size_bytes / count / kLeastPieceBytes, 1, kMostPieces));
+  recipe.allreduce = [stripes = std::move(stripes)](ChunkRange all, Moves& moves) {
+    const auto count = static_cast<int32_t>(stripes.size());
+    for (int32_t k = 0; k < count; ++k) RoundsExchange(stripes[k], Piece(all, k, count), moves);
   };
   return recipe;
 }

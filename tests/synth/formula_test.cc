@@ -113,8 +113,8 @@ TEST(Formula, StepsAndTime) {
   for (int32_t dim : {1, 2, 3, 4}) {
     const int32_t n = 1 << dim;
     cases.push_back({"recursive-doubling", kAllgather, MakeHypercube(dim), dim, n - 1.0});
-    cases.push_back(
-        {"recursive-doubling", kAllreduce, MakeHypercube(dim), dim, static_cast<double>(n * dim)});
+    // A stripe starts with each dimension, so that all links are used.
+    cases.push_back({"recursive-doubling", kAllreduce, MakeHypercube(dim), dim, static_cast<double>(n)});
     cases.push_back({"halving-doubling", kAllgather, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"halving-doubling", kReduceScatter, MakeHypercube(dim), dim, n - 1.0});
     cases.push_back({"halving-doubling", kAllreduce, MakeHypercube(dim), 2 * dim, 2 * (n - 1.0)});
@@ -126,6 +126,8 @@ TEST(Formula, StepsAndTime) {
     cases.push_back({"binomial", kGather, MakeHypercube(dim), dim, n - 1.0});
   }
   cases.push_back({"swing", kAllgather, MakeGrid({4, 4}, true), 4, 15 / 4.0});
+  cases.push_back({"recursive-doubling", kAllreduce, MakeGrid({4, 4}, true), 4, 16.0});
+  cases.push_back({"recursive-doubling", kAllreduce, MakeFullMesh(8), 3, 8.0});
   // Groups of 4 over links of their own: first one block each, then four.
   cases.push_back({"recursive-multiplying", kAllgather, MakeFullMesh(16), 2, 1 + 4});
   cases.push_back({"recursive-multiplying", kReduceScatter, MakeFullMesh(9), 2, 1 + 3});
