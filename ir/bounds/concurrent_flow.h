@@ -33,7 +33,7 @@ struct FlowProblem {
 };
 
 // Sources × orbits of links up to which bounds ask for the optimum, and the same for BoundEffort::kFast.
-inline constexpr int64_t kLpWork = 6'500, kFastLpWork = 2'500;
+inline constexpr int64_t kLpWork = 13'000, kFastLpWork = 2'500;
 
 // The problem under a group that keeps the demands: one source per orbit, and orbits of links. With the
 // trivial group, every source and every link by itself.
