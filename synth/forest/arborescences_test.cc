@@ -115,7 +115,8 @@ Arcs FullMesh(int32_t nodes) {
   return arcs;
 }
 
-// Every link into every node is used (on meshes: into the corners). Depths: what breadth first comes to.
+// Every link into every node is used (on meshes: into the corners). Depths: what other orders of the arcs come
+// to; document order comes to 13, 61, 21 and 11.
 TEST(Arborescences, RegularMachines) {
   struct Case {
     std::string name;
@@ -124,10 +125,10 @@ TEST(Arborescences, RegularMachines) {
     int32_t depth;
   };
   for (const Case& c : std::vector<Case>{
-           {"torus 8x8", 64, 4, Grid(8, true), 13},
-           {"torus 32x32", 1024, 4, Grid(32, true), 61},
-           {"mesh 8x8 from a corner", 64, 2, Grid(8, false), 21},
-           {"hypercube 6", 64, 6, Hypercube(6), 11},
+           {"torus 8x8", 64, 4, Grid(8, true), 11},
+           {"torus 32x32", 1024, 4, Grid(32, true), 50},
+           {"mesh 8x8 from a corner", 64, 2, Grid(8, false), 14},
+           {"hypercube 6", 64, 6, Hypercube(6), 8},
            {"full mesh 8", 8, 7, FullMesh(8), 2},
            {"full mesh 128, beyond what is tested with flows", 128, 127, FullMesh(128), 2},
        }) {

@@ -106,6 +106,21 @@ TEST(ForestBroadcast, SmallSizesTakeTheShallowestTree) {
     EXPECT_LE(Ratio(torus, Of(torus, kind, 5), 64), 1.01);
 }
 
+// Deep trees fill sooner with short chunks, and one message an arc has them all.
+TEST(ForestBroadcast, MiddleSizesFollowOneAnotherInLongMessages) {
+  const Topology torus = MakeGrid({8, 8}, true), mesh = MakeGrid({8, 8}, false);
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+    EXPECT_LE(Ratio(torus, Of(torus, kind, 5), 1 << 20), 1.7);
+    EXPECT_LE(Ratio(torus, Of(torus, kind, 5), 64 << 20), 1.04);
+    EXPECT_LE(Ratio(mesh, Of(mesh, kind, 0), 64 << 20), 1.02);
+    const Collective collective = Of(torus, kind, 5);
+    const StatusOr<Synthesis> made =
+        SynthesizeBroadcastTrees({.topology = &torus, .collective = &collective, .size_bytes = 64 << 20});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->schedule.size(), 4 * 63);
+  }
+}
+
 // A prime number of chunks is dealt out unevenly to as many trees as the cut allows.
 TEST(ForestBroadcast, ChunksNeedNotDivideByTheTrees) {
   const Topology mesh = MakeGrid({4, 4}, false);

@@ -35,6 +35,10 @@ constexpr int64_t kMovesPerShortMessage = 3;
 // Times the bound. Where a step waits for the one before, whole trees in chunks of a given number come
 // to 1.05 times it (nvswitch:64, 16 chunks) to 6.3 times (mesh:16x16, one chunk).
 constexpr double kBlockingTrees = 2;
+// Times the bound, and transfers of all packings then tried. Beside whole trees these take grids of 8 with a
+// slow cut from 1.24 to 1.05 times the bound for a broadcast of 1 MiB; nearer to it they gain 1 % or less.
+constexpr double kFarRooted = 1.1;
+constexpr int64_t kRootedWork = 300'000;
 constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
 // How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
@@ -137,13 +141,27 @@ Status CheckChunks(const SynthesisRequest& request) {
                                   chunks, request.collective->num_members(), most, most));
 }
 
+// A broadcast or reduce by whole trees or, where these are far from the bound, by packed ones.
+StatusOr<Synthesis> RootedPlan(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
+  StatusOr<Synthesis> whole = Simulated(request, bound, SynthesizeBroadcastTrees(request));
+  if (!whole.ok() || request.limits.chunks || NumRows(request) > 2 * kLongProgram) return whole;
+  const auto whole_ps = static_cast<double>(whole->simulation->time_ps);
+  if (whole_ps <= kFarRooted * static_cast<double>(bound.bound_ps)) return whole;
+  SynthesisRequest limited = request;
+  if (limited.limits.work_units == 0) limited.limits.work_units = kRootedWork;
+  StatusOr<Synthesis> packed = PackAndCut(limited, bound, budget, whole_ps);
+  if (!packed.ok() || static_cast<double>(packed->simulation->time_ps) >= whole_ps) return whole;
+  packed->others.push_back(*std::move(whole));
+  return packed;
+}
+
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   XCCL_RETURN_IF_ERROR(CheckChunks(request));
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const CollectiveKind kind = request.collective->kind();
-  if (request.collective->spec().root && NeedsGpusAlone(request).ok())
-    return Simulated(request, bound, SynthesizeBroadcastTrees(request));
   StepBudget budget(kName, request);
+  if (request.collective->spec().root && NeedsGpusAlone(request).ok())
+    return RootedPlan(request, bound, budget);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
     return PackAndCut(request, bound, budget);
   // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
