@@ -115,8 +115,8 @@ Arcs FullMesh(int32_t nodes) {
   return arcs;
 }
 
-// Every link into every node is used (on meshes: into the corners). Depths: what other orders of the arcs come
-// to; document order comes to 13, 61, 21 and 11.
+// Every link into every node is used (on meshes: into the corners). Depths: what other orders of the arcs
+// come to; document order comes to 13, 61, 21 and 11.
 TEST(Arborescences, RegularMachines) {
   struct Case {
     std::string name;

@@ -32,7 +32,8 @@ constexpr std::string_view kName = "spread";
 constexpr int64_t kTurns = 8, kMostTurns = 16;
 constexpr int64_t kManyMessages = 60'000;
 constexpr int64_t kLeastChunkBytes = 4 << 10;
-constexpr int32_t kTimetables = 100;  // that are tried
+constexpr int64_t kTimetables = 100;            // that are tried
+constexpr int64_t kTimetableWork = 20'000'000;  // places³, of all of them
 
 // Of a chunk, by places round the circle from the one that it is dealt to, which is 0.
 struct Sending {
@@ -53,10 +54,10 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   for (int32_t p = 1; p < places; ++p) open.push_back(p);
   random.Shuffle(std::span(open));
   std::vector<bool> leaves(static_cast<size_t>(places), false), reaches = leaves;
-  reaches[0] = true;  // as it is dealt
   const auto at = [places](int32_t place, int32_t slot) {
     return static_cast<size_t>(((place - slot) % places + places) % places);
   };
+  reaches[at(0, -delay)] = true;  // as it is dealt
   for (int32_t slot = 0; !open.empty(); ++slot) {
     if (slot > most_slots) return std::nullopt;
     for (size_t i = 0; i < informed.size(); ++i) {
@@ -73,20 +74,24 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   return sendings;
 }
 
-// The shortest of some; if none is found, the place sends to all others one by one.
-std::vector<Sending> BestTimetable(int32_t places, int32_t delay) {
+// The shortest of some. If it takes half as long again as sending to all others one by one, or none is found,
+// that is done, though chunks then meet. Empty: there is one place.
+std::vector<Sending> BestTimetable(int64_t places, int32_t delay) {
+  const auto n = static_cast<int32_t>(places);
   std::vector<Sending> best;
-  for (int32_t p = 1; p < places; ++p) best.push_back({0, places - p, p - 1, 0});
   Random random(0);
-  for (int32_t i = 0; i < kTimetables && places > 2; ++i)
-    if (auto made = TimetableOf(places, delay, best.back().slot - (i > 0 ? 1 : 0), random))
+  const int64_t tries = std::min(kTimetables, kTimetableWork / (places * places * places));
+  for (int64_t i = 0; i < tries && n > 1; ++i)
+    if (auto made = TimetableOf(n, delay, best.empty() ? 3 * n / 2 : best.back().slot - 1, random))
       best = *std::move(made);
+  for (int32_t p = 1; p < n && std::ssize(best) + 1 < places; ++p) best.push_back({0, n - p, p - 1, 0});
   return best;
 }
 
 struct Spread {
   Positions positions;  // the k-th GPU of host h stands at h × gpus + k
   int32_t hosts = 1, gpus = 1;
+  int32_t delay = 1;  // slots until what was sent can be sent on
   std::vector<Sending> timetable = {};
 
   Rank At(int32_t host, int32_t gpu) const { return positions.rank[static_cast<size_t>(host * gpus + gpu)]; }
@@ -106,7 +111,8 @@ struct Spread {
         const int32_t step = in_turn ? i : 0;
         moves.Add({chunk, root, place(0), step});
         for (const Sending& send : timetable)
-          moves.Add({chunk, place(send.from), place(send.to), step + 1 + (in_turn ? send.slot : send.level)});
+          moves.Add({chunk, place(send.from), place(send.to),
+                     step + 1 + (in_turn ? delay - 1 + send.slot : send.level)});
         continue;
       }
       const int32_t k = (own + i) % gpus, turn = i / gpus;
@@ -124,7 +130,7 @@ struct Spread {
       }
       Inside(chunk, place(0), k, -1, step + 2, moves);
       for (const Sending& send : timetable) {
-        const int32_t then = step + 2 + (in_turn ? send.slot : send.level);
+        const int32_t then = step + 2 + (in_turn ? delay - 1 + send.slot : send.level);
         moves.Add({chunk, At(place(send.from), k), At(place(send.to), k), then});
         Inside(chunk, place(send.to), k, -1, then + 1, moves);
       }
@@ -189,7 +195,8 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   const int64_t most = std::clamp(kManyMessages / messages, kTurns, kMostTurns);
   const int64_t turns = std::clamp<int64_t>(request.size_bytes / lanes / kLeastChunkBytes, 1, most);
   const double chunk_bytes = static_cast<double>(request.size_bytes) / static_cast<double>(turns * lanes);
-  spread.timetable = BestTimetable(spread.Places(), SlotsUntilSentOn(spread, graph, chunk_bytes));
+  spread.delay = SlotsUntilSentOn(spread, graph, chunk_bytes);
+  spread.timetable = BestTimetable(spread.Places(), spread.delay);
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(turns * lanes);
   recipe.pipelines = true;
@@ -197,8 +204,8 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   Moves once;
   spread.Broadcast(*request.collective->spec().root, {0, lanes}, false, once);
   Cost cost = MeasureMoves(once, graph, 1.0 / lanes, true, request.model);
-  cost.ps_per_byte *= 1 + static_cast<double>(spread.timetable.back().slot + 1) /
-                              static_cast<double>(turns * spread.Places());
+  const int32_t slots = spread.timetable.empty() ? 0 : spread.timetable.back().slot + 1;
+  cost.ps_per_byte *= 1 + static_cast<double>(slots) / static_cast<double>(turns * spread.Places());
   recipe.cost = cost;
   recipe.broadcast = [spread = std::move(spread)](Rank root, ChunkRange all, Moves& moves) {
     spread.Broadcast(root, all, true, moves);

@@ -181,6 +181,25 @@ TEST(Formula, CirculantTakesTheFewestRounds) {
   }
 }
 
+// All chunks follow one timetable, in which no two of them meet at a port.
+TEST(Formula, SpreadChunksDoNotMeetAtAPort) {
+  for (const int32_t n : {5, 8, 13, 16, 31}) {
+    const Topology topology = MakeSwitch(n);
+    for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+      const Collective collective = Rooted(kind, AllRanks(n), Rank(n / 3));
+      const StatusOr<Synthesis> made = Make(topology, collective, "spread");
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      std::set<std::tuple<int32_t, bool, Rank>> busy;
+      for (int64_t i = 0; i < made->schedule.size(); ++i) {
+        const Transfer t = made->schedule.at(i);
+        const std::string where = fmt::format("{} on {}, step {}", ToString(kind), n, t.step);
+        EXPECT_TRUE(busy.insert({t.step, true, t.src}).second) << where;
+        EXPECT_TRUE(busy.insert({t.step, false, t.dst}).second) << where;
+      }
+    }
+  }
+}
+
 TEST(Formula, StepsWhereTimeHasNoOneFormula) {
   using enum CollectiveKind;
   struct Case {
@@ -203,7 +222,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
       {"halving-doubling", kAllgather, MakeSwitch(6), 4},           // fold, 2, unfold
       {"recursive-doubling", kAllreduce, MakeSwitch(6), 4},
       {"double-binary-tree", kBroadcast, MakeSwitch(16), 4},
-      {"spread", kBroadcast, MakeSwitch(4), 25},  // 3 lanes x 8 turns, and the last chunk once more
+      {"spread", kBroadcast, MakeSwitch(4), 52},  // 3 lanes x 16 turns, and the timetable
   };
   for (const Case& c : cases) {
     const Collective collective = *Collective::Create(SpecOf(c.kind, AllRanks(c.topology.num_ranks())));
