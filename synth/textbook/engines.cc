@@ -95,8 +95,8 @@ std::span<const TextbookEngine> TextbookEngines() {
        "exact",
        kAllreduces, PlaceHierarchicalExchange},
       {"spread",
-       "each chunk root -> one rank -> all others, along rails between hosts: full rate at depth 2 or 4; not "
-       "exact",
+       "chunks dealt to the ranks in turn, spread by one timetable, along rails between hosts; full rate at "
+       "little depth; not exact",
        kBroadcasts, PlaceSpread},
       {"circulant",
        "n blocks to p ranks in n-1+ceil(log2 p) rounds, the fewest there are; for the blocking model; not "
