@@ -3,7 +3,8 @@
 //
 // In: a directed graph, a root, how many trees each arc may be in. Out: k trees, or none where a cut has less
 // room than k. Cost: trees × arcs tests, each a flow of at most k that mostly stays near its sink; where arcs
-// are plenty (full meshes) trees × arcs steps; up to 64 times that on small graphs, for less depth. Source: Berczi and Frank (2010), here with breadth first.
+// are plenty (full meshes) trees × arcs steps; up to 64 times that on small graphs, for less depth. Source:
+// Berczi and Frank (2010), here with breadth first.
 #pragma once
 
 #include <cstdint>
