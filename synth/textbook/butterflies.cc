@@ -113,7 +113,8 @@ std::vector<Rounds> StripesOf(const Butterfly& butterfly, const RankGraph& graph
     return stripes;
   for (int32_t k = 1; k < rounds; ++k) {
     stripes.push_back(stripes.back());
-    std::ranges::rotate(stripes.back().rounds, stripes.back().rounds.begin() + 1);
+    std::vector<Round>& turned = stripes.back().rounds;
+    std::rotate(turned.begin(), turned.begin() + 1, turned.end());
   }
   return stripes;
 }
