@@ -233,13 +233,13 @@ std::optional<std::vector<Arborescence>> Grown(int32_t nodes, int32_t root, int3
   return std::move(grower.trees());
 }
 
-int32_t DepthOf(const std::vector<Arborescence>& trees) {
+}  // namespace
+
+int32_t DepthOf(std::span<const Arborescence> trees) {
   int32_t depth = 0;
   for (const Arborescence& tree : trees) depth = std::max(depth, tree.depth);
   return depth;
 }
-
-}  // namespace
 
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
                                                            std::span<const CapacityArc> arcs) {

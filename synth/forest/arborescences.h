@@ -21,6 +21,8 @@ struct Arborescence {
   int32_t depth = 0;
 };
 
+int32_t DepthOf(std::span<const Arborescence> trees);  // the deepest one's
+
 inline constexpr int32_t kMostArborescences = 64;  // beyond, only where no flows are needed
 
 // An arc's capacity is how many trees it may be in. nullopt: there are no k such trees; or more than

@@ -114,18 +114,14 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   return PackWithRoom(ranks, root, k, room_at(high));
 }
 
-int32_t DepthOf(const Packed& packed) {
-  int32_t depth = 0;
-  for (const Arborescence& tree : packed.trees) depth = std::max(depth, tree.depth);
-  return depth;
-}
-
 // How a tree's share is cut. In slices the steps of one come before those of the next. A long message has
 // them all, and they follow each other as chunks.
 struct Slicing {
   int32_t slices = 1;
   bool long_messages = false;
-  int32_t NumSteps(const Packed& packed) const { return (long_messages ? 1 : slices) * DepthOf(packed); }
+  int32_t NumSteps(const Packed& packed) const {
+    return (long_messages ? 1 : slices) * DepthOf(packed.trees);
+  }
 };
 
 // Short slices fill deep trees sooner; the simulator and the program cut long ones themselves, and finer
@@ -136,7 +132,7 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   if (const auto& given = request.limits.chunks) return {.slices = (*given + trees - 1) / trees};
   const int64_t bytes = CollectiveSizes(*request.collective, request.size_bytes).size_bytes() / trees;
   const int64_t arcs = int64_t{trees} * (request.topology->num_ranks() - 1);
-  const int64_t depth = std::max(1, DepthOf(packed));
+  const int64_t depth = std::max(1, DepthOf(packed.trees));
   const int64_t most_steps = request.limits.steps.value_or(std::numeric_limits<int32_t>::max());
   const bool is_deep = depth * kPieceBytes * kDeep > bytes;
   if (request.model == TimeModel::kPipelined && (is_deep || !packed.shared)) {
@@ -176,7 +172,7 @@ double EstimatePs(const SynthesisRequest& request, const Packed& packed, const S
           std::max(hop_ps, static_cast<double>(link.latency_ps + link.overhead_ps) + piece * ps_per_byte);
     }
   }
-  return busiest_ps + DepthOf(packed) * hop_ps;
+  return busiest_ps + DepthOf(packed.trees) * hop_ps;
 }
 
 // Chunk c is slice c ÷ trees of tree c mod trees. In long messages a tree's slices are neighbours.
@@ -188,7 +184,7 @@ Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, co
   Synthesis made{request.collective->WithChunks(chunks), {}, false, "forest", ""};
   Schedule& schedule = made.schedule;
   schedule.num_chunks = chunks;
-  const int32_t depth = DepthOf(packed);
+  const int32_t depth = DepthOf(packed.trees);
   std::vector<int32_t> level(static_cast<size_t>(topology.num_ranks()));
   const int32_t run = slicing.long_messages ? slicing.slices : 1;
   for (int32_t m = 0; m < chunks / run; ++m) {

@@ -37,7 +37,7 @@ constexpr int64_t kTimetableWork = 20'000'000;  // places³, of all of them
 // Of a chunk, by places round the circle from the one that it is dealt to, which is 0.
 struct Sending {
   int32_t from = 0, to = 0;
-  int32_t slot = 0;
+  int32_t slot = 0;   // after that of its dealing
   int32_t level = 0;  // sendings before it on the way
 };
 
@@ -48,7 +48,7 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   struct Informed {
     int32_t place, slot, level;
   };
-  std::vector<Informed> informed = {{0, 0, 0}};
+  std::vector<Informed> informed = {{0, delay, 0}};
   std::vector<int32_t> open;
   for (int32_t p = 1; p < places; ++p) open.push_back(p);
   random.Shuffle(std::span(open));
@@ -56,8 +56,8 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   const auto at = [places](int32_t place, int32_t slot) {
     return static_cast<size_t>(((place - slot) % places + places) % places);
   };
-  reaches[at(0, -delay)] = true;  // as it is dealt
-  for (int32_t slot = 0; !open.empty(); ++slot) {
+  reaches[at(0, 0)] = true;  // as it is dealt
+  for (int32_t slot = delay; !open.empty(); ++slot) {
     if (slot > most_slots) return std::nullopt;
     for (size_t i = 0; i < informed.size(); ++i) {
       const Informed from = informed[i];
@@ -81,16 +81,16 @@ std::vector<Sending> BestTimetable(int64_t places, int32_t delay) {
   Random random(0);
   const int64_t tries = std::min(kTimetables, kTimetableWork / (places * places * places));
   for (int64_t i = 0; i < tries && n > 1; ++i)
-    if (auto made = TimetableOf(n, delay, best.empty() ? 3 * n / 2 : best.back().slot - 1, random))
+    if (auto made = TimetableOf(n, delay, best.empty() ? delay + 3 * n / 2 : best.back().slot - 1, random))
       best = *std::move(made);
-  for (int32_t p = 1; p < n && std::ssize(best) + 1 < places; ++p) best.push_back({0, n - p, p - 1, 0});
+  for (int32_t p = 1; p < n && std::ssize(best) + 1 < places; ++p)
+    best.push_back({0, n - p, delay + p - 1, 0});
   return best;
 }
 
 struct Spread {
   Positions positions;  // the k-th GPU of host h stands at h × gpus + k
   int32_t hosts = 1, gpus = 1;
-  int32_t delay = 1;  // slots until what was sent can be sent on
   std::vector<Sending> timetable = {};
 
   Rank At(int32_t host, int32_t gpu) const { return positions.rank[static_cast<size_t>(host * gpus + gpu)]; }
@@ -110,8 +110,7 @@ struct Spread {
         const int32_t step = in_turn ? i : 0;
         moves.Add({chunk, root, place(0), step});
         for (const Sending& send : timetable)
-          moves.Add({chunk, place(send.from), place(send.to),
-                     step + 1 + (in_turn ? delay - 1 + send.slot : send.level)});
+          moves.Add({chunk, place(send.from), place(send.to), step + (in_turn ? send.slot : 1 + send.level)});
         continue;
       }
       const int32_t k = (own + i) % gpus, turn = i / gpus;
@@ -129,7 +128,7 @@ struct Spread {
       }
       Inside(chunk, place(0), k, -1, step + 2, moves);
       for (const Sending& send : timetable) {
-        const int32_t then = step + 2 + (in_turn ? delay - 1 + send.slot : send.level);
+        const int32_t then = step + 1 + (in_turn ? send.slot : 1 + send.level);
         moves.Add({chunk, At(place(send.from), k), At(place(send.to), k), then});
         Inside(chunk, place(send.to), k, -1, then + 1, moves);
       }
@@ -194,8 +193,8 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   const int64_t most = std::clamp(kManyMessages / messages, kTurns, kMostTurns);
   const int64_t turns = std::clamp<int64_t>(request.size_bytes / lanes / kLeastChunkBytes, 1, most);
   const double chunk_bytes = static_cast<double>(request.size_bytes) / static_cast<double>(turns * lanes);
-  spread.delay = SlotsUntilSentOn(spread, graph, chunk_bytes);
-  spread.timetable = BestTimetable(spread.Places(), spread.delay);
+  const int32_t delay = SlotsUntilSentOn(spread, graph, chunk_bytes);
+  spread.timetable = BestTimetable(spread.Places(), delay);
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(turns * lanes);
   recipe.pipelines = true;
@@ -203,7 +202,7 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   Moves once;
   spread.Broadcast(*request.collective->spec().root, {0, lanes}, false, once);
   Cost cost = MeasureMoves(once, graph, 1.0 / lanes, true, request.model);
-  const int32_t slots = spread.timetable.empty() ? 0 : spread.timetable.back().slot + 1;
+  const int32_t slots = spread.timetable.empty() ? 0 : spread.timetable.back().slot + 1 - delay;
   cost.ps_per_byte *= 1 + static_cast<double>(slots) / static_cast<double>(turns * spread.Places());
   recipe.cost = cost;
   recipe.broadcast = [spread = std::move(spread)](Rank root, ChunkRange all, Moves& moves) {
