@@ -1,7 +1,9 @@
 #include "synth/common/allreduce_trees.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numeric>
 
 namespace xccl {
 namespace {
@@ -35,20 +37,75 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
   return levels;
 }
 
-// Chunks of every round and tree. In a plain schedule they go round by round. In a compressed one they go
-// member by member, with as many for each.
-struct Chunks {
-  std::vector<int64_t> weights;
-  std::vector<ChunkId> of_round_and_tree;  // round × trees + tree
+// A tree carries a chunk.
+struct Use {
+  size_t tree;
+  ChunkId chunk;
 };
 
+// In a plain schedule chunks go in the order of use. In a compressed one they go member by member, with as
+// many for each.
+struct Chunks {
+  std::vector<int64_t> weights;
+  std::vector<Use> uses;  // in order
+};
+
+// What of the data comes before a point in time, where the rounds take the time from 0 to 1 in equal parts.
+class Progress {
+ public:
+  explicit Progress(std::span<const int64_t> rounds) : before_{0} {
+    for (const int64_t round : rounds) before_.push_back(before_.back() + static_cast<double>(round));
+  }
+
+  // In units of the rounds' weights.
+  double At(double time) const {
+    const double place = time * static_cast<double>(before_.size() - 1);
+    const size_t round = std::min(before_.size() - 2, static_cast<size_t>(place));
+    return std::lerp(before_[round], before_[round + 1], place - static_cast<double>(round));
+  }
+
+ private:
+  std::vector<double> before_;  // each round, and all
+};
+
+// Chunks of about one size: a tree of more weight is used more often. In one round each is used once.
 Chunks PlainChunks(const AllreduceTrees& trees, std::span<const int64_t> rounds) {
+  constexpr int64_t kFine = 1 << 20;  // of the heaviest tree's chunks
+  struct Timed {
+    double middle;  // of the time in which the tree carries the chunk
+    size_t tree;
+    int64_t weight;
+  };
+  int64_t total = 0, most = 1;
+  for (const AllreduceTree& tree : trees.trees) {
+    total += tree.weight;
+    most = std::max(most, tree.weight);
+  }
+  const Progress progress(rounds);
+  const auto scale = static_cast<double>(std::max<int64_t>(1, kFine / most));
+  const int64_t all = static_cast<int64_t>(rounds.size() * trees.trees.size());
+  std::vector<Timed> timed;
+  for (size_t t = 0; t < trees.trees.size(); ++t) {
+    const auto weight = static_cast<double>(trees.trees[t].weight);
+    const int64_t uses = rounds.size() == 1
+                             ? 1
+                             : std::max<int64_t>(1, std::llround(static_cast<double>(all) * weight /
+                                                                 static_cast<double>(total)));
+    const auto before = [&](int64_t use) {
+      return std::llround(scale * weight * progress.At(static_cast<double>(use) / static_cast<double>(uses)));
+    };
+    for (int64_t use = 0; use < uses; ++use)
+      timed.push_back({(static_cast<double>(use) + 0.5) / static_cast<double>(uses), t,
+                       std::max<int64_t>(1, before(use + 1) - before(use))});
+  }
+  std::ranges::stable_sort(timed, {}, &Timed::middle);
+  int64_t common = 0;
+  for (const Timed& use : timed) common = std::gcd(common, use.weight);
   Chunks chunks;
-  for (const int64_t round : rounds)
-    for (const AllreduceTree& tree : trees.trees) {
-      chunks.of_round_and_tree.emplace_back(static_cast<int64_t>(chunks.weights.size()));
-      chunks.weights.push_back(tree.weight * round);
-    }
+  for (const Timed& use : timed) {
+    chunks.uses.push_back({use.tree, ChunkId(static_cast<int64_t>(chunks.weights.size()))});
+    chunks.weights.push_back(use.weight / common);
+  }
   return chunks;
 }
 
@@ -62,15 +119,14 @@ Chunks CompressedChunks(const AllreduceTrees& trees, std::span<const int64_t> ro
     most = std::max(most, here.size() * rounds.size());
   }
   Chunks chunks;
-  chunks.of_round_and_tree.resize(rounds.size() * trees.trees.size());
+  chunks.uses.resize(rounds.size() * trees.trees.size(), {0, ChunkId(0)});
   for (const Rank member : collective.ranks()) {
     const size_t first = chunks.weights.size();
     const int32_t orbit = group.OrbitOf(member);
     for (size_t r = 0; r < rounds.size(); ++r)
       for (const size_t t : trees_of[static_cast<size_t>(orbit)]) {
         if (group.Representative(orbit) == member)
-          chunks.of_round_and_tree[r * trees.trees.size() + t] =
-              ChunkId(static_cast<int64_t>(chunks.weights.size()));
+          chunks.uses[r * trees.trees.size() + t] = {t, ChunkId(static_cast<int64_t>(chunks.weights.size()))};
         chunks.weights.push_back(trees.trees[t].weight * rounds[r]);
       }
     chunks.weights.resize(first + most, 0);
@@ -102,11 +158,10 @@ ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<con
   schedule.num_chunks = result.collective.num_chunks();
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
-  for (size_t c = 0; c < chunks.of_round_and_tree.size(); ++c) {
-    const size_t t = c % trees.trees.size();
+  for (size_t u = 0; u < chunks.uses.size(); ++u) {
+    const auto [t, chunk] = chunks.uses[u];
     const AllreduceTree& tree = trees.trees[t];
-    const ChunkId chunk = chunks.of_round_and_tree[c];
-    const int32_t last = static_cast<int32_t>(c) + longest;
+    const int32_t last = static_cast<int32_t>(u) + longest;
     for (size_t i = 0; i < tree.up.size(); ++i)
       if (const TreeEdge& edge = tree.up[i]; !edge.shared)
         schedule.Add({chunk, 1, edge.child, edge.parent, edge.path, TransferOp::kReduce,

@@ -40,11 +40,13 @@ struct AllreduceTrees {
   std::vector<AllreduceTree> trees;
 };
 
-// The trees are used in as many rounds as there are weights in `rounds`, a chunk each: chunk c is that of
-// tree c mod trees. A link serves lower steps first. In one round it would pass all sums before the first
-// result, and links that only carry results would wait. A chunk's steps are therefore one later than those of
-// the chunk before. Within a chunk they count back from the end: data with the longest path ahead goes first.
-// Requires: every tree spans the members of `collective`, which has one part.
+// The trees are used in as many rounds as there are weights in `rounds`: once a round on average, a tree of
+// more weight more often, so that chunks are of about one size, and each tree at even distances. In one round
+// each is used once, and so in every round of a compressed schedule. A link serves lower steps first. In one
+// round it would pass all sums before the first result, and links that only carry results would wait. A
+// chunk's steps are therefore one later than those of the chunk before. Within a chunk they count back from
+// the end: data with the longest path ahead goes first. Requires: every tree spans the members of
+// `collective`, which has one part.
 //
 // With symmetry the roots represent their orbits, all trees are translated by the whole group, and the
 // schedule is compressed. Every member then has the chunks that its representative's trees make.

@@ -25,7 +25,7 @@ constexpr int32_t kHeldRounds = 40;
 constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
 constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
 constexpr int64_t kLeastPieceBytes = 4 << 10;    // of a tree that twins take turns in
-constexpr int64_t kLeastChunkBytes = 128 << 10;  // of pairs in more than few waves: a program waits for each
+constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves: a program waits for each
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
 
