@@ -291,13 +291,13 @@ StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_
     best.coarse = best.synthesis.has_value();
   }
   if (MayPair(task, apart.rate_ps)) {
-    const std::optional<Candidate> pairs = PackPairs(task, aim);
-    if (pairs && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
+    const StatusOr<Candidate> pairs = PackPairs(task, aim);
+    if (pairs.ok() && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
       TryWaves(task, *pairs, budget, work, best);
     if (best.synthesis && static_cast<double>(best.time_ps) <= apart.rate_ps) {
       int64_t left = work_of_each;
       if (!packings.apart.synthesis) TryWaves(task, apart, budget, left, packings.apart);
-      return pairs ? pairs->rate_ps : apart.rate_ps;
+      return pairs.ok() ? pairs->rate_ps : apart.rate_ps;
     }
     work = work_of_each;
   }

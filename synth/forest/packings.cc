@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "synth/common/pairs.h"
 #include "synth/common/reverse.h"
 #include "synth/forest/request.h"
+#include "synth/forest/roomy.h"
 #include "synth/forest/twins.h"
 
 namespace xccl::forest {
@@ -23,6 +25,7 @@ constexpr int32_t kExactRounds = 400;          // of the linear program with the
 // With held links. On kinds 1, 3 and 4 of bench:kinds 120 gain nothing, and take up to twice the time.
 constexpr int32_t kHeldRounds = 40;
 constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
+constexpr double kSameRate = 1.001;      // relative: rates this near are equal
 constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
 constexpr int64_t kLeastPieceBytes = 4 << 10;    // of a tree that twins take turns in
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves: a program waits for each
@@ -61,14 +64,14 @@ void SetRoots(const Task& task, PackingProblem& problem) {
   }
 }
 
-// Of trees on `topology`, which is the request's or its reverse.
-PackingProblem ProblemOn(const Task& task, const Topology& topology, const PackingAim& aim) {
+// Of trees on `topology`, which is one of a Machine's.
+PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim) {
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
   SetRoots(task, problem);
   if (task.twins) task.twins->Take(problem);
   problem.stopped = task.stopped;
-  problem.flow = &topology == &task.topology ? DataFlow::kForwards : DataFlow::kBackwards;
+  problem.flow = flow;
   problem.held_weight = aim.held_weight;
   problem.exact = aim.exact;
   if (aim.exact) problem.max_rounds = kExactRounds;
@@ -88,9 +91,9 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, const Packi
   return problem;
 }
 
-PackingProblem PairsProblem(const Task& task, const PackingAim& aim) {
-  PackingProblem problem = ProblemOn(task, task.topology, aim);
-  problem.reversed = &*task.reversed;
+PackingProblem PairsProblem(const Task& task, const Machine& machine, const PackingAim& aim) {
+  PackingProblem problem = ProblemOn(task, machine.forwards, DataFlow::kForwards, aim);
+  problem.reversed = &*machine.backwards;
   // All the translates of a pair together carry its share.
   if (task.group)
     for (double& share : problem.share) share /= static_cast<double>(task.group->order());
@@ -125,9 +128,9 @@ void Measure(const Task& task, Candidate& candidate) {
 }
 
 // Packs on one of the two machines; sets the rate and the note.
-StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, const PackingAim& aim,
+StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim,
                              Candidate& candidate) {
-  const PackingProblem problem = ProblemOn(task, topology, aim);
+  const PackingProblem problem = ProblemOn(task, topology, flow, aim);
   FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
   if (task.twins)
@@ -139,6 +142,49 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, const P
   return WholeTrees(packing, problem.roots, PartsOf(task, problem));
 }
 
+StatusOr<Candidate> PackAtBestRate(const Task& task, const Machine& machine, const PackingAim& aim) {
+  Candidate candidate;
+  if (task.collective.Reduces()) {
+    XCCL_ASSIGN_OR_RETURN(candidate.up,
+                          PackOn(task, *machine.backwards, DataFlow::kBackwards, aim, candidate));
+  }
+  if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
+    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, machine.forwards, DataFlow::kForwards, aim, candidate));
+  }
+  Measure(task, candidate);
+  return candidate;
+}
+
+StatusOr<Candidate> PackPairs(const Task& task, const Machine& machine, const PackingAim& aim) {
+  const PackingProblem problem = PairsProblem(task, machine, aim);
+  const FractionalPacking packing = PackTrees(problem);
+  if (packing.trees.empty()) return LimitReached("forest: the linear program of pairs was not solved");
+  Candidate candidate;
+  candidate.rate_ps = RatePs(task, packing.s_per_byte);
+  candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
+  candidate.pairs = WholePairs(packing, problem.roots, task.topology);
+  candidate.shared = AreShared(task, candidate.pairs.paths);
+  for (const FractionalTree& tree : packing.trees)
+    for (const auto* side : {&tree.up, &tree.arcs}) {
+      candidate.arcs += static_cast<int64_t>(side->size());
+      for (const PackedArc& arc : *side) candidate.depth = std::max(candidate.depth, arc.depth);
+    }
+  const int64_t pairs = static_cast<int64_t>(packing.trees.size()) * task.Copies();
+  candidate.most_waves =
+      std::clamp<int64_t>(task.sizes.size_bytes() / pairs / kLeastChunkBytes, kFewWaves, kMostWaves);
+  return candidate;
+}
+
+// On the roomy machine, if that costs no rate, else on the machine as it is.
+template <typename Pack>
+StatusOr<Candidate> PackWithRoom(const Task& task, Pack pack) {
+  if (!task.roomy || std::getenv("XNO")) return pack(task.machine);
+  StatusOr<Candidate> roomy = pack(*task.roomy);
+  if (roomy.ok() && roomy->rate_ps <= kSameRate * task.bound.bandwidth_ps) return roomy;
+  StatusOr<Candidate> plain = pack(task.machine);
+  return plain.ok() && (!roomy.ok() || kSameRate * plain->rate_ps < roomy->rate_ps) ? plain : roomy;
+}
+
 }  // namespace
 
 int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); }
@@ -146,17 +192,24 @@ int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); 
 bool LatencyCounts(const Task& task) { return kLatencyCounts * task.bound.latency_ps > task.bound.bound_ps; }
 
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps) {
+  const Topology& topology = *request.topology;
   Task task{.request = request,
-            .topology = *request.topology,
+            .topology = topology,
             .collective = *request.collective,
             .sizes = CollectiveSizes(*request.collective, request.size_bytes),
             .bound = bound,
             .beat_ps = beat_ps,
-            .reversed = {},
+            .machine = {topology, {}},
+            .roomy = {},
             .group = {},
             .twins = {},
             .stopped = request.limits.deadline};
-  if (task.collective.Reduces()) task.reversed = ReverseTopology(task.topology);
+  if (!LatencyCounts(task) && !request.limits.chunks)
+    if (std::optional<Topology> roomy = RoomyMachine(request)) task.roomy = {*std::move(roomy), {}};
+  if (task.collective.Reduces()) {
+    task.machine.backwards = ReverseTopology(topology);
+    if (task.roomy) task.roomy->backwards = ReverseTopology(task.roomy->forwards);
+  }
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);
     if (!group.IsTrivial()) task.group = std::move(group);
@@ -169,15 +222,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
 }
 
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim) {
-  Candidate candidate;
-  if (task.collective.Reduces()) {
-    XCCL_ASSIGN_OR_RETURN(candidate.up, PackOn(task, *task.reversed, aim, candidate));
-  }
-  if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
-    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, task.topology, aim, candidate));
-  }
-  Measure(task, candidate);
-  return candidate;
+  return PackWithRoom(task, [&](const Machine& machine) { return PackAtBestRate(task, machine, aim); });
 }
 
 Candidate OneTreeEach(const Task& task, const Candidate& packed) {
@@ -205,30 +250,15 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
   return candidate;
 }
 
-std::optional<Candidate> PackPairs(const Task& task, const PackingAim& aim) {
-  const PackingProblem problem = PairsProblem(task, aim);
-  const FractionalPacking packing = PackTrees(problem);
-  if (packing.trees.empty()) return std::nullopt;
-  Candidate candidate;
-  candidate.rate_ps = RatePs(task, packing.s_per_byte);
-  candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
-  candidate.pairs = WholePairs(packing, problem.roots, task.topology);
-  candidate.shared = AreShared(task, candidate.pairs.paths);
-  for (const FractionalTree& tree : packing.trees)
-    for (const auto* side : {&tree.up, &tree.arcs}) {
-      candidate.arcs += static_cast<int64_t>(side->size());
-      for (const PackedArc& arc : *side) candidate.depth = std::max(candidate.depth, arc.depth);
-    }
-  const int64_t pairs = static_cast<int64_t>(packing.trees.size()) * task.Copies();
-  candidate.most_waves =
-      std::clamp<int64_t>(task.sizes.size_bytes() / pairs / kLeastChunkBytes, kFewWaves, kMostWaves);
-  return candidate;
+StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim) {
+  return PackWithRoom(task, [&](const Machine& machine) { return PackPairs(task, machine, aim); });
 }
 
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {
   const bool reduces = task.collective.Reduces();
   const PackingProblem problem =
-      ProblemOn(task, reduces ? *task.reversed : task.topology, {.latency_weight = 0});
+      ProblemOn(task, reduces ? *task.machine.backwards : task.machine.forwards,
+                reduces ? DataFlow::kBackwards : DataFlow::kForwards, {.latency_weight = 0});
   const int64_t asked = task.request.limits.work_units;
   XCCL_ASSIGN_OR_RETURN(EqualTrees packed, PackEqualTrees(problem, PartsOf(task, problem), trees, aim,
                                                           asked > 0 ? asked : kEqualWork));

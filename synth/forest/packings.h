@@ -21,6 +21,12 @@
 
 namespace xccl::forest {
 
+// What trees are packed on: down trees on the machine, trees up, where the collective reduces, on its reverse.
+struct Machine {
+  Topology forwards;
+  std::optional<Topology> backwards;
+};
+
 // Nothing in it changes after MakeTask. The request outlives it.
 struct Task {
   const SynthesisRequest& request;
@@ -29,7 +35,8 @@ struct Task {
   CollectiveSizes sizes;
   Bound bound;
   double beat_ps = 0;                  // plans that cannot take less are left out
-  std::optional<Topology> reversed;    // where the collective reduces
+  Machine machine;
+  std::optional<Machine> roomy;        // see RoomyMachine; absent where latency counts, too
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
   std::optional<Twins> twins;          // of one root, where some ranks have any
   Deadline stopped;                    // has the request's time passed?
@@ -74,8 +81,8 @@ StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim);
 // that latency is what counts. Requires: no pairs.
 Candidate OneTreeEach(const Task& task, const Candidate& packed);
 
-// Pairs of trees for an allreduce. nullopt: the solver failed.
-std::optional<Candidate> PackPairs(const Task& task, const PackingAim& aim);
+// Pairs of trees for an allreduce. Errors: kLimit: the solver failed.
+StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim);
 
 // `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);

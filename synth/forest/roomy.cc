@@ -1,0 +1,62 @@
+#include "synth/forest/roomy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ir/bounds/bound.h"
+
+namespace xccl::forest {
+namespace {
+
+// Of their bandwidth, what relieved links keep.
+constexpr double kKept[] = {0.75};
+constexpr size_t kMostKinds = 12;
+constexpr double kSame = 1 + 1e-4;  // relative: rates this near are equal
+
+// How many of its ends are GPUs, the kinds of its ends, and the bandwidth. Links between switches come first.
+using LinkKind = std::tuple<int32_t, NodeKind, NodeKind, int64_t>;
+
+LinkKind KindOf(const Topology& topology, const Link& link) {
+  const NodeKind from = topology.node(link.from).kind, to = topology.node(link.to).kind;
+  return {(from == NodeKind::kGpu) + (to == NodeKind::kGpu), std::min(from, to), std::max(from, to),
+          link.bandwidth_bytes_per_s};
+}
+
+// `kind` is that in `whole`, of which `topology` has the links with other bandwidths.
+Topology Relieved(const Topology& whole, const Topology& topology, const LinkKind& kind, double kept) {
+  TopologySpec spec = topology.spec();
+  for (size_t l = 0; l < spec.links.size(); ++l)
+    if (Link& link = spec.links[l]; KindOf(whole, whole.spec().links[l]) == kind)
+      link.bandwidth_bytes_per_s = std::llround(kept * static_cast<double>(link.bandwidth_bytes_per_s));
+  return Topology::Create(std::move(spec)).value();
+}
+
+}  // namespace
+
+std::optional<Topology> RoomyMachine(const SynthesisRequest& request) {
+  std::set<LinkKind> kinds;
+  for (const Link& link : request.topology->spec().links) kinds.insert(KindOf(*request.topology, link));
+  if (kinds.size() < 2 || kinds.size() > kMostKinds) return std::nullopt;
+  const auto bandwidth_ps = [&](const Topology& topology) {
+    const StatusOr<Bound> bound = LowerBound(topology, *request.collective, request.size_bytes, request.model,
+                                             BoundEffort::kFast);
+    return bound.ok() ? bound->bandwidth_ps : std::numeric_limits<double>::infinity();
+  };
+  const double full_ps = bandwidth_ps(*request.topology);
+  std::optional<Topology> roomy;
+  for (const LinkKind& kind : kinds)
+    for (const double kept : kKept) {
+      Topology relieved = Relieved(*request.topology, roomy ? *roomy : *request.topology, kind, kept);
+      if (bandwidth_ps(relieved) > kSame * full_ps) continue;
+      roomy = std::move(relieved);
+      break;
+    }
+  return roomy;
+}
+
+}  // namespace xccl::forest
