@@ -172,6 +172,7 @@ struct Packings {
   std::optional<Candidate> last;
   std::vector<Cutting> wait;  // those whose further waves come after all packings
   Best apart;                 // trees apart, where pairs have a faster schedule
+  size_t tried = 0;
 };
 
 // May a better packing leave many waves of this one without use?
@@ -327,7 +328,8 @@ void TryHeld(const Task& task, StepBudget& budget, int64_t work, Best& best, Pac
   int64_t left = work;
   for (const double held_weight : kHeldWeights) {
     if (best.synthesis && (IsEnough(task, best, left) || best.IsWithin(kFar, task.bound))) break;
-    const PackingAim aim{.latency_weight = kForLargeSizes, .held_weight = held_weight};
+    const PackingAim aim{
+        .latency_weight = kForLargeSizes, .held_weight = held_weight, .room = packings.tried++};
     (void)TryTrees(task, aim, work, budget, left, best, packings);
   }
   TryWaiting(task, budget, left, best, packings);
@@ -353,8 +355,8 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
     if (best.synthesis &&
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))
       break;
-    const StatusOr<double> tried =
-        TryTrees(task, {.latency_weight = latency_weight}, work, budget, left, best, packings);
+    const PackingAim aim{.latency_weight = latency_weight, .room = packings.tried++};
+    const StatusOr<double> tried = TryTrees(task, aim, work, budget, left, best, packings);
     if (tried.ok()) {
       rate_ps = *tried;
     } else {

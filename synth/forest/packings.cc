@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <utility>
@@ -24,10 +23,11 @@ constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equa
 constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
 // With held links. On kinds 1, 3 and 4 of bench:kinds 120 gain nothing, and take up to twice the time.
 constexpr int32_t kHeldRounds = 40;
-constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
-constexpr double kSameRate = 1.001;      // relative: rates this near are equal
-constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
-constexpr int64_t kLeastPieceBytes = 4 << 10;    // of a tree that twins take turns in
+constexpr double kShortest = 1e3;         // bytes on the slowest link that cost as much as the shortest hop
+constexpr double kKept[] = {0.75, 0.85};  // by links with room; packings take turns
+constexpr double kSameRate = 1.001;       // relative: rates this near are equal
+constexpr int64_t kLatencyCounts = 100;   // one part in so many of the bound
+constexpr int64_t kLeastPieceBytes = 4 << 10;   // of a tree that twins take turns in
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves: a program waits for each
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
@@ -149,7 +149,8 @@ StatusOr<Candidate> PackAtBestRate(const Task& task, const Machine& machine, con
                           PackOn(task, *machine.backwards, DataFlow::kBackwards, aim, candidate));
   }
   if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
-    XCCL_ASSIGN_OR_RETURN(candidate.down, PackOn(task, machine.forwards, DataFlow::kForwards, aim, candidate));
+    XCCL_ASSIGN_OR_RETURN(candidate.down,
+                          PackOn(task, machine.forwards, DataFlow::kForwards, aim, candidate));
   }
   Measure(task, candidate);
   return candidate;
@@ -177,9 +178,9 @@ StatusOr<Candidate> PackPairs(const Task& task, const Machine& machine, const Pa
 
 // On the roomy machine, if that costs no rate, else on the machine as it is.
 template <typename Pack>
-StatusOr<Candidate> PackWithRoom(const Task& task, Pack pack) {
-  if (!task.roomy || std::getenv("XNO")) return pack(task.machine);
-  StatusOr<Candidate> roomy = pack(*task.roomy);
+StatusOr<Candidate> PackWithRoom(const Task& task, const PackingAim& aim, Pack pack) {
+  if (task.roomy.empty()) return pack(task.machine);
+  StatusOr<Candidate> roomy = pack(task.roomy[aim.room % task.roomy.size()]);
   if (roomy.ok() && roomy->rate_ps <= kSameRate * task.bound.bandwidth_ps) return roomy;
   StatusOr<Candidate> plain = pack(task.machine);
   return plain.ok() && (!roomy.ok() || kSameRate * plain->rate_ps < roomy->rate_ps) ? plain : roomy;
@@ -204,11 +205,14 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
             .group = {},
             .twins = {},
             .stopped = request.limits.deadline};
-  if (!LatencyCounts(task) && !request.limits.chunks)
-    if (std::optional<Topology> roomy = RoomyMachine(request)) task.roomy = {*std::move(roomy), {}};
+  for (const double kept : kKept) {
+    if (LatencyCounts(task) || request.limits.chunks) break;
+    if (std::optional<Topology> roomy = RoomyMachine(request, kept))
+      task.roomy.push_back({*std::move(roomy), {}});
+  }
   if (task.collective.Reduces()) {
     task.machine.backwards = ReverseTopology(topology);
-    if (task.roomy) task.roomy->backwards = ReverseTopology(task.roomy->forwards);
+    for (Machine& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
   }
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);
@@ -222,7 +226,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
 }
 
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, [&](const Machine& machine) { return PackAtBestRate(task, machine, aim); });
+  return PackWithRoom(task, aim, [&](const Machine& machine) { return PackAtBestRate(task, machine, aim); });
 }
 
 Candidate OneTreeEach(const Task& task, const Candidate& packed) {
@@ -251,7 +255,7 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
 }
 
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, [&](const Machine& machine) { return PackPairs(task, machine, aim); });
+  return PackWithRoom(task, aim, [&](const Machine& machine) { return PackPairs(task, machine, aim); });
 }
 
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {

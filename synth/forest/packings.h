@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/deadline.h"
 #include "base/status.h"
@@ -21,7 +22,8 @@
 
 namespace xccl::forest {
 
-// What trees are packed on: down trees on the machine, trees up, where the collective reduces, on its reverse.
+// What trees are packed on: down trees on the machine, trees up, where the collective reduces, on its
+// reverse.
 struct Machine {
   Topology forwards;
   std::optional<Topology> backwards;
@@ -34,9 +36,9 @@ struct Task {
   const Collective& collective;
   CollectiveSizes sizes;
   Bound bound;
-  double beat_ps = 0;                  // plans that cannot take less are left out
+  double beat_ps = 0;  // plans that cannot take less are left out
   Machine machine;
-  std::optional<Machine> roomy;        // see RoomyMachine; absent where latency counts, too
+  std::vector<Machine> roomy;          // see RoomyMachine; with more or less room
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
   std::optional<Twins> twins;          // of one root, where some ranks have any
   Deadline stopped;                    // has the request's time passed?
@@ -71,6 +73,7 @@ struct PackingAim {
   std::optional<double> latency_weight;
   // How much counts that links are held (synth/common/held.h). Above 0 trees are the cheapest: slower.
   double held_weight = 0;
+  size_t room = 0;     // which of Task::roomy is taken, if there are any
   bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 

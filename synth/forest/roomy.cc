@@ -13,8 +13,6 @@
 namespace xccl::forest {
 namespace {
 
-// Of their bandwidth, what relieved links keep.
-constexpr double kKept[] = {0.75};
 constexpr size_t kMostKinds = 12;
 constexpr double kSame = 1 + 1e-4;  // relative: rates this near are equal
 
@@ -38,24 +36,21 @@ Topology Relieved(const Topology& whole, const Topology& topology, const LinkKin
 
 }  // namespace
 
-std::optional<Topology> RoomyMachine(const SynthesisRequest& request) {
+std::optional<Topology> RoomyMachine(const SynthesisRequest& request, double kept) {
   std::set<LinkKind> kinds;
   for (const Link& link : request.topology->spec().links) kinds.insert(KindOf(*request.topology, link));
   if (kinds.size() < 2 || kinds.size() > kMostKinds) return std::nullopt;
   const auto bandwidth_ps = [&](const Topology& topology) {
-    const StatusOr<Bound> bound = LowerBound(topology, *request.collective, request.size_bytes, request.model,
-                                             BoundEffort::kFast);
+    const StatusOr<Bound> bound =
+        LowerBound(topology, *request.collective, request.size_bytes, request.model, BoundEffort::kFast);
     return bound.ok() ? bound->bandwidth_ps : std::numeric_limits<double>::infinity();
   };
   const double full_ps = bandwidth_ps(*request.topology);
   std::optional<Topology> roomy;
-  for (const LinkKind& kind : kinds)
-    for (const double kept : kKept) {
-      Topology relieved = Relieved(*request.topology, roomy ? *roomy : *request.topology, kind, kept);
-      if (bandwidth_ps(relieved) > kSame * full_ps) continue;
-      roomy = std::move(relieved);
-      break;
-    }
+  for (const LinkKind& kind : kinds) {
+    Topology relieved = Relieved(*request.topology, roomy ? *roomy : *request.topology, kind, kept);
+    if (bandwidth_ps(relieved) <= kSame * full_ps) roomy = std::move(relieved);
+  }
   return roomy;
 }
 
