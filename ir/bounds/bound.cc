@@ -29,6 +29,14 @@ constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "rel
 
 std::string_view ToString(BoundKind kind) { return kKindNames[static_cast<size_t>(kind)]; }
 
+double BandwidthBoundPs(const Topology& topology, const Collective& collective, int64_t size_bytes,
+                        BoundEffort effort) {
+  const std::optional<Topology> pruned = WithoutDeadEnds(topology);
+  return BandwidthBoundOf(pruned ? *pruned : topology, collective, CollectiveSizes(collective, size_bytes),
+                          effort)
+      .ps;
+}
+
 bool MeetsBound(int64_t time_ps, const Bound& bound) {
   const double bound_ps = static_cast<double>(bound.bound_ps);
   return static_cast<double>(time_ps) <= bound_ps * (1 + kRounding) + 1;

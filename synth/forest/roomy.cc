@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -41,9 +40,7 @@ std::optional<Topology> RoomyMachine(const SynthesisRequest& request, double kep
   for (const Link& link : request.topology->spec().links) kinds.insert(KindOf(*request.topology, link));
   if (kinds.size() < 2 || kinds.size() > kMostKinds) return std::nullopt;
   const auto bandwidth_ps = [&](const Topology& topology) {
-    const StatusOr<Bound> bound =
-        LowerBound(topology, *request.collective, request.size_bytes, request.model, BoundEffort::kFast);
-    return bound.ok() ? bound->bandwidth_ps : std::numeric_limits<double>::infinity();
+    return BandwidthBoundPs(topology, *request.collective, request.size_bytes, BoundEffort::kFast);
   };
   const double full_ps = bandwidth_ps(*request.topology);
   std::optional<Topology> roomy;
