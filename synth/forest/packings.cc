@@ -27,8 +27,10 @@ constexpr double kShortest = 1e3;         // bytes on the slowest link that cost
 constexpr double kKept[] = {0.75, 0.85};  // by links with room; packings take turns
 constexpr double kSameRate = 1.001;       // relative: rates this near are equal
 constexpr int64_t kLatencyCounts = 100;   // one part in so many of the bound
-constexpr int64_t kLeastPieceBytes = 4 << 10;   // of a tree that twins take turns in
-constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves: a program waits for each
+constexpr int64_t kLeastPieceBytes = 4 << 10;  // of a tree that twins take turns in
+// A program waits for each chunk: with half as long ones kind 1 of bench:kinds, seed 725001, takes 1.14 ms
+// for an allreduce of 64 MiB in place of 1.11, though its schedule is faster.
+constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
 
