@@ -445,6 +445,7 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
   request.bound = bound;
   request.limits.deadline = SearchDeadline(options);
   request.others_wanted = options.lower && options.machine.has_value();
+  request.programs_wanted = options.lower;
   return request;
 }
 

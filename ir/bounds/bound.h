@@ -46,7 +46,7 @@ enum class BoundEffort : uint8_t { kFast, kExact };
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort = BoundEffort::kExact);
 
-// Bound::bandwidth_ps alone: a few times as cheap. Requires: CheckReachable.
+// Bound::bandwidth_ps alone, for a fraction of the time. Requires: CheckReachable.
 double BandwidthBoundPs(const Topology& topology, const Collective& collective, int64_t size_bytes,
                         BoundEffort effort);
 

@@ -50,7 +50,8 @@ struct Chunks {
   std::vector<Use> uses;  // in order
 };
 
-// What of the data comes before a point in time, where the rounds take the time from 0 to 1 in equal parts.
+// The share of the data that comes before a point in time, where the rounds take the time from 0 to 1 in
+// equal parts.
 class Progress {
  public:
   explicit Progress(std::span<const int64_t> rounds) : before_{0} {

@@ -1,9 +1,11 @@
 // Arcs with one trunk become one path: the trunk's links, then each branch's. On the reversed machine that is
 // the order of a multicast; backwards, that of a reduction. A branch becomes a path of its own where it would
-// pass a node twice, because the nodes behind the switch where it starts do not branch.
+// pass a node twice, because the nodes behind the switch where it starts do not branch, and so does one that
+// starts on such a path.
 #include "synth/common/pairs.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 namespace xccl {
@@ -24,14 +26,15 @@ class PathJoiner {
     for (const std::vector<size_t>& group : branches) {
       if (group.empty()) continue;
       links_.clear();
+      entered_.clear();
       std::vector<size_t> together;
       for (const size_t a : group) {
         const std::span<const LinkId> links = packing_.Links(arcs[a]);
         edges[a] = {.parent = arcs[a].from, .child = arcs[a].to, .path = PathId(0)};
-        if (!links_.empty() && Revisits(links)) {
-          edges[a].path = InternForward(FromGpu(links));
-          continue;
-        }
+        const bool is_apart = !links_.empty() && (Revisits(links) || !Enters(Tail(links.front())));
+        if (is_apart) edges[a].path = InternForward(FromGpu(links));
+        for (const LinkId l : links) entered_.try_emplace(Head(l), l);
+        if (is_apart) continue;
         links_.insert(links_.end(), links.begin(), links.end());
         together.push_back(a);
       }
@@ -49,20 +52,19 @@ class PathJoiner {
   NodeId Tail(LinkId l) const { return upward_ ? topology_.link(l).to : topology_.link(l).from; }
   NodeId Head(LinkId l) const { return upward_ ? topology_.link(l).from : topology_.link(l).to; }
 
-  // Do these links end at a node where some links of the group end?
+  // Does the common path lead there?
+  bool Enters(NodeId node) const {
+    return std::ranges::any_of(links_, [&](LinkId l) { return Head(l) == node; });
+  }
   bool Revisits(std::span<const LinkId> links) const {
-    return std::any_of(links.begin(), links.end(), [&](LinkId l) {
-      return std::any_of(links_.begin(), links_.end(), [&](LinkId k) { return Head(k) == Head(l); });
-    });
+    return std::ranges::any_of(links, [&](LinkId l) { return Enters(Head(l)); });
   }
 
-  // The links from the GPU over the group's links to the start of `links`, and on, without circles: a branch
-  // may lead back through a switch that does not branch.
+  // The links from the GPU over the group's links, those of branches with a path of their own as well, to the
+  // start of `links`, and on, without circles: a branch may lead back through a switch that does not branch.
   std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
     std::vector<LinkId> path(links.begin(), links.end());
-    while (!topology_.IsGpu(Tail(path.front())))
-      path.insert(path.begin(), *std::find_if(links_.begin(), links_.end(),
-                                              [&](LinkId l) { return Head(l) == Tail(path.front()); }));
+    while (!topology_.IsGpu(Tail(path.front()))) path.insert(path.begin(), entered_.at(Tail(path.front())));
     std::vector<LinkId> straight;
     for (const LinkId l : path) {
       const auto seen = std::ranges::find_if(straight, [&](LinkId k) { return Tail(k) == Head(l); });
@@ -82,7 +84,8 @@ class PathJoiner {
   const Topology& topology_;
   PathTable& paths_;
   bool upward_ = false;
-  std::vector<LinkId> links_;  // the group's links
+  std::vector<LinkId> links_;         // of the group's common path
+  std::map<NodeId, LinkId> entered_;  // by node, the first of the group's links that leads there
 };
 
 }  // namespace

@@ -42,6 +42,8 @@ struct SynthesisRequest {
   bool rough = false;  // times are for choosing among many plans (ir/simulate/simulate.h)
   // Another time than the schedule's decides: auto goes on beyond a plan at the bound, for cheap others.
   bool others_wanted = false;
+  // Programs are made of the plan and its others, and the fastest is taken.
+  bool programs_wanted = false;
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
   // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
   const Synthesis* start = nullptr;

@@ -276,6 +276,39 @@ TEST(Forest, LeavesRoomOnLinksThatNeedNotBeFull) {
   }
 }
 
+// Hosts of two GPUs and a NIC, each faster than the next, all of them behind a switch that reduces. Some
+// branches lead back through it, and others start on those.
+TEST(Forest, PairsOverSwitchesThatReduceAndDoNotMulticast) {
+  TopologySpec spec;
+  spec.name = "nics behind switches";
+  const auto join = [&](NodeId a, NodeId b, int64_t gb_per_s, int64_t latency_ps) {
+    spec.links.push_back({a, b, gb_per_s * 1'000'000'000, latency_ps});
+    spec.links.push_back({b, a, gb_per_s * 1'000'000'000, latency_ps});
+  };
+  std::vector<NodeId> nics;
+  for (int32_t h = 0; h < 4; ++h) {
+    const HostId host(int64_t{h});
+    spec.hosts.push_back({fmt::format("h{}", h)});
+    const auto add = [&](NodeKind kind, const char* id) {
+      spec.nodes.push_back({kind, id, host});
+      return NodeId(static_cast<int64_t>(spec.nodes.size()) - 1);
+    };
+    const NodeId inside = add(NodeKind::kSwitch, "switch");
+    spec.nodes.back().reduce = true;
+    const NodeId gpus[] = {add(NodeKind::kGpu, "0"), add(NodeKind::kGpu, "1")};
+    nics.push_back(add(NodeKind::kNic, "0"));
+    for (const NodeId gpu : gpus) join(gpu, inside, 200, 300'000);
+    join(inside, nics.back(), 64, 500'000);
+  }
+  spec.nodes.push_back({NodeKind::kSwitch, "fabric", {}});
+  for (size_t h = 0; h < nics.size(); ++h)
+    join(nics[h], NodeId(static_cast<int64_t>(spec.nodes.size()) - 1), 25 - 5 * static_cast<int64_t>(h),
+         1'000'000);
+  const Topology hosts = Topology::Create(std::move(spec)).value();
+  Made made;
+  Make(hosts, Of(CollectiveKind::kAllreduce, All(hosts)), std::nullopt, made, kGiB / 16);
+}
+
 TEST(Forest, RootsWithAlmostNothing) {
   const Topology mesh = testing::MakeGrid({2, 4}, false);
   CollectiveSpec spec;

@@ -66,7 +66,7 @@ void SetRoots(const Task& task, PackingProblem& problem) {
   }
 }
 
-// Of trees on `topology`, which is one of a Machine's.
+// The problem of trees on `topology`, one of a machine's ways.
 PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim) {
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
@@ -93,7 +93,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow fl
   return problem;
 }
 
-PackingProblem PairsProblem(const Task& task, const Machine& machine, const PackingAim& aim) {
+PackingProblem PairsProblem(const Task& task, const BothWays& machine, const PackingAim& aim) {
   PackingProblem problem = ProblemOn(task, machine.forwards, DataFlow::kForwards, aim);
   problem.reversed = &*machine.backwards;
   // All the translates of a pair together carry its share.
@@ -129,7 +129,7 @@ void Measure(const Task& task, Candidate& candidate) {
   candidate.shared = AreShared(task, candidate.up.paths) || AreShared(task, candidate.down.paths);
 }
 
-// Packs on one of the two machines; sets the rate and the note.
+// Packs one way; sets the rate and the note.
 StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim,
                              Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);
@@ -139,12 +139,12 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlo
     packing = task.twins->InTurn(packing,
                                  static_cast<double>(kLeastPieceBytes) / static_cast<double>(BytesOf(task)));
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
-  candidate.rate_ps = RatePs(task, packing.s_per_byte) * halves;
+  candidate.rate_ps = std::max(candidate.rate_ps, RatePs(task, packing.s_per_byte) * halves);
   candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
   return WholeTrees(packing, problem.roots, PartsOf(task, problem));
 }
 
-StatusOr<Candidate> PackAtBestRate(const Task& task, const Machine& machine, const PackingAim& aim) {
+StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const PackingAim& aim) {
   Candidate candidate;
   if (task.collective.Reduces()) {
     XCCL_ASSIGN_OR_RETURN(candidate.up,
@@ -158,7 +158,7 @@ StatusOr<Candidate> PackAtBestRate(const Task& task, const Machine& machine, con
   return candidate;
 }
 
-StatusOr<Candidate> PackPairs(const Task& task, const Machine& machine, const PackingAim& aim) {
+StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const PackingAim& aim) {
   const PackingProblem problem = PairsProblem(task, machine, aim);
   const FractionalPacking packing = PackTrees(problem);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of pairs was not solved");
@@ -178,11 +178,12 @@ StatusOr<Candidate> PackPairs(const Task& task, const Machine& machine, const Pa
   return candidate;
 }
 
-// On the roomy machine, if that costs no rate, else on the machine as it is.
+// On the roomy machine, if there is one and that costs no rate, else also on the machine as it is: there, if
+// that is faster.
 template <typename Pack>
 StatusOr<Candidate> PackWithRoom(const Task& task, const PackingAim& aim, Pack pack) {
-  if (task.roomy.empty()) return pack(task.machine);
-  StatusOr<Candidate> roomy = pack(task.roomy[aim.room % task.roomy.size()]);
+  if (task.roomy.empty() || !aim.room) return pack(task.machine);
+  StatusOr<Candidate> roomy = pack(task.roomy[*aim.room % task.roomy.size()]);
   if (roomy.ok() && roomy->rate_ps <= kSameRate * task.bound.bandwidth_ps) return roomy;
   StatusOr<Candidate> plain = pack(task.machine);
   return plain.ok() && (!roomy.ok() || kSameRate * plain->rate_ps < roomy->rate_ps) ? plain : roomy;
@@ -214,7 +215,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
   }
   if (task.collective.Reduces()) {
     task.machine.backwards = ReverseTopology(topology);
-    for (Machine& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
+    for (BothWays& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
   }
   if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
     SymmetryGroup group = FindTranslations(task.topology);
@@ -228,7 +229,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
 }
 
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, aim, [&](const Machine& machine) { return PackAtBestRate(task, machine, aim); });
+  return PackWithRoom(task, aim, [&](const BothWays& machine) { return PackApartOn(task, machine, aim); });
 }
 
 Candidate OneTreeEach(const Task& task, const Candidate& packed) {
@@ -257,7 +258,7 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
 }
 
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, aim, [&](const Machine& machine) { return PackPairs(task, machine, aim); });
+  return PackWithRoom(task, aim, [&](const BothWays& machine) { return PackPairsOn(task, machine, aim); });
 }
 
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {

@@ -22,11 +22,10 @@
 
 namespace xccl::forest {
 
-// What trees are packed on: down trees on the machine, trees up, where the collective reduces, on its
-// reverse.
-struct Machine {
+// Trees that copy down are packed on the machine, those that sum up on its reverse.
+struct BothWays {
   Topology forwards;
-  std::optional<Topology> backwards;
+  std::optional<Topology> backwards;  // where the collective reduces
 };
 
 // Nothing in it changes after MakeTask. The request outlives it.
@@ -37,8 +36,8 @@ struct Task {
   CollectiveSizes sizes;
   Bound bound;
   double beat_ps = 0;  // plans that cannot take less are left out
-  Machine machine;
-  std::vector<Machine> roomy;          // see RoomyMachine; with more or less room
+  BothWays machine;
+  std::vector<BothWays> roomy;         // see RoomyMachine; with more and with less room
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
   std::optional<Twins> twins;          // of one root, where some ranks have any
   Deadline stopped;                    // has the request's time passed?
@@ -59,7 +58,8 @@ inline constexpr int32_t kMostWaves = 192;
 struct Candidate {
   PackedTrees up, down;
   AllreduceTrees pairs;
-  double rate_ps = 0;  // what the trees' bytes take on the busiest link
+  double rate_ps =
+      0;  // what the trees' bytes take on the busiest link of the machine that they were packed on
   std::string note;
   int64_t arcs = 0;     // transfers of a wave
   int32_t depth = 0;    // of the deepest tree
@@ -73,8 +73,8 @@ struct PackingAim {
   std::optional<double> latency_weight;
   // How much counts that links are held (synth/common/held.h). Above 0 trees are the cheapest: slower.
   double held_weight = 0;
-  size_t room = 0;     // which of Task::roomy is taken, if there are any
-  bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
+  std::optional<size_t> room = {};  // which of Task::roomy is taken, modulo their number; absent: none
+  bool exact = false;               // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
 // Trees at the best rate. Errors: kLimit: the solver failed.

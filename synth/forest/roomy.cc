@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kMostKinds = 12;
 constexpr double kSame = 1 + 1e-4;  // relative: rates this near are equal
 
-// How many of its ends are GPUs, the kinds of its ends, and the bandwidth. Links between switches come first.
+// How many of its ends are GPUs, the kinds of its ends, and the bandwidth. Links without GPUs come first.
 using LinkKind = std::tuple<int32_t, NodeKind, NodeKind, int64_t>;
 
 LinkKind KindOf(const Topology& topology, const Link& link) {
@@ -24,7 +24,7 @@ LinkKind KindOf(const Topology& topology, const Link& link) {
           link.bandwidth_bytes_per_s};
 }
 
-// `kind` is that in `whole`, of which `topology` has the links with other bandwidths.
+// `topology` is `whole` with other bandwidths. The kind of a link is that in `whole`.
 Topology Relieved(const Topology& whole, const Topology& topology, const LinkKind& kind, double kept) {
   TopologySpec spec = topology.spec();
   for (size_t l = 0; l < spec.links.size(); ++l)

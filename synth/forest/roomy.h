@@ -11,8 +11,9 @@
 namespace xccl::forest {
 
 // Links that join the same kinds of nodes and are as fast are relieved together, where the bound for the
-// request's bandwidth stays as it is; of their own they keep `kept`, below 1. Node and link ids are those of
-// the request's machine. Absent where no links can be relieved. Cost: a fast bound for each kind of links.
+// request's bandwidth stays as it is. They keep the part `kept` of their own, from 0.5 to 1. Node and link
+// ids are those of the request's machine. Absent where no links can be relieved. Cost: a fast bound for each
+// kind of links.
 std::optional<Topology> RoomyMachine(const SynthesisRequest& request, double kept);
 
 }  // namespace xccl::forest

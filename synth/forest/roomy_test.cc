@@ -19,7 +19,7 @@ std::optional<Topology> Roomy(const Topology& topology, CollectiveKind kind) {
   return forest::RoomyMachine(request, 0.75);
 }
 
-// Of the bandwidth of the links with so much.
+// The part of their bandwidth that links with so much keep.
 double Kept(const Topology& before, const std::optional<Topology>& after, int64_t bandwidth) {
   if (!after) return 1;
   for (int32_t l = 0; l < before.num_links(); ++l)

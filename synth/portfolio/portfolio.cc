@@ -3,8 +3,8 @@
 // Every plan is simulated in one place. The search stops at a plan that meets the bound, or nearly. On small
 // machines the fastest plans are then made again in shorter chunks. The reason is that below the simulator's
 // least segment a chunk moves whole, and a step waits for all of it. Where the best plan is still far from
-// the bound, the mirror image of the request is planned as well. Where every plan is beyond the limit, the
-// cheapest is made and not simulated.
+// the bound, the engines that came near it plan the mirror image of the request as well. Where every plan is
+// beyond the limit, the cheapest is made and not simulated.
 #include "synth/portfolio/portfolio.h"
 
 #include <fmt/core.h>
