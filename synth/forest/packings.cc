@@ -178,15 +178,15 @@ StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const
   return candidate;
 }
 
-// On the roomy machine, if there is one and that costs no rate, else also on the machine as it is: there, if
-// that is faster.
+// On the roomy machine, if there is one and that costs no rate, else on the machine as it is.
 template <typename Pack>
 StatusOr<Candidate> PackWithRoom(const Task& task, const PackingAim& aim, Pack pack) {
   if (task.roomy.empty() || !aim.room) return pack(task.machine);
   StatusOr<Candidate> roomy = pack(task.roomy[*aim.room % task.roomy.size()]);
+  if (roomy.ok()) roomy->has_room = true;
   if (roomy.ok() && roomy->rate_ps <= kSameRate * task.bound.bandwidth_ps) return roomy;
   StatusOr<Candidate> plain = pack(task.machine);
-  return plain.ok() && (!roomy.ok() || kSameRate * plain->rate_ps < roomy->rate_ps) ? plain : roomy;
+  return plain.ok() && (!roomy.ok() || plain->rate_ps <= kSameRate * roomy->rate_ps) ? plain : roomy;
 }
 
 }  // namespace

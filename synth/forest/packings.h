@@ -61,9 +61,10 @@ struct Candidate {
   double rate_ps =
       0;  // what the trees' bytes take on the busiest link of the machine that they were packed on
   std::string note;
-  int64_t arcs = 0;     // transfers of a wave
-  int32_t depth = 0;    // of the deepest tree
-  bool shared = false;  // translates meet on a link, and must be simulated one by one
+  int64_t arcs = 0;       // transfers of a wave
+  int32_t depth = 0;      // of the deepest tree
+  bool shared = false;    // translates meet on a link, and must be simulated one by one
+  bool has_room = false;  // packed on one of Task::roomy
   int64_t most_waves = kMostWaves;
 };
 
