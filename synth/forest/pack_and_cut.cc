@@ -27,13 +27,13 @@ constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a
 // Of latency against bytes, one packing each. Where latency counts, the latter find trees of few levels that
 // still spare the root: with them leaf-spine:64 allgather 64 KiB takes 1.46 times the bound in place of 2.3.
 constexpr double kLatencyWeights[] = {1, 0.1, 0.02, 0.004};
-constexpr double kForLargeSizes = 0.1;      // the least elsewhere
-constexpr int64_t kMostShortestRows = 100;  // where trees of shortest paths are tried first
-constexpr int32_t kMostExact = 64;          // members that the cheapest trees are sought for
+constexpr double kForLargeSizes = 0.1;        // the least elsewhere
+constexpr int64_t kMostShortestRows = 100;    // where trees of shortest paths are tried first
+constexpr int32_t kMostExact = 64;            // members that the cheapest trees are sought for
+constexpr double kExactLatencyWeight = 0.01;  // for those
 // Of the linear program, where packings without room are for the schedule alone. With all, kind 1 of
 // bench:kinds, seed 724941, takes 1.6 times as long for an allreduce of 64 MiB, and gains nothing.
 constexpr int64_t kMostPlainRows = 200;
-constexpr double kExactLatencyWeight = 0.01;  // for those
 // Of the time that links are held, one packing each. On kinds 3 and 4 of bench:kinds, 64 MiB, they take the
 // worst reduce_scatter of 20 machines from 1.145 to 1.090 times the bound, and the worst reduce from 1.295 to
 // 1.033.
@@ -67,7 +67,7 @@ struct Best {
   bool coarse = false;                  // has each part one tree?
   std::optional<Synthesis> other = {};  // the plan with one tree a part, where more are faster
   std::optional<Synthesis> plain = {};  // the fastest whose packing does not weigh held links, where one does
-  std::optional<Synthesis> roomless = {};  // the faster of those without room and with it is `synthesis`
+  std::optional<Synthesis> slower = {};  // of the fastest plans with room and without it
 
   // Is there a plan of at most so many times the bound?
   bool IsWithin(double times, const Bound& bound) const {
@@ -357,16 +357,13 @@ void TryPlain(const Task& task, StepBudget& budget, int64_t work, Best& best, Pa
   TryWaiting(task, budget, left, plain, without);
   if (!plain.synthesis) return;
   if (!packings.apart.synthesis) packings.apart = std::move(without.apart);
-  if (best.synthesis && best.time_ps <= plain.time_ps) {
-    if (plain.waves <= kFewWaves) plain.synthesis->simulation.reset();
-    best.roomless = std::move(plain.synthesis);
-    return;
+  if (!best.synthesis || plain.time_ps < best.time_ps) {
+    std::swap(best.synthesis, plain.synthesis);
+    std::swap(best.time_ps, plain.time_ps);
+    std::swap(best.waves, plain.waves);
   }
-  best.roomless = std::move(best.synthesis);
-  if (best.roomless && best.waves <= kFewWaves) best.roomless->simulation.reset();
-  best.synthesis = std::move(plain.synthesis);
-  best.time_ps = plain.time_ps;
-  best.waves = plain.waves;
+  if (plain.synthesis && plain.waves <= kFewWaves) plain.synthesis->simulation.reset();
+  best.slower = std::move(plain.synthesis);
 }
 
 // Every packing that may help. Errors: why nothing was made.
@@ -444,7 +441,7 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
     best.time_ps = best.synthesis->simulation->time_ps;
   }
   best.synthesis->exact = MeetsBound(best.time_ps, bound);
-  for (std::optional<Synthesis>* const other : {&best.other, &best.plain, &best.roomless})
+  for (std::optional<Synthesis>* const other : {&best.other, &best.plain, &best.slower})
     if (*other) best.synthesis->others.push_back(*std::move(*other));
   return *std::move(best.synthesis);
 }

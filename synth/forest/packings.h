@@ -58,8 +58,7 @@ inline constexpr int32_t kMostWaves = 192;
 struct Candidate {
   PackedTrees up, down;
   AllreduceTrees pairs;
-  double rate_ps =
-      0;  // what the trees' bytes take on the busiest link of the machine that they were packed on
+  double rate_ps = 0;  // what the trees' bytes take on the busiest link, of the roomy machine where has_room
   std::string note;
   int64_t arcs = 0;       // transfers of a wave
   int32_t depth = 0;      // of the deepest tree
