@@ -660,7 +660,7 @@ def time_of(schedule, sizes, blocking, fold, every_segment):
         m = max(8, 1024 // jobs)
         while m > 1 and 4 * m * jobs > most:
             m //= 2
-        if every_segment or 8 * m >= n or (16 * m >= n and n * jobs <= most):
+        if every_segment or 8 * m >= n or n * jobs <= most:
             return run(n)
         before, last, longest, agreements = run(m), run(2 * m), 2 * m, 0
         while 2 * longest < n:

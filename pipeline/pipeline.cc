@@ -77,16 +77,11 @@ SimulateOptions ProgramTiming(const PlanOptions& options) {
           .deadline = options.deadline};
 }
 
-struct Lowered {
-  LoweredProgram program;
-  std::optional<int64_t> time_ps;  // absent: it is the only program, and not simulated yet
-};
-
 // Schedule → program. Requires: made.simulation, a schedule that verifies.
-StatusOr<LoweredProgram> LowerPlan(const Topology& topology, const Synthesis& made,
-                                   const PlanOptions& options) {
+StatusOr<TimedProgram> LowerPlan(const Topology& topology, const Synthesis& made,
+                                 const PlanOptions& options) {
   const SimulateOptions timing = ProgramTiming(options);
-  return LowerFolded(
+  return LowerTimed(
       made.schedule, made.collective, topology,
       {.size_bytes = timing.size_bytes,
        .model = timing.model,
@@ -105,10 +100,13 @@ StatusOr<int64_t> TimeOf(const Topology& topology, const LoweredProgram& lowered
 }
 
 // Schedule → program, simulated. Requires: as LowerPlan.
-StatusOr<Lowered> LowerAndTime(const Topology& topology, const Synthesis& made, const PlanOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerPlan(topology, made, options));
-  XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, TimeOf(topology, program, options));
-  return Lowered{std::move(program), time_ps};
+StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const Synthesis& made,
+                                    const PlanOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, LowerPlan(topology, made, options));
+  if (!lowered.time_ps) {
+    XCCL_ASSIGN_OR_RETURN(lowered.time_ps, TimeOf(topology, lowered.program, options));
+  }
+  return lowered;
 }
 
 constexpr size_t kMostLowered = 6;  // plans of one request
@@ -141,15 +139,13 @@ std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, co
 // Lowers the plan and, where the schedules of others take less time than its program or are small, those as
 // well. The program's time decides which is kept: `made` becomes that plan. Errors: kLimit where the deadline
 // passed.
-StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
-                            std::string& note) {
+StatusOr<TimedProgram> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
+                                 std::string& note) {
   std::vector<Synthesis> others = std::exchange(made.others, {});
-  const auto lower = [&](const PlanOptions& by) -> StatusOr<Lowered> {
-    if (!others.empty()) return LowerAndTime(topology, made, by);
-    XCCL_ASSIGN_OR_RETURN(LoweredProgram program, LowerPlan(topology, made, by));
-    return Lowered{std::move(program), std::nullopt};
+  const auto lower = [&](const PlanOptions& by) -> StatusOr<TimedProgram> {
+    return others.empty() ? LowerPlan(topology, made, by) : LowerAndTime(topology, made, by);
   };
-  StatusOr<Lowered> best = lower(options);
+  StatusOr<TimedProgram> best = lower(options);
   int64_t transfers = 0;
   for (size_t i = 0; i < others.size(); ++i) {
     Synthesis& other = others[i];
@@ -170,7 +166,7 @@ StatusOr<Lowered> LowerBest(const Topology& topology, const PlanOptions& options
       continue;
     XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
     transfers += other.schedule.size();
-    StatusOr<Lowered> lowered = LowerAndTime(topology, other, options);
+    StatusOr<TimedProgram> lowered = LowerAndTime(topology, other, options);
     if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
     if (!lowered.ok() || !gains(*lowered->time_ps)) continue;
     note = best.ok()
@@ -358,11 +354,11 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
     return status.code() == StatusCode::kLimit && options.deadline.can_pass();
   };
   const std::vector<RunnerUp> beside = MadeBeside(made);
-  std::optional<Lowered> lowered;
+  std::optional<TimedProgram> lowered;
   std::string no_program = options.lower ? ReasonNotToLower(topology, made, options.deadline) : std::string();
   if (options.lower && no_program.empty()) {
     std::string chosen;
-    StatusOr<Lowered> best = LowerBest(topology, options, made, chosen);
+    StatusOr<TimedProgram> best = LowerBest(topology, options, made, chosen);
     if (!chosen.empty()) made.note = chosen;
     if (!best.ok() && !is_late(best.status())) return best.status();
     if (best.ok()) {

@@ -131,6 +131,12 @@ int64_t LeastTime(const Schedule& schedule, const Collective& collective, const 
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(TimedProgram made, LowerTimed(schedule, collective, topology, options));
+  return std::move(made.program);
+}
+
+StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& collective,
+                                  const Topology& topology, const LowerOptions& options) {
   using namespace lowering;  // the list of passes reads better without it
   const SimulateOptions timing{.size_bytes = options.size_bytes,
                                .model = options.model,
@@ -150,13 +156,12 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
   if (folded) cuts.push_back({folded->schedule, folded->collective, kLargeMoves});
   cuts.push_back({plain, collective, folded ? kLargeUnfoldedMoves : kLargeMoves});
 
-  std::optional<LoweredProgram> result;
-  int64_t result_ps = 0;
+  std::optional<TimedProgram> result;
   for (const Cut& one : cuts) {
     if (result && NumMoves(one.schedule) > kMostUnfoldedMoves) break;
     const Schedule& own_schedule = one.schedule;
     const Collective& cut = one.collective;
-    if (result && (IsGoodEnough(result_ps, wanted_ps, plain) || options.deadline())) break;
+    if (result && (options.deadline() || IsGoodEnough(*result->time_ps, wanted_ps, plain))) break;
     const PassVerifier verify(options.verify_passes, cut, topology);
     const int64_t chunk_bytes = CollectiveSizes(cut, options.size_bytes).LargestChunkBytes();
     std::optional<Made> of_cut;
@@ -269,9 +274,8 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
       if (!simulation.ok() && !options.deadline()) return simulation.status();
       if (simulation.ok()) of_cut->time_ps = simulation->time_ps;
     }
-    if (result && (!of_cut->time_ps || Keeps(result_ps, *of_cut->time_ps))) break;
-    result = LoweredProgram{cut, std::move(of_cut->program)};
-    result_ps = of_cut->time_ps.value_or(0);
+    if (result && (!of_cut->time_ps || Keeps(*result->time_ps, *of_cut->time_ps))) break;
+    result = TimedProgram{{cut, std::move(of_cut->program)}, of_cut->time_ps};
   }
   return *std::move(result);
 }

@@ -46,4 +46,12 @@ int64_t LeastTime(const Schedule& schedule, const Collective& collective, const 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options = {});
 
+struct TimedProgram {
+  LoweredProgram program;
+  std::optional<int64_t> time_ps;  // as SimulateProgram; absent: it was not simulated
+};
+// Likewise, with what the search for a form found out.
+StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& collective,
+                                  const Topology& topology, const LowerOptions& options = {});
+
 }  // namespace xccl

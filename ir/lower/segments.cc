@@ -161,14 +161,17 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                       options.machine != nullptr);
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kWhole) return std::optional<int64_t>();
-  const auto* const middle =
-      std::ranges::find_if(kMiddle, [&](Choice choice) { return limits.Fits(choice); });
-  const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
+  const auto largest = [&](int64_t most_passes) {
+    const auto* const middle = std::ranges::find_if(
+        kMiddle, [&](Choice choice) { return limits.Fits(choice) && choice.passes <= most_passes; });
+    return middle != std::end(kMiddle) ? *middle : kPlain;
+  };
   if (segments == Segments::kMiddle) {
-    limits.Set(largest.instances > 1 ? largest : kPlain, program);
+    const Choice middle = largest(kNoLimit);
+    limits.Set(middle.instances > 1 ? middle : kPlain, program);
     return std::optional<int64_t>();
   }
-  std::vector<Choice> choices = {kPlain, largest};
+  std::vector<Choice> choices = {kPlain, largest(kWork / std::max<int64_t>(1, NumInstructions(program)))};
   std::vector<Protocol> protocols = ProtocolsOf(program, topology, options);
   if (like != nullptr) {
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
@@ -238,10 +241,11 @@ StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& to
   const Protocol protocol = program.protocol;
   Trials trials(collective, topology, options, limits, program);
   Choice taken = {program.instances, limits.PassesOf(program)};
-  const int64_t best_ps = time_ps;
+  int64_t best_ps = time_ps;  // of all that were tried
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
     XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kWork));
     if (!Keeps(fewer_ps, best_ps)) return false;
+    best_ps = std::min(best_ps, fewer_ps);
     taken = fewer;
     time_ps = fewer_ps;
     return true;

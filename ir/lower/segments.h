@@ -37,9 +37,9 @@ bool IsFaster(int64_t time_ps, int64_t plainer_ps);
 // Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
 // the protocol, too: LL128 only where all connections are GPUs' links. kTimed simulates each choice with each
 // protocol, or what the program `like` took in place of the middle where one is given, and returns the time
-// in ps of what it takes. Without a machine model, which has a price for messages, an instance sends 512 KiB
-// over an average connection at least. Deterministic. Errors, except for kWhole: kInvalidInput where one
-// instance is too many threadblocks.
+// in ps of what it takes. The middle is left out where it is too much work. Without a machine model, which
+// has a price for messages, an instance sends 512 KiB over an average connection at least. Deterministic.
+// Errors, except for kWhole: kInvalidInput where one instance is too many threadblocks.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
@@ -53,7 +53,8 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
                                const std::vector<Move>& moves, const SimulateOptions& options,
                                const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program);
 
-// Fewer instances, then fewer passes, while the loss, in all, is no more than a fiftieth. Returns the time.
+// Fewer instances, then fewer passes, while the loss beside the best of all that were tried is no more than a
+// fiftieth. Returns the time.
 StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
                                 const std::vector<Move>& moves, const SimulateOptions& options,
                                 const BlockLimits& blocks, int64_t time_ps, Program& program);

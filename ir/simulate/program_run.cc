@@ -84,6 +84,17 @@ class ProgramRun {
       left_ += index.BlockFirst(block + 1) > index.BlockFirst(block) ? instances_ : 0;
       for (int32_t i = 0; i < instances_; ++i) runners_[RunnerOf(block, i)].pass = i;
     }
+    steps_.resize(static_cast<size_t>(index.size()) + 1);
+    waits_.reserve(program.dependencies.size());
+    for (int32_t node = 0; node < index.size(); ++node) {
+      const Opcode op = index.instruction(node).op;
+      steps_[static_cast<size_t>(node)] = {static_cast<int32_t>(waits_.size()), Sends(op), Receives(op),
+                                           op == Opcode::kNop};
+      const int32_t first_block = index.RankFirstBlock(index.BlockRank(index.BlockOf(node)));
+      for (const Dependency& on : index.Dependencies(node))
+        waits_.push_back({first_block + on.threadblock, on.index});
+    }
+    steps_.back().first_wait = static_cast<int32_t>(waits_.size());
   }
 
   StatusOr<int64_t> Run() {
@@ -109,11 +120,28 @@ class ProgramRun {
     kHandedOff = 4ULL << 61,
     kMask = 7ULL << 61
   };
+  // What a run asks of an instruction, and its dependencies: packed, since a run passes over all of them
+  // again and again.
+  struct Step {
+    int32_t first_wait = 0;  // of waits_
+    bool sends = false, receives = false, is_nop = false;
+  };
+  struct Wait {
+    int32_t block = 0, index = 0;
+  };
+  struct Waiter {
+    int32_t runner = 0, index = 0, pass = 0;
+  };
   struct Runner {
     int32_t next = 0, pass = 0;
     bool busy = false;
-    bool waits = false;            // is among the waiters of another
-    std::vector<int32_t> waiters;  // runners that wait for this one, each once
+    bool waits = false;           // is among the waiters of another
+    std::vector<Waiter> waiters;  // runners that wait for this one, each once
+
+    // Has it done the instruction in the pass?
+    bool IsPast(int32_t index, int32_t of_pass) const {
+      return pass > of_pass || (pass == of_pass && next > index);
+    }
   };
   // One instance of a connection.
   struct Fifo {
@@ -197,42 +225,43 @@ class ProgramRun {
     const int32_t block = id / instances_, first = index_.BlockFirst(block);
     if (runner.busy || runner.pass >= passes_ || index_.BlockFirst(block + 1) == first) return false;
     const int32_t node = first + runner.next;
-    const Instruction& i = index_.instruction(node);
+    const Step& step = steps_[static_cast<size_t>(node)];
     int64_t handed_off_at = 0;
     int32_t handed_off_by = kNoNode;
-    for (const Dependency& on : index_.Dependencies(node)) {
-      const int32_t other = index_.RankFirstBlock(index_.BlockRank(block)) + on.threadblock;
-      Runner& source = runners_[RunnerOf(other, InstanceOf(id))];
-      if (source.pass > runner.pass || (source.pass == runner.pass && source.next > on.index)) {
-        if (hand_off_ps_ == 0 || other == block) continue;
-        const int32_t by = index_.BlockFirst(other) + on.index;
+    for (int32_t w = step.first_wait; w < steps_[static_cast<size_t>(node) + 1].first_wait; ++w) {
+      const Wait on = waits_[static_cast<size_t>(w)];
+      Runner& source = runners_[RunnerOf(on.block, InstanceOf(id))];
+      if (source.IsPast(on.index, runner.pass)) {
+        if (hand_off_ps_ == 0 || on.block == block) continue;
+        const int32_t by = index_.BlockFirst(on.block) + on.index;
         if (const int64_t at = HandedOffAt(by, source, on, runner.pass); at > handed_off_at) {
           handed_off_at = at;
           handed_off_by = by;
         }
         continue;
       }
-      if (!runner.waits) source.waiters.push_back(id);
+      if (!runner.waits) source.waiters.push_back({id, on.index, runner.pass});
       runner.waits = true;
-      return Blocked(id, ProgramWait::kThreadblock, index_.BlockFirst(other) + on.index, now);
+      return Blocked(id, ProgramWait::kThreadblock, index_.BlockFirst(on.block) + on.index, now);
     }
     if (handed_off_at > now) {
       runner.busy = true;
       queue_.Push(handed_off_at, kHandedOff | static_cast<uint64_t>(id));
       return Blocked(id, ProgramWait::kHandOff, handed_off_by, now);
     }
-    if (Receives(i.op))
+    if (step.receives)
       for (int32_t connection : index_.RecvConnections(block))
         if (const size_t fifo = FifoOf(connection, InstanceOf(id)); fifos_[fifo].arrived == 0)
           return Blocked(id, ProgramWait::kMessage, static_cast<int32_t>(fifo), now);
-    if (!Sends(i.op) && (!timed_blocks_ || i.op == Opcode::kNop)) {
+    if (!step.sends && (!timed_blocks_ || step.is_nop)) {
       if (log_ != nullptr) log_->BeginInstruction(id, node, runner.pass, now, now);
       Finish(id, now);
       return true;
     }
     const int64_t bytes = bytes_(node, runner.pass);
-    const int64_t moved_at = std::min(kForeverPs, now + std::min(kForeverPs, BlockPs(block, i, bytes)));
-    if (!Sends(i.op)) {
+    const int64_t moved_at =
+        timed_blocks_ ? std::min(kForeverPs, now + std::min(kForeverPs, BlockPs(block, node, bytes))) : now;
+    if (!step.sends) {
       if (log_ != nullptr) log_->BeginInstruction(id, node, runner.pass, now, moved_at);
       runner.busy = true;
       queue_.Push(moved_at, kDone | static_cast<uint64_t>(id));
@@ -261,7 +290,8 @@ class ProgramRun {
   }
 
   // How long an instruction holds its threadblock.
-  int64_t BlockPs(int32_t block, const Instruction& i, int64_t bytes) const {
+  int64_t BlockPs(int32_t block, int32_t node, int64_t bytes) const {
+    const Instruction& i = index_.instruction(node);
     const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
     const int64_t members = Receives(i.op) ? std::ssize(index_.RecvConnections(block)) : 1;
     // A switch sums what a reducing group receives, and a fan-in reads all of it.
@@ -276,7 +306,7 @@ class ProgramRun {
 
   // When what an instruction of another threadblock did in `pass` may be used. Of an instruction that has
   // been done again since, the time is no longer kept, but that was long ago.
-  int64_t HandedOffAt(int32_t node, const Runner& source, const Dependency& on, int32_t pass) const {
+  int64_t HandedOffAt(int32_t node, const Runner& source, Wait on, int32_t pass) const {
     const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
     if (last_pass != pass) return 0;
     return done_at_[static_cast<size_t>(node) * static_cast<size_t>(instances_) +
@@ -287,12 +317,11 @@ class ProgramRun {
   void Finish(int32_t id, int64_t now) {
     Runner& runner = runners_[static_cast<size_t>(id)];
     const int32_t block = id / instances_;
-    const Instruction& i = index_.instruction(index_.BlockFirst(block) + runner.next);
+    const size_t node = static_cast<size_t>(index_.BlockFirst(block) + runner.next);
     if (hand_off_ps_ > 0)
-      done_at_[static_cast<size_t>(index_.BlockFirst(block) + runner.next) * static_cast<size_t>(instances_) +
-               static_cast<size_t>(InstanceOf(id))] = now;
+      done_at_[node * static_cast<size_t>(instances_) + static_cast<size_t>(InstanceOf(id))] = now;
     if (log_ != nullptr) log_->EndInstruction(id, now);
-    if (Receives(i.op)) {
+    if (steps_[node].receives) {
       for (int32_t connection : index_.RecvConnections(block)) {
         const size_t number = FifoOf(connection, InstanceOf(id));
         if (log_ != nullptr) log_->Free(id, static_cast<int32_t>(number));
@@ -307,9 +336,12 @@ class ProgramRun {
       runner.pass += instances_;
       if (runner.pass >= passes_) --left_;
     }
-    for (int32_t waiter : runner.waiters) runners_[static_cast<size_t>(waiter)].waits = false;
-    awake_.insert(awake_.end(), runner.waiters.begin(), runner.waiters.end());
-    runner.waiters.clear();
+    std::erase_if(runner.waiters, [&](const Waiter& waiter) {
+      if (!runner.IsPast(waiter.index, waiter.pass)) return false;
+      runners_[static_cast<size_t>(waiter.runner)].waits = false;
+      awake_.push_back(waiter.runner);
+      return true;
+    });
   }
 
   int32_t NewMessage(const Message& message) {
@@ -468,6 +500,8 @@ class ProgramRun {
   const int64_t hand_off_ps_;
   const InstructionBytes& bytes_;
   const int32_t passes_, instances_;
+  std::vector<Step> steps_;  // by instruction, and an end
+  std::vector<Wait> waits_;
   std::vector<Runner> runners_;
   std::vector<Fifo> fifos_;
   LinkQueues<Waiting> links_;

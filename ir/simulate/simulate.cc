@@ -81,8 +81,7 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
   // Agreements come with the run of 8m segments, after those of m, 2m and 4m: together as long as 15m.
-  if (8 * m >= segments || (16 * m >= segments && segments * jobs <= kJobBudget))
-    return {run(segments), segments};
+  if (8 * m >= segments || segments * jobs <= kJobBudget) return {run(segments), segments};
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
   int32_t agreements = 0;
   while (2 * longest < segments) {

@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kExactWork = 1 << 18;  // instructions × passes that are simulated to the last
+constexpr int64_t kExactWork = 1 << 22;  // instructions × passes that are simulated to the last
 constexpr int64_t kSteadyPasses = 16;    // passes, times instances, after which a steady state is looked for
 constexpr double kSteady = 0.001;        // two rates that differ by less are one
 

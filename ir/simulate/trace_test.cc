@@ -134,19 +134,19 @@ TEST(Trace, IsThatOfTheSimulationForRandomSchedules) {
   }
 }
 
-// 16,384 segments: the simulation extrapolates from a few hundred, and so does its trace.
+// 4 Mi segments: the simulation extrapolates from a few thousand, and so does its trace.
 TEST(Trace, ALongRunIsExtrapolatedAsTheSimulationIs) {
   const Chain chain;
   for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
     const ScheduleTrace trace = Traced(chain.schedule, chain.collective, chain.topology,
-                                       {.size_bytes = 1 << 30, .model = model, .segment_bytes = 64 << 10});
-    EXPECT_EQ(trace.segments, 16'384);
+                                       {.size_bytes = 1 << 30, .model = model, .segment_bytes = 256});
+    EXPECT_EQ(trace.segments, 4 << 20);
     EXPECT_LT(trace.ran_segments, trace.segments);
     EXPECT_TRUE(trace.critical_path.stretched);
     EXPECT_TRUE(trace.slices.empty());
     // Link 0 is done one segment and a latency before link 1.
     const int64_t lag_ps = trace.hops[1].end_ps - trace.hops[0].end_ps;
-    EXPECT_NEAR(static_cast<double>(lag_ps), 65'536'000 + 100'000, 2'000);
+    EXPECT_NEAR(static_cast<double>(lag_ps), 256'000 + 100'000, 2'000);
   }
 }
 

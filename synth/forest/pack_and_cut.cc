@@ -146,7 +146,12 @@ int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule m
   return Keep(late ? *std::move(late) : std::move(prompt), waves, best);
 }
 
-// What is lost beside the trees' own rate falls as one over the waves. 0: enough.
+// What is lost beside the trees' own rate falls as one over the waves.
+double TimeInMoreWaves(const Candidate& candidate, int32_t waves, int64_t time_ps, int32_t more) {
+  return candidate.rate_ps + (static_cast<double>(time_ps) - candidate.rate_ps) * waves / more;
+}
+
+// 0: enough.
 int32_t MoreWaves(const Candidate& candidate, int32_t waves, int64_t transfers, int64_t time_ps,
                   int64_t affordable) {
   const double lost = static_cast<double>(time_ps) / std::max(candidate.rate_ps, 1.0) - 1;
@@ -166,8 +171,9 @@ bool IsEnough(const Task& task, const Best& best, int64_t work) {
 // A packing on its way to more and more waves.
 struct Cutting {
   Candidate candidate;
-  int32_t waves = 1;  // to be tried next; 0: no more
-  int32_t fit = 0;    // the most waves that were few enough steps
+  int32_t waves = 1;   // to be tried next; 0: no more
+  double hope_ps = 0;  // what those will take, as far as that is known
+  int32_t fit = 0;     // the most waves that were few enough steps
   int64_t most = candidate.most_waves;
 };
 
@@ -198,7 +204,8 @@ void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& w
   cutting.most = std::min(cutting.most, std::max<int64_t>(1, kMostWritten / std::max<int64_t>(1, transfers)));
   while (cutting.waves > 0 && (!few || cutting.waves <= kFewWaves)) {
     const int32_t waves = std::exchange(cutting.waves, 0);
-    if (best.synthesis && each * waves > work) return;
+    if (best.synthesis && (each * waves > work || cutting.hope_ps >= static_cast<double>(best.time_ps)))
+      return;
     work -= each * waves;
     ChunkedSchedule made = MakeSchedule(task, candidate, waves);
     if (waves == 1)
@@ -214,6 +221,8 @@ void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& w
     const int64_t time_ps = Consider(task, candidate, std::move(made), waves, budget, best);
     if (IsEnough(task, best, work)) return;
     cutting.waves = MoreWaves(candidate, waves, transfers, time_ps, std::min(cutting.most, work / each));
+    if (waves > 1 && cutting.waves > 0)
+      cutting.hope_ps = TimeInMoreWaves(candidate, waves, time_ps, cutting.waves);
   }
 }
 

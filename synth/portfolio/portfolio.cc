@@ -123,7 +123,8 @@ class Portfolio {
     if (!IsDone() && !(HasPlan() && deadline_())) TryOthers(limit);
     if (HasPlan() && HasTinyMessages() && !deadline_()) Coarsen(limit);
     if (!is_mirror_ && !kept_.empty() && !IsWithin(kNearBound) && !deadline_()) TryMirror();
-    if (!kept_.empty() && request_.model == TimeModel::kPipelined && !request_.limits.steps && !deadline_())
+    if (!is_mirror_ && !kept_.empty() && request_.model == TimeModel::kPipelined && !request_.limits.steps &&
+        !deadline_())
       Justify();
     if (bug_) return *bug_;
     if (unsimulated_) {
@@ -320,6 +321,7 @@ class Portfolio {
     std::vector<Synthesis> plans = std::exchange(best->others, {});
     plans.push_back(*std::move(best));
     for (const Synthesis& plan : plans) {
+      if (static_cast<double>(plan.simulation->time_ps) > kNotAgain * best_ps_) continue;
       const auto engine = std::ranges::find(engines_, std::string_view(plan.engine), &Engine::name);
       if (engine == engines_.end()) continue;
       if (std::optional<Synthesis> made =

@@ -73,10 +73,10 @@ TEST(SimulateProgram, PassesFillAPipeline) {
 TEST(SimulateProgram, ManyPassesAreExtrapolated) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
-  const int64_t size = kMegabyte * 1000, passes = 250'000;
+  const int64_t size = kMegabyte * 5000, passes = 1'250'000;
   const Program program = Lowered(collective, topology, Algorithm::kRing, size / passes);
   const double expected =
-      20e6 * 1000 * (static_cast<double>(passes) + 2) / static_cast<double>(passes) + 1.5e6;
+      20e6 * 5000 * (static_cast<double>(passes) + 2) / static_cast<double>(passes) + 1.5e6;
   EXPECT_NEAR(static_cast<double>(TimePs(program, collective, topology, size)), expected, expected * 1e-4);
 }
 

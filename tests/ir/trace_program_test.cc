@@ -200,7 +200,7 @@ TEST(TraceProgram, ManyPassesAreExtrapolatedAsTheSimulationIs) {
   Program program =
       LowerChecked(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology).value();
   program.slots = 16;
-  program.segment_bytes = kMegabyte * 1000 / 250'000;
+  program.segment_bytes = kMegabyte * 1000 / 1'250'000;
   const ProgramTrace trace = Traced(program, collective, topology, {.size_bytes = kMegabyte * 1000});
   EXPECT_LT(trace.ran_passes, trace.passes);
   EXPECT_TRUE(trace.critical_path.stretched);
