@@ -5,8 +5,10 @@
 #include <numeric>
 #include <vector>
 
+#include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
@@ -97,6 +99,24 @@ TEST(AllreduceTrees, OneRoundUsesEachOnce) {
       MakeAllreduceSchedule(Stars(mesh, {9, 1}), std::vector<int64_t>{1}, Allreduce());
   EXPECT_EQ(RootsOf(made), (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(WeightsOf(made), (std::vector<int64_t>{9, 1}));
+}
+
+// Rank 0 stands for all ranks, and has two trees. Every rank gets their chunks of both rounds.
+TEST(AllreduceTrees, TranslatesOfTreesHaveChunksAlike) {
+  const Topology mesh = testing::MakeFullMesh(kRanks);
+  const SymmetryGroup group = FindTranslations(mesh);
+  ASSERT_EQ(group.order(), kRanks);
+  AllreduceTrees trees = Stars(mesh, {3});
+  trees.trees.push_back(trees.trees[0]);
+  trees.trees[1].weight = 1;
+  const ChunkedSchedule made = MakeAllreduceSchedule(trees, std::vector<int64_t>{1, 2}, Allreduce(), &group);
+  EXPECT_EQ(made.schedule.num_chunks, 4 * kRanks);
+  std::vector<int64_t> weights;
+  for (int32_t r = 0; r < kRanks; ++r) weights.insert(weights.end(), {3, 1, 6, 2});
+  EXPECT_EQ(WeightsOf(made), weights);
+  const StatusOr<Schedule> plain = Expand(made.schedule, made.collective, mesh);
+  ASSERT_TRUE(plain.ok()) << plain.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(*plain, made.collective, mesh)), OkStatus());
 }
 
 }  // namespace

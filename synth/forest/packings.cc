@@ -208,18 +208,18 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
             .group = {},
             .twins = {},
             .stopped = request.limits.deadline};
+  if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
+    SymmetryGroup group = FindTranslations(task.topology);
+    if (!group.IsTrivial()) task.group = std::move(group);
+  }
   for (const double kept : kKept) {
-    if (LatencyCounts(task) || request.limits.chunks) break;
+    if (LatencyCounts(task) || request.limits.chunks || task.Rows() > kMostRows || task.stopped()) break;
     if (std::optional<Topology> roomy = RoomyMachine(request, kept))
       task.roomy.push_back({*std::move(roomy), {}});
   }
   if (task.collective.Reduces()) {
     task.machine.backwards = ReverseTopology(topology);
     for (BothWays& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
-  }
-  if (!request.limits.chunks && MayUseSymmetry(task.topology, task.collective)) {
-    SymmetryGroup group = FindTranslations(task.topology);
-    if (!group.IsTrivial()) task.group = std::move(group);
   }
   if (MayHaveTwins(request)) {
     Twins twins(task.topology, task.collective.ranks(), *task.collective.spec().root);
