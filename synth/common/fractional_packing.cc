@@ -101,11 +101,20 @@ class Packing {
   static constexpr double kSmoothing = 0.5;  // weight of the prices with the best bound so far
   static constexpr double kLeast = 1e-4;     // trees of less weight are left out
   static constexpr int32_t kSimplexIterations = 100'000;
+  // Of the roots' pairs the cheapest alone are added in a round, since all have one value. With all of them
+  // kind 1 of bench:kinds, seed 725001, allreduce 64 MiB takes 1.126 times the bound in place of 1.094, and
+  // the program of kind 1, seed 724941, three times as long to solve.
+  static constexpr int32_t kMostPairs = 6;
 
   struct Priced {
     // Σ demand × cost, or the cheapest pair, which no packing undercuts where trees are cheapest.
     double value = 0;
     bool cuts = false;  // does any tree cost less than its root's value?
+  };
+  struct Grown {
+    FractionalTree tree;
+    std::vector<double> uses;  // by orbit
+    double cost = 0;
   };
 
   // One tree a root at these prices. `optimum`: prices and values of the last solution, or empty.
@@ -119,10 +128,12 @@ class Packing {
     if (cheapest_up_) cheapest_up_->SetPrices(link_cost_, s_per_ps);
     Priced priced;
     if (up_) priced.value = std::numeric_limits<double>::infinity();
+    std::vector<Grown> all;
     for (size_t i = 0; i < roots_; ++i) {
       GrownTree tree = cheapest_ ? cheapest_->Grow(problem_.roots[i], links_)
                                  : down_.Grow(problem_.roots[i], link_cost_, s_per_ps, links_);
-      FractionalTree& added = trees_.emplace_back();
+      Grown& grown = all.emplace_back();
+      FractionalTree& added = grown.tree;
       added.root = static_cast<int32_t>(i);
       added.arcs = std::move(tree.arcs);
       added.latency_ps = wait_ > 0 ? LatencyOf(added.arcs) : tree.latency_ps;
@@ -132,16 +143,22 @@ class Packing {
         added.up = std::move(up.arcs);
         added.latency_ps += wait_ > 0 ? LatencyOf(added.up) : up.latency_ps;
       }
-      uses_.assign(orbits_, 0.0);
-      CountUses(added.arcs, links_, 1, held_);
-      CountUses(added.up, links_, 1, held_up_);
-      const double cost = std::inner_product(uses_.begin(), uses_.end(), prices.begin(), 0.0) + WaitOf(added);
-      priced.value = up_ ? std::min(priced.value, cost) : priced.value + problem_.demand[i] * cost;
-      if (AddRow(added, optimum, program)) {
-        priced.cuts = true;
-      } else {
-        trees_.pop_back();
-      }
+      grown.uses.assign(orbits_, 0.0);
+      CountUses(added.arcs, links_, 1, held_, grown.uses);
+      CountUses(added.up, links_, 1, held_up_, grown.uses);
+      grown.cost =
+          std::inner_product(grown.uses.begin(), grown.uses.end(), prices.begin(), 0.0) + WaitOf(added);
+      priced.value =
+          up_ ? std::min(priced.value, grown.cost) : priced.value + problem_.demand[i] * grown.cost;
+    }
+    if (up_) std::ranges::stable_sort(all, {}, &Grown::cost);
+    int32_t left = up_ ? kMostPairs : static_cast<int32_t>(roots_);
+    for (Grown& grown : all) {
+      if (left == 0) break;
+      if (!AddRow(grown, optimum, program)) continue;
+      priced.cuts = true;
+      trees_.push_back(std::move(grown.tree));
+      --left;
     }
     return priced;
   }
@@ -176,42 +193,43 @@ class Packing {
 
   // Adds the uses of each orbit, and what they are held for beside where that is asked.
   void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,
-                 const std::optional<HeldLinks>& held) {
+                 const std::optional<HeldLinks>& held, std::vector<double>& uses) {
     for (const PackedArc& arc : arcs) {
       const std::span<const LinkId> path =
           links.subspan(static_cast<size_t>(arc.first_link), static_cast<size_t>(arc.num_links));
       if (held) held->TimesOf(path, held_times_);
       for (size_t k = 0; k < path.size(); ++k) {
         const auto o = static_cast<size_t>(problem_.orbit[path[k].index()]);
-        uses_[o] += times * problem_.share[o] * (held ? held_times_[k] : 1.0);
+        uses[o] += times * problem_.share[o] * (held ? held_times_[k] : 1.0);
       }
     }
   }
 
   // Of the busiest orbit.
   double LoadOf(const FractionalPacking& packing) {
-    uses_.assign(orbits_, 0.0);
+    std::vector<double> uses(orbits_, 0.0);
     for (const FractionalTree& tree : packing.trees) {
       const double weight = tree.weight * (up_ ? 1 : problem_.demand[static_cast<size_t>(tree.root)]);
-      CountUses(tree.arcs, packing.links, weight, std::nullopt);
-      CountUses(tree.up, packing.links, weight, std::nullopt);
+      CountUses(tree.arcs, packing.links, weight, std::nullopt, uses);
+      CountUses(tree.up, packing.links, weight, std::nullopt, uses);
     }
     double load = 0;
-    for (size_t o = 0; o < orbits_; ++o) load = std::max(load, uses_[o] / capacity_[o]);
+    for (size_t o = 0; o < orbits_; ++o) load = std::max(load, uses[o] / capacity_[o]);
     return load;
   }
 
   // Adds the row, the root's value is at most what the tree costs, and returns true if the last solution
-  // breaks it. Requires: uses_ of the tree.
-  bool AddRow(const FractionalTree& tree, std::span<const double> optimum, LinearProgram& program) {
+  // breaks it.
+  bool AddRow(const Grown& grown, std::span<const double> optimum, LinearProgram& program) {
+    const FractionalTree& tree = grown.tree;
     const size_t value = ValueOf(tree.root);
     const double share = ShareOfMost(tree.root);
     terms_.assign(1, {static_cast<int32_t>(value), 1.0});
     double cost = share * WaitOf(tree);
     for (size_t o = 0; o < orbits_; ++o) {
-      if (uses_[o] == 0) continue;
-      terms_.emplace_back(static_cast<int32_t>(o), -share * uses_[o]);
-      if (!optimum.empty()) cost += share * uses_[o] * optimum[o];
+      if (grown.uses[o] == 0) continue;
+      terms_.emplace_back(static_cast<int32_t>(o), -share * grown.uses[o]);
+      if (!optimum.empty()) cost += share * grown.uses[o] * optimum[o];
     }
     if (!optimum.empty() && cost >= optimum[value] * (1 - kTie)) return false;
     program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
@@ -258,7 +276,6 @@ class Packing {
   std::vector<int64_t> arrival_ps_;  // by rank; where it has sent, when it may send again
   std::vector<double> capacity_;     // by orbit, GB/s
   std::vector<double> link_cost_;
-  std::vector<double> uses_;                       // by orbit, of one tree
   std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row
   std::vector<LinkId> links_;
   std::vector<FractionalTree> trees_;  // one a row after the first, in order

@@ -41,6 +41,9 @@ constexpr double kHeldWeights[] = {0.25, 0.5};
 // Of a wave's steps. With them kind 3, seed 724993, allreduce 64 MiB takes 1.017 times the bound in place of
 // 1.167. On such machines twice a wave gains 0.1 % more at best.
 constexpr double kLags[] = {0.25, 0.5, 1};
+// Of the best of those, for pairs. With them kind 4, seed 724944, allreduce 64 MiB takes 1.127 times the
+// bound in place of 1.166; trees apart gain nothing.
+constexpr double kMoreLag = 1.5, kLessLag = 0.75;
 constexpr double kFar = 1.01;         // times the bound: another kind of packing is tried
 constexpr double kLeastGain = 1.003;  // times as fast as trees apart, where pairs are taken
 // How links' loads are weighed; the fastest plan of all is taken.
@@ -104,21 +107,30 @@ Synthesis Simulated(const Task& task, const Candidate& candidate, ChunkedSchedul
           .simulation = std::move(simulation)};
 }
 
-// The plan with more and more lag, as long as that helps. nullopt: it does not.
+// The plan with more and more lag, as long as that helps; of pairs also with half as much again, else a
+// quarter less. nullopt: it does not.
 std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, const Synthesis& prompt,
                                  int32_t waves, const StepBudget& budget) {
   std::optional<Synthesis> best;
   int64_t best_ps = prompt.simulation->time_ps;
-  for (const double lag : kLags) {
+  double best_lag = 0;
+  const auto is_faster = [&](double lag) {
     const auto steps = static_cast<int32_t>(std::lround(lag * prompt.schedule.num_steps() / waves));
-    if (steps == 0) continue;
+    if (steps == 0) return false;
     Schedule late = WithLag(prompt.schedule, task.topology, steps);
-    if (late.num_steps() > budget.Most()) break;
+    if (late.num_steps() > budget.Most()) return false;
     Synthesis made = Simulated(task, candidate, {prompt.collective, std::move(late)}, waves);
-    if (made.simulation->time_ps >= best_ps) break;
+    if (made.simulation->time_ps >= best_ps) return false;
     best_ps = made.simulation->time_ps;
+    best_lag = lag;
     best = std::move(made);
-  }
+    return true;
+  };
+  const double least = static_cast<double>(waves) / prompt.schedule.num_steps() / 2;  // of a whole step
+  for (const double lag : kLags)
+    if (lag >= least && !is_faster(lag)) break;
+  if (best && !candidate.pairs.trees.empty() && !is_faster(kMoreLag * best_lag))
+    is_faster(kLessLag * best_lag);
   return best;
 }
 
