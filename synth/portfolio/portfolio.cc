@@ -321,7 +321,7 @@ class Portfolio {
     std::vector<Synthesis> plans = std::exchange(best->others, {});
     plans.push_back(*std::move(best));
     for (const Synthesis& plan : plans) {
-      if (static_cast<double>(plan.simulation->time_ps) > kNotAgain * best_ps_) continue;
+      if (plan.simulation && static_cast<double>(plan.simulation->time_ps) > kNotAgain * best_ps_) continue;
       const auto engine = std::ranges::find(engines_, std::string_view(plan.engine), &Engine::name);
       if (engine == engines_.end()) continue;
       if (std::optional<Synthesis> made =
