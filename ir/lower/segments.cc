@@ -161,17 +161,16 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                       options.machine != nullptr);
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kWhole) return std::optional<int64_t>();
-  const auto largest = [&](int64_t most_passes) {
-    const auto* const middle = std::ranges::find_if(
-        kMiddle, [&](Choice choice) { return limits.Fits(choice) && choice.passes <= most_passes; });
-    return middle != std::end(kMiddle) ? *middle : kPlain;
-  };
+  const int64_t most_passes =
+      segments == Segments::kTimed ? kWork / std::max<int64_t>(1, NumInstructions(program)) : kNoLimit;
+  const auto* const middle = std::ranges::find_if(
+      kMiddle, [&](Choice choice) { return limits.Fits(choice) && choice.passes <= most_passes; });
+  const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
   if (segments == Segments::kMiddle) {
-    const Choice middle = largest(kNoLimit);
-    limits.Set(middle.instances > 1 ? middle : kPlain, program);
+    limits.Set(largest.instances > 1 ? largest : kPlain, program);
     return std::optional<int64_t>();
   }
-  std::vector<Choice> choices = {kPlain, largest(kWork / std::max<int64_t>(1, NumInstructions(program)))};
+  std::vector<Choice> choices = {kPlain, largest};
   std::vector<Protocol> protocols = ProtocolsOf(program, topology, options);
   if (like != nullptr) {
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};

@@ -117,10 +117,11 @@ std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, c
   std::optional<Synthesis> best;
   int64_t best_ps = prompt.simulation->time_ps;
   double best_lag = 0;
+  const auto steps_of = [&](double lag) {
+    return static_cast<int32_t>(std::lround(lag * prompt.schedule.num_steps() / waves));
+  };
   const auto is_faster = [&](double lag) {
-    const auto steps = static_cast<int32_t>(std::lround(lag * prompt.schedule.num_steps() / waves));
-    if (steps == 0) return false;
-    Schedule late = WithLag(prompt.schedule, task.topology, steps);
+    Schedule late = WithLag(prompt.schedule, task.topology, steps_of(lag));
     if (late.num_steps() > budget.Most()) return false;
     Synthesis made = Simulated(task, candidate, {prompt.collective, std::move(late)}, waves);
     if (made.simulation->time_ps >= best_ps) return false;
@@ -129,9 +130,8 @@ std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, c
     best = std::move(made);
     return true;
   };
-  const double least = static_cast<double>(waves) / prompt.schedule.num_steps() / 2;  // of a whole step
   for (const double lag : kLags)
-    if (lag >= least && !is_faster(lag)) break;
+    if (steps_of(lag) > 0 && !is_faster(lag)) break;
   if (best && !candidate.pairs.trees.empty() && !is_faster(kMoreLag * best_lag))
     is_faster(kLessLag * best_lag);
   return best;
