@@ -65,6 +65,28 @@ TEST(Segments, TimeDecides) {
   EXPECT_EQ(SetOn(Segments::kTimed, 64 * kMiB, 512), (Set{1, kMiB / 4, Protocol::kSimple}));
 }
 
+// An overhead makes 64 passes as slow as 4, and 16 faster than both.
+TEST(Segments, FewerAreComparedWithTheFastestSoFar) {
+  TopologySpec spec = Line().spec();
+  for (Link& link : spec.links) link.overhead_ps = 64 * kMiB * 1000 / 256;
+  const Topology topology = Topology::Create(spec).value();
+  const SimulateOptions timing{.size_bytes = 64 * kMiB};
+  const auto time_of = [&](int64_t passes) {
+    Program program = LineProgram();
+    program.segment_bytes = 32 * kMiB / passes;
+    return SimulateProgram(program, LineCollective(), topology, timing).value().time_ps;
+  };
+  ASSERT_TRUE(Keeps(time_of(4), time_of(64)));
+  ASSERT_FALSE(Keeps(time_of(4), time_of(16)));
+  Program program = LineProgram();
+  program.segment_bytes = kMiB / 2;
+  const StatusOr<int64_t> time_ps =
+      FewerSegments(LineCollective(), topology, LineMoves().moves, timing, {512, 512}, time_of(64), program);
+  ASSERT_TRUE(time_ps.ok()) << time_ps.status().message();
+  EXPECT_EQ(program.segment_bytes, 2 * kMiB);
+  EXPECT_EQ(*time_ps, time_of(16));
+}
+
 // Its lines would be torn on the way through a CPU.
 TEST(Segments, Ll128IsForLinksOfGpusOnly) {
   MachineModel machine;

@@ -134,6 +134,17 @@ TEST(Trace, IsThatOfTheSimulationForRandomSchedules) {
   }
 }
 
+TEST(Trace, EverySegmentIsRunWhereThatIsCheap) {
+  const Chain chain;
+  for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+    const ScheduleTrace trace = Traced(chain.schedule, chain.collective, chain.topology,
+                                       {.size_bytes = 1 << 30, .model = model, .segment_bytes = 64 << 10});
+    EXPECT_EQ(trace.segments, 16'384);
+    EXPECT_EQ(trace.ran_segments, trace.segments);
+    EXPECT_FALSE(trace.critical_path.stretched);
+  }
+}
+
 // 4 Mi segments: the simulation extrapolates from a few thousand, and so does its trace.
 TEST(Trace, ALongRunIsExtrapolatedAsTheSimulationIs) {
   const Chain chain;

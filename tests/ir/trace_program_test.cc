@@ -194,6 +194,19 @@ TEST(TraceProgram, NamesTheThreadblockThatIsSlow) {
   EXPECT_NE(trace.critical_path.pieces[1].block, trace.critical_path.pieces[4].block);
 }
 
+TEST(TraceProgram, EveryPassIsRunWhereThatIsCheap) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
+  Program program =
+      LowerChecked(*HandSchedule(Algorithm::kRing, collective, topology), collective, topology).value();
+  program.segment_bytes = kMegabyte * 1000 / 100'000;
+  const StatusOr<ProgramTrace> trace =
+      TraceProgram(program, collective, topology, {.size_bytes = kMegabyte * 1000});
+  ASSERT_TRUE(trace.ok()) << trace.status().message();
+  EXPECT_EQ(trace->passes, 100'000);
+  EXPECT_EQ(trace->ran_passes, trace->passes);
+}
+
 TEST(TraceProgram, ManyPassesAreExtrapolatedAsTheSimulationIs) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
