@@ -236,7 +236,7 @@ class Portfolio {
     }
   }
 
-  // Makes the fastest plans again in longer chunks; stops where one is about as fast.
+  // Makes the fastest plans again in longer and longer chunks, as long as they are about as fast.
   void Coarsen(int64_t left) {
     if (request_.limits.chunks) return;
     std::vector<Tried> tried = tried_;
@@ -257,17 +257,21 @@ class Portfolio {
   }
 
   void CoarsenOne(const Tried& tried, int64_t& left) {
-    for (int64_t chunks = 1; 2 * chunks <= tried.chunks && !deadline_(); chunks *= 4) {
+    int64_t chunks = 1;
+    while (8 * chunks <= tried.chunks) chunks *= 4;
+    if (2 * chunks > tried.chunks) return;
+    for (; chunks >= 1 && !deadline_(); chunks /= 4) {
       SynthesisRequest coarser = request_;
       coarser.limits.chunks = static_cast<int32_t>(chunks);
       const StatusOr<Offer> offer = tried.engine->Offered(coarser);
-      if (!offer.ok() || offer->work > left) return;
+      if (!offer.ok()) return;
+      if (offer->work > left) continue;
       left -= offer->work;
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(coarser);
       if (!made.ok()) return;
       const double coarser_ps = SimulatedPs(*made);
       Consider(*tried.engine, std::move(made).value(), true);
-      if (coarser_ps <= kAboutAsFast * best_ps_) return;
+      if (coarser_ps > kAboutAsFast * best_ps_) return;
     }
   }
 
