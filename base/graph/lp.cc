@@ -86,6 +86,16 @@ std::span<const double> LinearProgram::Values() const {
   return {Clp_getColSolution(model_->clp), static_cast<size_t>(Clp_numberColumns(model_->clp))};
 }
 
+std::span<const double> LinearProgram::RowSlacks() const {
+  XCCL_CHECK(model_->turned);
+  return {Clp_getReducedCost(model_->clp), static_cast<size_t>(Clp_numberColumns(model_->clp))};
+}
+
+void LinearProgram::DropRows(std::span<const int32_t> rows) {
+  XCCL_CHECK(model_->turned);
+  if (!rows.empty()) Clp_deleteColumns(model_->clp, static_cast<int>(rows.size()), rows.data());
+}
+
 std::span<const double> LinearProgram::RowPrices() const {
   if (model_->turned)
     return {Clp_getColSolution(model_->clp), static_cast<size_t>(Clp_numberColumns(model_->clp))};

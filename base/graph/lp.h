@@ -35,6 +35,12 @@ class LinearProgram {
   bool Solve(int32_t iterations);
   double Objective() const;                // Requires: Solve() returned true
   std::span<const double> Values() const;  // one per variable. Requires: as Objective
+  // By how much the optimum is below each row's `high`: 0 where that limits it. Requires: as Objective, and
+  // the turned form.
+  std::span<const double> RowSlacks() const;
+  // Takes rows out; those behind them move up. The optimum stays. Requires: as RowSlacks; distinct rows that
+  // Solve() had, without a price.
+  void DropRows(std::span<const int32_t> rows);
   // One price per row that Solve() had; an inequality's is >= 0, and positive only where `high` limits the
   // optimum. Requires: as Objective.
   std::span<const double> RowPrices() const;

@@ -86,6 +86,7 @@ class Packing {
       if (wait_ == 0 && load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
       if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());
+      if (!held_) DropIdle(program);
       smoothed = priced.cuts;
       const double pull = smoothed ? kSmoothing : 0;
       for (size_t o = 0; o < orbits_; ++o)
@@ -234,6 +235,31 @@ class Packing {
     if (!optimum.empty() && cost >= optimum[value] * (1 - kTie)) return false;
     program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
     return true;
+  }
+
+  // Takes out the trees that are the farthest from use, where they are more than twice as many as the prices
+  // and values. kind 1 of bench:kinds, seed 4021, allgather 1 MiB solves its programs in a third of the time.
+  // Held links' programs end before they converge: without some trees they come less far.
+  void DropIdle(LinearProgram& program) {
+    const size_t most = orbits_ + roots_;
+    if (trees_.size() <= 2 * most) return;
+    const std::span<const double> slacks = program.RowSlacks(), weights = program.RowPrices();
+    std::vector<int32_t> rows(trees_.size());  // after the first
+    std::iota(rows.begin(), rows.end(), 1);
+    std::ranges::stable_sort(rows, {}, [&](int32_t row) { return slacks[static_cast<size_t>(row)]; });
+    rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(most));
+    std::erase_if(rows, [&](int32_t row) { return weights[static_cast<size_t>(row)] != 0; });
+    std::ranges::sort(rows);
+    program.DropRows(rows);
+    size_t next = 0;
+    std::vector<FractionalTree> kept;
+    for (size_t t = 0; t < trees_.size(); ++t) {
+      if (next < rows.size() && static_cast<size_t>(rows[next]) == t + 1)
+        ++next;
+      else
+        kept.push_back(std::move(trees_[t]));
+    }
+    trees_ = std::move(kept);
   }
 
   void TakeTrees(std::span<const double> row_prices, FractionalPacking& packing) {
