@@ -73,6 +73,8 @@ constexpr int64_t kOrderWork = 4'000'000;  // hops of chunks simulated: about a 
 // MiB with rails, and nothing is faster.
 constexpr double kNotAgain = 1.05;
 
+constexpr int64_t kMostImaged = 20'000;  // transfers of a plan of copies by trees
+
 // Times the messages: programs of such plans gain less than their schedules and take long to make, so that
 // the time must fall to this share.
 constexpr int64_t kTorn = 2;
@@ -319,7 +321,8 @@ class Portfolio {
     image.start = nullptr;
     std::vector<Engine> near;
     for (const Engine& engine : engines_)
-      if (BestPs(engine) <= kNotAgain * best_ps_) near.push_back(engine);
+      if (BestPs(engine) <= kNotAgain * best_ps_ && MayGainFromMirror(engine)) near.push_back(engine);
+    if (near.empty()) return;
     StatusOr<Synthesis> best = Portfolio(image, near, true).Run();
     if (!best.ok()) return;
     std::vector<Synthesis> plans = std::exchange(best->others, {});
@@ -332,6 +335,15 @@ class Portfolio {
               Mirrored(plan, topology, *request_.topology, *request_.collective, request_.size_bytes))
         Consider(*engine, *std::move(made), true);
     }
+  }
+
+  // Trees of copies have the same trees in the mirror image, in another order. Where many roots or many waves
+  // share the links it is no better: none of 100 plans of bench:kinds.
+  bool MayGainFromMirror(const Engine& engine) const {
+    if (request_.collective->Reduces() || engine.near_bound == 0 || engine.any_chunks) return true;
+    if (request_.collective->num_parts() > 1) return false;
+    const auto fastest = std::ranges::find(kept_, &engine, &Kept::engine);
+    return fastest != kept_.end() && fastest->made.schedule.size() <= kMostImaged;
   }
 
   // The engine's fastest plan; infinite where there is none.
