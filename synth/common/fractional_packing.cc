@@ -67,6 +67,7 @@ class Packing {
     center = prices;
     double best_value = 0, load = std::numeric_limits<double>::infinity();
     FractionalPacking packing;
+    if (problem_.start != nullptr) AddKnown(*problem_.start, program);
     for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
       ++packing.rounds;
       const Priced priced = AddTrees(prices, optimum, program);
@@ -144,9 +145,7 @@ class Packing {
         added.up = std::move(up.arcs);
         added.latency_ps += wait_ > 0 ? LatencyOf(added.up) : up.latency_ps;
       }
-      grown.uses.assign(orbits_, 0.0);
-      CountUses(added.arcs, links_, 1, held_, grown.uses);
-      CountUses(added.up, links_, 1, held_up_, grown.uses);
+      CountUses(grown);
       grown.cost =
           std::inner_product(grown.uses.begin(), grown.uses.end(), prices.begin(), 0.0) + WaitOf(added);
       priced.value =
@@ -162,6 +161,20 @@ class Packing {
       --left;
     }
     return priced;
+  }
+
+  void AddKnown(const FractionalPacking& packing, LinearProgram& program) {
+    const auto offset = static_cast<int32_t>(links_.size());
+    links_.insert(links_.end(), packing.links.begin(), packing.links.end());
+    for (const FractionalTree& tree : packing.trees) {
+      Grown known{tree, {}, 0};
+      for (std::vector<PackedArc>* const side : {&known.tree.arcs, &known.tree.up})
+        for (PackedArc& arc : *side) arc.first_link += offset;
+      if (wait_ > 0) known.tree.latency_ps = LatencyOf(known.tree.arcs) + LatencyOf(known.tree.up);
+      CountUses(known);
+      AddRow(known, {}, program);
+      trees_.push_back(std::move(known.tree));
+    }
   }
 
   // A root's value among the variables. It is in shares of the largest demand, so the prices of its trees'
@@ -191,6 +204,12 @@ class Packing {
   }
 
   double WaitOf(const FractionalTree& tree) const { return wait_ * static_cast<double>(tree.latency_ps); }
+
+  void CountUses(Grown& grown) {
+    grown.uses.assign(orbits_, 0.0);
+    CountUses(grown.tree.arcs, links_, 1, held_, grown.uses);
+    CountUses(grown.tree.up, links_, 1, held_up_, grown.uses);
+  }
 
   // Adds the uses of each orbit, and what they are held for beside where that is asked.
   void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,

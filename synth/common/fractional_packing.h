@@ -25,6 +25,8 @@
 
 namespace xccl {
 
+struct FractionalPacking;
+
 struct PackingProblem {
   const Topology* topology = nullptr;
   // The reversed machine, where pairs are packed for an allreduce: their trees up grow on it. Switches then
@@ -51,6 +53,9 @@ struct PackingProblem {
   // Above 0 all trees are the cheapest. Not where switches multicast or reduce.
   double held_weight = 0;
   DataFlow flow = DataFlow::kForwards;  // on `topology`
+  // A packing of the same members and roots, on links of the same ends, whose trees are there from the start;
+  // null: none. Outlives the problem.
+  const FractionalPacking* start = nullptr;
   int32_t max_rounds = 120;
   std::function<bool()> stopped = {};  // asked after each round; true ends with the trees so far
 };

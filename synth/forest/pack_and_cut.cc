@@ -194,6 +194,7 @@ struct Cutting {
 
 // Packings of one request.
 struct Packings {
+  LastPackings trees;
   std::optional<Candidate> last;
   std::vector<Cutting> wait;  // those whose further waves come after all packings
   bool has_room = false;      // has any packing?
@@ -272,7 +273,8 @@ Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t wor
 // On tori and the like trees of shortest paths reach the best rate, too; elsewhere they are dropped. Returns
 // their rate.
 std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t work, Best& best) {
-  const StatusOr<Candidate> shortest = PackAtBestRate(task, {});
+  LastPackings none;
+  const StatusOr<Candidate> shortest = PackAtBestRate(task, {}, none);
   if (!shortest.ok()) return std::nullopt;
   if (shortest->rate_ps < task.beat_ps && shortest->rate_ps <= (1 + kFineAim) * task.bound.bandwidth_ps)
     TryWaves(task, *shortest, budget, work, best);
@@ -312,7 +314,7 @@ bool HasShortParts(const Task& task) {
 // from the bound joins those that `wait` before it is cut into many waves.
 StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_of_each, StepBudget& budget,
                           int64_t& work, Best& best, Packings& packings) {
-  XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, aim));
+  XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, aim, packings.trees));
   const bool is_known = packings.last && packings.last->up == apart.up && packings.last->down == apart.down;
   packings.last = apart;
   packings.has_room |= apart.has_room;
@@ -323,7 +325,7 @@ StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_
     best.coarse = best.synthesis.has_value();
   }
   if (MayPair(task, apart.rate_ps)) {
-    const StatusOr<Candidate> pairs = PackPairs(task, aim);
+    const StatusOr<Candidate> pairs = PackPairs(task, aim, packings.trees);
     packings.has_room |= pairs.ok() && pairs->has_room;
     if (pairs.ok() && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
       TryWaves(task, *pairs, budget, work, best);
@@ -420,7 +422,7 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   }
   if (MayMissTheRate(task, rate_ps.value_or(kForeverPs), best)) {
     const StatusOr<Candidate> exact =
-        PackAtBestRate(task, {.latency_weight = kExactLatencyWeight, .exact = true});
+        PackAtBestRate(task, {.latency_weight = kExactLatencyWeight, .exact = true}, packings.trees);
     if (!exact.ok()) {
       reason = exact.status();
     } else if (exact->rate_ps < task.beat_ps) {

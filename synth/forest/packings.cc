@@ -129,11 +129,18 @@ void Measure(const Task& task, Candidate& candidate) {
   candidate.shared = AreShared(task, candidate.up.paths) || AreShared(task, candidate.down.paths);
 }
 
+// Begins with the last packing of the kind where the aim says so, and takes its place.
+const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim, FractionalPacking& last) {
+  if (aim.held_weight > 0 && !last.trees.empty()) problem.start = &last;
+  last = PackTrees(problem);
+  return last;
+}
+
 // Packs one way; sets the rate and the note.
 StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim,
-                             Candidate& candidate) {
+                             FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);
-  FractionalPacking packing = PackTrees(problem);
+  FractionalPacking packing = PackAfter(problem, aim, last);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
   if (task.twins)
     packing = task.twins->InTurn(packing,
@@ -144,23 +151,25 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlo
   return WholeTrees(packing, problem.roots, PartsOf(task, problem));
 }
 
-StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const PackingAim& aim) {
+StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const PackingAim& aim,
+                                LastPackings& last) {
   Candidate candidate;
   if (task.collective.Reduces()) {
     XCCL_ASSIGN_OR_RETURN(candidate.up,
-                          PackOn(task, *machine.backwards, DataFlow::kBackwards, aim, candidate));
+                          PackOn(task, *machine.backwards, DataFlow::kBackwards, aim, last.up, candidate));
   }
   if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
     XCCL_ASSIGN_OR_RETURN(candidate.down,
-                          PackOn(task, machine.forwards, DataFlow::kForwards, aim, candidate));
+                          PackOn(task, machine.forwards, DataFlow::kForwards, aim, last.down, candidate));
   }
   Measure(task, candidate);
   return candidate;
 }
 
-StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const PackingAim& aim) {
+StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const PackingAim& aim,
+                                FractionalPacking& last) {
   const PackingProblem problem = PairsProblem(task, machine, aim);
-  const FractionalPacking packing = PackTrees(problem);
+  const FractionalPacking& packing = PackAfter(problem, aim, last);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of pairs was not solved");
   Candidate candidate;
   candidate.rate_ps = RatePs(task, packing.s_per_byte);
@@ -228,8 +237,9 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
   return task;
 }
 
-StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, aim, [&](const BothWays& machine) { return PackApartOn(task, machine, aim); });
+StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last) {
+  return PackWithRoom(task, aim,
+                      [&](const BothWays& machine) { return PackApartOn(task, machine, aim, last); });
 }
 
 Candidate OneTreeEach(const Task& task, const Candidate& packed) {
@@ -257,8 +267,9 @@ Candidate OneTreeEach(const Task& task, const Candidate& packed) {
   return candidate;
 }
 
-StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim) {
-  return PackWithRoom(task, aim, [&](const BothWays& machine) { return PackPairsOn(task, machine, aim); });
+StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last) {
+  return PackWithRoom(task, aim,
+                      [&](const BothWays& machine) { return PackPairsOn(task, machine, aim, last.pairs); });
 }
 
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {

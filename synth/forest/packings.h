@@ -13,6 +13,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/sizes.h"
 #include "synth/common/allreduce_trees.h"
+#include "synth/common/fractional_packing.h"
 #include "synth/common/packed_trees.h"
 #include "synth/common/synthesizer.h"
 #include "synth/forest/equal_trees.h"
@@ -77,15 +78,21 @@ struct PackingAim {
   bool exact = false;               // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
+// The last packing of each kind that was made of a task. Those that weigh held links begin with its trees: by
+// themselves they are far from the least load when their rounds are over. Others begin afresh, and so differ.
+struct LastPackings {
+  FractionalPacking up, down, pairs;
+};
+
 // Trees at the best rate. Errors: kLimit: the solver failed.
-StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim);
+StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last);
 
 // Of each part's trees the shallowest alone, of those the heaviest: few messages, where a part is so short
 // that latency is what counts. Requires: no pairs.
 Candidate OneTreeEach(const Task& task, const Candidate& packed);
 
 // Pairs of trees for an allreduce. Errors: kLimit: the solver failed.
-StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim);
+StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last);
 
 // `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);
