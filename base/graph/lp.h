@@ -1,4 +1,4 @@
-// Linear programs that grow by rows: maximise costs · x where x >= 0 and each row · x is equal to, or at
+// Linear programs whose rows come and go: maximise costs · x where x >= 0 and each row · x is equal to, or at
 // most, a bound. Only this file uses the LP library (Clp). Simplex restarts from the last solution when
 // rows are added. Deterministic.
 #pragma once
@@ -35,14 +35,14 @@ class LinearProgram {
   bool Solve(int32_t iterations);
   double Objective() const;                // Requires: Solve() returned true
   std::span<const double> Values() const;  // one per variable. Requires: as Objective
-  // By how much the optimum is below each row's `high`: 0 where that limits it. Requires: as Objective, and
-  // the turned form.
+  // By how much each row is below its `high` at the optimum: 0 where that limits it. Requires: as Objective,
+  // and the turned form.
   std::span<const double> RowSlacks() const;
-  // Takes rows out; those behind them move up. The optimum stays. Requires: as RowSlacks; distinct rows that
-  // Solve() had, without a price.
+  // Takes rows out; those behind them move up. The optimum stays, but all spans end. Requires: as RowSlacks;
+  // distinct rows that Solve() had, without a price.
   void DropRows(std::span<const int32_t> rows);
-  // One price per row that Solve() had; an inequality's is >= 0, and positive only where `high` limits the
-  // optimum. Requires: as Objective.
+  // One price per row that Solve() had and that is still there; an inequality's is >= 0, and positive only
+  // where `high` limits the optimum. Requires: as Objective.
   std::span<const double> RowPrices() const;
 
  private:

@@ -53,8 +53,8 @@ struct PackingProblem {
   // Above 0 all trees are the cheapest. Not where switches multicast or reduce.
   double held_weight = 0;
   DataFlow flow = DataFlow::kForwards;  // on `topology`
-  // A packing of the same members and roots, on links of the same ends, whose trees are there from the start;
-  // null: none. Outlives the problem.
+  // A packing of the same members, roots and links, whatever these cost there. Its trees are there from the
+  // start. Null: none.
   const FractionalPacking* start = nullptr;
   int32_t max_rounds = 120;
   std::function<bool()> stopped = {};  // asked after each round; true ends with the trees so far

@@ -129,9 +129,10 @@ void Measure(const Task& task, Candidate& candidate) {
   candidate.shared = AreShared(task, candidate.up.paths) || AreShared(task, candidate.down.paths);
 }
 
-// Begins with the last packing of the kind where the aim says so, and takes its place.
+// Takes the place of the last packing of the kind, and begins with its trees where links are held and that
+// one took as many rounds as this one has.
 const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim, FractionalPacking& last) {
-  if (aim.held_weight > 0 && !last.trees.empty()) problem.start = &last;
+  if (aim.held_weight > 0 && last.rounds >= kHeldRounds && !last.trees.empty()) problem.start = &last;
   last = PackTrees(problem);
   return last;
 }

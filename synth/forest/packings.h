@@ -78,8 +78,9 @@ struct PackingAim {
   bool exact = false;               // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
-// The last packing of each kind that was made of a task. Those that weigh held links begin with its trees: by
-// themselves they are far from the least load when their rounds are over. Others begin afresh, and so differ.
+// The last packing of each kind that was made of a task. Those that weigh held links have few rounds. Where
+// the last packing took as many they begin with its trees, since by themselves they end far from the least
+// load. Others begin afresh, and so have other trees.
 struct LastPackings {
   FractionalPacking up, down, pairs;
 };

@@ -73,9 +73,9 @@ constexpr int64_t kOrderWork = 4'000'000;  // hops of chunks simulated: about a 
 // MiB with rails, and nothing is faster.
 constexpr double kNotAgain = 1.05;
 
-// Times the bound: nearer plans of copies by trees have no mirror image if they have more transfers.
+// Times the bound: broadcasts along trees that are nearer have no mirror image unless their plan is short.
 constexpr double kNotForImage = 1.02;
-constexpr int64_t kShortPlan = 20'000;
+constexpr int64_t kShortPlan = 20'000;  // transfers
 
 // Times the messages: programs of such plans gain less than their schedules and take long to make, so that
 // the time must fall to this share.
@@ -339,12 +339,14 @@ class Portfolio {
     }
   }
 
-  // Trees of copies are the same in the mirror image, where other orders are found. Of 50 allgathers of
+  // Trees that copy are the same in the mirror image, where other orders are found. Of 50 allgathers of
   // bench:kinds none gained. nvswitch:16 broadcast 64 MiB takes 1.010 times the bound in place of 1.035, but
   // long plans near the bound gained nothing.
   bool MayGainFromMirror(const Engine& engine) const {
-    if (request_.collective->Reduces() || engine.near_bound == 0 || engine.any_chunks) return true;
-    if (request_.collective->num_parts() > 1) return false;
+    if (engine.near_bound == 0 || engine.any_chunks) return true;
+    const CollectiveKind kind = request_.collective->kind();
+    if (kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAllgatherv) return false;
+    if (kind != CollectiveKind::kBroadcast) return true;
     const auto fastest = std::ranges::find(kept_, &engine, &Kept::engine);
     return fastest != kept_.end() && (!IsWithin(kNotForImage) || fastest->made.schedule.size() <= kShortPlan);
   }
