@@ -49,6 +49,11 @@ TEST(LinearProgram, RowsWithoutAPriceMayGo) {
   EXPECT_NEAR(slacks[3], 7, 1e-9);
 
   program.DropRows(std::vector<int32_t>{2});
+  ASSERT_EQ(program.RowPrices().size(), 3u);
+  EXPECT_NEAR(std::abs(program.RowPrices()[0]), 1.5, 1e-9);
+  EXPECT_NEAR(std::abs(program.RowPrices()[1]), 0.5, 1e-9);
+  EXPECT_NEAR(program.RowPrices()[2], 0, 1e-9);
+  EXPECT_NEAR(program.Values()[0], 3, 1e-9);
   program.AddRow(Terms{{1, 1}}, -LinearProgram::kInfinity, 0.5);  // cuts the optimum off: x = 3.5
   ASSERT_TRUE(program.Solve(kIterations));
   EXPECT_NEAR(program.Objective(), 8.5, 1e-9);

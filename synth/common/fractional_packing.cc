@@ -115,7 +115,7 @@ class Packing {
   };
   struct Grown {
     FractionalTree tree;
-    std::vector<double> uses;  // by orbit
+    std::vector<double> uses = {};  // by orbit
     double cost = 0;
   };
 
@@ -163,15 +163,12 @@ class Packing {
     return priced;
   }
 
-  // A row for each tree of another packing, as it costs here.
+  // A row for each tree of another packing, as it costs here. Requires: no tree is there yet.
   void AddKnown(const FractionalPacking& packing, LinearProgram& program) {
-    const auto offset = static_cast<int32_t>(links_.size());
-    links_.insert(links_.end(), packing.links.begin(), packing.links.end());
+    links_ = packing.links;
     for (const FractionalTree& tree : packing.trees) {
-      Grown known{tree, {}, 0};
-      for (std::vector<PackedArc>* const side : {&known.tree.arcs, &known.tree.up})
-        for (PackedArc& arc : *side) arc.first_link += offset;
-      if (wait_ > 0) known.tree.latency_ps = LatencyOf(known.tree.arcs) + LatencyOf(known.tree.up);
+      Grown known{.tree = tree};
+      if (wait_ > 0) known.tree.latency_ps = LatencyOf(tree.arcs) + LatencyOf(tree.up);
       CountUses(known);
       AddRow(known, {}, program);
       trees_.push_back(std::move(known.tree));

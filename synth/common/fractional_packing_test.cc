@@ -93,6 +93,46 @@ TEST(FractionalPacking, StopsWhereItIsToldThatNothingIsBetter) {
   EXPECT_EQ(PackTrees(problem).rounds, 1);
 }
 
+TEST(FractionalPacking, BeginsWithTheTreesOfAnother) {
+  const Topology mesh = testing::MakeGrid({4, 4}, false);
+  PackingProblem problem = PlainPacking(mesh, AllRanks(mesh.num_ranks()));
+  problem.known_bound_s_per_byte = 15.0 / 20e9;
+  const FractionalPacking alone = PackTrees(problem);
+  EXPECT_GT(alone.rounds, 1);
+  problem.start = &alone;
+  const FractionalPacking after = PackTrees(problem);
+  EXPECT_EQ(after.rounds, 1);
+  ExpectTreesOfEveryRoot(problem, after);
+  EXPECT_NEAR(after.s_per_byte / alone.s_per_byte, 1, 2e-5);
+}
+
+// The worst link of `packing`, from its trees alone.
+double LoadOf(const PackingProblem& problem, const FractionalPacking& packing) {
+  std::vector<double> bytes(static_cast<size_t>(problem.topology->num_links()), 0.0);
+  for (const FractionalTree& tree : packing.trees)
+    for (const PackedArc& arc : tree.arcs)
+      for (const LinkId link : packing.Links(arc))
+        bytes[link.index()] += tree.weight * problem.demand[static_cast<size_t>(tree.root)];
+  double load = 0;
+  for (int32_t l = 0; l < problem.topology->num_links(); ++l)
+    load = std::max(load, bytes[static_cast<size_t>(l)] /
+                              static_cast<double>(problem.topology->link(LinkId(l)).bandwidth_bytes_per_s));
+  return load;
+}
+
+// More trees are made than the program keeps: 5 × 6 roots on 98 links.
+TEST(FractionalPacking, TreesThatLeaveAreNotMissed) {
+  TopologySpec spec = testing::MakeGrid({5, 6}, false).spec();
+  for (size_t l = 0; l < spec.links.size(); ++l)
+    spec.links[l].bandwidth_bytes_per_s += static_cast<int64_t>(l * l % 7) * 1'000'000'000;
+  const Topology mesh = Topology::Create(spec).value();
+  const PackingProblem problem = PlainPacking(mesh, AllRanks(mesh.num_ranks()));
+  const FractionalPacking packing = PackTrees(problem);
+  EXPECT_GT(packing.rounds * 30, 2 * (98 + 30));
+  ExpectTreesOfEveryRoot(problem, packing);
+  EXPECT_NEAR(LoadOf(problem, packing) / packing.s_per_byte, 1, 0.01);
+}
+
 TEST(FractionalPacking, WholeShares) {
   struct Case {
     std::vector<double> shares;
