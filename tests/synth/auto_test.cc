@@ -165,6 +165,22 @@ TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   EXPECT_EQ(DefaultEngine().Synthesize(request)->collective.num_chunks(), 1);
 }
 
+// The fastest plan, in 8 times as many chunks of less than 50 bytes, stays beside it.
+TEST(Auto, LengthensChunksWhereThatCostsLittle) {
+  const Topology topology = MakeRing(6);
+  const std::vector<Rank> ranks = AllRanks(6);
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllgather, ranks));
+  SynthesisRequest request = RequestFor(topology, collective);
+  request.size_bytes = 32 << 10;
+  const Synthesis made = *DefaultEngine().Synthesize(request);
+  ASSERT_FALSE(made.others.empty());
+  const Synthesis& fastest = made.others.front();
+  EXPECT_LT(fastest.simulation->time_ps, made.simulation->time_ps);
+  EXPECT_LE(static_cast<double>(made.simulation->time_ps),
+            1.02 * static_cast<double>(fastest.simulation->time_ps));
+  EXPECT_LE(8 * made.collective.num_chunks(), fastest.collective.num_chunks());
+}
+
 TEST(Auto, NamesRanksThatAreNotJoined) {
   const Topology topology = MakeGraph(4, {{0, 1}, {2, 3}});
   const Collective collective =
