@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/exceptions.h"
+#include "base/guarded.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
@@ -70,7 +71,7 @@ int Run(int argc, char** argv) {
   if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
   if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);
   const xccl::Watchdog watchdog(session);
-  return Report(session.work());
+  return Report(xccl::RunGuarded(session.work));
 }
 
 }  // namespace

@@ -171,6 +171,9 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
   Ended ended{.file = flags.output, .total_s = session.TotalSeconds()};
   if (from) ended.warnings = WarningsOfRepair(*from, flags.from, result);
+  for (const std::string& fault : result.faults)
+    ended.warnings.push_back(fault +
+                             "; it was passed over; hint: this is a bug of xccl-synth, please report it");
   if (session.json) {
     Row row = PlanRow(result, ended);
     if (flags.explain) row.emplace_back("why", ExplanationTexts(why));

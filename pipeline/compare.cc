@@ -38,6 +38,8 @@ void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out) {
   const bool proved = why.code() == StatusCode::kInfeasible;
   if (proved || (why.code() == StatusCode::kLimit && left_out.code != StatusCode::kInfeasible))
     left_out.code = why.code();
+  if (why.code() == StatusCode::kBug && left_out.code == StatusCode::kInvalidInput)
+    left_out.code = StatusCode::kBug;
   const std::string place = fmt::format("{}: ", name);
   std::string line = why.message().starts_with(place) ? why.message() : place + why.message();
   if (std::ranges::find(left_out.lines, line) == left_out.lines.end())
@@ -59,12 +61,13 @@ StatusOr<TimedPlan> ScheduleTime(const std::string& name, const SynthesisRequest
 
 // An engine's program on the machine of the options.
 StatusOr<TimedPlan> ProgramTime(const std::string& name, const SynthesisRequest& request,
-                                const PlanOptions& options) {
+                                const PlanOptions& options, LeftOut& left_out) {
   PlanOptions one = options;
   one.engine = name;
   one.lower = true;
   one.request.bound = request.bound;
   XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(*request.topology, *request.collective, one));
+  for (const std::string& fault : result.faults) LeaveOut(name, BugError(fault), left_out);
   if (!result.program_time_ps) return LimitReached(name + ": no program: " + result.no_program);
   result.simulation.time_ps = *result.program_time_ps;
   TimedPlan timed = MakeTimedPlan(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
@@ -115,26 +118,20 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const SynthesisRequest
 }
 
 // The engines' plans for one size, fastest first.
-StatusOr<std::vector<TimedPlan>> TimesAt(const SynthesisRequest& request,
-                                         const std::vector<std::string>& engines,
-                                         std::span<const OtherPlan> others,
-                                         std::span<const MeasuredTimes> measured, const PlanOptions& options,
-                                         LeftOut& left_out) {
+std::vector<TimedPlan> TimesAt(const SynthesisRequest& request, const std::vector<std::string>& engines,
+                               std::span<const OtherPlan> others, std::span<const MeasuredTimes> measured,
+                               const PlanOptions& options, LeftOut& left_out) {
   std::vector<TimedPlan> times;
   const auto add = [&](const std::string& name, StatusOr<TimedPlan> timed) {
     if (timed.ok())
       times.push_back(*std::move(timed));
-    else if (timed.status().code() == StatusCode::kBug)
-      return timed.status();
     else
       LeaveOut(name, timed.status(), left_out);
-    return OkStatus();
   };
   for (const std::string& name : engines)
-    XCCL_RETURN_IF_ERROR(add(name, options.machine ? ProgramTime(name, request, options)
-                                                   : ScheduleTime(name, request, options.deadline)));
-  for (const OtherPlan& other : others)
-    XCCL_RETURN_IF_ERROR(add(other.name, OtherTime(other, request, options)));
+    add(name, options.machine ? ProgramTime(name, request, options, left_out)
+                              : ScheduleTime(name, request, options.deadline));
+  for (const OtherPlan& other : others) add(other.name, OtherTime(other, request, options));
   AddMeasured(measured, request, times);
   std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
   return times;
@@ -178,9 +175,11 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     if (IsTooLate(options.deadline, size, left_out)) break;
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
-    const SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    XCCL_ASSIGN_OR_RETURN(of_size.times,
-                          TimesAt(request, compared.names, others, measured, at_size, left_out));
+    SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
+    std::vector<std::string> faults;
+    request.faults = &faults;
+    of_size.times = TimesAt(request, compared.names, others, measured, at_size, left_out);
+    for (const std::string& fault : faults) LeaveOut(kDefaultEngine, BugError(fault), left_out);
     if (IsCutShort(options.deadline, !all.times.empty(), size, left_out)) break;
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));

@@ -46,7 +46,8 @@ StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wante
                                            const Collective& collective);
 
 // What is left out and, where nothing is left, the code to exit with: a proof that there is no plan counts
-// more than a limit, and that more than engines that do not serve the request.
+// more than a limit, that more than an engine's bug, and that more than engines that do not serve the
+// request.
 struct LeftOut {
   std::vector<std::string> lines;
   StatusCode code = StatusCode::kInvalidInput;

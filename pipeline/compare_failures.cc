@@ -18,10 +18,10 @@ namespace xccl {
 namespace {
 
 // Plans every draw in one manner, and adds a row unless no draw has a plan.
-Status AddTimes(const std::string& name, std::optional<double> whole_us,
-                std::span<const SynthesisRequest> draws,
-                const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
-                const Deadline& deadline, std::vector<FailureTimes>& times, LeftOut& left_out) {
+void AddTimes(const std::string& name, std::optional<double> whole_us,
+              std::span<const SynthesisRequest> draws,
+              const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
+              const Deadline& deadline, std::vector<FailureTimes>& times, LeftOut& left_out) {
   FailureTimes row{.engine = name, .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
   for (const SynthesisRequest& request : draws) {
     const auto start = std::chrono::steady_clock::now();
@@ -32,20 +32,23 @@ Status AddTimes(const std::string& name, std::optional<double> whole_us,
       continue;
     }
     row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, request, deadline));
-    const double ratio = RatioOf(simulation.time_ps, request.bound->bound_ps);
-    row.size_bytes = simulation.size_bytes;
+    const StatusOr<Simulation> simulation = ProvedTime(*made, request, deadline);
+    if (!simulation.ok()) {
+      LeaveOut(name, simulation.status(), left_out);
+      continue;
+    }
+    const double ratio = RatioOf(simulation->time_ps, request.bound->bound_ps);
+    row.size_bytes = simulation->size_bytes;
     ++row.planned;
-    row.draw_us.back() = PsToUs(simulation.time_ps);
-    row.mean_us += PsToUs(simulation.time_ps);
+    row.draw_us.back() = PsToUs(simulation->time_ps);
+    row.mean_us += PsToUs(simulation->time_ps);
     row.bound_us += PsToUs(request.bound->bound_ps);
     row.mean_ratio += ratio;
     row.worst_ratio = std::max(row.worst_ratio, ratio);
   }
-  if (row.planned == 0) return OkStatus();
+  if (row.planned == 0) return;
   for (double* mean : {&row.mean_us, &row.bound_us, &row.mean_ratio, &row.synthesis_s}) *mean /= row.planned;
   times.push_back(row);
-  return OkStatus();
 }
 
 // The rows of one size. The first request is for the machine without failures, the others for the draws.
@@ -55,29 +58,27 @@ StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> re
   const SynthesisRequest& whole = requests.front();
   const std::span<const SynthesisRequest> draws = requests.subspan(1);
   const StatusOr<Synthesis> start = DefaultEngine().Synthesize(whole);  // what replan repairs
-  const auto time_us = [&](const StatusOr<Synthesis>& made) -> StatusOr<std::optional<double>> {
-    if (!made.ok()) return std::optional<double>();
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(*made, whole, deadline));
-    return std::optional(PsToUs(simulation.time_ps));
+  const auto time_us = [&](const StatusOr<Synthesis>& made) -> std::optional<double> {
+    if (!made.ok()) return std::nullopt;
+    const StatusOr<Simulation> simulation = ProvedTime(*made, whole, deadline);
+    return simulation.ok() ? std::optional(PsToUs(simulation->time_ps)) : std::nullopt;
   };
-  XCCL_ASSIGN_OR_RETURN(const std::optional<double> start_us, time_us(start));
+  const std::optional<double> start_us = time_us(start);
   std::vector<FailureTimes> times;
   for (const std::string& name : engines) {
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
     std::optional<double> whole_us = start_us;
-    if (engine != &DefaultEngine()) {
-      XCCL_ASSIGN_OR_RETURN(whole_us, time_us(engine->Synthesize(whole)));
-    }
+    if (engine != &DefaultEngine()) whole_us = time_us(engine->Synthesize(whole));
     const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
-    XCCL_RETURN_IF_ERROR(AddTimes(name, whole_us, draws, make, deadline, times, left_out));
+    AddTimes(name, whole_us, draws, make, deadline, times, left_out);
   }
-  if (start.ok()) {
+  if (start_us) {
     Plan from{*whole.topology, start->collective, start->schedule, std::nullopt, {}};
     from.made_by.engine = start->engine;
     const auto make = [&](const SynthesisRequest& request) { return Replan(from, request); };
-    XCCL_RETURN_IF_ERROR(AddTimes(kReplan, start_us, draws, make, deadline, times, left_out));
+    AddTimes(kReplan, start_us, draws, make, deadline, times, left_out);
   } else {
-    LeaveOut(kReplan, start.status(), left_out);
+    LeaveOut(kReplan, start.ok() ? ProvedTime(*start, whole, deadline).status() : start.status(), left_out);
   }
   std::ranges::stable_sort(times, {},
                            [](const FailureTimes& row) { return std::pair(-row.planned, row.mean_us); });

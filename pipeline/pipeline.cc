@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/threads.h"
 #include "base/units.h"
 #include "ir/bitwise_same.h"
@@ -29,7 +31,7 @@ namespace {
 // A wrong plan from an engine is a bug of this program, not the user's error.
 Status Proved(const std::vector<Violation>& violations, std::string_view engine) {
   const Status status = ToStatus(violations);
-  return status.ok() ? status : BugError(std::string(engine) + " made a wrong plan: " + status.message());
+  return status.ok() ? status : BugError(std::string(engine) + ": it made a wrong plan: " + status.message());
 }
 
 // The engine's simulation of its plan, or a new one. Errors: kLimit where the deadline passes.
@@ -49,26 +51,12 @@ Deadline SearchDeadline(const PlanOptions& options) {
   return options.lower ? options.deadline.Leaving(0.5, 60) : options.deadline.Leaving(0.2, 10);
 }
 
-// Topology and collective → schedule, its time and the bound; then the rest.
-StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
-                              const PlanOptions& asked,
-                              const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& synthesize) {
-  const PlanOptions options = OnMachineOf(topology, asked);
-  const auto began = std::chrono::steady_clock::now();
-  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  Bound bound;
-  if (options.request.bound != nullptr) {
-    bound = *options.request.bound;
-  } else {
-    XCCL_ASSIGN_OR_RETURN(
-        bound, LowerBound(topology, collective, options.request.size_bytes, options.request.model));
-  }
-  const SynthesisRequest request = RequestOf(topology, collective, options, &bound);
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
-  XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request, options.deadline));
-  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
+bool IsPassedOver(std::string_view engine, const SynthesisRequest& request) {
+  return std::ranges::find(request.passed_over, engine) != request.passed_over.end();
 }
+
+StatusOr<PlanResult> Complete(const Topology& topology, Synthesis made, const Bound& bound,
+                              double synthesis_s, const PlanOptions& options, std::string& engine);
 
 SimulateOptions ProgramTiming(const PlanOptions& options) {
   return {.size_bytes = options.request.size_bytes,
@@ -140,7 +128,7 @@ std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, co
 // well. The program's time decides which is kept: `made` becomes that plan. Errors: kLimit where the deadline
 // passed.
 StatusOr<TimedProgram> LowerBest(const Topology& topology, const PlanOptions& options, Synthesis& made,
-                                 std::string& note) {
+                                 std::string& note, std::vector<std::string>& faults) {
   std::vector<Synthesis> others = std::exchange(made.others, {});
   const auto lower = [&](const PlanOptions& by) -> StatusOr<TimedProgram> {
     return others.empty() ? LowerPlan(topology, made, by) : LowerAndTime(topology, made, by);
@@ -164,10 +152,12 @@ StatusOr<TimedProgram> LowerBest(const Topology& topology, const PlanOptions& op
     if (options.machine && !gains(least_ps - least_ps / kLargestOverlap)) continue;
     if (!ReasonNotToLower(topology, other, options.deadline).empty() || other.schedule == made.schedule)
       continue;
-    XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine));
+    const Status proved = Proved(VerifySchedule(other.schedule, other.collective, topology), other.engine);
     transfers += other.schedule.size();
-    StatusOr<TimedProgram> lowered = LowerAndTime(topology, other, options);
-    if (!lowered.ok() && lowered.status().code() == StatusCode::kBug) return lowered.status();
+    StatusOr<TimedProgram> lowered = proved;
+    if (proved.ok()) lowered = LowerAndTime(topology, other, options);
+    if (!lowered.ok() && lowered.status().code() == StatusCode::kBug)
+      faults.emplace_back(lowered.status().message());
     if (!lowered.ok() || !gains(*lowered->time_ps)) continue;
     note = best.ok()
                ? fmt::format("its program takes {}, that of {} {}", FormatDurationShort(*lowered->time_ps),
@@ -269,7 +259,8 @@ constexpr double kRepairKept = 1.02;
 // The repaired plan, or the engine's fresh one where that is faster or nothing can be repaired.
 StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& request, const Engine& engine) {
   const Deadline& deadline = request.limits.deadline;
-  StatusOr<Synthesis> repaired = Replan(from, request);
+  StatusOr<Synthesis> repaired = BugError("the repaired plan was wrong");
+  if (!IsPassedOver(kReplan, request)) repaired = Replan(from, request);
   if (repaired.ok()) {
     XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
     XCCL_ASSIGN_OR_RETURN(repaired->simulation, SimulationOf(*repaired, request, deadline));
@@ -287,7 +278,6 @@ StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& re
                     (fresh->note.empty() ? "" : "; " + fresh->note);
     return fresh;
   }
-  if (!fresh.ok() && fresh.status().code() == StatusCode::kBug) return fresh;
   const StatusOr<Simulation> simulated =
       fresh.ok() ? SimulationOf(*fresh, request, deadline) : StatusOr<Simulation>(fresh.status());
   if (!simulated.ok()) {
@@ -314,6 +304,40 @@ PlanOptions OnMachineOf(const Topology& topology, PlanOptions options) {
   return options;
 }
 
+StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
+                              const PlanOptions& asked, const Synthesize& synthesize) {
+  const PlanOptions options = OnMachineOf(topology, asked);
+  const auto began = std::chrono::steady_clock::now();
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  Bound bound;
+  if (options.request.bound != nullptr) {
+    bound = *options.request.bound;
+  } else {
+    XCCL_ASSIGN_OR_RETURN(
+        bound, LowerBound(topology, collective, options.request.size_bytes, options.request.model));
+  }
+  SynthesisRequest request = RequestOf(topology, collective, options, &bound);
+  std::vector<std::string> faults;
+  request.faults = &faults;
+  while (true) {
+    XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
+    XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request, options.deadline));
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
+    std::string engine = made.engine;
+    StatusOr<PlanResult> result = RunGuarded(
+        [&] { return Complete(topology, std::move(made), bound, seconds.count(), options, engine); });
+    if (result.ok()) {
+      result->faults.insert(result->faults.begin(), faults.begin(), faults.end());
+      return result;
+    }
+    if (result.status().code() != StatusCode::kBug || engine == options.engine ||
+        IsPassedOver(engine, request))
+      return result;
+    faults.emplace_back(result.status().message());
+    request.passed_over.push_back(std::move(engine));
+  }
+}
+
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options.engine));
@@ -335,6 +359,7 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
                             .schedule = from.schedule,
                             .engine = from.made_by.engine,
                             .note = ""};
+      if (IsPassedOver(engine->name, request)) return start;
       request.start = &start;
       StatusOr<Synthesis> improved = engine->Synthesize(request);
       if (!improved.ok() || improved->schedule != from.schedule) return improved;
@@ -347,18 +372,28 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
 }
 
 StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, const Bound& bound,
-                                  double synthesis_s, const PlanOptions& asked) {
-  const PlanOptions options = OnMachineOf(topology, asked);
+                                  double synthesis_s, const PlanOptions& options) {
+  std::string engine;
+  return Complete(topology, std::move(made), bound, synthesis_s, OnMachineOf(topology, options), engine);
+}
+
+namespace {
+
+// As CompletePlan. `engine` becomes the one that made the plan at hand.
+StatusOr<PlanResult> Complete(const Topology& topology, Synthesis made, const Bound& bound,
+                              double synthesis_s, const PlanOptions& options, std::string& engine) {
   XCCL_RETURN_IF_ERROR(Proved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
   const auto is_late = [&](const Status& status) {
     return status.code() == StatusCode::kLimit && options.deadline.can_pass();
   };
   const std::vector<RunnerUp> beside = MadeBeside(made);
   std::optional<TimedProgram> lowered;
+  std::vector<std::string> faults;
   std::string no_program = options.lower ? ReasonNotToLower(topology, made, options.deadline) : std::string();
   if (options.lower && no_program.empty()) {
     std::string chosen;
-    StatusOr<TimedProgram> best = LowerBest(topology, options, made, chosen);
+    StatusOr<TimedProgram> best = LowerBest(topology, options, made, chosen, faults);
+    engine = made.engine;
     if (!chosen.empty()) made.note = chosen;
     if (!best.ok() && !is_late(best.status())) return best.status();
     if (best.ok()) {
@@ -371,6 +406,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
       .plan = Plan{topology, std::move(made.collective), std::move(made.schedule), std::nullopt, {}}};
   Plan& plan = result.plan;
   result.note = std::move(made.note);
+  result.faults = std::move(faults);
   result.synthesis_s = synthesis_s;
   result.simulation = *std::move(made.simulation);
   result.bound = bound;
@@ -410,20 +446,25 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, Synthesis made, cons
   return result;
 }
 
+}  // namespace
+
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
                                           const PlanOptions& options) {
   const auto began = std::chrono::steady_clock::now();
+  std::vector<std::string> faults;
   XCCL_ASSIGN_OR_RETURN(JointPlan plan, PlanGroups(topology, request,
                                                    {.engine = options.engine,
                                                     .model = options.request.model,
                                                     .seed = options.request.seed,
                                                     .allow_divergent = options.request.allow_divergent,
+                                                    .faults = &faults,
                                                     .deadline = SearchDeadline(options)}));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   PlanOptions joint = options;
   joint.request.size_bytes = plan.joint.size_bytes;
   XCCL_ASSIGN_OR_RETURN(PlanResult result,
                         CompletePlan(topology, std::move(plan.made), plan.bound, seconds.count(), joint));
+  result.faults.insert(result.faults.begin(), faults.begin(), faults.end());
   return GroupsResult{std::move(request.groups), std::move(plan.groups), plan.unaware_ps, std::move(result)};
 }
 

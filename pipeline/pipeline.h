@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,7 +58,9 @@ struct RunnerUp {
 
 struct PlanResult {
   Plan plan;
-  std::string note = {};   // the engine's line for people
+  std::string note = {};  // the engine's line for people
+  // Engines that made a wrong plan and so lost their turn: a bug of ours that users should see.
+  std::vector<std::string> faults = {};
   double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
   Simulation simulation = {};
   Bound bound = {};
@@ -82,7 +85,16 @@ struct PlanResult {
 // With machine_of_topology, the options with that machine.
 PlanOptions OnMachineOf(const Topology& topology, PlanOptions options);
 
-// Synthesize, Simulate and LowerBound; then CompletePlan. Errors: those of the engine, and CompletePlan's.
+// An engine's answer to a request.
+using Synthesize = std::function<StatusOr<Synthesis>(const SynthesisRequest&)>;
+
+// Synthesize, Simulate and LowerBound; then CompletePlan. Where the plan is wrong, and was made by another
+// engine than the one asked for, the request is made again with that engine among those passed over. Errors:
+// those of the engine, and CompletePlan's.
+StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collective,
+                              const PlanOptions& options, const Synthesize& synthesize);
+
+// PlanWith by the engine of the options.
 StatusOr<PlanResult> MakePlan(const Topology& topology, const Collective& collective,
                               const PlanOptions& options);
 

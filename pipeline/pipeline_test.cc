@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "synth/engines.h"
 #include "topologies/load/load.h"
 #include "topologies/xml/native_xml.h"
 
@@ -46,6 +49,35 @@ TEST(Pipeline, TinyPlansAreComparedAsPrograms) {
     ASSERT_TRUE(other.ok()) << other.status().message();
     EXPECT_LE(*best.program_time_ps, *other->program_time_ps * 102 / 100) << engine;
   }
+}
+
+// Every rank is sent the sum of all, and adds it to its own contribution.
+TEST(Pipeline, AnEnginesWrongPlanCostsItsTurnAndIsSaid) {
+  const Topology topology = LoadTopology("full-mesh:3").value();
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, topology);
+  int32_t asked = 0;
+  const Synthesize synthesize = [&](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+    ++asked;
+    XCCL_ASSIGN_OR_RETURN(const Engine* const ring, FindEngine("ring"));
+    XCCL_ASSIGN_OR_RETURN(Synthesis made, ring->Synthesize(request));
+    if (!request.passed_over.empty()) return made;
+    made.engine = "liar";
+    std::ranges::fill(made.schedule.op, TransferOp::kReduce);
+    return made;
+  };
+  for (const bool lower : {false, true}) {
+    asked = 0;
+    const StatusOr<PlanResult> result = PlanWith(topology, allreduce, {.lower = lower}, synthesize);
+    ASSERT_TRUE(result.ok()) << result.status().message();
+    EXPECT_EQ(asked, 2);
+    EXPECT_EQ(result->plan.made_by.engine, "ring");
+    ASSERT_EQ(result->faults.size(), 1u);
+    EXPECT_TRUE(result->faults[0].starts_with("liar: it made a wrong plan: [S4] ")) << result->faults[0];
+  }
+  // Nobody else is asked in place of an engine that was named.
+  const StatusOr<PlanResult> named = PlanWith(topology, allreduce, {.engine = "liar"}, synthesize);
+  ASSERT_EQ(named.status().code(), StatusCode::kBug);
+  EXPECT_TRUE(named.status().message().starts_with("liar: it made a wrong plan: [S4] "));
 }
 
 }  // namespace

@@ -60,8 +60,7 @@ class EventLoop {
       for (const Event& event : batch_) Handle(event);
       Choose(now);
     }
-    XCCL_CHECK(started_ ==
-               static_cast<int64_t>(model_.num_jobs()) * n_);  // otherwise the schedule does not verify
+    XCCL_CHECK(started_ == static_cast<int64_t>(model_.num_jobs()) * n_);  // the model is sound
     return last_arrival_;
   }
 

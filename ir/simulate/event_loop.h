@@ -22,7 +22,7 @@ struct EventLog {
 
 // Runs `segments` segments of every unit, each one of `parts` equal parts of its bytes. Returns the last
 // arrival, or kForeverPs where the deadline passes first. `record`, unless null, gets one entry per unit, and
-// `log`, unless null, everything. Requires: a schedule that verifies.
+// `log`, unless null, everything. Requires: a model that is sound.
 int64_t RunEvents(const SimulationModel& model, const Topology& topology, TimeModel time_model, int64_t parts,
                   int64_t segments, MoveTimes* record = nullptr, const Deadline& deadline = Deadline(),
                   EventLog* log = nullptr);

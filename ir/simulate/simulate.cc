@@ -186,6 +186,11 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
 
   made.model = BuildSimulationModel(schedule, collective, sizes, topology, options.model, made.quotient);
   const SimulationModel& model = made.model;
+  if (!model.unsound.empty()) {
+    result.unsound = model.unsound;
+    result.time_ps = kForeverPs;
+    return;
+  }
   int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = made.segments = SegmentCount(largest, result.segment_bytes);
@@ -222,7 +227,11 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
 void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
                    const Topology& topology, const SimulateOptions& options, SimulationRuns& made) {
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-  XCCL_CHECK(translations.ok());  // guaranteed by Requires
+  if (!translations.ok()) {
+    made.simulation.unsound = translations.status().message();
+    made.simulation.time_ps = kForeverPs;
+    return;
+  }
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths);
   if (!apart || !translations->KeepSizes(sizes)) {
@@ -277,9 +286,10 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
 
 MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,
                         int64_t size_bytes) {
-  const SimulationModel model =
-      BuildSimulationModel(schedule, collective, CollectiveSizes(collective, size_bytes), topology,
-                           TimeModel::kPipelined, NoTranslates(schedule, topology.num_links()));
+  const SimulationModel model = BuildSimulationModel(
+      schedule, collective, CollectiveSizes(collective, size_bytes), topology, TimeModel::kPipelined,
+      NoTranslates(schedule, topology.num_links()), FromTheStart::kAnything);
+  XCCL_CHECK(model.unsound.empty());  // guaranteed by Requires
   MoveTimes times;
   RecordMoves(model, schedule, topology, TimeModel::kPipelined, 1, 1,
               [&](ChunkId, int64_t start_ps, int64_t arrival_ps) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/deadline.h"
@@ -30,8 +31,12 @@ struct SimulateOptions {
 };
 
 struct Simulation {
-  int64_t time_ps = 0;                // last arrival; kForeverPs where it was stopped
-  bool stopped = false;               // the deadline passed before the last arrival
+  int64_t time_ps = 0;   // last arrival; kForeverPs where it was stopped, or unsound
+  bool stopped = false;  // the deadline passed before the last arrival
+  // Why the schedule cannot do its work: "step 3: rank 2 sends chunk 5, which it does not hold". Nothing was
+  // run then, and time_ps is kForeverPs. Empty: every transfer starts, though the schedule may still be
+  // wrong, which ir/verify tells.
+  std::string unsound;
   int64_t size_bytes = 0;             // the real size, after rounding down
   int64_t segment_bytes = 0;          // as used
   std::vector<int64_t> link_busy_ps;  // by LinkId, if requested: time to carry its load, without stalls
@@ -49,7 +54,8 @@ struct Simulation {
 // most 2^21 unless whole chunks are more. Depends only on its arguments. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
-// Requires: a normalized schedule that verifies. Cost: O(n log n) in transfers × chunks each moves × links
+// A schedule that sends what is not there yet is not run: Simulation::unsound. Requires: a normalized
+// schedule. Cost: O(n log n) in transfers × chunks each moves × links
 // of a path. A compressed schedule takes exactly the time of its plain form. It costs only as much as its
 // columns if all translates of a chunk have the same bytes and no two translates of a transfer share a
 // link. Otherwise the plain form is expanded. If that would exceed kMostExpanded, the result is
@@ -60,7 +66,7 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
 
 // When every chunk of every transfer leaves its source and has arrived; by transfer, then chunk. For an
 // in-switch reduction the last source counts, for a multicast the last destination. Pipelined, without
-// segments. Requires: a normalized, plain schedule that verifies. Cost as Simulate.
+// segments. Ranks may send what they do not hold. Requires: a normalized, plain schedule. Cost as Simulate.
 struct MoveTimes {
   std::vector<int64_t> start_ps, arrival_ps;
 };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/units.h"
 #include "ir/simulate/random_schedules.h"
 #include "ir/simulate/simulate_reference.h"
 #include "ir/testing/graphs.h"
@@ -340,6 +341,52 @@ TEST(Simulate, PartsAreDoneByThemselves) {
     EXPECT_NEAR(static_cast<double>(simulation.part_done_ps[1]), static_cast<double>(simulation.time_ps) / 2,
                 1e6);
     EXPECT_EQ(simulation.part_done_ps[2], 0);
+  }
+}
+
+// Three GPUs, 0 and 1 behind switch 3, which has a slow neighbour, switch 4.
+TEST(Simulate, WhatCannotBeDoneIsSaidAndNotRun) {
+  const Topology topology = MakeGraph("switches", 3, 2, testing::Duplex({{0, 3}, {3, 1}, {3, 4}, {0, 2}}));
+  const auto link = [](int32_t l) { return LinkId(l); };
+  const LinkId to_switch = link(0), from_switch = link(2), aside = link(4), back = link(5), to_2 = link(6),
+               from_2 = link(7), from_1 = link(3), to_0 = link(1);
+  struct Move {
+    int32_t first, count;
+    std::vector<LinkId> path;
+    int32_t step;
+  };
+  const struct {
+    const char* unsound;
+    std::vector<Move> moves;
+  } cases[] = {
+      {"", {{0, 1, {to_switch, from_switch}, 0}, {0, 1, {to_2}, 0}}},
+      {"step 0: rank 2 sends chunk 0, which it does not hold",
+       {{0, 1, {from_2}, 0}, {0, 1, {to_switch, from_switch}, 0}, {0, 1, {to_2}, 0}}},
+      {"step 1: rank 1 sends chunk 0, which it does not hold",
+       {{0, 1, {to_2}, 0}, {0, 1, {from_1, to_0}, 1}, {0, 1, {to_switch, from_switch}, 1}}},
+      {"path 0 is no chain or tree of links",
+       {{0, 1, {to_switch, aside, back, from_switch}, 0}, {0, 1, {to_2}, 0}}},
+      {"path 0 ends at no GPU", {{0, 1, {to_switch, aside}, 0}, {0, 1, {to_2}, 0}}},
+      {"path 0 is no chain or tree of links", {{0, 1, {from_switch}, 0}, {0, 1, {to_2}, 0}}},
+      {"path 0: no link 99", {{0, 1, {link(99)}, 0}}},
+      {"transfer 0: chunks 0 to 1; expected some of 0 to 0", {{0, 2, {to_2}, 0}}},
+      {"transfer 1: its step 0 comes after a later one",
+       {{0, 1, {to_switch, from_switch}, 1}, {0, 1, {to_2}, 0}}},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.unsound);
+    Schedule schedule;
+    schedule.num_chunks = 1;
+    for (const Move& move : c.moves)
+      schedule.Add(ChunkId(move.first), move.count, Rank(0), Rank(1), move.path, TransferOp::kCopy,
+                   move.step);
+    for (TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking}) {
+      SimulateOptions options;
+      options.model = model;
+      const Simulation simulation = Simulate(schedule, Broadcast(3), topology, options);
+      EXPECT_EQ(simulation.unsound, c.unsound);
+      EXPECT_EQ(simulation.time_ps >= kForeverPs, *c.unsound != '\0');
+    }
   }
 }
 

@@ -1,10 +1,15 @@
 // Messages are found by a stamp per path, units by a counting sort over messages. Cells are built chunk by
 // chunk: a chunk's moves are visited in order of step, reads before writes. A read's `need` is the number
-// of writes visited before.
+// of writes visited before. A read that no write comes before needs what its rank had from the start, and
+// every link of a path follows others or leaves a GPU. Then, by induction over the steps, every job starts.
 #include "ir/simulate/simulation_model.h"
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "base/graph/grouped.h"
 #include "ir/time_model.h"
@@ -15,16 +20,19 @@ namespace {
 class ModelBuilder {
  public:
   ModelBuilder(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
-               const Topology& topology, TimeModel model, const Quotient& quotient)
+               const Topology& topology, TimeModel model, const Quotient& quotient, FromTheStart from_start)
       : schedule_(schedule),
         collective_(collective),
         sizes_(sizes),
         topology_(topology),
         model_(model),
-        quotient_(quotient) {}
+        quotient_(quotient),
+        from_start_(from_start) {}
 
   SimulationModel Build() {
-    AddPaths();
+    CheckColumns();
+    if (made_.unsound.empty()) AddPaths();
+    if (!made_.unsound.empty()) return std::move(made_);
     NumberMessages();
     if (model_ == TimeModel::kPipelined) {
       AddUnitPerChunk();
@@ -32,13 +40,59 @@ class ModelBuilder {
       AddUnitPerMessage();
     }
     AddJobs();
-    AddCells();
+    if (made_.unsound.empty()) AddCells();
     for (Hop& hop : made_.hops) hop.link = quotient_.link_representative[static_cast<size_t>(hop.link)];
     return std::move(made_);
   }
 
  private:
   using Hop = SimulationModel::Hop;
+  static constexpr int64_t kMostJobs = 1LL << 30;  // two bits of a key are used otherwise (event_loop.cc)
+
+  // Keeps the first reason.
+  void Refuse(std::string why) {
+    if (made_.unsound.empty()) made_.unsound = std::move(why);
+  }
+
+  // Are the columns what the rest of the model may take for granted?
+  void CheckColumns() {
+    const size_t transfers = schedule_.first.size();
+    if (schedule_.count.size() != transfers || schedule_.path.size() != transfers ||
+        schedule_.step.size() != transfers)
+      return Refuse("its columns differ in length");
+    for (size_t t = 0; t < transfers; ++t) {
+      const int64_t first = schedule_.first[t].value, count = schedule_.count[t];
+      if (first < 0 || count < 1 || first + count > collective_.num_chunks())
+        return Refuse(fmt::format("transfer {}: chunks {} to {}; expected some of 0 to {}", t, first,
+                                  first + count - 1, collective_.num_chunks() - 1));
+      if (schedule_.path[t].value < 0 || schedule_.path[t].value >= schedule_.paths.size())
+        return Refuse(fmt::format("transfer {}: no path {}", t, schedule_.path[t].value));
+      if (schedule_.step[t] < (t == 0 ? 0 : schedule_.step[t - 1]))
+        return Refuse(fmt::format("transfer {}: its step {} comes after a later one", t, schedule_.step[t]));
+    }
+  }
+
+  // Does every link of the path carry something, which ends at GPUs?
+  void CheckPath(int32_t path) {
+    const std::span<const Hop> hops =
+        std::span(made_.hops).subspan(static_cast<size_t>(made_.path_first[path]));
+    std::vector<int32_t>& missing = path_missing_;
+    std::vector<int32_t>& carry = path_carry_;
+    missing.clear();
+    carry.clear();
+    for (size_t h = 0; h < hops.size(); ++h) {
+      missing.push_back(hops[h].inputs);
+      if (hops[h].inputs == 0 && hops[h].from_gpu) carry.push_back(static_cast<int32_t>(h));
+    }
+    for (size_t i = 0; i < carry.size(); ++i) {
+      const Hop& hop = hops[static_cast<size_t>(carry[i])];
+      if (hop.next_count == 0 && !hop.to_gpu) return Refuse(fmt::format("path {} ends at no GPU", path));
+      for (int32_t n = hop.next_first; n < hop.next_first + hop.next_count; ++n)
+        if (--missing[made_.next_hops[n]] == 0) carry.push_back(made_.next_hops[n]);
+    }
+    if (hops.empty() || carry.size() < hops.size())
+      Refuse(fmt::format("path {} is no chain or tree of links", path));
+  }
 
   void AddPaths() {
     const int32_t paths = schedule_.paths.size();
@@ -49,6 +103,9 @@ class ModelBuilder {
       made_.path_first[p + 1] = made_.path_first[p] + static_cast<int32_t>(links.size());
       made_.single_hop &= links.size() <= 1;
       by_tail.clear();
+      for (const LinkId l : links)
+        if (l.value < 0 || l.value >= topology_.num_links())
+          return Refuse(fmt::format("path {}: no link {}", p, l.value));
       for (size_t i = 0; i < links.size(); ++i)
         by_tail.emplace_back(topology_.link(links[i]).from, static_cast<int32_t>(i));
       std::sort(by_tail.begin(), by_tail.end());
@@ -69,6 +126,7 @@ class ModelBuilder {
           ++made_.hops[base + static_cast<size_t>(it->second)].inputs;
         }
       }
+      CheckPath(p);
     }
   }
 
@@ -132,7 +190,9 @@ class ModelBuilder {
     for (int32_t u = 0; u < units; ++u) {
       made_.unit_first_job[u] = static_cast<int32_t>(jobs);
       jobs += made_.path_first[made_.unit_path[u] + 1] - made_.path_first[made_.unit_path[u]];
-      XCCL_CHECK(jobs < (1LL << 30));
+      if (jobs >= kMostJobs)
+        return Refuse(
+            fmt::format("it moves chunks over more than {} links, too many to be simulated", kMostJobs));
     }
     made_.unit_first_job[units] = static_cast<int32_t>(jobs);
     made_.job_unit.resize(static_cast<size_t>(jobs));
@@ -188,7 +248,7 @@ class ModelBuilder {
         size_t end = i;
         while (end < all.size() && schedule_.step[all[end].transfer] == schedule_.step[all[i].transfer])
           ++end;
-        AddStep(all.subspan(i, end - i));
+        AddStep(ChunkId(c), all.subspan(i, end - i));
         i = end;
       }
       FinishChunk();
@@ -206,12 +266,26 @@ class ModelBuilder {
     return cell;
   }
 
-  void AddStep(std::span<const Move> moves) {
+  bool HasFromTheStart(ChunkId chunk, Rank rank) {
+    if (had_chunk_ != chunk.value) {
+      had_chunk_ = chunk.value;
+      had_.resize(static_cast<size_t>(topology_.num_ranks()), -1);
+      collective_.Before(chunk, holdings_);
+      for (const Holding& holding : holdings_) had_[holding.rank.index()] = chunk.value;
+    }
+    return had_[rank.index()] == chunk.value;
+  }
+
+  void AddStep(ChunkId chunk, std::span<const Move> moves) {
     for (const Move& move : moves) {
       ForEachHop(move.transfer, move.place, [&](int32_t job, const Hop& hop) {
         if (!hop.from_gpu) return;
-        const int32_t cell = CellOf(*topology_.RankOf(topology_.link(LinkId(hop.link)).from));
+        const Rank rank = *topology_.RankOf(topology_.link(LinkId(hop.link)).from);
+        const int32_t cell = CellOf(rank);
         const int32_t need = made_.cells[cell].num_writes;
+        if (need == 0 && from_start_ == FromTheStart::kWhatIsHeld && !HasFromTheStart(chunk, rank))
+          Refuse(fmt::format("step {}: rank {} sends chunk {}, which it does not hold",
+                             schedule_.step[move.transfer], rank.value, chunk.value));
         if (need == 0) return;
         ++made_.job_missing[job];
         const int32_t reader = static_cast<int32_t>(made_.readers.size());
@@ -247,9 +321,14 @@ class ModelBuilder {
   const Topology& topology_;
   const TimeModel model_;
   const Quotient& quotient_;
+  const FromTheStart from_start_;
   SimulationModel made_;
   std::vector<int32_t> message_of_transfer_, next_write_;
+  std::vector<int32_t> path_missing_, path_carry_;
   // State of the current chunk.
+  std::vector<Holding> holdings_;
+  std::vector<int32_t> had_;  // by rank: the last chunk that it held from the start, of those looked at
+  int32_t had_chunk_ = -1;
   std::vector<int32_t> cell_of_rank_, last_reader_;
   std::vector<Rank> touched_;
   size_t first_cell_ = 0;
@@ -267,8 +346,8 @@ Quotient NoTranslates(const Schedule& schedule, int32_t num_links) {
 
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
-                                     const Quotient& quotient) {
-  return ModelBuilder(schedule, collective, sizes, topology, model, quotient).Build();
+                                     const Quotient& quotient, FromTheStart from_start) {
+  return ModelBuilder(schedule, collective, sizes, topology, model, quotient, from_start).Build();
 }
 
 }  // namespace xccl

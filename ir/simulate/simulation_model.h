@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ir/collective.h"
@@ -19,6 +20,9 @@
 namespace xccl {
 
 struct SimulationModel {
+  // As Simulation::unsound. Where it says something, the rest of the model is of no use.
+  std::string unsound;
+
   // One link of an interned path. Equal paths share their hops.
   struct Hop {
     int32_t link = 0;
@@ -84,9 +88,14 @@ struct Quotient {
 // For a plain schedule: every path and link stands for itself.
 Quotient NoTranslates(const Schedule& schedule, int32_t num_links);
 
-// Requires: a normalized schedule that verifies. Linear in transfers × chunks each moves × links of a path.
+// What may be sent before anything has come: only what the collective says, or anything, where a schedule is
+// played backwards.
+enum class FromTheStart : uint8_t { kWhatIsHeld, kAnything };
+
+// Requires: a normalized schedule. Linear in transfers × chunks each moves × links of a path.
 SimulationModel BuildSimulationModel(const Schedule& schedule, const Collective& collective,
                                      const CollectiveSizes& sizes, const Topology& topology, TimeModel model,
-                                     const Quotient& quotient);
+                                     const Quotient& quotient,
+                                     FromTheStart from_start = FromTheStart::kWhatIsHeld);
 
 }  // namespace xccl

@@ -207,6 +207,7 @@ StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective
     if (plain.ok()) trace.schedule = *std::move(plain);
   }
   SimulationRuns runs = RunSimulation(trace.schedule, collective, topology, options);
+  if (!runs.simulation.unsound.empty()) return InvalidInput("schedule: " + runs.simulation.unsound);
   if (runs.simulation.stopped)
     return LimitReached(options.deadline.Passed() + " while the simulation was traced");
   if (runs.simulation.time_ps >= kForeverPs)

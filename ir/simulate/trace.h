@@ -63,7 +63,8 @@ struct ScheduleTrace {
 };
 
 // Requires: as Simulate. Cost: that of Simulate twice, and memory for the events of its longest run. Errors:
-// kLimit if there are more events than that, or the deadline passes.
+// kInvalidInput if the schedule is unsound; kLimit if there are more events than that, or the deadline
+// passes.
 StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& topology, const SimulateOptions& options,
                                       const TraceOptions& trace_options = {});

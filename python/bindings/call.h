@@ -13,6 +13,7 @@
 
 #include "base/deadline.h"
 #include "base/exceptions.h"
+#include "base/guarded.h"
 #include "base/status.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/errors.h"
@@ -71,7 +72,7 @@ auto Watched(const Watching& watching, Work work) {
   const auto result = std::make_shared<std::optional<Result>>();
   const bool interrupted = RunWatched(watching, [result, work = std::move(work)](const Caller& caller) {
     try {
-      *result = work(caller);
+      *result = RunGuarded([&] { return work(caller); });
     } catch (const std::exception& error) {
       *result = Result(StatusOf(error));
     }

@@ -109,7 +109,9 @@ void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
   for (size_t m = 0; m < members_.size(); ++m) FindPaths(m, cost, s_per_ps);
 }
 
-// Dijkstra's search, which ends at members.
+// Dijkstra's search over (node, slowest link so far), which ends at members. A place of the same node with a
+// faster link and no higher label is as good for whatever follows, so that the slower place is passed over.
+// Else a detour to a slower neighbour and back, where it costs nothing, would lead a path over a node twice.
 void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
   const auto speeds = static_cast<size_t>(held_.num_speeds());
   const size_t places = member_at_.size() * speeds;
@@ -131,6 +133,8 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
     if (key > label[at]) continue;
     const NodeId node(static_cast<int32_t>(static_cast<size_t>(at) / speeds));
     const auto speed = static_cast<int32_t>(static_cast<size_t>(at) % speeds);
+    const std::span<const double> faster(label.data() + at + 1, speeds - 1 - static_cast<size_t>(speed));
+    if (std::ranges::any_of(faster, [&](double other) { return other <= key; })) continue;
     if (const int32_t to = member_at_[node.index()]; to >= 0 && node != start) {
       const auto other = static_cast<size_t>(to);
       cost_[backwards ? other * members_.size() + member : member * members_.size() + other] = key;

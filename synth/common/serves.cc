@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/guarded.h"
 #include "base/strings.h"
 #include "synth/common/step_limit.h"
 
@@ -55,6 +56,11 @@ Status ServesKind(std::string_view engine, std::span<const CollectiveKind> serve
   return OkStatus();
 }
 
+Status CheckSound(std::string_view engine, const Synthesis& made) {
+  if (!made.simulation || made.simulation->unsound.empty()) return OkStatus();
+  return BugError(fmt::format("{}: it made a wrong plan: {}", engine, made.simulation->unsound));
+}
+
 std::string_view ToString(ExactOn exact) {
   switch (exact) {
     case ExactOn::kNothing:
@@ -77,14 +83,25 @@ Status Engine::Serves(const SynthesisRequest& request) const {
   return serves ? serves(request) : ServesKind(name, kinds, request);
 }
 
-StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
-  XCCL_RETURN_IF_ERROR(Serves(request));
-  if (offer) return offer(request);
-  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  return Offer{.time_ps = static_cast<double>(bound.bound_ps)};
-}
-
 namespace {
+
+// The engine's plans without those that its own simulations found to be wrong. A check that fails in the
+// engine is an error like others.
+template <typename Make>
+StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make, std::vector<std::string>* faults) {
+  StatusOr<Synthesis> made = RunGuarded(make);
+  if (!made.ok())
+    return made.status().code() == StatusCode::kBug && !made.status().message().starts_with(engine)
+               ? Annotate(made.status(), engine)
+               : made.status();
+  std::erase_if(made->others, [&](const Synthesis& other) {
+    const Status sound = CheckSound(engine, other);
+    if (!sound.ok() && faults != nullptr) faults->emplace_back(sound.message());
+    return !sound.ok();
+  });
+  XCCL_RETURN_IF_ERROR(CheckSound(engine, *made));
+  return made;
+}
 
 // A plan that moves nothing says so. It was not made by any of the engines that were asked.
 StatusOr<Synthesis> NamedWhereEmpty(const Engine& engine, StatusOr<Synthesis> made) {
@@ -96,14 +113,34 @@ StatusOr<Synthesis> NamedWhereEmpty(const Engine& engine, StatusOr<Synthesis> ma
 
 }  // namespace
 
+StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
+  XCCL_RETURN_IF_ERROR(Serves(request));
+  if (!offer) {
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+    return Offer{.time_ps = static_cast<double>(bound.bound_ps)};
+  }
+  StatusOr<Offer> offered = RunGuarded([&] { return offer(request); });
+  if (offered.ok() && offered->make)
+    offered->make = [name = name, make = std::move(offered->make),
+                     faults = request.faults](int64_t most_work) {
+      return Guarded(
+          name, [&] { return make(most_work); }, faults);
+    };
+  return offered;
+}
+
 StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
   XCCL_RETURN_IF_ERROR(Serves(request));
-  if (!request.limits.steps) return NamedWhereEmpty(*this, make(request));
+  const auto plan = [&](const SynthesisRequest& asked) {
+    return NamedWhereEmpty(*this, Guarded(
+                                      name, [&] { return make(asked); }, request.faults));
+  };
+  if (!request.limits.steps) return plan(request);
   constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
   int32_t fewest = kNone;
   SynthesisRequest asked = request;
   asked.fewest_steps = &fewest;
-  StatusOr<Synthesis> made = NamedWhereEmpty(*this, make(asked));
+  StatusOr<Synthesis> made = plan(asked);
   if (fewest == kNone || made.ok() || made.status().code() == StatusCode::kBug) return made;
   if (request.fewest_steps == nullptr) return RefusalForSteps(*this, request, fewest, made.status());
   *request.fewest_steps = std::min(*request.fewest_steps, fewest);

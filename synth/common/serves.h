@@ -16,5 +16,7 @@ Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
 // kInvalidInput.
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
                   const SynthesisRequest& request);
+// Did its simulation find the plan sound, where it was simulated? Errors: kBug with the engine and the fault.
+Status CheckSound(std::string_view engine, const Synthesis& made);
 
 }  // namespace xccl

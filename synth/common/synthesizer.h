@@ -53,6 +53,11 @@ struct SynthesisRequest {
   // The lower bound may be of any effort; the graphs say which ranks are neighbours.
   const Bound* bound = nullptr;
   RankGraphs* graphs = nullptr;
+  // Told of every engine that made a wrong plan and so lost its turn, with what was wrong. That is a bug of
+  // ours, which users should see beside their plan, and which fails a test. Null where nobody asks.
+  std::vector<std::string>* faults = nullptr;
+  // Engines that auto does not ask, by name.
+  std::vector<std::string> passed_over = {};
   // Lowered to the steps of a plan that was refused for limits.steps; null where nobody asks.
   int32_t* fewest_steps = nullptr;
 };
@@ -137,7 +142,8 @@ struct Engine {
   Status Serves(const SynthesisRequest& request) const;
   // A closed-form guess, cheap beside the plan. Errors: those of Serves.
   StatusOr<Offer> Offered(const SynthesisRequest& request) const;
-  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped).
+  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped), kBug
+  // (it made a plan that its simulation found unsound).
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
 };
 

@@ -69,7 +69,8 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
                                  .limits = {.deadline = options_.deadline},
                                  .seed = options_.seed,
                                  .rough = rough,
-                                 .allow_divergent = options_.allow_divergent};
+                                 .allow_divergent = options_.allow_divergent,
+                                 .faults = options_.faults};
   ++searches_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
   if (!made.simulation)

@@ -28,7 +28,8 @@ struct MemberPlanOptions {
   TimeModel model = TimeModel::kPipelined;
   uint64_t seed = 0;
   bool allow_divergent = false;
-  Deadline deadline = Deadline();  // of all searches together
+  std::vector<std::string>* faults = nullptr;  // as SynthesisRequest's
+  Deadline deadline = Deadline();              // of all searches together
 };
 
 struct MemberPlan {

@@ -289,7 +289,8 @@ class GroupsPlanner {
                              .limits = {.deadline = options_.deadline},
                              .seed = options_.seed,
                              .rough = true,
-                             .allow_divergent = options_.allow_divergent};
+                             .allow_divergent = options_.allow_divergent,
+                             .faults = options_.faults};
     for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
       request.start = from;
       StatusOr<Synthesis> made = greedy.Synthesize(request);

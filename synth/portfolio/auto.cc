@@ -60,8 +60,8 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
   SynthesisRequest whole = request;
   whole.bound = &bound;
   StatusOr<Synthesis> relayed = TryEngines(whole, engines);
-  if (!relayed.ok()) return relayed.status().code() == StatusCode::kBug ? relayed : best;
-  if (!relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps) return best;
+  if (!relayed.ok() || !relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps)
+    return best;
   return relayed;
 }
 

@@ -21,6 +21,7 @@
 #include "synth/common/justify.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
+#include "synth/common/serves.h"
 #include "synth/portfolio/mirror.h"
 #include "synth/portfolio/preference.h"
 
@@ -130,7 +131,6 @@ class Portfolio {
     if (!is_mirror_ && !kept_.empty() && request_.model == TimeModel::kPipelined && !request_.limits.steps &&
         !deadline_())
       Justify();
-    if (bug_) return *bug_;
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
       return *std::move(unsimulated_);
@@ -180,7 +180,8 @@ class Portfolio {
     // If nothing is within the limit, or nothing worked, the cheapest plan that works is taken.
     std::ranges::stable_sort(others_, {}, [](const Candidate& c) { return c.offer.work; });
     for (const Candidate& candidate : others_)
-      if (!HasPlan()) Try(candidate, kDefaultWork, false);
+      if (!HasPlan() && std::ranges::find(faulty_, candidate.engine) == faulty_.end())
+        Try(candidate, kDefaultWork, false);
     if (HasPlan()) Refine(left);
   }
 
@@ -233,7 +234,7 @@ class Portfolio {
       if (!offer.ok() || offer->work > left) return;
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
       if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
-      const double finer_ps = SimulatedPs(*made);
+      const double finer_ps = SimulatedPs(*tried.engine, *made);
       if (finer_ps > kFinerGain * time_ps) return;
       time_ps = finer_ps;
       Consider(*tried.engine, std::move(made).value(), true);
@@ -273,7 +274,7 @@ class Portfolio {
       left -= offer->work;
       StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(coarser);
       if (!made.ok()) return;
-      const double coarser_ps = SimulatedPs(*made);
+      const double coarser_ps = SimulatedPs(*tried.engine, *made);
       Consider(*tried.engine, std::move(made).value(), true);
       if (coarser_ps > kAboutAsFast * best_ps_) return;
     }
@@ -379,23 +380,27 @@ class Portfolio {
   }
 
   std::optional<Candidate> Ask(const Engine& engine) {
+    if (std::ranges::find(request_.passed_over, engine.name) != request_.passed_over.end())
+      return std::nullopt;
     StatusOr<Offer> offer = engine.Offered(request_);
     if (offer.ok()) return Candidate{&engine, *std::move(offer)};
-    Refuse(offer.status());
+    Refuse(engine, offer.status());
     return std::nullopt;
   }
 
   void Try(const Candidate& candidate, int64_t most_work, bool simulate = true) {
     StatusOr<Synthesis> made =
         candidate.offer.make ? candidate.offer.make(most_work) : candidate.engine->Synthesize(request_);
-    if (!made.ok()) return Refuse(made.status());
+    if (!made.ok()) return Refuse(*candidate.engine, made.status());
     Consider(*candidate.engine, std::move(made).value(), simulate);
   }
 
-  // Simulates the plan unless that was done.
-  double SimulatedPs(Synthesis& made) const {
-    if (!made.simulation)
+  // Simulates the plan unless that was done. Where it is wrong, says so, and its time is without end.
+  double SimulatedPs(const Engine& engine, Synthesis& made) {
+    if (!made.simulation) {
       made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
+      if (Status sound = CheckSound(engine.name, made); !sound.ok()) Refuse(engine, std::move(sound));
+    }
     return static_cast<double>(made.simulation->time_ps);
   }
 
@@ -409,8 +414,9 @@ class Portfolio {
       unsimulated_ = std::move(made);
       return;
     }
-    const double time_ps = SimulatedPs(made);
-    if (made.simulation->stopped) return Refuse(TooLate(made.engine));
+    const double time_ps = SimulatedPs(engine, made);
+    if (!made.simulation->unsound.empty()) return;
+    if (made.simulation->stopped) return Refuse(engine, TooLate(made.engine));
     tried_.push_back({&engine, time_ps, made.collective.ChunksOf(PartId(0)), made.schedule.size()});
     if (time_ps > kKept * best_ps_ || (time_ps >= best_ps_ && made.schedule.size() > kMostKeptTransfers))
       return;
@@ -452,17 +458,21 @@ class Portfolio {
         fmt::format("{}: {} before its plan was simulated", engine, request_.limits.deadline.Passed()));
   }
 
-  // A bug is reported even where another engine has a plan.
-  void Refuse(Status why) {
-    if (why.code() == StatusCode::kBug && !bug_) bug_ = why;
+  // A bug costs its engine its turn, no more.
+  void Refuse(const Engine& engine, Status why) {
+    if (why.code() == StatusCode::kBug) {
+      faulty_.push_back(&engine);
+      if (request_.faults != nullptr) request_.faults->emplace_back(why.message());
+    }
     refusals_.push_back(std::move(why));
   }
 
   Status Refusal() const {
-    const Status& last = refusals_.back();
-    return Status(last.code(),
+    const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
+    const Status& why = bug != refusals_.end() ? *bug : refusals_.back();
+    return Status(why.code(),
                   fmt::format("{}: no engine has a plan for {} on {}: {}", kDefaultEngine,
-                              request_.collective->name(), request_.topology->name(), last.message()));
+                              request_.collective->name(), request_.topology->name(), why.message()));
   }
 
   SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
@@ -472,8 +482,8 @@ class Portfolio {
   std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
-  std::optional<Status> bug_;
-  std::vector<Candidate> others_;  // not tried by TryNearBound
+  std::vector<const Engine*> faulty_;  // made a wrong plan
+  std::vector<Candidate> others_;      // not tried by TryNearBound
   std::vector<Tried> tried_;
   std::vector<Kept> kept_;                // the fastest first
   std::optional<Synthesis> unsimulated_;  // where every plan is beyond the limit of work

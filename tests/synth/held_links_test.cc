@@ -13,6 +13,7 @@
 #include "synth/forest/lag.h"
 #include "tests/testing/machine_kinds.h"
 #include "tests/testing/topologies.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -76,6 +77,30 @@ TEST(WithLag, WhatDependsOnHeldLinksComesLater) {
   for (int64_t t = 0; t < late.size(); ++t) steps.emplace_back(late.first[t].value, late.step[t]);
   // Steps 0 and 1 stay; what was in 0, 1 and 2 on held links, or behind them, is in 2, 3 and 4.
   EXPECT_EQ(steps, (std::vector<std::pair<int32_t, int32_t>>{{2, 0}, {1, 1}, {0, 2}, {0, 3}, {1, 4}}));
+}
+
+// A cable without latency to a slow NIC and back costs nothing where packings have no price for it.
+TEST(Forest, TakesNoDetourToASlowerNeighbourAndBack) {
+  const Topology topology = ReadNativeXml(R"(<topology name="detour">
+    <gpu count="3"/><switch id="p" count="2"/><nic id="n"/>
+    <link from="0" to="p1" bandwidth="10GB/s" latency="300ns"/>
+    <link from="1" to="p0" bandwidth="25GB/s"/>
+    <link from="2" to="p0" bandwidth="20GB/s"/>
+    <link from="p0" to="p1" bandwidth="16GB/s" latency="300ns"/>
+    <link from="n" to="p0" bandwidth="5GB/s"/>
+    <link from="2" to="0" bandwidth="50GB/s" latency="500ns"/>
+    <link from="0" to="1" bandwidth="50GB/s" latency="700ns"/></topology>)",
+                                          "detour.xml")
+                                .value();
+  for (const CollectiveKind kind : kKinds)
+    for (const int64_t bytes : {65'536, 200'003, 1 << 20, 22'000'000}) {
+      SCOPED_TRACE(fmt::format("{} of {} bytes", ToString(kind), bytes));
+      const Collective collective = Of(kind, topology);
+      const SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = bytes};
+      const StatusOr<Synthesis> plan = ForestEngine().Synthesize(request);
+      ASSERT_TRUE(plan.ok()) << plan.status().message();
+      EXPECT_EQ(ToStatus(VerifySchedule(plan->schedule, plan->collective, topology)).message(), "");
+    }
 }
 
 // On a two-socket PCIe tree.

@@ -146,7 +146,10 @@ std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& 
   SynthesisRequest asked = request;
   // By itself it may take seconds for each of these thousands of requests.
   if (engine.searches_long) asked.limits.work_units = 500'000;
+  std::vector<std::string> faults;
+  asked.faults = &faults;
   const StatusOr<Synthesis> answer = engine.Synthesize(asked);
+  EXPECT_TRUE(faults.empty()) << faults.front();
   if (!answer.ok()) {
     const StatusCode code = answer.status().code();
     EXPECT_TRUE(code == StatusCode::kLimit || code == StatusCode::kInvalidInput) << answer.status().message();

@@ -1,0 +1,77 @@
+// What auto does with engines that make wrong plans.
+#include "synth/portfolio/portfolio.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "synth/common/serves.h"
+#include "synth/common/test_machines.h"
+
+namespace xccl {
+namespace {
+
+// Sends the chunk of rank 0 along the ring; `first` is the link of the first transfer.
+Schedule AlongTheRing(int32_t ranks, int32_t first) {
+  Schedule schedule;
+  schedule.num_chunks = 1;
+  for (int32_t r = first; r + 1 < ranks; ++r) {
+    const LinkId link(2 * r);
+    schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::vector{link}, TransferOp::kCopy, r - first);
+  }
+  return schedule;
+}
+
+Engine EngineOf(std::string_view name, int32_t first, int32_t near_bound, bool offers) {
+  const auto make = [=](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+    return Synthesis{.collective = *request.collective,
+                     .schedule = AlongTheRing(request.topology->num_ranks(), first),
+                     .engine = std::string(name),
+                     .note = ""};
+  };
+  Engine engine{.name = name,
+                .summary = "",
+                .kinds = {CollectiveKind::kBroadcast},
+                .near_bound = near_bound,
+                .make = make};
+  if (offers)
+    engine.offer = [=](const SynthesisRequest& request) -> StatusOr<Offer> {
+      return Offer{.make = [=](int64_t) { return make(request); }};
+    };
+  return engine;
+}
+
+TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
+  const Topology topology = testing::MakeRing(4);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(4);
+  spec.root = Rank(0);
+  const Collective broadcast = *Collective::Create(std::move(spec));
+  std::vector<std::string> faults;
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  request.faults = &faults;
+  const std::string text = "liar: it made a wrong plan: step 0: rank 1 sends chunk 0, which it does not hold";
+  for (const bool offers : {false, true})
+    for (const int32_t near_bound : {0, 1}) {
+      faults.clear();
+      const std::vector<Engine> engines = {EngineOf("liar", 1, near_bound, offers),
+                                           EngineOf("honest", 0, near_bound, offers)};
+      const StatusOr<Synthesis> made = TryEngines(request, engines);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      EXPECT_EQ(made->engine, "honest");
+      EXPECT_EQ(faults, std::vector{text});
+
+      const StatusOr<Synthesis> none = TryEngines(request, std::span(engines).first(1));
+      EXPECT_EQ(none.status(),
+                BugError("auto: no engine has a plan for broadcast on " + topology.name() + ": " + text));
+
+      SynthesisRequest without = request;
+      without.passed_over = {"honest"};
+      EXPECT_EQ(TryEngines(without, engines).status().code(), StatusCode::kBug);
+    }
+}
+
+}  // namespace
+}  // namespace xccl
