@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/strings.h"
+
 namespace xccl {
 namespace {
 
@@ -69,6 +71,13 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   return contents;
 }
 
+StatusOr<std::string> ReadTextFile(const std::string& path) {
+  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  if (HasUtf16Mark(text)) return InvalidInput(path + ":1:1: begins with a mark of UTF-16; expected UTF-8");
+  text.erase(0, text.size() - WithoutByteOrderMark(text).size());
+  return text;
+}
+
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   const bool direct = target.direct;
@@ -85,7 +94,9 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
     out.flush();
     if (!out) status = IoError(path, "write", errno != 0 ? errno : EIO);
   }
-  out.close();
+  errno = 0;
+  out.close();  // where a network file system says that the disk is full
+  if (status.ok() && !out) status = IoError(path, "write", errno != 0 ? errno : EIO);
   if (direct) return status;
   if (status.ok() && std::rename(target.written.c_str(), target.final.c_str()) != 0)
     status = IoError(path, "write", errno);

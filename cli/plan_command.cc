@@ -162,9 +162,8 @@ Status PlanCollective(const Flags& flags, const Session& session) {
       }));
   std::vector<NamedLine> why;
   if (flags.explain) {
-    XCCL_ASSIGN_OR_RETURN(const Explanation explanation, WithProgress("explaining the plan", [&](Progress&) {
-                            return Explain(result, collective, options);
-                          }));
+    const Explanation explanation =
+        WithProgress("explaining the plan", [&](Progress&) { return Explain(result, collective, options); });
     why = LinesOf(explanation, result);
   }
   session.is_writing = true;
