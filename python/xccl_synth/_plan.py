@@ -82,6 +82,9 @@ class Program:
         """One row a connection: ``src``, ``dst``, ``channel``."""
         return Table(self._c.connections())
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Program, (self._c,)
+
     def __repr__(self) -> str:
         return f"<Program of {self.num_ranks} ranks, {self.protocol}, {len(self.threadblocks)} threadblocks>"
 
@@ -413,6 +416,9 @@ class Plan:
         own = [self.size_bytes] if sizes is None else sizes_of("sizes", sizes)
         watching = _xccl.Watching()
         return Table(_xccl.run(self._c, own, dtype, redop, iters, warmup, timeout, watching))
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Plan, (self._c, self.interrupted)
 
     def __str__(self) -> str:
         return plan_text(self.facts)
