@@ -130,7 +130,7 @@ TEST(Explain, TriesNothingAfterTheDeadline) {
 
 // A long path that no trace holds costs the explanation one line, and the plan nothing.
 TEST(Explain, ATimeThatNothingCanSayIsNotTraced) {
-  const Topology topology = LoadTopology("ring:2@bandwidth=1B/s,latency=0ns").value();
+  const Topology topology = LoadTopology("ring:2@bandwidth=1000B/s,latency=0ns").value();
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAllgather;
   spec.ranks = AllRanks(2);
