@@ -63,8 +63,12 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   if (file == nullptr) return IoError(path, "read", errno);
   std::string contents;
   char block[1 << 16];
-  size_t got = 0;
-  while ((got = std::fread(block, 1, sizeof block, file)) > 0) contents.append(block, got);
+  while (std::feof(file) == 0) {
+    contents.append(block, std::fread(block, 1, sizeof block, file));
+    if (std::ferror(file) == 0) continue;
+    if (errno != EINTR) break;  // a signal's handler ran, as those of Python do
+    std::clearerr(file);
+  }
   const int error = std::ferror(file) != 0 ? errno : 0;
   std::fclose(file);
   if (error != 0) return IoError(path, "read", error);

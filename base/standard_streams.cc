@@ -1,6 +1,7 @@
 #include "base/standard_streams.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,13 +28,21 @@ void PrepareStandardStreams() noexcept {
   for (const int signal : {SIGPIPE, SIGXFSZ}) sigaction(signal, &action, nullptr);
 }
 
-void PrintError(std::string_view text) noexcept {
+int WriteWhole(int descriptor, std::string_view text) noexcept {
   while (!text.empty()) {
-    const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    text.remove_prefix(static_cast<size_t>(written));
+    const ssize_t written = write(descriptor, text.data(), text.size());
+    if (written >= 0) {
+      text.remove_prefix(static_cast<size_t>(written));
+    } else if (errno == EAGAIN) {  // whoever shares the stream has made it so
+      pollfd room = {descriptor, POLLOUT, 0};
+      poll(&room, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
   }
+  return 0;
 }
+
+void PrintError(std::string_view text) noexcept { WriteWhole(STDERR_FILENO, text); }
 
 }  // namespace xccl

@@ -12,6 +12,10 @@ namespace xccl {
 // defaults.
 void PrepareStandardStreams() noexcept;
 
+// Writes all of the text, also where the other end takes it bit by bit. Returns 0, or the errno of the
+// failure.
+int WriteWhole(int descriptor, std::string_view text) noexcept;
+
 // Writes to standard error at once. Text that cannot be written is dropped, since nobody could be told.
 void PrintError(std::string_view text) noexcept;
 

@@ -63,57 +63,49 @@ bool IsStamp(std::string_view word) {
   return HasGroups(word, {2, 2, 2}, ":") || HasGroups(word, {4, 2, 2}, "-/") || IsSeconds(word);
 }
 
-// A line's beginning with kStamp for each stamp, and where each byte ends in the line.
-struct Masked {
-  std::string text;
-  std::vector<size_t> end;
-};
-Masked Mask(std::string_view line) {
-  Masked masked;
-  const auto add = [&](size_t from, size_t to, bool stamp) {
-    for (size_t at = from; at < to && !stamp; ++at) {
-      masked.text += line[at];
-      masked.end.push_back(at + 1);
-    }
-    if (!stamp) return;
-    masked.text += kStamp;
-    masked.end.push_back(to);
-  };
-  bool behind_month = false;
-  for (size_t at = 0, end = 0; at < line.size() && at < kLongest; at = end) {
-    end = at + 1;
-    if (IsLetter(line[at])) {
-      while (end < line.size() && IsLetter(line[end])) ++end;
-      const std::string_view word = line.substr(at, end - at);
-      behind_month = std::ranges::find(kMonths, word) != std::end(kMonths);
-      add(at, end, behind_month || std::ranges::find(kDays, word) != std::end(kDays));
-    } else if (IsDigit(line[at])) {
-      end = at + NumberLength(line.substr(at));
-      add(at, end, behind_month || IsStamp(line.substr(at, end - at)));
-      behind_month = false;
-    } else if (behind_month && line[at] == ' ') {  // "May  1" and "May 10"
-      while (end < line.size() && line[end] == ' ') ++end;
-      add(at, at + 1, false);
-      masked.end.back() = end;
-    } else {
-      behind_month = false;
-      add(at, end, false);
-    }
-  }
-  return masked;
-}
-
 }  // namespace
 
-LogPrefix::LogPrefix(std::string_view prefix) {
-  if (!Trim(prefix).empty()) pattern_ = Mask(prefix).text;
+StampedLine::StampedLine(std::string_view of_log) : line(of_log) {
+  const auto add = [&](size_t from, size_t to, bool stamp) {
+    for (size_t at = from; at < to && !stamp; ++at) {
+      text += line[at];
+      end.push_back(at + 1);
+    }
+    if (!stamp) return;
+    text += kStamp;
+    end.push_back(to);
+  };
+  bool behind_month = false;
+  for (size_t at = 0, next = 0; at < line.size() && at < kLongest; at = next) {
+    next = at + 1;
+    if (IsLetter(line[at])) {
+      while (next < line.size() && IsLetter(line[next])) ++next;
+      const std::string_view word = line.substr(at, next - at);
+      behind_month = std::ranges::find(kMonths, word) != std::end(kMonths);
+      add(at, next, behind_month || std::ranges::find(kDays, word) != std::end(kDays));
+    } else if (IsDigit(line[at])) {
+      next = at + NumberLength(line.substr(at));
+      add(at, next, behind_month || IsStamp(line.substr(at, next - at)));
+      behind_month = false;
+    } else if (behind_month && line[at] == ' ') {  // "May  1" and "May 10"
+      while (next < line.size() && line[next] == ' ') ++next;
+      add(at, at + 1, false);
+      end.back() = next;
+    } else {
+      behind_month = false;
+      add(at, next, false);
+    }
+  }
 }
 
-std::optional<std::string_view> LogPrefix::Behind(std::string_view line) const {
-  if (pattern_.empty()) return line;
-  const Masked masked = Mask(line);
-  if (!masked.text.starts_with(pattern_)) return std::nullopt;
-  return line.substr(masked.end[pattern_.size() - 1]);
+LogPrefix::LogPrefix(std::string_view prefix) {
+  if (!Trim(prefix).empty()) pattern_ = StampedLine(prefix).text;
+}
+
+std::optional<std::string_view> LogPrefix::Behind(const StampedLine& line) const {
+  if (pattern_.empty()) return line.line;
+  if (!line.text.starts_with(pattern_)) return std::nullopt;
+  return line.line.substr(line.end[pattern_.size() - 1]);
 }
 
 }  // namespace xccl

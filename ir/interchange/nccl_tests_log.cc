@@ -222,8 +222,9 @@ bool HasNcclTestsTable(std::string_view text) {
 StatusOr<std::vector<NcclTestsRun>> ReadNcclTestsLog(std::string_view text, const std::string& file) {
   std::vector<Stream> streams = StreamsOf(text, file);
   ForEachLine(text, [&](std::string_view line, int number) {
+    const StampedLine stamped(line);
     for (Stream& stream : streams)
-      if (const std::optional<std::string_view> rest = stream.prefix().Behind(line)) {
+      if (const std::optional<std::string_view> rest = stream.prefix().Behind(stamped)) {
         stream.Line(*rest, number);
         return;
       }

@@ -193,7 +193,7 @@ class Programs(unittest.TestCase):
             resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
             try:
                 with self.assertRaisesRegex(xccl.InvalidInput, "a.cu: cannot write: File too large"):
-                    plan.emit("cuda", file)
+                    self.plan.emit("cuda", file)
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             self.assertEqual([(path.name, path.read_text()) for path in pathlib.Path(folder).iterdir()], [("a.cu", "old")])

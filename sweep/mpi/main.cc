@@ -7,10 +7,9 @@
 #include <fmt/core.h>
 #include <mpi.h>
 #include <poll.h>
+#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -162,10 +161,9 @@ Status RunRank(int rank, int ranks, const std::vector<std::string>& words) {
   XCCL_ASSIGN_OR_RETURN(Sweep sweep,
                         Sweep::Open({.jobs = std::move(jobs), .table = flags.table, .retry = flags.retry}));
   XCCL_RETURN_IF_ERROR(Lead(sweep, program, ranks).Run());
-  errno = 0;
-  if (std::fputs(sweep.Summary().c_str(), stdout) < 0 || std::fflush(stdout) != 0)
-    return InvalidInput(std::string("standard output: cannot write: ") + std::strerror(errno));
-  return OkStatus();
+  const int error = WriteWhole(STDOUT_FILENO, sweep.Summary());
+  return error == 0 ? OkStatus()
+                    : InvalidInput(std::string("standard output: cannot write: ") + std::strerror(error));
 }
 
 }  // namespace
