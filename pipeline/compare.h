@@ -63,7 +63,7 @@ struct OtherPlan {
 // What was measured of the same collective, by real size.
 struct MeasuredTimes {
   std::string name;     // "measured: FILE"
-  std::string made_by;  // "nccl-tests"
+  std::string made_by;  // "nccl-tests" or "rccl-tests"
   std::string note;     // what was measured, for people
   std::map<int64_t, int64_t> time_ps;
 };

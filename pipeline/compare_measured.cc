@@ -44,7 +44,8 @@ std::string SizesText(const std::vector<int64_t>& sizes) {
 StatusOr<MeasuredTimes> OneBeside(const NcclTestsRun& run, const std::string& file,
                                   const Collective& collective, const std::vector<int64_t>& sizes) {
   XCCL_RETURN_IF_ERROR(CheckSame(run, file, collective));
-  MeasuredTimes measured{.name = {}, .made_by = "nccl-tests", .note = {}, .time_ps = {}};
+  MeasuredTimes measured{
+      .name = {}, .made_by = run.names_root ? "nccl-tests" : "rccl-tests", .note = {}, .time_ps = {}};
   std::vector<int64_t> compared, others;
   for (const int64_t size : sizes) compared.push_back(CollectiveSizes(collective, size).size_bytes());
   int64_t wrong = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,14 @@
 #include "ir/interchange/mscclpp_read.h"
 
 namespace xccl {
+namespace {
+
+// What a message quotes of a text: the beginning of its first line.
+std::string_view FirstWords(std::string_view text) {
+  return Trim(text.substr(0, std::min<size_t>(text.find_first_of("\r\n"), 20)));
+}
+
+}  // namespace
 
 StatusOr<Imported> ReadForeign(std::string_view text, const ImportOptions& options) {
   const size_t begin = text.find_first_not_of(" \t\r\n");
@@ -19,7 +28,7 @@ StatusOr<Imported> ReadForeign(std::string_view text, const ImportOptions& optio
   if (!options.beside.empty()) formats.push_back(options.beside);
   const std::string seen = begin == std::string_view::npos
                                ? "empty"
-                               : fmt::format("begins with '{}'", Shortened(text.substr(begin, 20)));
+                               : fmt::format("begins with '{}'", Shortened(FirstWords(text.substr(begin))));
   return InvalidInput(fmt::format("{}: {}; expected {}", options.file, seen, Either(formats)));
 }
 
