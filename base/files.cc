@@ -9,6 +9,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/strings.h"
+
 namespace xccl {
 namespace {
 
@@ -61,12 +63,23 @@ StatusOr<std::string> ReadFile(const std::string& path) {
   if (file == nullptr) return IoError(path, "read", errno);
   std::string contents;
   char block[1 << 16];
-  size_t got = 0;
-  while ((got = std::fread(block, 1, sizeof block, file)) > 0) contents.append(block, got);
+  while (std::feof(file) == 0) {
+    contents.append(block, std::fread(block, 1, sizeof block, file));
+    if (std::ferror(file) == 0) continue;
+    if (errno != EINTR) break;  // a signal's handler ran, as those of Python do
+    std::clearerr(file);
+  }
   const int error = std::ferror(file) != 0 ? errno : 0;
   std::fclose(file);
   if (error != 0) return IoError(path, "read", error);
   return contents;
+}
+
+StatusOr<std::string> ReadTextFile(const std::string& path) {
+  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  if (HasUtf16Mark(text)) return InvalidInput(path + ":1:1: begins with a mark of UTF-16; expected UTF-8");
+  text.erase(0, text.size() - WithoutByteOrderMark(text).size());
+  return text;
 }
 
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
@@ -85,7 +98,9 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
     out.flush();
     if (!out) status = IoError(path, "write", errno != 0 ? errno : EIO);
   }
-  out.close();
+  errno = 0;
+  out.close();  // where a network file system says that the disk is full
+  if (status.ok() && !out) status = IoError(path, "write", errno != 0 ? errno : EIO);
   if (direct) return status;
   if (status.ok() && std::rename(target.written.c_str(), target.final.c_str()) != 0)
     status = IoError(path, "write", errno);

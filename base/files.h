@@ -16,6 +16,9 @@ bool PathExists(const std::string& path);
 bool IsDirectory(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot read: REASON".
 StatusOr<std::string> ReadFile(const std::string& path);
+// A text, without the byte-order mark of UTF-8 that some editors and spreadsheets write first. Errors: also
+// kInvalidInput "PATH:1:1: ..." where it begins with the mark of UTF-16.
+StatusOr<std::string> ReadTextFile(const std::string& path);
 // Errors: kInvalidInput "PATH: cannot write: REASON"; the temporary file is removed.
 Status WriteFileAtomically(const std::string& path, std::string_view contents);
 // Checks that a file could be written there; changes nothing. Errors: as WriteFileAtomically.

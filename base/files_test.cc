@@ -1,10 +1,16 @@
 #include "base/files.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/standard_streams.h"
 
 namespace xccl {
 namespace {
@@ -110,6 +116,42 @@ TEST_F(Files, SymbolicLinksStayLinks) {
   EXPECT_EQ(WriteFileAtomically(Path("link"), "new"), OkStatus());
   EXPECT_TRUE(fs::is_symlink(Path("link")));
   EXPECT_EQ(ReadFile(Path("f")).value(), "new");
+}
+
+TEST_F(Files, MarksOfTexts) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"),
+                                "\xEF\xBB\xBF"
+                                "1,2\n"),
+            OkStatus());
+  EXPECT_EQ(ReadTextFile(Path("f")).value(), "1,2\n");
+  EXPECT_EQ(ReadFile(Path("f")).value(),
+            "\xEF\xBB\xBF"
+            "1,2\n");
+  for (const std::string_view mark : {"\xFF\xFE", "\xFE\xFF"}) {
+    EXPECT_EQ(WriteFileAtomically(Path("f"), mark), OkStatus());
+    EXPECT_EQ(ReadTextFile(Path("f")).status(),
+              InvalidInput(Path("f") + ":1:1: begins with a mark of UTF-16; expected UTF-8"));
+  }
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "\xEF\xBB"), OkStatus());
+  EXPECT_EQ(ReadTextFile(Path("f")).value(), "\xEF\xBB");
+}
+
+// As "ulimit -f" sets it, which would end the process by a signal.
+TEST_F(Files, AFileBeyondItsLimitFailsAndLeavesTheOldOne) {
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "old"), OkStatus());
+  const pid_t child = fork();
+  if (child == 0) {
+    PrepareStandardStreams();
+    const rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const Status status = WriteFileAtomically(Path("f"), std::string(100'000, 'x'));
+    _exit(status == InvalidInput(Path("f") + ": cannot write: File too large") ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(ReadFile(Path("f")).value(), "old");
+  EXPECT_EQ(NumFiles(), 1u);
 }
 
 TEST_F(Files, UnreadableSources) {

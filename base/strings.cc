@@ -79,6 +79,10 @@ std::string_view WithoutByteOrderMark(std::string_view text) {
   return text;
 }
 
+bool HasUtf16Mark(std::string_view text) {
+  return text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF");
+}
+
 size_t Utf8Length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

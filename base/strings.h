@@ -20,6 +20,8 @@ std::string Either(std::span<const std::string> items);    // "a, b or c"
 
 // The text without the byte-order mark of UTF-8 that some editors write first.
 std::string_view WithoutByteOrderMark(std::string_view text);
+// Does it begin with a byte-order mark of UTF-16, as what a shell of Windows redirects does?
+bool HasUtf16Mark(std::string_view text);
 
 // The text as an attribute or content of XML or HTML: &, <, > and " by name, control characters by number.
 std::string EscapedXml(std::string_view text);

@@ -8,6 +8,7 @@
 #include <ctime>
 
 #include "base/random.h"
+#include "base/standard_streams.h"
 #include "bench/machines.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
@@ -75,7 +76,7 @@ int main() {
   for (const auto& [hosts, fast_ms] : {Case{2, 0.003}, {4, 0.025}, {8, 0.221}, {12, 0.805}, {40, 77}}) {
     const xccl::Status status = xccl::AddRow(hosts, fast_ms, table);
     if (!status.ok()) {
-      fmt::print(stderr, "{}\n", status.message());
+      xccl::PrintError(fmt::format("{}\n", status.message()));
       return 1;
     }
   }

@@ -14,6 +14,7 @@
 #include <set>
 
 #include "base/files.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/units.h"
@@ -206,8 +207,8 @@ void PrintAcross(const std::vector<Done>& all) {
 int Main(const std::vector<std::string>& words) {
   const StatusOr<Flags> flags = ReadFlags(words);
   if (!flags.ok()) {
-    fmt::print(stderr, "bars: {}\n{}", flags.status().message(), kUsage);
-    for (const BarGroup& group : BarGroups()) fmt::print(stderr, "  {} {}\n", group.letter, group.what);
+    PrintError(fmt::format("bars: {}\n{}", flags.status().message(), kUsage));
+    for (const BarGroup& group : BarGroups()) PrintError(fmt::format("  {} {}\n", group.letter, group.what));
     return 2;
   }
   const std::vector<Bar> bars = ChosenBars(*flags);
@@ -219,8 +220,8 @@ int Main(const std::vector<std::string>& words) {
   }
   if (!IsDirectory(flags->limits.graphs_folder) &&
       std::ranges::any_of(bars, [](const Bar& bar) { return bar.machine.starts_with("graphs/"); })) {
-    fmt::print(stderr, "skipped: {}: no folder of graphs; hint: --graphs FOLDER\n",
-               flags->limits.graphs_folder);
+    PrintError(fmt::format("skipped: {}: no folder of graphs; hint: --graphs FOLDER\n",
+                           flags->limits.graphs_folder));
     return kMissing;
   }
   std::vector<Done> all;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/standard_streams.h"
 #include "runtime/c_api/testing/gpu_checks.h"
 #include "runtime/cuda/driver.h"
 
@@ -17,7 +18,7 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (argc != 3) {
-    fmt::print(stderr, "usage: cuda_api CHECK BOOKS | --list\n");
+    PrintError("usage: cuda_api CHECK BOOKS | --list\n");
     return 2;
   }
   const StatusOr<const cuda::Driver*> driver = cuda::LoadDriver();
@@ -27,7 +28,7 @@ int Main(int argc, char** argv) {
   }
   const Status status = c_api::RunGpuCheck(argv[1], **driver, {.books = argv[2]});
   if (status.ok()) return 0;
-  fmt::print(stderr, "cuda_api: {}\n", status.message());
+  PrintError(fmt::format("cuda_api: {}\n", status.message()));
   return 1;
 }
 

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/units.h"
 #include "bench/gpu_times.h"
@@ -301,7 +302,7 @@ int Main(int argc, char** argv) {
   const bool quick = flag == "--quick";
   if (flag == "--bytes") {
     const Status status = PrintBytes();
-    if (!status.ok()) fmt::print(stderr, "cuda_kernels: {}\n", status.message());
+    if (!status.ok()) PrintError(fmt::format("cuda_kernels: {}\n", status.message()));
     return status.ok() ? 0 : 1;
   }
   const StatusOr<const cuda::Driver*> driver = cuda::LoadDriver();
@@ -312,7 +313,7 @@ int Main(int argc, char** argv) {
   bool bars_hold = false;
   const Status status = Run(quick, bars_hold);
   if (!status.ok()) {
-    fmt::print(stderr, "cuda_kernels: {}\n", status.message());
+    PrintError(fmt::format("cuda_kernels: {}\n", status.message()));
     return 1;
   }
   return bars_hold ? 0 : 3;

@@ -22,6 +22,7 @@
 
 #include "base/files.h"
 #include "base/random.h"
+#include "base/standard_streams.h"
 #include "base/units.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
@@ -166,8 +167,8 @@ Status Repairs(const Wanted& wanted) {
     const double ratio = TimePs(repaired) / TimePs(fresh);
     ratios[{size, gone}].push_back(ratio);
     if (ratio > 1.05) {
-      fmt::print(stderr, "seed {}: {} {} {}: {:.3f}: {}\n", seed, topology.name(), ToString(kind),
-                 FormatSize(size), ratio, repaired.note);
+      PrintError(fmt::format("seed {}: {} {} {}: {:.3f}: {}\n", seed, topology.name(), ToString(kind),
+                             FormatSize(size), ratio, repaired.note));
       if (repaired.note.find("fresh") != std::string::npos) ++said[{size, gone}];
     }
   }
@@ -229,6 +230,6 @@ Status Run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const xccl::Status status = xccl::Run(argc, argv);
-  if (!status.ok()) fmt::print(stderr, "kinds: {}\n", status.message());
+  if (!status.ok()) xccl::PrintError(fmt::format("kinds: {}\n", status.message()));
   return status.ok() ? 0 : 1;
 }

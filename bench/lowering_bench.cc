@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "base/units.h"
 #include "bench/markdown_table.h"
 #include "ir/lower/lower.h"
@@ -66,7 +67,7 @@ void AddRow(const Wanted& wanted, const std::string& machine, const Topology& to
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const auto fail = [&](const std::string& why) {
     ++count.failed;
-    fmt::print(stderr, "{} {} {}: {}\n", machine, ToString(whole.kind()), engine.name, why);
+    PrintError(fmt::format("{} {} {}: {}\n", machine, ToString(whole.kind()), engine.name, why));
   };
   if (!lowered.ok()) return fail(lowered.status().message());
   const auto& [collective, program] = *lowered;
@@ -124,7 +125,7 @@ Status AddWaves(const Waves& waves, MarkdownTable& table) {
 }
 
 int Fail(const Status& status) {
-  fmt::print(stderr, "lowering: {}\n", status.message());
+  PrintError(fmt::format("lowering: {}\n", status.message()));
   return 1;
 }
 

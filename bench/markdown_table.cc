@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/check.h"
+#include "base/standard_streams.h"
 #include "base/strings.h"
 
 namespace xccl {
@@ -24,7 +25,7 @@ std::string NameOf(const std::string& column) {
 }  // namespace
 
 void ShowProgress(std::string_view line) {
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "{}\n", line);
+  if (isatty(STDERR_FILENO) != 0) PrintError(fmt::format("{}\n", line));
 }
 
 MarkdownTable::MarkdownTable(std::vector<std::string> columns) : columns_(std::move(columns)) {}

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "bench/markdown_table.h"
 #include "runtime/bootstrap/bootstrap.h"
 
@@ -104,7 +105,7 @@ Status Measure(const xccl::Placement& placement, double start, Figures& figures)
 }
 
 int Report(const Status& status) {
-  if (!status.ok()) fmt::print(stderr, "rendezvous: {}\n", status.message());
+  if (!status.ok()) xccl::PrintError(fmt::format("rendezvous: {}\n", status.message()));
   return xccl::ExitCode(status.code());
 }
 
@@ -147,7 +148,7 @@ int Made(int ranks, Figures& figures) {
   for (int r = 0; r < ranks; ++r) {
     const pid_t child = fork();
     if (child < 0) {
-      fmt::print(stderr, "rendezvous: {} processes: {}\n", r, std::strerror(errno));
+      xccl::PrintError(fmt::format("rendezvous: {} processes: {}\n", r, std::strerror(errno)));
       for (const pid_t other : children) kill(other, SIGKILL);
       return 5;
     }
@@ -179,7 +180,8 @@ int main(int count, char** words) {
   for (const std::string& word : asked) {
     const int ranks = std::atoi(word.c_str());
     if (ranks <= 0) {
-      fmt::print(stderr, "rendezvous: '{}': expected a number of ranks, or - under a launcher\n", word);
+      xccl::PrintError(
+          fmt::format("rendezvous: '{}': expected a number of ranks, or - under a launcher\n", word));
       return 2;
     }
     Figures& figures = *new (shared) Figures;

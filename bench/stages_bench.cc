@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/standard_streams.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
 #include "ir/lower/lower.h"
@@ -78,7 +79,7 @@ int Main(std::vector<std::string> words) {
     const Status status = i + 2 < words.size() ? AddRow(words[i], words[i + 1], words[i + 2], table)
                                                : UsageError("expected TOPOLOGY COLLECTIVE ENGINE ...");
     if (!status.ok()) {
-      fmt::print(stderr, "stages: {}\n", status.message());
+      PrintError(fmt::format("stages: {}\n", status.message()));
       return ExitCode(status.code());
     }
   }

@@ -14,6 +14,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "base/units.h"
@@ -146,7 +147,8 @@ int ReportUsage(const CLI::App& app, const CLI::ParseError& error) {
   std::string text = unexpected ? UnexpectedText(app) : std::string(error.what());
   if (!unexpected && chosen.empty()) text = "no command; expected " + CommandNames(app);
   SayError(text);
-  fmt::print(stderr, "Try: xccl-synth {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " ");
+  PrintError(
+      fmt::format("Try: xccl-synth {}--help\n", chosen.empty() ? "" : chosen.front()->get_name() + " "));
   return ExitCode(StatusCode::kUsage);
 }
 

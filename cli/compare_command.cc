@@ -3,12 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <iterator>
 #include <set>
 #include <span>
 #include <utility>
 
 #include "base/files.h"
+#include "base/standard_streams.h"
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
@@ -57,9 +58,7 @@ class Shown {
 };
 
 // Forms for machines list what was left out on standard error.
-void SayLeftOut(const std::vector<std::string>& left_out) {
-  std::fputs(LeftOutText(left_out).c_str(), stderr);
-}
+void SayLeftOut(const std::vector<std::string>& left_out) { PrintError(LeftOutText(left_out)); }
 
 Origin OriginOf(const Session& session) { return {session.version, session.command_line}; }
 
@@ -72,15 +71,20 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
         return CompareFailures(problem.topology, problem.collective, engines, sizes, options, flags.failures);
       }));
   session.is_writing = true;
-  if (!flags.html.empty())
-    XCCL_RETURN_IF_ERROR(WriteFileAtomically(
-        flags.html, FailuresPage(kFailuresPage, comparison, problem.topology, OriginOf(session))));
-  if (!flags.svg.empty())
-    XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.svg, FailuresSvg(comparison, OriginOf(session))));
-  if (!session.json && !flags.csv) return Print(CompareText(comparison));
-  SayLeftOut(comparison.left_out);
   const std::vector<Row> rows = ToRows(comparison);
-  return Print(session.json ? ToJson(rows) : ToCsv(rows));
+  const bool text = !session.json && !flags.csv;
+  if (!text) SayLeftOut(comparison.left_out);
+  const Status printed = Print(text ? CompareText(comparison) : session.json ? ToJson(rows) : ToCsv(rows));
+  // The files are worth as much where nobody reads the rows, and the rows where a file cannot be written.
+  Status written;
+  if (!flags.html.empty())
+    written = WriteFileAtomically(
+        flags.html, FailuresPage(kFailuresPage, comparison, problem.topology, OriginOf(session)));
+  if (!flags.svg.empty()) {
+    const Status drawn = WriteFileAtomically(flags.svg, FailuresSvg(comparison, OriginOf(session)));
+    if (written.ok()) written = drawn;
+  }
+  return printed.ok() ? written : printed;
 }
 
 // What --with names: plans of other tools, which must be for the same collective, and measured times.
@@ -93,18 +97,19 @@ StatusOr<Others> OthersOf(const Flags& flags, const Problem& problem, const Plan
   Others others;
   if (flags.with.empty()) return others;
   const CollectiveSpec& wanted = problem.collective.spec();
-  ImportOptions options{.collective = wanted.kind};
+  ImportOptions options{.collective = wanted.kind,
+                        .beside = "a table, JSON or CSV of nccl-tests or rccl-tests"};
   if (wanted.root) options.root = *wanted.root;
   std::set<std::string> names;
   for (const std::string& file : Split(flags.with, ',')) {
     std::string name = file.substr(file.rfind('/') + 1);
     if (!names.insert(name).second) name = file;
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
     if (IsNcclTests(text)) {
-      XCCL_ASSIGN_OR_RETURN(const NcclTestsRun run, ReadNcclTests(text, file));
-      XCCL_ASSIGN_OR_RETURN(MeasuredTimes measured,
-                            MeasuredBeside(run, name, file, problem.collective, sizes));
-      others.measured.push_back(std::move(measured));
+      XCCL_ASSIGN_OR_RETURN(const std::vector<NcclTestsRun> runs, ReadNcclTests(text, file));
+      XCCL_ASSIGN_OR_RETURN(std::vector<MeasuredTimes> measured,
+                            MeasuredBeside(runs, name, file, problem.collective, sizes));
+      std::ranges::move(measured, std::back_inserter(others.measured));
       continue;
     }
     XCCL_ASSIGN_OR_RETURN(ImportedPlan imported, ImportPlan(file, options, problem.topology, lowering));
@@ -154,11 +159,20 @@ StatusOr<std::vector<ComparedMachine>> MachinesOf(const std::vector<Problem>& pr
 
 Status WritePictures(const Comparison& comparison, std::span<const ComparedMachine> machines,
                      const Flags& flags, const Session& session) {
+  Status written;
   if (!flags.html.empty())
-    XCCL_RETURN_IF_ERROR(WriteFileAtomically(
-        flags.html, ComparisonPage(kComparePage, comparison, machines, OriginOf(session))));
-  if (flags.svg.empty()) return OkStatus();
-  return WriteFileAtomically(flags.svg, ComparisonSvg(comparison, OriginOf(session)));
+    written = WriteFileAtomically(flags.html,
+                                  ComparisonPage(kComparePage, comparison, machines, OriginOf(session)));
+  if (flags.svg.empty()) return written;
+  const Status drawn = WriteFileAtomically(flags.svg, ComparisonSvg(comparison, OriginOf(session)));
+  return written.ok() ? drawn : written;
+}
+
+// The end of what is printed: all of it as JSON; of text and CSV what no size has shown.
+Status PrintRest(const Comparison& comparison, const Flags& flags, const Session& session) {
+  if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
+  SayLeftOut(comparison.left_out);
+  return session.json ? Print(ToJson(ToRows(comparison))) : OkStatus();
 }
 
 // One topology or several.
@@ -201,10 +215,9 @@ Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
                         CompareOn(machines, engines, sizes, options, others, shown));
   session.is_writing = true;
-  XCCL_RETURN_IF_ERROR(WritePictures(comparison, machines, flags, session));
-  if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
-  SayLeftOut(comparison.left_out);
-  return session.json ? Print(ToJson(ToRows(comparison))) : OkStatus();
+  const Status printed = PrintRest(comparison, flags, session);
+  const Status drawn = WritePictures(comparison, machines, flags, session);
+  return printed.ok() ? drawn : printed;
 }
 
 }  // namespace
@@ -235,7 +248,7 @@ void AddCompareCommand(CommandLine& line, Session& session) {
   command
       .AddOption("--with", flags.with,
                  "also rank these plans of other tools, on this machine: A.xml,B.xml (see import), and what\n"
-                 "nccl-tests measured: its JSON or its table, out of place")
+                 "nccl-tests or rccl-tests measured out of place: a job's log with its tables, JSON or CSV")
       .Excludes(failures);
   command.AddFlag("--json", session.json, "print the result as JSON").Excludes(csv);
   command.Footer(

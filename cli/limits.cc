@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 
+#include "base/standard_streams.h"
 #include "base/threads.h"
 #include "base/units.h"
 #include "cli/flags.h"
@@ -31,7 +32,8 @@ char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
     try {
       std::rethrow_exception(thrown);
     } catch (const std::bad_alloc&) {
-      std::fprintf(stderr, "xccl-synth: %s\n", out_of_memory);
+      for (const char* const part : {"xccl-synth: ", static_cast<const char*>(out_of_memory), "\n"})
+        PrintError(part);
       _exit(ExitCode(StatusCode::kLimit));
     } catch (...) {
     }

@@ -6,6 +6,7 @@
 
 #include "base/exceptions.h"
 #include "base/guarded.h"
+#include "base/standard_streams.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
@@ -77,6 +78,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  xccl::PrepareStandardStreams();
   try {
     return Run(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -1,18 +1,18 @@
 #include "cli/output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <sstream>
 #include <type_traits>
 #include <utility>
 
 #include "base/json/json_writer.h"
+#include "base/standard_streams.h"
 #include "base/strings.h"
 
 namespace xccl {
@@ -144,10 +144,9 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows, std::ve
 }
 
 Status Print(std::string_view text) {
-  errno = 0;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0)
-    return OkStatus();
-  return InvalidInput(std::string("standard output: cannot write: ") + std::strerror(errno));
+  const int error = WriteWhole(STDOUT_FILENO, text);
+  if (error == 0) return OkStatus();
+  return InvalidInput(std::string("standard output: cannot write: ") + std::strerror(error));
 }
 
 }  // namespace xccl

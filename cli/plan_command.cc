@@ -160,15 +160,13 @@ Status PlanCollective(const Flags& flags, const Session& session) {
         return from ? RepairPlan(*from, flags.from, topology, collective, options)
                     : MakePlan(topology, collective, options);
       }));
-  std::vector<NamedLine> why;
-  if (flags.explain) {
-    XCCL_ASSIGN_OR_RETURN(const Explanation explanation, WithProgress("explaining the plan", [&](Progress&) {
-                            return Explain(result, collective, options);
-                          }));
-    why = LinesOf(explanation, result);
-  }
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
+  const auto why = [&] {
+    return LinesOf(
+        WithProgress("explaining the plan", [&](Progress&) { return Explain(result, collective, options); }),
+        result);
+  };
   Ended ended{.file = flags.output, .total_s = session.TotalSeconds()};
   if (from) ended.warnings = WarningsOfRepair(*from, flags.from, result);
   for (const std::string& fault : result.faults)
@@ -176,11 +174,18 @@ Status PlanCollective(const Flags& flags, const Session& session) {
                              "; it was passed over; hint: this is a bug of xccl-synth, please report it");
   if (session.json) {
     Row row = PlanRow(result, ended);
-    if (flags.explain) row.emplace_back("why", ExplanationTexts(why));
+    if (flags.explain) row.emplace_back("why", ExplanationTexts(why()));
     return Print(ToJson(row));
   }
   SayWarnings(ended.warnings);
-  return Print(PlanText(result, options.engine, ended) + ExplanationText(why));
+  XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended)));
+  if (!flags.explain) return OkStatus();
+  // The plan is there: what the time limit cuts off from here on is its explanation.
+  session.has_rows = true;
+  session.is_writing = false;
+  const std::vector<NamedLine> lines = why();
+  session.is_writing = true;
+  return Print(ExplanationText(lines));
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <string_view>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "base/threads.h"
 
 namespace xccl {
@@ -21,8 +21,7 @@ extern "C" void OnInterrupt(int) {
       "\nxccl-synth: interrupted: the best so far follows; again to end at once\n";
   interrupted.Set();
   std::signal(SIGINT, SIG_DFL);
-  // Nothing can be done where it cannot be written.
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  PrintError(kText);
 }
 
 }  // namespace
@@ -54,7 +53,7 @@ void Progress::Done(size_t parts, size_t of_all) {
 
 Status Progress::Above(const std::function<Status()>& print) {
   const std::lock_guard lock(mutex_);
-  if (thread_.joinable()) std::fputs("\r\033[K", stderr);
+  if (thread_.joinable()) PrintError("\r\033[K");
   return print();
 }
 
@@ -63,10 +62,10 @@ void Progress::Show() {
   for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds) {
     const std::string left =
         part_done_ > 0 ? fmt::format(", about {:.0f} s left", seconds * (1 / part_done_ - 1)) : "";
-    std::fprintf(stderr, "\r%s, %d s%s%s%s\033[K", what_.c_str(), seconds, left.c_str(),
-                 detail_.empty() ? "" : ": ", detail_.c_str());
+    PrintError(
+        fmt::format("\r{}, {} s{}{}{}\033[K", what_, seconds, left, detail_.empty() ? "" : ": ", detail_));
   }
-  std::fputs("\r\033[K", stderr);
+  PrintError("\r\033[K");
 }
 
 Deadline CatchInterrupt(const Deadline& deadline) {

@@ -4,9 +4,11 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+
+#include "base/standard_streams.h"
 
 namespace xccl {
 namespace {
@@ -18,16 +20,21 @@ bool HasColours() {
          std::string_view(terminal) != "dumb";
 }
 
-void Say(std::string_view word, fmt::terminal_color colour, std::string_view text) {
-  const std::string first = HasColours() ? fmt::format(fmt::emphasis::bold | fmt::fg(colour), "{}:", word)
-                                         : fmt::format("{}:", word);
-  fmt::print(stderr, "{} {}\n", first, text);
+void Say(std::string_view word, fmt::terminal_color colour, std::string_view text) noexcept {
+  try {
+    const std::string first = HasColours() ? fmt::format(fmt::emphasis::bold | fmt::fg(colour), "{}:", word)
+                                           : fmt::format("{}:", word);
+    PrintError(fmt::format("{} {}\n", first, text));
+  } catch (...) {  // no memory for a line
+    for (const std::string_view part : {word, std::string_view(": "), text, std::string_view("\n")})
+      PrintError(part);
+  }
 }
 
 }  // namespace
 
-void SayNote(std::string_view text) { Say("note", fmt::terminal_color::cyan, text); }
-void SayWarning(std::string_view text) { Say("warning", fmt::terminal_color::yellow, text); }
-void SayError(std::string_view text) { Say("xccl-synth", fmt::terminal_color::red, text); }
+void SayNote(std::string_view text) noexcept { Say("note", fmt::terminal_color::cyan, text); }
+void SayWarning(std::string_view text) noexcept { Say("warning", fmt::terminal_color::yellow, text); }
+void SayError(std::string_view text) noexcept { Say("xccl-synth", fmt::terminal_color::red, text); }
 
 }  // namespace xccl

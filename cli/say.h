@@ -1,13 +1,13 @@
 // What commands say on standard error, a line each. On a terminal the first word has a colour; not where
-// NO_COLOR is set, or TERM is dumb.
+// NO_COLOR is set, or TERM is dumb. A line that cannot be written is dropped (base/standard_streams.h).
 #pragma once
 
 #include <string_view>
 
 namespace xccl {
 
-void SayNote(std::string_view text);     // "note: TEXT"
-void SayWarning(std::string_view text);  // "warning: TEXT"
-void SayError(std::string_view text);    // "xccl-synth: TEXT"
+void SayNote(std::string_view text) noexcept;     // "note: TEXT"
+void SayWarning(std::string_view text) noexcept;  // "warning: TEXT"
+void SayError(std::string_view text) noexcept;    // "xccl-synth: TEXT"
 
 }  // namespace xccl

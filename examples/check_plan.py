@@ -489,7 +489,7 @@ def segment_count(schedule, sizes, units, blocking, keys, copies):
     if blocking:
         return 1
     largest = max(sizes, default=0)
-    if largest <= 65536:
+    if largest <= 65536 or not units:  # without a transfer nothing is cut
         return 1
     carried, moves = defaultdict(int), 0
     for _, _, _, t, _, size in units:

@@ -97,7 +97,7 @@ StatusOr<std::vector<int64_t>> ParseCounts(std::string_view text, std::string_vi
 }
 
 StatusOr<std::vector<int64_t>> ReadCountsFile(const std::string& path, CollectiveKind kind, int32_t members) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   return ParseCounts(text, path, kind, members);
 }
 

@@ -6,11 +6,14 @@
 
 #include <limits>
 #include <ostream>
+#include <sstream>
+#include <utility>
 
 #include "base/files.h"
 #include "base/json/json_value.h"
 #include "base/json/json_writer.h"
 #include "ir/collective_json.h"
+#include "ir/plan_text.h"
 #include "ir/program_json.h"
 #include "ir/schedule_json.h"
 #include "ir/translated.h"
@@ -104,7 +107,38 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
               std::move(program),  std::move(made_by),    bitwise_same};
 }
 
+void Write(const Plan& plan, std::ostream& out) {
+  JsonWriter writer(out);
+  writer.BeginObject(JsonWriter::Layout::kLines);
+  writer.Member("format", kFormat);
+  writer.Member("topology", WriteNativeXml(plan.topology));
+  writer.Key("collective");
+  WriteCollectiveJson(plan.collective, writer);
+  writer.Key("schedule");
+  WriteScheduleJson(plan.schedule, plan.topology, writer);
+  if (plan.program) {
+    writer.Key("program");
+    WriteProgramJson(*plan.program, plan.collective, writer);
+  }
+  if (plan.bitwise_same) writer.Member("bitwise_same", *plan.bitwise_same);
+  writer.Key("made_by");
+  WriteMadeBy(plan.made_by, writer);
+  writer.EndObject();
+  writer.Finish();
+}
+
 }  // namespace
+
+std::string PlanText(const Plan& plan) {
+  std::ostringstream out;
+  Write(plan, out);
+  return std::move(out).str();
+}
+
+StatusOr<Plan> ParsePlanUnverified(std::string_view text, const std::string& place) {
+  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, place));
+  return ReadPlanJson(document.root(), place);
+}
 
 Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
   // The plain form is easier to read for other tools, unless it is huge.
@@ -116,23 +150,7 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
           path);
   }
   return WriteFileAtomically(path, [&](std::ostream& out) {
-    JsonWriter writer(out);
-    writer.BeginObject(JsonWriter::Layout::kLines);
-    writer.Member("format", kFormat);
-    writer.Member("topology", WriteNativeXml(plan.topology));
-    writer.Key("collective");
-    WriteCollectiveJson(plan.collective, writer);
-    writer.Key("schedule");
-    WriteScheduleJson(plan.schedule, plan.topology, writer);
-    if (plan.program) {
-      writer.Key("program");
-      WriteProgramJson(*plan.program, plan.collective, writer);
-    }
-    if (plan.bitwise_same) writer.Member("bitwise_same", *plan.bitwise_same);
-    writer.Key("made_by");
-    WriteMadeBy(plan.made_by, writer);
-    writer.EndObject();
-    writer.Finish();
+    Write(plan, out);
     return OkStatus();
   });
 }

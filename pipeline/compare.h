@@ -64,17 +64,19 @@ struct OtherPlan {
 // What was measured of the same collective, by real size.
 struct MeasuredTimes {
   std::string name;     // "measured: FILE"
-  std::string made_by;  // "nccl-tests"
+  std::string made_by;  // "nccl-tests" or "rccl-tests"
   std::string note;     // what was measured, for people
   std::map<int64_t, int64_t> time_ps;
 };
-// A run of nccl-tests beside what is compared; `name` is that of its rows, without "measured: ". The fastest
-// of several rows of one size counts, and none with a wrong element, of which the note tells. Errors:
-// kInvalidInput, with the place, where the run is of another collective, root or number of ranks, or of none
-// of the sizes.
-StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::string& name,
-                                       const std::string& file, const Collective& collective,
-                                       const std::vector<int64_t>& sizes);
+// The runs of a file of nccl-tests beside what is compared, each by itself; `name` is that of its rows,
+// without "measured: ", followed by the line of the run where several are compared. The fastest of several
+// rows of one size counts, and none with a wrong element. Runs of another collective, root or number of
+// ranks, or of none of the sizes, are left out. Notes tell of all that is. Errors: kInvalidInput, with the
+// place and the first reason, where no run is left. Requires: at least one run.
+StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsRun>& runs,
+                                                    const std::string& name, const std::string& file,
+                                                    const Collective& collective,
+                                                    const std::vector<int64_t>& sizes);
 
 // Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
 using OnSize = std::function<Status(const Comparison& of_size)>;

@@ -28,7 +28,7 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
     return rank ? fmt::format("root {}", *rank) : std::string("no root");
   };
   // Older tables have no such column.
-  if (run.root != root && (run.root || run.is_json || !run.program.empty()))
+  if (run.names_root && run.root != root && (run.root || run.lists_variables || !run.program.empty()))
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
   return OkStatus();
 }
@@ -41,13 +41,11 @@ std::string SizesText(const std::vector<int64_t>& sizes) {
   return Join(texts, ",");
 }
 
-}  // namespace
-
-StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::string& name,
-                                       const std::string& file, const Collective& collective,
-                                       const std::vector<int64_t>& sizes) {
+StatusOr<MeasuredTimes> OneBeside(const NcclTestsRun& run, const std::string& file,
+                                  const Collective& collective, const std::vector<int64_t>& sizes) {
   XCCL_RETURN_IF_ERROR(CheckSame(run, file, collective));
-  MeasuredTimes measured{.name = "measured: " + name, .made_by = "nccl-tests", .note = {}, .time_ps = {}};
+  MeasuredTimes measured{
+      .name = {}, .made_by = run.names_root ? "nccl-tests" : "rccl-tests", .note = {}, .time_ps = {}};
   std::vector<int64_t> compared, others;
   for (const int64_t size : sizes) compared.push_back(CollectiveSizes(collective, size).size_bytes());
   int64_t wrong = 0;
@@ -69,13 +67,45 @@ StatusOr<MeasuredTimes> MeasuredBeside(const NcclTestsRun& run, const std::strin
     return InvalidInput(
         fmt::format("{}: none of its sizes is compared; hint: --sizes={}", file, SizesText(others)));
   measured.note =
-      fmt::format("{}: {} of {}{}, out of place; not simulated", measured.name,
+      fmt::format("{} of {}{}, out of place; not simulated",
                   run.program.empty() ? "a program that the file does not name" : Shortened(run.program),
                   Counted(run.ranks, "rank"), run.hosts > 0 ? " on " + Counted(run.hosts, "host") : "");
   if (!others.empty())
     measured.note += fmt::format("; {} not compared", Counted(std::ssize(others), "other size"));
   if (wrong > 0) measured.note += fmt::format("; {} with wrong elements left out", Counted(wrong, "row"));
+  if (run.cut_rows > 0)
+    measured.note += fmt::format("; {} that other lines cut left out", Counted(run.cut_rows, "row"));
   return measured;
+}
+
+}  // namespace
+
+StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsRun>& runs,
+                                                    const std::string& name, const std::string& file,
+                                                    const Collective& collective,
+                                                    const std::vector<int64_t>& sizes) {
+  std::vector<MeasuredTimes> all;
+  Status first;
+  int64_t left_out = 0;
+  for (const NcclTestsRun& run : runs) {
+    StatusOr<MeasuredTimes> measured = OneBeside(run, file, collective, sizes);
+    if (!measured.ok()) {
+      if (left_out++ == 0) first = measured.status();
+      continue;
+    }
+    measured->name = fmt::format("measured: {}{}", name, run.place.substr(file.size()));
+    all.push_back(*std::move(measured));
+  }
+  if (all.empty())
+    return runs.size() == 1 ? first
+                            : InvalidInput(fmt::format("{}; nor does another of its {} runs fit",
+                                                       first.message(), runs.size()));
+  if (all.size() == 1) all.front().name = "measured: " + name;
+  for (MeasuredTimes& measured : all) measured.note = measured.name + ": " + measured.note;
+  if (left_out > 0)
+    all.back().note +=
+        fmt::format("; {} of the file left out: {}", Counted(left_out, "other run"), first.message());
+  return all;
 }
 
 }  // namespace xccl

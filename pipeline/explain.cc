@@ -81,8 +81,8 @@ class Explainer {
   Explainer(const PlanResult& result, const Collective& collective, const PlanOptions& options)
       : result_(result), topology_(result.plan.topology), collective_(collective), options_(options) {}
 
-  StatusOr<Explanation> Run() {
-    XCCL_RETURN_IF_ERROR(FindPath());
+  Explanation Run() {
+    FindPath();
     TryWiderLinks();
     TryShorterLatency();
     TryMoreChunks();
@@ -98,23 +98,26 @@ class Explainer {
             .deadline = options_.deadline};
   }
 
-  Status FindPath() {
+  void FindPath() {
     const Plan& plan = result_.plan;
-    XCCL_ASSIGN_OR_RETURN(ScheduleTrace trace, TraceSchedule(plan.schedule, plan.collective, topology_,
-                                                             Timing(), {.most_slices = 0}));
-    schedule_path_ = std::move(trace.critical_path);
+    StatusOr<ScheduleTrace> trace =
+        TraceSchedule(plan.schedule, plan.collective, topology_, Timing(), {.most_slices = 0});
+    made_.time_ps = result_.simulation.time_ps;
+    if (!trace.ok()) {
+      made_.untraced = trace.status().message();
+      return;
+    }
+    schedule_path_ = std::move(trace->critical_path);
     made_.path = schedule_path_;
-    made_.time_ps = trace.simulation.time_ps;
-    if (!plan.program) return OkStatus();
+    if (!plan.program) return;
     SimulateOptions timing = Timing();
     timing.machine = options_.machine ? &*options_.machine : nullptr;
     StatusOr<ProgramTrace> program =
         TraceProgram(plan.program->program, plan.program->collective, topology_, timing, {.most_slices = 0});
-    if (!program.ok()) return OkStatus();  // too long: the schedule's path will do
+    if (!program.ok()) return;  // too long: the schedule's path will do
     made_.path = std::move(program->critical_path);
     made_.time_ps = program->simulation.time_ps;
     made_.of_program = true;
-    return OkStatus();
   }
 
   // False, with the reason, if there is no time for another change.
@@ -243,6 +246,7 @@ std::string NameOfBlock(const LoweredProgram& lowered, int32_t block) {
 
 // "bytes on links 81 % (0->nvswitch 40 %, 3 others)".
 std::string PathText(const Explanation& explanation, const PlanResult& result) {
+  if (!explanation.untraced.empty()) return "not traced: " + explanation.untraced;
   struct Sum {
     int64_t ps = 0;
     std::vector<PathShare> shares;
@@ -308,8 +312,7 @@ std::string NextText(const PlanResult& result) {
 
 }  // namespace
 
-StatusOr<Explanation> Explain(const PlanResult& result, const Collective& collective,
-                              const PlanOptions& options) {
+Explanation Explain(const PlanResult& result, const Collective& collective, const PlanOptions& options) {
   const PlanOptions on_machine = OnMachineOf(result.plan.topology, options);
   return Explainer(result, collective, on_machine).Run();
 }

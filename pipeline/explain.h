@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "base/status.h"
 #include "ir/collective.h"
 #include "ir/simulate/critical_path.h"
 #include "pipeline/pipeline.h"
@@ -27,18 +26,18 @@ struct WhatIf {
 // Time of the critical path by what it passes, in parts of the whole; of the program where there is one, or
 // else of the schedule.
 struct Explanation {
-  CriticalPath path;
+  CriticalPath path;     // empty where it was not traced
+  std::string untraced;  // why not; empty: it was
   bool of_program = false;
   int64_t time_ps = 0;          // of what the path is of
   std::vector<WhatIf> changes;  // those that were tried, the best first
   std::string stopped;          // why not all of them were; empty: they were
 };
 
-// Requires: a result of MakePlan with these arguments. Changes that there is no time for are left out. Cost:
-// a trace, and two plans, of which auto makes as many attempts as for the first. Errors: those of
-// TraceSchedule.
-StatusOr<Explanation> Explain(const PlanResult& result, const Collective& collective,
-                              const PlanOptions& options);
+// Requires: a result of MakePlan with these arguments. A path that cannot be traced, and changes that there
+// is no time for, are left out with the reason: the plan is worth as much without them. Cost: a trace, and
+// two plans, of which auto makes as many attempts as for the first.
+Explanation Explain(const PlanResult& result, const Collective& collective, const PlanOptions& options);
 
 // Five lines, each a name and a text: "bound", "path", "next", "faster", "no gain".
 struct NamedLine {

@@ -32,7 +32,7 @@ Explained ExplainPlan(const std::string& machine, CollectiveKind kind, int64_t s
   options.lower = lower;
   options.machine_of_topology = true;
   PlanResult result = MakePlan(topology, collective, options).value();
-  Explanation explanation = Explain(result, collective, options).value();
+  Explanation explanation = Explain(result, collective, options);
   return {topology, collective, options, std::move(result), std::move(explanation)};
 }
 
@@ -118,14 +118,31 @@ TEST(Explain, TriesNothingAfterTheDeadline) {
   options.request.size_bytes = 1 << 20;
   const PlanResult result = MakePlan(topology, collective, options).value();
   options.deadline = Deadline(0);
-  const StatusOr<Explanation> explanation = Explain(result, collective, options);
+  const Explanation explanation = Explain(result, collective, options);
+  EXPECT_TRUE(explanation.changes.empty());
+  EXPECT_NE(explanation.stopped.find("passed before all changes were tried"), std::string::npos);
   // Whether the path was found depends on how seldom the clock is read.
-  if (!explanation.ok()) {
-    EXPECT_EQ(explanation.status().code(), StatusCode::kLimit);
-    return;
-  }
-  EXPECT_TRUE(explanation->changes.empty());
-  EXPECT_NE(explanation->stopped.find("passed before all changes were tried"), std::string::npos);
+  if (explanation.untraced.empty()) return;
+  EXPECT_TRUE(explanation.untraced.ends_with("passed while the simulation was traced"))
+      << explanation.untraced;
+  EXPECT_EQ(LinesOf(explanation, result)[1].text, "not traced: " + explanation.untraced);
+}
+
+// A long path that no trace holds costs the explanation one line, and the plan nothing.
+TEST(Explain, ATimeThatNothingCanSayIsNotTraced) {
+  const Topology topology = LoadTopology("ring:2@bandwidth=1000B/s,latency=0ns").value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgather;
+  spec.ranks = AllRanks(2);
+  const Collective collective = Collective::Create(spec).value();
+  PlanOptions options;
+  options.engine = "ring";
+  options.request.size_bytes = 1 << 20;
+  PlanResult result = MakePlan(topology, collective, options).value();
+  options.request.size_bytes = int64_t{1} << 40;
+  const Explanation explanation = Explain(result, collective, options);
+  EXPECT_EQ(explanation.untraced, "the schedule takes longer than times can say");
+  EXPECT_EQ(LinesOf(explanation, result)[1].text, "not traced: the schedule takes longer than times can say");
 }
 
 }  // namespace

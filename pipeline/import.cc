@@ -39,8 +39,7 @@ StatusOr<ImportedPlan> Lowered(const PrintedSends& printed, const ImportOptions&
 
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering) {
-  XCCL_ASSIGN_OR_RETURN(const std::string file, ReadFile(path));
-  const std::string_view text = WithoutByteOrderMark(file);
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   options.file = path;
   if (std::optional<StatusOr<PrintedSends>> printed = ReadPrintedSends(text, path)) {
     if (!printed->ok()) return printed->status();

@@ -153,7 +153,7 @@ StatusOr<size_t> MergeTables(std::span<const SweepJob> jobs, std::span<const std
                              const std::string& table) {
   SweepRows rows;
   for (const std::string& file : tables) {
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
     XCCL_RETURN_IF_ERROR(rows.Add(text, file));
   }
   XCCL_ASSIGN_OR_RETURN(SweepTable merged, SweepTable::Open(table));

@@ -178,12 +178,14 @@ SweepTable::~SweepTable() {
 }
 
 Status SweepTable::ReadRows() {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path_));
+  XCCL_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path_));
+  if (HasUtf16Mark(bytes)) return InvalidInput(path_ + ":1:1: begins with a mark of UTF-16; expected UTF-8");
+  const std::string_view text = WithoutByteOrderMark(bytes);
   XCCL_RETURN_IF_ERROR(rows_.Add(text, path_));
-  const size_t whole = text.rfind('\n') + 1;  // 0 where there is none
+  const size_t whole = bytes.rfind('\n') + 1;  // 0 where there is none
   if (whole == 0 && !CsvLine(ColumnNames()).starts_with(text))
     return InvalidInput(path_ + ": no table of a sweep; expected one or no file");
-  if (whole < text.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0)
+  if (whole < bytes.size() && ftruncate(file_, static_cast<off_t>(whole)) != 0)
     return CannotWrite(path_, errno);
   return whole == 0 ? AppendText(CsvLine(ColumnNames())) : OkStatus();
 }

@@ -251,7 +251,7 @@ StatusOr<std::vector<SweepJob>> ParseWorkList(std::string_view text, const std::
 }
 
 StatusOr<std::vector<SweepJob>> ReadWorkList(const std::string& file) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
   return ParseWorkList(text, file);
 }
 

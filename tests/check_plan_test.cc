@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "ir/bitwise_same.h"
@@ -113,12 +114,13 @@ TEST_P(CheckPlan, AgreesOnRulesAndTimes) {
       if (!LongRun() && random.Below(8) > 0) continue;
       StatusOr<Synthesis> answer = engine.Synthesize(request);
       if (answer.ok()) answer->schedule = Expand(answer->schedule, answer->collective, topology).value();
-      if (!answer.ok() || answer->schedule.size() == 0) continue;
+      if (!answer.ok()) continue;
       Plan plan = PlanOf(*answer, topology, request);
       ASSERT_EQ(WritePlan(plan, path), OkStatus());
       CheckTime(plan, path, 3000, TimeModel::kPipelined);
       CheckTime(plan, path, 1'000'000, TimeModel::kBlocking);
       CheckTime(plan, path, 2 << 20, TimeModel::kPipelined);
+      if (plan.schedule.size() == 0) continue;
       AllMutations()[random.Below(AllMutations().size())].apply(plan.schedule, topology, random);
       ASSERT_EQ(WritePlan(plan, path), OkStatus());
       const bool right = VerifySchedule(plan.schedule, plan.collective, topology).empty();
@@ -145,6 +147,41 @@ TEST(CheckPlanTimes, AgreesWhereTheSimulationExtrapolates) {
   const Simulation every = Simulate(plan.schedule, plan.collective, plan.topology, all);
   EXPECT_EQ(Outsider(path + " --size 8388608 --every-segment"),
             "ok\ntime_ps " + std::to_string(every.time_ps) + "\n");
+}
+
+// One member, all data at the one rank that wants it, and ranks that have what they need.
+TEST(CheckPlanEmpty, AgreesWhereNothingMoves) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  const std::string path = ::testing::TempDir() + "/empty.plan.json";
+  const Topology topology = *LoadTopology("ring:3");
+  std::vector<CollectiveSpec> specs;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+        CollectiveKind::kBroadcast, CollectiveKind::kReduce, CollectiveKind::kGather,
+        CollectiveKind::kScatter, CollectiveKind::kAlltoall}) {
+    CollectiveSpec& spec = specs.emplace_back();
+    spec.kind = kind;
+    spec.ranks = {Rank(2)};
+    if (IsRooted(kind)) spec.root = Rank(2);
+  }
+  specs.push_back({.kind = CollectiveKind::kAlltoallv, .ranks = AllRanks(2), .counts = {5, 0, 0, 3}});
+  CollectiveSpec& custom = specs.emplace_back();
+  custom.kind = CollectiveKind::kCustom;
+  custom.custom_name = "has-what-it-needs";
+  custom.ranks = AllRanks(3);
+  custom.custom_weights = {1};
+  custom.pre = {{Rank(1), PartId(0), {Rank(1)}}};
+  custom.post = custom.pre;
+  for (const CollectiveSpec& spec : specs) {
+    const StatusOr<Collective> collective = Collective::Create(spec);
+    ASSERT_TRUE(collective.ok()) << collective.status().message();
+    const Plan plan{topology, *collective, Schedule{}, std::nullopt, {}};
+    ASSERT_TRUE(VerifyPlan(plan).empty()) << collective->name();
+    ASSERT_EQ(WritePlan(plan, path), OkStatus());
+    for (const int64_t size_bytes : {0, 3000, 1 << 16, 1 << 17, 1 << 30})
+      for (const TimeModel model : {TimeModel::kPipelined, TimeModel::kBlocking})
+        CheckTime(plan, path, size_bytes, model);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -135,6 +136,67 @@ TEST_F(Cli, MeasuredTimesAreOfTheSame) {
               with("ring:4", "allreduce", "broken.txt"));
   ExpectWrong({{}, 1, "t.txt: none of its sizes is compared; hint: --sizes=1KiB,1MiB,2MiB,4MiB"},
               Run({"compare", "ring:4", "-c", "allreduce", "-s", "3KiB", "--with", "t.txt"}));
+}
+
+// Logs of jobs: with the prefixes of launchers, several runs, and results of rccl-tests.
+TEST_F(Cli, MeasuredTimesOfLogs) {
+  const Words words = {"compare",   "full-mesh:4", "-c",   "allreduce", "-s",
+                       "1KiB,1MiB", "--engines",   "ring", "--json",    "--with"};
+  const auto measured = [&](const std::string& file) {
+    Words with = words;
+    with.push_back(file);
+    std::vector<std::pair<std::string, double>> rows;
+    for (const Json& row : Json::parse(Out(with)))
+      if (row["measured"]) rows.emplace_back(row["engine"], row["time_us"]);
+    return rows;
+  };
+  const auto prefixed = [](const std::string& prefix, const std::string& text) {
+    std::istringstream lines(text);
+    std::string made;
+    for (std::string line; std::getline(lines, line);) made.append(prefix).append(line).append("\n");
+    return made;
+  };
+  using Rows = std::vector<std::pair<std::string, double>>;
+  const std::string table = MeasuredTable(4, kMeasuredRows);
+  for (const char* const prefix : {"[1,0]<stdout>:", "0: ", "[pod/launcher-0/main] "}) {
+    Write("log", "a line of its own\n" + prefixed(prefix, table));
+    EXPECT_EQ(measured("log"), (Rows{{"measured: log", 20.5}, {"measured: log", 80}})) << prefix;
+  }
+  std::string other = table, slower = table;
+  other.replace(other.find("all_reduce_perf"), 15, "all_gather_perf");
+  slower.replace(slower.find("20.50"), 5, "30.50");
+  Write("log", other + table + slower);
+  EXPECT_EQ(measured("log"), (Rows{{"measured: log:14", 20.5},
+                                   {"measured: log:27", 30.5},
+                                   {"measured: log:14", 80},
+                                   {"measured: log:27", 80}}));
+  const std::string text =
+      Out({"compare", "full-mesh:4", "-c", "allreduce", "-s", "1KiB", "--engines", "ring", "--with", "log"});
+  EXPECT_NE(text.find("; 1 other run of the file left out: log:1: all_gather_perf; expected allreduce, as is "
+                      "compared\n"),
+            std::string::npos)
+      << text;
+  ExpectWrong(
+      {{},
+       1,
+       "log:1: all_gather_perf; expected alltoall, as is compared; nor does another of its 3 runs fit"},
+      Run({"compare", "ring:4", "-c", "alltoall", "-s", "1KiB", "--engines", "auto", "--with", "log"}));
+  Write("r.csv",
+        "numCycle,collective,gpus,size,type,redop,inplace,time,algbw,busbw,#wrong\n"
+        "0,\"AllReduce\",4,1024,\"float\",\"sum\",0,20.5,1,1,\"0\"\n"
+        "0,\"AllReduce\",4,1048576,\"float\",\"sum\",0,80,1,1,\"0\"\n");
+  EXPECT_EQ(measured("r.csv"), (Rows{{"measured: r.csv", 20.5}, {"measured: r.csv", 80}}));
+  // A file of a rooted collective may have no place for a root.
+  Write("b.csv", "collective,gpus,size,inplace,time\nBroadcast,4,1024,0,20.5\n");
+  EXPECT_EQ(
+      Run({"compare", "ring:4", "-c", "broadcast", "--root", "2", "-s", "1KiB", "--with", "b.csv"}).code, 0);
+  Write("notes", "my notes\n");
+  ExpectWrong(
+      {{},
+       1,
+       "notes: begins with 'my notes'; expected MSCCL XML, an MSCCL++ plan, ForestColl's trees, TACOS' "
+       "lists or a table, JSON or CSV of nccl-tests or rccl-tests"},
+      Run({"compare", "ring:4", "-c", "alltoall", "-s", "1KiB", "--engines", "auto", "--with", "notes"}));
 }
 
 TEST_F(Cli, ComparesMachines) {

@@ -1,4 +1,4 @@
-# Sourced by tools/quickstart and tools/check: installs what is missing from Debian, and says what and why first.
+# Sourced by tools/quickstart, tools/wheel and tools/check: installs what is missing from Debian, and says what and why first.
 # Usage: need PACKAGE 'why' ...; install_missing
 
 needed_packages=()
@@ -51,7 +51,14 @@ need_to_build() {
        protobuf-compiler 'makes their code from the schema'
 }
 
+need_for_python() {
+  need pybind11-dev 'joins the Python package to the library' \
+       python3-dev 'headers of the extension module of the Python package' \
+       python3-numpy 'columns of the Python package'
+}
+
 need_to_check() {
+  need_for_python
   need clang 'the second compiler' \
        clang-format 'formatting' \
        clang-tidy 'lint' \
@@ -65,10 +72,7 @@ need_to_check() {
        libopenmpi-dev 'builds xccl-sweep-mpi, a sweep as an MPI job' \
        mypy 'checks the annotations of the Python package' \
        openmpi-bin 'mpirun, to test it; the peer in bench/vs_openmpi' \
-       pybind11-dev 'joins the Python package to the library' \
        python3 'runs the independent plan checker and the Python package' \
-       python3-dev 'headers of the extension module of the Python package' \
-       python3-numpy 'columns of the Python package' \
        python3-pandas 'tests its DataFrames' \
        python3-venv 'tests that its wheel can be installed'
   command -v npm >/dev/null ||

@@ -218,6 +218,8 @@ StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string fi
   // The parser skips a byte-order mark and takes a zero byte for the end of the text.
   if (WithoutByteOrderMark(text).size() < text.size())
     return InvalidAt(LocationOfOffset(file, text, 0), "begins with a byte-order mark; expected JSON");
+  if (HasUtf16Mark(text))
+    return InvalidAt(LocationOfOffset(file, text, 0), "begins with a mark of UTF-16; expected JSON in UTF-8");
   if (const size_t zero = text.find('\0'); zero != text.npos)
     return InvalidAt(LocationOfOffset(file, text, zero), "not JSON: unexpected byte 0x00");
   TreeBuilder builder;

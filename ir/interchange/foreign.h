@@ -18,6 +18,7 @@ struct ImportOptions {
   std::optional<CollectiveKind> collective = {};  // of a file that does not say which it is for
   Rank root = Rank(0);                            // of broadcast and reduce, where the format has none
   bool plain_switches = false;                    // what switches do is read rank by rank
+  std::string beside = {};                        // what else the caller reads, for messages
 };
 
 // A foreign plan, proved. Files name no machine: paths of the program are missing, or hints that only the

@@ -104,8 +104,9 @@ void AddRows(Kind collective, int64_t nodes, int64_t ranks, std::span<const Bett
 }
 
 StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file) {
-  XCCL_ASSIGN_OR_RETURN(const NcclTestsRun measured, ReadNcclTests(text, file));
-  if (!measured.is_json)
+  XCCL_ASSIGN_OR_RETURN(const std::vector<NcclTestsRun> runs, ReadNcclTests(text, file));
+  const NcclTestsRun& measured = runs.front();
+  if (!measured.lists_variables)
     return InvalidInput(file +
                         ": a table, which does not say NCCL_ALGO; expected what nccl-tests writes with -J");
   TestRun run;
@@ -159,7 +160,7 @@ StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, doub
 StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain) {
   std::vector<TestRun> runs;
   for (const std::string& file : files) {
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
     XCCL_ASSIGN_OR_RETURN(TestRun run, ReadTestRun(text, file));
     runs.push_back(std::move(run));
   }

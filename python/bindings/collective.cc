@@ -14,6 +14,7 @@
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/pickle.h"
 
 namespace xccl::python {
 
@@ -139,6 +140,7 @@ void BindCollective(py::module_& module) {
       .def("chunk_columns", &Chunks)
       .def("chunk_at", &ChunkAt)
       .def("holders", &Holders)
+      .def(py::pickle([](const Collective& c) { return StateOf(c); }, &CollectiveOfState))
       .def("equals", [](const Collective& a, const Collective& b) { return a == b; });
   std::vector<std::string> names;
   for (const CollectiveKind kind : AllNamedCollectives()) names.emplace_back(ToString(kind));

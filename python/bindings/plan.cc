@@ -20,6 +20,7 @@
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/options.h"
+#include "python/bindings/pickle.h"
 #include "synth/engines.h"
 #include "synth/smt/pareto.h"
 
@@ -325,6 +326,7 @@ void BindPlan(py::module_& module) {
       .def("save", &Save)
       .def("facts", &Facts)
       .def("violations", &VerifyAgain)
+      .def(py::pickle([](const PlanResult& p) { return StateOf(p); }, &PlanOfState))
       .def_property_readonly("topology", [](const SharedPlan& p) { return PartOf(p, p->plan.topology); })
       .def_property_readonly("collective", [](const SharedPlan& p) { return PartOf(p, p->plan.collective); })
       .def_property_readonly("schedule", &ScheduleOf)

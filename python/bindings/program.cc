@@ -7,14 +7,18 @@
 
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/pickle.h"
 
 namespace xccl::python {
 namespace {
 
-// A part of a plan.
+// A part of a plan, which has a program.
 struct BoundProgram {
-  std::shared_ptr<const LoweredProgram> lowered;
-  const Program& program() const { return lowered->program; }
+  explicit BoundProgram(SharedPlan whole) : plan(std::move(whole)) {
+    if (!plan->plan.program) throw py::value_error("no program");
+  }
+  const Program& program() const { return plan->plan.program->program; }
+  SharedPlan plan;
 };
 
 // One row an instruction. Codes are those of the lists `opcodes` and `buffers`.
@@ -104,10 +108,9 @@ std::vector<std::string> NamesOf(uint8_t last, std::string (*name)(uint8_t)) {
 
 void BindProgram(py::module_& module) {
   py::class_<BoundProgram>(module, "Program")
-      .def(py::init([](const SharedPlan& plan) {
-        if (!plan->plan.program) throw py::value_error("no program");
-        return BoundProgram{PartOf(plan, *plan->plan.program)};
-      }))
+      .def(py::init<SharedPlan>())
+      .def(py::pickle([](const BoundProgram& p) { return StateOf(*p.plan); },
+                      [](const py::tuple& state) { return BoundProgram(PlanOfState(state)); }))
       .def_property_readonly("num_ranks", [](const BoundProgram& p) { return p.program().ranks.size(); })
       .def_property_readonly("slots", [](const BoundProgram& p) { return p.program().slots; })
       .def_property_readonly("instances", [](const BoundProgram& p) { return p.program().instances; })

@@ -15,6 +15,7 @@
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/pickle.h"
 
 namespace xccl::python {
 namespace {
@@ -125,6 +126,7 @@ void BindSchedule(py::module_& module) {
       .def("columns", &Columns)
       .def("paths", &Paths)
       .def("violations", &Violations)
+      .def(py::pickle([](const BoundSchedule& s) { return StateOf(s); }, &ScheduleOfState))
       .def("expanded", [](const BoundSchedule& s, int64_t most_transfers) {
         Schedule plain = ValueOf(Expand(*s.schedule, *s.collective, *s.topology, most_transfers));
         return BoundSchedule{s.topology, s.collective, std::make_shared<const Schedule>(std::move(plain))};

@@ -13,6 +13,7 @@
 #include "python/bindings/bindings.h"
 #include "python/bindings/call.h"
 #include "python/bindings/errors.h"
+#include "python/bindings/pickle.h"
 #include "topologies/failures.h"
 #include "topologies/families/modify.h"
 #include "topologies/layout/layout.h"
@@ -254,6 +255,7 @@ void BindTopology(py::module_& module) {
       .def("nodes", &Nodes)
       .def("links", &Links)
       .def("neighbours", &Neighbours)
+      .def(py::pickle([](const Topology& t) { return StateOf(t); }, &TopologyOfState))
       .def("equals", [](const Topology& a, const Topology& b) { return a == b; });
   module.def("library_names", &LibraryNames);
 }

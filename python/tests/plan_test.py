@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import resource
 import tempfile
 import unittest
 import warnings
@@ -185,6 +186,17 @@ class Programs(unittest.TestCase):
             self.assertEqual(self.plan.emit("cuda", file), file.read_text())
             self.plan.emit("chakra", pathlib.Path(folder) / "t")
             self.assertTrue((pathlib.Path(folder) / "t.3.et").exists())
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.cu"
+            file.write_text("old")
+            soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+            try:
+                with self.assertRaisesRegex(xccl.InvalidInput, "a.cu: cannot write: File too large"):
+                    self.plan.emit("cuda", file)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+            self.assertEqual([(path.name, path.read_text()) for path in pathlib.Path(folder).iterdir()], [("a.cu", "old")])
         with self.assertRaisesRegex(xccl.InvalidInput, "/none/a.cu: cannot write: No such file or directory"):
             self.plan.emit("cuda", "/none/a.cu")
 

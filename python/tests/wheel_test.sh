@@ -9,6 +9,26 @@ if ! /usr/bin/python3 -c 'import numpy, ensurepip' 2>/dev/null; then
   echo "skipped: apt install python3-numpy python3-venv"
   exit 0
 fi
+
+# Without a built module what the build needs is named, with its reason, before Bazel is asked.
+fake=$TEST_TMPDIR/fake
+mkdir "$fake"
+for tool in dirname grep printf python3; do ln -s "$(command -v "$tool")" "$fake/$tool"; done
+printf '#!/bin/sh\n[ "$3" = pybind11-dev ] || echo "install ok installed"\n' >"$fake/dpkg-query"
+printf '#!/bin/sh\necho 1000\n' >"$fake/id"
+printf '#!/bin/sh\necho bazel was called\n' >"$fake/bazel"
+ln -s "$(command -v bash)" "$fake/bash"
+chmod +x "$fake"/*
+if PATH=$fake /usr/bin/python3 tools/wheel "$TEST_TMPDIR/none" >"$TEST_TMPDIR/out" 2>"$TEST_TMPDIR/err"; then exit 1; fi
+[ ! -s "$TEST_TMPDIR/out" ]
+cat >"$TEST_TMPDIR/expected" <<'END'
+  pybind11-dev             joins the Python package to the library
+tools: not root and no sudo; as root run: apt-get install pybind11-dev
+tools/wheel: bash ended with 1; its messages are above
+END
+diff "$TEST_TMPDIR/expected" "$TEST_TMPDIR/err"
+[ ! -e "$TEST_TMPDIR/none" ]
+
 export HOME=$TEST_TMPDIR PIP_DISABLE_PIP_VERSION_CHECK=1
 wheel=$(tools/wheel "$TEST_TMPDIR/one" .)
 again=$(tools/wheel "$TEST_TMPDIR/two" .)

@@ -149,6 +149,9 @@ class Collective:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Collective._of, (self._c,)
+
     def __repr__(self) -> str:
         return f"<Collective {self.name} of {len(self.ranks)} ranks, {self.num_chunks} chunks>"
 

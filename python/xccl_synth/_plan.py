@@ -82,6 +82,9 @@ class Program:
         """One row a connection: ``src``, ``dst``, ``channel``."""
         return Table(self._c.connections())
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Program, (self._c,)
+
     def __repr__(self) -> str:
         return f"<Program of {self.num_ranks} ranks, {self.protocol}, {len(self.threadblocks)} threadblocks>"
 
@@ -414,6 +417,9 @@ class Plan:
         watching = _xccl.Watching()
         return Table(_xccl.run(self._c, own, dtype, redop, iters, warmup, timeout, watching))
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Plan, (self._c, self.interrupted)
+
     def __str__(self) -> str:
         return plan_text(self.facts)
 
@@ -563,11 +569,23 @@ def _warned(made: Tuple[str, str, List[str]]) -> str:
 def _write(made: Union[str, List[bytes]], file: str) -> None:
     texts = {file: made.encode()} if isinstance(made, str) else {f"{file}.{rank}.et": trace for rank, trace in enumerate(made)}
     for path, data in texts.items():
-        try:
-            with open(path, "wb") as out:
-                out.write(data)
-        except OSError as wrong:
-            raise InvalidInput(f"{path}: cannot write: {wrong.strerror}") from None
+        _write_whole(path, data)
+
+
+def _write_whole(path: str, data: bytes) -> None:
+    """Writes beside the file and renames, so that a failure leaves the old one; devices and pipes are written directly."""
+    final = os.path.realpath(path)
+    direct = os.path.exists(final) and not os.path.isfile(final)
+    written = final if direct else f"{final}.tmp{os.getpid()}"
+    try:
+        with open(written, "wb") as out:
+            out.write(data)
+        if not direct:
+            os.replace(written, final)
+    except OSError as wrong:
+        if not direct and os.path.exists(written):
+            os.remove(written)
+        raise InvalidInput(f"{path}: cannot write: {wrong.strerror}") from None
 
 
 __all__ = ["Bound", "Column", "Plan", "Program", "options_of", "plan", "plan_of_schedule", "times"]

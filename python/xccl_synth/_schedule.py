@@ -249,6 +249,11 @@ class Schedule:
         timed: Table = self.plan(lower=False, machine="none").simulate(sizes, model=model)
         return timed
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        if self._writer is not None:
+            raise UsageError("schedule: it is being written; expected its end, close(), before a copy")
+        return Schedule._of, (self._c,)
+
     def __repr__(self) -> str:
         state = "being written" if self._writer is not None else f"{self.num_steps} steps"
         return f"<Schedule of {self.collective.name} on {self.topology.name}: {self.num_transfers} transfers, {state}>"

@@ -81,6 +81,11 @@ class Table:
             frame[name] = pandas.Categorical.from_codes(np.asarray(self._columns[name], dtype=np.int64), list(names))
         return frame
 
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for column in self._columns.values():
+            column.setflags(write=False)
+
     def _cell(self, name: str, index: int) -> Any:
         value = self._columns[name][index]
         if name in self._codes:

@@ -196,6 +196,9 @@ class Topology:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return Topology._of, (self._c,)
+
     def _repr_svg_(self) -> Optional[str]:
         return self.to_svg() if self.num_nodes <= _MOST_DRAWN else None
 

@@ -7,9 +7,10 @@
 #include <fmt/core.h>
 #include <mpi.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <map>
 #include <optional>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "base/standard_streams.h"
 #include "base/status.h"
 #include "base/strings.h"
 #include "sweep/job.h"
@@ -159,14 +161,16 @@ Status RunRank(int rank, int ranks, const std::vector<std::string>& words) {
   XCCL_ASSIGN_OR_RETURN(Sweep sweep,
                         Sweep::Open({.jobs = std::move(jobs), .table = flags.table, .retry = flags.retry}));
   XCCL_RETURN_IF_ERROR(Lead(sweep, program, ranks).Run());
-  std::fputs(sweep.Summary().c_str(), stdout);
-  return OkStatus();
+  const int error = WriteWhole(STDOUT_FILENO, sweep.Summary());
+  return error == 0 ? OkStatus()
+                    : InvalidInput(std::string("standard output: cannot write: ") + std::strerror(error));
 }
 
 }  // namespace
 }  // namespace xccl
 
 int main(int argc, char** argv) {
+  xccl::PrepareStandardStreams();
   MPI_Init(&argc, &argv);
   int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -178,8 +182,7 @@ int main(int argc, char** argv) {
     status = xccl::StatusOf(error);
   }
   if (!status.ok() && (rank == 0 || status.code() != xccl::StatusCode::kUsage)) {
-    std::fprintf(stderr, "xccl-sweep-mpi: %s\n", status.message().c_str());
-    std::fflush(stderr);
+    PrintError("xccl-sweep-mpi: " + status.message() + "\n");
   }
   // A wrong command line is wrong on every rank. Any other error ends all ranks, which would wait otherwise.
   if (!status.ok() && status.code() != xccl::StatusCode::kUsage)

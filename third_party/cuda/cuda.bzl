@@ -13,6 +13,7 @@ def _find(context):
     return None
 
 def _impl(context):
+    context.path(context.attr.packages)  # looked for again when packages change
     root = _find(context)
     has_nvcc = bool(root) and context.path(root + "/bin/nvcc").exists
     context.file("defs.bzl", "HAVE_CUDA = %s\nHAVE_NVCC = %s\nCUDA_ROOT = %s\n" %
@@ -29,6 +30,7 @@ def _impl(context):
 
 cuda_toolkit = repository_rule(
     implementation = _impl,
+    attrs = {"packages": attr.label(allow_single_file = True, mandatory = True)},
     environ = ["CUDA_HOME", "PATH"],
     local = True,
 )

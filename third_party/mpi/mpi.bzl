@@ -9,6 +9,7 @@ def _words(context):
     return shown.stdout.strip().split(" ") if shown.return_code == 0 else []
 
 def _impl(context):
+    context.path(context.attr.packages)  # looked for again when packages change
     words = _words(context)
     folders = [word[2:] for word in words if word.startswith("-I")]
     found = [folder for folder in folders if context.path(folder + "/mpi.h").exists]
@@ -31,6 +32,7 @@ def _impl(context):
 
 mpi_library = repository_rule(
     implementation = _impl,
+    attrs = {"packages": attr.label(allow_single_file = True, mandatory = True)},
     environ = ["MPICC", "PATH"],
     local = True,
 )

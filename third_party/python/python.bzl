@@ -1,6 +1,8 @@
 """Python's and pybind11's headers, where the machine has them. Only the Python package needs them."""
 
 def _impl(context):
+    context.path(context.attr.packages)  # looked for again when packages change
+
     # Debian's interpreter, whatever else comes first in PATH: its packages have numpy and the headers.
     script = "import sysconfig; print(sysconfig.get_paths()['include']); print(sysconfig.get_config_var('EXT_SUFFIX'))"
     shown = context.execute(["/usr/bin/python3", "-c", script])
@@ -20,6 +22,7 @@ def _impl(context):
 
 python_headers = repository_rule(
     implementation = _impl,
+    attrs = {"packages": attr.label(allow_single_file = True, mandatory = True)},
     environ = ["PATH"],
     local = True,
 )

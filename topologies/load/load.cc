@@ -41,7 +41,7 @@ StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& 
   const std::string path(topology);
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   if (IsNcclXml(text)) return ReadNcclXml(text, path, options, &nics_without_gdr);
   return ReadNativeXml(text, path);
 }

@@ -189,6 +189,24 @@ async function checkNames(browser) {
   await page.close();
 }
 
+// Plans that move nothing: one member, all data where it is wanted.
+async function checkEmpty(browser) {
+  writeFileSync(join(folder, "counts.csv"), "5,0\n0,3\n");
+  const pages = [
+    ["allgather on ring:2", plan("alone", "ring:2", "-c", "allgather", "--ranks", "0", "-s", "1MiB")],
+    ["alltoallv on ring:2", plan("still", "ring:2", "-c", "alltoallv", "--counts", "counts.csv", "-s", "1MiB")],
+  ];
+  for (const [title, file] of pages) {
+    const { page, problems } = await open(browser, file);
+    check(`nothing moves: ${title}`, await page.locator("h1").textContent(), title);
+    await page.keyboard.press("End");
+    await page.keyboard.press("Space");
+    check(`nothing moves: ${title}: no problem on the console`, problems, []);
+    check(`nothing moves: ${title}: the layout`, await layoutFaults(page), []);
+    await page.close();
+  }
+}
+
 const browser = await launch();
 try {
   const h100 = plan("h100", "dgx-h100", "-c", "allreduce", "-s", "64MiB");
@@ -200,6 +218,7 @@ try {
   await checkPage(browser, "1,024 ranks", torus, 2000);
   await checkBook(browser, book());
   await checkNames(browser);
+  await checkEmpty(browser);
 } finally {
   await browser.close();
   rmSync(folder, { recursive: true });

@@ -2,8 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
-
+#include "base/standard_streams.h"
 #include "ir/numbers.h"
 #include "runtime/nccl/shim/member.h"
 
@@ -11,8 +10,7 @@ namespace xccl::nccl_shim {
 
 void Say(std::string_view line) {
   // In one piece, so that the lines of processes stay whole.
-  const std::string text = fmt::format("xccl: {}\n", line);
-  fputs(text.c_str(), stderr);
+  PrintError(fmt::format("xccl: {}\n", line));
 }
 
 void SayFallback(Member& member, const NcclCall& call, const char* why) {

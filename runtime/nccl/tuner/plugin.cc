@@ -66,7 +66,7 @@ Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
     Say(log, kLogInfo, __LINE__, "TUNER/XCCL: no table: XCCL_TUNER_TABLE names none; nothing is steered");
     return OkStatus();
   }
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   XCCL_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadTable(text, path));
   std::vector<Row> here[kNumCollectives], chunks[kNumCollectives];
   size_t count = 0;

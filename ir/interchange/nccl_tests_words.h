@@ -1,0 +1,26 @@
+// Words that the readers of nccl-tests' and rccl-tests' files share.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+#include "ir/collective.h"
+
+namespace xccl {
+
+// The number that the whole word is; absent where it is none.
+template <typename Number>
+std::optional<Number> NumberOf(std::string_view word) {
+  Number number{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return number;
+}
+
+// Of a program of theirs, "all_reduce_perf", or of a collective as xccl-synth run names it.
+std::optional<CollectiveKind> CollectiveOfProgram(std::string_view program);
+
+}  // namespace xccl

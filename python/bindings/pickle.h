@@ -1,0 +1,22 @@
+// States of values for Python's pickle and copy: topologies as XML, the others as the JSON of plan files.
+// What a state says is read and checked as a file is. Functions here throw.
+#pragma once
+
+#include "python/bindings/bindings.h"
+
+namespace xccl::python {
+
+py::tuple StateOf(const Topology& topology);
+std::shared_ptr<Topology> TopologyOfState(const py::tuple& state);
+
+py::tuple StateOf(const Collective& collective);
+std::shared_ptr<Collective> CollectiveOfState(const py::tuple& state);
+
+py::tuple StateOf(const BoundSchedule& schedule);
+BoundSchedule ScheduleOfState(const py::tuple& state);
+
+// With all that was found out about it, so that nothing is searched, bounded or simulated again.
+py::tuple StateOf(const PlanResult& result);
+SharedPlan PlanOfState(const py::tuple& state);
+
+}  // namespace xccl::python
