@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/c_api/testing/books.h"
@@ -227,18 +228,18 @@ TEST(Processes, SendAndReceiveInACycle) {
       return false;
     const int next = (rank + 1) % kRanks, before = (rank + kRanks - 1) % kRanks;
     // More than the slots hold.
-    std::vector<float> out(1'000'000, static_cast<float>(rank)), in(out.size()), own(out.size());
+    std::vector<float> out(1'000'000, static_cast<float>(rank)), own(out.size());
+    std::vector<float> from_before(out.size()), from_next(out.size());
     for (int round = 0; round < 3; ++round) {
       const size_t count = round == 1 ? 5 : out.size();
       bool made = Is(xcclGroupStart(), xcclSuccess);
       for (const int peer : {next, rank, before})
         made = made && Is(xcclSend(out.data(), count, xcclFloat32, peer, comm, nullptr), xcclSuccess);
-      for (const int peer : {before, rank, next})
-        made = made &&
-               Is(xcclRecv(peer == rank ? own.data() : in.data(), count, xcclFloat32, peer, comm, nullptr),
-                  xcclSuccess);
+      for (const auto& [peer, in] : {std::pair(before, &from_before), {rank, &own}, {next, &from_next}})
+        made = made && Is(xcclRecv(in->data(), count, xcclFloat32, peer, comm, nullptr), xcclSuccess);
       if (!made || !Is(xcclGroupEnd(), xcclSuccess) || !Is(xcclCommSynchronize(comm), xcclSuccess) ||
-          own != out)
+          own != out || from_before[count - 1] != static_cast<float>(before) ||
+          from_next[count - 1] != static_cast<float>(next))
         return false;
     }
     // Rank r gives rank d r + 1 elements.
