@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "cli/flags.h"
+#include "cli/say.h"
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
@@ -44,6 +45,8 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinGroup(const LaunchFlags& flags,
     if (!flags.options.address.empty() || !flags.options.token.empty())
       return UsageError(
           "--address, --token: no other process to meet; expected --rank and --ranks, or a launcher");
+    if (const std::string unusable = UnusableLauncher(ProcessEnvironment); !unusable.empty())
+      SayNote("this process runs alone: " + unusable);
     return std::unique_ptr<LaunchedGroup>();
   }
   LaunchOptions options = flags.options;

@@ -26,7 +26,8 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& optio
     if (name == "XCCL_TOKEN" && !options.token.empty()) return options.token;
     return ProcessEnvironment(name);
   };
-  XCCL_ASSIGN_OR_RETURN(const Placement placement, FindPlacement(environment));
+  XCCL_ASSIGN_OR_RETURN(Placement placement, FindPlacement(environment));
+  if (options.rank) placement.rank_variable = placement.ranks_variable = "";  // flags did
   if (placement.ranks == 1) return std::unique_ptr<LaunchedGroup>();
   XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Bootstrap> bootstrap,
                         Bootstrap::Join(placement, {.time_limit = options.group.time_limit,

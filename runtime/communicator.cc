@@ -100,6 +100,20 @@ bool IsInPlace(const Call& call, Rank rank) {
                                                     : call.receive == call.send + own;
 }
 
+std::array<MemoryUse, 2> MemoryOf(const Call& call, Rank rank, int32_t ranks) {
+  const KindTraits& traits = TraitsOf(call.collective);
+  const auto bytes = [&](KindTraits::Holders holders) -> int64_t {
+    if (call.collective == CollectiveKind::kBarrier) return 0;
+    if (holders == KindTraits::Holders::kRoot && call.root != rank) return 0;
+    const bool one_share =
+        traits.parts == KindTraits::Parts::kOne ||
+        (traits.parts == KindTraits::Parts::kPerMember && holders == KindTraits::Holders::kOwn);
+    return ShareBytes(call) * (one_share ? 1 : ranks);
+  };
+  return {MemoryUse{call.send, bytes(traits.before), false, 0},
+          MemoryUse{call.receive, bytes(traits.after), true, 0}};
+}
+
 Communicator::Communicator(Rank rank, int32_t ranks, BackendMaker backend, const CommunicatorOptions& options)
     : rank_(rank), ranks_(ranks), make_backend_(std::move(backend)), time_limit_(options.time_limit) {}
 
@@ -137,12 +151,12 @@ void Communicator::Work() {
   while (true) {
     changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const Queued queued = std::move(queue_.front());
+    Queued queued = std::move(queue_.front());
     queue_.pop_front();
     if (failure_.ok()) {
       busy_ = true;
       lock.unlock();
-      const Status status = Execute(queued);
+      const Status status = Execute(std::move(queued));
       if (!status.ok()) End(status);
       lock.lock();
       busy_ = false;
@@ -261,7 +275,7 @@ Status Communicator::CheckPairArguments(std::span<const PairMessage> messages) c
     if (message.count > 0 && message.data == nullptr)
       return UsageError(fmt::format("{}: the {} buffer is null", name, message.sends ? "send" : "receive"));
   }
-  return OkStatus();
+  return CheckReceives(messages);
 }
 
 Status Communicator::CheckPairs(std::span<const PairMessage> messages) {
@@ -278,6 +292,7 @@ Status Communicator::EnqueuePairs(std::vector<PairMessage> messages) {
   XCCL_RETURN_IF_ERROR(CheckPairs(messages));
   if (messages.empty()) return OkStatus();
   if (ranks_ == 1) {
+    const std::unique_ptr<std::byte[]> held = HoldSends(messages);
     CopyOwn(messages, rank_);
     return OkStatus();
   }
@@ -390,6 +405,9 @@ Status Communicator::CheckOverlap(const Queued& queued) const {
   if (!Overlap(queued.call.send, bytes(served.collective.InputParts(rank_)), queued.call.receive,
                bytes(served.collective.OutputParts(rank_))))
     return OkStatus();
+  if (!IsInPlace(queued.call, rank_))
+    return UsageError(fmt::format("{}: the buffers overlap; expected them apart, or in place",
+                                  ToString(queued.call.collective)));
   return InvalidInput(
       fmt::format("{}: the buffers overlap; expected them apart, since the plan {} does not "
                   "run in place",
@@ -450,10 +468,10 @@ Status Communicator::ExecuteOn(const Queued& queued) {
                      *loaded.endpoint);
 }
 
-Status Communicator::Execute(const Queued& queued) {
+Status Communicator::Execute(Queued queued) {
   try {
     // Once connected, the pairs stay.
-    return queued.pairs.empty() ? ExecuteOn(queued) : pairs_->Run(queued.pairs, time_limit_);
+    return queued.pairs.empty() ? ExecuteOn(queued) : pairs_->Run(std::move(queued.pairs), time_limit_);
   } catch (const std::exception&) {
     return StatusInFlight(rank_);
   }

@@ -4,6 +4,7 @@
 // on all ranks: later calls fail with the same reason.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -21,6 +22,7 @@
 #include "base/status.h"
 #include "runtime/backend.h"
 #include "runtime/executor.h"
+#include "runtime/memory_use.h"
 #include "runtime/pairs.h"
 #include "runtime/plan_book.h"
 #include "runtime/served_plan.h"
@@ -79,8 +81,9 @@ class Communicator {
   // kInvalidInput on back ends that run whole programs, and where the slots need too much memory.
   Status ConnectPairs();
   // Queues messages with other ranks, which run side by side. Errors at once: kUsage for null buffers, a peer
-  // that is no rank and counts out of range; kInvalidInput where the pairs are not connected and for messages
-  // of the rank to itself without their counterpart; an earlier failure. Check: those alone.
+  // that is no rank, counts out of range and receives that share memory; kInvalidInput where the pairs are
+  // not connected and for messages of the rank to itself without their counterpart; an earlier failure.
+  // Check: those alone.
   Status EnqueuePairs(std::vector<PairMessage> messages);
   Status CheckPairArguments(std::span<const PairMessage> messages) const;
   Status CheckPairs(std::span<const PairMessage> messages);
@@ -116,7 +119,7 @@ class Communicator {
   Status CheckOverlap(const Queued& queued) const;
   Status CopyAlone(const Call& call) const;
   Status EnqueueToRunner(const Queued& queued);
-  Status Execute(const Queued& queued);
+  Status Execute(Queued queued);
   Status ExecuteOn(const Queued& queued);
   void End(const Status& reason) noexcept;
   Status Failure(bool devices);  // without waiting; devices: looks at them too
@@ -143,5 +146,8 @@ class Communicator {
 
 // Do the call's buffers overlap as NCCL's in-place rules say, on this rank?
 bool IsInPlace(const Call& call, Rank rank);
+
+// The memory that a call reads and writes on this rank. Requires: CheckArguments.
+std::array<MemoryUse, 2> MemoryOf(const Call& call, Rank rank, int32_t ranks);
 
 }  // namespace xccl

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "runtime/drive.h"
+#include "runtime/memory_use.h"
 #include "runtime/transport/call_signature.h"
 
 namespace xccl {
@@ -154,7 +157,8 @@ class PairsExecution {
     }
     const int64_t piece = lent == nullptr ? PieceOf(lane) : BytesOf(message);
     const std::byte* const from = lent == nullptr ? slot + kMessageHead : lent->base;
-    if (piece > 0) std::memcpy(message.data + lane.moved, from, static_cast<size_t>(piece));
+    // What is lent may be this very memory, where ranks of one process share buffers.
+    if (piece > 0) std::memmove(message.data + lane.moved, from, static_cast<size_t>(piece));
     Pass(lane, piece);
     endpoint_.Take(lane.connection, /*together=*/false);
     return true;
@@ -172,6 +176,23 @@ class PairsExecution {
   Endpoint& endpoint_;
   const std::chrono::nanoseconds limit_;
 };
+
+// The memory that receives write, in the order of its addresses. Requires: CheckReceives.
+std::vector<MemoryUse> WrittenBy(std::span<const PairMessage> messages) {
+  std::vector<MemoryUse> written;
+  for (const PairMessage& message : messages)
+    if (!message.sends && message.count > 0) written.push_back({message.data, BytesOf(message), true, 0});
+  std::ranges::sort(written, std::less<>(), &MemoryUse::begin);
+  return written;
+}
+
+// Some of the ranges, which lie apart and in their order, has a byte of the message's.
+bool Meets(const std::vector<MemoryUse>& ranges, const PairMessage& message) {
+  const auto after =
+      std::ranges::lower_bound(ranges, message.data + BytesOf(message), std::less<>(), &MemoryUse::begin);
+  return after != ranges.begin() &&
+         std::less<>()(message.data, std::prev(after)->begin + std::prev(after)->bytes);
+}
 
 // The messages of a rank to itself, in their order.
 void SplitOwn(std::span<const PairMessage> messages, Rank rank, std::vector<const PairMessage*>& sends,
@@ -198,6 +219,53 @@ StatusOr<Wiring> WiringOfPairs(int32_t ranks) {
                                   ranks, wiring.SlotMemory(), kMostMemory));
 }
 
+Status CheckReceives(std::span<const PairMessage> messages) {
+  std::vector<MemoryUse> written;
+  for (size_t i = 0; i < messages.size(); ++i)
+    if (!messages[i].sends) written.push_back({messages[i].data, BytesOf(messages[i]), true, i});
+  const std::optional<std::pair<size_t, size_t>> shared = FindConflict(written);
+  if (!shared) return OkStatus();
+  const auto text = [&](size_t use) {
+    const PairMessage& message = messages[written[use].by];
+    return fmt::format("{} from rank {}", TextOf(message), message.peer.value);
+  };
+  return UsageError(fmt::format("{} and {} are received into memory that overlaps; expected ranges apart",
+                                text(shared->first), text(shared->second)));
+}
+
+std::unique_ptr<std::byte[]> HoldSends(std::span<PairMessage> messages) {
+  const std::vector<MemoryUse> written = WrittenBy(messages);
+  std::vector<PairMessage*> sends;
+  for (PairMessage& message : messages)
+    if (message.sends && message.count > 0 && Meets(written, message)) sends.push_back(&message);
+  std::ranges::sort(sends, std::less<>(), [](const PairMessage* send) { return send->data; });
+  // Ranges that hold all of them, in their order; `at`: where the copy of a range begins.
+  struct Range {
+    const std::byte* begin;
+    const std::byte* end;
+    size_t at;
+  };
+  std::vector<Range> ranges;
+  size_t bytes = 0;
+  for (const PairMessage* send : sends) {
+    const std::byte* const end = send->data + BytesOf(*send);
+    if (ranges.empty() || std::less<>()(ranges.back().end, send->data))
+      ranges.push_back({send->data, send->data, bytes});
+    if (!std::less<>()(ranges.back().end, end)) continue;
+    bytes += static_cast<size_t>(end - ranges.back().end);
+    ranges.back().end = end;
+  }
+  auto copy = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  for (const Range& range : ranges)
+    std::memcpy(copy.get() + range.at, range.begin, static_cast<size_t>(range.end - range.begin));
+  auto range = ranges.begin();
+  for (PairMessage* const send : sends) {
+    while (std::less<>()(range->end, send->data + BytesOf(*send))) ++range;
+    send->data = copy.get() + range->at + (send->data - range->begin);
+  }
+  return copy;
+}
+
 Status CheckOwn(std::span<const PairMessage> messages, Rank rank) {
   std::vector<const PairMessage*> sends, receives;
   SplitOwn(messages, rank, sends, receives);
@@ -221,8 +289,9 @@ void CopyOwn(std::span<const PairMessage> messages, Rank rank) {
 
 Pairs::Pairs(std::unique_ptr<Endpoint> endpoint) : endpoint_(std::move(endpoint)) {}
 
-Status Pairs::Run(std::span<const PairMessage> messages, std::chrono::nanoseconds time_limit) {
+Status Pairs::Run(std::vector<PairMessage> messages, std::chrono::nanoseconds time_limit) {
   const Rank rank = endpoint_->rank();
+  const std::unique_ptr<std::byte[]> held = HoldSends(messages);  // others may read it until Drive returns
   CopyOwn(messages, rank);
   const Wiring& wiring = endpoint_->wiring();
   moved_.resize(wiring.connections.size());

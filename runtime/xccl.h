@@ -61,6 +61,13 @@
  * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers. Ranks
  * may differ in it. On the CPU buffers may overlap in any other way too, alltoall's included, and plans need
  * not run in place: the input is then copied first. On a GPU such calls are refused.
+ *
+ * Overlap. Messages that are one operation (xcclSend) each have the data that their range held when the
+ * operation began: sends that a receive of the operation writes into are copied first. xcclInvalidArgument
+ * refuses, before anything runs, two receives of one operation that share bytes. It also refuses a group in
+ * which calls on two communicators share bytes that one of them writes, since communicators on the CPU run
+ * side by side. Outside of a group the program sees to that: what a call writes belongs to its communicator
+ * until xcclCommSynchronize returns. On a GPU the streams order calls on several communicators.
  */
 #ifndef XCCL_RUNTIME_XCCL_H_
 #define XCCL_RUNTIME_XCCL_H_

@@ -46,6 +46,7 @@ class Service {
 
   // Does nothing where another process has the port: it may be the rendezvous.
   Status Start(const Placement& placement, const BootstrapOptions& options, uint16_t port);
+  bool started() const { return thread_.joinable(); }
 
  private:
   std::unique_ptr<bootstrap::Lobby> lobby_;
@@ -125,7 +126,8 @@ StatusOr<Joined> JoinOthers(const Placement& given, const BootstrapOptions& opti
   Service service;
   XCCL_ASSIGN_OR_RETURN(const std::optional<uint16_t> port, ServedPort(placement));
   if (port) XCCL_RETURN_IF_ERROR(service.Start(placement, options, *port));
-  XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting, bootstrap::Meet(placement, options, door->port(), until));
+  XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
+                        bootstrap::Meet(placement, options, door->port(), service.started(), until));
   Joined joined;
   XCCL_ASSIGN_OR_RETURN(joined.partners,
                         bootstrap::ConnectPartners(placement.rank.value, meeting, *door, After(kConnecting)));
@@ -247,7 +249,7 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   XCCL_RETURN_IF_ERROR(Check(placement, options));
   const std::string& names = options.interface.empty() ? placement.interface : options.interface;
   StatusOr<Joined> joined = placement.ranks == 1 ? JoinAlone(names) : JoinOthers(placement, options);
-  if (!joined.ok()) return joined.status();
+  if (!joined.ok()) return NameVariables(joined.status(), placement);
   auto state = std::make_unique<State>();
   state->rank = placement.rank;
   state->ranks = placement.ranks;

@@ -3,10 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/strings.h"
 #include "base/version.h"
+#include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/rendezvous.h"
 
 namespace xccl::bootstrap {
@@ -106,10 +110,43 @@ Attempt Visitor::Wait(OwnedFile socket, const std::string& name) {
   }
 }
 
+// The best addresses of this host that others may reach.
+std::string OwnAddresses() {
+  constexpr size_t kMost = 3;
+  std::vector<std::string> hosts;
+  for (const Interface& interface : Interfaces())
+    if (!interface.loopback && hosts.size() < kMost) hosts.push_back(interface.address.Host());
+  return hosts.empty() ? "127.0.0.1" : Join(hosts, " or ");
+}
+
+// No answer came from the rendezvous. `when`: the limit, and what each address gave instead.
+std::string WhyNobody(const Placement& placement, const std::vector<Address>& addresses, bool serves,
+                      const std::string& when) {
+  const std::string seen =
+      fmt::format("{} {}; expected ",
+                  serves ? "this process serves it and does not reach it itself" : "nobody serves it", when);
+  if (std::ranges::all_of(addresses, &Address::IsLoopback) &&
+      std::ranges::none_of(Interfaces(), &Interface::loopback))
+    return seen + fmt::format("the loopback of host {} to be up; hint: ip link set lo up", HostName());
+  if (serves)
+    return seen +
+           fmt::format("an address at which host {} reaches itself; hint: XCCL_ADDRESS=HOST:PORT with {}",
+                       HostName(), OwnAddresses());
+  if (placement.served) return seen + "the process that made the unique id to be there until all have met";
+  if (placement.rank.value == 0)
+    return seen + fmt::format(
+                      "an address of host {}, where rank 0 is, or local rank 0 of the same job and token "
+                      "on the host with that address; hint: XCCL_ADDRESS=HOST:PORT with {}",
+                      HostName(), OwnAddresses());
+  return seen +
+         "rank 0 on the host with that address, or local rank 0 there, of the same job and token; hint: "
+         "XCCL_ADDRESS=HOST:PORT of rank 0's host";
+}
+
 }  // namespace
 
 StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,
-                       Clock::time_point until) {
+                       bool serves, Clock::time_point until) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<Address> addresses, Resolve(placement.rendezvous));
   Visitor visitor(placement, options, door, until);
   auto pause = std::chrono::milliseconds(5);
@@ -124,10 +161,9 @@ StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& optio
     }
     if (Clock::now() + pause >= until)
       return LimitReached(
-          fmt::format("rendezvous {}: nobody serves it within {} ({}); expected rank 0 on the host with "
-                      "that address, or local rank 0 there, of the same job and token; hint: "
-                      "XCCL_ADDRESS=HOST:PORT of rank 0's host",
-                      placement.rendezvous, Seconds(options.time_limit), reasons));
+          fmt::format("rendezvous {}: {}", placement.rendezvous,
+                      WhyNobody(placement, addresses, serves,
+                                fmt::format("within {} ({})", Seconds(options.time_limit), reasons))));
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(200));
   }

@@ -45,6 +45,19 @@ constexpr Launcher kPmi = {"pmi",         "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANK
 constexpr Launcher kSlurm = {
     "slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "", {"SLURM_JOB_ID", "SLURM_STEP_ID"}, ""};
 
+// Launchers that give ranks, and neither a place to meet nor a way to leave word there. `ranks`
+// is empty where no variable has the size.
+struct Unusable {
+  std::string_view name, rank, ranks;
+};
+constexpr std::array<Unusable, 7> kUnusable = {{{"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                                                {"PALS", "PALS_RANKID", "PMI_SIZE"},
+                                                {"jsrun", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                                {"aprun", "ALPS_APP_PE", ""},
+                                                {"MVAPICH", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                                {"a launcher with PMI but no PMI_FD", "PMI_RANK", "PMI_SIZE"},
+                                                {"a launcher with PMIx", "PMIX_RANK", ""}}};
+
 bool IsNumber(const std::optional<std::string>& text) {
   return text && !text->empty() &&
          std::all_of(text->begin(), text->end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -60,6 +73,15 @@ const Launcher* FindLauncher(const Environment& environment) {
   if (environment(kTorchrun.rank)) return &kTorchrun;
   if (environment(kSlurm.rank) && IsNumber(environment("SLURM_STEP_ID"))) return &kSlurm;
   return nullptr;
+}
+
+// Scripts set variables to nothing where they have no value for them.
+Environment WithoutEmpty(const Environment& environment) {
+  return [environment](std::string_view name) -> std::optional<std::string> {
+    std::optional<std::string> text = environment(name);
+    if (text && text->empty()) text.reset();
+    return text;
+  };
 }
 
 StatusOr<int32_t> Number(const Environment& environment, std::string_view name, int64_t low, int64_t high) {
@@ -116,8 +138,10 @@ StatusOr<std::vector<std::string>> MeetingHosts(const Launcher& launcher, const 
   const std::vector<std::string> loopback = {"127.0.0.1"};
   if (&launcher == &kTorchrun) {
     const auto host = environment("MASTER_ADDR");
-    if (!host || host->empty())
-      return InvalidInput("MASTER_ADDR: not set; expected the address of rank 0's host");
+    if (!host)
+      return InvalidInput(
+          "MASTER_ADDR: not set, while RANK and WORLD_SIZE are; expected the address of rank 0's host; hint: "
+          "unset RANK where no launcher started this process");
     return std::vector<std::string>{*host};
   }
   if (placement.local_ranks == placement.ranks || &launcher == &kExplicit) return loopback;
@@ -170,6 +194,12 @@ StatusOr<std::string> Rendezvous(const Launcher& launcher, const Environment& en
 StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& environment) {
   Placement placement;
   placement.launcher = launcher.name;
+  placement.rank_variable = launcher.rank;
+  placement.ranks_variable = launcher.ranks;
+  if (!environment(launcher.ranks))
+    return InvalidInput(fmt::format(
+        "{}: set, while {} is not; expected both; hint: unset {} where no launcher started this process",
+        launcher.rank, launcher.ranks, launcher.rank));
   XCCL_ASSIGN_OR_RETURN(placement.ranks, Number(environment, launcher.ranks, 1, 1 << 20));
   XCCL_ASSIGN_OR_RETURN(const int32_t rank, Number(environment, launcher.rank, 0, placement.ranks - 1));
   placement.rank = Rank(rank);
@@ -198,13 +228,43 @@ std::optional<std::string> ProcessEnvironment(std::string_view name) {
   return std::string(value);
 }
 
-bool IsLaunched(const Environment& environment) { return FindLauncher(environment) != nullptr; }
+bool IsLaunched(const Environment& environment) { return FindLauncher(WithoutEmpty(environment)) != nullptr; }
+
+std::string UnusableLauncher(const Environment& environment) {
+  const Environment set = WithoutEmpty(environment);
+  if (FindLauncher(set) != nullptr) return "";
+  for (const Unusable& launcher : kUnusable) {
+    if (!set(launcher.rank)) continue;
+    const bool sized = !launcher.ranks.empty() && set(launcher.ranks);
+    if (sized && *set(launcher.ranks) == "1") return "";
+    return fmt::format(
+        "{} is set, as by {}, which does not tell where ranks meet; hint: XCCL_RANK=${} XCCL_SIZE={} "
+        "XCCL_ADDRESS=HOST:PORT of rank 0's host",
+        launcher.rank, launcher.name, launcher.rank, sized ? fmt::format("${}", launcher.ranks) : "N");
+  }
+  return "";
+}
 
 StatusOr<Placement> FindPlacement(const Environment& environment) {
-  if (const Launcher* launcher = FindLauncher(environment)) return PlacementBy(*launcher, environment);
-  return InvalidInput(
+  const Environment set = WithoutEmpty(environment);
+  if (const Launcher* launcher = FindLauncher(set)) return PlacementBy(*launcher, set);
+  const std::string none =
       "no launcher: none of XCCL_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK with PMI_FD, RANK, SLURM_PROCID with "
-      "SLURM_STEP_ID is set; hint: mpirun -n 8, srun or torchrun");
+      "SLURM_STEP_ID is set; ";
+  const std::string unusable = UnusableLauncher(set);
+  return InvalidInput(none + (unusable.empty() ? "hint: mpirun -n 8, srun or torchrun" : unusable));
+}
+
+Status NameVariables(const Status& status, const Placement& placement) {
+  if (status.code() != StatusCode::kLimit || placement.rank_variable.empty()) return status;
+  constexpr std::string_view kHint = "; hint: ";
+  const std::string& text = status.message();
+  const size_t hint = text.find(kHint);
+  const std::string given = hint == std::string::npos ? "" : text.substr(hint + kHint.size()) + ", or ";
+  return Status(status.code(),
+                fmt::format("{}; {} and {} are set{}{}unset {} where no launcher started this process",
+                            text.substr(0, hint), placement.rank_variable, placement.ranks_variable, kHint,
+                            given, placement.rank_variable));
 }
 
 }  // namespace xccl

@@ -26,6 +26,7 @@ struct Placement {
   std::string host_id;              // XCCL_HOST_ID; "": the kernel's boot and network namespace
   std::string interface;            // XCCL_INTERFACE, as BootstrapOptions::interface
   bool served = false;              // a process serves the rendezvous already: no rank does
+  std::string rank_variable, ranks_variable;  // that gave `rank` and `ranks`; "": none did
   bool operator==(const Placement&) const = default;
 };
 
@@ -33,13 +34,21 @@ using Environment = std::function<std::optional<std::string>(std::string_view na
 // The process's own environment.
 std::optional<std::string> ProcessEnvironment(std::string_view name);
 
-// True where a launcher, or a user by hand, started this process as a rank.
+// True where a launcher, or a user by hand, started this process as a rank. In all that follows a variable
+// that is empty is not set.
 bool IsLaunched(const Environment& environment);
+// Where no launcher is found, the variables of one that does not tell where its ranks meet, and the variables
+// to set instead: "FLUX_TASK_RANK is set, as by Flux, ..."; "": there is none, or it started one process
+// alone.
+std::string UnusableLauncher(const Environment& environment);
 // XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS and
 // XCCL_TOKEN replace what any launcher says. Ranks that are given no address are taken to be on one host, and
 // meet on its loopback. The port is made from the job's identity where the launcher gives none.
 // Errors: kInvalidInput naming the variable that is missing, no number or out of range; kInvalidInput with
-// what was looked for where there is no launcher.
+// what was looked for, and UnusableLauncher, where there is no launcher.
 StatusOr<Placement> FindPlacement(const Environment& environment);
+
+// A time-out of ranks that wait for each other, with the variables that made them wait.
+Status NameVariables(const Status& status, const Placement& placement);
 
 }  // namespace xccl

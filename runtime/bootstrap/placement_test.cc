@@ -122,10 +122,20 @@ TEST(FindPlacement, SaysWhatIsWrong) {
     std::string text;
   } cases[] = {
       {{}, none},
-      {{{"PMI_RANK", "1"}}, none},
+      {{{"XCCL_RANK", ""}, {"RANK", ""}, {"WORLD_SIZE", "2"}}, none},
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "1"}}, none},
       {With(kSrun, {{"SLURM_STEP_ID", "batch"}}), none},
-      {{{"RANK", "1"}}, "WORLD_SIZE: not set; expected a number from 1 to 1048576"},
-      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR: not set; expected the address of rank 0's host"},
+      {{{"RANK", "1"}},
+       "RANK: set, while WORLD_SIZE is not; expected both; hint: unset RANK where no launcher started this "
+       "process"},
+      {{{"XCCL_RANK", "1"}, {"XCCL_SIZE", ""}},
+       "XCCL_RANK: set, while XCCL_SIZE is not; expected both; hint: unset XCCL_RANK where no launcher "
+       "started "
+       "this process"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", ""}},
+       "MASTER_ADDR: not set, while RANK and WORLD_SIZE are; expected the address of rank 0's host; hint: "
+       "unset "
+       "RANK where no launcher started this process"},
       {With(kMpirun, {{"OMPI_MCA_orte_hnp_uri", ""}}),
        "OMPI_MCA_orte_hnp_uri: no address; expected that of mpirun's host; hint: mpirun -x "
        "XCCL_ADDRESS=HOST:PORT"},
@@ -137,6 +147,57 @@ TEST(FindPlacement, SaysWhatIsWrong) {
   const Status out = Find({{"RANK", "8"}, {"WORLD_SIZE", "8"}}).status();
   EXPECT_EQ(out.code(), StatusCode::kInvalidInput);
   EXPECT_EQ(out.message().rfind("RANK: ", 0), 0u) << out.message();
+}
+
+TEST(FindPlacement, TellsWhichVariablesGaveTheRank) {
+  EXPECT_EQ(Find(kTorchrun)->rank_variable, "RANK");
+  EXPECT_EQ(Find(kTorchrun)->ranks_variable, "WORLD_SIZE");
+  EXPECT_EQ(Find(kHydra)->rank_variable, "PMI_RANK");
+  // Empty ones did not.
+  EXPECT_EQ(Find(With(kMpirun, {{"XCCL_RANK", ""}, {"RANK", ""}}))->rank_variable, "OMPI_COMM_WORLD_RANK");
+  EXPECT_TRUE(*Find(With(kMpirun, {{"XCCL_TOKEN", ""}, {"XCCL_ADDRESS", ""}})) == *Find(kMpirun));
+}
+
+// A process of theirs used to run all ranks by itself without a word.
+TEST(UnusableLauncher, NamesWhatToSetInstead) {
+  const auto text = [](const Variables& variables) {
+    return UnusableLauncher([&](std::string_view name) -> std::optional<std::string> {
+      const auto at = variables.find(name);
+      if (at == variables.end()) return std::nullopt;
+      return at->second;
+    });
+  };
+  const std::string meet = ", which does not tell where ranks meet; hint: ";
+  const std::string address = " XCCL_ADDRESS=HOST:PORT of rank 0's host";
+  const struct {
+    Variables variables;
+    std::string expected;
+  } cases[] = {
+      {{}, ""},
+      {{{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "4"}},
+       "FLUX_TASK_RANK is set, as by Flux" + meet + "XCCL_RANK=$FLUX_TASK_RANK XCCL_SIZE=$FLUX_JOB_SIZE" +
+           address},
+      {{{"FLUX_TASK_RANK", "0"}, {"FLUX_JOB_SIZE", "1"}}, ""},
+      {{{"FLUX_TASK_RANK", ""}}, ""},
+      {{{"PALS_RANKID", "1"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}},
+       "PALS_RANKID is set, as by PALS" + meet + "XCCL_RANK=$PALS_RANKID XCCL_SIZE=$PMI_SIZE" + address},
+      {{{"PMI_RANK", "1"}, {"PMI_SIZE", "4"}},
+       "PMI_RANK is set, as by a launcher with PMI but no PMI_FD" + meet +
+           "XCCL_RANK=$PMI_RANK XCCL_SIZE=$PMI_SIZE" + address},
+      {{{"ALPS_APP_PE", "3"}},
+       "ALPS_APP_PE is set, as by aprun" + meet + "XCCL_RANK=$ALPS_APP_PE XCCL_SIZE=N" + address},
+      {With(kHydra, {{"FLUX_TASK_RANK", "2"}}), ""},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(text(c.variables), c.expected);
+    if (!c.expected.empty()) {
+      EXPECT_EQ(
+          Find(c.variables).status().message(),
+          "no launcher: none of XCCL_RANK, OMPI_COMM_WORLD_RANK, PMI_RANK with PMI_FD, RANK, SLURM_PROCID "
+          "with SLURM_STEP_ID is set; " +
+              c.expected);
+    }
+  }
 }
 
 }  // namespace

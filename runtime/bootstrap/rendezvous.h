@@ -35,7 +35,8 @@ struct Meeting {
   Lobby::Connection server;
 };
 // Says who this rank is, and waits for the welcome. `door`: the port at which partners find this rank.
+// `serves`: this process serves the rendezvous.
 StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,
-                       Clock::time_point until);
+                       bool serves, Clock::time_point until);
 
 }  // namespace xccl::bootstrap

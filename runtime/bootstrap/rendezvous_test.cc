@@ -1,9 +1,12 @@
 #include "runtime/bootstrap/rendezvous.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdio>
+#include <string>
 #include <thread>
 
 #include "base/version.h"
@@ -123,6 +126,70 @@ TEST(Rendezvous, SaysThatNobodyServes) {
           ": Connection refused); expected rank 0 on the host with that address, or local rank 0 there, of "
           "the same job and token; hint: XCCL_ADDRESS=HOST:PORT of rank 0's host");
   EXPECT_EQ(JoinAll({PlaceOf(1, 2, "no.such.host.invalid:1")}, options)[0].code(), StatusCode::kInvalidInput);
+}
+
+// The text without what the addresses answered, which is in brackets.
+std::string WithoutAnswers(std::string text) {
+  const size_t begin = text.find(" (");
+  return begin == std::string::npos ? text : text.erase(begin, text.find(')', begin) + 1 - begin);
+}
+
+// It used to ask for rank 0 on that host, which it is.
+TEST(Rendezvous, Rank0WhoseHostHasNotTheAddressSaysSo) {
+  BootstrapOptions options;
+  options.time_limit = milliseconds(300);
+  // Of RFC 5737, for documents.
+  const std::string text = JoinAll({PlaceOf(0, 2, "192.0.2.1:4000")}, options)[0].message();
+  const std::string expected =
+      "rendezvous 192.0.2.1:4000: nobody serves it within 0.3 s; expected an address of host " + Host() +
+      ", where rank 0 is, or local rank 0 of the same job and token on the host with that address; hint: "
+      "XCCL_ADDRESS=HOST:PORT with ";
+  EXPECT_EQ(WithoutAnswers(text).substr(0, expected.size()), expected);
+}
+
+// Rank 0 serves at its loopback, and cannot reach it.
+TEST(Rendezvous, ALoopbackThatIsDownIsNamedByEveryRank) {
+  constexpr int kNoNamespaces = 77;
+  for (const int rank : {0, 1}) {
+    testing::Child child([rank] {
+      if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNamespaces;
+      BootstrapOptions options;
+      options.time_limit = milliseconds(300);
+      const std::string seen =
+          Bootstrap::Join(PlaceOf(rank, 2, "127.0.0.1:4000"), options).status().message();
+      const std::string who =
+          rank == 0 ? "this process serves it and does not reach it itself" : "nobody serves it";
+      const std::string expected = "rendezvous 127.0.0.1:4000: " + who +
+                                   " within 0.3 s (127.0.0.1:4000: Network is unreachable); expected the "
+                                   "loopback of host " +
+                                   Host() + " to be up; hint: ip link set lo up";
+      if (seen != expected) fprintf(stderr, "%s\nexpected %s\n", seen.c_str(), expected.c_str());
+      return seen == expected ? 0 : 1;
+    });
+    const int result = child.Wait();
+    if (result == kNoNamespaces) GTEST_SKIP() << "this user may not make network name spaces";
+    EXPECT_EQ(result, 0) << rank;
+  }
+}
+
+// Variables that some other program set used to make a process wait for ranks without a word about them.
+TEST(Rendezvous, TimeOutsNameTheVariablesThatDecided) {
+  BootstrapOptions options;
+  options.time_limit = milliseconds(300);
+  const std::string endpoint = testing::FreeEndpoint();
+  Placement first = PlaceOf(0, 4, endpoint), third = PlaceOf(2, 4, endpoint);
+  first.rank_variable = third.rank_variable = "RANK";
+  first.ranks_variable = third.ranks_variable = "WORLD_SIZE";
+  EXPECT_EQ(JoinAll({first}, options)[0],
+            LimitReached("rendezvous " + endpoint +
+                         ": ranks 1-3 of 4 did not come within 0.3 s; RANK and WORLD_SIZE are set; hint: "
+                         "unset RANK where no launcher started this process"));
+  EXPECT_EQ(
+      JoinAll({third}, options)[0].message(),
+      "rendezvous " + endpoint + ": nobody serves it within 0.3 s (" + endpoint +
+          ": Connection refused); expected rank 0 on the host with that address, or local rank 0 there, "
+          "of the same job and token; RANK and WORLD_SIZE are set; hint: XCCL_ADDRESS=HOST:PORT of rank "
+          "0's host, or unset RANK where no launcher started this process");
 }
 
 TEST(Rendezvous, ARankClaimedTwice) {

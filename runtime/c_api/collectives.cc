@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "base/status.h"
 #include "ir/collective.h"
@@ -74,6 +75,11 @@ StatusOr<Call> CallOf(Comm& on, CollectiveKind kind, const void* send, void* rec
   return call;
 }
 
+bool IsOnGpu(Comm& on) {
+  const std::lock_guard lock(on.mutex);
+  return on.settings.device.has_value();
+}
+
 // In a group everything that one rank can know is checked now, and the rest when it ends: other ranks' calls
 // of the group would wait for a call that is refused then.
 xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, void* receive, size_t count,
@@ -86,9 +92,15 @@ xcclResult_t Enqueue(xcclComm_t comm, CollectiveKind kind, const void* send, voi
       return
           [=] { return RunOn(comm, [&](Comm& then) -> Status { return (then.communicator.*what)(call); }); };
     };
-    xccl::c_api::Defer(
-        comm, /*waits=*/false,
-        {.run = later(&xccl::Communicator::Enqueue), .check = later(&xccl::Communicator::Check)});
+    xccl::c_api::GroupCall deferred{.run = later(&xccl::Communicator::Enqueue),
+                                    .check = later(&xccl::Communicator::Check)};
+    if (!IsOnGpu(on)) {
+      const Rank rank = on.communicator.rank();
+      const auto memory = xccl::MemoryOf(call, rank, on.communicator.ranks());
+      deferred.memory.assign(memory.begin(), memory.end());
+      deferred.name = fmt::format("rank {}: {}", rank.value, ToString(kind));
+    }
+    xccl::c_api::Defer(comm, /*waits=*/false, std::move(deferred));
     return OkStatus();
   });
 }

@@ -1,15 +1,20 @@
 #include "runtime/c_api/group.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <exception>
 #include <future>
 #include <map>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "ir/numbers.h"
 #include "runtime/c_api/handles.h"
+#include "runtime/c_api/run.h"
 
 namespace xccl::c_api {
 namespace {
@@ -77,6 +82,30 @@ xcclResult_t RunWaiting(std::vector<Deferred> waiting) {
   return failed->result;
 }
 
+// Communicators have a thread each, and what one of them writes the others must leave alone.
+xcclResult_t CheckMemory(std::span<const Deferred> calls) {
+  std::vector<MemoryUse> uses;
+  std::vector<const Deferred*> call_of;  // by use
+  std::map<xcclComm_t, size_t> numbers;
+  for (const Deferred& each : calls)
+    for (MemoryUse use : each.call.memory) {
+      use.by = numbers.emplace(each.comm, numbers.size()).first->second;
+      uses.push_back(use);
+      call_of.push_back(&each);
+    }
+  if (numbers.size() < 2) return xcclSuccess;
+  const std::optional<std::pair<size_t, size_t>> shared = FindConflict(uses);
+  if (!shared) return xcclSuccess;
+  const auto text = [&](size_t use) {
+    return fmt::format("{} {}", call_of[use]->call.name, uses[use].writes ? "writes" : "reads");
+  };
+  return Fail(xcclInvalidArgument,
+              fmt::format("memory that {} and {} overlaps; expected ranges apart: communicators of one group "
+                          "run side by side",
+                          text(shared->first), text(shared->second)),
+              call_of[shared->second]->comm);
+}
+
 }  // namespace
 
 void StartGroup() { ++group.depth; }
@@ -94,6 +123,9 @@ void DeferMessages(xcclComm_t comm, std::span<const PairMessage> messages,
     group.messages.push_back({comm, call(kept)});
   }
   kept->insert(kept->end(), messages.begin(), messages.end());
+  const auto deferred = std::ranges::find(group.messages, comm, &Deferred::comm);
+  for (const PairMessage& message : messages)
+    deferred->call.memory.push_back({message.data, message.count * SizeOf(message.type), !message.sends});
 }
 
 void Refuse(xcclResult_t result) {
@@ -108,10 +140,11 @@ xcclResult_t EndGroup() {
   if (--group.depth > 0) return xcclSuccess;
   Group ended = std::exchange(group, {});
   if (ended.refused != xcclSuccess) return ended.refused;
-  if (const xcclResult_t result = RunWaiting(std::move(ended.waiting)); result != xcclSuccess) return result;
   // Messages come first on every rank, so that none waits behind a collective that its counterpart precedes.
   std::vector<Deferred> calls = std::move(ended.messages);
   calls.insert(calls.end(), ended.others.begin(), ended.others.end());
+  if (const xcclResult_t result = CheckMemory(calls); result != xcclSuccess) return result;
+  if (const xcclResult_t result = RunWaiting(std::move(ended.waiting)); result != xcclSuccess) return result;
   // Other ranks would wait for one whose call is refused.
   for (const Deferred& each : calls)
     if (const xcclResult_t result = each.call.check ? each.call.check() : xcclSuccess; result != xcclSuccess)

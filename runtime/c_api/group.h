@@ -6,8 +6,10 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "runtime/memory_use.h"
 #include "runtime/pairs.h"
 #include "runtime/xccl.h"
 
@@ -18,6 +20,10 @@ using GroupStep = std::function<xcclResult_t()>;
 struct GroupCall {
   GroupStep run;
   GroupStep check = {};  // what run would refuse at once; may be empty
+  // The memory of calls on the CPU, where communicators run side by side: of a collective, or of all
+  // messages. A GPU's streams give an order that only the caller knows.
+  std::vector<MemoryUse> memory = {};
+  std::string name = {};  // of the call whose memory it is: "rank 1: allreduce"
 };
 
 void StartGroup();
@@ -35,7 +41,8 @@ void Refuse(xcclResult_t result);
 // Ends a group. The outermost one runs what was kept: the calls that wait, those of a communicator in their
 // order and those of different ones side by side, then the messages and the others, all of which are checked
 // before the first of them runs. Returns the first failure, after which the others that wait have run and the
-// rest have not. Errors: xcclInvalidUsage outside of a group.
+// rest have not. Errors: xcclInvalidUsage outside of a group; xcclInvalidArgument, before anything runs,
+// where calls on two communicators share memory that one of them writes.
 xcclResult_t EndGroup();
 
 }  // namespace xccl::c_api

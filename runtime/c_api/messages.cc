@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,12 +60,13 @@ Status Enqueue(xcclComm_t comm, Comm& on, std::vector<PairMessage> messages) {
   XCCL_RETURN_IF_ERROR(CheckDevice(on));
   if (!xccl::c_api::InGroup()) return on.communicator.EnqueuePairs(std::move(messages));
   XCCL_RETURN_IF_ERROR(on.communicator.CheckPairArguments(messages));
+  const std::string name = fmt::format("rank {}: a message", on.communicator.rank().value);
   xccl::c_api::DeferMessages(
-      comm, messages, [comm](const xccl::c_api::KeptMessages& kept) -> xccl::c_api::GroupCall {
+      comm, messages, [&](const xccl::c_api::KeptMessages& kept) -> xccl::c_api::GroupCall {
         return {
             .run = [=] { return RunOn(comm, [&](Comm& of) { return of.communicator.EnqueuePairs(*kept); }); },
-            .check =
-                [=] { return RunOn(comm, [&](Comm& of) { return of.communicator.CheckPairs(*kept); }); }};
+            .check = [=] { return RunOn(comm, [&](Comm& of) { return of.communicator.CheckPairs(*kept); }); },
+            .name = name};
       });
   return OkStatus();
 }
@@ -92,11 +94,11 @@ Status AddMessages(const Side& side, bool sends, xcclDataType_t type, int ranks,
     return UsageError(fmt::format("alltoallv: the {} {} are null", name,
                                   side.counts == nullptr ? "counts" : "displacements"));
   for (int r = 0; r < ranks; ++r) {
-    if (side.displacements[r] > kMostElements)
-      return UsageError(
-          fmt::format("alltoallv: {} displacement {} is too large", name, side.displacements[r]));
     XCCL_ASSIGN_OR_RETURN(PairMessage message,
                           MessageOf(CollectiveKind::kAlltoallv, sends, r, side.data, side.counts[r], type));
+    if (side.displacements[r] > kMostElements / static_cast<size_t>(SizeOf(message.type)))
+      return UsageError(
+          fmt::format("alltoallv: {} displacement {} is too large", name, side.displacements[r]));
     if (message.data != nullptr) message.data += side.displacements[r] * SizeOf(message.type);
     messages.push_back(message);
   }

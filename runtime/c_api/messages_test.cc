@@ -1,6 +1,7 @@
 // Messages between pairs of ranks that are threads, all driven by one thread.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -138,6 +139,93 @@ TEST(Messages, AlltoallvWithCountsOfItsOwnForEachPair) {
   DestroyAll(comms);
 }
 
+// What was received used to be sent on.
+TEST(Messages, AlltoallvInOneBuffer) {
+  constexpr size_t kRanks = 4, kCount = 1000;
+  const Comms comms = Connected(kRanks);
+  const std::vector<size_t> counts(kRanks, kCount), places = {0, kCount, 2 * kCount, 3 * kCount};
+  const auto block = [](size_t from, size_t to) {
+    return From(static_cast<int32_t>(100'000 * from + 10'000 * to), kCount);
+  };
+  std::vector<Numbers> data(kRanks), expected(kRanks);
+  for (size_t r = 0; r < kRanks; ++r)
+    for (size_t peer = 0; peer < kRanks; ++peer) {
+      const Numbers out = block(r, peer), in = block(peer, r);
+      data[r].insert(data[r].end(), out.begin(), out.end());
+      expected[r].insert(expected[r].end(), in.begin(), in.end());
+    }
+  for (size_t r = 0; r < kRanks; ++r)
+    EXPECT_EQ(xcclAlltoAllv(data[r].data(), counts.data(), places.data(), data[r].data(), counts.data(),
+                            places.data(), xcclInt32, comms[r], nullptr),
+              xcclSuccess);
+  SynchronizeAll(comms);
+  EXPECT_TRUE(data == expected);
+  DestroyAll(comms);
+}
+
+TEST(Messages, ReceivesThatShareMemoryAreRefused) {
+  const Comms comms = Connected(2);
+  Numbers data = From(0, 10), other(10);
+  const std::vector<size_t> counts = {3, 4}, places = {0, 2}, apart = {0, 3};
+  const auto alltoallv = [&](const std::vector<size_t>& receives_at) {
+    return xcclAlltoAllv(data.data(), counts.data(), places.data(), other.data(), counts.data(),
+                         receives_at.data(), xcclInt32, comms[0], nullptr);
+  };
+  EXPECT_EQ(alltoallv(places), xcclInvalidArgument);
+  EXPECT_STREQ(
+      xcclGetLastError(comms[0]),
+      "alltoallv of 3 int32 from rank 0 and alltoallv of 4 int32 from rank 1 are received into memory "
+      "that overlaps; expected ranges apart");
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  EXPECT_EQ(alltoallv(apart), xcclSuccess);
+  EXPECT_EQ(xcclRecv(other.data() + 6, 2, xcclInt32, 1, comms[0], nullptr), xcclSuccess);
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
+  EXPECT_STREQ(
+      xcclGetLastError(comms[0]),
+      "alltoallv of 4 int32 from rank 1 and sendrecv of 2 int32 from rank 1 are received into memory "
+      "that overlaps; expected ranges apart");
+  SynchronizeAll(comms);  // nothing has begun
+  EXPECT_EQ(other, Numbers(10));
+  DestroyAll(comms);
+}
+
+// Threads of two communicators used to race for it.
+TEST(Messages, CommunicatorsOfAGroupThatShareMemoryAreRefused) {
+  const std::string book = MakeBook("shared_memory", 2, {CollectiveKind::kAllreduce});
+  const Comms comms = Connected(2);
+  for (const xcclComm_t comm : comms) ASSERT_EQ(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess);
+  Numbers data = From(0, 10), other(10);
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  EXPECT_EQ(Send(comms, 0, 1, data), xcclSuccess);
+  EXPECT_EQ(xcclRecv(data.data() + 9, 10, xcclInt32, 0, comms[1], nullptr), xcclSuccess);
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(comms[1]),
+               "memory that rank 0: a message reads and rank 1: a message writes overlaps; expected ranges "
+               "apart: communicators of one group run side by side");
+  const auto add = [&](int r, const Numbers& from, Numbers& to) {
+    return xcclAllReduce(from.data(), to.data(), 10, xcclInt32, xcclSum, comms[r], nullptr);
+  };
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  EXPECT_EQ(add(0, data, other), xcclSuccess);
+  EXPECT_EQ(add(1, data, other), xcclSuccess);
+  EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr),
+               "memory that rank 0: allreduce writes and rank 1: allreduce writes overlaps; expected ranges "
+               "apart: communicators of one group run side by side");
+  EXPECT_EQ(data, From(0, 10));
+  EXPECT_EQ(other, Numbers(10));
+  // Both may read it.
+  Numbers third(10);
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  EXPECT_EQ(add(0, data, other), xcclSuccess);
+  EXPECT_EQ(add(1, data, third), xcclSuccess);
+  EXPECT_EQ(xcclGroupEnd(), xcclSuccess);
+  SynchronizeAll(comms);
+  EXPECT_EQ(other[9], 18);
+  EXPECT_EQ(third, other);
+  DestroyAll(comms);
+}
+
 TEST(Messages, OnesThatDifferAreAnErrorWithBothSides) {
   struct Case {
     std::string text;
@@ -194,12 +282,17 @@ TEST(Messages, WrongCallsAreRefusedAtOnce) {
   refused(xcclAlltoAllv(data.data(), counts.data(), counts.data(), data.data(), counts.data(), nullptr,
                         xcclInt32, comms[0], nullptr),
           xcclInvalidArgument, "alltoallv: the receive displacements are null");
+  const std::vector<size_t> far = {0, size_t{1} << 59};
+  refused(xcclAlltoAllv(data.data(), counts.data(), far.data(), data.data(), counts.data(), counts.data(),
+                        xcclInt32, comms[0], nullptr),
+          xcclInvalidArgument, "alltoallv: send displacement 576460752303423488 is too large");
   refused(Send(comms, 0, 0, data), xcclInvalidUsage,
           "rank 0: message 1 to itself is sendrecv of 4 int32; it expected nothing");
   ASSERT_EQ(xcclGroupStart(), xcclSuccess);
   Numbers two(2);
+  Numbers theirs(4);
   EXPECT_EQ(Send(comms, 0, 1, data), xcclSuccess);
-  EXPECT_EQ(Receive(comms, 0, 1, data), xcclSuccess);
+  EXPECT_EQ(Receive(comms, 0, 1, theirs), xcclSuccess);
   EXPECT_EQ(Send(comms, 0, 0, data), xcclSuccess);
   EXPECT_EQ(Receive(comms, 0, 0, two), xcclSuccess);
   refused(xcclGroupEnd(), xcclInvalidUsage,
@@ -222,6 +315,21 @@ TEST(Messages, AreRefusedWhereTheyCannotRun) {
   EXPECT_EQ(xcclGetLastError(comms[0]), text);
   EXPECT_EQ(xcclCommConnect(comms[0]), xcclInvalidUsage);
   EXPECT_EQ(xcclGetLastError(comms[0]), text);
+  DestroyAll(comms);
+}
+
+// Two parts of one buffer change places.
+TEST(Messages, OneRankRotatesItsBuffer) {
+  Comms comms(1);
+  ASSERT_EQ(xcclCommInitAll(comms.data(), 1, nullptr), xcclSuccess);
+  Numbers data = From(0, 10);
+  ASSERT_EQ(xcclGroupStart(), xcclSuccess);
+  for (const auto& [from, count, to] : {std::array<size_t, 3>{0, 7, 3}, {7, 3, 0}}) {
+    EXPECT_EQ(xcclSend(data.data() + from, count, xcclInt32, 0, comms[0], nullptr), xcclSuccess);
+    EXPECT_EQ(xcclRecv(data.data() + to, count, xcclInt32, 0, comms[0], nullptr), xcclSuccess);
+  }
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  EXPECT_EQ(data, (Numbers{7, 8, 9, 0, 1, 2, 3, 4, 5, 6}));
   DestroyAll(comms);
 }
 

@@ -1,17 +1,15 @@
 // Ranks that are processes, through the C API: children of the test.
+#include "runtime/c_api/testing/processes.h"
+
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <new>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/c_api/testing/books.h"
@@ -19,62 +17,6 @@
 
 namespace xccl {
 namespace {
-
-// What the processes of a test share.
-struct Shared {
-  std::atomic<bool> made{false};
-  xcclUniqueId id = {};
-  std::atomic<int> told{0};
-};
-
-// The id that rank 0 makes for all. The test's own process makes none: it would then have a thread, and a
-// process with threads that forks is no place to start others.
-bool ShareId(int rank, Shared& shared) {
-  if (rank == 0) {
-    if (xcclGetUniqueId(&shared.id) != xcclSuccess) return false;
-    shared.made = true;
-  }
-  while (!shared.made) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return true;
-}
-
-using Body = std::function<bool(int rank, Shared& all)>;
-
-// Runs the body in a process for every rank, and expects true of each. Whoever is not done after a minute is
-// killed.
-void InProcesses(int ranks, const Body& body) {
-  void* const memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  Shared& shared = *new (memory) Shared;
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);
-      std::quick_exit(ShareId(rank, shared) && body(rank, shared) ? 0 : 1);
-    }
-    children.push_back(child);
-  }
-  for (int rank = 0; rank < ranks; ++rank) {
-    int ending = 0;
-    ASSERT_EQ(waitpid(children[static_cast<size_t>(rank)], &ending, 0), children[static_cast<size_t>(rank)]);
-    EXPECT_TRUE(WIFEXITED(ending) && WEXITSTATUS(ending) == 0) << "rank " << rank << ": " << ending;
-  }
-  munmap(memory, sizeof(Shared));
-}
-
-// In a child a test's expectations reach nobody: it prints what it saw.
-bool Is(const std::string& seen, const std::string& expected) {
-  if (seen == expected) return true;
-  fprintf(stderr, "%s\nexpected %s\n", seen.c_str(), expected.c_str());
-  return false;
-}
-bool Is(xcclResult_t seen, xcclResult_t expected) {
-  if (seen == expected) return true;
-  fprintf(stderr, "%d (%s); expected %d\n", seen, xcclGetLastError(nullptr), expected);
-  return false;
-}
 
 xcclResult_t Sum(xcclComm_t comm, float* number, size_t count = 1) {
   return xcclAllReduce(number, number, count, xcclFloat32, xcclSum, comm, nullptr);
@@ -286,18 +228,18 @@ TEST(Processes, SendAndReceiveInACycle) {
       return false;
     const int next = (rank + 1) % kRanks, before = (rank + kRanks - 1) % kRanks;
     // More than the slots hold.
-    std::vector<float> out(1'000'000, static_cast<float>(rank)), in(out.size()), own(out.size());
+    std::vector<float> out(1'000'000, static_cast<float>(rank)), own(out.size());
+    std::vector<float> from_before(out.size()), from_next(out.size());
     for (int round = 0; round < 3; ++round) {
       const size_t count = round == 1 ? 5 : out.size();
       bool made = Is(xcclGroupStart(), xcclSuccess);
       for (const int peer : {next, rank, before})
         made = made && Is(xcclSend(out.data(), count, xcclFloat32, peer, comm, nullptr), xcclSuccess);
-      for (const int peer : {before, rank, next})
-        made = made &&
-               Is(xcclRecv(peer == rank ? own.data() : in.data(), count, xcclFloat32, peer, comm, nullptr),
-                  xcclSuccess);
+      for (const auto& [peer, in] : {std::pair(before, &from_before), {rank, &own}, {next, &from_next}})
+        made = made && Is(xcclRecv(in->data(), count, xcclFloat32, peer, comm, nullptr), xcclSuccess);
       if (!made || !Is(xcclGroupEnd(), xcclSuccess) || !Is(xcclCommSynchronize(comm), xcclSuccess) ||
-          own != out)
+          own != out || from_before[count - 1] != static_cast<float>(before) ||
+          from_next[count - 1] != static_cast<float>(next))
         return false;
     }
     // Rank r gives rank d r + 1 elements.

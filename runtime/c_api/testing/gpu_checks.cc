@@ -216,11 +216,16 @@ Status CheckScratch(const cuda::Driver& driver, const GpuCheckOptions& options) 
   return OkStatus();
 }
 
-// Every second rank in place.
+// Every second rank in place. Buffers that overlap otherwise are refused before anything runs.
 Status CheckInPlace(const cuda::Driver& driver, const GpuCheckOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const auto session, Session::Create(driver, options.largest));
   XCCL_RETURN_IF_ERROR(session->Load(Book(options, kAllreduceBook)));
   XCCL_RETURN_IF_ERROR(session->FillInputs(options.largest));
+  const xcclResult_t shifted = xcclAllReduce(session->in(0), session->in(0) + 1, 1003, xcclFloat32, xcclSum,
+                                             session->comm(0), session->stream(0));
+  if (shifted != xcclInvalidArgument)
+    return InvalidInput(fmt::format("buffers that overlap: {}: '{}'; expected an invalid argument",
+                                    xcclGetErrorString(shifted), xcclGetLastError(session->comm(0))));
   for (const int64_t count : {int64_t{1003}, options.largest / 16 + 3, options.largest}) {
     XCCL_RETURN_IF_ERROR(session->SpoilOutputs(count));
     for (int r = 0; r < kRanks; r += 2) XCCL_RETURN_IF_ERROR(session->Fill(r, session->out(r), count));
