@@ -40,6 +40,8 @@ int64_t EndpointsPerLeaf(const Network& network, int64_t endpoints) {
 }
 
 int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
+  if (!network.rail_of.empty())
+    return network.rail_of[static_cast<size_t>(endpoint) % network.rail_of.size()];
   if (network.kind == NetworkKind::kRails) return endpoint % network.leaves;
   return endpoint / EndpointsPerLeaf(network, endpoints);
 }
@@ -207,6 +209,11 @@ class NetworkAdder {
     for (int64_t i = 0; i < count; ++i) switches.push_back(Switch(fmt::format("{}{}", name, i)));
     return switches;
   }
+  std::vector<NodeId> Switches(std::span<const std::string> ids) {
+    std::vector<NodeId> switches;
+    for (const std::string& id : ids) switches.push_back(Switch(id));
+    return switches;
+  }
   NodeId Switch(std::string id) {
     if (!place_.host) id = place_.prefix + id;
     return AddNode(NodeKind::kSwitch, std::move(id), place_.host, spec_, network_.multicast, network_.reduce);
@@ -280,7 +287,8 @@ std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> e
     case NetworkKind::kRails:
     case NetworkKind::kLeafSpine: {
       const std::string_view name = network.kind == NetworkKind::kRails ? "rail" : "leaf";
-      std::vector<NodeId> leaves = add.Switches(name, network.leaves);
+      std::vector<NodeId> leaves =
+          network.rail_names.empty() ? add.Switches(name, network.leaves) : add.Switches(network.rail_names);
       std::vector<NodeId> spines = add.Switches("spine", network.spines);
       add.Attach(endpoints, leaves);
       for (NodeId leaf : leaves)

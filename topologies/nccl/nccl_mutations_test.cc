@@ -113,8 +113,8 @@ TEST(NcclXml, MutatedElements) {
       LoadOptions options;
       if (trial % 3 == 0) options.gpus_per_switch = 1;
       if (trial % 3 == 1) options.gpu_arch = "sm80";
-      std::vector<NodeId> nics_without_gdr;
-      const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &nics_without_gdr);
+      HostFacts facts;
+      const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &facts);
       ++(t.ok() ? read : refused);
       if (t.ok()) continue;
       ASSERT_EQ(t.status().code(), StatusCode::kInvalidInput) << t.status().message() << "\n" << mutated;

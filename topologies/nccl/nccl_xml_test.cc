@@ -372,8 +372,8 @@ TEST(NcclXml, MutatedFiles) {
     }
     LoadOptions options = Arch("sm90");
     if (trial % 2 == 0) options.gpus_per_switch = 1;
-    std::vector<NodeId> nics_without_gdr;
-    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &nics_without_gdr);
+    HostFacts facts;
+    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &facts);
     read += t.ok() ? 1 : 0;
     ASSERT_TRUE(t.ok() || t.status().code() == StatusCode::kInvalidInput) << t.status().message() << "\n"
                                                                           << mutated;
