@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -114,7 +113,8 @@ void FlattenBroadcomSwitches(NcclSystem& system) {
       continue;
     item.removed = true;
     item.replaced_by = item.parent;
-    std::ranges::move(item.edges, std::back_inserter(above.edges));
+    for (NcclEdge& edge : item.edges)  // but for one between the two levels
+      if (BusKey(edge.target) != BusKey(above.busid)) above.edges.push_back(std::move(edge));
   }
 }
 
