@@ -176,18 +176,6 @@ Status TakeGpusByBusid(NcclSystem& system, std::string_view busids) {
   return OkStatus();
 }
 
-// The GPUs of a file that lists none: those of a GPU's class, or that flags name.
-Status DeriveGpus(NcclSystem& system, const LoadOptions& options) {
-  if (options.gpu_busids) return TakeGpusByBusid(system, *options.gpu_busids);
-  const std::vector<int32_t> devices = DevicesOfGpuClass(system);
-  for (int32_t index : devices) system[index].kind = NcclItemKind::kGpu;
-  if (devices.empty()) return AddGpusToSwitches(system, options);
-  if (options.gpus_per_switch)
-    system.Warn(0, fmt::format("the file lists its GPUs; --gpus-per-switch={} has no effect",
-                               *options.gpus_per_switch));
-  return OkStatus();
-}
-
 void WarnOfFlagsWithoutEffect(NcclSystem& system, const LoadOptions& options) {
   if (options.gpus_per_switch)
     system.Warn(0, fmt::format("the file lists its GPUs; --gpus-per-switch={} has no effect",
@@ -195,6 +183,28 @@ void WarnOfFlagsWithoutEffect(NcclSystem& system, const LoadOptions& options) {
   if (options.gpu_busids)
     system.Warn(0,
                 fmt::format("the file lists its GPUs; --gpu-busids={} has no effect", *options.gpu_busids));
+}
+
+// The GPUs of a file that lists none: those of a GPU's class, or that flags name.
+Status DeriveGpus(NcclSystem& system, const LoadOptions& options) {
+  if (options.gpu_busids) return TakeGpusByBusid(system, *options.gpu_busids);
+  const std::vector<int32_t> devices = DevicesOfGpuClass(system);
+  for (int32_t index : devices) system[index].kind = NcclItemKind::kGpu;
+  if (devices.empty()) return AddGpusToSwitches(system, options);
+  WarnOfFlagsWithoutEffect(system, options);
+  return OkStatus();
+}
+
+void WarnOfDerivedGpus(NcclSystem& system, const LoadOptions& options) {
+  const auto may_have_links = [&](int32_t gpu) {
+    return !system[gpu].arch || UsuallyHasGpuLinks(*system[gpu].arch);
+  };
+  const std::vector<int32_t> gpus = system.Live(NcclItemKind::kGpu);
+  if (gpus.size() > 1 && std::ranges::any_of(gpus, may_have_links))
+    system.Warn(
+        0, "no <gpu> elements, so no NVLinks: only PCIe joins the GPUs (the library's machines have both)");
+  else if (!options.gpu_busids && !options.gpus_per_switch)
+    system.Warn(0, "no <gpu> elements; devices of a GPU's class taken for the GPUs");
 }
 
 // "0000:20:00" of "0000:20:00.3".
@@ -258,13 +268,7 @@ Status FindNcclGpus(NcclSystem& system, const LoadOptions& options) {
     XCCL_RETURN_IF_ERROR(DeriveGpus(system, options));
   }
   XCCL_RETURN_IF_ERROR(SettleArchs(system, options));
-  const auto may_have_links = [&](int32_t gpu) {
-    return !system[gpu].arch || UsuallyHasGpuLinks(*system[gpu].arch);
-  };
-  const std::vector<int32_t> gpus = system.Live(NcclItemKind::kGpu);
-  if (!system.lists_gpus && gpus.size() > 1 && std::ranges::any_of(gpus, may_have_links))
-    system.Warn(
-        0, "no <gpu> elements, so no NVLinks: only PCIe joins the GPUs (the library's machines have both)");
+  if (!system.lists_gpus) WarnOfDerivedGpus(system, options);
   GroupPartitions(system);
   return OkStatus();
 }

@@ -198,18 +198,32 @@ class NcclTreeReader {
     NcclItem& item = Add(NcclItemKind::kDevice, parent, node);
     ReadPciAttributes(node, item);
     WarnWithoutNet(node.child("nic"));
-    if (contents.pcis + contents.gpus + contents.nets == 0) return;
-    if (contents.gpus == 1 && contents.pcis + contents.nets == 0) {
-      item.kind = NcclItemKind::kGpu;
-      ReadGpu(contents.gpu, item);
-    } else if (contents.nets == 1 && contents.pcis + contents.gpus == 0) {
-      item.kind = NcclItemKind::kNet;
-      ReadNet(contents.net, item);
+    if (contents.pcis + contents.gpus + contents.nets < 2 && contents.pcis == 0) {
+      WarnOfUnknownIn(node);
+      if (contents.gpus == 1) {
+        item.kind = NcclItemKind::kGpu;
+        ReadGpu(contents.gpu, item);
+      } else if (contents.nets == 1) {
+        item.kind = NcclItemKind::kNet;
+        ReadNet(contents.net, item);
+      }
     } else {
       item.kind = NcclItemKind::kBridge;
       item.shared_gpu = contents.gpus > 1 && contents.pcis + contents.nets == 0;
       item.adapter = contents.nets > 1 && contents.pcis + contents.gpus == 0;
       ReadChildren(node, index, depth);
+    }
+  }
+
+  // Of a <pci> that is one device.
+  void WarnOfUnknownIn(pugi::xml_node pci) {
+    for (pugi::xml_node child : pci.children()) {
+      const std::string_view name = child.name();
+      if (child.type() == pugi::node_element && name != "gpu" && name != "nic" && name != "pcilink")
+        WarnUnknown(child);
+      for (pugi::xml_node inside : child.children())
+        if (name == "nic" && inside.type() == pugi::node_element && std::string_view(inside.name()) != "net")
+          WarnUnknown(inside);
     }
   }
 
