@@ -156,7 +156,7 @@ class NcclTreeReader {
     const auto index = static_cast<int32_t>(system_.items.size());
     NcclItem& item = Add(NcclItemKind::kCpu, -1, node);
     item.numa = static_cast<int32_t>(Integer(node, "numaid", INT32_MIN, kMaxCount).value_or(0));
-    item.host_hash = node.attribute("host_hash").value();
+    item.host_hash = LowerAttribute(node, "host_hash");
     item.cpu.arch = node.attribute("arch").value();
     item.cpu.vendor = node.attribute("vendor").value();
     item.cpu.family = static_cast<int32_t>(Integer(node, "familyid", INT32_MIN, INT32_MAX).value_or(0));
