@@ -16,14 +16,22 @@ namespace xccl {
 namespace {
 
 constexpr const char* kTopologyHelp =
-    "a file (native XML or an NCCL/RCCL dump), a library machine (dgx-a100), or a short form\n"
+    "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m), a library machine (dgx-a100), or a short "
+    "form\n"
     "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)";
 
 // What changes a machine.
 void AddLoadFlags(Command& command, LoadOptions& load) {
-  command.AddOption("--gpu-arch", load.gpu_arch, "GPU architecture that a dump leaves out: sm90, gfx942");
+  command.AddOption("--gpu-arch", load.gpu_arch, "GPU architecture that a file leaves out: sm90, gfx942");
   command.AddOption("--gpus-per-switch", load.gpus_per_switch,
                     "GPUs under each PCIe switch, for dumps that list none");
+  command
+      .AddOption("--gpu-busids", load.gpu_busids,
+                 "the GPUs of a dump that does not tell which devices they are")
+      .TypeName("BUSID,...");
+  command.AddOption("--pcie-gen", load.pcie_gen, "PCIe generation of the GPUs of nvidia-smi topo -m: 1 to 6");
+  command.AddOption("--nic-rate", load.nic_rate, "rate of the NICs of nvidia-smi topo -m: 400Gbit/s")
+      .TypeName("RATE|NAME=RATE,...");
   command.AddOption("--hosts", load.hosts, "join this many copies of the host by their NICs");
   const Option rails =
       command.AddFlag("--rails", load.rails,
@@ -33,6 +41,9 @@ void AddLoadFlags(Command& command, LoadOptions& load) {
       .AddOption("--fabric", load.fabric,
                  "--hosts: what joins the NICs: bandwidth=50GB/s,oversubscription=2, or type=fat-tree,k=8")
       .TypeName("NAME=VALUE,...");
+  command.AddOption(
+      "--nvlink-domain", load.nvlink_domain,
+      "--hosts: copies share one NVSwitch, up to so many GPUs (72 where a dump shows such a host)");
   command.AddFlag("--plain-switches", load.plain_switches,
                   "switches only forward: for executors that cannot multicast or reduce in them");
   command.AddOption("--without-link", load.without_links, "remove the links A->B (repeatable)")

@@ -1,6 +1,8 @@
 """Topologies: loaded, built, changed; their columns; errors with the texts of the command line."""
 
 import gc
+import pathlib
+import tempfile
 import unittest
 
 import numpy as np
@@ -39,6 +41,21 @@ class Loading(unittest.TestCase):
 
     def test_copies_of_a_host(self):
         self.assertEqual(xccl.Topology("dgx1-full", hosts=2).num_hosts, 2)
+
+    def test_what_files_leave_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            matrix = pathlib.Path(folder, "box.txt")
+            matrix.write_text("GPU0 GPU1 NIC0\nGPU0 X NV12 PIX 0-7\nGPU1 NV12 X SYS 0-7\nNIC0 PIX SYS X\n")
+            box = xccl.Topology(matrix, gpu_arch="sm80", pcie_gen=4, nic_rate="200Gbit/s", hosts=2)
+            self.assertEqual((box.name, box.num_ranks, box.num_hosts), ("2x box", 4, 2))
+            dump = pathlib.Path(folder, "flat.xml")
+            dump.write_text(
+                '<system version="1"><cpu numaid="0"><pci busid="0000:00:16.0"/><pci busid="0000:00:17.0"/></cpu></system>'
+            )
+            self.assertEqual(xccl.Topology(dump, gpu_busids=["00:17.0"]).num_ranks, 1)
+        with self.assertRaises(xccl.UsageError) as raised:
+            xccl.Topology("dgx-h100", hosts=2, nvlink_domain=4)
+        self.assertEqual(str(raised.exception), "--nvlink-domain 4: expected at least the 8 GPUs of one host")
 
     def test_unknown_names(self):
         with self.assertRaises(xccl.InvalidInput) as raised:

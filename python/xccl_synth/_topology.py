@@ -38,10 +38,10 @@ class Failed(NamedTuple):
 class Topology:
     """A machine: GPUs (ranks), switches, NICs and CPUs, joined by directed links. It never changes.
 
-    ``machine`` is a file (native XML, or a dump of NCCL or RCCL), the name of a machine of the library (``dgx-a100``), or a
+    ``machine`` is a file (native XML, a dump of NCCL or RCCL, or what ``nvidia-smi topo -m`` printed), the name of a machine of the library (``dgx-a100``), or a
     short form (``torus:4x4x4@bandwidth=50GB/s,latency=500ns``). The other arguments are the command line's flags: what a
-    dump leaves out (``gpu_arch="sm90"``, ``gpus_per_switch``), copies of a host joined by their NICs (``hosts``, ``rails``,
-    ``fabric``), switches that only forward (``plain_switches``), and damage (``without_links=["0->1"]``,
+    file leaves out (``gpu_arch="sm90"``, ``gpus_per_switch``, ``gpu_busids``, ``pcie_gen``, ``nic_rate``), copies of a host
+    joined by their NICs (``hosts``, ``rails``, ``fabric``, ``nvlink_domain``), switches that only forward (``plain_switches``), and damage (``without_links=["0->1"]``,
     ``degrades=["0->1=0.5"]``).
 
     Raises InvalidInput with the place in the file, or a near name.
@@ -55,9 +55,13 @@ class Topology:
         *,
         gpu_arch: Optional[str] = None,
         gpus_per_switch: Optional[int] = None,
+        gpu_busids: Optional[Iterable[str]] = None,
+        pcie_gen: Optional[int] = None,
+        nic_rate: Optional[str] = None,
         hosts: Optional[int] = None,
         rails: Optional[bool] = None,
         fabric: Optional[str] = None,
+        nvlink_domain: Optional[int] = None,
         plain_switches: bool = False,
         without_links: Iterable[str] = (),
         degrades: Iterable[str] = (),
@@ -65,6 +69,10 @@ class Topology:
         options = _xccl.LoadOptions()
         options.gpu_arch = gpu_arch
         options.gpus_per_switch = gpus_per_switch
+        options.gpu_busids = None if gpu_busids is None else ",".join(gpu_busids)
+        options.pcie_gen = pcie_gen
+        options.nic_rate = nic_rate
+        options.nvlink_domain = nvlink_domain
         options.hosts = hosts
         options.rails = rails is True
         options.no_rails = rails is False

@@ -26,6 +26,10 @@ class Watching:
 class LoadOptions:
     gpu_arch: Optional[str]
     gpus_per_switch: Optional[int]
+    gpu_busids: Optional[str]
+    pcie_gen: Optional[int]
+    nic_rate: Optional[str]
+    nvlink_domain: Optional[int]
     hosts: Optional[int]
     rails: bool
     no_rails: bool

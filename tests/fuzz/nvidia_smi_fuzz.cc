@@ -20,6 +20,13 @@ void FuzzOne(std::string_view text) {
     if (!topology.ok() || topology->num_nodes() + topology->num_links() > 20'000) continue;
     XCCL_CHECK(ReadNativeXml(WriteNativeXml(*topology), "written.xml").value() == *topology);
   }
+  LoadOptions options;
+  options.gpu_arch = "sm90";
+  options.pcie_gen = 5;
+  options.nic_rate = "400Gbit/s";
+  const StatusOr<Topology> alone = ReadNvidiaSmiMatrix(text, "fuzz.txt", options);
+  if (!alone.ok()) CheckRefusal(alone.status());
+  IsNvidiaSmiMatrix(text);
 }
 
 }  // namespace xccl::testing

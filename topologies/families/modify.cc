@@ -78,10 +78,9 @@ Status Degrade(const Topology& topology, const NodeIndex& index, const std::stri
 
 }  // namespace
 
-StatusOr<Topology> Modify(Topology topology, const LoadOptions& options,
-                          std::span<const NodeId> nics_without_gdr) {
-  if (options.hosts || options.rails || options.no_rails || options.fabric) {
-    XCCL_ASSIGN_OR_RETURN(topology, JoinHosts(topology, options, nics_without_gdr));
+StatusOr<Topology> Modify(Topology topology, const LoadOptions& options, const HostFacts& facts) {
+  if (options.hosts || options.rails || options.no_rails || options.fabric || options.nvlink_domain) {
+    XCCL_ASSIGN_OR_RETURN(topology, JoinHosts(topology, options, facts));
   }
   if (options.without_links.empty() && options.degrades.empty() && !options.plain_switches) return topology;
   TopologySpec spec = topology.spec();

@@ -34,22 +34,28 @@ int64_t NumLeaves(const Network& network) {
   return 1;
 }
 
-int64_t EndpointsPerLeaf(const Network& network, int64_t endpoints) {
+// The most of any leaf, but for named rails: of that rail.
+int64_t EndpointsPerLeaf(const Network& network, int64_t endpoints, int64_t leaf = 0) {
+  if (!network.rail_of.empty())
+    return std::ranges::count(network.rail_of, leaf) *
+           (endpoints / static_cast<int64_t>(network.rail_of.size()));
   if (network.kind == NetworkKind::kFatTree) return network.k / 2;
   return std::max<int64_t>(1, CeilDiv(endpoints, NumLeaves(network)));
 }
 
 int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
+  if (!network.rail_of.empty())
+    return network.rail_of[static_cast<size_t>(endpoint) % network.rail_of.size()];
   if (network.kind == NetworkKind::kRails) return endpoint % network.leaves;
   return endpoint / EndpointsPerLeaf(network, endpoints);
 }
 
 // The bandwidth of one uplink of a leaf: its downlinks ÷ its uplinks ÷ the ratio, rounded down.
-int64_t UplinkBandwidth(const Network& network, int64_t endpoints) {
+int64_t UplinkBandwidth(const Network& network, int64_t endpoints, int64_t leaf = 0) {
   if (network.oversubscription_num == 0) return network.uplink.bandwidth_bytes_per_s;
   const int64_t uplinks = network.kind == NetworkKind::kFatTree ? network.k / 2 : network.spines;
   const __int128 down = static_cast<__int128>(network.access.bandwidth_bytes_per_s) *
-                        EndpointsPerLeaf(network, endpoints) * network.oversubscription_den;
+                        EndpointsPerLeaf(network, endpoints, leaf) * network.oversubscription_den;
   const __int128 each = down / (static_cast<__int128>(uplinks) * network.oversubscription_num);
   return static_cast<int64_t>(std::min<__int128>(each, kCap));
 }
@@ -164,8 +170,10 @@ Status CheckNetwork(const Network& network, int64_t endpoints) {
       return InvalidInput(
           fmt::format("{} end points; a fat tree of k={} has {} ports", endpoints, network.k, most));
   }
-  if (UplinkBandwidth(network, endpoints) <= 0)
-    return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
+  bool none_left = UplinkBandwidth(network, endpoints) <= 0;
+  for (int64_t rail : network.rail_of)
+    none_left = none_left || UplinkBandwidth(network, endpoints, rail) <= 0;
+  if (none_left) return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
   return OkStatus();
 }
 
@@ -205,6 +213,11 @@ class NetworkAdder {
   std::vector<NodeId> Switches(std::string_view name, int64_t count) {
     std::vector<NodeId> switches;
     for (int64_t i = 0; i < count; ++i) switches.push_back(Switch(fmt::format("{}{}", name, i)));
+    return switches;
+  }
+  std::vector<NodeId> Switches(std::span<const std::string> ids) {
+    std::vector<NodeId> switches;
+    for (const std::string& id : ids) switches.push_back(Switch(id));
     return switches;
   }
   NodeId Switch(std::string id) {
@@ -270,7 +283,8 @@ std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> e
                                TopologySpec& spec) {
   NetworkAdder add(network, place, spec);
   LinkNumbers uplink = network.uplink;
-  uplink.bandwidth_bytes_per_s = UplinkBandwidth(network, static_cast<int64_t>(endpoints.size()));
+  const auto count = static_cast<int64_t>(endpoints.size());
+  uplink.bandwidth_bytes_per_s = UplinkBandwidth(network, count);
   switch (network.kind) {
     case NetworkKind::kSwitch: {
       std::vector<NodeId> one = {add.Switch(network.id)};
@@ -280,11 +294,14 @@ std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> e
     case NetworkKind::kRails:
     case NetworkKind::kLeafSpine: {
       const std::string_view name = network.kind == NetworkKind::kRails ? "rail" : "leaf";
-      std::vector<NodeId> leaves = add.Switches(name, network.leaves);
+      std::vector<NodeId> leaves =
+          network.rail_names.empty() ? add.Switches(name, network.leaves) : add.Switches(network.rail_names);
       std::vector<NodeId> spines = add.Switches("spine", network.spines);
       add.Attach(endpoints, leaves);
-      for (NodeId leaf : leaves)
-        for (NodeId spine : spines) AddCable(leaf, spine, uplink, spec);
+      for (size_t l = 0; l < leaves.size(); ++l) {
+        uplink.bandwidth_bytes_per_s = UplinkBandwidth(network, count, static_cast<int64_t>(l));
+        for (NodeId spine : spines) AddCable(leaves[l], spine, uplink, spec);
+      }
       return spines.empty() ? leaves : spines;
     }
     case NetworkKind::kFatTree:

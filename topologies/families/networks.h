@@ -50,7 +50,12 @@ enum class NetworkKind { kSwitch, kRails, kLeafSpine, kFatTree, kDragonfly };
 
 struct Network {
   NetworkKind kind = NetworkKind::kSwitch;
-  int64_t leaves = 1;               // leaf-spine; rails: end points per host
+  int64_t leaves = 1;  // leaf-spine; rails: their number, which is that of a host's end points
+                       // unless rail_of says otherwise
+  // The ids of the rails, and the rail of end points 0, 1, ...; then again from the first. Empty: rail0,
+  // rail1, ..., and the rails in turn.
+  std::vector<std::string> rail_names;
+  std::vector<int64_t> rail_of;
   int64_t spines = 0;               // leaf-spine; rails (0: the rails are not joined)
   int64_t k = 0;                    // fat tree: ports of a switch, even
   int64_t groups = 0, routers = 0;  // dragonfly: groups, routers per group

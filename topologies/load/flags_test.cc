@@ -91,7 +91,7 @@ TEST(Flags, HostsLeavesOutNicsForManagement) {
   EXPECT_EQ(FabricOf(native.path(), Hosts(1)),
             (std::vector<std::string>{
                 "a--fabric 4GB/s 1.3us",
-                "--hosts: the fabric leaves out b (0.999GB/s, slow); the fastest NIC has 4GB/s"}));
+                "--hosts: the fabric leaves out b (0.999GB/s, slow); the fastest of the others has 4GB/s"}));
   const File dump(R"(<system version="1"><cpu numaid="0" arch="arm64">
   <pci busid="0000:01:00.0" class="0x060400" link_speed="16 GT/s" link_width="16">
   <pci busid="0000:02:00.0" class="0x030200" link_speed="16 GT/s" link_width="16"><gpu dev="0" sm="89" rank="0"/></pci>
@@ -103,8 +103,8 @@ TEST(Flags, HostsLeavesOutNicsForManagement) {
   <net name="ib0" dev="4" speed="100000" gdr="1"/></nic>
   </cpu></system>)");
   const std::string left_out =
-      "--hosts: the fabric leaves out eth0 (12.5GB/s, no gdr), eth1 (1.25GB/s, slow), ib0 (12.5GB/s, "
-      "others are nearer to all GPUs); the fastest NIC has 12.5GB/s";
+      "--hosts: the fabric leaves out eth0 (12.5GB/s, no PCI device), eth1 (1.25GB/s, slow), ib0 "
+      "(12.5GB/s, others are nearer to all GPUs); the fastest of the others has 12.5GB/s";
   EXPECT_EQ(FabricOf(dump.path(), Hosts(2)),
             (std::vector<std::string>{"h0/mlx5_0--rail0 12.5GB/s 1.3us", "h0/mlx5_1--rail1 12.5GB/s 1.3us",
                                       "h1/mlx5_0--rail0 12.5GB/s 1.3us", "h1/mlx5_1--rail1 12.5GB/s 1.3us",

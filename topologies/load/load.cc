@@ -7,9 +7,12 @@
 #include "topologies/families/families.h"
 #include "topologies/families/modify.h"
 #include "topologies/families/short_forms.h"
+#include "topologies/host_facts.h"
 #include "topologies/library/library.h"
 #include "topologies/nccl/nccl_xml.h"
+#include "topologies/nccl/nvidia_smi.h"
 #include "topologies/xml/native_xml.h"
+#include "topologies/xml/parse_xml.h"
 
 namespace xccl {
 namespace {
@@ -33,8 +36,7 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& options,
-                                  std::vector<NodeId>& nics_without_gdr) {
+StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& options, HostFacts& facts) {
   if (IsShortForm(topology)) return ReadShortForm(topology);
   for (const LibraryFile& file : LibraryFiles())
     if (file.name == topology) return ReadNativeXml(file.text, fmt::format("{}.xml", file.name));
@@ -42,16 +44,18 @@ StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& 
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
-  if (IsNcclXml(text)) return ReadNcclXml(text, path, options, &nics_without_gdr);
+  if (IsNcclXml(text)) return ReadNcclXml(text, path, options, &facts);
+  if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
+    return ReadNvidiaSmiMatrix(text, path, options);
   return ReadNativeXml(text, path);
 }
 
 }  // namespace
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options) {
-  std::vector<NodeId> nics_without_gdr;
-  XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options, nics_without_gdr));
-  return Modify(std::move(loaded), options, nics_without_gdr);
+  HostFacts facts;
+  XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options, facts));
+  return Modify(std::move(loaded), options, facts);
 }
 
 std::vector<std::string> LibraryNames() {

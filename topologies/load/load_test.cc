@@ -213,6 +213,34 @@ TEST(LoadTopology, TellsFilesApartByTheirRoot) {
             other.path() + ":1:1: root element <html>; expected <topology>");
 }
 
+// What nvidia-smi topo -m printed is read whatever the file is called; XML that mentions it is XML.
+TEST(LoadTopology, ReadsMatricesByTheirContents) {
+  const File matrix("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-7\nGPU1\tNV12\t X \t0-7\n");
+  EXPECT_EQ(
+      LoadTopology(matrix.path()).status().message(),
+      matrix.path() +
+          ": nvidia-smi topo -m: the text does not state the architecture of its GPUs, the PCIe generation; "
+          "expected flags; hint: --gpu-arch=sm90 --pcie-gen=5");
+  LoadOptions options;
+  options.gpu_arch = "sm80";
+  options.pcie_gen = 4;
+  EXPECT_EQ(Cables(LoadTopology(matrix.path(), options).value()),
+            (std::vector<std::string>{"0--1 240GB/s 600ns", "0--cpu0 24GB/s 500ns", "1--cpu0 24GB/s 500ns"}));
+  const File native("<!-- GPU0 X NV12 --><topology name='a'><gpu id='0'/></topology>");
+  EXPECT_EQ(LoadTopology(native.path())->name(), "a");
+}
+
+TEST(LoadTopology, NamespacesAndDoctypesOfNativeXml) {
+  const File native(
+      "<!DOCTYPE t:topology>\n<t:topology xmlns:t='urn:t' name='a'><t:gpu id='0'/></t:topology>");
+  const StatusOr<Topology> topology = LoadTopology(native.path());
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->num_ranks(), 1);
+  const File log("made at 12:00\n<topology name='a'><gpu id='0'/></topology>");
+  EXPECT_EQ(LoadTopology(log.path()).status().message(),
+            log.path() + ":1:1: text beside <topology>; expected nothing but comments");
+}
+
 TEST(Library, HasTheseMachines) {
   constexpr std::tuple<const char*, int, int> kMachines[] = {{"ascend-8", 8, 1},
                                                              {"dgx-a100", 8, 1},

@@ -43,17 +43,16 @@ std::optional<GpuArch> GpuArchOfPci(uint16_t vendor, uint16_t device) {
     uint16_t vendor, first, last;
     std::string_view arch;
   };
-  constexpr uint16_t kNvidia = 0x10de;
   static constexpr Range kRanges[] = {
-      {kNvidia, 0x15f0, 0x15ff, "sm60"},      {kNvidia, 0x1db0, 0x1dff, "sm70"},
-      {kNvidia, 0x1e00, 0x1fff, "sm75"},      {kNvidia, 0x2080, 0x20ff, "sm80"},
-      {kNvidia, 0x2200, 0x22ff, "sm86"},      {kNvidia, 0x2300, 0x237f, "sm90"},
-      {kNvidia, 0x2480, 0x25ff, "sm86"},      {kNvidia, 0x2680, 0x28ff, "sm89"},
-      {kNvidia, 0x2900, 0x29ff, "sm100"},     {kNvidia, 0x2b80, 0x2dff, "sm120"},
-      {kNvidia, 0x2e00, 0x2eff, "sm121"},     {kNvidia, 0x3070, 0x307f, "sm107"},
-      {kNvidia, 0x3180, 0x31ff, "sm103"},     {kAmdVendor, 0x66a0, 0x66af, "gfx906"},
-      {kAmdVendor, 0x7388, 0x738f, "gfx908"}, {kAmdVendor, 0x7408, 0x740f, "gfx90a"},
-      {kAmdVendor, 0x74a0, 0x74bf, "gfx942"}, {kAmdVendor, 0x75a0, 0x75bf, "gfx950"}};
+      {kNvidiaVendor, 0x15f0, 0x15ff, "sm60"},  {kNvidiaVendor, 0x1db0, 0x1dff, "sm70"},
+      {kNvidiaVendor, 0x1e00, 0x1fff, "sm75"},  {kNvidiaVendor, 0x2080, 0x20ff, "sm80"},
+      {kNvidiaVendor, 0x2200, 0x22ff, "sm86"},  {kNvidiaVendor, 0x2300, 0x237f, "sm90"},
+      {kNvidiaVendor, 0x2480, 0x25ff, "sm86"},  {kNvidiaVendor, 0x2680, 0x28ff, "sm89"},
+      {kNvidiaVendor, 0x2900, 0x29ff, "sm100"}, {kNvidiaVendor, 0x2b80, 0x2dff, "sm120"},
+      {kNvidiaVendor, 0x2e00, 0x2eff, "sm121"}, {kNvidiaVendor, 0x3070, 0x307f, "sm107"},
+      {kNvidiaVendor, 0x3180, 0x31ff, "sm103"}, {kAmdVendor, 0x66a0, 0x66af, "gfx906"},
+      {kAmdVendor, 0x7388, 0x738f, "gfx908"},   {kAmdVendor, 0x7408, 0x740f, "gfx90a"},
+      {kAmdVendor, 0x74a0, 0x74bf, "gfx942"},   {kAmdVendor, 0x75a0, 0x75bf, "gfx950"}};
   for (const Range& range : kRanges)
     if (range.vendor == vendor && range.first <= device && device <= range.last)
       return ParseGpuArch(range.arch).value();
@@ -63,7 +62,8 @@ std::optional<GpuArch> GpuArchOfPci(uint16_t vendor, uint16_t device) {
 std::optional<int64_t> NvlinksOf(const GpuArch& arch) {
   if (!arch.sm) return std::nullopt;
   const Nvlinks* row = FindNvlinks(*arch.sm);
-  return row == nullptr ? 0 : row->links;
+  if (row == nullptr) return 0;
+  return row->sm == *arch.sm ? std::optional(row->links) : std::nullopt;
 }
 
 bool IsKnownArch(const GpuArch& arch) {
@@ -75,7 +75,7 @@ bool IsKnownArch(const GpuArch& arch) {
 bool UsuallyHasGpuLinks(const GpuArch& arch) {
   if (!arch.sm) return arch.gfx.starts_with("9") && arch.gfx != "900" && arch.gfx != "906";
   const Nvlinks* row = FindNvlinks(*arch.sm);
-  return row != nullptr && row->usual;
+  return row != nullptr && row->sm == *arch.sm && row->usual;
 }
 
 StatusOr<GpuArch> ParseGpuArch(std::string_view text) {

@@ -25,12 +25,14 @@ std::string ToString(const GpuArch& arch);
 GpuArch GpuArchOfGcn(std::string_view gcn);
 // The architecture of a PCI device, by vendor and device id (pci-ids' ranges); absent if it is not known.
 std::optional<GpuArch> GpuArchOfPci(uint16_t vendor, uint16_t device);
+inline constexpr uint16_t kNvidiaVendor = 0x10de;
 inline constexpr uint16_t kAmdVendor = 0x1002;
 
 // Bandwidth of one NVLink or xGMI link: NCCL's SMxx_NVLINK_BW, and RCCL's values per gfx.
 int64_t GpuLinkBytesPerS(const GpuArch& arch);
-// The NVLinks of one GPU; absent for AMD's GPUs. An architecture that is not known counts as the one before.
+// The NVLinks of one GPU; absent for AMD's GPUs and for an architecture that is not known.
 std::optional<int64_t> NvlinksOf(const GpuArch& arch);
+// False for an architecture after the first of the table that the table lacks.
 bool IsKnownArch(const GpuArch& arch);
 // True if machines of such GPUs usually join them by NVLink or xGMI, PCIe cards aside.
 bool UsuallyHasGpuLinks(const GpuArch& arch);

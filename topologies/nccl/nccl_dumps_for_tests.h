@@ -69,4 +69,10 @@ inline LoadOptions Arch(std::string arch) {
   return options;
 }
 
+inline LoadOptions BusIds(std::string busids) {
+  LoadOptions options;
+  options.gpu_busids = std::move(busids);
+  return options;
+}
+
 }  // namespace xccl

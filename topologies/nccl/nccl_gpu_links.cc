@@ -1,26 +1,21 @@
 // For each GPU, links are counted by target, then turned into bandwidth. The ranks that share a GPU share its
-// links. Where MPS has divided the GPU into parts, NCCL 2.30 gives each part an equal share of the NVLinks,
-// and all of them one C2C.
+// links, which one of them, some or all may list. Where MPS has divided the GPU into parts, NCCL 2.30 gives
+// each part an equal share of the NVLinks, and all of them one C2C.
 #include "topologies/nccl/nccl_gpu_links.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "topologies/nccl/nccl_constants.h"
 
 namespace xccl {
 namespace {
-
-// The key that NCCL compares busids by: their hexadecimal digits alone, without leading zeros.
-std::string BusKey(std::string_view busid) {
-  std::string key;
-  for (char c : busid)
-    if (c != ':' && c != '.' && (c != '0' || !key.empty())) key += c;
-  return key;
-}
 
 // Targets that are no item.
 constexpr int32_t kToSwitch = -1, kToHiddenSwitch = -2, kToCpu = -3;
@@ -29,6 +24,8 @@ class GpuLinkReader {
  public:
   GpuLinkReader(NcclSystem& system, const std::vector<int32_t>& gpus) : system_(system), gpus_(gpus) {
     links_.buses = BusIndex(system);
+    for (int32_t item : links_.buses.repeated())
+      system.Warn(system[item].offset, fmt::format("a second device {}", system[item].busid));
   }
 
   NcclGpuLinks Read() {
@@ -40,7 +37,8 @@ class GpuLinkReader {
         for (const NcclEdge& edge : system_[gpu].edges)
           if (edge.kind == NcclEdge::Kind::kC2c)
             links_.to_cpu[shared < 0 ? gpu : shared] += edge.bandwidth_bytes_per_s;
-      if (first || system_[gpu].part) AddLinksOf(gpu);
+      if (first || system_[gpu].part)
+        AddLinksOf(gpu, shared < 0 || system_[gpu].part ? std::vector<int32_t>{gpu} : RanksOf(shared));
     }
     WarnOfMissingLinks();
     return std::move(links_);
@@ -75,6 +73,8 @@ class GpuLinkReader {
     int32_t known = links_.buses.Find(system_, gpu, edge.target);
     while (known >= 0 && system_[known].removed && system_[known].replaced_by >= 0)
       known = system_[known].replaced_by;
+    if (known >= 0 && system_[known].kind == NcclItemKind::kGpu && SharedGpuOf(known) >= 0)
+      known = SharedGpuOf(known);
     if (edge.target_class.starts_with("0x0680") || hidden ||
         (known >= 0 && system_[known].pci_class.starts_with("0x0680")))
       return hidden && system_[CpuOf(gpu)].cpu.arch == "arm64" ? kToHiddenSwitch : kToSwitch;
@@ -85,7 +85,8 @@ class GpuLinkReader {
       return std::nullopt;
     }
     if (known == gpu || known == SharedGpuOf(gpu)) {
-      system_.Warn(edge.offset, "a link of a GPU to itself; left out");
+      if (known == gpu || !system_[gpu].amd)  // the partitions of an AMD device meet inside it
+        system_.Warn(edge.offset, "a link of a GPU to itself; left out");
       return std::nullopt;
     }
     if (system_[known].removed) {
@@ -95,20 +96,32 @@ class GpuLinkReader {
     return known;
   }
 
-  // The number of links to each target. A GPU with all its links on each of several lines sees the other GPUs
-  // through an NVSwitch.
-  std::map<int32_t, int64_t> CountsOf(int32_t gpu) {
-    const std::optional<int64_t> most = NvlinksOf(*system_[gpu].arch);
+  // The links of a GPU that each of its ranks lists, or some of them: the most to each target. The links to a
+  // device count once, whichever of its partitions they name.
+  std::map<int32_t, int64_t> CountsOf(const std::vector<int32_t>& ranks, std::optional<int64_t> most) {
     std::map<int32_t, int64_t> counts;
     int full = 0;
-    for (const NcclEdge& edge : system_[gpu].edges) {
-      if (edge.kind != NcclEdge::Kind::kGpuLink) continue;
-      const std::optional<int32_t> target = TargetOf(gpu, edge);
-      if (!target) continue;
-      counts[*target] += edge.count;
-      if (*target >= 0 && most && *most > 0 && edge.count >= *most) ++full;
+    for (int32_t rank : ranks) {
+      std::map<int32_t, std::map<std::string, int64_t>> listed;  // by target and bus id
+      for (const NcclEdge& edge : system_[rank].edges) {
+        if (edge.kind != NcclEdge::Kind::kGpuLink) continue;
+        const std::optional<int32_t> target = TargetOf(rank, edge);
+        if (!target) continue;
+        listed[*target][edge.target] += edge.count;
+        if (*target >= 0 && most && *most > 0 && edge.count >= *most) ++full;
+      }
+      for (const auto& [target, by_busid] : listed) {
+        int64_t sum = 0, largest = 0;
+        for (const auto& [busid, count] : by_busid) {
+          sum += count;
+          largest = std::max(largest, count);
+        }
+        const bool once = target >= 0 && system_[target].shared_gpu;
+        counts[target] = std::max(counts[target], once ? largest : sum);
+      }
     }
     if (full < 2) return counts;
+    // A GPU with all its links on each of several lines sees the other GPUs through an NVSwitch.
     for (auto at = counts.begin(); at != counts.end();) {
       if (at->first >= 0) counts[kToSwitch] += at->second;
       at = at->first >= 0 ? counts.erase(at) : std::next(at);
@@ -116,12 +129,16 @@ class GpuLinkReader {
     return counts;
   }
 
-  void AddLinksOf(int32_t gpu) {
-    const bool any = std::ranges::any_of(
-        system_[gpu].edges, [](const NcclEdge& edge) { return edge.kind == NcclEdge::Kind::kGpuLink; });
-    if (!any) return;
-    const GpuArch& arch = *system_[gpu].arch;
-    const std::map<int32_t, int64_t> counts = CountsOf(gpu);
+  // `ranks` share the GPU, or are the one rank of it.
+  void AddLinksOf(int32_t gpu, const std::vector<int32_t>& ranks) {
+    const auto lists_links = [&](int32_t rank) {
+      return std::ranges::any_of(system_[rank].edges,
+                                 [](const NcclEdge& edge) { return edge.kind == NcclEdge::Kind::kGpuLink; });
+    };
+    const auto lister = std::ranges::find_if(ranks, lists_links);
+    if (lister == ranks.end()) return;
+    const GpuArch& arch = *system_[*lister].arch;
+    const std::map<int32_t, int64_t> counts = CountsOf(ranks, NvlinksOf(arch));
     int64_t total = 0;
     for (const auto& [target, count] : counts) total += count;
     const int64_t most = std::min(total, NvlinksOf(arch).value_or(total));
@@ -151,7 +168,8 @@ class GpuLinkReader {
         links_.between[{end, other}] += bandwidth / static_cast<int64_t>(ends.size());
     } else {
       NcclGpuLinks::Nvswitch& nvswitch =
-          links_.switches[target == kToHiddenSwitch ? "*" : "host " + system_[CpuOf(end)].host_hash];
+          links_.switches[target == kToHiddenSwitch ? std::string(kHiddenNvswitch)
+                                                    : "host " + system_[CpuOf(end)].host_hash];
       nvswitch.ports[end] += bandwidth;
       nvswitch.nvls = nvswitch.nvls && HasNvls(arch) && !system_[end].part;  // parts: not in NCCL 2.30
     }
@@ -160,7 +178,6 @@ class GpuLinkReader {
   void WarnOfMissingLinks() {
     std::set<int32_t> linked;
     for (const auto& [ends, bandwidth] : links_.between) linked.insert({ends.first, ends.second});
-    for (const auto& [item, bandwidth] : links_.to_cpu) linked.insert(item);
     for (const auto& [key, nvswitch] : links_.switches)
       for (const auto& [item, bandwidth] : nvswitch.ports) linked.insert(item);
     std::set<std::string> archs;  // of linked GPUs
@@ -169,7 +186,7 @@ class GpuLinkReader {
       if (!system_[gpu].arch) continue;
       if (linked.contains(gpu) || linked.contains(SharedGpuOf(gpu)))
         archs.insert(ToString(*system_[gpu].arch));
-      else if (UsuallyHasGpuLinks(*system_[gpu].arch))
+      else if (UsuallyHasGpuLinks(*system_[gpu].arch) || !IsKnownArch(*system_[gpu].arch))
         lacking.push_back(gpu);
     }
     if (gpus_.size() < 2 || !system_.lists_gpus) return;
@@ -179,12 +196,20 @@ class GpuLinkReader {
       if (archs.contains(ToString(arch)))
         system_.Warn(system_[gpu].offset,
                      fmt::format("a GPU without {}, while others of its kind have it", link));
-      else if (gpu == lacking.front())
-        system_.Warn(system_[gpu].offset,
-                     fmt::format("no {} between {} GPUs, which have it unless they are PCIe cards; only PCIe "
-                                 "joins them",
-                                 link, ToString(arch)));
+      else if (gpu == lacking.front() && UsuallyHasGpuLinks(arch) && !OneGpuPerHost())
+        system_.Warn(
+            system_[gpu].offset,
+            fmt::format("no {} between {} GPUs, which {}; only {} them", link, ToString(arch),
+                        links_.to_cpu.empty() ? "have it unless they are PCIe cards" : "usually have it",
+                        links_.to_cpu.empty() ? "PCIe joins" : "PCIe and their CPUs join"));
     }
+  }
+
+  // GH200 hosts with one GPU each have no NVLink where no NVSwitch joins them.
+  bool OneGpuPerHost() const {
+    std::set<std::string> hosts;
+    return std::ranges::all_of(
+        gpus_, [&](int32_t gpu) { return hosts.insert(system_[CpuOf(gpu)].host_hash).second; });
   }
 
   NcclSystem& system_;
@@ -193,21 +218,6 @@ class GpuLinkReader {
 };
 
 }  // namespace
-
-BusIndex::BusIndex(NcclSystem& system) {
-  for (int32_t i = 0; i < system.size(); ++i) {
-    const NcclItem& item = system[i];
-    cpu_of_.push_back(item.parent < 0 ? i : cpu_of_[item.parent]);
-    if (item.busid.empty()) continue;
-    if (!item_.try_emplace({system[cpu_of_[i]].host_hash, BusKey(item.busid)}, i).second)
-      system.Warn(item.offset, fmt::format("a second device {}", item.busid));
-  }
-}
-
-int32_t BusIndex::Find(const NcclSystem& system, int32_t from, std::string_view busid) const {
-  const auto found = item_.find({system.items[cpu_of_[from]].host_hash, BusKey(busid)});
-  return found == item_.end() ? -1 : found->second;
-}
 
 NcclGpuLinks ReadNcclGpuLinks(NcclSystem& system, const std::vector<int32_t>& gpus) {
   return GpuLinkReader(system, gpus).Read();

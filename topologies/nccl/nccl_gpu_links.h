@@ -9,23 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "topologies/nccl/nccl_bus_index.h"
 #include "topologies/nccl/nccl_tree.h"
 
 namespace xccl {
 
-// Items by busid. Every host numbers its own buses.
-class BusIndex {
- public:
-  BusIndex() = default;
-  // Warns of a busid that a host has twice; the first item keeps it.
-  explicit BusIndex(NcclSystem& system);
-  // The item of a busid in the host of item `from`; -1 if there is none.
-  int32_t Find(const NcclSystem& system, int32_t from, std::string_view busid) const;
-
- private:
-  std::vector<int32_t> cpu_of_;                                  // by item
-  std::map<std::pair<std::string, std::string>, int32_t> item_;  // by host_hash and busid
-};
+inline constexpr std::string_view kHiddenNvswitch = "*";
 
 struct NcclGpuLinks {
   // All NVSwitches of a host are one. Hosts with Arm CPUs (GB200 NVL72) share those that the file hides.
@@ -35,7 +24,7 @@ struct NcclGpuLinks {
   };
   BusIndex buses;
   std::map<std::pair<int32_t, int32_t>, int64_t> between;  // items -> bandwidth in that direction
-  std::map<std::string, Nvswitch> switches;                // by the host that it is in; "*": hidden
+  std::map<std::string, Nvswitch> switches;                // by the host that it is in, or kHiddenNvswitch
   std::map<int32_t, int64_t> to_cpu;                       // item -> bandwidth to the CPU above it
 };
 

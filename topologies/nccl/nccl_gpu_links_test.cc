@@ -109,8 +109,50 @@ TEST(NcclXml, LinksOfGpus) {
        "0--1 82.4GB/s 600ns\n"
        "0--numa0 48GB/s 500ns\n"
        "1--numa0 48GB/s 500ns\n"
-       "! dir/box.xml:1:187: sm=\"95\" is no architecture that is known here; taken for the one before it (2 "
-       "times)\n"},
+       "! dir/box.xml:1:187: sm=\"95\" is no architecture that is known here; 20.6GB/s an NVLink, as NCCL "
+       "assumes "
+       "(2 times)\n"},
+      {"an sm after all that are known keeps the NVLinks that it lists",
+       System(gpu(0, 130, link("fffffff:ff:ff.0", 36, "0x068000")) +
+              gpu(1, 130, link("fffffff:ff:ff.0", 36, "0x068000")) + gpu(2, 130, "")),
+       {},
+       "0--nvswitch 1443.6GB/s 300ns\n"
+       "1--nvswitch 1443.6GB/s 300ns\n"
+       "0--numa0 48GB/s 500ns\n"
+       "1--numa0 48GB/s 500ns\n"
+       "2--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:187: sm=\"130\" is no architecture that is known here; 40.1GB/s an NVLink, as NCCL "
+       "assumes (3 times)\n"
+       "! dir/box.xml:1:502: a GPU without NVLink, while others of its kind have it\n"},
+      {"so does an sm between those that have none",
+       System(gpu(0, 102, to_all(0, 2, 2, "0x030200")) + gpu(1, 102, to_all(1, 2, 2, "0x030200"))),
+       {},
+       "0--1 80.2GB/s 600ns\n"
+       "0--numa0 48GB/s 500ns\n"
+       "1--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:187: sm=\"102\" is no architecture that is known here; 40.1GB/s an NVLink, as NCCL "
+       "assumes (2 times)\n"},
+      {"a C2C is no link between GPUs",
+       System(gpu(0, 100, R"(<c2c bw="44712" count="5"/>)") +
+              gpu(1, 100, link("fffffff:ff:ff.0", 18, "0x068000") + R"(<c2c bw="44712" count="5"/>)")),
+       {},
+       "0--numa0 223.56GB/s 600ns\n"
+       "1--numa0 223.56GB/s 600ns\n"
+       "1--nvswitch 721.8GB/s 300ns\n"
+       "0--numa0 48GB/s 500ns\n"
+       "1--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:100: a GPU without NVLink, while others of its kind have it\n"},
+      {"nor is an NVLink to the CPU",
+       System(gpu(0, 70, link("0000:cc:00.0", 3, "0x068001")) +
+              gpu(1, 70, link("0000:02:00.0", 3, "0x030200")) +
+              gpu(2, 70, link("0000:01:00.0", 3, "0x030200"))),
+       {},
+       "1--2 60GB/s 600ns\n"
+       "0--numa0 60GB/s 600ns\n"
+       "0--numa0 48GB/s 500ns\n"
+       "1--numa0 48GB/s 500ns\n"
+       "2--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:100: a GPU without NVLink, while others of its kind have it\n"},
       {"xGMI without gcn, as RCCL wrote it",
        System(xgmi(0, 1, "") + xgmi(1, 0, "")),
        {},
@@ -174,6 +216,40 @@ TEST(NcclXml, LinksOfGpus) {
        "2--numa0 48GB/s 500ns\n"},
   };
   for (const Case& c : cases) EXPECT_EQ(Read(c.text, c.options), c.expected) << c.name;
+}
+
+// The partitions of an AMD device are functions of one slot. Dumps list its links once, or with each
+// partition, and name any of the other device's partitions.
+TEST(NcclXml, PartitionsOfOneDeviceShareItsLinks) {
+  const auto dump = [](int listing, int named) {
+    std::string text;
+    for (int device = 0; device < 2; ++device)
+      for (int p = 0; p < 3; ++p) {
+        std::string links;
+        for (int other = 0; other < 2 && p < listing; ++other)
+          for (int q = 0; q < named; ++q)
+            if (device != other || p != q)
+              links +=
+                  fmt::format(R"(<xgmi target="0000:{}0:00.{}" count="1" tclass="0x120000"/>)", other + 2, q);
+        text += fmt::format(
+            R"(<pci busid="0000:{}0:00.{}" class="0x120000" link_speed="32.0 GT/s PCIe" )"
+            R"(link_width="16"><gpu dev="{}" sm="94" gcn="gfx942" rank="{}" gdr="1">{}</gpu></pci>)",
+            device + 2, p, device * 3 + p, device * 3 + p, links);
+      }
+    return System(text);
+  };
+  const std::string expected =
+      "shared-20--shared-30 48GB/s 600ns\n"
+      "shared-20--numa0 48GB/s 500ns\n"
+      "0--shared-20 5000GB/s 0ns\n"
+      "1--shared-20 5000GB/s 0ns\n"
+      "2--shared-20 5000GB/s 0ns\n"
+      "shared-30--numa0 48GB/s 500ns\n"
+      "3--shared-30 5000GB/s 0ns\n"
+      "4--shared-30 5000GB/s 0ns\n"
+      "5--shared-30 5000GB/s 0ns\n";
+  for (const int listing : {1, 2, 3})
+    for (const int named : {1, 3}) EXPECT_EQ(Read(dump(listing, named)), expected) << listing << " " << named;
 }
 
 TEST(NcclXml, NicsAndCpus) {
@@ -304,7 +380,9 @@ TEST(NcclConstants, Tables) {
   EXPECT_EQ(nvlinks("sm80"), 12);
   EXPECT_EQ(nvlinks("sm86"), 4);
   EXPECT_EQ(nvlinks("sm89"), 0);
-  EXPECT_EQ(nvlinks("sm95"), 18);
+  EXPECT_EQ(nvlinks("sm95"), std::nullopt);
+  EXPECT_EQ(nvlinks("sm130"), std::nullopt);
+  EXPECT_EQ(nvlinks("sm121"), 0);
   EXPECT_EQ(nvlinks("sm103"), 18);
   EXPECT_EQ(nvlinks("sm52"), 0);
   EXPECT_EQ(nvlinks("gfx942"), std::nullopt);

@@ -13,6 +13,8 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/testing/shared_data.h"
+#include "topologies/families/modify.h"
+#include "topologies/host_facts.h"
 #include "topologies/nccl/nccl_dumps_for_tests.h"
 
 namespace xccl {
@@ -113,10 +115,16 @@ TEST(NcclXml, MutatedElements) {
       LoadOptions options;
       if (trial % 3 == 0) options.gpus_per_switch = 1;
       if (trial % 3 == 1) options.gpu_arch = "sm80";
-      std::vector<NodeId> nics_without_gdr;
-      const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &nics_without_gdr);
+      HostFacts facts;
+      const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &facts);
       ++(t.ok() ? read : refused);
-      if (t.ok()) continue;
+      if (t.ok()) {  // copies of it are joined, or refused with a reason
+        options.hosts = 2;
+        const StatusOr<Topology> hosts = Modify(*t, options, facts);
+        ASSERT_TRUE(hosts.ok() || hosts.status().message().starts_with("--hosts 2: "))
+            << hosts.status().message();
+        continue;
+      }
       ASSERT_EQ(t.status().code(), StatusCode::kInvalidInput) << t.status().message() << "\n" << mutated;
       ASSERT_TRUE(std::regex_match(t.status().message(), place)) << t.status().message() << "\n" << mutated;
     }

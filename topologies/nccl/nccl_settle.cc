@@ -2,22 +2,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
+#include "topologies/nccl/nccl_bus_index.h"
 #include "topologies/nccl/nccl_constants.h"
 #include "topologies/nccl/nccl_tree.h"
 
 namespace xccl {
 namespace {
-
-constexpr int32_t kMaxGpusPerSwitch = 1024;
-
-bool IsGpuClass(std::string_view pci_class) {
-  return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
-}
 
 std::vector<int32_t> ChildCounts(const NcclSystem& system) {
   std::vector<int32_t> counts(system.items.size());
@@ -26,123 +24,10 @@ std::vector<int32_t> ChildCounts(const NcclSystem& system) {
   return counts;
 }
 
-void DropGpusWithoutRank(NcclSystem& system) {
-  const std::vector<int32_t> gpus = system.Live(NcclItemKind::kGpu);
-  if (std::ranges::none_of(gpus, [&](int32_t g) { return system[g].rank.has_value(); })) return;
-  for (int32_t g : gpus) {
-    if (system[g].rank) continue;
-    system.Warn(system[g].offset, "a <gpu> without rank among others with one; left out, as NCCL does");
-    system[g].removed = true;
-  }
-}
-
-// Adds GPUs to each lowest PCI switch; in a file without switches, to each CPU.
-Status AddGpusToSwitches(NcclSystem& system, const LoadOptions& options) {
-  if (!options.gpus_per_switch)
-    return system.At(0,
-                     "neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
-                     "--gpus-per-switch=1");
-  const int32_t per_switch = *options.gpus_per_switch;
-  if (per_switch < 1 || per_switch > kMaxGpusPerSwitch)
-    return UsageError(fmt::format("--gpus-per-switch={}: expected 1 to {}", per_switch, kMaxGpusPerSwitch));
-  const bool switches = !system.Live(NcclItemKind::kBridge).empty();
-  std::vector<bool> above_switch(system.items.size());
-  std::vector<int64_t> fastest(system.items.size());
-  for (const NcclItem& item : system.items) {
-    if (item.parent < 0) continue;
-    if (item.kind == NcclItemKind::kBridge) above_switch[item.parent] = true;
-    if (item.kind == NcclItemKind::kDevice)
-      fastest[item.parent] = std::max(fastest[item.parent], item.bandwidth_bytes_per_s);
-  }
-  const int32_t before = system.size();
-  for (int32_t i = 0; i < before; ++i) {
-    if (system[i].kind != (switches ? NcclItemKind::kBridge : NcclItemKind::kCpu) || above_switch[i])
-      continue;
-    const int64_t slot = fastest[i] > 0 ? fastest[i] : system[i].bandwidth_bytes_per_s;
-    for (int32_t g = 0; g < per_switch; ++g) {
-      NcclItem gpu;
-      gpu.kind = NcclItemKind::kGpu;
-      gpu.parent = i;
-      gpu.offset = system[i].offset;
-      gpu.bandwidth_bytes_per_s = slot > 0 ? slot : kFallbackPcieBytesPerS;
-      system.items.push_back(std::move(gpu));
-    }
-  }
-  system.Warn(0, fmt::format("{} GPUs that the file does not list, {} on each {}, as --gpus-per-switch says",
-                             system.size() - before, per_switch, switches ? "PCI switch" : "<cpu>"));
-  return OkStatus();
-}
-
-std::optional<GpuArch> ArchOfDevice(const NcclItem& item) {
-  return GpuArchOfPci(static_cast<uint16_t>(item.pci_id >> 48), static_cast<uint16_t>(item.pci_id >> 32));
-}
-
-// Only links need an architecture: their bandwidth depends on it. GPUs without links may lack one.
-Status SettleArchs(NcclSystem& system, const LoadOptions& options) {
-  std::optional<GpuArch> flag;
-  if (options.gpu_arch) {
-    XCCL_ASSIGN_OR_RETURN(flag, ParseGpuArch(*options.gpu_arch));
-  }
-  for (int32_t index : system.Live(NcclItemKind::kGpu)) {
-    NcclItem& gpu = system[index];
-    if (gpu.arch && flag && !(*gpu.arch == *flag))
-      system.Warn(gpu.offset, fmt::format("the file says {}; --gpu-arch={} has no effect",
-                                          ToString(*gpu.arch), *options.gpu_arch));
-    if (gpu.arch) continue;
-    gpu.arch = flag ? flag : ArchOfDevice(gpu);
-    const auto link = std::ranges::find(gpu.edges, NcclEdge::Kind::kGpuLink, &NcclEdge::kind);
-    if (flag || link == gpu.edges.end()) continue;
-    if (!gpu.amd)
-      return system.At(
-          gpu.offset,
-          fmt::format("gpu: nvlink, but no sm; expected the GPU's architecture; hint: --gpu-arch={}",
-                      ToString(gpu.arch.value_or(GpuArch{90, ""}))));
-    system.Warn(gpu.offset,
-                fmt::format("xgmi, but no gcn; {} a link assumed, as RCCL does; hint: --gpu-arch={}",
-                            FormatBandwidth(GpuLinkBytesPerS(GpuArch{})),
-                            ToString(gpu.arch.value_or(GpuArch{std::nullopt, "90a"}))));
-    gpu.arch = GpuArch{};
-  }
-  return OkStatus();
-}
-
-// GPUs are the <gpu> elements; if there are none, PCI devices of a GPU's class; else the flag's number per
-// switch.
-Status FindGpus(NcclSystem& system, const LoadOptions& options) {
-  const bool listed = !system.Live(NcclItemKind::kGpu).empty();
-  system.lists_gpus = listed;
-  bool derived = false;
-  for (NcclItem& item : system.items) {
-    if (item.kind != NcclItemKind::kDevice || !IsGpuClass(item.pci_class)) continue;
-    if (listed) {
-      system.Warn(item.offset, "a device of a GPU's class without <gpu>; left out");
-    } else {
-      item.kind = NcclItemKind::kGpu;
-      derived = true;
-    }
-  }
-  if (listed || derived) {
-    if (options.gpus_per_switch)
-      system.Warn(0, fmt::format("the file lists its GPUs; --gpus-per-switch={} has no effect",
-                                 *options.gpus_per_switch));
-  } else {
-    XCCL_RETURN_IF_ERROR(AddGpusToSwitches(system, options));
-  }
-  if (listed) DropGpusWithoutRank(system);
-  XCCL_RETURN_IF_ERROR(SettleArchs(system, options));
-  const auto may_have_links = [&](int32_t gpu) {
-    return !system[gpu].arch || UsuallyHasGpuLinks(*system[gpu].arch);
-  };
-  const std::vector<int32_t> gpus = system.Live(NcclItemKind::kGpu);
-  if (!listed && gpus.size() > 1 && std::ranges::any_of(gpus, may_have_links))
-    system.Warn(
-        0, "no <gpu> elements, so no NVLinks: only PCIe joins the GPUs (the library's machines have both)");
-  return OkStatus();
-}
-
 // A dump lists a NIC again where several ranks saw it under different CPUs.
 void DropRepeatedNets(NcclSystem& system) {
-  std::set<std::tuple<std::string, std::string, std::optional<int32_t>, std::string, std::string>> seen;
+  std::set<std::tuple<std::string, std::string, std::optional<int32_t>, std::optional<int64_t>, std::string>>
+      seen;
   for (int32_t index : system.Live(NcclItemKind::kNet)) {
     NcclItem& net = system[index];
     if (net.name.empty()) continue;
@@ -158,7 +43,8 @@ void DropRepeatedNets(NcclSystem& system) {
 
 // NICs are the <net> elements; if there are none, PCI devices of a NIC's class or without a class.
 void FindNics(NcclSystem& system) {
-  if (!system.Live(NcclItemKind::kNet).empty()) return;
+  if (std::ranges::any_of(system.items, [](const NcclItem& i) { return i.kind == NcclItemKind::kNet; }))
+    return;
   for (int32_t index : system.Live(NcclItemKind::kDevice)) {
     NcclItem& item = system[index];
     if (!item.pci_class.empty() && !item.pci_class.starts_with("0x02")) continue;
@@ -227,18 +113,37 @@ void FlattenBroadcomSwitches(NcclSystem& system) {
       continue;
     item.removed = true;
     item.replaced_by = item.parent;
+    for (NcclEdge& edge : item.edges)  // but for one between the two levels
+      if (BusKey(edge.target) != BusKey(above.busid)) above.edges.push_back(std::move(edge));
   }
 }
 
-// Merges a bridge that has only one device below it into that device's link to its parent.
+// By item: a bridge with an edge of its own, <pcilink>, at either end.
+std::vector<bool> BridgesWithEdges(const NcclSystem& system) {
+  const BusIndex buses(system);
+  std::vector<bool> ends(system.items.size());
+  for (int32_t i = 0; i < system.size(); ++i) {
+    if (system.items[i].removed || system.items[i].kind != NcclItemKind::kBridge) continue;
+    for (const NcclEdge& edge : system.items[i].edges) {
+      int32_t target = buses.Find(system, i, edge.target);
+      while (target >= 0 && system.items[target].removed) target = system.items[target].replaced_by;
+      if (target >= 0 && target != i) ends[i] = ends[target] = true;
+    }
+  }
+  return ends;
+}
+
+// Merges a bridge that has only one device below it, and no edge of its own, into that device's link to its
+// parent.
 void JoinChains(NcclSystem& system) {
   const std::vector<int32_t> children = ChildCounts(system);
+  const std::vector<bool> with_edges = BridgesWithEdges(system);
   for (int32_t i = 0; i < system.size(); ++i) {
     NcclItem& item = system[i];
     if (item.removed || item.parent < 0) continue;
     while (true) {
       NcclItem& above = system[item.parent];
-      if (above.kind != NcclItemKind::kBridge || children[item.parent] != 1) break;
+      if (above.kind != NcclItemKind::kBridge || children[item.parent] != 1 || with_edges[item.parent]) break;
       above.removed = true;
       above.replaced_by = i;
       item.bandwidth_bytes_per_s = std::min(item.bandwidth_bytes_per_s, above.bandwidth_bytes_per_s);
@@ -251,7 +156,7 @@ void JoinChains(NcclSystem& system) {
 }  // namespace
 
 Status SettleNcclTree(NcclSystem& system, const LoadOptions& options) {
-  XCCL_RETURN_IF_ERROR(FindGpus(system, options));
+  XCCL_RETURN_IF_ERROR(FindNcclGpus(system, options));
   DropRepeatedNets(system);
   FindNics(system);
   SettleBandwidths(system);

@@ -7,19 +7,21 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <pugixml.hpp>
 
 #include "base/diagnostics.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "topologies/nccl/nccl_constants.h"
+#include "topologies/nccl/nccl_numbers.h"
 #include "topologies/xml/parse_xml.h"
 
 namespace xccl {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxCount = 1 << 20;  // of bonded links, lanes, devices
+constexpr int64_t kMaxCount = 1 << 20;  // of bonded links, devices
+constexpr int64_t kMaxPcieLanes = 32;
 
 std::string Lower(std::string_view text) {
   std::string lower(text);
@@ -101,27 +103,45 @@ class NcclTreeReader {
     Warn(node, fmt::format("unknown element <{}> left out", node.name()));
   }
 
+  // The attribute's number as NCCL reads it, with a warning where the text is not plainly one. Absent: no
+  // such attribute, or one with a value out of range, which is an error.
   std::optional<int64_t> Integer(pugi::xml_node node, const char* name, int64_t low, int64_t high) {
     const pugi::xml_attribute attribute = node.attribute(name);
     if (!attribute) return std::nullopt;
-    const std::string_view text = attribute.value();
-    if (const StatusOr<int64_t> value = ParseInteger(text, low, high); value.ok()) return *value;
-    Fail(node, fmt::format("{}=\"{}\": expected a whole number from {} to {}", name, text, low, high));
+    const LeadingNumber<int64_t> number = ReadLeadingInteger(attribute.value());
+    if (!number.plain)
+      Warn(node, fmt::format("{}: {}=\"{}\" is no plain number; read as {}, as NCCL does", node.name(), name,
+                             attribute.value(), number.value));
+    if (number.value >= low && number.value <= high) return number.value;
+    Fail(node, fmt::format("{}=\"{}\": expected a whole number {} to {}", name, attribute.value(),
+                           low < -1 ? "up" : fmt::format("from {}", low), high));
     return std::nullopt;
   }
 
-  // Absent where the attribute is -1, too.
+  // Absent where the attribute is empty or below zero, too: NCCL's -1 means that it does not know.
   std::optional<int32_t> Number(pugi::xml_node node, const char* name, int64_t high) {
-    const std::optional<int64_t> value = Integer(node, name, -1, high);
+    if (Trim(node.attribute(name).value()).empty()) return std::nullopt;
+    const std::optional<int64_t> value = Integer(node, name, INT32_MIN, high);
     return value && *value >= 0 ? std::optional(static_cast<int32_t>(*value)) : std::nullopt;
   }
 
-  uint64_t Hex16(pugi::xml_node node, const char* name) {
-    std::string_view text = node.attribute(name).value();
-    if (text.starts_with("0x")) text.remove_prefix(2);
-    uint64_t value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    return value & 0xffff;
+  static std::string LowerAttribute(pugi::xml_node node, const char* name) {
+    return Lower(Trim(node.attribute(name).value()));
+  }
+
+  // A PCI class as NCCL writes it, "0x030200". Files made by hand have it without 0x, or without the first 0.
+  static std::string ClassOf(pugi::xml_node node, const char* name) {
+    const std::string text = LowerAttribute(node, name);
+    const bool prefixed = text.starts_with("0x");
+    const std::string digits = text.substr(prefixed ? 2 : 0);
+    if (digits.empty() || digits.find_first_not_of("0123456789abcdef") != std::string::npos) return text;
+    return (digits.size() == 5 && digits[0] != '0' ? "0x0" : "0x") + digits;
+  }
+
+  static uint64_t Hex16(pugi::xml_node node, const char* name) {
+    std::string text = LowerAttribute(node, name);
+    if (!text.starts_with("0x")) text.insert(0, "0x");
+    return static_cast<uint64_t>(ReadLeadingInteger(text).value) & 0xffff;
   }
 
   NcclItem& Add(NcclItemKind kind, int32_t parent, pugi::xml_node node) {
@@ -135,12 +155,12 @@ class NcclTreeReader {
   void ReadCpu(pugi::xml_node node) {
     const auto index = static_cast<int32_t>(system_.items.size());
     NcclItem& item = Add(NcclItemKind::kCpu, -1, node);
-    item.numa = static_cast<int32_t>(Integer(node, "numaid", -1, kMaxCount).value_or(0));
-    item.host_hash = node.attribute("host_hash").value();
+    item.numa = static_cast<int32_t>(Integer(node, "numaid", INT32_MIN, kMaxCount).value_or(0));
+    item.host_hash = LowerAttribute(node, "host_hash");
     item.cpu.arch = node.attribute("arch").value();
     item.cpu.vendor = node.attribute("vendor").value();
-    item.cpu.family = static_cast<int32_t>(Integer(node, "familyid", -1, INT32_MAX).value_or(0));
-    item.cpu.model = static_cast<int32_t>(Integer(node, "modelid", -1, INT32_MAX).value_or(0));
+    item.cpu.family = static_cast<int32_t>(Integer(node, "familyid", INT32_MIN, INT32_MAX).value_or(0));
+    item.cpu.model = static_cast<int32_t>(Integer(node, "modelid", INT32_MIN, INT32_MAX).value_or(0));
     ReadChildren(node, index, 1);
   }
 
@@ -155,8 +175,10 @@ class NcclTreeReader {
         NcclItem& item = Add(name == "gpu" ? NcclItemKind::kGpu : NcclItemKind::kNet, parent, child);
         item.bandwidth_bytes_per_s = kLocalBytesPerS;
         item.local = true;
-        if (name == "gpu") item.busid = Lower(child.attribute("busid").value());
+        if (name == "gpu") item.busid = LowerAttribute(child, "busid");
         name == "gpu" ? ReadGpu(child, item) : ReadNet(child, item);
+        item.software =
+            name == "net" && system_[parent].kind == NcclItemKind::kCpu && item.gdr == false && !IsBond(item);
         if (item.part) item.bandwidth_bytes_per_s = kPartBytesPerS;
       } else if (name == "nic") {
         WarnWithoutNet(child);
@@ -176,17 +198,32 @@ class NcclTreeReader {
     NcclItem& item = Add(NcclItemKind::kDevice, parent, node);
     ReadPciAttributes(node, item);
     WarnWithoutNet(node.child("nic"));
-    if (contents.pcis + contents.gpus + contents.nets == 0) return;
-    if (contents.gpus == 1 && contents.pcis + contents.nets == 0) {
-      item.kind = NcclItemKind::kGpu;
-      ReadGpu(contents.gpu, item);
-    } else if (contents.nets == 1 && contents.pcis + contents.gpus == 0) {
-      item.kind = NcclItemKind::kNet;
-      ReadNet(contents.net, item);
+    if (contents.pcis + contents.gpus + contents.nets < 2 && contents.pcis == 0) {
+      WarnOfUnknownIn(node);
+      if (contents.gpus == 1) {
+        item.kind = NcclItemKind::kGpu;
+        ReadGpu(contents.gpu, item);
+      } else if (contents.nets == 1) {
+        item.kind = NcclItemKind::kNet;
+        ReadNet(contents.net, item);
+      }
     } else {
       item.kind = NcclItemKind::kBridge;
       item.shared_gpu = contents.gpus > 1 && contents.pcis + contents.nets == 0;
+      item.adapter = contents.nets > 1 && contents.pcis + contents.gpus == 0;
       ReadChildren(node, index, depth);
+    }
+  }
+
+  // Of a <pci> that is one device.
+  void WarnOfUnknownIn(pugi::xml_node pci) {
+    for (pugi::xml_node child : pci.children()) {
+      const std::string_view name = child.name();
+      if (child.type() == pugi::node_element && name != "gpu" && name != "nic" && name != "pcilink")
+        WarnUnknown(child);
+      for (pugi::xml_node inside : child.children())
+        if (name == "nic" && inside.type() == pugi::node_element && std::string_view(inside.name()) != "net")
+          WarnUnknown(inside);
     }
   }
 
@@ -194,17 +231,28 @@ class NcclTreeReader {
     if (nic && !nic.child("net")) Warn(nic, "a <nic> without <net>, so without a name and a speed");
   }
 
+  // sysfs has 0, 63 or 255 lanes, or none at all, where it does not know.
+  int64_t LanesOf(pugi::xml_node node) {
+    const pugi::xml_attribute width = node.attribute("link_width");
+    if (!width) return kPcieLanes;
+    const LeadingNumber<int64_t> lanes = ReadLeadingInteger(width.value());
+    const bool possible = lanes.value > 0 && lanes.value <= kMaxPcieLanes;
+    if (!possible)
+      Warn(node, fmt::format("link_width=\"{}\"; {} lanes assumed, as NCCL does{}", width.value(), kPcieLanes,
+                             lanes.value == 0 ? "" : " for 0"));
+    else if (!lanes.plain)
+      Warn(node, fmt::format("link_width=\"{}\" is no plain number; read as {}, as NCCL does", width.value(),
+                             lanes.value));
+    return possible ? lanes.value : kPcieLanes;
+  }
+
   void ReadPciAttributes(pugi::xml_node node, NcclItem& item) {
-    item.busid = Lower(node.attribute("busid").value());
+    item.busid = LowerAttribute(node, "busid");
     if (item.busid.empty()) Warn(node, "pci without busid");
-    item.pci_class = Lower(node.attribute("class").value());
+    item.pci_class = ClassOf(node, "class");
     item.pci_id = Hex16(node, "vendor") << 48 | Hex16(node, "device") << 32 |
                   Hex16(node, "subsystem_vendor") << 16 | Hex16(node, "subsystem_device");
-    int64_t lanes = Integer(node, "link_width", 0, 1024).value_or(kPcieLanes);
-    if (lanes == 0) {
-      Warn(node, fmt::format("link_width=\"0\"; {} lanes assumed, as NCCL does", kPcieLanes));
-      lanes = kPcieLanes;
-    }
+    const int64_t lanes = LanesOf(node);
     const pugi::xml_attribute text = node.attribute("link_speed");
     if (!text) return;
     const PcieSpeed speed = ParsePcieSpeed(text.value());
@@ -223,21 +271,18 @@ class NcclTreeReader {
   void ReadGpu(pugi::xml_node node, NcclItem& item) {
     item.dev = Number(node, "dev", kMaxCount);
     item.rank = Number(node, "rank", INT32_MAX);
-    item.part = !node.attribute("mlopart").empty();
-    const std::string_view sm_text = node.attribute("sm").value();
-    const StatusOr<int64_t> sm = sm_text.empty() ? StatusOr<int64_t>(0) : ParseInteger(sm_text, 0, 100'000);
-    if (!sm.ok())
-      return Fail(node, fmt::format("sm=\"{}\": expected a compute capability such as 90", sm_text));
+    item.part = Number(node, "mlopart", kMaxCount).has_value();
+    const int32_t sm = Number(node, "sm", 100'000).value_or(0);
     const std::string_view gcn = node.attribute("gcn").value();
     // RCCL writes an sm, too, which means nothing.
     item.amd = !gcn.empty() || node.child("xgmi") || item.pci_id >> 48 == kAmdVendor;
     if (!gcn.empty())
       item.arch = GpuArchOfGcn(gcn);
-    else if (*sm > 0 && !item.amd)
-      item.arch = GpuArch{static_cast<int32_t>(*sm), ""};
+    else if (sm > 0 && !item.amd)
+      item.arch = GpuArch{sm, ""};
     if (item.arch && !IsKnownArch(*item.arch))
-      Warn(node,
-           fmt::format("sm=\"{}\" is no architecture that is known here; taken for the one before it", *sm));
+      Warn(node, fmt::format("sm=\"{}\" is no architecture that is known here; {} an NVLink, as NCCL assumes",
+                             sm, FormatBandwidth(GpuLinkBytesPerS(*item.arch))));
     for (pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
@@ -251,29 +296,47 @@ class NcclTreeReader {
   void ReadNet(pugi::xml_node node, NcclItem& item) {
     item.name = node.attribute("name").value();
     item.dev = Number(node, "dev", kMaxCount);
-    item.port = node.attribute("port").value();
+    item.port = Integer(node, "port", INT32_MIN, INT32_MAX);
     item.guid = node.attribute("guid").value();
-    if (const pugi::xml_attribute gdr = node.attribute("gdr"))
-      item.gdr = std::string_view(gdr.value()) != "0";
-    int64_t mbps = Integer(node, "speed", INT32_MIN, 1'000'000'000).value_or(0);
-    if (mbps <= 0) {
-      Warn(node, fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", kDefaultNetMbps));
+    item.rail = Number(node, "rail", kMaxCount);
+    item.plane = Number(node, "plane", kMaxCount);
+    if (const auto gdr = Integer(node, "gdr", INT32_MIN, INT32_MAX)) item.gdr = *gdr != 0;
+    // NCCL 2.30 leaves NICs that it has merged, and those for gin and rma alone, in the dump with net="0".
+    item.removed = Integer(node, "net", INT32_MIN, INT32_MAX).value_or(1) == 0;
+    int64_t mbps = Number(node, "speed", 1'000'000'000).value_or(0);
+    if (mbps == 0) {
       mbps = kDefaultNetMbps;
+      if (!item.removed) Warn(node, fmt::format("net without speed; {} Mbit/s assumed, as NCCL does", mbps));
     }
     const int64_t net = mbps * kBytesPerSPerMbps;
     // A PCIe slot slower than its net limits it; a slot without a stated speed does not.
     item.bandwidth_bytes_per_s =
         item.bandwidth_bytes_per_s == 0 ? net : std::min(item.bandwidth_bytes_per_s, net);
-    const double latency_us = node.attribute("latency").as_double();
-    if (latency_us > 0 && latency_us < 1e6) item.latency_ps = static_cast<int64_t>(latency_us * 1e6);
+    item.latency_ps = LatencyOf(node);
+  }
+
+  // In ps, of a number of microseconds.
+  int64_t LatencyOf(pugi::xml_node net) {
+    const std::string_view text = net.attribute("latency").value();
+    const LeadingNumber<double> us = ReadLeadingFloat(text);
+    if (!us.plain && !Trim(text).empty())
+      Warn(net,
+           fmt::format("net: latency=\"{}\" is no plain number; read as {}, as NCCL does", text, us.value));
+    return us.value > 0 && us.value < 1e6 ? static_cast<int64_t>(us.value * 1e6) : 0;
+  }
+
+  // Of other interfaces: as Linux names them, or NICs that NCCL has merged ("mlx5_0+mlx5_1").
+  static bool IsBond(const NcclItem& net) {
+    return net.name.starts_with("bond") || net.name.starts_with("team") ||
+           net.name.find('+') != std::string::npos;
   }
 
   void ReadEdge(pugi::xml_node node, NcclItem& item) {
     NcclEdge edge;
     edge.offset = OffsetOf(node);
     const std::string_view name = node.name();
-    edge.target = Lower(node.attribute("target").value());
-    edge.target_class = Lower(node.attribute("tclass").value());
+    edge.target = LowerAttribute(node, "target");
+    edge.target_class = ClassOf(node, "tclass");
     if (name == "pcilink") {
       edge.kind = NcclEdge::Kind::kPcilink;
     } else {

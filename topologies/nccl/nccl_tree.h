@@ -46,6 +46,7 @@ struct NcclItem {
   int64_t bandwidth_bytes_per_s = 0;
   bool local = false;          // joined without PCIe
   bool shared_gpu = false;     // kBridge: one GPU, whose ranks are its kGpu children
+  bool adapter = false;        // kBridge: one NIC, whose ports are its kNet children
   bool one_slow_lane = false;  // states 2.5 GT/s x1
 
   std::string busid;      // lower case; empty for CPUs and for nets without PCI
@@ -61,10 +62,14 @@ struct NcclItem {
   bool amd = false;             // kGpu: an AMD GPU, whose gfx may not be known
   bool part = false;            // kGpu: one of the parts that MPS divides a GPU into (mlopart)
   std::string name;             // kNet
-  std::string port, guid;       // kNet, as written
+  std::optional<int64_t> port;  // kNet
+  std::string guid;             // kNet, as written
   std::optional<bool> gdr;      // kNet: can it read and write the memory of GPUs? Absent: not stated
-  int64_t latency_ps = 0;       // kNet
-  std::vector<NcclEdge> edges;  // kGpu, kBridge
+  // kNet: an interface of containers or of a tunnel: right below a CPU, without gdr, and no bond of others.
+  bool software = false;
+  std::optional<int32_t> rail, plane;  // kNet: the parts of the network that it is joined to (NCCL 2.30)
+  int64_t latency_ps = 0;              // kNet
+  std::vector<NcclEdge> edges;         // kGpu, kBridge
 };
 
 struct NcclSystem {
@@ -93,12 +98,18 @@ struct NcclSystem {
 // Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a malformed number.
 StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
 
-// The second step (nccl_settle.cc). PCI classes, neighbours and flags supply what the tree leaves out.
-// Chained PCIe switches that are one chip, or only virtual, are merged. Each guess becomes a warning.
-// Guarantees that there is at least one GPU; that every GPU with links has an architecture, and every item
-// below a CPU a bandwidth; that no item is a kDevice; and that every remaining bridge and CPU has something
-// below it.
+// The second step (nccl_find_gpus.cc): decides which devices are the ranks, and of what architecture. The
+// partitions of one AMD device, whose bus ids differ in the function alone, get a bridge above them that is a
+// shared GPU.
 // Errors: kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
+Status FindNcclGpus(NcclSystem& system, const LoadOptions& options);
+
+// The third step (nccl_settle.cc), after the second, which it begins with. PCI classes, neighbours and flags
+// supply what the tree leaves out. Chained PCIe switches that are one chip, or only virtual, are merged. Each
+// guess becomes a warning. Guarantees that there is at least one GPU; that every GPU with links has an
+// architecture, and every item below a CPU a bandwidth; that no item is a kDevice; and that every remaining
+// bridge and CPU has something below it. Errors: kInvalidInput with the flag that would help; kUsage for a
+// flag that makes no sense.
 Status SettleNcclTree(NcclSystem& system, const LoadOptions& options);
 
 }  // namespace xccl

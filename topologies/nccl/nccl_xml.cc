@@ -18,6 +18,7 @@
 #include "topologies/nccl/nccl_constants.h"
 #include "topologies/nccl/nccl_gpu_links.h"
 #include "topologies/nccl/nccl_tree.h"
+#include "topologies/xml/parse_xml.h"
 
 namespace xccl {
 namespace {
@@ -67,11 +68,17 @@ class DumpTopologyBuilder {
     return topology;
   }
 
-  std::vector<NodeId> NicsWithoutGdr() {
-    std::vector<NodeId> nics;
-    for (int32_t net : system_.Live(NcclItemKind::kNet))
-      if (node_[net] && Item(net).gdr == false) nics.push_back(*node_[net]);
-    return nics;
+  HostFacts Facts() {
+    HostFacts facts;
+    for (int32_t i = 0; i < system_.size(); ++i) {
+      const NcclItem& item = Item(i);
+      if (!node_[i] || item.removed) continue;
+      if (item.kind == NcclItemKind::kNet)
+        facts.nics[*node_[i]] = NicFacts{item.gdr.value_or(true), item.software, item.rail, item.plane};
+      if (item.shared_gpu || item.adapter) facts.inside_devices.insert(*node_[i]);
+    }
+    facts.domain_nvswitch = domain_nvswitch_;
+    return facts;
   }
 
  private:
@@ -126,7 +133,9 @@ class DumpTopologyBuilder {
     std::vector<int32_t> bridges = system_.Live(NcclItemKind::kBridge),
                          nets = system_.Live(NcclItemKind::kNet), cpus = system_.Live(NcclItemKind::kCpu);
     std::ranges::stable_sort(nets, {}, [&](int32_t n) { return Item(n).dev.value_or(INT32_MAX); });
-    std::ranges::stable_sort(cpus, {}, [&](int32_t c) { return Item(c).numa; });
+    // One of no NUMA node, with numaid="-1", comes last.
+    std::ranges::stable_sort(cpus, {},
+                             [&](int32_t c) { return Item(c).numa < 0 ? INT32_MAX : Item(c).numa; });
     std::vector<std::vector<int32_t>> of_host(spec_.hosts.size());
     for (const std::vector<int32_t>* group : {&gpus_, &bridges, &nets, &cpus})
       for (int32_t i : *group) of_host[host_of_cpu_[CpuOf(i)].index()].push_back(i);
@@ -157,7 +166,7 @@ class DumpTopologyBuilder {
                                           : "nic");
             break;
           case NcclItemKind::kCpu:
-            NewNode(i, NodeKind::kCpu, host, fmt::format("numa{}", std::max(item.numa, 0)));
+            NewNode(i, NodeKind::kCpu, host, item.numa < 0 ? "cpu" : fmt::format("numa{}", item.numa));
             break;
           case NcclItemKind::kDevice:
             break;
@@ -207,10 +216,13 @@ class DumpTopologyBuilder {
     for (const auto& [item, bandwidth] : gpu_links_.to_cpu)
       cpus[*node_[item]] = {*node_[CpuOf(item)], bandwidth};
     for (const auto& [node, cpu] : cpus) AddCable(node, cpu.first, {cpu.second, kGpuLinkLatencyPs}, spec_);
-    for (const auto& [key, nvswitch] : gpu_links_.switches) AddNvswitch(nvswitch);
+    for (const auto& [key, nvswitch] : gpu_links_.switches) {
+      const NodeId added = AddNvswitch(nvswitch);
+      if (key == kHiddenNvswitch) domain_nvswitch_ = added;
+    }
   }
 
-  void AddNvswitch(const NcclGpuLinks::Nvswitch& nvswitch) {
+  NodeId AddNvswitch(const NcclGpuLinks::Nvswitch& nvswitch) {
     const std::map<NodeId, int64_t> ports = Nodes(nvswitch.ports);
     std::set<HostId> hosts;
     for (const auto& [node, bandwidth] : ports) hosts.insert(*spec_.nodes[node.index()].host);
@@ -219,6 +231,7 @@ class DumpTopologyBuilder {
     spec_.nodes[added.index()].multicast = spec_.nodes[added.index()].reduce = nvswitch.nvls;
     for (const auto& [node, bandwidth] : ports)
       AddCable(node, added, {bandwidth, kGpuSwitchLatencyPs}, spec_);
+    return added;
   }
 
   void AddTreeLinks() {
@@ -232,9 +245,11 @@ class DumpTopologyBuilder {
       if (Item(i).removed) continue;
       for (const NcclEdge& edge : Item(i).edges) {
         if (edge.kind != NcclEdge::Kind::kPcilink) continue;
-        int32_t target = gpu_links_.buses.Find(system_, i, edge.target);
+        const int32_t named = gpu_links_.buses.Find(system_, i, edge.target);
+        int32_t target = named;
         while (target >= 0 && Item(target).removed) target = Item(target).replaced_by;
-        if (target < 0 || target == i || !node_[i])
+        if (target == i && named != i) continue;  // between the two levels of one chip
+        if (target < 0 || target == i || !node_[i] || Item(target).kind != NcclItemKind::kBridge)
           system_.Warn(
               edge.offset,
               fmt::format("a pcilink to {}, which is no other switch of this file; left out", edge.target));
@@ -288,6 +303,7 @@ class DumpTopologyBuilder {
   std::vector<HostId> host_of_cpu_;          // by item
   std::vector<std::optional<NodeId>> node_;  // by item
   NcclGpuLinks gpu_links_;
+  std::optional<NodeId> domain_nvswitch_;
   std::set<std::tuple<int32_t, NodeKind, std::string>> taken_;
   TopologySpec spec_;
 };
@@ -295,26 +311,17 @@ class DumpTopologyBuilder {
 }  // namespace
 
 bool IsNcclXml(std::string_view text) {
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  while (true) {
-    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-    const std::string_view end = text.starts_with("<!--") ? "-->" : "?>";
-    if (!text.starts_with("<!--") && !text.starts_with("<?")) break;
-    const size_t close = text.find(end);
-    if (close == std::string_view::npos) return false;
-    text.remove_prefix(close + end.size());
-  }
-  const std::string_view name = text.substr(0, text.find_first_of(" \t\r\n/>"));
-  return name == "<system" || name == "<graphs";
+  const std::string_view name = RootName(text);
+  return name == "system" || name == "graphs";
 }
 
 StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options,
-                               std::vector<NodeId>* nics_without_gdr) {
+                               HostFacts* facts) {
   XCCL_ASSIGN_OR_RETURN(NcclSystem system, ReadNcclTree(text, file));
   XCCL_RETURN_IF_ERROR(SettleNcclTree(system, options));
   DumpTopologyBuilder builder(std::move(system));
   StatusOr<Topology> topology = builder.Build();
-  if (topology.ok() && nics_without_gdr != nullptr) *nics_without_gdr = builder.NicsWithoutGdr();
+  if (topology.ok() && facts != nullptr) *facts = builder.Facts();
   return topology;
 }
 

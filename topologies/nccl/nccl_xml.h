@@ -6,21 +6,22 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "base/status.h"
+#include "topologies/host_facts.h"
 #include "topologies/load_options.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// True if the root element is one that NCCL writes, <system> or <graphs>. Reads no further than its name.
+// True if the root element is one that NCCL writes, <system> or <graphs>, whatever stands before it. Reads no
+// further than its name.
 bool IsNcclXml(std::string_view text);
 
-// `file` is the name shown in errors; its stem names the topology. Of the options, only gpu_arch and
-// gpus_per_switch are read. Errors: kInvalidInput with file:line:column, and a hint where a flag helps;
-// kUsage for a flag that makes no sense. Lists the NICs with gdr="0", which cannot read the memory of GPUs.
+// `file` is the name shown in errors; its stem names the topology. Of the options, only gpu_arch,
+// gpus_per_switch and gpu_busids are read. Errors: kInvalidInput with file:line:column, and a hint where a
+// flag helps; kUsage for a flag that makes no sense. Fills in the facts, if asked for.
 StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options = {},
-                               std::vector<NodeId>* nics_without_gdr = nullptr);
+                               HostFacts* facts = nullptr);
 
 }  // namespace xccl

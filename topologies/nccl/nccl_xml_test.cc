@@ -59,7 +59,10 @@ TEST(NcclXml, Machines) {
        System(Gpu(0, R"(<nvlink target="0000:cc:00.0" count="3" tclass="0x068001"/>)") +
               Gpu(1, R"(<c2c bw="44712" count="5"/>)")),
        {},
-       "0--numa0 60GB/s 600ns\n1--numa0 223.56GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"},
+       "0--numa0 60GB/s 600ns\n1--numa0 223.56GB/s 600ns\n0--numa0 24GB/s 500ns\n1--numa0 24GB/s 500ns\n"
+       "! dir/box.xml:1:100: no NVLink between sm80 GPUs, which usually have it; only PCIe and their CPUs "
+       "join "
+       "them\n"},
       {"links to itself, to nothing, of no count",
        System(Gpu(0, back + R"(<nvlink target="0000:77:00.0" count="1"/>)" +
                          R"(<nvlink target="0000:c0:00.0" tclass="0x068000"/>)")),
@@ -217,7 +220,9 @@ void ExpectThatHintsWork(std::string_view text, LoadOptions options) {
         options.gpu_arch = value;
       else if (word.starts_with("--gpus-per-switch="))
         options.gpus_per_switch = std::stoi(value);
-      else
+      else if (word.starts_with("--gpu-busids="))
+        options.gpu_busids = value;
+      else if (word.starts_with("--"))
         ADD_FAILURE() << "an unknown flag: " << message;
     }
   }
@@ -251,10 +256,6 @@ TEST(NcclXml, Rejections) {
        "<system version=\"1\"/>",
        {},
        "dir/box.xml:1:1: a <system> without <cpu>; expected at least one"},
-      {"a number that is none",
-       System(R"(<pci busid="0000:01:00.0" link_width="x16"/>)"),
-       {},
-       "dir/box.xml:1:100: pci: link_width=\"x16\": expected a whole number from 0 to 1024"},
       {"absurd count",
        System(Gpu(0, R"(<nvlink target="0000:01:00.0" count="99999999999"/>)")),
        {},
@@ -283,10 +284,6 @@ TEST(NcclXml, Rejections) {
        "<system version=\"1\"/>\n<system version=\"1\"/>",
        {},
        "dir/box.xml:2:1: a second root element; expected one <system>"},
-      {"an sm that is no number",
-       System(R"(<pci busid="0000:01:00.0"><gpu dev="0" sm="sm90"/></pci>)"),
-       {},
-       "dir/box.xml:1:126: gpu: sm=\"sm90\": expected a compute capability such as 90"},
       {"arch of a GPU with links unknown",
        System(
            R"(<pci busid="0000:01:00.0"><gpu dev="0"><nvlink target="fffffff:ff:ff.0" count="18"/></gpu></pci>)"),
@@ -304,6 +301,17 @@ TEST(NcclXml, Rejections) {
        {},
        "dir/box.xml:1:1: neither <gpu> elements nor devices of a GPU's class; expected one of them; hint: "
        "--gpus-per-switch=1"},
+      {"neither classes nor switches",
+       System(R"(<pci busid="0000:00:16.0"/><pci busid="0000:00:17.0"/><pci class="0x010802"/>)"),
+       {},
+       "dir/box.xml:1:1: neither <gpu> elements nor classes of devices; expected the bus ids of the GPUs; "
+       "hint: "
+       "--gpu-busids=0000:00:16.0,0000:00:17.0 without those of NICs"},
+      {"a bus id that is no device's", System(R"(<pci busid="0000:00:16.0"/><pci busid="0000:00:17.0"/>)"),
+       BusIds("00:16.0, 00:18.0"),
+       "dir/box.xml:1:1: --gpu-busids: no device 00:18.0 without <gpu> and <net>; devices are 0000:00:17.0"},
+      {"no bus id", System(R"(<pci busid="0000:00:16.0"/>)"), BusIds(" ,"),
+       "--gpu-busids: no bus id; expected some such as 0000:17:00.0,0000:65:00.0"},
       {"no GPUs a switch", System(R"(<pci busid="0001:00:00.0"><pci busid="0002:00:00.0"/></pci>)"),
        zero_per_switch, "--gpus-per-switch=0: expected 1 to 1024"},
       {"a rank twice",
@@ -372,8 +380,8 @@ TEST(NcclXml, MutatedFiles) {
     }
     LoadOptions options = Arch("sm90");
     if (trial % 2 == 0) options.gpus_per_switch = 1;
-    std::vector<NodeId> nics_without_gdr;
-    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &nics_without_gdr);
+    HostFacts facts;
+    const StatusOr<Topology> t = ReadNcclXml(mutated, "m.xml", options, &facts);
     read += t.ok() ? 1 : 0;
     ASSERT_TRUE(t.ok() || t.status().code() == StatusCode::kInvalidInput) << t.status().message() << "\n"
                                                                           << mutated;
@@ -398,6 +406,12 @@ TEST(NcclXml, TellsTheArchitectureThatAllGpusHave) {
 }
 
 TEST(NcclXml, TellsItsRoots) {
+  EXPECT_TRUE(IsNcclXml("<!DOCTYPE system><system>"));
+  EXPECT_TRUE(IsNcclXml("<!DOCTYPE system [<!ENTITY a '<topology>'>]><system>"));
+  EXPECT_TRUE(IsNcclXml("host7: NCCL INFO dump: 1 < 2\n<n:system xmlns:n='x'>"));
+  EXPECT_TRUE(IsNcclXml("<system"));
+  EXPECT_FALSE(IsNcclXml("<!DOCTYPE system [<system>"));
+  EXPECT_FALSE(IsNcclXml("<n:topology>"));
   EXPECT_TRUE(IsNcclXml("<system version=\"1\">"));
   EXPECT_TRUE(IsNcclXml("\r\n <?xml version=\"1.0\"?><!-- <topology> -->\n<graphs>"));
   EXPECT_FALSE(IsNcclXml("<topology/>"));

@@ -6,6 +6,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
@@ -21,6 +23,8 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMostDevices = 1024;
+constexpr int64_t kMostPcieGeneration = 6;
+constexpr int64_t kNvlinksOfUnknownArch = 18;  // as sm90 to sm103
 
 struct DeviceLink {
   enum class Kind { kSelf, kNvlink, kPix, kPxb, kPhb, kNode, kSys };
@@ -32,9 +36,9 @@ struct Device {
   std::string name;  // GPU0, mlx5_0
   bool gpu = false;
   std::optional<int32_t> numa;
-  std::string cpus;  // affinity: "0-31,64-95"; may be empty
-  GpuArch arch;
-  int64_t pcie_bytes_per_s = 0;  // 0: unknown
+  std::string cpus;             // affinity: "0-31,64-95"; may be empty
+  std::optional<GpuArch> arch;  // of a GPU
+  int64_t bytes_per_s = 0;      // of a GPU's PCIe link, or a NIC; 0: unknown
 };
 
 struct Matrix {
@@ -81,6 +85,41 @@ std::optional<DeviceLink> ParseDeviceLink(std::string_view word) {
   return links && *links > 0 ? std::optional(DeviceLink{Kind::kNvlink, *links}) : std::nullopt;
 }
 
+// The place of "GPU0" in a line "GPU0  X  NV4 ...", a row of the matrix, maybe after a prefix; npos: no row.
+size_t RowIn(std::string_view line) {
+  for (size_t at = line.find("GPU"); at != std::string_view::npos; at = line.find("GPU", at + 1)) {
+    if (at > 0 && std::isalnum(static_cast<unsigned char>(line[at - 1])) != 0) continue;
+    const std::vector<std::string_view> words = WordsOf(line.substr(at));
+    if (words.empty() || !NumberAfter(words[0], "GPU")) continue;
+    return words.size() > 1 && ParseDeviceLink(words[1]) ? at : std::string_view::npos;
+  }
+  return std::string_view::npos;
+}
+
+// Removes what launchers and log collectors put before each line: "0: " (srun -l), "[1,0]<stdout>:" (mpirun),
+// a time. Where rows begin alike, lines that begin otherwise are those of other ranks.
+std::string WithoutPrefixes(const std::string& text) {
+  const std::vector<std::string> lines = Split(text, '\n');
+  std::vector<std::string> prefixes;
+  for (const std::string& line : lines)
+    if (const size_t at = RowIn(line); at != std::string::npos) prefixes.push_back(line.substr(0, at));
+  if (prefixes.empty() || Trim(prefixes[0]).empty()) return text;
+  const bool alike = prefixes.size() == 1 || prefixes[1] == prefixes[0];
+  while (std::isspace(static_cast<unsigned char>(prefixes[0].back())) != 0) prefixes[0].pop_back();
+  const size_t words = WordsOf(prefixes[0]).size();
+  std::string rest;
+  for (const std::string& line : lines) {
+    if (alike && line.starts_with(prefixes[0])) {
+      rest += line.substr(prefixes[0].size()) + "\n";
+    } else if (!alike) {
+      const std::vector<std::string_view> all = WordsOf(line);
+      for (size_t w = words; w < all.size(); ++w) rest += std::string(all[w]) + " ";
+      rest += "\n";
+    }
+  }
+  return rest;
+}
+
 // Reads the names in the header, up to the word at `at`, where the first row begins.
 StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, size_t& at) {
   static const std::set<std::string> kOtherColumns = {"CPU", "NUMA", "GPU", "Affinity", "ID"};
@@ -90,7 +129,8 @@ StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, 
     if (kOtherColumns.contains(words[at])) continue;
     if (!devices.empty() && words[at] == devices.front().name) return devices;
     if (words[at] == "Legend:" || ParseDeviceLink(words[at])) break;
-    devices.push_back(Device{words[at], NumberAfter(words[at], "GPU").has_value(), std::nullopt, "", {}, 0});
+    devices.push_back(
+        Device{words[at], NumberAfter(words[at], "GPU").has_value(), std::nullopt, "", std::nullopt, 0});
     if (static_cast<int64_t>(devices.size()) > kMostDevices)
       return Bad(fmt::format("more than {} devices", kMostDevices));
   }
@@ -115,7 +155,7 @@ void NameNics(const std::vector<std::string>& words, size_t at, std::vector<Devi
 }
 
 StatusOr<Matrix> ReadMatrix(std::string_view text) {
-  const std::vector<std::string> words = Words(WithoutEscapes(text));
+  const std::vector<std::string> words = Words(WithoutPrefixes(WithoutEscapes(text)));
   size_t at = 0;
   Matrix matrix;
   XCCL_ASSIGN_OR_RETURN(matrix.devices, ReadHeader(words, at));
@@ -150,11 +190,7 @@ StatusOr<Matrix> ReadMatrix(std::string_view text) {
 }
 
 // Sets the architecture and PCIe bandwidth of the GPUs from the lines of the query.
-Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::vector<Device>& devices) {
-  std::optional<GpuArch> flag;
-  if (options.gpu_arch) {
-    XCCL_ASSIGN_OR_RETURN(flag, ParseGpuArch(*options.gpu_arch));
-  }
+void ReadGpus(const NvidiaSmiTexts& texts, std::vector<Device>& devices) {
   std::map<std::string, std::vector<std::string>> lines;
   for (const std::string& line : Split(texts.gpus, '\n')) {
     std::vector<std::string> fields;
@@ -162,22 +198,76 @@ Status ReadGpus(const NvidiaSmiTexts& texts, const LoadOptions& options, std::ve
     lines.emplace("GPU" + fields[0], std::move(fields));
   }
   for (Device& device : devices) {
-    if (!device.gpu) continue;
-    std::vector<std::string> fields;
-    if (const auto known = lines.find(device.name); known != lines.end()) fields = known->second;
+    const auto known = lines.find(device.name);
+    if (!device.gpu || known == lines.end()) continue;
+    std::vector<std::string> fields = known->second;
     fields.resize(4);
     std::erase(fields[1], '.');
-    const StatusOr<int64_t> sm = ParseInteger(fields[1], 10, 999);
-    if (!sm.ok() && !flag)
-      return InvalidInput(fmt::format(
-          "nvidia-smi: no compute_cap of {}; expected one such as 9.0; hint: --gpu-arch=sm90", device.name));
-    device.arch = sm.ok() ? GpuArch{static_cast<int32_t>(*sm), ""} : *flag;
-    const StatusOr<int64_t> generation = ParseInteger(fields[2], 1, 6),
+    if (const StatusOr<int64_t> sm = ParseInteger(fields[1], 10, 999); sm.ok())
+      device.arch = GpuArch{static_cast<int32_t>(*sm), ""};
+    const StatusOr<int64_t> generation = ParseInteger(fields[2], 1, kMostPcieGeneration),
                             width = ParseInteger(fields[3], 1, 32);
     if (generation.ok() && width.ok())
-      device.pcie_bytes_per_s = *width * (kFirstPcieBytesPerS << (*generation - 1));
+      device.bytes_per_s = *width * (kFirstPcieBytesPerS << (*generation - 1));
+  }
+}
+
+// --nic-rate: a rate for all NICs, or NAME=RATE for one, several with commas.
+Status ApplyNicRate(std::string_view text, std::vector<Device>& devices) {
+  for (const std::string& item : Split(text, ',')) {
+    const size_t equals = item.find('=');
+    const std::string name = equals == std::string::npos ? "" : std::string(Trim(item.substr(0, equals)));
+    const StatusOr<int64_t> rate =
+        ParseBandwidth(Trim(std::string_view(item).substr(equals == std::string::npos ? 0 : equals + 1)));
+    if (!rate.ok()) return UsageError(fmt::format("--nic-rate: {}", rate.status().message()));
+    bool any = name.empty();
+    std::vector<std::string> names;
+    for (Device& device : devices) {
+      if (device.gpu) continue;
+      names.push_back(device.name);
+      if (!name.empty() && device.name != name) continue;
+      any = true;
+      if (device.bytes_per_s == 0 || !name.empty()) device.bytes_per_s = *rate;
+    }
+    if (!any)
+      return UsageError(fmt::format("--nic-rate: no NIC {}; {}", Shortened(name),
+                                    names.empty() ? "the matrix has none" : "NICs are " + Join(names, ", ")));
   }
   return OkStatus();
+}
+
+// Flags supply what the texts leave out.
+Status ApplyFlags(const LoadOptions& options, std::vector<Device>& devices) {
+  if (options.pcie_gen && (*options.pcie_gen < 1 || *options.pcie_gen > kMostPcieGeneration))
+    return UsageError(fmt::format("--pcie-gen={}: expected 1 to {}", *options.pcie_gen, kMostPcieGeneration));
+  std::optional<GpuArch> arch;
+  if (options.gpu_arch) {
+    XCCL_ASSIGN_OR_RETURN(arch, ParseGpuArch(*options.gpu_arch));
+  }
+  for (Device& device : devices) {
+    if (!device.gpu) continue;
+    if (!device.arch) device.arch = arch;
+    if (device.bytes_per_s == 0 && options.pcie_gen)
+      device.bytes_per_s = kPcieLanes * (kFirstPcieBytesPerS << (*options.pcie_gen - 1));
+  }
+  return options.nic_rate ? ApplyNicRate(*options.nic_rate, devices) : OkStatus();
+}
+
+// An error with all flags that a matrix alone needs and that were not given.
+Status AskForWhatIsMissing(const std::vector<Device>& devices) {
+  std::vector<std::string> missing, flags;
+  const auto lacks = [&](std::string_view what, std::string_view flag, auto which) {
+    if (std::ranges::none_of(devices, which)) return;
+    missing.emplace_back(what);
+    flags.emplace_back(flag);
+  };
+  lacks("architecture of its GPUs", "--gpu-arch=sm90", [](const Device& d) { return d.gpu && !d.arch; });
+  lacks("PCIe generation", "--pcie-gen=5", [](const Device& d) { return d.gpu && d.bytes_per_s == 0; });
+  lacks("rate of its NICs", "--nic-rate=400Gbit/s",
+        [](const Device& d) { return !d.gpu && d.bytes_per_s == 0; });
+  if (missing.empty()) return OkStatus();
+  return Bad(fmt::format("the text does not state the {}; expected {}; hint: {}", Join(missing, ", the "),
+                         missing.size() == 1 ? "a flag" : "flags", Join(flags, " ")));
 }
 
 // The lowest index stands for a group.
@@ -204,6 +294,8 @@ class SmiTopologyBuilder {
     AddDevices(true);
     AddNvlinks();
     AddPcie();
+    WarnOfUnknownSpeeds(true, "PCIe link", "--pcie-gen=4");
+    WarnOfUnknownSpeeds(false, "speed", "--nic-rate=400Gbit/s");
     return Topology::Create(std::move(spec_));
   }
 
@@ -212,7 +304,7 @@ class SmiTopologyBuilder {
   void SetArch() {
     std::set<std::string> archs;
     for (const Device& device : devices_)
-      if (device.gpu) archs.insert(ToString(device.arch));
+      if (device.gpu) archs.insert(ToString(*device.arch));
     if (archs.size() == 1 && CheckGpuArch(*archs.begin()).ok()) spec_.gpu_arch = *archs.begin();
   }
 
@@ -240,12 +332,12 @@ class SmiTopologyBuilder {
         sum += c.links;
         most = std::max(most, c.links);
       }
-      const int64_t per_link = GpuLinkBytesPerS(devices_[i].arch);
-      if (sum > NvlinksOf(devices_[i].arch).value_or(0)) {
+      const int64_t per_link = GpuLinkBytesPerS(*devices_[i].arch);
+      if (sum > NvlinksOf(*devices_[i].arch).value_or(kNvlinksOfUnknownArch)) {
         if (!nvswitch) {
           nvswitch = NewNode(NodeKind::kSwitch, "nvswitch");
           Node& node = spec_.nodes[nvswitch->index()];
-          node.multicast = node.reduce = HasNvls(devices_[i].arch);
+          node.multicast = node.reduce = HasNvls(*devices_[i].arch);
         }
         AddCable(nodes_[i], *nvswitch, {most * per_link, kGpuSwitchLatencyPs}, spec_);
         continue;
@@ -314,21 +406,29 @@ class SmiTopologyBuilder {
       XCCL_CHECK(cpu != cpus.end());
       AddCable(node(top), cpu->second, {top.bandwidth, kPcieLatencyPs}, spec_);
     }
-    const int64_t between = CpuLinkOf(texts_.cpu).bytes_per_s;
+    const CpuLink cpu_link = CpuLinkOf(texts_.cpu);
+    const int64_t between = cpu_link.bytes_per_s;
+    if (!cpu_link.known && cpus.size() > 1)
+      spec_.warnings.push_back(
+          fmt::format("nvidia-smi topo -m: the CPU is not known; {} between NUMA nodes assumed",
+                      FormatBandwidth(between)));
     for (auto a = cpus.begin(); a != cpus.end(); ++a)
       for (auto b = std::next(a); b != cpus.end(); ++b)
         AddCable(a->second, b->second, {between, kPcieLatencyPs}, spec_);
   }
 
   // The bandwidth of a device's own slot; if unknown, what NCCL assumes (Gen3 x16).
-  int64_t PcieOf(size_t device) {
-    const Device& d = devices_[device];
-    if (d.gpu && d.pcie_bytes_per_s > 0) return d.pcie_bytes_per_s;
-    const auto known = texts_.nic_bytes_per_s.find(d.name);
-    if (!d.gpu && known != texts_.nic_bytes_per_s.end()) return known->second;
-    spec_.warnings.push_back(fmt::format("nvidia-smi topo -m: the {} of {} is not known; 12GB/s assumed",
-                                         d.gpu ? "PCIe link" : "speed", d.name));
-    return kFallbackPcieBytesPerS;
+  int64_t PcieOf(size_t device) const {
+    return devices_[device].bytes_per_s > 0 ? devices_[device].bytes_per_s : kFallbackPcieBytesPerS;
+  }
+  void WarnOfUnknownSpeeds(bool gpus, std::string_view what, std::string_view flag) {
+    std::vector<std::string> names;
+    for (const Device& device : devices_)
+      if (device.gpu == gpus && device.bytes_per_s == 0) names.push_back(device.name);
+    if (names.empty()) return;
+    spec_.warnings.push_back(
+        fmt::format("nvidia-smi topo -m: the {} of {} is not known; {} assumed; hint: {}", what,
+                    Join(names, ", "), FormatBandwidth(kFallbackPcieBytesPerS), flag));
   }
   Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
     Groups groups(devices_.size());
@@ -350,8 +450,37 @@ class SmiTopologyBuilder {
 
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options) {
   XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(texts.matrix));
-  XCCL_RETURN_IF_ERROR(ReadGpus(texts, options, matrix.devices));
+  ReadGpus(texts, matrix.devices);
+  for (Device& device : matrix.devices)
+    if (const auto rate = texts.nic_bytes_per_s.find(device.name); rate != texts.nic_bytes_per_s.end())
+      if (!device.gpu) device.bytes_per_s = rate->second;
+  XCCL_RETURN_IF_ERROR(ApplyFlags(options, matrix.devices));
+  for (const Device& device : matrix.devices)
+    if (device.gpu && !device.arch)
+      return InvalidInput(fmt::format(
+          "nvidia-smi: no compute_cap of {}; expected one such as 9.0; hint: --gpu-arch=sm90", device.name));
   return SmiTopologyBuilder(std::move(matrix), texts).Build();
+}
+
+bool IsNvidiaSmiMatrix(std::string_view text) {
+  const std::vector<std::string> lines = Split(WithoutEscapes(text), '\n');
+  return std::ranges::any_of(lines, [](const std::string& line) { return RowIn(line) != std::string::npos; });
+}
+
+StatusOr<Topology> ReadNvidiaSmiMatrix(std::string_view text, std::string_view file,
+                                       const LoadOptions& options) {
+  const auto read = [&]() -> StatusOr<Topology> {
+    XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(text));
+    XCCL_RETURN_IF_ERROR(ApplyFlags(options, matrix.devices));
+    XCCL_RETURN_IF_ERROR(AskForWhatIsMissing(matrix.devices));
+    NvidiaSmiTexts texts;
+    texts.name = std::filesystem::path(file).stem().string();
+    return SmiTopologyBuilder(std::move(matrix), texts).Build();
+  };
+  StatusOr<Topology> topology = read();
+  if (!topology.ok() && topology.status().code() != StatusCode::kUsage)
+    return Annotate(topology.status(), file);
+  return topology;
 }
 
 }  // namespace xccl

@@ -25,8 +25,18 @@ struct NvidiaSmiTexts {
   CpuModel cpu;                                    // for the links between NUMA nodes
 };
 
-// A GPU whose NV# counts add up to more links than it has is joined to an NVSwitch. Of the options, only
-// gpu_arch is read. Errors: kInvalidInput "nvidia-smi topo -m: ...".
+// A GPU whose NV# counts add up to more links than it has is joined to an NVSwitch. Of the options, gpu_arch,
+// pcie_gen and nic_rate are read, for devices of which the texts do not tell them; without these flags a GPU
+// has 12GB/s of PCIe and a NIC 12GB/s, with a warning. Errors: kInvalidInput "nvidia-smi topo -m: ...";
+// kUsage for a flag that makes no sense.
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options = {});
+
+// True if the text has a row of the matrix, maybe behind the prefix that a launcher puts before each line.
+bool IsNvidiaSmiMatrix(std::string_view text);
+// The matrix alone, as saved or logged. `file` opens messages; its stem names the topology. Errors: those of
+// ReadNvidiaSmi; kInvalidInput "FILE: nvidia-smi topo -m: ..." that lists the flags without which the machine
+// is not known.
+StatusOr<Topology> ReadNvidiaSmiMatrix(std::string_view text, std::string_view file,
+                                       const LoadOptions& options = {});
 
 }  // namespace xccl

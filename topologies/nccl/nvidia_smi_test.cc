@@ -3,6 +3,10 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/random.h"
 #include "base/strings.h"
 #include "base/units.h"
@@ -110,9 +114,11 @@ TEST(NvidiaSmi, Machines) {
        "\tSYS\t8-15\r\nmlx5_0\tPHB\tSYS\t X\r\n",
        "8.9", 2, 4,
        "0--cpu0 24GB/s\n1--cpu1 24GB/s\nmlx5_0--cpu0 12GB/s\ncpu0--cpu1 22GB/s\n"
-       "! nvidia-smi topo -m: the speed of mlx5_0 is not known; 12GB/s assumed\n"},
+       "! nvidia-smi topo -m: the speed of mlx5_0 is not known; 12GB/s assumed; hint: "
+       "--nic-rate=400Gbit/s\n"},
       {"a GPU whose PCIe link is not known", "\tGPU0\nGPU0\t X\n", "9.0", 1, 0,
-       "0--cpu0 12GB/s\n! nvidia-smi topo -m: the PCIe link of GPU0 is not known; 12GB/s assumed\n"},
+       "0--cpu0 12GB/s\n! nvidia-smi topo -m: the PCIe link of GPU0 is not known; 12GB/s assumed; hint: "
+       "--pcie-gen=4\n"},
   };
   for (const Case& c : cases)
     EXPECT_EQ(Show(ReadNvidiaSmi(Texts(c.matrix, c.capability, c.gpus, c.generation))), c.expected) << c.name;
@@ -171,6 +177,112 @@ TEST(NvidiaSmi, Rejections) {
   LoadOptions options;
   options.gpu_arch = "sm90";
   EXPECT_EQ(Show(ReadNvidiaSmi(no_arch, options)), "0--cpu0 48GB/s\n");
+}
+
+// As logs and issues have it: the matrix alone.
+constexpr std::string_view kPairs =
+    "\tGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+    "GPU0\t X \tNV4\tSYS\tPIX\tSYS\t0-7\t0\t\tN/A\n"
+    "GPU1\tNV4\t X \tSYS\tNODE\tSYS\t0-7\t0\t\tN/A\n"
+    "GPU2\tSYS\tSYS\t X \tSYS\tNODE\t8-15\t1\t\tN/A\n"
+    "NIC0\tPIX\tNODE\tSYS\t X \tSYS\t\t\t\t\n"
+    "NIC1\tSYS\tSYS\tNODE\tSYS\t X \t\t\t\t\n";
+
+LoadOptions AllFlags(const char* nic_rate = "200Gbit/s") {
+  LoadOptions options;
+  options.gpu_arch = "sm86";
+  options.pcie_gen = 4;
+  options.nic_rate = nic_rate;
+  return options;
+}
+
+TEST(NvidiaSmi, AMatrixAlone) {
+  const std::string text = std::string(kPairs) + std::string(kLegend);
+  const auto show = [&](const LoadOptions& options) {
+    return Show(ReadNvidiaSmiMatrix(text, "a/box.txt", options));
+  };
+  const std::string machine =
+      "0--1 48GB/s\n0--pci0 24GB/s\nmlx5_0--pci0 25GB/s\npci0--numa0 25GB/s\n1--numa0 24GB/s\n"
+      "2--numa1 24GB/s\nmlx5_1--numa1 25GB/s\nnuma0--numa1 10GB/s\n"
+      "! nvidia-smi topo -m: the CPU is not known; 10GB/s between NUMA nodes assumed\n";
+  EXPECT_EQ(show(AllFlags()), machine);
+  EXPECT_EQ(ReadNvidiaSmiMatrix(text, "a/box.txt", AllFlags())->name(), "box");
+  EXPECT_NE(show(AllFlags("200Gbit/s,mlx5_1=8Gbit/s")).find("mlx5_1--numa1 1GB/s\n"), std::string::npos);
+  EXPECT_NE(show(AllFlags("mlx5_1=8Gbit/s, 16Gbit/s")).find("mlx5_1--numa1 1GB/s\n"), std::string::npos);
+}
+
+TEST(NvidiaSmi, AMatrixAloneAsksForWhatItLacks) {
+  const auto ask = [](std::string_view text, const LoadOptions& options) {
+    return Show(ReadNvidiaSmiMatrix(text, "a/box.txt", options));
+  };
+  const std::string text = std::string(kPairs) + std::string(kLegend);
+  EXPECT_EQ(ask(text, {}),
+            "a/box.txt: nvidia-smi topo -m: the text does not state the architecture of its GPUs, the PCIe "
+            "generation, "
+            "the rate of its NICs; expected flags; hint: --gpu-arch=sm90 --pcie-gen=5 --nic-rate=400Gbit/s");
+  LoadOptions options = AllFlags();
+  options.pcie_gen.reset();
+  EXPECT_EQ(
+      ask(text, options),
+      "a/box.txt: nvidia-smi topo -m: the text does not state the PCIe generation; expected a flag; hint: "
+      "--pcie-gen=5");
+  options = AllFlags("mlx5_0=200Gbit/s");
+  EXPECT_EQ(
+      ask(text, options),
+      "a/box.txt: nvidia-smi topo -m: the text does not state the rate of its NICs; expected a flag; hint: "
+      "--nic-rate=400Gbit/s");
+  EXPECT_EQ(ask("GPU0 GPU1\nGPU0 X SYS\n", AllFlags()),
+            "a/box.txt: nvidia-smi topo -m: no row GPU1; expected one for each column");
+  EXPECT_EQ(ask(text, AllFlags("eth0=1Gbit/s")), "--nic-rate: no NIC eth0; NICs are mlx5_0, mlx5_1");
+  EXPECT_EQ(ask(text, AllFlags("400")), "--nic-rate: '400': no unit; a bandwidth is written like 450GB/s");
+  options = AllFlags();
+  options.pcie_gen = 7;
+  EXPECT_EQ(ask(text, options), "--pcie-gen=7: expected 1 to 6");
+  EXPECT_EQ(ask("GPU0\nGPU0 X\n", AllFlags("a=1Gbit/s")), "--nic-rate: no NIC a; the matrix has none");
+}
+
+// Launchers and collectors of logs put something before each line.
+TEST(NvidiaSmi, PrefixesOfLines) {
+  const std::string text = std::string(kPairs) + std::string(kLegend);
+  const std::string expected = Show(ReadNvidiaSmiMatrix(text, "box.txt", AllFlags()));
+  const auto with = [&](auto prefix) {
+    std::string logged;
+    int n = 0;
+    for (const std::string& line : Split(text, '\n')) logged += prefix(n++) + line + "\n";
+    return logged;
+  };
+  const std::vector<std::string> logs = {
+      with([](int) { return std::string("0: "); }),
+      with([](int) { return std::string("[1,0]<stdout>:"); }),
+      with([](int) { return std::string("[pod/trainer-0/main] "); }),
+      with([](int n) { return fmt::format("2026-01-01T00:00:{:02}.5Z ", n); }),
+      with([](int n) { return fmt::format("Jan 01 00:00:{:02} host job[7]: ", n); }),
+      with([](int) { return std::string("\x1b[0m"); }),
+      "$ nvidia-smi topo -m\n" + text,
+      "```\n" + text + "```\n",
+      // Rank 1 says the same; its lines are dropped.
+      with([](int) { return std::string("1: text of another rank\n0: "); }),
+  };
+  for (const std::string& log : logs) {
+    EXPECT_TRUE(IsNvidiaSmiMatrix(log)) << log;
+    EXPECT_EQ(Show(ReadNvidiaSmiMatrix(log, "box.txt", AllFlags())), expected) << log;
+  }
+  for (const char* other :
+       {"", "GPU0 GPU1", "GPU 0: NVIDIA H100 (UUID: GPU-1)", "<topology/>", "XGPU0 X", "GPU0 is X"})
+    EXPECT_FALSE(IsNvidiaSmiMatrix(other)) << other;
+}
+
+// A table of NVLink counts that an architecture after all that are known might have.
+TEST(NvidiaSmi, AnUnknownArchitecture) {
+  LoadOptions options = AllFlags();
+  options.gpu_arch = "sm130";
+  EXPECT_EQ(Show(ReadNvidiaSmiMatrix("GPU0 GPU1\nGPU0 X NV4 0-7\nGPU1 NV4 X 0-7\n", "box.txt", options)),
+            "0--1 160.4GB/s\n0--cpu0 24GB/s\n1--cpu0 24GB/s\n");
+  EXPECT_EQ(Show(ReadNvidiaSmiMatrix(
+                "GPU0 GPU1 GPU2\nGPU0 X NV18 NV18 0-7\nGPU1 NV18 X NV18 0-7\nGPU2 NV18 NV18 X 0-7\n",
+                "box.txt", options)),
+            "0--nvswitch 721.8GB/s\n1--nvswitch 721.8GB/s\n2--nvswitch 721.8GB/s\n"
+            "0--cpu0 24GB/s\n1--cpu0 24GB/s\n2--cpu0 24GB/s\n");
 }
 
 }  // namespace

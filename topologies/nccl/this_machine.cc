@@ -21,6 +21,8 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "topologies/families/modify.h"
+#include "topologies/host_facts.h"
+#include "topologies/nccl/nccl_numbers.h"
 #include "topologies/nccl/nccl_xml.h"
 #include "topologies/nccl/nvidia_smi.h"
 
@@ -133,8 +135,8 @@ std::string HostName() {
 }
 
 // Returns nothing if NCCL is missing or gave no dump. In the latter case `why` says what happened.
-std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options,
-                                        std::vector<NodeId>& nics_without_gdr, std::string& why) {
+std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options, HostFacts& facts,
+                                        std::string& why) {
   std::error_code no_folder;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(no_folder);
   if (no_folder) {
@@ -155,7 +157,7 @@ std::optional<Topology> ReadThroughNccl(int gpus, const LoadOptions& options,
                                 : fmt::format("NCCL gave no dump (exit status {})", finished.status);
     return std::nullopt;
   }
-  StatusOr<Topology> topology = ReadNcclXml(*text, HostName() + ".xml", options, &nics_without_gdr);
+  StatusOr<Topology> topology = ReadNcclXml(*text, HostName() + ".xml", options, &facts);
   if (topology.ok()) return *std::move(topology);
   why = topology.status().message();
   return std::nullopt;
@@ -197,8 +199,10 @@ std::map<std::string, int64_t> ReadNicRates() {
     for (fs::directory_iterator port(nic->path() / "ports", no_ports), last; !no_ports && port != last;
          port.increment(no_ports)) {
       std::ifstream file(port->path() / "rate");
-      double gbit_per_s = 0;
-      if (file >> gbit_per_s && gbit_per_s > 0 && gbit_per_s < 1e6)
+      std::string text;
+      file >> text;
+      const double gbit_per_s = ReadLeadingFloat(text).value;
+      if (gbit_per_s > 0 && gbit_per_s < 1e6)
         rates[nic->path().filename().string()] += static_cast<int64_t>(gbit_per_s * 125e6);
     }
   }
@@ -217,8 +221,7 @@ StatusOr<Topology> ReadThroughNvidiaSmi(const LoadOptions& options) {
   return ReadNvidiaSmi(texts, options);
 }
 
-StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl,
-                                  std::vector<NodeId>& nics_without_gdr) {
+StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl, HostFacts& facts) {
   XCCL_ASSIGN_OR_RETURN(const std::string list, NvidiaSmi({"-L"}));
   int gpus = 0;
   for (const std::string& line : Split(list, '\n')) gpus += line.starts_with("GPU ") ? 1 : 0;
@@ -227,7 +230,7 @@ StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl,
                                     list.empty() ? "lists no GPU" : FirstLine(list)));
   std::string why;
   if (use_nccl)
-    if (std::optional<Topology> topology = ReadThroughNccl(gpus, options, nics_without_gdr, why))
+    if (std::optional<Topology> topology = ReadThroughNccl(gpus, options, facts, why))
       return *std::move(topology);
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadThroughNvidiaSmi(options));
   if (why.empty()) return topology;
@@ -239,9 +242,9 @@ StatusOr<Topology> ReadUnmodified(const LoadOptions& options, bool use_nccl,
 }  // namespace
 
 StatusOr<Topology> ReadThisMachine(const LoadOptions& options, bool use_nccl) {
-  std::vector<NodeId> nics_without_gdr;
-  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, use_nccl, nics_without_gdr));
-  return Modify(std::move(topology), options, nics_without_gdr);
+  HostFacts facts;
+  XCCL_ASSIGN_OR_RETURN(Topology topology, ReadUnmodified(options, use_nccl, facts));
+  return Modify(std::move(topology), options, facts);
 }
 
 }  // namespace xccl
