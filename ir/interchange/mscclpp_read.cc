@@ -114,14 +114,18 @@ StatusOr<Imported> ReadMscclppJson(std::string_view text, const ImportOptions& o
     if (first.ok()) first = lowered.status();
   }
   if (!lowered.ok()) return first;
-  const uint64_t most = file.max_bytes;
+  XCCL_RETURN_IF_ERROR(mscclpp::CheckCalls(file, options.file));
+  // MSCCL++ counts a rank's input, which is one part of what a gather moves.
+  const auto factor =
+      static_cast<uint64_t>(*proving.collective == CollectiveKind::kGather ? std::ssize(file.gpus) : 1);
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
   return Imported{.format = "MSCCL++ plan",
                   .name = file.name,
                   .lowered = *std::move(lowered),
-                  .min_bytes = file.min_bytes,
-                  .max_bytes = most > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
-                                   ? 0
-                                   : static_cast<int64_t>(most)};
+                  .min_bytes = file.min_bytes * static_cast<int64_t>(factor),
+                  .max_bytes =
+                      file.max_bytes > kMost / factor ? 0 : static_cast<int64_t>(file.max_bytes * factor),
+                  .warnings = mscclpp::LimitWarnings(file, options.file)};
 }
 
 }  // namespace xccl
