@@ -271,9 +271,10 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       .OneOf({ToString(MscclTarget::kMsccl), ToString(MscclTarget::kExecutor), ToString(MscclTarget::kRccl)});
   command.AddOption("--min-size", flags.min_size,
                     "MSCCL XML, MSCCL++: the smallest size that it is selected for (default: the plan's)");
-  command.AddOption("--max-size", flags.max_size,
-                    "MSCCL XML, MSCCL++: the largest one (default the plan's, or none; msccl: 128MiB, and less "
-                    "than it)");
+  command.AddOption(
+      "--max-size", flags.max_size,
+      "MSCCL XML, MSCCL++: the largest one (default the plan's, or none; msccl: 128MiB, and less "
+      "than it)");
   command.AddFlag("--in-place", flags.in_place,
                   "MSCCL XML for msccl, MSCCL++: for calls in place, not out of place");
   command.AddOption("-o", flags.output, "write to this file; chakra: to OUT.RANK.et");

@@ -94,9 +94,8 @@ Status CheckFormat(const JsonValue& root) {
 
 StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   XCCL_RETURN_IF_ERROR(CheckFormat(root));
-  XCCL_RETURN_IF_ERROR(
-      root.CheckKeys({"format", "topology", "collective", "schedule", "program", "bitwise_same", "sizes",
-                      "made_by"}));
+  XCCL_RETURN_IF_ERROR(root.CheckKeys(
+      {"format", "topology", "collective", "schedule", "program", "bitwise_same", "sizes", "made_by"}));
   XCCL_ASSIGN_OR_RETURN(const std::string_view xml, root.GetString("topology"));
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadNativeXml(xml, file + ": topology"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective_value, root.Get("collective"));
@@ -126,8 +125,12 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   if (made_by_value) {
     XCCL_ASSIGN_OR_RETURN(made_by, ReadMadeBy(*made_by_value));
   }
-  return Plan{std::move(topology), std::move(collective), std::move(schedule),
-              std::move(program),  std::move(made_by),    bitwise_same,
+  return Plan{std::move(topology),
+              std::move(collective),
+              std::move(schedule),
+              std::move(program),
+              std::move(made_by),
+              bitwise_same,
               sizes};
 }
 
@@ -138,10 +141,9 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
   if (!plan.schedule.symmetry.empty()) {
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
     if (plain.ok())
-      return WritePlan(
-          {plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by, plan.bitwise_same,
-           plan.sizes},
-          path);
+      return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by,
+                        plan.bitwise_same, plan.sizes},
+                       path);
   }
   return WriteFileAtomically(path, [&](std::ostream& out) {
     JsonWriter writer(out);

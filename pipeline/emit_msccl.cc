@@ -28,9 +28,8 @@ int64_t TimeOf(const LoweredProgram& lowered, const Plan& plan) {
 
 template <typename File>
 StatusOr<Imported> ReadBack(const File& file, const Plan& plan, const std::string& name) {
-  return ReadForeign(file.text, {.file = name,
-                                 .collective = plan.collective.kind(),
-                                 .root = plan.collective.spec().root});
+  return ReadForeign(
+      file.text, {.file = name, .collective = plan.collective.kind(), .root = plan.collective.spec().root});
 }
 
 // Of the program that a reader of the file finds. kForeverPs where there is none for the plan's machine.
@@ -106,7 +105,8 @@ StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, 
   }
   if (!json.ok()) return json;
   const StatusOr<Imported> read = ReadBack(*json, plan, options.name);
-  if (!read.ok()) return Annotate(read.status(), "MSCCL++ would not run what is written of the plan");
+  const Status runs = read.ok() && !read->in_a_row.empty() ? InvalidInput(read->in_a_row) : read.status();
+  if (!runs.ok()) return Annotate(runs, "MSCCL++ would not run what is written of the plan");
   WarnIfSlower(TimeOf(read, plan), TimeOf(*plan.program, plan), plan, json->warnings);
   return json;
 }

@@ -149,7 +149,8 @@ void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
 }
 
 // Plans run at all sizes, also at those that they are not for.
-void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes, std::vector<std::string>& notices) {
+void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
+                      std::vector<std::string>& notices) {
   for (const int64_t size : sizes)
     if (size < of.min_bytes || (of.max_bytes > 0 && size > of.max_bytes))
       notices.push_back(fmt::format(

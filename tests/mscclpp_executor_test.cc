@@ -1,5 +1,7 @@
 // Small plans of MSCCL++ run on numbers by its executor's rules, several calls in a row and with late ports:
 // what the writer writes runs right, and what the reader proves does.
+#include "tests/testing/mscclpp_executor.h"
+
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -13,15 +15,16 @@
 #include "ir/lower/testing/checked.h"
 #include "ir/program.h"
 #include "ir/testing/programs.h"
-#include "tests/testing/mscclpp_executor.h"
 
 namespace xccl {
 namespace {
 
-// In the order of all that may go wrong: random turns, with ports that move at any time and as late as can be.
+// In the order of all that may go wrong: random turns, with ports that move at any time and as late as can
+// be.
 std::string RunOften(const std::string& text, CollectiveKind kind, int32_t root) {
   for (uint64_t seed = 1; seed <= 6; ++seed) {
-    std::string wrong = RunMscclppPlan(text, kind, root, {.calls = 3, .seed = seed, .late_ports = seed % 2 == 0});
+    std::string wrong =
+        RunMscclppPlan(text, kind, root, {.calls = 3, .seed = seed, .late_ports = seed % 2 == 0});
     if (!wrong.empty()) return wrong;
   }
   return "";

@@ -1,7 +1,7 @@
 // A rank's instructions are taken pass by pass in an order in which everything that they wait for comes
-// first; of those that wait for as many others in a row, the nearest peers behind the rank come first, so that
-// ranks which send to all peers at once do not begin with the same one. An instruction's *frontier* is the nodes that are done when it is: its own, or what a local one
-// waits for.
+// first; of those that wait for as many others in a row, the nearest peers behind the rank come first, so
+// that ranks which send to all peers at once do not begin with the same one. An instruction's *frontier* is
+// the nodes that are done when it is: its own, or what a local one waits for.
 #include "ir/interchange/chakra.h"
 
 #include <fmt/core.h>

@@ -16,10 +16,10 @@ namespace xccl {
 struct ImportOptions {
   std::string file = "plan";                      // opens messages
   std::optional<CollectiveKind> collective = {};  // of a file that does not say which it is for
-  // Of broadcast, reduce, gather and scatter: no format has one. Absent: what the plan does says it, where one
-  // rank alone reads input or writes output; else rank 0.
+  // Of broadcast, reduce, gather and scatter: no format has one. Absent: what the plan does says it, where
+  // one rank alone reads input or writes output; else rank 0.
   std::optional<Rank> root = {};
-  bool plain_switches = false;                    // what switches do is read rank by rank
+  bool plain_switches = false;  // what switches do is read rank by rank
 };
 
 // A foreign plan, proved. Files name no machine: paths of the program are missing, or hints that only the
@@ -30,7 +30,9 @@ struct Imported {
   LoweredProgram lowered;                // rules P1 to P9 hold but for paths
   int64_t min_bytes = 0, max_bytes = 0;  // sizes that it is for, and safe at; 0: no upper limit
   std::vector<std::string> warnings =
-      {};  // what the tools that the format is for would refuse, with its place
+      {};  // what the tools that the format is for would refuse or run wrongly, with its place
+  std::string in_a_row =
+      {};  // what goes wrong when calls follow each other; empty: nothing. A warning says it
 };
 
 }  // namespace xccl

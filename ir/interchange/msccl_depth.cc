@@ -8,7 +8,8 @@
 namespace xccl::msccl {
 namespace {
 
-// Every step of the file as the messages that it is, and by rank, threadblock and instruction the last of them.
+// Every step of the file as the messages that it is, and by rank, threadblock and instruction the last of
+// them.
 struct Messages {
   Program program;
   std::vector<std::vector<std::vector<int32_t>>> last;
@@ -80,8 +81,7 @@ std::optional<ProgramSite> WaitsForever(const Program& program, const ChunksOf& 
   for (const int32_t node : order) ends[static_cast<size_t>(node)] = true;
   const auto stuck = std::ranges::find(ends, false);
   ProgramSite site = index.Site(static_cast<int32_t>(stuck - ends.begin()));
-  const std::vector<int32_t>& last =
-      messages.last[site.rank.index()][static_cast<size_t>(site.threadblock)];
+  const std::vector<int32_t>& last = messages.last[site.rank.index()][static_cast<size_t>(site.threadblock)];
   site.index = static_cast<int32_t>(std::ranges::lower_bound(last, site.index) - last.begin());
   return site;
 }

@@ -59,9 +59,8 @@ int32_t OnlyRank(const File& file, const Holds& holds) {
 Rank RootOf(const File& file, CollectiveKind kind) {
   const bool source = TraitsOf(kind).before == KindTraits::Holders::kRoot;
   const auto any = [](const msccl::FileRank& rank, const auto& wanted) {
-    return std::ranges::any_of(rank.blocks, [&](const msccl::FileBlock& block) {
-      return std::ranges::any_of(block.steps, wanted);
-    });
+    return std::ranges::any_of(
+        rank.blocks, [&](const msccl::FileBlock& block) { return std::ranges::any_of(block.steps, wanted); });
   };
   const int32_t user = OnlyRank(file, [&](const msccl::FileRank& rank) {
     return any(rank, [&](const msccl::FileStep& step) {
@@ -70,9 +69,8 @@ Rank RootOf(const File& file, CollectiveKind kind) {
     });
   });
   const int32_t end = OnlyRank(file, [&](const msccl::FileRank& rank) {
-    return !any(rank, [&](const msccl::FileStep& step) {
-      return source ? Receives(step.op) : Sends(step.op);
-    });
+    return !any(rank,
+                [&](const msccl::FileStep& step) { return source ? Receives(step.op) : Sends(step.op); });
   });
   return Rank(std::max(0, user >= 0 ? user : end));
 }

@@ -30,12 +30,13 @@ StatusOr<std::string> LimitSizes(const msccl::File& file, const std::string& nam
   const std::optional<int32_t> fewest = msccl::FewestAtATime(outline.program, chunks);
   const int64_t safe = fewest ? msccl::LargestSize(file.protocol, *fewest, file.chunks_per_loop) : 0;
   if (max_bytes > 0 && max_bytes <= safe) return std::string();
-  const std::string where = fmt::format("{}:{}: rank {} threadblock {} step {}", name, StepAt(file, *stuck).line,
-                                        stuck->rank.value, stuck->threadblock, stuck->index);
+  const std::string where =
+      fmt::format("{}:{}: rank {} threadblock {} step {}", name, StepAt(file, *stuck).line, stuck->rank.value,
+                  stuck->threadblock, stuck->index);
   if (safe == 0 || safe < file.min_bytes)
     return fmt::format(
-        "{} waits in a circle at every size that the file is for: it has {} messages under way at most", where,
-        msccl::Depth(file.protocol));
+        "{} waits in a circle at every size that the file is for: it has {} messages under way at most",
+        where, msccl::Depth(file.protocol));
   max_bytes = safe;
   return fmt::format(
       "{} waits in a circle above {}: executors then move fewer than {} chunks at a time, and have {} such "

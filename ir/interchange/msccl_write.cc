@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/units.h"
 #include "ir/interchange/msccl_depth.h"
 #include "ir/program_index.h"
 
@@ -39,6 +40,7 @@ using msccl::kMostCount;
 constexpr int32_t kMostNodes = 4096;      // XML elements that one rank keeps
 constexpr int32_t kMostChildren = 1024;   // of one XML element
 constexpr int32_t kMostDependedOn = 128;  // threadblocks; the number of one that is waited for is an int8
+constexpr int64_t kMultiprocessors = 80;  // of a V100, the smallest GPU of the library
 constexpr size_t kMostText = 255;         // of an attribute
 constexpr int64_t kDefaultMaxBytes = int64_t{1}
                                      << 27;  // what microsoft/msccl takes where a file says nothing
@@ -255,13 +257,14 @@ class Writer {
   }
 
   // Only the first 128 threadblocks can be waited for; where there are more, those that are come first.
-  Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) const {
+  Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) {
     for (const Block& block : blocks)
       for (const Step& step : block.steps)
         if (step.wait) blocks[static_cast<size_t>(step.wait->threadblock)].waited_for = true;
     for (size_t b = 0; b < blocks.size(); ++b)
       if (!blocks[b].steps.empty()) order.push_back(static_cast<int32_t>(b));
     const auto waited_for = [&](int32_t b) { return blocks[static_cast<size_t>(b)].waited_for; };
+    most_blocks_ = std::max<int64_t>(most_blocks_, std::ssize(order));
     if (std::ssize(order) > limits_.threadblocks)
       return Bad("rank {}: {} threadblocks; expected {} at most for {}; hint: plan --max-ctas {}", r.value,
                  order.size(), limits_.threadblocks, Target(), limits_.threadblocks);
@@ -362,11 +365,12 @@ class Writer {
   Status CheckDepth() const {
     std::vector<Offsets> offsets;
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) offsets.push_back(LayOut(r));
-    const msccl::ChunksOf chunks = [&](Rank r, const Instruction& i) { return CountOf(i, offsets[r.index()]); };
+    const msccl::ChunksOf chunks = [&](Rank r, const Instruction& i) {
+      return CountOf(i, offsets[r.index()]);
+    };
     const int64_t per_loop = ChunksOfPart() * parts_of_loop_;
-    const int32_t at_a_time = options_.max_bytes > 0
-                                  ? msccl::ChunksAtATime(program_.protocol, options_.max_bytes, per_loop)
-                                  : 1;
+    const int32_t at_a_time =
+        options_.max_bytes > 0 ? msccl::ChunksAtATime(program_.protocol, options_.max_bytes, per_loop) : 1;
     if (!msccl::WaitsForever(program_, chunks, at_a_time)) return OkStatus();
     const std::optional<int32_t> fewest = msccl::FewestAtATime(program_, chunks);
     return Bad(
@@ -374,8 +378,8 @@ class Writer {
         "expected a program that needs no more, not {} slots{}",
         msccl::Depth(program_.protocol), Target(), kProtocols[static_cast<size_t>(program_.protocol)],
         program_.slots,
-        fewest ? fmt::format("; hint: --max-size={}, to which {} of its chunks go at a time",
-                             msccl::LargestSize(program_.protocol, *fewest, per_loop), *fewest)
+        fewest ? fmt::format("; hint: --max-size={}, to which {} chunks go at a time",
+                             FormatSize(msccl::LargestSize(program_.protocol, *fewest, per_loop)), *fewest)
                : "");
   }
 
@@ -419,6 +423,11 @@ class Writer {
     if (options_.target == MscclTarget::kMsccl && MaxBytes() <= options_.min_bytes)
       warnings.push_back(fmt::format("msccl never selects it: no size is from {} to less than {} bytes",
                                      options_.min_bytes, MaxBytes()));
+    if (most_blocks_ > kMultiprocessors)
+      warnings.push_back(
+          fmt::format("{} threadblocks of a rank wait for each other, one a multiprocessor: a V100 has 80 of "
+                      "these, an A100 108; hint: plan --max-ctas",
+                      most_blocks_));
     if (collective_.spec().root)
       warnings.push_back(fmt::format("the file is right for root {} alone, and {} does not look at the root",
                                      collective_.spec().root->value, Target()));
@@ -430,9 +439,10 @@ class Writer {
   const MscclXmlOptions& options_;
   const Limits limits_;
   int32_t channels_ = 0;
+  int64_t most_blocks_ = 0;  // of a rank
   int64_t parts_of_loop_ = 1;
   int64_t unit_ = 1;  // XML chunks of a part
-  Offsets offsets_;  // of the rank that is written
+  Offsets offsets_;   // of the rank that is written
   std::string body_;
 };
 

@@ -281,11 +281,10 @@ class Checker {
   // Packets lie in scratch; the executor looks at no buffer there.
   Status CheckPackets(const Op& op, const std::vector<Piece>& pieces, bool dst) const {
     if (!IsPacketOp(op.name)) return OkStatus();
-    const bool first_is_plain = dst ? op.name == OpName::kRespkt || op.name == OpName::kRepkt ||
-                                          op.name == OpName::kRecpkt || op.name == OpName::kRecspkt ||
-                                          op.name == OpName::kUpkt
-                                    : op.name != OpName::kRppkt && op.name != OpName::kUpkt &&
-                                          op.name != OpName::kGstorePkt;
+    const bool first_is_plain =
+        dst ? op.name == OpName::kRespkt || op.name == OpName::kRepkt || op.name == OpName::kRecpkt ||
+                  op.name == OpName::kRecspkt || op.name == OpName::kUpkt
+            : op.name != OpName::kRppkt && op.name != OpName::kUpkt && op.name != OpName::kGstorePkt;
     const bool all_are_plain = !dst && op.name == OpName::kPpkt;
     for (size_t i = first_is_plain ? 1 : 0; i < pieces.size() && !all_are_plain; ++i)
       if (pieces[i].where == Piece::Where::kLocal && pieces[i].buffer != BufferKind::kScratch)
@@ -309,11 +308,12 @@ class Checker {
     const int64_t own = file_.gpus[static_cast<size_t>(rank_)].scratch;
     for (const int64_t owner : owners)
       if (const int64_t other = file_.gpus[static_cast<size_t>(owner)].scratch; other != own)
-        return BadOp(op,
-                     "puts packets behind half of its own rank's scratch, of {} chunks, in every second call, "
-                     "and rank {}, with {}, looks behind half of its own; expected as many scratch_chunks at "
-                     "all ranks",
-                     own, owner, other);
+        return BadOp(
+            op,
+            "puts packets behind half of its own rank's scratch, of {} chunks, in every second call, "
+            "and rank {}, with {}, looks behind half of its own; expected as many scratch_chunks at "
+            "all ranks",
+            own, owner, other);
     return OkStatus();
   }
 
@@ -362,9 +362,7 @@ bool IsPacketOp(OpName name) {
   return false;
 }
 
-bool PollsPackets(OpName name) {
-  return IsPacketOp(name) && name != OpName::kPpkt && name != OpName::kCpkt;
-}
+bool PollsPackets(OpName name) { return IsPacketOp(name) && name != OpName::kPpkt && name != OpName::kCpkt; }
 
 Status CheckLimits(const File& file, std::string_view name) { return Checker(file, name).Check(); }
 
@@ -372,10 +370,10 @@ std::vector<std::string> LimitWarnings(const File& file, std::string_view name) 
   std::array<std::string, 3> first;  // by kind of warning: its place
   std::array<int64_t, 3> count{};
   const auto look = [&](int64_t rank, int64_t block, int64_t index, const Op& op) {
-    const int kind = op.name == OpName::kFlush                                     ? 0
-                     : op.name == OpName::kPwsf                                    ? 1
+    const int kind = op.name == OpName::kFlush                                   ? 0
+                     : op.name == OpName::kPwsf                                  ? 1
                      : op.name == OpName::kPpkt && op.type == ChannelType::kPort ? 2
-                                                                                   : -1;
+                                                                                 : -1;
     if (kind >= 0 && count[static_cast<size_t>(kind)]++ == 0)
       first[static_cast<size_t>(kind)] = PlaceOf(rank, block, index, op.name);
   };
@@ -384,8 +382,7 @@ std::vector<std::string> LimitWarnings(const File& file, std::string_view name) 
       int64_t index = 0;
       for (const Op& op : file.gpus[r].blocks[b].ops) {
         look(static_cast<int64_t>(r), static_cast<int64_t>(b), index++, op);
-        for (const Op& inner : op.ops)
-          look(static_cast<int64_t>(r), static_cast<int64_t>(b), index++, inner);
+        for (const Op& inner : op.ops) look(static_cast<int64_t>(r), static_cast<int64_t>(b), index++, inner);
       }
     }
   constexpr std::array<std::string_view, 3> kTexts = {
@@ -396,7 +393,8 @@ std::vector<std::string> LimitWarnings(const File& file, std::string_view name) 
   for (size_t k = 0; k < kTexts.size(); ++k)
     if (count[k] > 0)
       warnings.push_back(fmt::format("{}: {}{}: {}", name, first[k],
-                                     count[k] > 1 ? fmt::format(" and {} more", count[k] - 1) : "", kTexts[k]));
+                                     count[k] > 1 ? fmt::format(" and {} more", count[k] - 1) : "",
+                                     kTexts[k]));
   return warnings;
 }
 

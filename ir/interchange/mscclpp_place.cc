@@ -97,7 +97,8 @@ std::vector<int32_t> Places::LateReadersOf(int32_t send) const {
   std::vector<int32_t> receives;
   const Opcode op = index_.instruction(send).op;
   // Sums that are stored nowhere are sent from scratch of their own.
-  if (op != Opcode::kSend && op != Opcode::kRecvCopySend && op != Opcode::kRecvReduceCopySend) return receives;
+  if (op != Opcode::kSend && op != Opcode::kRecvCopySend && op != Opcode::kRecvReduceCopySend)
+    return receives;
   for (const int32_t c : index_.SendConnections(index_.BlockOf(send)))
     if (ports_[static_cast<size_t>(c)])
       receives.push_back(index_.ReceivesOf(c)[static_cast<size_t>(index_.SendOrdinal(send))]);

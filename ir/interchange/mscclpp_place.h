@@ -23,8 +23,8 @@ struct Landing {
 class Places {
  public:
   // `packets`: messages are packets, which land in scratch alone. `ports`: by connection, whether a port
-  // carries it. Requires: the program verifies. Cost: for every receive into a buffer that is used before, and
-  // for every send over a port from one that is written later, at most linear in the instructions.
+  // carries it. Requires: the program verifies. Cost: for every receive into a buffer that is used before,
+  // and for every send over a port from one that is written later, at most linear in the instructions.
   Places(const Program& program, const Collective& collective, const Cut& cut, const ProgramIndex& index,
          bool in_place, bool packets, std::vector<bool> ports);
 

@@ -52,8 +52,7 @@ std::string Runner::PlaceNow(const State& state) const {
 
 std::string Runner::PlaceOfAccess(const Access& access) const {
   const auto block = static_cast<size_t>(access.block);
-  const State& state =
-      block < states_.size() ? states_[block] : callers_[block - states_.size()];
+  const State& state = block < states_.size() ? states_[block] : callers_[block - states_.size()];
   return PlaceAt(state, access.op, access.name, access.call);
 }
 
@@ -323,8 +322,12 @@ Status Runner::Receive(State& state, int32_t receive) {
           PlaceOfAccess(cell->write),
           "overwrites what a port may not have read yet for {}; expected a wait for an answer before it",
           PlaceOf(sent.rank, sent.block, sent.op, sent.name));
-    cell->reads.push_back({NumberOf(state), state.time, send, static_cast<int32_t>(state.next), state.call,
-                           state.ops[state.next]->name});
+    cell->reads.push_back({.block = NumberOf(state),
+                           .time = state.time,
+                           .step = send,
+                           .op = static_cast<int32_t>(state.next),
+                           .call = state.call,
+                           .name = state.ops[state.next]->name});
   }
   late_reads_.erase(late);
   return OkStatus();

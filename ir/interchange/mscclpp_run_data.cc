@@ -53,18 +53,29 @@ int64_t Runner::InputInOutput(int32_t rank) const {
 
 Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
                      int32_t step, When when) {
-  const Access now{number,     state.time - (when == When::kEarly ? 1 : 0), step, static_cast<int32_t>(state.next),
-                   state.call, state.ops[state.next]->name};
+  const Op& op = *state.ops[state.next];
+  const Access now{.block = number,
+                   .time = state.time - (when == When::kEarly ? 1 : 0),
+                   .step = step,
+                   .op = static_cast<int32_t>(state.next),
+                   .call = state.call,
+                   .name = op.name,
+                   .packets_from = IsPacketOp(op.name) && op.type != ChannelType::kPort
+                                       ? CellOf(rank, place.buffer, place.begin, HalfOf(state))
+                                       : -1};
   const bool polls = !past_.empty();
   const auto ordered = [&](const Access& before, int64_t chunk) {
     if (before.block == number ? before.time < state.time || before.op == now.op
                                : state.known.At(before.block) > before.time)
       return true;
+    // Packet ops deal out a run to threads alike.
+    if (before.block == number && now.packets_from >= 0 && before.packets_from == now.packets_from)
+      return true;
     const Done done{before.block, before.call, before.op};
     return polls && std::ranges::binary_search(past_[static_cast<size_t>(chunk)], done);
   };
-  const bool is_packet = place.buffer == BufferKind::kScratch &&
-                         place.begin >= file_.gpus[static_cast<size_t>(rank)].scratch;
+  const bool is_packet =
+      place.buffer == BufferKind::kScratch && place.begin >= file_.gpus[static_cast<size_t>(rank)].scratch;
   std::set<int32_t> after;
   for (int64_t i = 0; i < count; ++i) {
     Cell& cell =
@@ -181,8 +192,8 @@ Status Runner::PutPackets(State& state, int32_t number, Place src, int32_t peer,
     for (int64_t i = 0; i < count; ++i) {
       const auto at = packets_.find({state.rank, HalfOf(state), first + i});
       if (at == packets_.end() || at->second.call != state.call)
-        return Bad(PlaceNow(state), "puts chunk {} of scratch, where no packets are; expected some, and a nop",
-                   first + i);
+        return Bad(PlaceNow(state),
+                   "puts chunk {} of scratch, where no packets are; expected some, and a nop", first + i);
       past.push_back(at->second.past);
     }
   }
@@ -250,10 +261,11 @@ StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
       const auto at = packets_.find(key(i, c));
       if (at == packets_.end() || at->second.call < state.call) return false;
       if (at->second.call > state.call)
-        return Bad(PlaceNow(state),
-                   "packets in chunk {} of scratch that call {} may have overwritten by then; expected a wait "
-                   "for an answer before they are",
-                   op.src[i].index + c, at->second.call + 1);
+        return Bad(
+            PlaceNow(state),
+            "packets in chunk {} of scratch that call {} may have overwritten by then; expected a wait "
+            "for an answer before they are",
+            op.src[i].index + c, at->second.call + 1);
     }
   past_.assign(static_cast<size_t>(op.src[0].size), {});
   for (size_t i = first; i < op.src.size(); ++i)
@@ -291,10 +303,10 @@ Status Runner::DoPackets(State& state, int32_t number, const Op& op) {
   const int64_t count = op.src[0].size;
   if (op.name == OpName::kPpkt) {
     for (size_t i = 0; i < op.src.size(); ++i)
-      XCCL_RETURN_IF_ERROR(PutPackets(state, number,
-                                      op.type == ChannelType::kPort ? Packets(state.rank, op.src[i].index)
-                                                                    : LocalPlace(op.src[i]),
-                                      PeerOf(state, op, op.dst[i]), op.dst[i].index, op.src[i].size));
+      XCCL_RETURN_IF_ERROR(PutPackets(
+          state, number,
+          op.type == ChannelType::kPort ? Packets(state.rank, op.src[i].index) : LocalPlace(op.src[i]),
+          PeerOf(state, op, op.dst[i]), op.dst[i].index, op.src[i].size));
     return OkStatus();
   }
   if (op.name == OpName::kGstorePkt) {
@@ -337,8 +349,7 @@ Status Runner::DoPlain(State& state, int32_t number, const Op& op) {
   const int64_t count = op.src[0].size;
   if (op.name == OpName::kPut || op.name == OpName::kPws || op.name == OpName::kPwsf) {
     for (size_t i = 0; i < op.src.size(); ++i) {
-      const int32_t port =
-          op.type == ChannelType::kPort ? ChannelOf(state, op.type, op.channels[i]) : -1;
+      const int32_t port = op.type == ChannelType::kPort ? ChannelOf(state, op.type, op.channels[i]) : -1;
       XCCL_RETURN_IF_ERROR(Put(state, number, LocalPlace(op.src[i]), PeerOf(state, op, op.dst[i]),
                                {BufferOf(state, op, op.dst[i]), op.dst[i].index}, op.src[i].size, port));
     }

@@ -68,6 +68,7 @@ struct Access {
   int32_t time = 0;    // its block's
   int32_t step = -1, op = 0, call = 0;
   OpName name = OpName::kNop;
+  int64_t packets_from = -1;  // of a packet op: where its run of chunks begins; -1: of others
 };
 // An op that has been done, of all calls.
 struct Done {
@@ -249,10 +250,10 @@ class Runner {
   const int32_t calls_;
   Run run_;
   int32_t signals_ = 0;
-  int64_t known_ = 0;  // entries of what all blocks know
-  std::vector<State> states_, callers_;  // callers by rank, with a block number behind all others
-  std::vector<int32_t> running_;         // by rank: threadblocks that have not ended the call
-  std::vector<std::map<int64_t, Cell>> cells_;                // by rank
+  int64_t known_ = 0;                           // entries of what all blocks know
+  std::vector<State> states_, callers_;         // callers by rank, with a block number behind all others
+  std::vector<int32_t> running_;                // by rank: threadblocks that have not ended the call
+  std::vector<std::map<int64_t, Cell>> cells_;  // by rank
   std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel
   std::vector<std::vector<std::deque<Release>>> semaphores_;  // by rank
   std::vector<std::vector<Barrier>> barriers_;                // by rank
@@ -266,7 +267,7 @@ class Runner {
   std::map<std::array<int64_t, 3>, Packet> packets_;  // by rank, half of scratch and chunk
   // By chunk of the op that is done: ops that are past it, where it polls packets.
   std::vector<std::vector<Done>> past_;
-  std::vector<int64_t> extra_;                             // by rank: chunks of scratch and behind it
+  std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it
 };
 
 }  // namespace xccl::mscclpp

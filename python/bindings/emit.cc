@@ -68,9 +68,8 @@ py::tuple EmitMsccl(const SharedPlan& plan, const std::string& executor, const s
   ProgramOf(plan);
   MscclXmlOptions options{.name = name, .in_place = in_place};
   options.target = ValueOf(ParseMscclTarget(executor), "executor");
-  const MscclXml made = Watched({}, [=](const Caller&) {
-    return EmitMscclXml(plan->plan, options, SizesOf(min_bytes, max_bytes));
-  });
+  const MscclXml made = Watched(
+      {}, [=](const Caller&) { return EmitMscclXml(plan->plan, options, SizesOf(min_bytes, max_bytes)); });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
 }
 
@@ -78,8 +77,7 @@ py::tuple EmitMscclpp(const SharedPlan& plan, const std::string& name, bool in_p
                       int64_t max_bytes) {
   ProgramOf(plan);
   const MscclppJson made = Watched({}, [=](const Caller&) {
-    return EmitMscclppJson(plan->plan, {.name = name, .in_place = in_place},
-                           SizesOf(min_bytes, max_bytes));
+    return EmitMscclppJson(plan->plan, {.name = name, .in_place = in_place}, SizesOf(min_bytes, max_bytes));
   });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
 }

@@ -33,7 +33,7 @@ constexpr int32_t kThreads = 2;   // of a block
 struct Place {
   int32_t rank = 0;
   BufferKind buffer = BufferKind::kInput;
-  int64_t begin = 0;  // element; words of packets are two by two
+  int64_t begin = 0;   // element; words of packets are two by two
   int64_t offset = 0;  // words: of a half of scratch
   bool packets = false;
 };
@@ -55,7 +55,7 @@ struct Thread {
   int32_t rank = 0, block = 0, id = 0;
   const std::vector<const Op*>* ops = nullptr;  // of its block
   size_t op = 0;
-  int64_t position = 0;  // in the op
+  int64_t position = 0;    // in the op
   int64_t iteration = -1;  // of a pipeline
   size_t pipeline = 0;
   int64_t waits_until = -1, flushed = 0;
@@ -86,8 +86,8 @@ class Executor {
       if (moved) continue;
       for (const Thread& thread : threads_)
         if (call_[static_cast<size_t>(thread.rank)] < execution_.calls)
-          return fmt::format("rank {} threadblock {} op {} waits forever in call {}", thread.rank, thread.block,
-                             thread.op, call_[static_cast<size_t>(thread.rank)] + 1);
+          return fmt::format("rank {} threadblock {} op {} waits forever in call {}", thread.rank,
+                             thread.block, thread.op, call_[static_cast<size_t>(thread.rank)] + 1);
       return RunPort() ? "a port moves data after all calls" : "";
     }
   }
@@ -136,8 +136,8 @@ class Executor {
   // ---- calls ----
 
   static uint64_t InputOf(int32_t call, int64_t rank, int64_t element) {
-    uint64_t x = static_cast<uint64_t>(call + 1) * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(rank) * 1000003 +
-                 static_cast<uint64_t>(element);
+    uint64_t x = static_cast<uint64_t>(call + 1) * 0x9e3779b97f4a7c15ULL +
+                 static_cast<uint64_t>(rank) * 1000003 + static_cast<uint64_t>(element);
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
     return x ^ (x >> 27);
   }
@@ -182,7 +182,8 @@ class Executor {
       case CollectiveKind::kScatter:
         return InputOf(call, root_, rank * output + element);
       case CollectiveKind::kAlltoall:
-        return InputOf(call, element / (output / ranks), rank * (output / ranks) + element % (output / ranks));
+        return InputOf(call, element / (output / ranks),
+                       rank * (output / ranks) + element % (output / ranks));
       default:
         return std::nullopt;
     }
@@ -235,7 +236,8 @@ class Executor {
           int32_t left = nth[channel.peer]++;
           std::vector<Channel>& back = channels_[static_cast<size_t>(channel.peer)][type];
           for (size_t c = 0; c < back.size() && channel.reverse < 0; ++c)
-            if (back[c].peer == static_cast<int32_t>(r) && left-- == 0) channel.reverse = static_cast<int32_t>(c);
+            if (back[c].peer == static_cast<int32_t>(r) && left-- == 0)
+              channel.reverse = static_cast<int32_t>(c);
         }
       }
     for (size_t r = 0; r < ranks; ++r) Begin(static_cast<int32_t>(r));
@@ -327,7 +329,8 @@ class Executor {
     const auto add = [&](Lane& lane, bool writes, size_t i) {
       const Piece& piece = writes ? op.dst[i] : op.src[i];
       const bool packets = writes ? WritesPackets(op, i) : ReadsPackets(op, i);
-      for (const Place& place : PlacesOf(thread, op, piece, packets)) (writes ? lane.to : lane.from).push_back(place);
+      for (const Place& place : PlacesOf(thread, op, piece, packets))
+        (writes ? lane.to : lane.from).push_back(place);
       const int64_t all = piece.size * kElements;
       lane.size = (op.group_block + 1) * all / op.group_size - op.group_block * all / op.group_size;
     };
@@ -556,11 +559,11 @@ class Executor {
   Random random_;
   std::string wrong_;
   uint64_t nowhere_ = 0;
-  std::vector<Memory> memory_;                                    // by rank
-  std::vector<std::array<std::vector<Channel>, 2>> channels_;     // by rank and type
-  std::vector<std::vector<int64_t>> semaphores_;                  // by rank
+  std::vector<Memory> memory_;                                     // by rank
+  std::vector<std::array<std::vector<Channel>, 2>> channels_;      // by rank and type
+  std::vector<std::vector<int64_t>> semaphores_;                   // by rank
   std::vector<std::map<int32_t, std::vector<Thread*>>> barriers_;  // by rank
-  std::vector<int32_t> call_, running_;                           // by rank
+  std::vector<int32_t> call_, running_;                            // by rank
   std::vector<Thread> threads_;
   std::map<std::pair<int32_t, int32_t>, std::vector<const Op*>> ops_;  // by rank and block
   std::map<std::pair<int32_t, int32_t>, std::deque<Task>> ports_;      // by rank and channel

@@ -118,12 +118,14 @@ TEST_P(Plugin, ConditionsOnWhatNcclDoesNotSayDoNotHold) {
 // NVIDIA's own example has a broadcast by trees, which NCCL has not.
 TEST_P(Plugin, RowsOfListsThatNcclHasNoKernelsForAreNoted) {
   const std::string path = UseTable(
-      "broadcast,0,-1,tree,simple,-1,-1,-1\nallreduce,0,1024,nvls,ll,-1,-1,-1\nallreduce,0,-1,ring,ll,2,-1,-1\n");
+      "broadcast,0,-1,tree,simple,-1,-1,-1\nallreduce,0,1024,nvls,ll,-1,-1,-1\nallreduce,0,-1,ring,ll,2,-1,-"
+      "1\n");
   void* context = Init(1, 8);
   ASSERT_EQ(logged.size(), 3U);
-  EXPECT_EQ(logged[0], "TUNER/XCCL: " + path +
-                           ":1:16: broadcast by tree, simple; expected a combination that NCCL has; the row is "
-                           "never chosen");
+  EXPECT_EQ(logged[0],
+            "TUNER/XCCL: " + path +
+                ":1:16: broadcast by tree, simple; expected a combination that NCCL has; the row is "
+                "never chosen");
   EXPECT_EQ(logged[1], "TUNER/XCCL: " + path +
                            ":2:18: allreduce by nvls, ll; expected a combination that NCCL has; the row is "
                            "never chosen");
