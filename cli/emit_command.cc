@@ -122,15 +122,16 @@ Status NoMscclFlags(const EmitFlags& flags) {
 }
 
 // Both formats say which sizes a plan is selected for.
-Status SetSizes(const EmitFlags& flags, int64_t& min_bytes, int64_t& max_bytes) {
-  for (const auto& [flag, text, bytes] : {std::tuple("--min-size", &flags.min_size, &min_bytes),
-                                          std::tuple("--max-size", &flags.max_size, &max_bytes)}) {
+StatusOr<AskedSizes> SizesOf(const EmitFlags& flags) {
+  AskedSizes sizes;
+  for (const auto& [flag, text, bytes] : {std::tuple("--min-size", &flags.min_size, &sizes.min_bytes),
+                                          std::tuple("--max-size", &flags.max_size, &sizes.max_bytes)}) {
     if (text->empty()) continue;
     const StatusOr<int64_t> size = ParseSize(*text);
     if (!size.ok()) return UsageError(fmt::format("{}: {}", flag, size.status().message()));
     *bytes = *size;
   }
-  return OkStatus();
+  return sizes;
 }
 
 // The name that the file gives itself: that of the plan file.
@@ -157,18 +158,18 @@ StatusOr<MscclXmlOptions> MscclOptionsOf(const EmitFlags& flags) {
   if (flags.in_place && options.target != MscclTarget::kMsccl)
     return UsageError("--in-place: needs --for msccl; the others run a file in place and out of place");
   options.in_place = flags.in_place;
-  XCCL_RETURN_IF_ERROR(SetSizes(flags, options.min_bytes, options.max_bytes));
   options.name = NameOf(flags);
   return options;
 }
 
 Status EmitMsccl(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const MscclXmlOptions options, MscclOptionsOf(flags));
+  XCCL_ASSIGN_OR_RETURN(const AskedSizes sizes, SizesOf(flags));
   if (IsPlanBook(flags.plan))
     return UsageError(flags.plan + ": a plan book; expected a plan file: MSCCL XML is one file a plan");
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options));
+  XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options, sizes));
   SayNote(xml.selection);
   for (const std::string& line : xml.warnings) SayWarning(line);
   return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);
@@ -179,12 +180,12 @@ Status EmitMscclpp(const EmitFlags& flags) {
   MscclppOptions options;
   options.in_place = flags.in_place;
   options.name = NameOf(flags);
-  XCCL_RETURN_IF_ERROR(SetSizes(flags, options.min_bytes, options.max_bytes));
+  XCCL_ASSIGN_OR_RETURN(const AskedSizes sizes, SizesOf(flags));
   if (IsPlanBook(flags.plan))
     return UsageError(flags.plan + ": a plan book; expected a plan file: an MSCCL++ plan is one file a plan");
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
   if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
-  XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options));
+  XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options, sizes));
   SayNote(json.selection);
   for (const std::string& line : json.warnings) SayWarning(line);
   return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
@@ -269,9 +270,11 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                  "MSCCL XML: what runs it, msccl, executor or rccl (default executor)")
       .OneOf({ToString(MscclTarget::kMsccl), ToString(MscclTarget::kExecutor), ToString(MscclTarget::kRccl)});
   command.AddOption("--min-size", flags.min_size,
-                    "MSCCL XML, MSCCL++: the smallest size that it is selected for");
-  command.AddOption("--max-size", flags.max_size,
-                    "MSCCL XML, MSCCL++: the largest one (default none; msccl: 128MiB, and less than it)");
+                    "MSCCL XML, MSCCL++: the smallest size that it is selected for (default: the plan's)");
+  command.AddOption(
+      "--max-size", flags.max_size,
+      "MSCCL XML, MSCCL++: the largest one (default the plan's, or none; msccl: 128MiB, and less "
+      "than it)");
   command.AddFlag("--in-place", flags.in_place,
                   "MSCCL XML for msccl, MSCCL++: for calls in place, not out of place");
   command.AddOption("-o", flags.output, "write to this file; chakra: to OUT.RANK.et");

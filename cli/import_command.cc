@@ -98,6 +98,7 @@ std::string ImportText(const ImportedPlan& imported, const ProgramStats& stats, 
                               Counted(stats.threadblocks, "threadblock"), Counted(stats.channels, "channel"),
                               Counted(stats.instructions, "instruction"),
                               program.in_place ? "in place and out of place" : "out of place alone"));
+  if (const auto& root = plan.collective.spec().root) line("root", fmt::format("rank {}", root->value));
   line("sizes", SizesText(from));
   line("schedule", fmt::format("{}, {}, {}", Counted(plan.schedule.num_steps(), "step"),
                                Counted(plan.schedule.size(), "transfer"),
@@ -170,7 +171,10 @@ void AddImportCommand(CommandLine& line, Session& session) {
       .Required();
   command.AddOption("--collective,-c", flags.collective,
                     "what the file is for, where it says custom (default: what it does)");
-  command.AddOption("--root", flags.root, "root of broadcast and reduce (default: rank 0)")
+  command
+      .AddOption("--root", flags.root,
+                 "root of broadcast, reduce, gather and scatter (default: the only rank that reads input or "
+                 "writes output, else rank 0)")
       .Between(0, 1 << 20);
   command.AddOption("-o,--output", flags.output,
                     "write it to this plan file, for --on or else for a full mesh of its ranks");

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <limits>
 #include <ostream>
 #include <sstream>
@@ -68,6 +69,25 @@ StatusOr<MadeBy> ReadMadeBy(const JsonValue& value) {
   return made_by;
 }
 
+StatusOr<PlanSizes> ReadSizes(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"min_bytes", "max_bytes"}));
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  PlanSizes sizes;
+  XCCL_ASSIGN_OR_RETURN(sizes.min_bytes, value.GetInteger("min_bytes", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> most, value.Find("max_bytes"));
+  if (most) {
+    XCCL_ASSIGN_OR_RETURN(sizes.max_bytes, most->Integer(std::max<int64_t>(1, sizes.min_bytes), kMost));
+  }
+  return sizes;
+}
+
+void WriteSizes(const PlanSizes& sizes, JsonWriter& writer) {
+  writer.BeginObject();
+  writer.Member("min_bytes", sizes.min_bytes);
+  if (sizes.max_bytes > 0) writer.Member("max_bytes", sizes.max_bytes);
+  writer.EndObject();
+}
+
 Status CheckFormat(const JsonValue& root) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue format, root.Get("format"));
   XCCL_ASSIGN_OR_RETURN(const int64_t version, format.Integer(0, std::numeric_limits<int64_t>::max()));
@@ -77,8 +97,8 @@ Status CheckFormat(const JsonValue& root) {
 
 StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   XCCL_RETURN_IF_ERROR(CheckFormat(root));
-  XCCL_RETURN_IF_ERROR(
-      root.CheckKeys({"format", "topology", "collective", "schedule", "program", "bitwise_same", "made_by"}));
+  XCCL_RETURN_IF_ERROR(root.CheckKeys(
+      {"format", "topology", "collective", "schedule", "program", "bitwise_same", "sizes", "made_by"}));
   XCCL_ASSIGN_OR_RETURN(const std::string_view xml, root.GetString("topology"));
   XCCL_ASSIGN_OR_RETURN(Topology topology, ReadNativeXml(xml, file + ": topology"));
   XCCL_ASSIGN_OR_RETURN(const JsonValue collective_value, root.Get("collective"));
@@ -98,13 +118,23 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
   if (claim) {
     XCCL_ASSIGN_OR_RETURN(bitwise_same, claim->Bool());
   }
+  PlanSizes sizes;
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> sizes_value, root.Find("sizes"));
+  if (sizes_value) {
+    XCCL_ASSIGN_OR_RETURN(sizes, ReadSizes(*sizes_value));
+  }
   MadeBy made_by;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> made_by_value, root.Find("made_by"));
   if (made_by_value) {
     XCCL_ASSIGN_OR_RETURN(made_by, ReadMadeBy(*made_by_value));
   }
-  return Plan{std::move(topology), std::move(collective), std::move(schedule),
-              std::move(program),  std::move(made_by),    bitwise_same};
+  return Plan{std::move(topology),
+              std::move(collective),
+              std::move(schedule),
+              std::move(program),
+              std::move(made_by),
+              bitwise_same,
+              sizes};
 }
 
 void Write(const Plan& plan, std::ostream& out) {
@@ -121,6 +151,10 @@ void Write(const Plan& plan, std::ostream& out) {
     WriteProgramJson(*plan.program, plan.collective, writer);
   }
   if (plan.bitwise_same) writer.Member("bitwise_same", *plan.bitwise_same);
+  if (plan.sizes != PlanSizes()) {
+    writer.Key("sizes");
+    WriteSizes(plan.sizes, writer);
+  }
   writer.Key("made_by");
   WriteMadeBy(plan.made_by, writer);
   writer.EndObject();
@@ -145,9 +179,9 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
   if (!plan.schedule.symmetry.empty()) {
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
     if (plain.ok())
-      return WritePlan(
-          {plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by, plan.bitwise_same},
-          path);
+      return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by,
+                        plan.bitwise_same, plan.sizes},
+                       path);
   }
   return WriteFileAtomically(path, [&](std::ostream& out) {
     Write(plan, out);

@@ -28,6 +28,13 @@ struct MadeBy {
   bool operator==(const MadeBy&) const = default;
 };
 
+// Sizes that a plan is for, as nccl-tests count them, both inclusive. Plans run at any size: this is what
+// whoever made the plan wants it chosen for, and what files for other executors say.
+struct PlanSizes {
+  int64_t min_bytes = 0, max_bytes = 0;  // 0: no upper limit
+  bool operator==(const PlanSizes&) const = default;
+};
+
 struct Plan {
   Topology topology;
   Collective collective;
@@ -37,6 +44,7 @@ struct Plan {
   // Whether floating-point rounding gives every rank the same bits (ir/bitwise_same.h); absent: nothing is
   // claimed.
   std::optional<bool> bitwise_same = std::nullopt;
+  PlanSizes sizes = {};
 };
 
 // A compressed schedule is written in its plain form if that has at most this many transfers.

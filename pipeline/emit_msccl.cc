@@ -26,14 +26,21 @@ int64_t TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   return made.ok() ? made->time_ps : kForeverPs;
 }
 
-// Of the program that a reader of the file finds. kForeverPs where there is none for the plan's machine.
 template <typename File>
-int64_t TimeOf(const StatusOr<File>& file, const Plan& plan) {
-  if (!file.ok()) return kForeverPs;
-  const StatusOr<Imported> read = ReadForeign(file->text, {.collective = plan.collective.kind()});
+StatusOr<Imported> ReadBack(const File& file, const Plan& plan, const std::string& name) {
+  return ReadForeign(
+      file.text, {.file = name, .collective = plan.collective.kind(), .root = plan.collective.spec().root});
+}
+
+// Of the program that a reader of the file finds. kForeverPs where there is none for the plan's machine.
+int64_t TimeOf(const StatusOr<Imported>& read, const Plan& plan) {
   if (!read.ok()) return kForeverPs;
   const StatusOr<Plan> placed = PlaceOnMachine(*read, plan.topology);
   return placed.ok() ? TimeOf(*placed->program, plan) : kForeverPs;
+}
+
+int64_t TimeOf(const StatusOr<MscclXml>& file, const Plan& plan) {
+  return file.ok() ? TimeOf(ReadBack(*file, plan, "plan"), plan) : kForeverPs;
 }
 
 bool IsSlower(int64_t file_ps, int64_t plan_ps) {
@@ -57,7 +64,9 @@ StatusOr<MscclXml> WithFewSlots(const Plan& plan, const MscclXmlOptions& options
 
 }  // namespace
 
-StatusOr<MscclXml> EmitMscclXml(const Plan& plan, const MscclXmlOptions& options) {
+StatusOr<MscclXml> EmitMscclXml(const Plan& plan, MscclXmlOptions options, const AskedSizes& sizes) {
+  options.min_bytes = sizes.min_bytes.value_or(plan.sizes.min_bytes);
+  options.max_bytes = sizes.max_bytes.value_or(plan.sizes.max_bytes);
   const Program& program = plan.program->program;
   StatusOr<MscclXml> xml = WriteMscclXml(program, plan.program->collective, options);
   int64_t file_ps = TimeOf(xml, plan);
@@ -78,10 +87,27 @@ StatusOr<MscclXml> EmitMscclXml(const Plan& plan, const MscclXmlOptions& options
   return xml;
 }
 
-StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options) {
+StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, const AskedSizes& sizes) {
   options.domains = LoadStoreDomains(plan.topology);
-  StatusOr<MscclppJson> json = WriteMscclppJson(plan.program->program, plan.program->collective, options);
-  if (json.ok()) WarnIfSlower(TimeOf(json, plan), TimeOf(*plan.program, plan), plan, json->warnings);
+  // MSCCL++ counts a rank's input, which is one part of what a gather moves.
+  const int64_t parts = plan.collective.kind() == CollectiveKind::kGather ? plan.collective.num_members() : 1;
+  const int64_t plans_most = plan.sizes.max_bytes / parts;
+  options.min_bytes = sizes.min_bytes.value_or((plan.sizes.min_bytes + parts - 1) / parts);
+  options.max_bytes = sizes.max_bytes.value_or(0);
+  const auto write = [&] {
+    return WriteMscclppJson(plan.program->program, plan.program->collective, options);
+  };
+  StatusOr<MscclppJson> json = write();
+  // The plan may be for larger sizes than MSCCL++ takes; then those are left out.
+  if (json.ok() && !sizes.max_bytes && plans_most > 0 && plans_most < json->max_bytes) {
+    options.max_bytes = plans_most;
+    json = write();
+  }
+  if (!json.ok()) return json;
+  const StatusOr<Imported> read = ReadBack(*json, plan, options.name);
+  const Status runs = read.ok() && !read->in_a_row.empty() ? InvalidInput(read->in_a_row) : read.status();
+  if (!runs.ok()) return Annotate(runs, "MSCCL++ would not run what is written of the plan");
+  WarnIfSlower(TimeOf(read, plan), TimeOf(*plan.program, plan), plan, json->warnings);
   return json;
 }
 

@@ -1,6 +1,9 @@
 // A plan's program in the files of MSCCL and MSCCL++, timed as they will run.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "base/status.h"
 #include "ir/interchange/msccl_xml.h"
 #include "ir/interchange/mscclpp_json.h"
@@ -12,11 +15,19 @@ namespace xccl {
 // the plan's size and on its machine, the file as it is read again.
 inline constexpr double kSlower = 1.1;
 
+// Sizes that a file is to be selected for, as its format counts them; what is absent is as the plan says
+// (Plan::sizes).
+struct AskedSizes {
+  std::optional<int64_t> min_bytes, max_bytes;
+};
+
 // Executors have few slots. Where the plan's program counts on more, its schedule is also lowered for so few,
 // and the faster file is taken; a warning says that it is another program than the plan's.
-// Errors: those of WriteMscclXml for the plan's own program. Requires: a program.
-StatusOr<MscclXml> EmitMscclXml(const Plan& plan, const MscclXmlOptions& options);
-// Options.domains are set from the plan's machine. Errors: those of WriteMscclppJson. Requires: a program.
-StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options);
+// Options' sizes are set from `sizes`. Errors: those of WriteMscclXml for the plan's own program. Requires: a
+// program.
+StatusOr<MscclXml> EmitMscclXml(const Plan& plan, MscclXmlOptions options, const AskedSizes& sizes);
+// The plan is read back and proved by the executor's rules. Options' domains and sizes are set from the
+// plan's machine and `sizes`. Errors: those of WriteMscclppJson and ReadMscclppJson. Requires: a program.
+StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, const AskedSizes& sizes);
 
 }  // namespace xccl

@@ -148,6 +148,17 @@ void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
                                     collective.name(), collective.num_members(), ToString(options.type)));
 }
 
+// Plans run at all sizes, also at those that they are not for.
+void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
+                      std::vector<std::string>& notices) {
+  for (const int64_t size : sizes)
+    if (size < of.min_bytes || (of.max_bytes > 0 && size > of.max_bytes))
+      notices.push_back(fmt::format(
+          "{} is none of the sizes that the plan is for: {}", FormatSize(size),
+          of.max_bytes > 0 ? fmt::format("{} to {}", FormatSize(of.min_bytes), FormatSize(of.max_bytes))
+                           : fmt::format("{} and more", FormatSize(of.min_bytes))));
+}
+
 // Runs one size after another, and shows each. The head is shown at once on CPU ranks.
 Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
                   const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
@@ -190,6 +201,7 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   RunResult result;
   result.ran = HeadOf(plan, settings, machine.has_value());
   NoticeEmptySizes(collective, options, result.notices);
+  NoticeOtherSizes(plan.sizes, sizes, result.notices);
   if (!settings.gpus) {
     const CpuRunOptions cpu{.group = settings.group, .topology = &plan.topology};
     XCCL_ASSIGN_OR_RETURN(result.rows, RunProgram(program, collective, options, cpu));

@@ -59,7 +59,7 @@ struct Share {
 void CheckCell(const std::string& cell, const Plan& plan, Share& share) {
   const MscclXmlOptions options{.target = MscclTarget::kMsccl, .name = "library"};
   const Topology& topology = plan.topology;
-  const StatusOr<MscclXml> xml = EmitMscclXml(plan, options);
+  const StatusOr<MscclXml> xml = EmitMscclXml(plan, options, {});
   ++share.cells;
   if (!xml.ok()) {
     const std::string& why = xml.status().message();
@@ -74,7 +74,7 @@ void CheckCell(const std::string& cell, const Plan& plan, Share& share) {
   const StatusOr<Plan> placed = PlaceOnMachine(*read, topology, &warnings);
   ASSERT_TRUE(placed.ok()) << cell << ": " << placed.status().message();
   EXPECT_TRUE(warnings.empty()) << cell << ": " << warnings[0];
-  const StatusOr<MscclXml> again = EmitMscclXml(*placed, options);
+  const StatusOr<MscclXml> again = EmitMscclXml(*placed, options, {});
   ASSERT_TRUE(again.ok()) << cell << ": " << again.status().message();
   EXPECT_TRUE(again->text == xml->text) << cell;
   const StatusOr<Simulation> theirs = Time(*placed->program, topology);

@@ -1,6 +1,7 @@
 // A rank's instructions are taken pass by pass in an order in which everything that they wait for comes
-// first. An instruction's *frontier* is the nodes that are done when it is: its own, or what a local one
-// waits for.
+// first; of those that wait for as many others in a row, the nearest peers behind the rank come first, so
+// that ranks which send to all peers at once do not begin with the same one. An instruction's *frontier* is
+// the nodes that are done when it is: its own, or what a local one waits for.
 #include "ir/interchange/chakra.h"
 
 #include <fmt/core.h>
@@ -8,6 +9,7 @@
 #include <google/protobuf/util/delimited_message_util.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <span>
@@ -104,12 +106,42 @@ class Tracer {
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       TraceWriter writer(traces[r.index()]);
       writer.Metadata(title);
-      Trace(r, of_rank[r.value], writer);
+      Trace(r, InTurn(r, of_rank[r.value]), writer);
     }
     return traces;
   }
 
  private:
+  // How far behind the rank its first peer is, around the circle of all ranks.
+  int32_t Distance(Rank r, int32_t node) const {
+    const Opcode op = index_.instruction(node).op;
+    const std::span<const int32_t> connections = Sends(op)      ? index_.SendConnections(index_.BlockOf(node))
+                                                 : Receives(op) ? index_.RecvConnections(index_.BlockOf(node))
+                                                                : std::span<const int32_t>();
+    if (connections.empty()) return 0;
+    const Connection& connection = program_.connections[static_cast<size_t>(connections[0])];
+    const int32_t ranks = program_.ranks.size();
+    const int32_t ahead = Sends(op) ? connection.dst.value - r.value : r.value - connection.src.value;
+    return (ahead + ranks) % ranks;
+  }
+
+  std::vector<int32_t> InTurn(Rank r, std::span<const int32_t> order) const {
+    std::map<int32_t, int32_t> depth;  // by node
+    std::vector<std::array<int32_t, 3>> keys;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const int32_t node = order[i];
+      int32_t& own = depth[node];
+      if (node > index_.BlockFirst(index_.BlockOf(node))) own = depth.at(node - 1) + 1;
+      for (const Dependency& d : index_.Dependencies(node))
+        own = std::max(own, depth.at(index_.NodeOf(r, d)) + 1);
+      keys.push_back({own, Distance(r, node), static_cast<int32_t>(i)});
+    }
+    std::ranges::sort(keys);
+    std::vector<int32_t> turn;
+    for (const std::array<int32_t, 3>& key : keys) turn.push_back(order[static_cast<size_t>(key[2])]);
+    return turn;
+  }
+
   void Trace(Rank r, std::span<const int32_t> order, TraceWriter& writer) {
     for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch})
       chunks_[static_cast<size_t>(kind)] = SlotChunks(program_, collective_, r, kind);

@@ -137,6 +137,26 @@ TEST(Chakra, PassesAreCutAndCopiesOverlap) {
   EXPECT_EQ(free, 3);
 }
 
+// Simulators start sends in the order of nodes: ranks that begin with one and the same peer would all wait
+// for it.
+TEST(Chakra, RanksBeginWithThePeersBehindThem) {
+  constexpr int32_t kRanks = 5;
+  const auto traces =
+      ChakraTraces(Make(CollectiveKind::kAlltoall, kRanks, Algorithm::kDirect), 1 << 20, "title");
+  ASSERT_TRUE(traces.ok());
+  for (int32_t r = 0; r < kRanks; ++r) {
+    std::vector<int32_t> to, from;
+    for (const chakra::Node& node : Read((*traces)[static_cast<size_t>(r)]).nodes)
+      (node.type() == chakra::COMM_SEND_NODE ? to : from)
+          .push_back(node.type() == chakra::COMM_SEND_NODE ? std::get<1>(MessageOf(node))
+                                                           : std::get<0>(MessageOf(node)));
+    for (int32_t k = 1; k < kRanks; ++k) {
+      EXPECT_EQ(to[static_cast<size_t>(k) - 1], (r + k) % kRanks);
+      EXPECT_EQ(from[static_cast<size_t>(k) - 1], (r + kRanks - k) % kRanks);
+    }
+  }
+}
+
 TEST(Chakra, EmptyMessagesAreLeftOut) {
   const auto traces = ChakraTraces(Make(CollectiveKind::kAllgather, 4, Algorithm::kRing), 0, "title");
   ASSERT_TRUE(traces.ok());

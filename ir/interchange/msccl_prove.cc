@@ -13,6 +13,7 @@
 
 #include "base/strings.h"
 #include "ir/interchange/msccl_custom.h"
+#include "ir/interchange/msccl_depth.h"
 #include "ir/interchange/msccl_file.h"
 #include "ir/interchange/msccl_outline.h"
 #include "ir/interchange/msccl_run.h"
@@ -29,11 +30,6 @@ using msccl::BadStep;
 using msccl::File;
 using msccl::Made;
 
-// Bytes of a chunk that the executors move at a time, by Protocol: of Simple 4 of NCCL's 8 slots of 512 KiB,
-// of LL and LL128 the data of one (msccl_interpreter.h of microsoft/msccl b23e9cd; NCCL's 512 threads × 8
-// lines × 8 data bytes, and 640 × 120 elements of 8 bytes with 15 of 16 data).
-constexpr std::array<int64_t, kNumProtocols> kPieces = {2LL << 20, 32LL << 10, 576'000};
-
 StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) {
   if (file.collective == "custom") return options.collective.value_or(CollectiveKind::kCustom);
   if (file.collective == "reducescatter") return CollectiveKind::kReduceScatter;
@@ -46,6 +42,39 @@ StatusOr<CollectiveKind> KindOf(const File& file, const ImportOptions& options) 
       options.file, Shortened(file.collective)));
 }
 
+// The only rank for which this holds; -1: none, or several.
+template <typename Holds>
+int32_t OnlyRank(const File& file, const Holds& holds) {
+  int32_t only = -1;
+  for (size_t r = 0; r < file.ranks.size(); ++r) {
+    if (!holds(file.ranks[r])) continue;
+    if (only >= 0) return -1;
+    only = static_cast<int32_t>(r);
+  }
+  return only;
+}
+
+// A root alone reads input, or receives nothing, where it is the source; it alone writes output, or sends
+// nothing, where all comes to it.
+Rank RootOf(const File& file, CollectiveKind kind) {
+  const bool source = TraitsOf(kind).before == KindTraits::Holders::kRoot;
+  const auto any = [](const msccl::FileRank& rank, const auto& wanted) {
+    return std::ranges::any_of(
+        rank.blocks, [&](const msccl::FileBlock& block) { return std::ranges::any_of(block.steps, wanted); });
+  };
+  const int32_t user = OnlyRank(file, [&](const msccl::FileRank& rank) {
+    return any(rank, [&](const msccl::FileStep& step) {
+      return source ? ReadsSource(step.op) && step.src.buffer == BufferKind::kInput
+                    : WritesDestination(step.op) && step.dst.buffer == BufferKind::kOutput;
+    });
+  });
+  const int32_t end = OnlyRank(file, [&](const msccl::FileRank& rank) {
+    return !any(rank,
+                [&](const msccl::FileStep& step) { return source ? Receives(step.op) : Sends(step.op); });
+  });
+  return Rank(std::max(0, user >= 0 ? user : end));
+}
+
 // Cut into the file's chunks.
 StatusOr<Collective> CollectiveOf(const File& file, const ImportOptions& options,
                                   const msccl::Outline& outline) {
@@ -54,7 +83,7 @@ StatusOr<Collective> CollectiveOf(const File& file, const ImportOptions& options
   if (spec.kind == CollectiveKind::kCustom) return msccl::WhatItDoes(file, options.file, outline);
   const auto ranks = static_cast<int32_t>(file.ranks.size());
   spec.ranks = AllRanks(ranks);
-  if (IsRooted(spec.kind)) spec.root = options.root;
+  if (IsRooted(spec.kind)) spec.root = options.root ? *options.root : RootOf(file, spec.kind);
   XCCL_ASSIGN_OR_RETURN(const Collective whole, Collective::Create(std::move(spec)));
   const int32_t parts = whole.num_parts() == 1 ? 1 : ranks;
   if (file.chunks_per_loop % parts != 0)
@@ -137,7 +166,7 @@ class Writer {
     program_.protocol = file_.protocol;
     program_.in_place = file_.in_place;
     program_.segment_bytes =
-        file_.segment_bytes >= 0 ? file_.segment_bytes : kPieces[static_cast<size_t>(file_.protocol)];
+        file_.segment_bytes >= 0 ? file_.segment_bytes : msccl::PieceBytes(file_.protocol);
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
       RankProgram& rank = program_.ranks[r];
       const std::vector<int32_t> slot_of = LayOutScratch(ran_.scratch[r.index()], rank);
@@ -217,22 +246,33 @@ Status CheckRaces(const File& file, const std::string& name, const Collective& c
 
 }  // namespace
 
-StatusOr<LoweredProgram> msccl::ProveFile(const File& given, const ImportOptions& options) {
-  File file = given;
-  XCCL_ASSIGN_OR_RETURN(const Outline outline, OutlineOf(file, options.file));
+namespace {
+
+StatusOr<LoweredProgram> Prove(File file, const ImportOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const msccl::Outline outline, OutlineOf(file, options.file));
   XCCL_ASSIGN_OR_RETURN(Collective collective, CollectiveOf(file, options, outline));
   if (collective.kind() == CollectiveKind::kCustom) {  // which has no form in place
     file.in_place = false;
     file.out_of_place = true;
   }
-  XCCL_ASSIGN_OR_RETURN(const Ran ran, RunFile(file, options.file, collective, outline));
+  XCCL_ASSIGN_OR_RETURN(const msccl::Ran ran, RunFile(file, options.file, collective, outline));
   XCCL_RETURN_IF_ERROR(CheckRaces(file, options.file, collective, outline));
   XCCL_ASSIGN_OR_RETURN(Program program, Writer(file, options.file, outline, ran).Write());
   Program proved = program;
-  XCCL_ASSIGN_OR_RETURN(const Topology links, LinksOf(proved));
+  XCCL_ASSIGN_OR_RETURN(const Topology links, msccl::LinksOf(proved));
   if (const std::vector<Violation> wrong = VerifyProgram(proved, collective, links); !wrong.empty())
     return InvalidInput(fmt::format("{}: {}", options.file, ToString(wrong.front())));
   return LoweredProgram{std::move(collective), std::move(program)};
+}
+
+}  // namespace
+
+StatusOr<LoweredProgram> msccl::ProveFile(const File& file, const ImportOptions& options) {
+  StatusOr<LoweredProgram> proved = Prove(file, options);
+  const StatusOr<CollectiveKind> kind = KindOf(file, options);
+  if (proved.ok() || options.root || !kind.ok() || !IsRooted(*kind)) return proved;
+  return InvalidInput(fmt::format("{}; hint: --root, which no file of these formats says; rank {} was taken",
+                                  proved.status().message(), RootOf(file, *kind).value));
 }
 
 }  // namespace xccl

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/units.h"
+#include "ir/interchange/msccl_depth.h"
 #include "ir/program_index.h"
 
 namespace xccl {
@@ -27,23 +29,21 @@ constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};           
 constexpr std::array<std::string_view, kNumProtocols> kProtocols = {"Simple", "LL", "LL128"};
 
 // The arrays of the parsers and kernels: msccl.h and xml.h of microsoft/msccl b23e9cd, msccl_struct.h and
-// msccl_parser.cc of msccl-executor-nccl c6f6b36.
+// msccl_parser.cc of msccl-executor-nccl c6f6b36 and of RCCL 0cbce2a, which has 64 threadblocks.
 struct Limits {
   int32_t steps;         // of a threadblock
   int32_t threadblocks;  // of a rank
 };
-constexpr std::array<Limits, 3> kLimits = {{{256, 216}, {64, 1024}, {64, 1024}}};  // by MscclTarget
+constexpr std::array<Limits, 3> kLimits = {{{256, 216}, {64, 1024}, {64, 64}}};  // by MscclTarget
 constexpr int32_t kMostChannels = 32;
-constexpr int32_t kMostCount = 71;        // chunks of a step
+using msccl::kMostCount;
 constexpr int32_t kMostNodes = 4096;      // XML elements that one rank keeps
 constexpr int32_t kMostChildren = 1024;   // of one XML element
 constexpr int32_t kMostDependedOn = 128;  // threadblocks; the number of one that is waited for is an int8
+constexpr int64_t kMultiprocessors = 80;  // of a V100, the smallest GPU of the library
 constexpr size_t kMostText = 255;         // of an attribute
 constexpr int64_t kDefaultMaxBytes = int64_t{1}
                                      << 27;  // what microsoft/msccl takes where a file says nothing
-
-// Messages under way on a connection: of NCCL's 8 slots protocol Simple uses 4 a message.
-int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? 2 : 8; }
 
 struct Step {
   Opcode op = Opcode::kNop;
@@ -165,23 +165,28 @@ class Writer {
     return all == 0 ? 0 : collective_.Weight(c) * unit_ / all;
   }
 
-  // offsets_[buffer][slot]: the XML chunks before it; one entry more than slots.
-  void LayOut(Rank r) {
+  // By buffer and slot: the XML chunks before it; one entry more than slots.
+  using Offsets = std::array<std::vector<int64_t>, 3>;
+  Offsets LayOut(Rank r) const {
+    Offsets all;
     for (const BufferKind kind : {BufferKind::kInput, BufferKind::kOutput, BufferKind::kScratch}) {
-      std::vector<int64_t>& offsets = offsets_[static_cast<size_t>(kind)];
+      std::vector<int64_t>& offsets = all[static_cast<size_t>(kind)];
       offsets.assign(1, 0);
       for (const ChunkId c : SlotChunks(program_, collective_, r, kind))
         offsets.push_back(offsets.back() + WidthOf(c));
     }
+    return all;
   }
-  int64_t OffsetOf(const Operand& operand, int32_t slots = 0) const {
-    return offsets_[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot + slots)];
+  int64_t OffsetOf(const Operand& operand) const {
+    return offsets_[static_cast<size_t>(operand.buffer)][static_cast<size_t>(operand.slot)];
   }
-  int64_t CountOf(const Instruction& i) const {
+  static int64_t CountOf(const Instruction& i, const Offsets& offsets) {
     if (i.op == Opcode::kNop) return 0;
     const Operand& operand = ReadsSource(i.op) ? i.src : i.dst;
-    return OffsetOf(operand, i.count) - OffsetOf(operand);
+    const std::vector<int64_t>& of = offsets[static_cast<size_t>(operand.buffer)];
+    return of[static_cast<size_t>(operand.slot + i.count)] - of[static_cast<size_t>(operand.slot)];
   }
+  int64_t CountOf(const Instruction& i) const { return CountOf(i, offsets_); }
 
   // The last instruction with steps, by threadblock, of all that must be done when this one is.
   void Resolve(const RankProgram& rank, Dependency on, std::map<int32_t, int32_t>& waits) const {
@@ -252,13 +257,14 @@ class Writer {
   }
 
   // Only the first 128 threadblocks can be waited for; where there are more, those that are come first.
-  Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) const {
+  Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) {
     for (const Block& block : blocks)
       for (const Step& step : block.steps)
         if (step.wait) blocks[static_cast<size_t>(step.wait->threadblock)].waited_for = true;
     for (size_t b = 0; b < blocks.size(); ++b)
       if (!blocks[b].steps.empty()) order.push_back(static_cast<int32_t>(b));
     const auto waited_for = [&](int32_t b) { return blocks[static_cast<size_t>(b)].waited_for; };
+    most_blocks_ = std::max<int64_t>(most_blocks_, std::ssize(order));
     if (std::ssize(order) > limits_.threadblocks)
       return Bad("rank {}: {} threadblocks; expected {} at most for {}; hint: plan --max-ctas {}", r.value,
                  order.size(), limits_.threadblocks, Target(), limits_.threadblocks);
@@ -304,7 +310,7 @@ class Writer {
 
   Status WriteRank(Rank r) {
     const RankProgram& rank = program_.ranks[r];
-    LayOut(r);
+    offsets_ = LayOut(r);
     std::vector<Block> blocks;
     for (int32_t tb = 0; tb < std::ssize(rank.threadblocks); ++tb) blocks.push_back(MakeBlock(rank, tb));
     std::vector<int32_t> order;
@@ -356,41 +362,25 @@ class Writer {
   }
 
   // An executor sends large chunks one by one, and has few of them under way. Rule P5 is checked for that.
-  Status CheckDepth() {
-    Program units = program_;
-    units.slots = Depth(program_.protocol);
-    units.dependencies.clear();
-    for (Rank r(0); r.value < program_.ranks.size(); ++r.value) {
-      LayOut(r);
-      std::vector<std::vector<int32_t>> last;  // by threadblock and instruction: its last unit
-      for (Threadblock& tb : units.ranks[r].threadblocks) {
-        std::vector<Instruction> instructions;
-        last.emplace_back();
-        for (Instruction i : tb.instructions) {
-          for (int64_t unit = std::max<int64_t>(1, CountOf(i)); unit > 0; --unit) {
-            instructions.push_back(i);
-            i.dep_count = 0;
-          }
-          last.back().push_back(static_cast<int32_t>(instructions.size()) - 1);
-        }
-        tb.instructions = std::move(instructions);
-      }
-      for (Threadblock& tb : units.ranks[r].threadblocks) {
-        for (Instruction& i : tb.instructions) {
-          const auto first = static_cast<int32_t>(units.dependencies.size());
-          for (const Dependency& on : DependenciesOf(i))
-            units.dependencies.push_back(
-                {on.threadblock, last[static_cast<size_t>(on.threadblock)][static_cast<size_t>(on.index)]});
-          i.dep_first = first;
-        }
-      }
-    }
-    const ProgramIndex index(units);
-    if (std::ssize(TopologicalOrder(units, index, ProgramEdges::kAll)) == index.size()) return OkStatus();
+  Status CheckDepth() const {
+    std::vector<Offsets> offsets;
+    for (Rank r(0); r.value < program_.ranks.size(); ++r.value) offsets.push_back(LayOut(r));
+    const msccl::ChunksOf chunks = [&](Rank r, const Instruction& i) {
+      return CountOf(i, offsets[r.index()]);
+    };
+    const int64_t per_loop = ChunksOfPart() * parts_of_loop_;
+    const int32_t at_a_time =
+        options_.max_bytes > 0 ? msccl::ChunksAtATime(program_.protocol, options_.max_bytes, per_loop) : 1;
+    if (!msccl::WaitsForever(program_, chunks, at_a_time)) return OkStatus();
+    const std::optional<int32_t> fewest = msccl::FewestAtATime(program_, chunks);
     return Bad(
         "waits in a circle with {} chunks under way on a connection, which is what {} has in protocol {}; "
-        "expected a program that needs no more, not {} slots",
-        units.slots, Target(), kProtocols[static_cast<size_t>(program_.protocol)], program_.slots);
+        "expected a program that needs no more, not {} slots{}",
+        msccl::Depth(program_.protocol), Target(), kProtocols[static_cast<size_t>(program_.protocol)],
+        program_.slots,
+        fewest ? fmt::format("; hint: --max-size={}, to which {} chunks go at a time",
+                             FormatSize(msccl::LargestSize(program_.protocol, *fewest, per_loop)), *fewest)
+               : "");
   }
 
   int64_t MaxBytes() const {
@@ -433,6 +423,11 @@ class Writer {
     if (options_.target == MscclTarget::kMsccl && MaxBytes() <= options_.min_bytes)
       warnings.push_back(fmt::format("msccl never selects it: no size is from {} to less than {} bytes",
                                      options_.min_bytes, MaxBytes()));
+    if (most_blocks_ > kMultiprocessors)
+      warnings.push_back(
+          fmt::format("{} threadblocks of a rank wait for each other, one a multiprocessor: a V100 has 80 of "
+                      "these, an A100 108; hint: plan --max-ctas",
+                      most_blocks_));
     if (collective_.spec().root)
       warnings.push_back(fmt::format("the file is right for root {} alone, and {} does not look at the root",
                                      collective_.spec().root->value, Target()));
@@ -444,9 +439,10 @@ class Writer {
   const MscclXmlOptions& options_;
   const Limits limits_;
   int32_t channels_ = 0;
+  int64_t most_blocks_ = 0;  // of a rank
   int64_t parts_of_loop_ = 1;
   int64_t unit_ = 1;  // XML chunks of a part
-  std::array<std::vector<int64_t>, 3> offsets_;
+  Offsets offsets_;   // of the rank that is written
   std::string body_;
 };
 

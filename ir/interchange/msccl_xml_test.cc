@@ -223,6 +223,8 @@ TEST(MscclXmlTest, LimitsAndOneMore) {
       // 1 + 2 ranks + 68 threadblocks + 4025 steps
       {"elements", with_steps(4025), with_steps(4026), MscclTarget::kExecutor,
        "xccl: rank 0: 4097 XML elements; expected 4096 at most for executor; hint: fewer --chunks"},
+      {"threadblocks of RCCL", with_blocks(64), with_blocks(65), MscclTarget::kRccl,
+       "xccl: rank 0: 65 threadblocks; expected 64 at most for rccl; hint: plan --max-ctas 64"},
       {"ranks", with_ranks(1024), with_ranks(1025), MscclTarget::kExecutor,
        "xccl: 1025 ranks; expected 1024 at most for executor"},
   };
@@ -373,7 +375,10 @@ TEST(MscclXmlTest, ProgramsMustDoWithTheSlotsOfTheExecutor) {
   }
   EXPECT_EQ(Refused(made),
             "xccl: waits in a circle with 2 chunks under way on a connection, which is what executor has in "
-            "protocol Simple; expected a program that needs no more, not 4 slots");
+            "protocol Simple; expected a program that needs no more, not 4 slots; hint: --max-size=8MiB, to "
+            "which 2 chunks go at a time");
+  EXPECT_TRUE(Write(made, {.max_bytes = 8 << 20}).ok());
+  EXPECT_FALSE(Write(made, {.max_bytes = (8 << 20) + 1}).ok());
   program.protocol = Protocol::kLl;
   EXPECT_TRUE(Write(made).ok());
 }

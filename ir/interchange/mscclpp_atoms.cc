@@ -20,6 +20,17 @@ ChannelType TypeOf(const IdVector<Rank, int32_t>& domains, Rank a, Rank b) {
   return domains.empty() || domains[a] == domains[b] ? ChannelType::kMemory : ChannelType::kPort;
 }
 
+namespace {
+
+std::vector<bool> PortsOf(const Program& program, const IdVector<Rank, int32_t>& domains) {
+  std::vector<bool> ports;
+  for (const Connection& c : program.connections)
+    ports.push_back(TypeOf(domains, c.src, c.dst) == ChannelType::kPort);
+  return ports;
+}
+
+}  // namespace
+
 Atoms::Atoms(const Program& program, const Collective& collective, const Cut& cut,
              const BlockOptions& options)
     : program_(program),
@@ -27,7 +38,8 @@ Atoms::Atoms(const Program& program, const Collective& collective, const Cut& cu
       cut_(cut),
       options_(options),
       index_(program),
-      places_(program, collective, cut, index_, options.in_place, options.packets),
+      places_(program, collective, cut, index_, options.in_place, options.packets,
+              PortsOf(program, options.domains)),
       gpus_(static_cast<size_t>(program.ranks.size())),
       part_(static_cast<size_t>(index_.size()), 0) {
   KeepWaits();
@@ -225,9 +237,14 @@ std::vector<Piece> Atoms::RemotePieces(int32_t node, int32_t connection, int32_t
 }
 
 // Sends what lies in these pieces. A port's put with its signal is one op where it is one piece.
-void Atoms::AddPuts(int32_t node, const std::vector<Piece>& from, int32_t copy, Atom& atom) {
+void Atoms::AddPuts(int32_t node, const std::vector<Piece>& source, int32_t copy, Atom& atom) {
+  Pieces copied;
+  if (places_.IsCopied(node)) copied = Local(BufferKind::kScratch, places_.CopyOf(node, copy));
+  for (size_t s = 0; s < copied.size(); ++s)
+    atom.ops.push_back({Op{.name = OpName::kCopy, .src = {source[s]}, .dst = {copied[s]}}});
   for (const int32_t connection : SendsTo(node)) {
     const ChannelType type = TypeOfConnection(connection);
+    const Pieces& from = type == ChannelType::kPort && !copied.empty() ? copied : source;
     const Lane lane = LaneOfSend(node, connection, copy);
     const std::vector<Piece> to = RemotePieces(node, connection, copy);
     const bool pws = type == ChannelType::kPort && from.size() == 1;

@@ -117,7 +117,7 @@ class Atoms {
   std::vector<Span> SpansOf(int32_t node, const Operand& operand, int32_t copy) const;
   int32_t RemoteOf(Rank r, Rank peer, BufferKind buffer, ChannelType type);
   Pieces RemotePieces(int32_t node, int32_t connection, int32_t copy);
-  void AddPuts(int32_t node, const Pieces& from, int32_t copy, Atom& atom);
+  void AddPuts(int32_t node, const Pieces& source, int32_t copy, Atom& atom);
   void AddSums(const std::vector<Pieces>& inputs, const Pieces& dst, const Pieces& to,
                const std::optional<Lane>& lane, Atom& atom) const;
   std::vector<Pieces> InputsOf(int32_t node, int32_t copy);

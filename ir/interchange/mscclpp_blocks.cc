@@ -99,6 +99,12 @@ class Assembler {
       gpus[r].output = cut_.NominalOutput();
       gpus[r].scratch = atoms_.places().ScratchOf(Rank(static_cast<int64_t>(r)));
     }
+    if (options_.packets) {
+      // Senders find the second half of a peer's scratch by the size of their own.
+      int64_t most = 0;
+      for (const Gpu& gpu : gpus) most = std::max(most, gpu.scratch);
+      for (Gpu& gpu : gpus) gpu.scratch = most;
+    }
     return std::move(gpus);
   }
 

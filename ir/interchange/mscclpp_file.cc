@@ -9,11 +9,11 @@
 namespace xccl::mscclpp {
 namespace {
 
-constexpr std::array<std::string_view, 29> kNames = {
-    "nop",   "barrier",   "put",      "pws",         "pwsf",       "get",   "copy",   "signal",
-    "wait",  "rlxsignal", "rlxwait",  "flush",       "re",         "res",   "rre",    "rres",
-    "ppkt",  "rppkt",     "respkt",   "cpkt",        "upkt",       "repkt", "recpkt", "recspkt",
-    "glres", "gstore",    "pipeline", "sem_acquire", "sem_release"};
+constexpr std::array<std::string_view, 30> kNames = {
+    "nop",   "barrier",   "put",       "pws",      "pwsf",        "get",        "copy",   "signal",
+    "wait",  "rlxsignal", "rlxwait",   "flush",    "re",          "res",        "rre",    "rres",
+    "ppkt",  "rppkt",     "respkt",    "cpkt",     "upkt",        "repkt",      "recpkt", "recspkt",
+    "glres", "gstore",    "gstorepkt", "pipeline", "sem_acquire", "sem_release"};
 constexpr std::array<std::string_view, 4> kTypes = {"memory", "port", "switch", "none"};
 constexpr std::array<std::string_view, 3> kBuffers = {"i", "o", "s"};  // by BufferKind
 

@@ -59,6 +59,7 @@ enum class OpName : uint8_t {
   kRecspkt,
   kGlres,
   kGstore,
+  kGstorePkt,
   kPipeline,
   kSemAcquire,
   kSemRelease,
@@ -66,6 +67,8 @@ enum class OpName : uint8_t {
 std::string_view ToString(OpName name);
 std::span<const std::string_view> OpNames();
 bool IsPacketOp(OpName name);
+// Packet ops that wait until all packets that they read are there.
+bool PollsPackets(OpName name);
 
 enum class ChannelType : uint8_t { kMemory, kPort, kSwitch, kNone };
 inline constexpr size_t kNumChannelTypes = 3;  // without kNone
@@ -145,6 +148,8 @@ StatusOr<File> ReadFile(std::string_view text, std::string_view name);
 // What the executor has no room for, and ops that it rejects or runs wrongly. Errors: kInvalidInput with the
 // rank, threadblock and op, after `name`.
 Status CheckLimits(const File& file, std::string_view name);
+// Ops that some executors run wrongly, or that do nothing: a line for each kind, with the first of them.
+std::vector<std::string> LimitWarnings(const File& file, std::string_view name);
 
 // "put", "rank 2 threadblock 0 op 5 (put)".
 std::string PlaceOf(int64_t rank, int64_t block, int64_t op, OpName name);

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include <span>
 #include <utility>
 
+#include "base/strings.h"
 #include "ir/interchange/mscclpp_blocks.h"
 #include "ir/interchange/mscclpp_cut.h"
 #include "ir/interchange/mscclpp_file.h"
@@ -27,6 +29,9 @@ namespace {
 using mscclpp::ChannelType;
 using mscclpp::File;
 using mscclpp::Gpu;
+
+// execution_plan.cc reads it as an int.
+constexpr int64_t kMostMinBytes = std::numeric_limits<int32_t>::max();
 
 class Writer {
  public:
@@ -64,7 +69,10 @@ class Writer {
       file.threads /= 2;
     XCCL_RETURN_IF_ERROR(mscclpp::CheckLimits(file, options_.name));
     XCCL_RETURN_IF_ERROR(SetSizes(cut, file));
+    // MSCCL++ keeps channels by the plan's name.
+    file.name = fmt::format("{}-{:016x}", options_.name, HashOf(mscclpp::WriteFile(file)));
     MscclppJson json;
+    json.max_bytes = static_cast<int64_t>(file.max_bytes);
     json.text = mscclpp::WriteFile(file);
     json.chunks = static_cast<int32_t>(std::max(cut.NominalInput(), cut.NominalOutput()));
     json.selection = Selection(file, cut);
@@ -90,6 +98,9 @@ class Writer {
         (options_.max_bytes > 0 && options_.max_bytes < options_.min_bytes))
       return Bad("sizes from {} to {} bytes; expected the second to be as large as the first",
                  options_.min_bytes, options_.max_bytes);
+    if (options_.min_bytes > kMostMinBytes)
+      return Bad("sizes from {} bytes; expected {} at most: MSCCL++ reads min_message_size as 32 bits",
+                 options_.min_bytes, kMostMinBytes);
     if (options_.in_place && !program_.in_place)
       return Bad("in place; the program is only right out of place");
     return OkStatus();
@@ -142,6 +153,9 @@ class Writer {
     if (options_.max_bytes > 0 && options_.max_bytes < least)
       return Bad("sizes to {} bytes; expected {} or more: {} chunks of 16 bytes", options_.max_bytes, least,
                  ChunksOfSize(cut));
+    if (options_.min_bytes > most)
+      return Bad("sizes from {} bytes; expected {} at most, the largest size that MSCCL++ takes",
+                 options_.min_bytes, most);
     file.max_bytes = static_cast<uint64_t>(options_.max_bytes > 0 ? options_.max_bytes : most);
     file.min_bytes = std::max(options_.min_bytes, least);
     return OkStatus();

@@ -66,7 +66,7 @@ TEST(MscclppJsonTest, WritesWhatTheExecutorLoads) {
   const StatusOr<MscclppJson> json = Write(made);
   ASSERT_TRUE(json.ok()) << json.status().message();
   EXPECT_EQ(json->text, R"({
- "name":"xccl",
+ "name":"xccl-bcd480ac0f7a2b29",
  "collective":"broadcast",
  "protocol":"Simple",
  "inplace":false,
@@ -117,6 +117,26 @@ TEST(MscclppJsonTest, WritesWhatTheExecutorLoads) {
                 "the plan is right for root 0 alone, and MSCCL++ does not look at the root"}));
 }
 
+// MSCCL++ keeps what it has set up for a plan by the buffers and the plan's name.
+TEST(MscclppJsonTest, PlansThatDifferHaveOtherNames) {
+  const auto name = [](const StatusOr<MscclppJson>& json) {
+    return json->text.substr(0, json->text.find(','));
+  };
+  const std::string one = name(Write(Broadcast(1)));
+  EXPECT_EQ(one, name(Write(Broadcast(1))));
+  EXPECT_NE(one, name(Write(Broadcast(2))));
+  EXPECT_NE(one, name(Write(Broadcast(1), {.max_bytes = 1024})));
+}
+
+// Senders find the second half of a peer's scratch by the size of their own.
+TEST(MscclppJsonTest, PacketsHaveAsMuchScratchAtAllRanks) {
+  Case made = Broadcast(1);
+  made.program.protocol = Protocol::kLl;
+  const StatusOr<MscclppJson> json = Write(made);
+  ASSERT_TRUE(json.ok()) << json.status().message();
+  EXPECT_EQ(json->text.find("\"scratch_chunks\":0"), std::string::npos) << json->text;
+}
+
 TEST(MscclppJsonTest, WeightsAreRoundedWhereExactChunksAreTooMany) {
   Case made = Broadcast(2);
   made.collective = made.collective.WithWeights({{1, 65'535}});
@@ -141,6 +161,11 @@ TEST(MscclppJsonTest, RefusesWhatAPlanCannotSay) {
       Refused(made, {.max_bytes = 4294967281}),
       "xccl: sizes to 4294967281 bytes; expected 4294967280 at most: offsets of MSCCL++ have 32 bits, and "
       "the largest buffer has 1 chunks of 1; hint: --max-size 4294967280");
+  EXPECT_EQ(
+      Refused(made, {.min_bytes = int64_t{1} << 31}),
+      "xccl: sizes from 2147483648 bytes; expected 2147483647 at most: MSCCL++ reads min_message_size as "
+      "32 bits");
+  EXPECT_TRUE(Write(made, {.min_bytes = (int64_t{1} << 31) - 1}).ok());
   EXPECT_TRUE(Write(made, {.max_bytes = 4294967280}).ok());
   EXPECT_TRUE(Write(made, {.max_bytes = 16}).ok());
   made.program.ranks.push_back({});

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +21,7 @@ Shape ShapeOf(OpName name) {
   switch (name) {
     case OpName::kPut:
     case OpName::kPws:
+    case OpName::kPwsf:
     case OpName::kPpkt:
       return {"L", "R"};
     case OpName::kGet:
@@ -47,10 +49,10 @@ Shape ShapeOf(OpName name) {
     case OpName::kGlres:
       return {"s", "s"};
     case OpName::kGstore:
+    case OpName::kGstorePkt:
       return {"l", "s"};
     case OpName::kNop:
     case OpName::kBarrier:
-    case OpName::kPwsf:
     case OpName::kSignal:
     case OpName::kWait:
     case OpName::kRlxSignal:
@@ -160,15 +162,19 @@ class Checker {
 
   // Ops that the executor has no code for, or wrong code.
   Status CheckDefects(const Op& op, int64_t in_pipeline) const {
-    if (op.name == OpName::kFlush)
-      return BadOp(op, "the executor's flush does nothing; expected a wait for an answer");
-    if (op.name == OpName::kPwsf)
-      return BadOp(op, "the executor puts from a wrong address; expected pws, and a wait for an answer");
-    if (op.name == OpName::kPws && op.type != ChannelType::kPort)
+    if ((op.name == OpName::kPws || op.name == OpName::kPwsf) && op.type != ChannelType::kPort)
       return BadOp(op, "the executor does not signal over a {} channel; expected put, nop and signal",
                    ToString(op.type));
     if (op.name == OpName::kPpkt && op.type == ChannelType::kPort)
-      return BadOp(op, "the executor puts plain data as if it were packets; expected a memory channel");
+      for (const Piece& piece : op.src)
+        if (piece.buffer != BufferKind::kScratch)
+          return BadOp(
+              op,
+              "the executor's ports put the {} as if it were packets; expected packets in scratch, or a "
+              "memory channel",
+              ToString(piece.buffer));
+    if (IsPacketOp(op.name) && !file_.packets)
+      return BadOp(op, "packets with protocol Simple, whose scratch has half of their room; expected LL");
     if (op.name == OpName::kGet) {
       for (size_t i = 0; i < op.src.size() && i < op.dst.size(); ++i)
         if (op.src[i].index != op.dst[i].index)
@@ -214,11 +220,15 @@ class Checker {
       if (!Fits(*pieces, wanted))
         return BadOp(op, "{} with other buffers than the executor takes; expected those of the op", side);
       for (const Piece& piece : *pieces) XCCL_RETURN_IF_ERROR(CheckPiece(gpu, block, op, piece, in_pipeline));
+      XCCL_RETURN_IF_ERROR(CheckPackets(op, *pieces, pieces == &op.dst));
     }
-    const bool pairs = op.name == OpName::kPut || op.name == OpName::kPws || op.name == OpName::kPpkt ||
-                       op.name == OpName::kGet;
+    const bool pairs = op.name == OpName::kPut || op.name == OpName::kPws || op.name == OpName::kPwsf ||
+                       op.name == OpName::kPpkt || op.name == OpName::kGet;
     if (pairs && op.src.size() != op.dst.size())
       return BadOp(op, "{} sources and {} destinations; expected as many", op.src.size(), op.dst.size());
+    if (op.type == ChannelType::kPort && op.channels.size() < op.dst.size())
+      return BadOp(op, "{} channels for {} destinations; expected one for each", op.channels.size(),
+                   op.dst.size());
     for (const std::vector<Piece>* pieces : {&op.src, &op.dst})
       for (size_t i = 0; i < pieces->size(); ++i) {
         const int64_t size = pairs ? op.src[i].size : op.src[0].size;
@@ -252,6 +262,7 @@ class Checker {
       buffer = channel.buffer;
       owners.assign(channel.ranks.begin(), channel.ranks.end());
     }
+    if (file_.double_scratch) XCCL_RETURN_IF_ERROR(CheckHalves(op, piece, buffer, owners));
     for (const int64_t owner : owners) {
       const Gpu& of = file_.gpus[static_cast<size_t>(owner)];
       const int64_t chunks = buffer == BufferKind::kInput    ? of.input
@@ -264,6 +275,45 @@ class Checker {
     if (in_pipeline > 0 && piece.size != in_pipeline)
       return BadOp(op, "{} chunks in a pipeline over {}; expected as many: the executor runs on past the end",
                    piece.size, in_pipeline);
+    return OkStatus();
+  }
+
+  // Packets lie in scratch; the executor looks at no buffer there.
+  Status CheckPackets(const Op& op, const std::vector<Piece>& pieces, bool dst) const {
+    if (!IsPacketOp(op.name)) return OkStatus();
+    const bool first_is_plain =
+        dst ? op.name == OpName::kRespkt || op.name == OpName::kRepkt || op.name == OpName::kRecpkt ||
+                  op.name == OpName::kRecspkt || op.name == OpName::kUpkt
+            : op.name != OpName::kRppkt && op.name != OpName::kUpkt && op.name != OpName::kGstorePkt;
+    const bool all_are_plain = !dst && op.name == OpName::kPpkt;
+    for (size_t i = first_is_plain ? 1 : 0; i < pieces.size() && !all_are_plain; ++i)
+      if (pieces[i].where == Piece::Where::kLocal && pieces[i].buffer != BufferKind::kScratch)
+        return BadOp(op, "packets in the {}; expected them in scratch", ToString(pieces[i].buffer));
+    return OkStatus();
+  }
+
+  // In every second call packets lie in the second half of scratch. An op takes its offset from its own
+  // rank's scratch, and takes none for plain data elsewhere and for what ports read.
+  Status CheckHalves(const Op& op, const Piece& piece, BufferKind buffer,
+                     const std::vector<int64_t>& owners) const {
+    const bool local = piece.where == Piece::Where::kLocal;
+    if (buffer == BufferKind::kScratch && !IsPacketOp(op.name) && (!local || op.type == ChannelType::kPort))
+      return BadOp(op,
+                   "plain data in the first half of {}'s scratch, where every second call looks in the "
+                   "second; expected packets, or use_double_scratch_buffer false",
+                   local ? "its own rank" : "a peer");
+    if (local || !IsPacketOp(op.name)) return OkStatus();
+    if (buffer != BufferKind::kScratch)
+      return BadOp(op, "packets in a peer's {}; expected them in scratch", ToString(buffer));
+    const int64_t own = file_.gpus[static_cast<size_t>(rank_)].scratch;
+    for (const int64_t owner : owners)
+      if (const int64_t other = file_.gpus[static_cast<size_t>(owner)].scratch; other != own)
+        return BadOp(
+            op,
+            "puts packets behind half of its own rank's scratch, of {} chunks, in every second call, "
+            "and rank {}, with {}, looks behind half of its own; expected as many scratch_chunks at "
+            "all ranks",
+            own, owner, other);
     return OkStatus();
   }
 
@@ -284,6 +334,7 @@ bool IsPacketOp(OpName name) {
     case OpName::kRepkt:
     case OpName::kRecpkt:
     case OpName::kRecspkt:
+    case OpName::kGstorePkt:
       return true;
     case OpName::kNop:
     case OpName::kBarrier:
@@ -311,6 +362,40 @@ bool IsPacketOp(OpName name) {
   return false;
 }
 
+bool PollsPackets(OpName name) { return IsPacketOp(name) && name != OpName::kPpkt && name != OpName::kCpkt; }
+
 Status CheckLimits(const File& file, std::string_view name) { return Checker(file, name).Check(); }
+
+std::vector<std::string> LimitWarnings(const File& file, std::string_view name) {
+  std::array<std::string, 3> first;  // by kind of warning: its place
+  std::array<int64_t, 3> count{};
+  const auto look = [&](int64_t rank, int64_t block, int64_t index, const Op& op) {
+    const int kind = op.name == OpName::kFlush                                   ? 0
+                     : op.name == OpName::kPwsf                                  ? 1
+                     : op.name == OpName::kPpkt && op.type == ChannelType::kPort ? 2
+                                                                                 : -1;
+    if (kind >= 0 && count[static_cast<size_t>(kind)]++ == 0)
+      first[static_cast<size_t>(kind)] = PlaceOf(rank, block, index, op.name);
+  };
+  for (size_t r = 0; r < file.gpus.size(); ++r)
+    for (size_t b = 0; b < file.gpus[r].blocks.size(); ++b) {
+      int64_t index = 0;
+      for (const Op& op : file.gpus[r].blocks[b].ops) {
+        look(static_cast<int64_t>(r), static_cast<int64_t>(b), index++, op);
+        for (const Op& inner : op.ops) look(static_cast<int64_t>(r), static_cast<int64_t>(b), index++, inner);
+      }
+    }
+  constexpr std::array<std::string_view, 3> kTexts = {
+      "the executor's flush does nothing",
+      "executors from be6a941 (August 2025) to before dc0b8d7 (June 2026) put from a wrong address",
+      "the executor takes the source from the first plan that its process has run: right for that one alone"};
+  std::vector<std::string> warnings;
+  for (size_t k = 0; k < kTexts.size(); ++k)
+    if (count[k] > 0)
+      warnings.push_back(fmt::format("{}: {}{}: {}", name, first[k],
+                                     count[k] > 1 ? fmt::format(" and {} more", count[k] - 1) : "",
+                                     kTexts[k]));
+  return warnings;
+}
 
 }  // namespace xccl::mscclpp

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/json/json_value.h"
@@ -93,10 +96,21 @@ Status ReadRest(const JsonValue& value, Op& op) {
   return OkStatus();
 }
 
+// Ops of MSCCL++'s language that its executor does not load (execution_plan.cc, getOpType).
+constexpr std::array<std::string_view, 2> kOfTheLanguageAlone = {"glre", "start"};
+
+StatusOr<OpName> ReadOpName(const JsonValue& value) {
+  XCCL_ASSIGN_OR_RETURN(const std::string_view name, value.String());
+  if (std::ranges::find(kOfTheLanguageAlone, name) != kOfTheLanguageAlone.end())
+    return value.Error("op '" + std::string(name) +
+                       "' is not supported; expected another: MSCCL++'s executor does not load it either");
+  return NameIn<OpName>(value, "op", OpNames());
+}
+
 StatusOr<Op> ReadOp(const JsonValue& value, bool inner) {
   Op op;
   XCCL_ASSIGN_OR_RETURN(const JsonValue name, value.Get("name"));
-  XCCL_ASSIGN_OR_RETURN(op.name, NameIn<OpName>(name, "op", OpNames()));
+  XCCL_ASSIGN_OR_RETURN(op.name, ReadOpName(name));
   XCCL_ASSIGN_OR_RETURN(op.src, ReadPieces(value, "src_buff"));
   XCCL_ASSIGN_OR_RETURN(op.dst, ReadPieces(value, "dst_buff"));
   XCCL_ASSIGN_OR_RETURN(op.channels, Numbers(value, "channel_ids"));

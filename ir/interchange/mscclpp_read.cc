@@ -105,23 +105,35 @@ StatusOr<Imported> ReadMscclppJson(std::string_view text, const ImportOptions& o
   // Threadblocks may wait for each other where their steps did not.
   StatusOr<LoweredProgram> lowered = InvalidInput("");
   Status first = OkStatus();
-  for (const auto& [together, merged] :
-       {std::pair(true, true), std::pair(true, false), std::pair(false, false)}) {
-    msccl::File made = mscclpp::Translate(file, run, together, merged);
+  for (const mscclpp::Form& form :
+       {mscclpp::Form{.together = true, .merged = true}, mscclpp::Form{.together = true}, mscclpp::Form{},
+        mscclpp::Form{.each = true}}) {
+    msccl::File made = mscclpp::Translate(file, run, form);
     made.chunks_per_loop = loop;
     lowered = msccl::ProveFile(made, proving);
     if (lowered.ok()) break;
     if (first.ok()) first = lowered.status();
   }
   if (!lowered.ok()) return first;
-  const uint64_t most = file.max_bytes;
-  return Imported{.format = "MSCCL++ plan",
-                  .name = file.name,
-                  .lowered = *std::move(lowered),
-                  .min_bytes = file.min_bytes,
-                  .max_bytes = most > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())
-                                   ? 0
-                                   : static_cast<int64_t>(most)};
+  std::vector<std::string> warnings = mscclpp::LimitWarnings(file, options.file);
+  std::string in_a_row;
+  if (const Status calls = mscclpp::CheckCalls(file, options.file); !calls.ok()) {
+    in_a_row = calls.message();
+    warnings.push_back(in_a_row +
+                       "; one call is right, and calls in a row need a barrier of all ranks between them");
+  }
+  // MSCCL++ counts a rank's input, which is one part of what a gather moves.
+  const auto factor =
+      static_cast<uint64_t>(*proving.collective == CollectiveKind::kGather ? std::ssize(file.gpus) : 1);
+  constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
+  return Imported{
+      .format = "MSCCL++ plan",
+      .name = file.name,
+      .lowered = *std::move(lowered),
+      .min_bytes = file.min_bytes * static_cast<int64_t>(factor),
+      .max_bytes = file.max_bytes > kMost / factor ? 0 : static_cast<int64_t>(file.max_bytes * factor),
+      .warnings = std::move(warnings),
+      .in_a_row = std::move(in_a_row)};
 }
 
 }  // namespace xccl

@@ -1,6 +1,7 @@
 // Vector clocks tell what is ordered. The threads of a block run apart between two nops (or barriers), so a
 // block's time counts these: what an op does is known to others when its block has met after it, and an op
-// knows what its block had waited for when it met before.
+// knows what its block had waited for when it met before. Packets order more, element by element: see
+// Runner::Packet.
 #include "ir/interchange/mscclpp_run.h"
 
 #include <fmt/core.h>
@@ -39,13 +40,20 @@ StatusOr<Run> Runner::Go() {
   return std::move(run_);
 }
 
+std::string Runner::PlaceAt(const State& state, int64_t op, OpName name, int32_t call) const {
+  if (state.id < 0) return fmt::format("rank {}'s caller after call {}", state.rank, call + 1);
+  const std::string place = PlaceOf(state.rank, state.id, op, name);
+  return calls_ > 1 ? fmt::format("{} of call {}", place, call + 1) : place;
+}
+
 std::string Runner::PlaceNow(const State& state) const {
-  return PlaceOf(state.rank, state.id, static_cast<int64_t>(state.next), state.ops[state.next]->name);
+  return PlaceAt(state, static_cast<int64_t>(state.next), state.ops[state.next]->name, state.call);
 }
 
 std::string Runner::PlaceOfAccess(const Access& access) const {
-  const State& state = states_[static_cast<size_t>(access.block)];
-  return PlaceOf(state.rank, state.id, access.op, access.name);
+  const auto block = static_cast<size_t>(access.block);
+  const State& state = block < states_.size() ? states_[block] : callers_[block - states_.size()];
+  return PlaceAt(state, access.op, access.name, access.call);
 }
 
 Status Runner::SetUp() {
@@ -83,6 +91,15 @@ Status Runner::SetUp() {
     }
   }
   PairChannels();
+  static const Op kBetweenCalls;
+  for (size_t r = 0; r < ranks; ++r) {
+    State& caller = callers_.emplace_back();
+    caller.rank = static_cast<int32_t>(r);
+    caller.id = -1;
+    caller.ops = {&kBetweenCalls};
+    running_.push_back(static_cast<int32_t>(file_.gpus[r].blocks.size()));
+    for (; running_[r] == 0 && caller.call + 1 < calls_;) XCCL_RETURN_IF_ERROR(EndCall(r));
+  }
   return OkStatus();
 }
 
@@ -102,13 +119,47 @@ void Runner::PairChannels() {
 
 StatusOr<bool> Runner::Advance(State& state, int32_t number) {
   bool moved = false;
-  while (state.next < state.ops.size()) {
+  while (!state.ended) {
+    if (state.next == state.ops.size()) {
+      state.ended = true;
+      if (--running_[static_cast<size_t>(state.rank)] == 0)
+        XCCL_RETURN_IF_ERROR(EndCall(static_cast<size_t>(state.rank)));
+      moved = true;
+      continue;
+    }
     XCCL_ASSIGN_OR_RETURN(const bool done, Do(state, number, *state.ops[state.next]));
     if (!done) break;
     ++state.next;
     moved = true;
   }
   return moved;
+}
+
+Status Runner::EndCall(size_t rank) {
+  State& caller = callers_[rank];
+  if (caller.call + 1 == calls_) return OkStatus();
+  const auto number = static_cast<int32_t>(states_.size() + rank);
+  std::vector<State*> own;
+  for (State& state : states_)
+    if (state.rank == caller.rank) own.push_back(&state);
+  for (State* const state : own) {
+    Meet(*state, NumberOf(*state));
+    Learn(caller, state->known);
+  }
+  const Gpu& gpu = file_.gpus[rank];
+  for (const auto& [buffer, chunks] :
+       {std::pair(BufferKind::kInput, gpu.input), std::pair(BufferKind::kOutput, gpu.output)})
+    XCCL_RETURN_IF_ERROR(Touch(caller, number, caller.rank, {buffer, 0}, chunks, true, -1));
+  Meet(caller, number);
+  ++caller.call;
+  for (State* const state : own) {
+    Learn(*state, caller.known);
+    state->next = 0;
+    state->ended = false;
+    ++state->call;
+  }
+  running_[rank] = static_cast<int32_t>(own.size());
+  return OkStatus();
 }
 
 void Runner::Meet(State& state, int32_t number) {
@@ -129,6 +180,7 @@ StatusOr<bool> Runner::Do(State& state, int32_t number, const Op& op) {
       Meet(state, number);
       return true;
     case OpName::kPipeline:
+    case OpName::kFlush:  // LimitWarnings says so
       return true;
     case OpName::kBarrier:
       return DoBarrier(state, number, op);
@@ -151,7 +203,6 @@ StatusOr<bool> Runner::Do(State& state, int32_t number, const Op& op) {
     case OpName::kPwsf:
     case OpName::kGet:
     case OpName::kCopy:
-    case OpName::kFlush:
     case OpName::kRe:
     case OpName::kRes:
     case OpName::kRre:
@@ -166,6 +217,7 @@ StatusOr<bool> Runner::Do(State& state, int32_t number, const Op& op) {
     case OpName::kRecspkt:
     case OpName::kGlres:
     case OpName::kGstore:
+    case OpName::kGstorePkt:
       return DoData(state, number, op);
   }
   return true;
@@ -198,10 +250,13 @@ StatusOr<bool> Runner::DoBarrier(State& state, int32_t number, const Op& op) {
   return true;
 }
 
+int32_t Runner::ChannelOf(const State& state, ChannelType type, int32_t channel) {
+  return state.block->channels[static_cast<size_t>(type)][static_cast<size_t>(channel)];
+}
+
 Wire& Runner::WireOf(const State& state, const Op& op, int32_t channel) {
-  const auto type = static_cast<size_t>(op.type);
-  return wires_[static_cast<size_t>(state.rank)][type]
-               [static_cast<size_t>(state.block->channels[type][static_cast<size_t>(channel)])];
+  return wires_[static_cast<size_t>(state.rank)][static_cast<size_t>(op.type)]
+               [static_cast<size_t>(ChannelOf(state, op.type, channel))];
 }
 
 Status Runner::SignalOn(State& state, const Op& op, int32_t channel) {
@@ -216,9 +271,15 @@ Status Runner::SignalOn(State& state, const Op& op, int32_t channel) {
   // It tells of all that is put there and that this block knows of.
   std::vector<Sent>& sent = sent_[{state.rank, wire.peer}];
   std::vector<Sent> rest;
+  // A port's messages and signals are in order on one channel alone.
+  const int32_t port = op.type == ChannelType::kPort ? ChannelOf(state, op.type, channel) : -1;
   for (const Sent& message : sent) {
+    if (message.port >= 0 && message.port != port) {
+      rest.push_back(message);
+      continue;
+    }
     const bool own = message.block == NumberOf(state);
-    if (own && message.time == state.time && op.type != ChannelType::kPort)
+    if (own && message.time == state.time && message.port < 0)
       return Bad(PlaceNow(state), "signals what op {} puts without a nop between them; expected one",
                  run_.steps[static_cast<size_t>(message.receive)].op);
     if (!own && state.known.At(message.block) <= message.time) {
@@ -261,8 +322,12 @@ Status Runner::Receive(State& state, int32_t receive) {
           PlaceOfAccess(cell->write),
           "overwrites what a port may not have read yet for {}; expected a wait for an answer before it",
           PlaceOf(sent.rank, sent.block, sent.op, sent.name));
-    cell->reads.push_back(
-        {NumberOf(state), state.time, send, static_cast<int32_t>(state.next), state.ops[state.next]->name});
+    cell->reads.push_back({.block = NumberOf(state),
+                           .time = state.time,
+                           .step = send,
+                           .op = static_cast<int32_t>(state.next),
+                           .call = state.call,
+                           .name = state.ops[state.next]->name});
   }
   late_reads_.erase(late);
   return OkStatus();
@@ -292,7 +357,7 @@ StatusOr<bool> Runner::DoAcquire(State& state, const Op& op) {
 
 Status Runner::CheckEnd() const {
   for (const State& state : states_)
-    if (state.next < state.ops.size())
+    if (!state.ended)
       return Bad(PlaceNow(state),
                  "waits forever; expected as many signals, releases or packets as are waited for");
   for (const Step& step : run_.steps)
@@ -322,10 +387,11 @@ Status Runner::CheckEnd() const {
 Status Runner::CheckScratch() const {
   if (!file_.packets) return OkStatus();
   for (const auto& [at, packet] : packets_) {
-    const auto& [rank, index] = at;
+    const auto& [rank, half, index] = at;
     for (const int64_t plain : {2 * index, 2 * index + 1})
       if (plain < file_.gpus[static_cast<size_t>(rank)].scratch &&
-          cells_[static_cast<size_t>(rank)].contains(CellOf(rank, BufferKind::kScratch, plain)))
+          cells_[static_cast<size_t>(rank)].contains(
+              CellOf(static_cast<int32_t>(rank), BufferKind::kScratch, plain, static_cast<int32_t>(half))))
         return Bad(fmt::format("rank {}", rank),
                    "packets in chunk {} of scratch and data in chunk {}; expected them apart: packets take "
                    "twice their bytes",
@@ -335,7 +401,13 @@ Status Runner::CheckScratch() const {
 }
 
 StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches) {
-  return Runner(file, name, plain_switches).Go();
+  return Runner(file, name, plain_switches, 1).Go();
+}
+
+Status CheckCalls(const File& file, std::string_view name) {
+  // The third call comes back to the half of scratch that the first had.
+  const int32_t calls = file.double_scratch ? 3 : 2;
+  return Runner(file, name, true, calls).Go().status();
 }
 
 }  // namespace xccl::mscclpp

@@ -47,9 +47,13 @@ struct Run {
   std::vector<int64_t> scratch;                           // by rank: chunks, with packets and sums on the way
 };
 
-// Errors: kInvalidInput after `name` for races, deadlocks, signals and semaphores that are left over, and
-// data that nobody waits for. `plain_switches`: what switches do is done rank by rank. Requires: CheckLimits
-// finds nothing. Cost: linear in the ops × threadblocks.
+// One call. Errors: kInvalidInput after `name` for races, deadlocks, signals and semaphores that are left
+// over, and data that nobody waits for. `plain_switches`: what switches do is done rank by rank. Requires:
+// CheckLimits finds nothing. Cost: linear in the ops × threadblocks.
 StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches);
+
+// Several calls in a row, whose ranks do not wait for each other between them, while callers write to inputs
+// and outputs as soon as their own rank's kernel has ended. Errors and cost: those of RunFile.
+Status CheckCalls(const File& file, std::string_view name);
 
 }  // namespace xccl::mscclpp

@@ -3,6 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -27,9 +30,10 @@ int32_t Runner::PeerOf(const State& state, const Op& op, const Piece& piece) con
       .rank;
 }
 
-int64_t Runner::CellOf(int32_t rank, BufferKind buffer, int64_t index) const {
+int64_t Runner::CellOf(int32_t rank, BufferKind buffer, int64_t index, int32_t half) const {
   const Gpu& gpu = file_.gpus[static_cast<size_t>(rank)];
-  if (buffer == BufferKind::kScratch) return gpu.input + gpu.output + index;
+  constexpr int64_t kHalf = int64_t{1} << 40;  // more than all chunks of scratch and behind it
+  if (buffer == BufferKind::kScratch) return gpu.input + gpu.output + index + half * kHalf;
   if (buffer == BufferKind::kOutput) {
     const int64_t first = file_.in_place ? InputInOutput(rank) : 0;
     // The part of the output that is the input.
@@ -49,19 +53,39 @@ int64_t Runner::InputInOutput(int32_t rank) const {
 
 Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
                      int32_t step, When when) {
-  const Access now{number, state.time - (when == When::kEarly ? 1 : 0), step,
-                   static_cast<int32_t>(state.next), state.ops[state.next]->name};
-  const auto ordered = [&](const Access& before) {
-    return before.block == number ? before.time < state.time || before.op == now.op
-                                  : state.known.At(before.block) > before.time;
+  const Op& op = *state.ops[state.next];
+  const Access now{.block = number,
+                   .time = state.time - (when == When::kEarly ? 1 : 0),
+                   .step = step,
+                   .op = static_cast<int32_t>(state.next),
+                   .call = state.call,
+                   .name = op.name,
+                   .packets_from = IsPacketOp(op.name) && op.type != ChannelType::kPort
+                                       ? CellOf(rank, place.buffer, place.begin, HalfOf(state))
+                                       : -1};
+  const bool polls = !past_.empty();
+  const auto ordered = [&](const Access& before, int64_t chunk) {
+    if (before.block == number ? before.time < state.time || before.op == now.op
+                               : state.known.At(before.block) > before.time)
+      return true;
+    // Packet ops deal out a run to threads alike.
+    if (before.block == number && now.packets_from >= 0 && before.packets_from == now.packets_from)
+      return true;
+    const Done done{before.block, before.call, before.op};
+    return polls && std::ranges::binary_search(past_[static_cast<size_t>(chunk)], done);
   };
+  const bool is_packet =
+      place.buffer == BufferKind::kScratch && place.begin >= file_.gpus[static_cast<size_t>(rank)].scratch;
   std::set<int32_t> after;
   for (int64_t i = 0; i < count; ++i) {
-    Cell& cell = cells_[static_cast<size_t>(rank)][CellOf(rank, place.buffer, place.begin + i)];
+    Cell& cell =
+        cells_[static_cast<size_t>(rank)][CellOf(rank, place.buffer, place.begin + i, HalfOf(state))];
     const Access* conflict = nullptr;
-    if (cell.write.block >= 0 && !ordered(cell.write)) conflict = &cell.write;
+    // Whoever polls a packet waits for it.
+    const bool waits = polls && is_packet && !writes;
+    if (cell.write.block >= 0 && !waits && !ordered(cell.write, i)) conflict = &cell.write;
     for (const Access& read : cell.reads)
-      if (writes && !ordered(read)) conflict = &read;
+      if (writes && !ordered(read, i)) conflict = &read;
     if (conflict != nullptr)
       return Bad(
           PlaceNow(state),
@@ -136,7 +160,9 @@ StatusOr<int32_t> Runner::Move(State& state, int32_t number, int32_t from, Place
   run_.steps[static_cast<size_t>(receive)].other = send;
   const Op& op = *state.ops[state.next];
   const bool port = op.type == ChannelType::kPort;
-  XCCL_RETURN_IF_ERROR(Touch(state, number, from, src, count, false, send, port ? When::kLater : When::kNow));
+  // pwsf waits until the port has read.
+  const bool late = port && op.name != OpName::kPwsf;
+  XCCL_RETURN_IF_ERROR(Touch(state, number, from, src, count, false, send, late ? When::kLater : When::kNow));
   XCCL_RETURN_IF_ERROR(Touch(state, number, to, dst, count, true, receive,
                              port || IsPacketOp(op.name) ? When::kEarly : When::kNow));
   if (from == state.rank) {
@@ -148,21 +174,56 @@ StatusOr<int32_t> Runner::Move(State& state, int32_t number, int32_t from, Place
   return send;
 }
 
-Status Runner::Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count) {
+Status Runner::Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count,
+                   int32_t port) {
   XCCL_ASSIGN_OR_RETURN(const int32_t send, Move(state, number, state.rank, src, peer, dst, count));
-  sent_[{state.rank, peer}].push_back({run_.steps[static_cast<size_t>(send)].other, number, state.time});
+  sent_[{state.rank, peer}].push_back(
+      {run_.steps[static_cast<size_t>(send)].other, number, state.time, port});
   return OkStatus();
 }
 
 Status Runner::PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index,
                           int64_t count) {
   const Place dst = Packets(peer, index);
+  const Op& op = *state.ops[state.next];
+  std::vector<std::vector<Done>> past = past_;
+  if (op.name == OpName::kPpkt && op.type == ChannelType::kPort) {
+    const int64_t first = src.begin - Packets(state.rank, 0).begin;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto at = packets_.find({state.rank, HalfOf(state), first + i});
+      if (at == packets_.end() || at->second.call != state.call)
+        return Bad(PlaceNow(state),
+                   "puts chunk {} of scratch, where no packets are; expected some, and a nop", first + i);
+      past.push_back(at->second.past);
+    }
+  }
   XCCL_ASSIGN_OR_RETURN(const int32_t send, Move(state, number, state.rank, src, peer, dst, count));
-  for (int64_t i = 0; i < count; ++i)
-    if (!packets_.try_emplace({peer, index + i}, Packet{send, state.known}).second)
+  return AddPackets(state, number, peer, index, count, send, past);
+}
+
+Status Runner::AddPackets(const State& state, int32_t number, int32_t rank, int64_t index, int64_t count,
+                          int32_t send, const std::vector<std::vector<Done>>& past) {
+  const Done own{number, state.call, static_cast<int32_t>(state.next)};
+  for (int64_t i = 0; i < count; ++i) {
+    Packet& packet = packets_[{rank, HalfOf(state), index + i}];
+    const bool is_first = packet.past.empty();
+    if (!is_first && packet.call == state.call) {
+      if (send < 0) continue;
       return Bad(PlaceNow(state),
                  "packets over packets in chunk {} of rank {}'s scratch; expected a place of their own",
-                 index + i, peer);
+                 index + i, rank);
+    }
+    if (!is_first && packet.send >= 0 &&
+        run_.steps[static_cast<size_t>(run_.steps[static_cast<size_t>(packet.send)].other)].block < 0)
+      return Bad(PlaceNow(state),
+                 "overwrites the packets of call {} in chunk {} of rank {}'s scratch, which it may not have "
+                 "read yet; expected a wait for an answer before it",
+                 packet.call + 1, index + i, rank);
+    packet = {send, state.call, state.known, {}};
+    if (!past.empty()) packet.past = past[static_cast<size_t>(i)];
+    const auto at = std::ranges::lower_bound(packet.past, own);
+    if (at == packet.past.end() || *at != own) packet.past.insert(at, own);
+  }
   return OkStatus();
 }
 
@@ -192,13 +253,29 @@ Status Runner::Sum(State& state, int32_t number, std::vector<Place> inputs, Plac
 }
 
 StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
-  for (size_t i = first; i < op.src.size(); ++i)
-    for (int64_t c = 0; c < op.src[i].size; ++c)
-      if (!packets_.contains({state.rank, op.src[i].index + c})) return false;
+  const auto key = [&](size_t i, int64_t c) {
+    return std::array<int64_t, 3>{state.rank, HalfOf(state), op.src[i].index + c};
+  };
   for (size_t i = first; i < op.src.size(); ++i)
     for (int64_t c = 0; c < op.src[i].size; ++c) {
-      const Packet& packet = packets_.at({state.rank, op.src[i].index + c});
+      const auto at = packets_.find(key(i, c));
+      if (at == packets_.end() || at->second.call < state.call) return false;
+      if (at->second.call > state.call)
+        return Bad(
+            PlaceNow(state),
+            "packets in chunk {} of scratch that call {} may have overwritten by then; expected a wait "
+            "for an answer before they are",
+            op.src[i].index + c, at->second.call + 1);
+    }
+  past_.assign(static_cast<size_t>(op.src[0].size), {});
+  for (size_t i = first; i < op.src.size(); ++i)
+    for (int64_t c = 0; c < op.src[i].size; ++c) {
+      const Packet& packet = packets_.at(key(i, c));
       state.heard.Join(packet.known);
+      std::vector<Done>& past = past_[static_cast<size_t>(c)];
+      std::vector<Done> all;
+      std::ranges::set_union(past, packet.past, std::back_inserter(all));
+      past = std::move(all);
       if (packet.send < 0) continue;
       const int32_t receive = run_.steps[static_cast<size_t>(packet.send)].other;
       if (run_.steps[static_cast<size_t>(receive)].block < 0) XCCL_RETURN_IF_ERROR(Receive(state, receive));
@@ -207,19 +284,18 @@ StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
 }
 
 StatusOr<bool> Runner::DoData(State& state, int32_t number, const Op& op) {
-  const bool packets = op.name == OpName::kRppkt || op.name == OpName::kUpkt || op.name == OpName::kRepkt ||
-                       op.name == OpName::kRespkt || op.name == OpName::kRecpkt ||
-                       op.name == OpName::kRecspkt;
-  if (packets) {
-    XCCL_ASSIGN_OR_RETURN(
-        const bool there,
-        HasPackets(state, op, op.name == OpName::kRppkt || op.name == OpName::kUpkt ? 0 : 1));
+  if (!IsPacketOp(op.name)) {
+    XCCL_RETURN_IF_ERROR(DoPlain(state, number, op));
+    return true;
+  }
+  if (PollsPackets(op.name)) {
+    const bool all = op.name == OpName::kRppkt || op.name == OpName::kUpkt || op.name == OpName::kGstorePkt;
+    XCCL_ASSIGN_OR_RETURN(const bool there, HasPackets(state, op, all ? 0 : 1));
     if (!there) return false;
     HearAtOnce(state);
   }
-  XCCL_RETURN_IF_ERROR(packets || op.name == OpName::kPpkt || op.name == OpName::kCpkt
-                           ? DoPackets(state, number, op)
-                           : DoPlain(state, number, op));
+  XCCL_RETURN_IF_ERROR(DoPackets(state, number, op));
+  past_.clear();
   return true;
 }
 
@@ -227,8 +303,18 @@ Status Runner::DoPackets(State& state, int32_t number, const Op& op) {
   const int64_t count = op.src[0].size;
   if (op.name == OpName::kPpkt) {
     for (size_t i = 0; i < op.src.size(); ++i)
-      XCCL_RETURN_IF_ERROR(PutPackets(state, number, LocalPlace(op.src[i]), PeerOf(state, op, op.dst[i]),
-                                      op.dst[i].index, op.src[i].size));
+      XCCL_RETURN_IF_ERROR(PutPackets(
+          state, number,
+          op.type == ChannelType::kPort ? Packets(state.rank, op.src[i].index) : LocalPlace(op.src[i]),
+          PeerOf(state, op, op.dst[i]), op.dst[i].index, op.src[i].size));
+    return OkStatus();
+  }
+  if (op.name == OpName::kGstorePkt) {
+    const Place from = Packets(state.rank, op.src[0].index);
+    for (const int32_t rank : SwitchOf(state, op.dst[0]).ranks)
+      XCCL_RETURN_IF_ERROR(rank == state.rank
+                               ? OwnPackets(state, number, from, op.dst[0], count)
+                               : PutPackets(state, number, from, rank, op.dst[0].index, count));
     return OkStatus();
   }
   if (op.name == OpName::kCpkt) return OwnPackets(state, number, LocalPlace(op.src[0]), op.dst[0], count);
@@ -256,18 +342,18 @@ Status Runner::DoPackets(State& state, int32_t number, const Op& op) {
 
 Status Runner::OwnPackets(State& state, int32_t number, Place src, const Piece& dst, int64_t count) {
   XCCL_RETURN_IF_ERROR(Make(state, number, Step::Kind::kCopy, src, Packets(state.rank, dst.index), count));
-  for (int64_t i = 0; i < count; ++i)
-    packets_.try_emplace({state.rank, dst.index + i}, Packet{-1, state.known});
-  return OkStatus();
+  return AddPackets(state, number, state.rank, dst.index, count, -1, past_);
 }
 
 Status Runner::DoPlain(State& state, int32_t number, const Op& op) {
   const int64_t count = op.src[0].size;
-  if (op.name == OpName::kPut || op.name == OpName::kPws) {
-    for (size_t i = 0; i < op.src.size(); ++i)
+  if (op.name == OpName::kPut || op.name == OpName::kPws || op.name == OpName::kPwsf) {
+    for (size_t i = 0; i < op.src.size(); ++i) {
+      const int32_t port = op.type == ChannelType::kPort ? ChannelOf(state, op.type, op.channels[i]) : -1;
       XCCL_RETURN_IF_ERROR(Put(state, number, LocalPlace(op.src[i]), PeerOf(state, op, op.dst[i]),
-                               {BufferOf(state, op, op.dst[i]), op.dst[i].index}, op.src[i].size));
-    if (op.name == OpName::kPws)
+                               {BufferOf(state, op, op.dst[i]), op.dst[i].index}, op.src[i].size, port));
+    }
+    if (op.name != OpName::kPut)
       for (const int32_t channel : op.channels) XCCL_RETURN_IF_ERROR(SignalOn(state, op, channel));
     return OkStatus();
   }

@@ -64,10 +64,16 @@ class Clock {
 };
 
 struct Access {
-  int32_t block = -1;  // of all; -1: none
+  int32_t block = -1;  // of all; -1: none; behind them, what a rank's caller does between two calls
   int32_t time = 0;    // its block's
-  int32_t step = -1, op = 0;
+  int32_t step = -1, op = 0, call = 0;
   OpName name = OpName::kNop;
+  int64_t packets_from = -1;  // of a packet op: where its run of chunks begins; -1: of others
+};
+// An op that has been done, of all calls.
+struct Done {
+  int32_t block = 0, call = 0, op = 0;
+  auto operator<=>(const Done&) const = default;
 };
 struct Cell {
   Access write;
@@ -79,6 +85,8 @@ struct State {
   int32_t rank = 0, id = 0;
   std::vector<const Op*> ops;  // pipelines and what is in them
   size_t next = 0;
+  int32_t call = 0;
+  bool ended = false;  // all ops of the call are done
   int32_t time = 1;    // 0 is before all of the others know of it
   Clock known, heard;  // heard: by single threads, since the block has met
   bool in_barrier = false;
@@ -87,6 +95,7 @@ struct State {
 
 struct Sent {
   int32_t receive = -1, block = -1, time = 0;
+  int32_t port = -1;  // the rank's port channel that carries it; -1: stores
 };
 struct Signal {
   Clock known;
@@ -106,11 +115,13 @@ struct Barrier {
   Clock known;
 };
 
-// Runs every threadblock as far as it can go, in turn, until none can go on.
+// Runs every threadblock as far as it can go, in turn, until none can go on: so many calls in a row, of which
+// a rank begins the next when all its threadblocks have ended. Between two calls its caller writes to inputs
+// and outputs.
 class Runner {
  public:
-  Runner(const File& file, std::string_view name, bool plain_switches)
-      : file_(file), name_(name), plain_switches_(plain_switches) {}
+  Runner(const File& file, std::string_view name, bool plain_switches, int32_t calls)
+      : file_(file), name_(name), plain_switches_(plain_switches), calls_(calls) {}
 
   StatusOr<Run> Go();
 
@@ -120,6 +131,7 @@ class Runner {
     return InvalidInput(
         fmt::format("{}: {}: {}", name_, place, fmt::format(format, std::forward<Args>(args)...)));
   }
+  std::string PlaceAt(const State& state, int64_t op, OpName name, int32_t call) const;
   std::string PlaceNow(const State& state) const;
   std::string PlaceOfAccess(const Access& access) const;
 
@@ -131,6 +143,8 @@ class Runner {
   void PairChannels();
 
   StatusOr<bool> Advance(State& state, int32_t number);
+  // All threadblocks of a rank have ended a call.
+  Status EndCall(size_t rank);
 
   void Meet(State& state, int32_t number);
   void Learn(State& state, const Clock& more);
@@ -141,6 +155,8 @@ class Runner {
 
   StatusOr<bool> DoBarrier(State& state, int32_t number, const Op& op);
 
+  // In the rank's list.
+  static int32_t ChannelOf(const State& state, ChannelType type, int32_t channel);
   Wire& WireOf(const State& state, const Op& op, int32_t channel);
   // A port signals after what was put before, other channels after what the block has met since.
   Status SignalOn(State& state, const Op& op, int32_t channel);
@@ -157,8 +173,10 @@ class Runner {
   BufferKind BufferOf(const State& state, const Op& op, const Piece& piece) const;
   int32_t PeerOf(const State& state, const Op& op, const Piece& piece) const;
 
+  // Packets alternate between two halves of scratch where the plan says so.
+  int32_t HalfOf(const State& state) const { return file_.double_scratch ? state.call % 2 : 0; }
   // One number for what shares memory. Packets lie behind plain chunks.
-  int64_t CellOf(int32_t rank, BufferKind buffer, int64_t index) const;
+  int64_t CellOf(int32_t rank, BufferKind buffer, int64_t index, int32_t half = 0) const;
   // In place: where the input begins in the output, or the output in the input as a negative number.
   int64_t InputInOutput(int32_t rank) const;
 
@@ -177,9 +195,13 @@ class Runner {
   // A message from `from` to `to`; this threadblock moves the data. Returns its send.
   StatusOr<int32_t> Move(State& state, int32_t number, int32_t from, Place src, int32_t to, Place dst,
                          int64_t count);
-  // A message that a later signal tells the peer of.
-  Status Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count);
+  // A message that a later signal tells the peer of. `port`: as in Sent.
+  Status Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count,
+             int32_t port = -1);
   Status PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index, int64_t count);
+  // `past`: by chunk, ops that are past what the packets are made of; empty: none.
+  Status AddPackets(const State& state, int32_t number, int32_t rank, int64_t index, int64_t count,
+                    int32_t send, const std::vector<std::vector<Done>>& past);
   Place Packets(int32_t rank, int64_t index) const;
   Place OnTheWay(int32_t rank, int64_t count);
 
@@ -213,19 +235,25 @@ class Runner {
   // Chunk i of packets lies where plain chunks 2i and 2i + 1 do.
   Status CheckScratch() const;
 
+  // Packets are made element by element of packets or data that the same thread has read, so that whoever
+  // reads an element of one knows that all these ops are past that element.
   struct Packet {
     int32_t send = -1;  // -1: made here
+    int32_t call = 0;
     Clock known;
+    std::vector<Done> past;  // ascending
   };
 
   const File& file_;
   const std::string_view name_;
   const bool plain_switches_;
+  const int32_t calls_;
   Run run_;
   int32_t signals_ = 0;
-  int64_t known_ = 0;  // entries of what all blocks know
-  std::vector<State> states_;
-  std::vector<std::map<int64_t, Cell>> cells_;                // by rank
+  int64_t known_ = 0;                           // entries of what all blocks know
+  std::vector<State> states_, callers_;         // callers by rank, with a block number behind all others
+  std::vector<int32_t> running_;                // by rank: threadblocks that have not ended the call
+  std::vector<std::map<int64_t, Cell>> cells_;  // by rank
   std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel
   std::vector<std::vector<std::deque<Release>>> semaphores_;  // by rank
   std::vector<std::vector<Barrier>> barriers_;                // by rank
@@ -236,8 +264,10 @@ class Runner {
   std::map<int32_t, std::vector<LateRead>> late_reads_;  // by send
   // By rank and peer: messages that no signal has followed.
   std::map<std::pair<int32_t, int32_t>, std::vector<Sent>> sent_;
-  std::map<std::pair<int32_t, int64_t>, Packet> packets_;  // by rank and chunk
-  std::vector<int64_t> extra_;                             // by rank: chunks of scratch and behind it
+  std::map<std::array<int64_t, 3>, Packet> packets_;  // by rank, half of scratch and chunk
+  // By chunk of the op that is done: ops that are past it, where it polls packets.
+  std::vector<std::vector<Done>> past_;
+  std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it
 };
 
 }  // namespace xccl::mscclpp

@@ -37,9 +37,8 @@ class Translator {
           place_[static_cast<size_t>(steps[i])] = static_cast<int32_t>(i);
   }
 
-  // `together`: parts of a threadblock are one again, and what it does fewer instructions. `merged`: pieces
-  // of a message that lie side by side are one message.
-  msccl::File Translate(bool together, bool merged) {
+  msccl::File Translate(const Form& form) {
+    each_ = form.each;
     msccl::File made;
     made.name = file_.name;
     made.collective = "custom";
@@ -50,8 +49,8 @@ class Translator {
     made.ranks.resize(file_.gpus.size());
     blocks_.resize(file_.gpus.size());
     of_step_.assign(run_.steps.size(), {-1, -1});
-    for (size_t r = 0; r < blocks_.size(); ++r) MakeBlocks(r, together);
-    if (merged) MergePieces();
+    for (size_t r = 0; r < blocks_.size(); ++r) MakeBlocks(r, form.together);
+    if (form.merged) MergePieces();
     made.slots = std::min(kMaxSlots, (file_.slots > 0 ? file_.slots : kDefaultSlots) * MostOfASignal());
     Number(made);
     for (size_t r = 0; r < blocks_.size(); ++r) {
@@ -97,6 +96,7 @@ class Translator {
       return {-1, at->second};
     }
     if (StepAt(s).other < 0) return {-1, 0};
+    if (each_) return {PeerOf(StepAt(s)), static_cast<size_t>(std::min(s, StepAt(s).other))};
     const Step& other = StepAt(StepAt(s).other);
     const auto b = static_cast<size_t>(other.block < 0 ? 0 : other.block);
     // What is done aside has a threadblock for each that it is done for.
@@ -108,8 +108,8 @@ class Translator {
     std::map<std::pair<int32_t, int32_t>, std::vector<Made>> aside;  // by peer and its threadblock
     for (size_t s = 0; s < run_.steps.size(); ++s)
       if (run_.steps[s].aside && run_.steps[s].rank == static_cast<int32_t>(r))
-        aside[{PeerOf(run_.steps[s]), StepAt(run_.steps[s].other).block}].push_back(
-            Alone(static_cast<int32_t>(s)));
+        aside[{PeerOf(run_.steps[s]), each_ ? static_cast<int32_t>(s) : StepAt(run_.steps[s].other).block}]
+            .push_back(Alone(static_cast<int32_t>(s)));
     std::vector<std::vector<int32_t>> joined(run_.blocks[r].size());
     for (size_t b = 0; b < joined.size(); ++b) {
       std::vector<int32_t>& all = joined[together ? FirstPart(r, b) : b];
@@ -477,6 +477,7 @@ class Translator {
 
   const File& file_;
   const Run& run_;
+  bool each_ = false;                                 // as in Form
   std::vector<int32_t> place_;                        // by step: in its threadblock
   std::vector<std::vector<MadeBlock>> blocks_;        // by rank
   std::vector<std::pair<int32_t, int32_t>> of_step_;  // block and index
@@ -486,8 +487,8 @@ class Translator {
 
 }  // namespace
 
-msccl::File Translate(const File& file, const Run& run, bool together, bool merged) {
-  return Translator(file, run).Translate(together, merged);
+msccl::File Translate(const File& file, const Run& run, const Form& form) {
+  return Translator(file, run).Translate(form);
 }
 
 }  // namespace xccl::mscclpp

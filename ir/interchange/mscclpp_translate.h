@@ -7,9 +7,15 @@
 
 namespace xccl::mscclpp {
 
-// `together`: parts of a threadblock are one again, and what it does becomes fewer steps. `merged`: pieces of
-// a message that lie side by side are one message. Either may make threadblocks wait for each other that did
-// not, which the proof finds. The chunks of a loop are left to the caller. Requires: `run` is of `file`.
-msccl::File Translate(const File& file, const Run& run, bool together, bool merged);
+// How much of a threadblock stays together. Any of it may make threadblocks wait for each other that did not,
+// or messages be received in another order than they are sent in, which the proof finds.
+struct Form {
+  bool together = false;  // parts of a threadblock are one again, and what it does becomes fewer steps
+  bool merged = false;    // pieces of a message that lie side by side are one message
+  bool each = false;      // else: each end of each message is a threadblock of its own
+};
+
+// The chunks of a loop are left to the caller. Requires: `run` is of `file`.
+msccl::File Translate(const File& file, const Run& run, const Form& form);
 
 }  // namespace xccl::mscclpp

@@ -43,6 +43,7 @@ StatusOr<Plan> PlaceOnMachine(const Imported& imported, const Topology& topology
   plan.made_by.version = kVersion;
   if (imported.max_bytes > 0) plan.made_by.size_bytes = std::min(plan.made_by.size_bytes, imported.max_bytes);
   plan.made_by.size_bytes = std::max(plan.made_by.size_bytes, imported.min_bytes);
+  plan.sizes = {imported.min_bytes, imported.max_bytes};
   plan.bitwise_same = BitsClaimed(plan);
   if (const std::vector<Violation> wrong = VerifyPlan(plan); !wrong.empty())
     return BugError(imported.format + ": " + ToString(wrong.front()));

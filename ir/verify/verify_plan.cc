@@ -173,7 +173,7 @@ std::vector<Violation> CheckClaim(bool claimed, bool schedule_does, bool program
 }  // namespace
 
 std::vector<Violation> VerifyPlan(const Plan& plan) {
-  const auto& [topology, collective, schedule, program, made_by, bitwise_same] = plan;
+  const auto& [topology, collective, schedule, program, made_by, bitwise_same, sizes] = plan;
   Traffic traffic(collective.num_chunks());
   std::vector<Violation> violations = VerifySchedule(schedule, collective, topology, &traffic);
   ProgramRecord record{Traffic(0)};

@@ -54,13 +54,22 @@ std::vector<py::bytes> EmitChakra(const SharedPlan& plan, int64_t size_bytes, co
   return traces;
 }
 
+// 0 is as the plan says.
+AskedSizes SizesOf(int64_t min_bytes, int64_t max_bytes) {
+  AskedSizes sizes;
+  if (min_bytes != 0) sizes.min_bytes = min_bytes;
+  if (max_bytes != 0) sizes.max_bytes = max_bytes;
+  return sizes;
+}
+
 // The text, the line about the sizes that it is selected for, and warnings.
 py::tuple EmitMsccl(const SharedPlan& plan, const std::string& executor, const std::string& name,
                     bool in_place, int64_t min_bytes, int64_t max_bytes) {
   ProgramOf(plan);
-  MscclXmlOptions options{.name = name, .min_bytes = min_bytes, .max_bytes = max_bytes, .in_place = in_place};
+  MscclXmlOptions options{.name = name, .in_place = in_place};
   options.target = ValueOf(ParseMscclTarget(executor), "executor");
-  const MscclXml made = Watched({}, [=](const Caller&) { return EmitMscclXml(plan->plan, options); });
+  const MscclXml made = Watched(
+      {}, [=](const Caller&) { return EmitMscclXml(plan->plan, options, SizesOf(min_bytes, max_bytes)); });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
 }
 
@@ -68,8 +77,7 @@ py::tuple EmitMscclpp(const SharedPlan& plan, const std::string& name, bool in_p
                       int64_t max_bytes) {
   ProgramOf(plan);
   const MscclppJson made = Watched({}, [=](const Caller&) {
-    return EmitMscclppJson(
-        plan->plan, {.name = name, .in_place = in_place, .min_bytes = min_bytes, .max_bytes = max_bytes});
+    return EmitMscclppJson(plan->plan, {.name = name, .in_place = in_place}, SizesOf(min_bytes, max_bytes));
   });
   return py::make_tuple(TextOf(made.text), made.selection, made.warnings);
 }

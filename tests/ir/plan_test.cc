@@ -74,6 +74,25 @@ TEST_F(PlanFile, ReadsWhatItWrites) {
   EXPECT_EQ(ReadFile(path_).value(), text_);
 }
 
+TEST_F(PlanFile, SizesAreKept) {
+  Plan made = Pair();
+  for (const PlanSizes& sizes : {PlanSizes{16, 65536}, PlanSizes{1, 0}, PlanSizes{0, 1}}) {
+    made.sizes = sizes;
+    ASSERT_EQ(WritePlan(made, path_), OkStatus());
+    const StatusOr<Plan> read = ReadPlan(path_);
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_TRUE(read->sizes == sizes);
+  }
+  EXPECT_NE(ReadFile(path_).value().find("\n \"sizes\":{\"min_bytes\":0,\"max_bytes\":1},\n \"made_by\""),
+            std::string::npos);
+  const auto with = [&](const std::string& sizes) {
+    return ErrorOf(Replaced("\n \"made_by\"", "\n \"sizes\":" + sizes + ",\n \"made_by\""));
+  };
+  EXPECT_EQ(with("{\"min_bytes\":8,\"max_bytes\":7}"),
+            ": sizes.max_bytes: 7; expected 8..9223372036854775807");
+  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no 'min_bytes'");
+}
+
 TEST_F(PlanFile, KeysStandAsDocumented) {
   size_t at = 0;
   for (std::string_view line :

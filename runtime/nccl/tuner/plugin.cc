@@ -67,7 +67,9 @@ Status Fill(Tuner& tuner, std::optional<int64_t> ranks, Logger log) {
     return OkStatus();
   }
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadTable(text, path));
+  std::vector<std::string> notes;
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Row> rows, ReadTable(text, path, &notes));
+  for (const std::string& note : notes) Say(log, kLogInfo, __LINE__, "TUNER/XCCL: " + note);
   std::vector<Row> here[kNumCollectives], chunks[kNumCollectives];
   size_t count = 0;
   for (const Row& row : rows) {

@@ -115,6 +115,24 @@ TEST_P(Plugin, ConditionsOnWhatNcclDoesNotSayDoNotHold) {
   End(context);
 }
 
+// NVIDIA's own example has a broadcast by trees, which NCCL has not.
+TEST_P(Plugin, RowsOfListsThatNcclHasNoKernelsForAreNoted) {
+  const std::string path = UseTable(
+      "broadcast,0,-1,tree,simple,-1,-1,-1\nallreduce,0,1024,nvls,ll,-1,-1,-1\nallreduce,0,-1,ring,ll,2,-1,-"
+      "1\n");
+  void* context = Init(1, 8);
+  ASSERT_EQ(logged.size(), 3U);
+  EXPECT_EQ(logged[0],
+            "TUNER/XCCL: " + path +
+                ":1:16: broadcast by tree, simple; expected a combination that NCCL has; the row is "
+                "never chosen");
+  EXPECT_EQ(logged[1], "TUNER/XCCL: " + path +
+                           ":2:18: allreduce by nvls, ll; expected a combination that NCCL has; the row is "
+                           "never chosen");
+  EXPECT_EQ(Choice(context, {.bytes = 1024}), "1/0/2");
+  End(context);
+}
+
 TEST_P(Plugin, FaultsAreToldOnceAndSteerNothing) {
   const std::string path = UseTable("allreduce,0,1,rings,ll,2,-1,-1\n");
   void *first = Init(1, 8), *second = Init(1, 8);

@@ -151,7 +151,17 @@ Status CheckTogether(const Row& row, const Columns& columns, const Location& at)
   return OkStatus();
 }
 
-StatusOr<Row> ReadListRow(std::string_view line, const Location& at) {
+// Has NCCL kernels for what the row chooses?
+Status CheckHasKernels(const Row& row, const Columns& columns, const Location& at) {
+  if (HasKernels(row.collective, row.algorithm, row.protocol)) return OkStatus();
+  return InvalidAt({at.file, at.line, columns[static_cast<size_t>(Key::kAlgorithm)]},
+                   std::string(kCollectives[static_cast<size_t>(row.collective)]) + " by " +
+                       std::string(kAlgorithms[static_cast<size_t>(row.algorithm)]) + ", " +
+                       std::string(kProtocols[static_cast<size_t>(row.protocol)]) +
+                       "; expected a combination that NCCL has");
+}
+
+StatusOr<Row> ReadListRow(std::string_view line, const Location& at, std::vector<std::string>* notes) {
   std::vector<Field> fields;
   for (size_t begin = 0; begin <= line.size();) {
     const size_t end = std::min(line.find(',', begin), line.size());
@@ -172,6 +182,9 @@ StatusOr<Row> ReadListRow(std::string_view line, const Location& at) {
       return InvalidAt({at.file, at.line, fields[i].column}, set.message());
   }
   XCCL_RETURN_IF_ERROR(CheckTogether(row, columns, at));
+  // NVIDIA's own example has such rows.
+  if (const Status kernels = CheckHasKernels(row, columns, at); !kernels.ok() && notes != nullptr)
+    notes->push_back(kernels.message() + "; the row is never chosen");
   return row;
 }
 
@@ -209,12 +222,7 @@ StatusOr<Row> ReadOwnRow(std::span<const Field> words, const Location& at) {
     if (const size_t index = static_cast<size_t>(key); columns[index] == 0)
       return InvalidAt(at, "no " + std::string(kKeys[index]) + "; expected " + std::string(kKeys[index]) +
                                "=" + (key == Key::kAlgorithm ? "ring, for example" : "ll, ll128 or simple"));
-  if (!HasKernels(row.collective, row.algorithm, row.protocol))
-    return InvalidAt({at.file, at.line, columns[static_cast<size_t>(Key::kAlgorithm)]},
-                     std::string(kCollectives[static_cast<size_t>(row.collective)]) + " by " +
-                         std::string(kAlgorithms[static_cast<size_t>(row.algorithm)]) + ", " +
-                         std::string(kProtocols[static_cast<size_t>(row.protocol)]) +
-                         "; expected a combination that NCCL has");
+  XCCL_RETURN_IF_ERROR(CheckHasKernels(row, columns, at));
   XCCL_RETURN_IF_ERROR(CheckTogether(row, columns, at));
   return row;
 }
@@ -234,7 +242,8 @@ StatusOr<Format> FormatOf(std::string_view first_line, const std::string& file) 
 std::string_view ToString(Algorithm algorithm) { return kAlgorithms[static_cast<size_t>(algorithm)]; }
 std::string_view ToString(Protocol protocol) { return kProtocols[static_cast<size_t>(protocol)]; }
 
-StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file) {
+StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file,
+                                     std::vector<std::string>* notes) {
   text = WithoutByteOrderMark(text);
   XCCL_ASSIGN_OR_RETURN(const Format format, FormatOf(text.substr(0, text.find('\n')), file));
   std::vector<Row> rows;
@@ -250,7 +259,7 @@ StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& f
     if (rows.size() == kMaxRows)
       return InvalidAt(at, "one more row; expected at most " + std::to_string(kMaxRows));
     XCCL_ASSIGN_OR_RETURN(const Row row,
-                          format == Format::kOwn ? ReadOwnRow(words, at) : ReadListRow(line, at));
+                          format == Format::kOwn ? ReadOwnRow(words, at) : ReadListRow(line, at, notes));
     rows.push_back(row);
   }
   return rows;
