@@ -12,6 +12,25 @@ ENGINES = (
     "bruck pairwise nhr swing bine pat 2d-ring 2d-torus 2d-mesh hierarchical-ring hierarchical-exchange direct "
     "hierarchical-alltoall multicast in-network bfb forest flow greedy smt auto"
 ).split()
+# The engines that serve a collective; auto, greedy and smt serve all.
+TREES = "tree binomial k-nomial"
+ALL_TO_ALL = "ring halving-doubling bruck nhr swing bine pat 2d-ring 2d-torus 2d-mesh hierarchical-ring direct multicast in-network bfb forest"
+SERVES = {
+    "allgather": f"{ALL_TO_ALL} recursive-doubling recursive-multiplying pairwise",
+    "reduce_scatter": f"{ALL_TO_ALL} recursive-multiplying pairwise",
+    "allreduce": f"{ALL_TO_ALL} {TREES} recursive-doubling recursive-multiplying double-binary-tree hierarchical-exchange",
+    "broadcast": f"ring {TREES} double-binary-tree spread circulant halving-doubling nhr bine 2d-ring 2d-torus 2d-mesh "
+    "hierarchical-ring direct multicast in-network bfb forest",
+    "gather": f"{TREES} nhr bine direct flow",
+    "alltoall": "recursive-multiplying bruck pairwise bine direct hierarchical-alltoall flow",
+    "sendrecv": "direct flow",
+}
+SERVES |= {
+    "barrier": SERVES["allreduce"],
+    "reduce": SERVES["broadcast"],
+    "scatter": SERVES["gather"],
+    **{kind + "v": SERVES[kind] for kind in ("allgather", "reduce_scatter", "alltoall")},
+}
 COLLECTIVES = "allreduce allgather reduce_scatter broadcast reduce gather scatter alltoall".split()
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2".split()
@@ -42,8 +61,14 @@ class Request(typing.NamedTuple):
     def topology_word(self):
         return XML if isinstance(self.topology, Machine) else self.topology
 
-    def ranks(self):
-        return len(self.topology.gpus()) if isinstance(self.topology, Machine) else 4
+
+class Drawn(typing.NamedTuple):
+    """A machine that was drawn."""
+
+    topology: Machine | str
+    flags: tuple
+    files: tuple
+    ranks: int
 
 
 def flat(flags):
@@ -56,15 +81,15 @@ def flat(flags):
 def draw_size(r, most=1 << 24):
     """Bytes: log-uniform, at powers and beside them, primes, and almost nothing."""
     way = r.random()
-    if way < 0.1:
-        return r.choice((0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 64, 127))
+    if way < 0.06:
+        return r.choice((0, 0, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 64, 127))
     if way < 0.4:
-        return max(0, (1 << r.randint(2, most.bit_length() - 1)) + r.choice((-4, -1, 0, 0, 1, 4)))
+        return max(0, (1 << r.randint(7, most.bit_length() - 1)) + r.choice((-4, -1, 0, 0, 1, 4)))
     if way < 0.5:
         return r.choice((65521, 65537, 99991, 999983, 1048573, 7919, 104729))
     if way < 0.55:
         return r.choice((10**9 + 7, 1 << 30, (1 << 32) + 4, 3 << 33, 1 << 40))
-    return int(2 ** r.uniform(2, most.bit_length() - 1))
+    return int(2 ** r.uniform(7, most.bit_length() - 1))
 
 
 def size_text(r, size):
@@ -78,21 +103,21 @@ def size_text(r, size):
 
 
 def draw_form(r):
-    """A short form of a family, small."""
-    n = lambda low, high: r.randint(low, high)
-    form = r.choice(
+    """(a short form of a family, its ranks)"""
+    a, b, c = r.randint(1, 4), r.randint(1, 3), r.randint(1, 2)
+    form, ranks = r.choice(
         (
-            f"torus:{n(1, 4)}x{n(1, 4)}",
-            f"torus:{n(2, 3)}x{n(1, 2)}x2",
-            f"mesh:{n(1, 4)}x{n(1, 3)}",
-            f"ring:{n(1, 9)}",
-            f"full-mesh:{n(1, 6)}",
-            f"hypercube:{n(0, 3)}",
-            f"nvswitch:{n(1, 8)}",
-            "fat-tree:k=2",
-            f"fat-tree:rails={n(1, 3)},hosts={n(1, 3)}",
-            f"leaf-spine:{n(1, 3)}x{n(1, 2)}x{n(1, 3)}",
-            f"dragonfly:{n(2, 3)}x{n(1, 2)}x{n(1, 2)}",
+            (f"torus:{a}x{b}", a * b),
+            (f"torus:{b}x{c}x2", 2 * b * c),
+            (f"mesh:{a}x{b}", a * b),
+            (f"ring:{2 * a}", 2 * a),
+            (f"full-mesh:{a + c}", a + c),
+            (f"hypercube:{b}", 1 << b),
+            (f"nvswitch:{a + b}", a + b),
+            ("fat-tree:k=2", 2),
+            (f"fat-tree:rails={b},hosts={c}", b * c),
+            (f"leaf-spine:{b}x{c}x{a}", a * b),
+            (f"dragonfly:{b + 1}x{c}x{c}", (b + 1) * c * c),
         )
     )
     options = []
@@ -106,18 +131,19 @@ def draw_form(r):
         options += r.choice((["multicast=true"], ["reduce=true"], ["multicast=true", "reduce=true"]))
     if form.startswith(("leaf-spine", "fat-tree")) and r.random() < 0.4:
         options.append(r.choice(("oversubscription=2", "oversubscription=3:2", "uplink-bandwidth=7GB/s", "multicast=true")))
-    return form + ("@" + ",".join(options) if options else "")
+    return form + ("@" + ",".join(options) if options else ""), ranks
 
 
+# Families, with their ranks.
 FAMILIES = (
-    '<nvswitch gpus="2" multicast="true" reduce="true"/>',
-    '<nvswitch gpus="3" bandwidth="300GB/s"/>',
-    '<full-mesh ranks="3" bandwidth="25GB/s"/>',
-    '<ring ranks="4"/>',
-    '<mesh dims="2x2"/>',
-    '<torus dims="1x3" latency="0ns"/>',
-    '<hypercube dim="1"/>',
-    '<gpu id="0"/>',
+    ('<nvswitch gpus="2" multicast="true" reduce="true"/>', 2),
+    ('<nvswitch gpus="3" bandwidth="300GB/s"/>', 3),
+    ('<full-mesh ranks="3" bandwidth="25GB/s"/>', 3),
+    ('<ring ranks="4"/>', 4),
+    ('<mesh dims="2x2"/>', 4),
+    ('<torus dims="1x3" latency="0ns"/>', 3),
+    ('<hypercube dim="1"/>', 2),
+    ('<gpu id="0"/>', 1),
 )
 FABRICS = (
     "",
@@ -126,46 +152,55 @@ FABRICS = (
     'type="rails" spines="2" oversubscription="2"',
     'type="leaf-spine" leaves="2" spines="1"',
     'type="fat-tree" k="4"',
-    'type="dragonfly" groups="2" routers="2" hosts="2"',
+    'type="dragonfly" groups="2" routers="2"',
 )
 
 
 def draw_cluster(r):
-    """The text of a cluster: hosts of one family, NICs or none, a fabric; sometimes pods of them."""
-    nics = r.randint(0, 2)
-    inside = [r.choice(FAMILIES)]
+    """(the text of a cluster, its ranks): hosts of one family, NICs or none, a fabric; sometimes pods of them."""
+    nics, hosts = r.randint(0, 2), r.randint(1, 3)
+    family, ranks = r.choice(FAMILIES)
+    inside = [family]
     if nics:
         inside += [f'<nic id="nic" count="{nics}"/>', '<link from="gpu:*" to="nic:*" bandwidth="25GB/s" latency="600ns"/>']
     fabric = f'<fabric {r.choice(FABRICS)} bandwidth="{r.choice((12, 25, 50))}GB/s" latency="{r.choice((0, 1300))}ns"/>'
-    text = f'<cluster hosts="{r.randint(1, 3)}">\n{" ".join(inside)}\n{fabric}\n</cluster>'
+    text, ranks = f'<cluster hosts="{hosts}">\n{" ".join(inside)}\n{fabric}\n</cluster>', ranks * hosts
     if r.random() < 0.2:
-        text = f'<cluster hosts="2">\n{text}\n<fabric id="top" bandwidth="25GB/s"/>\n</cluster>'
-    return f'<topology name="cluster">\n{text}\n</topology>\n'
+        text, ranks = f'<cluster hosts="2">\n{text}\n<fabric id="top" bandwidth="25GB/s"/>\n</cluster>', 2 * ranks
+    return f'<topology name="cluster">\n{text}\n</topology>\n', ranks
 
 
 def draw_topology(r, most):
-    """(topology, flags of the machine, files)"""
     way = r.random()
-    flags, files = [], []
+    flags, files = [], ()
     if way < 0.6:
         topology = draw_machine(r, most)
+        ranks = len(topology.gpus())
     elif way < 0.83:
-        topology = draw_form(r)
+        topology, ranks = draw_form(r)
     elif way < 0.95:
         topology = "cluster.xml"
-        files.append(("cluster.xml", draw_cluster(r)))
+        text, ranks = draw_cluster(r)
+        files = ((topology, text),)
     else:
-        topology = r.choice(SMALL_LIBRARY)
-    one_host = isinstance(topology, Machine) and any(node.kind == "nic" for node in topology.nodes) and r.random() < 0.2
-    if one_host or r.random() < 0.02:
-        flags.append(("--hosts", str(r.randint(1, 3))))
+        topology, ranks = r.choice(SMALL_LIBRARY), 8
+    hosts = {node.host for node in topology.nodes if node.host} if isinstance(topology, Machine) else ()
+    if hosts and len(hosts) == 1 and any(node.kind == "nic" for node in topology.nodes) and r.random() < 0.6 or r.random() < 0.01:
+        copies = r.randint(1, 3)
+        ranks *= copies
+        flags.append(("--hosts", str(copies)))
         flags += r.choice(([], [("--rails",)], [("--no-rails",)]))
         flags += r.choice(([], [("--fabric", r.choice(("oversubscription=2", "type=leaf-spine,leaves=2,spines=1", "latency=0ns")))]))
     if r.random() < 0.05:
         flags.append(("--plain-switches",))
-    if r.random() < 0.1:
+    if r.random() < 0.08:
         flags += draw_damage(r, topology)
-    return topology, tuple(flags), tuple(files)
+    return Drawn(topology, tuple(flags), files, max(1, ranks))
+
+
+def draw_own_machine(r, most):
+    machine = draw_machine(r, most)
+    return Drawn(machine, (), (), max(1, len(machine.gpus())))
 
 
 def draw_damage(r, topology):
@@ -254,12 +289,16 @@ def draw_collective(r, ranks):
 # ---- Plans ----
 
 
-def draw_engine(r):
+def draw_engine(r, kind):
+    """auto often; greedy, forest and flow often, where most of the code is; seldom one that does not serve the collective."""
     way = r.random()
     if way < 0.25:
         return "auto"
-    # Z3 takes long, greedy and forest are where most of the code is.
-    return r.choice(("greedy", "forest", "flow", "bfb")) if way < 0.5 else r.choice([e for e in ENGINES if e not in ("smt", "auto")])
+    if way < 0.4:
+        return r.choice(("greedy", "forest", "flow", "bfb"))
+    if way < 0.43:
+        return r.choice(ENGINES)
+    return r.choice(SERVES.get(kind, "direct flow").split())
 
 
 def draw_plan_flags(r, engine):
@@ -269,7 +308,7 @@ def draw_plan_flags(r, engine):
     maybe(0.12, "--chunks", str(r.choice((1, 2, 3, 4, 5, 7, 8))))
     maybe(0.04, "--steps", str(r.choice((1, 2, 3, 5, 9, 40))))
     maybe(0.02, "--rounds", str(r.randint(1, 9)))
-    maybe(0.05, "--seed", str(r.choice((0, 1, 2, 99, 2**63))))
+    maybe(0.05, "--seed", str(r.choice((0, 1, 2, 99, 2**31))))
     maybe(0.05, "--allow-divergent")
     maybe(0.2, "--machine", r.choice(("none", "ampere", "hopper", "blackwell")))
     maybe(0.05, "--max-ctas", str(r.choice((1, 2, 8, 64))))
@@ -283,10 +322,9 @@ def draw_plan_flags(r, engine):
 def most_ranks(r, engine):
     """auto asks all engines, so most of its machines are small."""
     few = engine in ("auto", "greedy", "smt")
-    way = r.random()
-    if way < 0.02:
+    if r.random() < 0.04:
         return 12 if few else 24
-    return r.randint(2, 5) if few else r.randint(2, 10)
+    return r.randint(2, 6) if few else r.randint(2, 12)
 
 
 # What is done with a plan, and how often.
@@ -322,65 +360,76 @@ def draw_steps(r):
     return tuple(steps + ([draw_run(r)] if r.random() < 0.3 else []))
 
 
+def kind_of(of_collective):
+    return next((flag[1] for flag in of_collective if flag[0] == "-c"), "")
+
+
 def draw_plan(r):
     if r.random() < 0.04:
         return draw_group_plan(r)
-    engine = "smt" if r.random() < 0.01 else draw_engine(r)
-    topology, of_machine, files = draw_topology(r, most_ranks(r, engine))
-    request = Request("plan", topology, of_machine, files=files)
-    of_collective, more = draw_collective(r, max(1, request.ranks()))
-    return request._replace(
-        of_collective=of_collective,
-        of_plan=tuple(draw_plan_flags(r, engine)),
-        size=size_text(r, draw_size(r)),
-        files=files + more,
-        then=draw_steps(r),
+    auto = r.random() < 0.25
+    drawn = draw_topology(r, most_ranks(r, "auto" if auto else ""))
+    of_collective, files = draw_collective(r, drawn.ranks)
+    engine = "auto" if auto else draw_engine(r, kind_of(of_collective))
+    if engine == "smt" and drawn.ranks > 5:
+        engine = "greedy"  # Z3 takes long
+    return Request(
+        "plan",
+        drawn.topology,
+        drawn.flags,
+        of_collective,
+        tuple(draw_plan_flags(r, engine)),
+        size_text(r, draw_size(r)),
+        drawn.files + files,
+        draw_steps(r),
     )
 
 
 def draw_group_plan(r):
-    topology, of_machine, files = draw_topology(r, 5)
-    request = Request("plan", topology, of_machine, (("--groups", "groups.json"),), size="")
-    groups = ("groups.json", draw_groups(r, max(1, request.ranks())))
-    engine = draw_engine(r)
-    return request._replace(
-        of_plan=(("-e", engine),), files=(*files, groups), then=(("verify",), ("check_plan",), draw_run(r))
+    drawn = draw_topology(r, 6)
+    return Request(
+        "plan",
+        drawn.topology,
+        drawn.flags,
+        (("--groups", "groups.json"),),
+        (("-e", r.choice(("auto", "auto", "greedy", "direct", "bine"))),),
+        "",
+        drawn.files + (("groups.json", draw_groups(r, drawn.ranks)),),
+        (("verify",), ("check_plan",), ("simulate",), draw_run(r)),
     )
 
 
 def draw_sizes(r):
     """One collective at several sizes, ascending."""
-    engine = "auto"
-    topology, of_machine, files = draw_topology(r, r.randint(2, 4))
-    request = Request("sizes", topology, of_machine, files=files)
-    kind = r.choice(COLLECTIVES)
+    drawn = draw_topology(r, r.randint(2, 5))
     sizes = sorted({max(256, draw_size(r, 1 << 26)) for _ in range(4)})
-    flags = [("--model", "blocking")] if r.random() < 0.15 else []
-    return request._replace(of_collective=(("-c", kind),), of_plan=tuple(flags), sizes=tuple(map(str, sizes)))
+    flags = (("--model", "blocking"),) if r.random() < 0.15 else ()
+    of_collective = (("-c", r.choice(COLLECTIVES)),)
+    return Request("sizes", drawn.topology, drawn.flags, of_collective, flags, "", drawn.files, sizes=tuple(map(str, sizes)))
 
 
 def draw_engines(r):
     """One collective by auto and by every other engine."""
-    topology, of_machine, files = draw_topology(r, r.randint(2, 5))
-    return Request(
-        "engines", topology, of_machine, (("-c", r.choice(COLLECTIVES)),), size=size_text(r, draw_size(r)), files=files
-    )
+    drawn = draw_topology(r, r.randint(2, 5))
+    of_collective, size = (("-c", r.choice(COLLECTIVES)),), size_text(r, draw_size(r))
+    return Request("engines", drawn.topology, drawn.flags, of_collective, (), size, drawn.files)
 
 
 def draw_repair(r):
     """A plan, and another of the damaged machine that starts from it."""
-    engine = draw_engine(r)
-    topology = draw_machine(r, r.randint(3, 6))
-    request = Request("repair", topology)
-    of_collective, files = draw_collective(r, max(1, request.ranks()))
-    damage = [flag for _ in range(r.randint(1, 3)) for flag in draw_damage(r, topology)]
-    return request._replace(
-        of_machine=tuple(damage),
-        of_collective=of_collective,
-        of_plan=(("-e", engine),),
-        size=size_text(r, draw_size(r)),
-        files=files,
-        then=(("verify",), ("check_plan",), ("simulate",), draw_run(r)),
+    drawn = draw_own_machine(r, r.randint(3, 8))
+    of_collective, files = draw_collective(r, drawn.ranks)
+    engine = draw_engine(r, kind_of(of_collective))
+    damage = [flag for _ in range(r.randint(1, 3)) for flag in draw_damage(r, drawn.topology)]
+    return Request(
+        "repair",
+        drawn.topology,
+        tuple(damage),
+        of_collective,
+        (("-e", "greedy" if engine == "smt" else engine),),
+        size_text(r, draw_size(r)),
+        files,
+        (("verify",), ("check_plan",), ("simulate",), draw_run(r)),
     )
 
 
@@ -405,28 +454,32 @@ TARGETS = (
 def draw_changed(r):
     """A file that is changed a little before it is read."""
     target = r.choice(TARGETS)
-    engine = r.choice(("ring", "direct", "tree", "bfb", "forest", "multicast", "recursive-doubling", "hierarchical-ring"))
-    topology, of_machine, files = draw_topology(r, 4)
+    own = target.endswith((".json", ".csv"))
+    drawn = draw_own_machine(r, 4) if own else draw_topology(r, 4)
     if target == "machine" and r.random() < 0.4:
-        topology, of_machine, files = "other.xml", (), (("other.xml", corpus(r, "nccl_xml", "native_xml", "nvidia_smi")),)
+        drawn = Drawn("other.xml", (), (("other.xml", corpus(r, "nccl_xml", "native_xml", "nvidia_smi")),), 1)
     if target == "foreign":
-        topology, of_machine, files = "ring:2", (), (("foreign", corpus(r, "msccl_xml", "mscclpp", "printed_sends")),)
-    request = Request("changed", topology, of_machine, files=files, target=target)
-    ranks = max(1, request.ranks())
-    of_collective = (("-c", r.choice(COLLECTIVES)),)
+        drawn = Drawn("ring:2", (), (("foreign", corpus(r, "msccl_xml", "mscclpp", "printed_sends")),), 2)
+    kind, files = r.choice(COLLECTIVES), drawn.files
+    of_collective, engine = (("-c", kind),), r.choice([*SERVES[kind].split(), "greedy"])
     if target == "own.json":
-        of_collective, files = (("--collective-file", target),), (*files, (target, draw_tables(r, ranks)))
+        of_collective, engine, files = (("--collective-file", target),), "direct", ((target, draw_tables(r, drawn.ranks)),)
     elif target == "groups.json":
-        of_collective, files = (("--groups", target),), (*files, (target, draw_groups(r, ranks)))
+        of_collective, engine, files = (("--groups", target),), "direct", ((target, draw_groups(r, drawn.ranks)),)
     elif target == "counts.csv":
-        of_collective = (("-c", "alltoallv"), ("--counts", target))
-        files = (*files, (target, draw_counts(r, "alltoallv", ranks)))
-    return request._replace(
-        of_collective=of_collective,
-        of_plan=(("-e", engine),),
-        size="" if target == "groups.json" else size_text(r, draw_size(r, 1 << 20)),
-        files=files,
+        kind = r.choice(("allgatherv", "reduce_scatterv", "alltoallv"))
+        of_collective, engine = (("-c", kind), ("--counts", target)), "direct"
+        files = ((target, draw_counts(r, kind, drawn.ranks)),)
+    return Request(
+        "changed",
+        drawn.topology,
+        drawn.flags,
+        of_collective,
+        (("-e", engine),),
+        "" if target == "groups.json" else size_text(r, draw_size(r, 1 << 20)),
+        files,
         changes=tuple(r.randrange(2**32) for _ in range(r.choice((1, 1, 1, 2, 3)))),
+        target=target,
     )
 
 

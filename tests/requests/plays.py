@@ -50,6 +50,10 @@ class Planned(typing.NamedTuple):
     row: dict  # of plan --json
     file: str
 
+    def size(self):
+        """The size that was asked for; the row has what is left of it when parts are rounded."""
+        return json.loads(self.shell.read(self.file))["made_by"]["size_bytes"]
+
     def has_program(self):
         return self.row["threadblocks"] is not None
 
@@ -129,7 +133,7 @@ def by_checker(planned):
     if number > MOST_MOVES:
         return
     model = planned.row["model"]
-    size, expected = planned.row["size_bytes"], planned.row["time_us"]
+    size, expected = planned.size(), planned.row["time_us"]
     if number * min(-(-size // 65536), 65536 // max(number, 1) + 64 * steps) > MOST_JOBS:
         size = 65536  # one segment
         done = planned.shell.run("simulate", planned.file, "--sizes", size, "--json")
@@ -146,7 +150,7 @@ def by_checker(planned):
 
 
 def simulate(planned):
-    size = planned.row["size_bytes"]
+    size = planned.size()
     sizes = [size, 2 * size] if 0 < size < 1 << 50 else [size]
     done = planned.shell.run("simulate", planned.file, "--sizes", ",".join(map(str, sizes)), "--json")
     rows = must(done, "refuses a plan").json()

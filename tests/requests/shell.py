@@ -24,7 +24,9 @@ MEMORY_BYTES = 3 << 30
 LATE_SECONDS = 5
 
 # What only a fault of the program prints.
-NEVER = re.compile(r"check failed|\bbug\b|unexpected exception|AddressSanitizer|runtime error:|terminate called|std::|Assertion")
+NEVER = re.compile(
+    r"check failed|\bbug\b|unexpected exception|AddressSanitizer|runtime error:|terminate called|std::|Assertion"
+)
 
 
 class Fault(Exception):
@@ -57,9 +59,10 @@ def error_line(err):
     return lines[-1].removeprefix("xccl-synth: ") if lines else None
 
 
-def without_figures(text):
-    """The text of an error as its kind: without names, numbers and what is quoted."""
-    return re.sub(r"[\d.]+", "N", re.sub(r"'[^']*'|\S+/\S+", "X", text))[:120]
+def failed_check(err):
+    """The place of a check that failed, which tells one abort from another; "" where there is none."""
+    found = re.search(r"(\S+?):\d+: check failed", err)
+    return f" in {found[1]}" if found else ""
 
 
 def seconds_of(words):
@@ -128,7 +131,7 @@ class Shell:
         if done.code in (-signal.SIGXCPU, -signal.SIGKILL):
             raise Fault(f"{command}: does not end", f"{done.cpu_s:.1f} s of CPU time, {done.wall_s:.1f} s in all")
         if done.code < 0:
-            raise Fault(f"{command}: {signal.Signals(-done.code).name}", said)
+            raise Fault(f"{command}: {signal.Signals(-done.code).name}{failed_check(done.err)}", said)
         if done.code not in CODES:
             raise Fault(f"{command}: exit code {done.code}", said)
         if NEVER.search(done.err):
@@ -138,7 +141,7 @@ class Shell:
         why = error_line(done.err)
         if why is None:
             raise Fault(f"{command}: fails without a word", f"exit code {done.code}, {said!r}")
-        if not re.fullmatch(r"[^\n]*[^\s.:;,]", why) or any(ord(c) < 32 for c in why):
+        if not re.fullmatch(r"[^\n]*([^\s.:;,]|\.\.\.)", why) or any(ord(c) < 32 for c in why):
             raise Fault(f"{command}: an error of another form", why)
 
     def check_cost(self, done):
