@@ -298,6 +298,8 @@ def draw_engine(r, kind):
         return r.choice(("greedy", "forest", "flow", "bfb"))
     if way < 0.43:
         return r.choice(ENGINES)
+    if way < 0.45:
+        return "smt"
     return r.choice(SERVES.get(kind, "direct flow").split())
 
 

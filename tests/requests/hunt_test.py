@@ -1,9 +1,9 @@
 """Tests the hunt: draws are the same everywhere, requests meet all there is, every check fires on a program with that fault, and
 what is found becomes small. A faulty program is xccl-synth behind a script that changes what it does."""
 
-import collections
 import os
 import pathlib
+import random
 import re
 import subprocess
 import sys
@@ -16,6 +16,7 @@ sys.path.insert(0, str(HERE))
 
 import change
 import draw
+import library
 import machines
 import plays
 from draw import Request
@@ -101,7 +102,7 @@ class Draws(HuntTest):
 
     def test_machines_of_every_kind_are_read(self):
         for number, kind in enumerate(sorted(machines.KINDS)):
-            builder = machines.Builder(__import__("random").Random(number))
+            builder = machines.Builder(random.Random(number))
             machines.KINDS[kind](builder, 8)
             shell = self.shell(SYNTH)
             shell.write("machine.xml", Machine(tuple(builder.nodes), tuple(builder.links)).xml())
@@ -183,10 +184,15 @@ class Faults(HuntTest):
 
     def test_of_plan_files(self):
         """A plan file that is wrong, of a program that does not say so."""
-        lost = "said = real(); text = open('p.plan.json').read()\n"
-        lost += "value = json.loads(text); [column.pop() for column in value['schedule'].values() if isinstance(column, list)]\n"
-        lost += "open('p.plan.json', 'w').write(json.dumps(value)); end(*said)"
-        body = "if words[0] == 'plan':\n  " + lost.replace("\n", "\n  ")
+        body = """
+if words[0] == "plan":
+    said = real()
+    value = json.load(open("p.plan.json"))
+    # Without its last transfer.
+    value["schedule"] = {key: column[:-1] if key != "chunks" else column for key, column in value["schedule"].items()}
+    json.dump(value, open("p.plan.json", "w"))
+    end(*said)
+"""
         self.assertEqual(self.fault(body, ALLGATHER._replace(then=(("check_plan",),))), "check_plan.py: [S6]")
 
     def test_of_other_plays(self):
@@ -303,14 +309,16 @@ class Hunt(HuntTest):
         code, out = self.hunt(self.fake("if words[0] == 'plan': end(1, '', 'xccl-synth: a: b')"), "--library", "--only", "3")
         self.assertEqual(code, 1)
         self.assertIn("plan: refuses a machine of the library", out)
-        names = collections.Counter()
-        import library
 
-        for number in range(40 * 8 * len(draw.LIBRARY)):
-            request = library.Draw(True)(1, number) if number % 97 == 0 else None
-            names.update([request.topology] if request else [])
-        self.assertEqual(set(names), set(draw.LIBRARY))
-        self.assertIsNone(library.Draw(True)(1, 40 * 8 * len(draw.LIBRARY)))
+    def test_library_is_whole(self):
+        drawn, number = library.Draw(True), len(draw.LIBRARY) * len(draw.COLLECTIVES)
+        asked = {(request.topology, request.of_collective) for request in (drawn(1, n) for n in range(number))}
+        self.assertEqual(len(asked), number)
+        self.assertEqual({machine for machine, _ in asked}, set(draw.LIBRARY))
+        sizes = {drawn(1, number * n).size for n in range(library.SIZES)}
+        self.assertGreater(len(sizes), library.SIZES - 5)  # the smallest may be drawn twice
+        self.assertEqual({int(size) % 2 for size in sizes}, {1})
+        self.assertIsNone(drawn(1, number * library.SIZES))
 
 
 if __name__ == "__main__":

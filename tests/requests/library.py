@@ -17,8 +17,9 @@ def odd_size(r):
 
 
 def next_prime(n):
+    n = max(n, 3)
     while any(n % d == 0 for d in range(2, int(n**0.5) + 1)):
-        n += 1
+        n += 2
     return n
 
 
