@@ -502,6 +502,8 @@ def draw_odd(r):
         )
         alone = flag in ("--pareto", "--explain", "--rails", "--no-rails", "--no-relays", "--json", "--no-such-flag")
         flags.append((flag,) if alone else (f"{flag}={r.choice(WORDS)}",))
+    if ("--pareto",) in flags:  # may search for hours
+        flags.append(("--time-limit", "1s"))
     return request._replace(play="odd", of_plan=tuple(flags), then=())
 
 
