@@ -417,6 +417,25 @@ def draw_engines(r):
     return Request("engines", drawn.topology, drawn.flags, of_collective, (), size, drawn.files)
 
 
+def draw_compare(r):
+    """compare at two sizes, by a few engines, with pages or on machines with failed cables; or a description of the machine."""
+    drawn = draw_topology(r, r.randint(2, 6))
+    kind = r.choice(COLLECTIVES)
+    engines = {r.choice([*SERVES[kind].split(), "greedy"]) for _ in range(2)}
+    flags = r.choice(
+        (
+            (),
+            (("--html", "page.html"), ("--svg", "page.svg")),
+            (("--csv",),),
+            (("--failures", str(r.randint(1, 3))), ("--failed-cables", str(r.randint(1, 2)))),
+            (("--machine", r.choice(("ampere", "hopper"))),),
+        )
+    )
+    sizes = tuple(str(draw_size(r, 1 << 22)) for _ in range(2))
+    of_plan = (("--engines", ",".join(sorted(engines))), *flags)
+    return Request("compare", drawn.topology, drawn.flags, (("-c", kind),), of_plan, "", drawn.files, sizes=sizes)
+
+
 def draw_repair(r):
     """A plan, and another of the damaged machine that starts from it."""
     drawn = draw_own_machine(r, r.randint(3, 8))
@@ -510,11 +529,12 @@ def draw_odd(r):
 # A play and how many of a hundred requests are of it.
 SHARES = (
     (draw_plan, 40),
-    (draw_changed, 38),
+    (draw_changed, 36),
     (draw_odd, 8),
     (draw_sizes, 5),
     (draw_repair, 6),
     (draw_engines, 3),
+    (draw_compare, 2),
 )
 
 

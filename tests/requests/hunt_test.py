@@ -199,6 +199,13 @@ if words[0] == "plan":
         engines = ALLGATHER._replace(play="engines", of_plan=())
         slow = "if words[0] == 'plan': edited(lambda v: v.update(time_us=v['time_us'] * 1.03))"
         self.assertEqual(self.fault(slow, engines), "plan: auto is slower than an engine")
+        compare = ALLGATHER._replace(play="compare", of_plan=(("--engines", "ring,direct"),), size="", sizes=("1KiB", "1MiB"))
+        self.assertIsNone(self.fault("", compare))
+        self.assertIsNone(self.fault("", compare._replace(of_plan=(("--csv",),))))
+        fast = "if words[0] == 'compare': edited(lambda v: v[0].update(time_us=0.1))"
+        self.assertEqual(self.fault(fast, compare), "compare: faster than the bound")
+        refused = "if words[0] == 'topo': end(1, '', 'xccl-synth: a: b')"
+        self.assertEqual(self.fault(refused, compare), "compare: takes a machine that topo refuses")
         falls = "if '1MiB' in words: edited(lambda v: v.update(time_us=v['bound_us'] + 1, bound_us=v['bound_us'] / 1e3, latency_us=0))"
         sizes = ALLGATHER._replace(play="sizes", sizes=("1KiB", "1MiB"))
         self.assertEqual(self.fault(falls, sizes), "plan: bound_us falls as the size grows")

@@ -299,6 +299,23 @@ def play_engines(request, shell):
     return "planned"
 
 
+def play_compare(request, shell):
+    """Each row's time is no less than its bound, and the machine is described in every form."""
+    for form in ("text", "json", "svg", "dot"):
+        shown = shell.run("topo", request.topology_word(), *flat(request.of_machine), "--format", form)
+    json_flag = () if ("--csv",) in request.of_plan else ("--json",)
+    words = (*main_words(request), *flat(request.of_plan), *json_flag)
+    done = shell.run("compare", *words, *(("--sizes", ",".join(request.sizes)) if request.sizes else ()))
+    if done.code != 0:
+        return f"refused {done.code}"
+    if shown.code != 0:
+        raise Fault("compare: takes a machine that topo refuses", shown.err)
+    for row in done.json() if json_flag else ():
+        if "planned" not in row and row["time_us"] < row["bound_us"] * (1 - ROUNDING):
+            raise Fault("compare: faster than the bound", str(row))
+    return "compared"
+
+
 def play_library(request, shell):
     """A plan there is, unless nothing is left of so small a size."""
     done = shell.run(*plan_words(request))
@@ -443,6 +460,7 @@ PLAYS = {
     "odd": play_odd,
     "sizes": play_sizes,
     "engines": play_engines,
+    "compare": play_compare,
     "library": play_library,
     "repair": play_repair,
     "changed": play_changed,
