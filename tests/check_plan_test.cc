@@ -164,7 +164,10 @@ TEST(CheckPlanEmpty, AgreesWhereNothingMoves) {
     spec.ranks = {Rank(2)};
     if (IsRooted(kind)) spec.root = Rank(2);
   }
-  specs.push_back({.kind = CollectiveKind::kAlltoallv, .ranks = AllRanks(2), .counts = {5, 0, 0, 3}});
+  CollectiveSpec& still = specs.emplace_back();
+  still.kind = CollectiveKind::kAlltoallv;
+  still.ranks = AllRanks(2);
+  still.counts = {5, 0, 0, 3};
   CollectiveSpec& custom = specs.emplace_back();
   custom.kind = CollectiveKind::kCustom;
   custom.custom_name = "has-what-it-needs";
