@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
     status = xccl::StatusOf(error);
   }
   if (!status.ok() && (rank == 0 || status.code() != xccl::StatusCode::kUsage)) {
-    PrintError("xccl-sweep-mpi: " + status.message() + "\n");
+    xccl::PrintError("xccl-sweep-mpi: " + status.message() + "\n");
   }
   // A wrong command line is wrong on every rank. Any other error ends all ranks, which would wait otherwise.
   if (!status.ok() && status.code() != xccl::StatusCode::kUsage)
