@@ -1,4 +1,4 @@
-// What a reader knows of a machine of one host beyond its Topology. --hosts chooses and joins NICs by it
+// A reader's knowledge of a machine of one host beyond its Topology. --hosts chooses and joins NICs by it
 // (families/join_hosts.h). Nodes that are not mentioned have the defaults.
 #pragma once
 

@@ -213,7 +213,7 @@ TEST(LoadTopology, TellsFilesApartByTheirRoot) {
             other.path() + ":1:1: root element <html>; expected <topology>");
 }
 
-// What nvidia-smi topo -m printed is read whatever the file is called; XML that mentions it is XML.
+// The text of nvidia-smi topo -m is read whatever the file is called; XML that mentions it is XML.
 TEST(LoadTopology, ReadsMatricesByTheirContents) {
   const File matrix("\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tNV12\t0-7\nGPU1\tNV12\t X \t0-7\n");
   EXPECT_EQ(

@@ -42,7 +42,7 @@ std::string With(const Attribute& attribute, std::string_view text) {
   return dump.replace(at, old.size(), fmt::format(" {}=\"{}\"", attribute.name, text));
 }
 
-// What is read without the warnings, and the warnings.
+// The links that are read, and the warnings.
 std::pair<std::string, std::string> LinksAndWarnings(const std::string& dump) {
   const std::string all = Read(dump);
   const size_t warnings = all.find("! ");

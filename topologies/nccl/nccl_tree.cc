@@ -131,7 +131,7 @@ class NcclTreeReader {
 
   // A PCI class as NCCL writes it, "0x030200". Files made by hand have it without 0x, or without the first 0.
   static std::string ClassOf(pugi::xml_node node, const char* name) {
-    const std::string text = LowerAttribute(node, name);
+    std::string text = LowerAttribute(node, name);
     const bool prefixed = text.starts_with("0x");
     const std::string digits = text.substr(prefixed ? 2 : 0);
     if (digits.empty() || digits.find_first_not_of("0123456789abcdef") != std::string::npos) return text;

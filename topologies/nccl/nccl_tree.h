@@ -95,7 +95,8 @@ struct NcclSystem {
   std::map<std::string, Warning> warnings_;  // by text
 };
 
-// Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a malformed number.
+// Errors: kInvalidInput "file:line:column: ..." for malformed XML, a missing <system>, or a number out of
+// range.
 StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
 
 // The second step (nccl_find_gpus.cc): decides which devices are the ranks, and of what architecture. The
@@ -104,7 +105,7 @@ StatusOr<NcclSystem> ReadNcclTree(std::string_view text, std::string_view file);
 // Errors: kInvalidInput with the flag that would help; kUsage for a flag that makes no sense.
 Status FindNcclGpus(NcclSystem& system, const LoadOptions& options);
 
-// The third step (nccl_settle.cc), after the second, which it begins with. PCI classes, neighbours and flags
+// The third step (nccl_settle.cc), which calls the second. PCI classes, neighbours and flags
 // supply what the tree leaves out. Chained PCIe switches that are one chip, or only virtual, are merged. Each
 // guess becomes a warning. Guarantees that there is at least one GPU; that every GPU with links has an
 // architecture, and every item below a CPU a bandwidth; that no item is a kDevice; and that every remaining

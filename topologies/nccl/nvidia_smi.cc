@@ -1,203 +1,37 @@
-// The text is read as a stream of words, since its tabs do not align and its lines may be wrapped. Names of
-// devices come until the first one repeats, then one row per device. Union-find then groups devices by
-// class: PIX under one PCIe switch, PXB under one more above it, PHB and NODE under one CPU.
+// Union-find groups devices by class: PIX under one PCIe switch, PXB under one more above it, PHB and NODE
+// under one CPU.
 #include "topologies/nccl/nvidia_smi.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "base/graph/union_find.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "topologies/families/networks.h"
+#include "topologies/nccl/nvidia_smi_matrix.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostDevices = 1024;
 constexpr int64_t kMostPcieGeneration = 6;
 constexpr int64_t kNvlinksOfUnknownArch = 18;  // as sm90 to sm103
 
-struct DeviceLink {
-  enum class Kind { kSelf, kNvlink, kPix, kPxb, kPhb, kNode, kSys };
-  Kind kind = Kind::kSys;
-  int64_t links = 0;  // kNvlink
-};
-
-struct Device {
-  std::string name;  // GPU0, mlx5_0
-  bool gpu = false;
-  std::optional<int32_t> numa;
-  std::string cpus;             // affinity: "0-31,64-95"; may be empty
-  std::optional<GpuArch> arch;  // of a GPU
-  int64_t bytes_per_s = 0;      // of a GPU's PCIe link, or a NIC; 0: unknown
-};
-
-struct Matrix {
-  std::vector<Device> devices;  // columns
-  std::vector<std::vector<DeviceLink>> rows;
-};
-
-Status Bad(std::string_view message) { return InvalidInput(fmt::format("nvidia-smi topo -m: {}", message)); }
-
-// Removes escape sequences: on terminals the header is underlined.
-std::string WithoutEscapes(std::string_view text) {
-  std::string plain;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\x1b') {
-      plain += text[i];
-      continue;
-    }
-    if (i + 1 < text.size() && text[i + 1] == '[') ++i;
-    while (i + 1 < text.size() && (text[i + 1] < '@' || text[i + 1] > '~')) ++i;
-    ++i;
-  }
-  return plain;
-}
-
-std::vector<std::string> Words(const std::string& text) {
-  std::istringstream stream(text);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-std::optional<int64_t> NumberAfter(std::string_view word, std::string_view prefix) {
-  if (!word.starts_with(prefix)) return std::nullopt;
-  const StatusOr<int64_t> number = ParseInteger(word.substr(prefix.size()), 0, 1'000'000);
-  return number.ok() ? std::optional(*number) : std::nullopt;
-}
-
-std::optional<DeviceLink> ParseDeviceLink(std::string_view word) {
-  using Kind = DeviceLink::Kind;
-  constexpr std::pair<std::string_view, Kind> kClasses[] = {
-      {"X", Kind::kSelf},    {"PIX", Kind::kPix}, {"PXB", Kind::kPxb}, {"PHB", Kind::kPhb},
-      {"NODE", Kind::kNode}, {"SYS", Kind::kSys}, {"SOC", Kind::kSys}};  // SOC: drivers before 390
-  for (const auto& [name, kind] : kClasses)
-    if (word == name) return DeviceLink{kind, 0};
-  const auto links = NumberAfter(word, "NV");
-  return links && *links > 0 ? std::optional(DeviceLink{Kind::kNvlink, *links}) : std::nullopt;
-}
-
-// The place of "GPU0" in a line "GPU0  X  NV4 ...", a row of the matrix, maybe after a prefix; npos: no row.
-size_t RowIn(std::string_view line) {
-  for (size_t at = line.find("GPU"); at != std::string_view::npos; at = line.find("GPU", at + 1)) {
-    if (at > 0 && std::isalnum(static_cast<unsigned char>(line[at - 1])) != 0) continue;
-    const std::vector<std::string_view> words = WordsOf(line.substr(at));
-    if (words.empty() || !NumberAfter(words[0], "GPU")) continue;
-    return words.size() > 1 && ParseDeviceLink(words[1]) ? at : std::string_view::npos;
-  }
-  return std::string_view::npos;
-}
-
-// Removes what launchers and log collectors put before each line: "0: " (srun -l), "[1,0]<stdout>:" (mpirun),
-// a time. Where rows begin alike, lines that begin otherwise are those of other ranks.
-std::string WithoutPrefixes(const std::string& text) {
-  const std::vector<std::string> lines = Split(text, '\n');
-  std::vector<std::string> prefixes;
-  for (const std::string& line : lines)
-    if (const size_t at = RowIn(line); at != std::string::npos) prefixes.push_back(line.substr(0, at));
-  if (prefixes.empty() || Trim(prefixes[0]).empty()) return text;
-  const bool alike = prefixes.size() == 1 || prefixes[1] == prefixes[0];
-  while (std::isspace(static_cast<unsigned char>(prefixes[0].back())) != 0) prefixes[0].pop_back();
-  const size_t words = WordsOf(prefixes[0]).size();
-  std::string rest;
-  for (const std::string& line : lines) {
-    if (alike && line.starts_with(prefixes[0])) {
-      rest += line.substr(prefixes[0].size()) + "\n";
-    } else if (!alike) {
-      const std::vector<std::string_view> all = WordsOf(line);
-      for (size_t w = words; w < all.size(); ++w) rest += std::string(all[w]) + " ";
-      rest += "\n";
-    }
-  }
-  return rest;
-}
-
-// Reads the names in the header, up to the word at `at`, where the first row begins.
-StatusOr<std::vector<Device>> ReadHeader(const std::vector<std::string>& words, size_t& at) {
-  static const std::set<std::string> kOtherColumns = {"CPU", "NUMA", "GPU", "Affinity", "ID"};
-  std::vector<Device> devices;
-  while (at < words.size() && !NumberAfter(words[at], "GPU")) ++at;
-  for (; at < words.size(); ++at) {
-    if (kOtherColumns.contains(words[at])) continue;
-    if (!devices.empty() && words[at] == devices.front().name) return devices;
-    if (words[at] == "Legend:" || ParseDeviceLink(words[at])) break;
-    devices.push_back(
-        Device{words[at], NumberAfter(words[at], "GPU").has_value(), std::nullopt, "", std::nullopt, 0});
-    if (static_cast<int64_t>(devices.size()) > kMostDevices)
-      return Bad(fmt::format("more than {} devices", kMostDevices));
-  }
-  return Bad("no matrix of GPUs; expected a header 'GPU0 GPU1 ...' and a row for each");
-}
-
-// Reads the columns after the matrix: CPU affinity "0-31,64-95", then NUMA affinity "0", "0-1" or "N/A".
-// Absent unless the latter is a single NUMA node.
-std::optional<int32_t> NumaOf(const std::vector<std::string>& words, size_t at, size_t end) {
-  if (at + 1 >= end) return std::nullopt;
-  const auto numa = NumberAfter(words[at + 1], "");
-  return numa ? std::optional(static_cast<int32_t>(*numa)) : std::nullopt;
-}
-
-// Reads "NIC0: mlx5_0" lines after the matrix.
-void NameNics(const std::vector<std::string>& words, size_t at, std::vector<Device>& devices) {
-  for (; at + 1 < words.size(); ++at) {
-    if (!words[at].ends_with(':')) continue;
-    for (Device& device : devices)
-      if (!device.gpu && device.name + ":" == words[at]) device.name = words[at + 1];
-  }
-}
-
-StatusOr<Matrix> ReadMatrix(std::string_view text) {
-  const std::vector<std::string> words = Words(WithoutPrefixes(WithoutEscapes(text)));
-  size_t at = 0;
-  Matrix matrix;
-  XCCL_ASSIGN_OR_RETURN(matrix.devices, ReadHeader(words, at));
-  const size_t count = matrix.devices.size();
-  const auto row_starts = [&](size_t w, size_t row) {
-    return row < count && words[w] == matrix.devices[row].name;
-  };
-  for (size_t row = 0; row < count; ++row) {
-    const std::string& name = matrix.devices[row].name;
-    if (at >= words.size() || !row_starts(at, row))
-      return Bad(fmt::format("no row {}; expected one for each column", name));
-    ++at;
-    std::vector<DeviceLink>& cells = matrix.rows.emplace_back();
-    for (size_t column = 0; column < count; ++column, ++at) {
-      const auto connection = at < words.size() ? ParseDeviceLink(words[at]) : std::nullopt;
-      const std::string place = fmt::format("{} to {}", name, matrix.devices[column].name);
-      if (at >= words.size()) return Bad(fmt::format("{}: the text ends", place));
-      if (!connection)
-        return Bad(fmt::format("{}: '{}'; expected X, NV#, PIX, PXB, PHB, NODE or SYS", place, words[at]));
-      if ((connection->kind == DeviceLink::Kind::kSelf) != (row == column))
-        return Bad(fmt::format("{}: '{}'; expected X on the diagonal alone", place, words[at]));
-      cells.push_back(*connection);
-    }
-    size_t end = at;
-    while (end < words.size() && !row_starts(end, row + 1) && words[end] != "Legend:") ++end;
-    matrix.devices[row].numa = NumaOf(words, at, end);
-    if (at < end && words[at].find_first_of("0123456789") == 0) matrix.devices[row].cpus = words[at];
-    at = end;
-  }
-  NameNics(words, at, matrix.devices);
-  return matrix;
-}
-
 // Sets the architecture and PCIe bandwidth of the GPUs from the lines of the query.
-void ReadGpus(const NvidiaSmiTexts& texts, std::vector<Device>& devices) {
+void ReadGpus(const NvidiaSmiTexts& texts, std::vector<SmiDevice>& devices) {
   std::map<std::string, std::vector<std::string>> lines;
   for (const std::string& line : Split(texts.gpus, '\n')) {
     std::vector<std::string> fields;
     for (const std::string& field : Split(line, ',')) fields.emplace_back(Trim(field));
     lines.emplace("GPU" + fields[0], std::move(fields));
   }
-  for (Device& device : devices) {
+  for (SmiDevice& device : devices) {
     const auto known = lines.find(device.name);
     if (!device.gpu || known == lines.end()) continue;
     std::vector<std::string> fields = known->second;
@@ -213,7 +47,7 @@ void ReadGpus(const NvidiaSmiTexts& texts, std::vector<Device>& devices) {
 }
 
 // --nic-rate: a rate for all NICs, or NAME=RATE for one, several with commas.
-Status ApplyNicRate(std::string_view text, std::vector<Device>& devices) {
+Status ApplyNicRate(std::string_view text, std::vector<SmiDevice>& devices) {
   for (const std::string& item : Split(text, ',')) {
     const size_t equals = item.find('=');
     const std::string name = equals == std::string::npos ? "" : std::string(Trim(item.substr(0, equals)));
@@ -222,7 +56,7 @@ Status ApplyNicRate(std::string_view text, std::vector<Device>& devices) {
     if (!rate.ok()) return UsageError(fmt::format("--nic-rate: {}", rate.status().message()));
     bool any = name.empty();
     std::vector<std::string> names;
-    for (Device& device : devices) {
+    for (SmiDevice& device : devices) {
       if (device.gpu) continue;
       names.push_back(device.name);
       if (!name.empty() && device.name != name) continue;
@@ -237,14 +71,14 @@ Status ApplyNicRate(std::string_view text, std::vector<Device>& devices) {
 }
 
 // Flags supply what the texts leave out.
-Status ApplyFlags(const LoadOptions& options, std::vector<Device>& devices) {
+Status ApplyFlags(const LoadOptions& options, std::vector<SmiDevice>& devices) {
   if (options.pcie_gen && (*options.pcie_gen < 1 || *options.pcie_gen > kMostPcieGeneration))
     return UsageError(fmt::format("--pcie-gen={}: expected 1 to {}", *options.pcie_gen, kMostPcieGeneration));
   std::optional<GpuArch> arch;
   if (options.gpu_arch) {
     XCCL_ASSIGN_OR_RETURN(arch, ParseGpuArch(*options.gpu_arch));
   }
-  for (Device& device : devices) {
+  for (SmiDevice& device : devices) {
     if (!device.gpu) continue;
     if (!device.arch) device.arch = arch;
     if (device.bytes_per_s == 0 && options.pcie_gen)
@@ -254,20 +88,21 @@ Status ApplyFlags(const LoadOptions& options, std::vector<Device>& devices) {
 }
 
 // An error with all flags that a matrix alone needs and that were not given.
-Status AskForWhatIsMissing(const std::vector<Device>& devices) {
+Status AskForWhatIsMissing(const std::vector<SmiDevice>& devices) {
   std::vector<std::string> missing, flags;
   const auto lacks = [&](std::string_view what, std::string_view flag, auto which) {
     if (std::ranges::none_of(devices, which)) return;
     missing.emplace_back(what);
     flags.emplace_back(flag);
   };
-  lacks("architecture of its GPUs", "--gpu-arch=sm90", [](const Device& d) { return d.gpu && !d.arch; });
-  lacks("PCIe generation", "--pcie-gen=5", [](const Device& d) { return d.gpu && d.bytes_per_s == 0; });
+  lacks("architecture of its GPUs", "--gpu-arch=sm90", [](const SmiDevice& d) { return d.gpu && !d.arch; });
+  lacks("PCIe generation", "--pcie-gen=5", [](const SmiDevice& d) { return d.gpu && d.bytes_per_s == 0; });
   lacks("rate of its NICs", "--nic-rate=400Gbit/s",
-        [](const Device& d) { return !d.gpu && d.bytes_per_s == 0; });
+        [](const SmiDevice& d) { return !d.gpu && d.bytes_per_s == 0; });
   if (missing.empty()) return OkStatus();
-  return Bad(fmt::format("the text does not state the {}; expected {}; hint: {}", Join(missing, ", the "),
-                         missing.size() == 1 ? "a flag" : "flags", Join(flags, " ")));
+  return InvalidInput(fmt::format("nvidia-smi topo -m: the text does not state the {}; expected {}; hint: {}",
+                                  Join(missing, ", the "), missing.size() == 1 ? "a flag" : "flags",
+                                  Join(flags, " ")));
 }
 
 // The lowest index stands for a group.
@@ -283,7 +118,7 @@ class Groups {
 
 class SmiTopologyBuilder {
  public:
-  SmiTopologyBuilder(Matrix matrix, const NvidiaSmiTexts& texts)
+  SmiTopologyBuilder(SmiMatrix matrix, const NvidiaSmiTexts& texts)
       : devices_(std::move(matrix.devices)), rows_(std::move(matrix.rows)), texts_(texts) {}
 
   StatusOr<Topology> Build() {
@@ -303,7 +138,7 @@ class SmiTopologyBuilder {
   // Where all GPUs have the same.
   void SetArch() {
     std::set<std::string> archs;
-    for (const Device& device : devices_)
+    for (const SmiDevice& device : devices_)
       if (device.gpu) archs.insert(ToString(*device.arch));
     if (archs.size() == 1 && CheckGpuArch(*archs.begin()).ok()) spec_.gpu_arch = *archs.begin();
   }
@@ -328,7 +163,7 @@ class SmiTopologyBuilder {
     for (size_t i = 0; i < devices_.size(); ++i) {
       if (!devices_[i].gpu) continue;
       int64_t sum = 0, most = 0;
-      for (const DeviceLink& c : rows_[i]) {
+      for (const SmiLink& c : rows_[i]) {
         sum += c.links;
         most = std::max(most, c.links);
       }
@@ -351,7 +186,7 @@ class SmiTopologyBuilder {
   // Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
   // of those. Returns what joins a CPU directly, each identified by one of its devices.
   std::vector<PcieItem> AddSwitches() {
-    using Kind = DeviceLink::Kind;
+    using Kind = SmiLink::Kind;
     Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
     std::map<int32_t, std::map<int32_t, std::vector<PcieItem>>> trees;  // PXB group -> PIX group -> devices
     for (size_t i = 0; i < devices_.size(); ++i)
@@ -376,7 +211,7 @@ class SmiTopologyBuilder {
   }
 
   void AddPcie() {
-    using Kind = DeviceLink::Kind;
+    using Kind = SmiLink::Kind;
     const std::vector<PcieItem> tops = AddSwitches();
     AddDevices(false);
     Groups group = GroupsOf({Kind::kPix, Kind::kPxb, Kind::kPhb, Kind::kNode});
@@ -423,14 +258,14 @@ class SmiTopologyBuilder {
   }
   void WarnOfUnknownSpeeds(bool gpus, std::string_view what, std::string_view flag) {
     std::vector<std::string> names;
-    for (const Device& device : devices_)
+    for (const SmiDevice& device : devices_)
       if (device.gpu == gpus && device.bytes_per_s == 0) names.push_back(device.name);
     if (names.empty()) return;
     spec_.warnings.push_back(
         fmt::format("nvidia-smi topo -m: the {} of {} is not known; {} assumed; hint: {}", what,
                     Join(names, ", "), FormatBandwidth(kFallbackPcieBytesPerS), flag));
   }
-  Groups GroupsOf(const std::set<DeviceLink::Kind>& kinds) {
+  Groups GroupsOf(const std::set<SmiLink::Kind>& kinds) {
     Groups groups(devices_.size());
     for (size_t i = 0; i < devices_.size(); ++i)
       for (size_t j = 0; j < devices_.size(); ++j)
@@ -438,8 +273,8 @@ class SmiTopologyBuilder {
     return groups;
   }
 
-  std::vector<Device> devices_;
-  std::vector<std::vector<DeviceLink>> rows_;
+  std::vector<SmiDevice> devices_;
+  std::vector<std::vector<SmiLink>> rows_;
   const NvidiaSmiTexts& texts_;
   std::vector<NodeId> nodes_;  // by device index
   std::vector<std::pair<PcieItem, NodeId>> below_switches_;
@@ -449,28 +284,23 @@ class SmiTopologyBuilder {
 }  // namespace
 
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(texts.matrix));
+  XCCL_ASSIGN_OR_RETURN(SmiMatrix matrix, ReadSmiMatrix(texts.matrix));
   ReadGpus(texts, matrix.devices);
-  for (Device& device : matrix.devices)
+  for (SmiDevice& device : matrix.devices)
     if (const auto rate = texts.nic_bytes_per_s.find(device.name); rate != texts.nic_bytes_per_s.end())
       if (!device.gpu) device.bytes_per_s = rate->second;
   XCCL_RETURN_IF_ERROR(ApplyFlags(options, matrix.devices));
-  for (const Device& device : matrix.devices)
+  for (const SmiDevice& device : matrix.devices)
     if (device.gpu && !device.arch)
       return InvalidInput(fmt::format(
           "nvidia-smi: no compute_cap of {}; expected one such as 9.0; hint: --gpu-arch=sm90", device.name));
   return SmiTopologyBuilder(std::move(matrix), texts).Build();
 }
 
-bool IsNvidiaSmiMatrix(std::string_view text) {
-  const std::vector<std::string> lines = Split(WithoutEscapes(text), '\n');
-  return std::ranges::any_of(lines, [](const std::string& line) { return RowIn(line) != std::string::npos; });
-}
-
 StatusOr<Topology> ReadNvidiaSmiMatrix(std::string_view text, std::string_view file,
                                        const LoadOptions& options) {
   const auto read = [&]() -> StatusOr<Topology> {
-    XCCL_ASSIGN_OR_RETURN(Matrix matrix, ReadMatrix(text));
+    XCCL_ASSIGN_OR_RETURN(SmiMatrix matrix, ReadSmiMatrix(text));
     XCCL_RETURN_IF_ERROR(ApplyFlags(options, matrix.devices));
     XCCL_RETURN_IF_ERROR(AskForWhatIsMissing(matrix.devices));
     NvidiaSmiTexts texts;

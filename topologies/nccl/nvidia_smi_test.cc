@@ -251,7 +251,13 @@ TEST(NvidiaSmi, PrefixesOfLines) {
     for (const std::string& line : Split(text, '\n')) logged += prefix(n++) + line + "\n";
     return logged;
   };
+  std::string twice, table;
+  for (const std::string& line : Split(text, '\n')) {
+    twice += "0: " + line + "\n1: " + line + "\n";
+    table += fmt::format("| {} |\n{}", line, table.empty() ? "|------|:----|---|\n" : "");
+  }
   const std::vector<std::string> logs = {
+      table,
       with([](int) { return std::string("0: "); }),
       with([](int) { return std::string("[1,0]<stdout>:"); }),
       with([](int) { return std::string("[pod/trainer-0/main] "); }),
@@ -260,8 +266,9 @@ TEST(NvidiaSmi, PrefixesOfLines) {
       with([](int) { return std::string("\x1b[0m"); }),
       "$ nvidia-smi topo -m\n" + text,
       "```\n" + text + "```\n",
+      "GPU 0: NVIDIA A40 (UUID: GPU-1)\nGPU0 is well\n" + text,
       // Rank 1 says the same; its lines are dropped.
-      with([](int) { return std::string("1: text of another rank\n0: "); }),
+      twice,
   };
   for (const std::string& log : logs) {
     EXPECT_TRUE(IsNvidiaSmiMatrix(log)) << log;
