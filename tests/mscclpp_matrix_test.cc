@@ -162,8 +162,8 @@ TEST_P(MscclppMatrix, WhatIsWrittenIsReadAndTakesThePlansTime) {
   const StatusOr<Topology> topology = LoadTopology(GetParam());
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   Count count;
-  for (const int64_t size :
-       kLong ? std::vector<int64_t>{1 << 10, 64 << 10, 1 << 20, 64 << 20} : std::vector<int64_t>{1 << 20})
+  for (const int64_t size : kLong ? std::vector<int64_t>{1 << 10, 64 << 10, 1 << 20, 64 << 20}
+                                  : std::vector<int64_t>{1 << 10, 1 << 20})
     for (const CollectiveKind kind :
          {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
           CollectiveKind::kBroadcast, CollectiveKind::kReduce, CollectiveKind::kAlltoall,
