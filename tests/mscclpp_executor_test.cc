@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/files.h"
 #include "ir/collective.h"
 #include "ir/interchange/foreign.h"
 #include "ir/interchange/mscclpp_json.h"
@@ -65,6 +66,41 @@ TEST(MscclppExecutorTest, WhatIsWrittenRunsRight) {
       }
     }
   EXPECT_GE(plans, 100);
+}
+
+// An op adds up ten buffers: in place the rank's own input may come after a sum of others that is stored over
+// it.
+TEST(MscclppExecutorTest, SumsOfManyInPlace) {
+  constexpr int32_t kRanks = 13;
+  const Topology mesh = FullMesh(kRanks);
+  const Collective collective = MakeCollective(CollectiveKind::kAllreduce, kRanks);
+  const std::optional<Schedule> schedule = HandSchedule(Algorithm::kDirect, collective, mesh);
+  ASSERT_TRUE(schedule);
+  StatusOr<LoweredProgram> lowered = LowerFoldedChecked(*schedule, collective, mesh);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  for (const Protocol protocol : {Protocol::kSimple, Protocol::kLl}) {
+    lowered->program.protocol = protocol;
+    const StatusOr<MscclppJson> json =
+        WriteMscclppJson(lowered->program, lowered->collective, {.in_place = true});
+    ASSERT_TRUE(json.ok()) << json.status().message();
+    EXPECT_EQ(RunOften(json->text, CollectiveKind::kAllreduce, 0), "");
+    const StatusOr<Imported> read = ReadMscclppJson(json->text, {});
+    EXPECT_TRUE(read.ok()) << read.status().message();
+  }
+}
+
+// Plans of earlier writers, which hang and add wrongly: the executor finds what the reader does.
+TEST(MscclppExecutorTest, PlansThatRunWronglyAreFound) {
+  const std::string packets = ReadFile("tests/mscclpp/ll_broadcast.json").value();
+  EXPECT_NE(RunOften(packets, CollectiveKind::kBroadcast, 0), "");
+  EXPECT_NE(
+      ReadMscclppJson(packets, {}).status().message().find("expected as many scratch_chunks at all ranks"),
+      std::string::npos);
+  const std::string ports = ReadFile("tests/mscclpp/port_race.json").value();
+  EXPECT_NE(RunOften(ports, CollectiveKind::kAllreduce, 0), "");
+  EXPECT_EQ(ReadMscclppJson(ports, {.file = "p"}).status().message(),
+            "p: rank 0 threadblock 1 op 10 (res): overwrites what a port may not have read yet for rank 0 "
+            "threadblock 0 op 6 (pws); expected a wait for an answer before it");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,11 +20,21 @@ namespace xccl {
 
 namespace {
 
+constexpr int64_t kMostMessages = 1 << 23;
+
 // Executors send large chunks one by one, and a file that counts on several chunks a message may then wait in
 // a circle. Limits the sizes to those at which it does not; returns a warning.
 StatusOr<std::string> LimitSizes(const msccl::File& file, const std::string& name, int64_t& max_bytes) {
   XCCL_ASSIGN_OR_RETURN(msccl::Outline outline, msccl::OutlineOf(file, name));
   outline.program.protocol = file.protocol;
+  int64_t all = 0;
+  for (const msccl::FileRank& rank : file.ranks)
+    for (const msccl::FileBlock& block : rank.blocks)
+      for (const msccl::FileStep& step : block.steps) all += std::max(1, step.count);
+  if (all > kMostMessages)
+    return fmt::format(
+        "{}: {} chunks in all steps; expected {} at most to say whether large ones wait in a circle", name,
+        all, kMostMessages);
   const msccl::ChunksOf chunks = [](Rank /*r*/, const Instruction& i) { return int64_t{i.count}; };
   const std::optional<ProgramSite> stuck = msccl::WaitsForever(outline.program, chunks, 1);
   if (!stuck) return std::string();

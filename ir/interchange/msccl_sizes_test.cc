@@ -79,6 +79,21 @@ TEST(MscclSizesTest, EndWhereExecutorsWouldHang) {
   }
 }
 
+// The steps' chunks are taken one by one, which is too much for files of very many.
+TEST(MscclSizesTest, FilesOfTooManyChunksSayNothing) {
+  std::string text = Swap(16'000, "LL", "");
+  std::string more;
+  for (int32_t s = 1; s < 530; ++s) more += Step(s, "cpy", 16'000, 16'000);
+  text.insert(text.rfind("    </tb>"), more);
+  const StatusOr<Imported> read = ReadMscclXml(text, {.file = "a.xml"});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->max_bytes, 0);
+  EXPECT_EQ(
+      read->warnings.back(),
+      "a.xml: 8560000 chunks in all steps; expected 8388608 at most to say whether large ones wait in a "
+      "circle");
+}
+
 // What was found to be safe is what the writer takes.
 TEST(MscclSizesTest, SafeSizesCanBeWrittenAgain) {
   const StatusOr<Imported> read = ReadMscclXml(Swap(4, "Simple", ""), {});

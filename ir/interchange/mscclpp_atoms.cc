@@ -260,16 +260,21 @@ void Atoms::AddPuts(int32_t node, const std::vector<Piece>& source, int32_t copy
   }
 }
 
-// dst = the sum of all inputs, span by span; with `to`, the last op of a span also sends it there.
+// dst = the sum of all inputs, span by span; with `to`, the last op of a span also sends it there. In place
+// dst may be the rank's own input, so that sums which take several ops are added up where the first message
+// landed.
 void Atoms::AddSums(const std::vector<Pieces>& inputs, const Pieces& dst, const Pieces& to,
                     const std::optional<Lane>& lane, Atom& atom) const {
   for (size_t s = 0; s < dst.size(); ++s) {
+    const bool aside = options_.in_place && !options_.packets && inputs[0][s].buffer == BufferKind::kScratch;
+    const Piece& partial = aside ? inputs[0][s] : dst[s];
     size_t next = 0;
     while (next < inputs.size()) {
-      Op op{.name = options_.packets ? OpName::kRepkt : OpName::kRe, .dst = {dst[s]}, .sums = true};
-      if (next > 0) op.src.push_back(dst[s]);
+      Op op{.name = options_.packets ? OpName::kRepkt : OpName::kRe, .sums = true};
+      if (next > 0) op.src.push_back(partial);
       while (next < inputs.size() && std::ssize(op.src) < kMostBuffersOfOp)
         op.src.push_back(inputs[next++][s]);
+      op.dst = {next < inputs.size() ? partial : dst[s]};
       if (next < inputs.size() || to.empty()) {
         atom.ops.push_back({std::move(op)});
         continue;

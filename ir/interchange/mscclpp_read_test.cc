@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
 #include <optional>
 #include <string>
@@ -70,6 +71,28 @@ TEST(MscclppReadTest, PlansOfOtherStylesAreRead) {
     EXPECT_EQ(read->format, "MSCCL++ plan");
     CheckRuns(read->lowered);
   }
+}
+
+// In place the sum is stored over the rank's own input, which it adds in its turn.
+TEST(MscclppReadTest, OwnInputsAreAddedInTheirTurnInPlace) {
+  File file = AllToAll("allreduce", 3, 1, 1, 2, kScratch);
+  file.in_place = true;
+  for (size_t r = 0; r < 3; ++r) {
+    std::vector<Op>& ops = file.gpus[r].blocks[0].ops;
+    ops = {Sync(OpName::kSignal, {0, 1}), Sync(OpName::kWait, {0, 1}), {}};
+    for (int32_t p = 0; p < 2; ++p) {
+      const size_t peer = static_cast<size_t>(p) < r ? static_cast<size_t>(p) : static_cast<size_t>(p) + 1;
+      ops.push_back(Data(OpName::kPut, {Local(kIn, 0)},
+                         {Remote(p, r < peer ? static_cast<int64_t>(r) : static_cast<int64_t>(r) - 1)}));
+    }
+    Op sum = Data(OpName::kRe, {Local(kScratch, 0), Local(kScratch, 1)}, {Local(kOut, 0)});
+    sum.src.insert(sum.src.begin() + static_cast<std::ptrdiff_t>(r), Local(kIn, 0));
+    sum.type = ChannelType::kNone;
+    ops.insert(ops.end(), {Op{}, Sync(OpName::kSignal, {0, 1}), Sync(OpName::kWait, {0, 1}), Op{}, sum});
+  }
+  const StatusOr<Imported> read = ReadMscclppJson(WriteFile(file), {});
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  CheckRuns(read->lowered);
 }
 
 // ---- on a machine ----

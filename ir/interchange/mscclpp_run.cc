@@ -29,10 +29,12 @@ StatusOr<Run> Runner::Go() {
       XCCL_ASSIGN_OR_RETURN(const bool moved, Advance(states_[b], static_cast<int32_t>(b)));
       moves |= moved;
       if (known_ > kMostKnown)
-        return InvalidInput(fmt::format(
-            "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
-            "their ops takes over {} numbers; expected fewer",
-            name_, states_.size(), kMostKnown));
+        return Status(
+            calls_ > 1 ? StatusCode::kLimit : StatusCode::kInvalidInput,
+            fmt::format(
+                "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
+                "their ops takes over {} numbers; expected fewer",
+                name_, states_.size(), kMostKnown));
     }
   }
   XCCL_RETURN_IF_ERROR(CheckEnd());

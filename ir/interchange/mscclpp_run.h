@@ -53,7 +53,8 @@ struct Run {
 StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches);
 
 // Several calls in a row, whose ranks do not wait for each other between them, while callers write to inputs
-// and outputs as soon as their own rank's kernel has ended. Errors and cost: those of RunFile.
+// and outputs as soon as their own rank's kernel has ended. Errors and cost: those of RunFile;
+// kLimit where threadblocks come to know too much of each other to go on.
 Status CheckCalls(const File& file, std::string_view name);
 
 }  // namespace xccl::mscclpp

@@ -239,7 +239,14 @@ Place Runner::OnTheWay(int32_t rank, int64_t count) {
 
 Status Runner::Sum(State& state, int32_t number, std::vector<Place> inputs, Place dst, int64_t count) {
   if (inputs.size() == 1) return Make(state, number, Step::Kind::kCopy, inputs[0], dst, count);
-  const auto same = std::ranges::find(inputs, dst);
+  // In place, input and output may be one.
+  const auto cell = [&](const Place& place) { return CellOf(state.rank, place.buffer, place.begin); };
+  const auto same = std::ranges::find(inputs, cell(dst), cell);
+  if (same - inputs.begin() > 1 && same != inputs.end()) {
+    const Place on_the_way = OnTheWay(state.rank, count);
+    XCCL_RETURN_IF_ERROR(Sum(state, number, std::move(inputs), on_the_way, count));
+    return Make(state, number, Step::Kind::kCopy, on_the_way, dst, count);
+  }
   size_t next = 2;
   if (same != inputs.end()) {
     std::swap(*same, inputs[0]);

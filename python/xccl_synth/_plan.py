@@ -354,7 +354,7 @@ class Plan:
 
         ``to``: "cuda" or "host" (``dtype``, ``redop`` and, for cuda, ``threads`` of a block: 0 for the usual number),
         "msccl-xml" (``executor``: executor, msccl or rccl), "mscclpp-json" (both: ``in_place``, and the sizes that the file is
-        selected for, 0 for no limit), or "chakra": a list of bytes, one execution trace a rank at ``size``, and ``file`` is a
+        selected for, 0 for the plan's own), or "chakra": a list of bytes, one execution trace a rank at ``size``, and ``file`` is a
         prefix. These need a program.
 
         Pictures: "svg" (the schedule's steps on the machine, and a timeline of its links), "dot" (the machine, for Graphviz), and

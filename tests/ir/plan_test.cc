@@ -90,7 +90,7 @@ TEST_F(PlanFile, SizesAreKept) {
   };
   EXPECT_EQ(with("{\"min_bytes\":8,\"max_bytes\":7}"),
             ": sizes.max_bytes: 7; expected 8..9223372036854775807");
-  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no 'min_bytes'");
+  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no key 'min_bytes'");
 }
 
 TEST_F(PlanFile, KeysStandAsDocumented) {

@@ -125,10 +125,10 @@ TEST_P(Plugin, RowsOfListsThatNcclHasNoKernelsForAreNoted) {
   EXPECT_EQ(logged[0],
             "TUNER/XCCL: " + path +
                 ":1:16: broadcast by tree, simple; expected a combination that NCCL has; the row is "
-                "never chosen");
+                "left out");
   EXPECT_EQ(logged[1], "TUNER/XCCL: " + path +
                            ":2:18: allreduce by nvls, ll; expected a combination that NCCL has; the row is "
-                           "never chosen");
+                           "left out");
   EXPECT_EQ(Choice(context, {.bytes = 1024}), "1/0/2");
   End(context);
 }

@@ -161,7 +161,9 @@ Status CheckHasKernels(const Row& row, const Columns& columns, const Location& a
                        "; expected a combination that NCCL has");
 }
 
-StatusOr<Row> ReadListRow(std::string_view line, const Location& at, std::vector<std::string>* notes) {
+// Without a row where NCCL has no kernels for it, which NVIDIA's own example has; a note says so.
+StatusOr<std::optional<Row>> ReadListRow(std::string_view line, const Location& at,
+                                         std::vector<std::string>* notes) {
   std::vector<Field> fields;
   for (size_t begin = 0; begin <= line.size();) {
     const size_t end = std::min(line.find(',', begin), line.size());
@@ -182,10 +184,11 @@ StatusOr<Row> ReadListRow(std::string_view line, const Location& at, std::vector
       return InvalidAt({at.file, at.line, fields[i].column}, set.message());
   }
   XCCL_RETURN_IF_ERROR(CheckTogether(row, columns, at));
-  // NVIDIA's own example has such rows.
-  if (const Status kernels = CheckHasKernels(row, columns, at); !kernels.ok() && notes != nullptr)
-    notes->push_back(kernels.message() + "; the row is never chosen");
-  return row;
+  if (const Status kernels = CheckHasKernels(row, columns, at); !kernels.ok()) {
+    if (notes != nullptr) notes->push_back(kernels.message() + "; the row is left out");
+    return std::optional<Row>();
+  }
+  return std::optional(row);
 }
 
 // The words of a line up to a '#'.
@@ -258,9 +261,13 @@ StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& f
     const Location at = {file, number, words[0].column};
     if (rows.size() == kMaxRows)
       return InvalidAt(at, "one more row; expected at most " + std::to_string(kMaxRows));
-    XCCL_ASSIGN_OR_RETURN(const Row row,
-                          format == Format::kOwn ? ReadOwnRow(words, at) : ReadListRow(line, at, notes));
-    rows.push_back(row);
+    if (format == Format::kOwn) {
+      XCCL_ASSIGN_OR_RETURN(const Row row, ReadOwnRow(words, at));
+      rows.push_back(row);
+      continue;
+    }
+    XCCL_ASSIGN_OR_RETURN(const std::optional<Row> row, ReadListRow(line, at, notes));
+    if (row) rows.push_back(*row);
   }
   return rows;
 }

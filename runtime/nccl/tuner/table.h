@@ -62,9 +62,9 @@ struct Call {
 std::string_view ToString(Algorithm algorithm);  // "nvls_tree"
 std::string_view ToString(Protocol protocol);    // "ll128"
 
-// The rows of a file. Errors: kInvalidInput "file:line:column: what was seen; what was expected". `notes`
-// gets a line for each row of a list that chooses what NCCL has no kernels for; in our own format such a row
-// is an error.
+// The rows of a file. Errors: kInvalidInput "file:line:column: what was seen; what was expected". Rows of
+// a list that choose what NCCL has no kernels for are left out, and `notes` gets a line for each; in our own
+// format such a row is an error.
 StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file,
                                      std::vector<std::string>* notes = nullptr);
 // The rows in our own format; ReadTable gives them back.
