@@ -1,78 +1,251 @@
 #include "base/files.h"
 
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <streambuf>
+#include <system_error>
+#include <utility>
 
 #include "base/strings.h"
 
 namespace xccl {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr size_t kBlockBytes = size_t{1} << 16;
+constexpr mode_t kFileMode = 0664;  // less the umask; never writable by all, since kernels are programs
+
 Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
 }
 
-// The two names of an output file: while it is written, and when it is complete.
+// A descriptor of this process, or -1.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() { Close(); }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return number_; }
+  // Returns 0 or an error of the system.
+  int Close() {
+    const int number = std::exchange(number_, -1);
+    return number >= 0 && close(number) != 0 ? errno : 0;
+  }
+
+ private:
+  int number_;
+};
+
+// Streams into a descriptor, and keeps the first error.
+class FileBuffer : public std::streambuf {
+ public:
+  explicit FileBuffer(int file) : file_(file) { setp(block_.data(), block_.data() + block_.size()); }
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type next) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(next, traits_type::eof())) sputc(traits_type::to_char_type(next));
+    return traits_type::not_eof(next);
+  }
+  int sync() override {
+    for (const char* at = pbase(); at < pptr() && error_ == 0;) {
+      const ssize_t written = write(file_, at, static_cast<size_t>(pptr() - at));
+      if (written >= 0)
+        at += written;
+      else if (errno != EINTR)  // a signal's handler ran, as those of Python do
+        error_ = errno;
+    }
+    setp(block_.data(), block_.data() + block_.size());
+    return error_ == 0 ? 0 : -1;
+  }
+
+ private:
+  int file_;
+  int error_ = 0;
+  std::array<char, kBlockBytes> block_;
+};
+
+// Where an output goes.
 struct Target {
-  std::string written;  // the temporary file, unless direct
-  std::string final;
+  std::string final;    // its name when it is complete
   bool direct = false;  // a device or pipe; a rename cannot replace it
 };
+
+std::string FolderOf(const std::string& path) {
+  const std::string folder = fs::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// A link in a folder that others may write can be a trap: whoever made it chose the file that is replaced.
+Status CheckLink(const std::string& path) {
+  struct stat link = {}, folder = {};
+  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return OkStatus();
+  if (link.st_uid == geteuid() || link.st_uid == 0) return OkStatus();
+  if (stat(FolderOf(path).c_str(), &folder) != 0) return IoError(path, "write", errno);
+  if (link.st_uid == folder.st_uid) return OkStatus();
+  return InvalidInput(path + ": a link that user " + std::to_string(link.st_uid) +
+                      " made; expected one of yours or of the folder's owner; hint: write to another name");
+}
 
 // Follows a symbolic link, so that the file it names is replaced and the link stays.
 StatusOr<Target> FindTarget(const std::string& path) {
   std::error_code error;
-  const std::filesystem::file_status found = std::filesystem::status(path, error);
-  if (std::filesystem::is_directory(found)) return IoError(path, "write", EISDIR);
-  const bool exists = std::filesystem::exists(found);
-  if (exists && !std::filesystem::is_regular_file(found)) return Target{path, path, true};
-  const std::string final = exists ? std::filesystem::canonical(path, error).string() : path;
+  const fs::file_status found = fs::status(path, error);
+  if (found.type() == fs::file_type::none) return IoError(path, "write", error.value());
+  if (fs::is_directory(found)) return IoError(path, "write", EISDIR);
+  XCCL_RETURN_IF_ERROR(CheckLink(path));
+  const bool exists = fs::exists(found);
+  if (exists && !fs::is_regular_file(found)) return Target{path, true};
+  const std::string final = exists ? fs::canonical(path, error).string() : path;
   if (exists && error) return IoError(path, "write", error.value());
-  return Target{final + ".tmp" + std::to_string(getpid()), final, false};
+  return Target{final, false};
 }
 
 // The nearest folder above a file that is not there that exists.
-std::filesystem::path FolderAbove(const std::string& path) {
+std::string FolderAbove(const std::string& path) {
   std::error_code ignored;
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  while (!folder.empty() && !std::filesystem::exists(folder, ignored)) folder = folder.parent_path();
-  return folder;
+  fs::path folder = fs::path(path).parent_path();
+  while (!folder.empty() && !fs::exists(folder, ignored)) folder = folder.parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// Makes a file under a name that nobody can guess or has taken, so that no link that others planted is
+// followed; `name` begins with that of the file that it is to become. -1 and errno where that fails.
+int MakeTemporary(const std::string& folder, const std::string& final, std::string& name) {
+  constexpr size_t kMostOfName = 200;  // of the 255 bytes that a name may have
+  constexpr int kTries = 100;
+  const std::string begin = folder + "/" + fs::path(final).filename().string().substr(0, kMostOfName);
+  for (int i = 0; i < kTries; ++i) {
+    uint64_t number = 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number) return -1;
+    std::array<char, 17> digits = {};
+    std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(number));
+    name = begin + ".tmp" + digits.data();
+    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+    if (file >= 0 || errno != EEXIST) return file;
+  }
+  return -1;
+}
+
+// Returns 0 or an error of the system.
+int MakeFoldersOf(const fs::path& path, mode_t mode) {
+  fs::path made;
+  for (const fs::path& part : path) {
+    made /= part;
+    std::error_code ignored;
+    if (fs::is_directory(made, ignored) || mkdir(made.c_str(), mode) == 0) continue;
+    const int error = errno;
+    if (error != EEXIST) return error;
+    if (!fs::is_directory(made, ignored)) return ENOTDIR;  // another process may have made it meanwhile
+  }
+  return 0;
+}
+
+Status WriteInto(int file, const std::string& path, const std::function<Status(std::ostream&)>& write) {
+  FileBuffer buffer(file);
+  std::ostream out(&buffer);
+  Status status = write(out);
+  if (!status.ok()) return status;
+  out.flush();
+  return out ? OkStatus() : IoError(path, "write", buffer.error() != 0 ? buffer.error() : EIO);
+}
+
+Status WriteDirectly(const std::string& path, const std::function<Status(std::ostream&)>& write) {
+  Descriptor file(open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (file.get() < 0) return IoError(path, "write", errno);
+  struct stat found = {};
+  if (fstat(file.get(), &found) != 0) return IoError(path, "write", errno);
+  if (S_ISREG(found.st_mode)) return InvalidInput(path + ": became a file; expected a device or a pipe");
+  XCCL_RETURN_IF_ERROR(WriteInto(file.get(), path, write));
+  const int error = file.Close();
+  return error == 0 ? OkStatus() : IoError(path, "write", error);
+}
+
+// A name of one of this process's own descriptors, which its user gave it.
+bool IsDescriptor(const std::string& path) {
+  return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+}
+
+const char* KindOf(mode_t mode) {
+  if (S_ISFIFO(mode)) return "a pipe";
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
+Status TooLarge(const std::string& path, int64_t most_bytes) {
+  return InvalidInput(path + ": more than " + std::to_string(most_bytes) +
+                      " bytes; expected at most so many");
+}
+
+// Opens a source that ends. A pipe would be waited for, and a device may have no end.
+StatusOr<Descriptor> OpenSource(const std::string& path, int64_t most_bytes) {
+  const bool given = IsDescriptor(path);
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | (given ? 0 : O_NONBLOCK)));
+  const int error = errno;
+  struct stat found = {};
+  const bool seen = file.get() >= 0 ? fstat(file.get(), &found) == 0 : stat(path.c_str(), &found) == 0;
+  if (seen && S_ISDIR(found.st_mode)) return IoError(path, "read", EISDIR);
+  if (seen && !S_ISREG(found.st_mode) && !given)
+    return InvalidInput(path + ": " + KindOf(found.st_mode) + "; expected a regular file" +
+                        (S_ISFIFO(found.st_mode) ? "; hint: /dev/stdin < " + path : ""));
+  if (file.get() < 0) return IoError(path, "read", error);
+  if (S_ISREG(found.st_mode) && found.st_size > most_bytes) return TooLarge(path, most_bytes);
+  return file;
+}
+
+Status CheckTrustedAs(const std::string& path, const struct stat& found) {
+  const auto refuse = [&](const std::string& seen, const std::string& hint) {
+    return InvalidInput(path + ": " + seen +
+                        "; expected that only you and root can change a program; hint: " + hint);
+  };
+  if (found.st_uid != geteuid() && found.st_uid != 0)
+    return refuse("user " + std::to_string(found.st_uid) + " owns it", "use a copy of your own");
+  if (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0) return OkStatus();
+  const bool group = (found.st_mode & S_IWGRP) != 0 && found.st_gid != found.st_uid;
+  const bool all = (found.st_mode & S_IWOTH) != 0;
+  if (all || group)
+    return refuse(all ? "all users may write it" : "group " + std::to_string(found.st_gid) + " may write it",
+                  "chmod go-w " + path);
+  return OkStatus();
 }
 
 }  // namespace
 
 bool PathExists(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
+  return fs::exists(path, ignored);
 }
 
 bool IsDirectory(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored);
+  return fs::is_directory(path, ignored);
 }
 
-StatusOr<std::string> ReadFile(const std::string& path) {
-  errno = 0;
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return IoError(path, "read", errno);
+StatusOr<std::string> ReadFile(const std::string& path, int64_t most_bytes) {
+  XCCL_ASSIGN_OR_RETURN(const Descriptor file, OpenSource(path, most_bytes));
   std::string contents;
-  char block[1 << 16];
-  while (std::feof(file) == 0) {
-    contents.append(block, std::fread(block, 1, sizeof block, file));
-    if (std::ferror(file) == 0) continue;
-    if (errno != EINTR) break;  // a signal's handler ran, as those of Python do
-    std::clearerr(file);
+  std::array<char, kBlockBytes> block;
+  while (true) {
+    const ssize_t got = read(file.get(), block.data(), block.size());
+    if (got == 0) return contents;
+    if (got < 0 && errno == EINTR) continue;  // a signal's handler ran, as those of Python do
+    if (got < 0) return IoError(path, "read", errno);
+    if (static_cast<int64_t>(contents.size()) + got > most_bytes) return TooLarge(path, most_bytes);
+    contents.append(block.data(), static_cast<size_t>(got));
   }
-  const int error = std::ferror(file) != 0 ? errno : 0;
-  std::fclose(file);
-  if (error != 0) return IoError(path, "read", error);
-  return contents;
 }
 
 StatusOr<std::string> ReadTextFile(const std::string& path) {
@@ -82,29 +255,29 @@ StatusOr<std::string> ReadTextFile(const std::string& path) {
   return text;
 }
 
+Status CheckTrusted(const std::string& path) {
+  struct stat found = {};
+  const std::string folder = FolderOf(path);
+  if (stat(folder.c_str(), &found) != 0) return IoError(folder, "read", errno);
+  XCCL_RETURN_IF_ERROR(CheckTrustedAs(folder, found));
+  if (stat(path.c_str(), &found) != 0) return errno == ENOENT ? OkStatus() : IoError(path, "read", errno);
+  return CheckTrustedAs(path, found);
+}
+
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
-  const bool direct = target.direct;
-  std::error_code error;
-  const std::filesystem::path folder = std::filesystem::path(target.written).parent_path();
-  if (!folder.empty() && !std::filesystem::exists(folder, error))
-    std::filesystem::create_directories(folder, error);
-  if (error) return IoError(path, "write", error.value());
-  errno = 0;
-  std::ofstream out(target.written, std::ios::binary | std::ios::trunc);
-  if (!out) return IoError(path, "write", errno);
-  Status status = write(out);
-  if (status.ok()) {
-    out.flush();
-    if (!out) status = IoError(path, "write", errno != 0 ? errno : EIO);
-  }
-  errno = 0;
-  out.close();  // where a network file system says that the disk is full
-  if (status.ok() && !out) status = IoError(path, "write", errno != 0 ? errno : EIO);
-  if (direct) return status;
-  if (status.ok() && std::rename(target.written.c_str(), target.final.c_str()) != 0)
+  if (target.direct) return WriteDirectly(path, write);
+  const std::string folder = FolderOf(target.final);
+  if (const int error = MakeFoldersOf(folder, 0775); error != 0) return IoError(path, "write", error);
+  std::string name;
+  Descriptor file(MakeTemporary(folder, target.final, name));
+  if (file.get() < 0) return IoError(path, "write", errno);
+  Status status = WriteInto(file.get(), path, write);
+  // A network file system may say here that the disk is full.
+  if (const int error = file.Close(); status.ok() && error != 0) status = IoError(path, "write", error);
+  if (status.ok() && std::rename(name.c_str(), target.final.c_str()) != 0)
     status = IoError(path, "write", errno);
-  if (!status.ok()) std::remove(target.written.c_str());
+  if (!status.ok()) std::remove(name.c_str());
   return status;
 }
 
@@ -113,11 +286,9 @@ Status CheckWritable(const std::string& path) {
   if (target.direct) return access(path.c_str(), W_OK) == 0 ? OkStatus() : IoError(path, "write", errno);
   // A trial file is the only reliable test: a folder can be read-only for reasons other than its permissions.
   // Folders that are missing are made when the file is written.
-  const std::filesystem::path written(target.written);
-  const std::string trial = (FolderAbove(target.written) / written.filename()).string();
-  std::FILE* const file = std::fopen(trial.c_str(), "wb");
-  if (file == nullptr) return IoError(path, "write", errno);
-  std::fclose(file);
+  std::string trial;
+  const Descriptor file(MakeTemporary(FolderAbove(target.final), target.final, trial));
+  if (file.get() < 0) return IoError(path, "write", errno);
   std::remove(trial.c_str());
   return OkStatus();
 }
@@ -127,6 +298,12 @@ Status WriteFileAtomically(const std::string& path, std::string_view contents) {
     out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
     return OkStatus();
   });
+}
+
+Status MakeFolders(const std::string& path, mode_t mode) {
+  const int error = MakeFoldersOf(path, mode);
+  return error == 0 ? OkStatus()
+                    : InvalidInput(path + ": cannot make the directory: " + std::strerror(error));
 }
 
 }  // namespace xccl

@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -152,6 +153,163 @@ TEST_F(Files, AFileBeyondItsLimitFailsAndLeavesTheOldOne) {
   EXPECT_EQ(status, 0);
   EXPECT_EQ(ReadFile(Path("f")).value(), "old");
   EXPECT_EQ(NumFiles(), 1u);
+}
+
+// Others who may write the folder plant links under the names that a temporary file could have.
+TEST_F(Files, PlantedLinksAreNotFollowedByTemporaryFiles) {
+  EXPECT_EQ(WriteFileAtomically(Path("precious"), "precious"), OkStatus());
+  for (pid_t number = getpid() - 10; number < getpid() + 10; ++number)
+    fs::create_symlink(Path("precious"), Path("f.tmp" + std::to_string(number)));
+  const size_t before = NumFiles();
+  EXPECT_EQ(CheckWritable(Path("f")), OkStatus());
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "new"), OkStatus());
+  EXPECT_EQ(ReadFile(Path("precious")).value(), "precious");
+  EXPECT_EQ(NumFiles(), before + 1);
+}
+
+TEST_F(Files, TemporaryNamesCannotBeGuessed) {
+  const auto name_of_temporary = [&] {
+    std::string name;
+    EXPECT_EQ(WriteFileAtomically(Path("f"),
+                                  [&](std::ostream&) {
+                                    name = fs::directory_iterator(directory_)->path().filename().string();
+                                    return InvalidInput("no more");
+                                  }),
+              InvalidInput("no more"));
+    EXPECT_EQ(NumFiles(), 0u);
+    return name;
+  };
+  const std::string first = name_of_temporary();
+  EXPECT_EQ(first.substr(0, 5), "f.tmp");
+  EXPECT_EQ(first.size(), 5u + 16u);
+  EXPECT_NE(name_of_temporary(), first);
+}
+
+TEST_F(Files, LinksOfStrangersAreNotReplacedThrough) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can make a link of another user's";
+  constexpr uid_t kStranger = 65534;
+  fs::permissions(directory_, fs::perms::all);
+  EXPECT_EQ(WriteFileAtomically(Path("precious"), "precious"), OkStatus());
+  fs::create_symlink(Path("precious"), Path("f"));
+  ASSERT_EQ(lchown(Path("f").c_str(), kStranger, kStranger), 0);
+  const Status refused = InvalidInput(
+      Path("f") +
+      ": a link that user 65534 made; expected one of yours or of the folder's owner; hint: write "
+      "to another name");
+  EXPECT_EQ(CheckWritable(Path("f")), refused);
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "new"), refused);
+  EXPECT_EQ(ReadFile(Path("precious")).value(), "precious");
+}
+
+TEST_F(Files, LongNamesAreWrittenOrRefusedBeforeTheWork) {
+  const std::string longest = Path(std::string(255, 'a')), longer = Path(std::string(256, 'a'));
+  EXPECT_EQ(CheckWritable(longest), OkStatus());
+  EXPECT_EQ(WriteFileAtomically(longest, "x"), OkStatus());
+  EXPECT_EQ(ReadFile(longest).value(), "x");
+  EXPECT_EQ(CheckWritable(longer), InvalidInput(longer + ": cannot write: File name too long"));
+}
+
+TEST_F(Files, TheUmaskHoldsAndNothingIsWritableByAll) {
+  const struct {
+    mode_t umask, file, folder;
+  } cases[] = {{0, 0664, 0775}, {022, 0644, 0755}, {002, 0664, 0775}, {077, 0600, 0700}};
+  const auto mode_of = [](const std::string& path) {
+    struct stat found = {};
+    EXPECT_EQ(stat(path.c_str(), &found), 0);
+    return found.st_mode & 07777U;
+  };
+  for (const auto& wanted : cases) {
+    const std::string folder = Path(std::to_string(wanted.umask) + "/deep");
+    const mode_t before = umask(wanted.umask);
+    EXPECT_EQ(WriteFileAtomically(folder + "/f", "x"), OkStatus());
+    EXPECT_EQ(MakeFolders(folder + "/g/h"), OkStatus());
+    EXPECT_EQ(MakeFolders(folder + "/own", 0700), OkStatus());
+    umask(before);
+    EXPECT_EQ(mode_of(folder + "/f"), wanted.file);
+    for (const std::string made : {"", "/g", "/g/h"}) EXPECT_EQ(mode_of(folder + made), wanted.folder);
+    EXPECT_EQ(mode_of(folder + "/own"), 0700u);
+    EXPECT_EQ(MakeFolders(folder + "/f/g"),
+              InvalidInput(folder + "/f/g: cannot make the directory: Not a directory"));
+  }
+}
+
+TEST_F(Files, SourcesThatDoNotEndAreRefused) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", Path("zero"));
+  fs::create_symlink("/dev/stdin", Path("stdin"));
+  EXPECT_EQ(ReadFile(Path("pipe")).status(), InvalidInput(Path("pipe") +
+                                                          ": a pipe; expected a regular file; hint: "
+                                                          "/dev/stdin < " +
+                                                          Path("pipe")));
+  EXPECT_EQ(ReadFile(Path("zero")).status(),
+            InvalidInput(Path("zero") + ": a device; expected a regular file"));
+  EXPECT_EQ(ReadFile("/dev/zero").status(), InvalidInput("/dev/zero: a device; expected a regular file"));
+  EXPECT_EQ(WriteFileAtomically(Path("large"), ""), OkStatus());
+  fs::resize_file(Path("large"), static_cast<uintmax_t>(kMostFileBytes) + 1);  // a hole; no disk is used
+  EXPECT_EQ(ReadFile(Path("large")).status(),
+            InvalidInput(Path("large") + ": more than 4294967296 bytes; expected at most so many"));
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "four"), OkStatus());
+  EXPECT_EQ(ReadFile(Path("f"), 4).value(), "four");
+  EXPECT_EQ(ReadFile(Path("f"), 3).status(),
+            InvalidInput(Path("f") + ": more than 3 bytes; expected at most so many"));
+}
+
+// As "<(command)" of a shell gives it.
+TEST_F(Files, DescriptorsOfThisProcessAreReadToTheirEnd) {
+  int ends[2] = {};
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "text", 4), 4);
+  close(ends[1]);
+  EXPECT_EQ(ReadFile("/dev/fd/" + std::to_string(ends[0])).value(), "text");
+  close(ends[0]);
+  const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  const std::string endless = "/proc/self/fd/" + std::to_string(zero);
+  EXPECT_EQ(ReadFile(endless, 100'000).status(),
+            InvalidInput(endless + ": more than 100000 bytes; expected at most so many"));
+  close(zero);
+}
+
+TEST_F(Files, ProgramsThatOthersMayChangeAreNotTrusted) {
+  const std::string file = Path("kernel.cu");
+  const auto refused = [](const std::string& path, const std::string& seen, const std::string& hint) {
+    return InvalidInput(path + ": " + seen +
+                        "; expected that only you and root can change a program; hint: " + hint);
+  };
+  const gid_t other = geteuid() == 0 ? 65534 : getegid();
+  const struct {
+    mode_t file, folder;
+    bool others_group = false;
+    Status expected;
+  } cases[] = {
+      {0644, 0755, false, OkStatus()},
+      {0600, 0700, true, OkStatus()},
+      {0666, 0755, false, refused(file, "all users may write it", "chmod go-w " + file)},
+      {0644, 0777, false,
+       refused(directory_.string(), "all users may write it", "chmod go-w " + directory_.string())},
+      {0644, 01777, false, OkStatus()},  // as /tmp: nobody replaces another's file there
+      {0664, 0755, true,
+       refused(file, "group " + std::to_string(other) + " may write it", "chmod go-w " + file)},
+      {0644, 0775, true,
+       refused(directory_.string(), "group " + std::to_string(other) + " may write it",
+               "chmod go-w " + directory_.string())},
+  };
+  for (const auto& wanted : cases) {
+    if (wanted.others_group && geteuid() != 0) continue;  // who is not root has no other group for sure
+    EXPECT_EQ(WriteFileAtomically(file, "x"), OkStatus());
+    const gid_t group = wanted.others_group ? other : static_cast<gid_t>(geteuid());
+    if (geteuid() == 0) {
+      ASSERT_EQ(chown(file.c_str(), geteuid(), group), 0);
+      ASSERT_EQ(chown(directory_.c_str(), geteuid(), group), 0);
+    }
+    ASSERT_EQ(chmod(file.c_str(), wanted.file), 0);
+    ASSERT_EQ(chmod(directory_.c_str(), wanted.folder), 0);
+    EXPECT_EQ(CheckTrusted(file), wanted.expected) << std::oct << wanted.file << ' ' << wanted.folder;
+  }
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  EXPECT_EQ(CheckTrusted(Path("none")), OkStatus());
+  if (geteuid() != 0) return;
+  ASSERT_EQ(chown(file.c_str(), 65534, 0), 0);
+  EXPECT_EQ(CheckTrusted(file), refused(file, "user 65534 owns it", "use a copy of your own"));
 }
 
 TEST_F(Files, UnreadableSources) {
