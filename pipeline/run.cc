@@ -117,7 +117,7 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   XCCL_RETURN_IF_ERROR(CheckGroup(book.PathOf(entry), plan, settings));
   KernelOrigin origin{.from_book = true};
   if (settings.gpus && !entry.kernel.empty()) {
-    XCCL_ASSIGN_OR_RETURN(origin.source, ReadFile(book.KernelPathOf(entry)));
+    XCCL_ASSIGN_OR_RETURN(origin.source, ReadKernel(book, entry));
     origin.cubins = book.CubinPathsOf(entry);
   }
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);

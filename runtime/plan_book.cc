@@ -176,10 +176,16 @@ StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
   return book;
 }
 
+StatusOr<std::string> ReadKernel(const PlanBook& book, const PlanBookEntry& entry) {
+  XCCL_RETURN_IF_ERROR(CheckTrusted(book.directory + "/index.json"));
+  XCCL_RETURN_IF_ERROR(CheckTrusted(book.PathOf(entry)));
+  XCCL_RETURN_IF_ERROR(CheckTrusted(book.KernelPathOf(entry)));
+  for (const PlanCubin& cubin : book.CubinPathsOf(entry)) XCCL_RETURN_IF_ERROR(CheckTrusted(cubin.file));
+  return ReadFile(book.KernelPathOf(entry));
+}
+
 Status MakePlanBookDirectory(const std::string& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error) return InvalidInput(directory + ": cannot make the directory: " + error.message());
+  XCCL_RETURN_IF_ERROR(MakeFolders(directory));
   return CheckWritable(directory + "/index.json");
 }
 

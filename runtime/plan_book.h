@@ -70,6 +70,10 @@ struct PlanQuery {
 bool IsPlanBook(const std::string& path);  // a directory with an index.json
 // Reads the index alone. Errors: kInvalidInput with the file, the key and what was expected.
 StatusOr<PlanBook> ReadPlanBook(const std::string& directory);
+// The source of an entry's kernel. The source and the entry's cubins are programs, and index and plan choose
+// among them; all are held to CheckTrusted of base/files.h. Requires: entry.kernel is not empty. Errors:
+// kInvalidInput.
+StatusOr<std::string> ReadKernel(const PlanBook& book, const PlanBookEntry& entry);
 // Makes the directory where there is none, and checks that an index can be written there.
 Status MakePlanBookDirectory(const std::string& directory);
 // Writes the index atomically; the directory and the plans must exist. The same value gives the same bytes.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <new>
@@ -147,6 +148,53 @@ TEST(PlanBook, SaysWhatIsWrongWithAnIndex) {
     ASSERT_EQ(WriteFileAtomically(directory + "/index.json", c.text), OkStatus());
     EXPECT_EQ(ReadPlanBook(directory).status().message(), directory + "/index.json" + c.expected);
   }
+}
+
+TEST(PlanBook, AnIndexThatDoesNotEndIsRefused) {
+  const std::string pipe = NewDirectory("pipe-book") + "/index.json";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(ReadPlanBook(testing::TempDir() + "/pipe-book").status(),
+            InvalidInput(pipe + ": a pipe; expected a regular file; hint: /dev/stdin < " + pipe));
+  const std::string zero = NewDirectory("zero-book") + "/index.json";
+  ASSERT_EQ(symlink("/dev/zero", zero.c_str()), 0);
+  EXPECT_EQ(ReadPlanBook(testing::TempDir() + "/zero-book").status(),
+            InvalidInput(zero + ": a device; expected a regular file"));
+}
+
+TEST(PlanBook, KernelsThatOthersMayWriteAreRefused) {
+  const std::string directory = NewDirectory("own-book");
+  PlanBook book;
+  book.directory = directory;
+  book.entries = {Entry("a.plan.json", CollectiveKind::kAllreduce, 0, {})};
+  book.entries[0].kernel = "a.cu";
+  book.entries[0].cubins = {{"a.cubin", 90, DataType::kFloat, ReduceOp::kSum, 1}};
+  const std::string files[] = {directory + "/index.json", directory + "/a.plan.json", directory + "/a.cu",
+                               directory + "/a.cubin", directory};
+  for (size_t i = 0; i < 4; ++i) ASSERT_EQ(WriteFileAtomically(files[i], "text of " + files[i]), OkStatus());
+  EXPECT_EQ(ReadKernel(book, book.entries[0]).value(), "text of " + directory + "/a.cu");
+  for (const std::string& file : files) {
+    struct stat before = {};
+    ASSERT_EQ(stat(file.c_str(), &before), 0);
+    ASSERT_EQ(chmod(file.c_str(), 0777), 0);
+    EXPECT_EQ(ReadKernel(book, book.entries[0]).status(),
+              InvalidInput(file +
+                           ": all users may write it; expected that only you and root can change a "
+                           "program; hint: chmod go-w " +
+                           file));
+    ASSERT_EQ(chmod(file.c_str(), before.st_mode & 07777U), 0);
+  }
+  ASSERT_EQ(unlink((directory + "/a.cubin").c_str()), 0);  // NVRTC compiles the source instead
+  EXPECT_TRUE(ReadKernel(book, book.entries[0]).ok());
+}
+
+TEST(PlanBook, FoldersAreNeverWritableByAll) {
+  const std::string directory = testing::TempDir() + "/open/book";
+  const mode_t before = umask(0);
+  EXPECT_EQ(MakePlanBookDirectory(directory), OkStatus());
+  umask(before);
+  struct stat found = {};
+  ASSERT_EQ(stat(directory.c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777U, 0775u);
 }
 
 }  // namespace

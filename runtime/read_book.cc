@@ -45,7 +45,7 @@ StatusOr<std::vector<ServedPlan>> ReadServedPlans(const std::string& directory, 
                                       entry.ranks));
     std::string kernel;
     if (kernels && !entry.kernel.empty()) {
-      XCCL_ASSIGN_OR_RETURN(kernel, ReadFile(book.KernelPathOf(entry)));
+      XCCL_ASSIGN_OR_RETURN(kernel, ReadKernel(book, entry));
     }
     std::vector<Rails> rails = RailsOf(plan.program->program, plan.topology);
     plans.push_back({entry, std::move(plan.program->collective), std::move(plan.program->program),

@@ -153,7 +153,8 @@ std::string SweepRows::ToText(std::span<const SweepJob> jobs) const {
 }
 
 StatusOr<SweepTable> SweepTable::Open(const std::string& path) {
-  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  XCCL_RETURN_IF_ERROR(CheckWritable(path));  // Finish replaces the table
+  const int file = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0664);
   if (file < 0) return CannotWrite(path, errno);
   SweepTable table(path, file);
   struct stat found = {};

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import warnings
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -576,9 +577,12 @@ def _write_whole(path: str, data: bytes) -> None:
     """Writes beside the file and renames, so that a failure leaves the old one; devices and pipes are written directly."""
     final = os.path.realpath(path)
     direct = os.path.exists(final) and not os.path.isfile(final)
-    written = final if direct else f"{final}.tmp{os.getpid()}"
+    folder, name = os.path.split(final)
+    # Nobody can guess or have taken the name, so no planted link is followed (base/files.cc does the same).
+    written = final if direct else os.path.join(folder, f"{name[:50]}.tmp{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CLOEXEC | (0 if direct else os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
     try:
-        with open(written, "wb") as out:
+        with open(os.open(written, flags, 0o664), "wb") as out:
             out.write(data)
         if not direct:
             os.replace(written, final)

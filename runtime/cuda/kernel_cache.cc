@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <filesystem>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/files.h"
@@ -69,7 +67,8 @@ StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest&
   const std::lock_guard lock(entry.mutex);
   if (entry.cubin) return *entry.cubin;
   const std::string path = fmt::format("{}/{:016x}.cubin", directory_, HashOf(key));
-  if (!directory_.empty()) {
+  const bool on_disk = !directory_.empty() && MakeFolders(directory_, 0700).ok() && CheckTrusted(path).ok();
+  if (on_disk) {
     const StatusOr<std::string> file = ReadFile(path);
     if (file.ok()) {
       entry.cubin = Decode(*file, key);
@@ -77,12 +76,8 @@ StatusOr<std::string> KernelCache::Get(const Nvrtc& nvrtc, const CompileRequest&
     }
   }
   XCCL_ASSIGN_OR_RETURN(entry.cubin, CompileToCubin(nvrtc, request));
-  if (!directory_.empty()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(directory_, ignored);
-    // A cache that cannot be written costs time, not correctness.
-    static_cast<void>(WriteFileAtomically(path, Encode(key, *entry.cubin)).ok());
-  }
+  // A cache that cannot be written costs time, not correctness.
+  if (on_disk) static_cast<void>(WriteFileAtomically(path, Encode(key, *entry.cubin)).ok());
   return *entry.cubin;
 }
 

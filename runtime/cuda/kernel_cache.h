@@ -20,8 +20,8 @@ namespace xccl::cuda {
 // Safe from any thread.
 class KernelCache {
  public:
-  // `directory` is made when it is missing. Where it is empty or cannot be written, cubins are kept in memory
-  // alone, without a message.
+  // `directory` is made for its user alone when it is missing. Where it is empty or cannot be written, or
+  // others may write it (CheckTrusted of base/files.h), cubins are kept in memory alone, without a message.
   explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
 
   // Compiles at most once a request and process; different requests at the same time. Errors: those of

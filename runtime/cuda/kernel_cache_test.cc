@@ -143,6 +143,28 @@ TEST(KernelCache, ADamagedFileIsReplaced) {
   }
 }
 
+TEST(KernelCache, AFolderThatOthersMayWriteIsDoneWithout) {
+  const Nvrtc nvrtc = FakeNvrtc();
+  const std::string directory = NewDirectory("cache-open");
+  const auto compiles_again = [&] {
+    KernelCache cache(directory);
+    compilations = 0;
+    EXPECT_EQ(*cache.Get(nvrtc, Request("x")), "cubin of x");
+    return compilations == 1;
+  };
+  EXPECT_TRUE(compiles_again());
+  EXPECT_EQ(std::filesystem::status(directory).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_FALSE(compiles_again());
+  const std::string path = std::filesystem::directory_iterator(directory)->path().string();
+  for (const std::string& open : {path, directory}) {
+    const std::filesystem::perms before = std::filesystem::status(open).permissions();
+    std::filesystem::permissions(open, std::filesystem::perms::all);
+    EXPECT_TRUE(compiles_again());
+    std::filesystem::permissions(open, before);
+  }
+  EXPECT_FALSE(compiles_again());
+}
+
 TEST(KernelCache, ADirectoryThatCannotBeWrittenIsDoneWithout) {
   KernelCache cache("/proc/no-such-place");
   EXPECT_EQ(*cache.Get(FakeNvrtc(), Request("x")), "cubin of x");

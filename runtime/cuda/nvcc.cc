@@ -44,8 +44,6 @@ Status WriteSources(const CompileRequest& request, const std::string& directory)
   XCCL_RETURN_IF_ERROR(WriteFileAtomically(directory + "/kernel.cu", request.source));
   for (const SourceFile& header : request.headers) {
     const fs::path path = fs::path(directory) / header.name;
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(path.string(), header.text));
   }
   return OkStatus();
