@@ -24,7 +24,11 @@ void AddLaunchFlags(Command& command, LaunchFlags& flags) {
   command.AddOption("--ranks", flags.options.ranks, "of so many processes").Between(1, kMostRanks);
   command.AddOption("--address", flags.options.address,
                     "HOST:PORT of rank 0's host, where they meet (default: the launcher's)");
-  command.AddOption("--token", flags.options.token, "any text, the same for all; others are refused");
+  command.AddOption("--token", flags.options.token,
+                    "any text, the same for all; others are refused. ps shows it while a process starts; "
+                    "prefer --token-file or XCCL_TOKEN");
+  command.AddOption("--token-file", flags.options.token_file,
+                    "the file that has the token, for its owner alone (mode 0600)");
   command.AddOption("--interface", flags.options.interface,
                     "network interfaces by the start of their names: eth,ib0; ^docker excludes");
   command.AddOption("--network", flags.network, "between hosts: auto, verbs, ofi")
@@ -41,10 +45,13 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinGroup(const LaunchFlags& flags,
     return UsageError("--rank, --ranks: one without the other; expected both");
   if (flags.options.ranks == 1)
     return UsageError("--ranks: 1; expected 2 or more: a process alone needs neither it nor --rank");
+  if (!flags.options.token.empty() && !flags.options.token_file.empty())
+    return UsageError("--token, --token-file: both; expected one");
   if (!flags.options.rank && !IsLaunched(ProcessEnvironment)) {
-    if (!flags.options.address.empty() || !flags.options.token.empty())
+    if (!flags.options.address.empty() || !flags.options.token.empty() || !flags.options.token_file.empty())
       return UsageError(
-          "--address, --token: no other process to meet; expected --rank and --ranks, or a launcher");
+          "--address, --token, --token-file: no other process to meet; expected --rank and --ranks, or a "
+          "launcher");
     if (const std::string unusable = UnusableLauncher(ProcessEnvironment); !unusable.empty())
       SayNote("this process runs alone: " + unusable);
     return std::unique_ptr<LaunchedGroup>();

@@ -3,6 +3,8 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/exceptions.h"
 #include "base/guarded.h"
@@ -25,6 +27,17 @@ std::string VersionText() {
 int Report(const xccl::Status& status) {
   if (!status.ok()) xccl::SayError(status.message());
   return xccl::ExitCode(status.code());
+}
+
+// Writes over the values of --token, which would show in ps and in the pages that name the command.
+void HideTokens(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    char* value = nullptr;
+    if (word == "--token" && i + 1 < argc) value = argv[++i];
+    if (word.starts_with("--token=")) value = argv[i] + word.find('=') + 1;
+    for (; value != nullptr && *value != '\0'; ++value) *value = 'x';
+  }
 }
 
 // The command line as a shell takes it.
@@ -53,6 +66,10 @@ int Run(int argc, char** argv) {
       "xccl-synth", "xccl-synth " + VersionText());
   xccl::Session session;
   session.version = VersionText();
+  std::vector<std::string> words(argv, argv + argc);
+  std::vector<char*> given;
+  for (std::string& word : words) given.push_back(word.data());
+  HideTokens(argc, argv);
   session.command_line = TypedLine(argc, argv);
   xccl::AddTopoCommand(line, session);
   xccl::AddBoundCommand(line, session);
@@ -69,7 +86,7 @@ int Run(int argc, char** argv) {
   xccl::AddViewCommand(line, session);
   xccl::AddCompletionCommand(line, session);
   line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
-  if (const std::optional<int> ended = line.Parse(argc, argv)) return *ended;
+  if (const std::optional<int> ended = line.Parse(argc, given.data())) return *ended;
   if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);
   const xccl::Watchdog watchdog(session);
   return Report(xccl::RunGuarded(session.work));

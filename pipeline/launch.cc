@@ -23,7 +23,8 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& optio
     if (name == "XCCL_RANK" && options.rank) return std::to_string(*options.rank);
     if (name == "XCCL_SIZE" && options.ranks) return std::to_string(*options.ranks);
     if (name == "XCCL_ADDRESS" && !options.address.empty()) return options.address;
-    if (name == "XCCL_TOKEN" && !options.token.empty()) return options.token;
+    if (name.starts_with("XCCL_TOKEN") && !(options.token.empty() && options.token_file.empty()))
+      return name == "XCCL_TOKEN" ? options.token : options.token_file;  // an empty one is not set
     return ProcessEnvironment(name);
   };
   XCCL_ASSIGN_OR_RETURN(Placement placement, FindPlacement(environment));

@@ -16,8 +16,9 @@ namespace xccl {
 struct LaunchOptions {
   // Set: instead of the launcher's environment.
   std::optional<int32_t> rank, ranks;
-  std::string address;    // where the ranks meet: "host:port"; empty: the launcher's
-  std::string token;      // empty: the launcher's
+  std::string address;  // where the ranks meet: "host:port"; empty: the launcher's
+  std::string token;    // empty: that of token_file, or the launcher's
+  std::string token_file;
   std::string interface;  // of the network; empty: chosen
   LaunchedGroupOptions group;
 };

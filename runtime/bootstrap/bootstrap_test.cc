@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -63,6 +64,26 @@ TEST(Bootstrap, MeetsOverIpV6) {
         EXPECT_EQ(all->back(), "4");
       },
       true);
+}
+
+// As an abort of the maker's communicator does, while another rank waits.
+TEST(Bootstrap, TheLastUserOfAUniqueIdEndsItsServer) {
+  const StatusOr<UniqueId> id = MakeUniqueId(Patient());
+  ASSERT_TRUE(id.ok()) << id.status().message();
+  std::shared_ptr<void> first = UseUniqueId(*id), second = UseUniqueId(*id);
+  EXPECT_NE(first, nullptr);
+  EXPECT_EQ(UseUniqueId(UniqueId{}), nullptr);
+  const StatusOr<Placement> placement = FromUniqueId(*id, Rank(1), 2);
+  ASSERT_TRUE(placement.ok()) << placement.status().message();
+  Status waiting;
+  std::thread other([&] { waiting = Bootstrap::Join(*placement, Patient()).status(); });
+  first.reset();
+  EXPECT_NE(UseUniqueId(*id), nullptr);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // the other may have come by now, or not
+  second.reset();
+  other.join();
+  EXPECT_EQ(waiting.code(), StatusCode::kLimit) << waiting.message();
+  while (UseUniqueId(*id) != nullptr) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 TEST(Bootstrap, NumbersHostsByTheirLowestRank) {

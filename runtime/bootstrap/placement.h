@@ -41,11 +41,11 @@ bool IsLaunched(const Environment& environment);
 // to set instead: "FLUX_TASK_RANK is set, as by Flux, ..."; "": there is none, or it started one process
 // alone.
 std::string UnusableLauncher(const Environment& environment);
-// XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS and
-// XCCL_TOKEN replace what any launcher says. Ranks that are given no address are taken to be on one host, and
-// meet on its loopback. The port is made from the job's identity where the launcher gives none.
-// Errors: kInvalidInput naming the variable that is missing, no number or out of range; kInvalidInput with
-// what was looked for, and UnusableLauncher, where there is no launcher.
+// XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS, and
+// XCCL_TOKEN or the text of the file XCCL_TOKEN_FILE, replace what any launcher says. Ranks that are given no
+// address are taken to be on one host, and meet on its loopback. The port is made from the job's identity
+// where the launcher gives none. Errors: kInvalidInput naming the variable that is missing, no number or out
+// of range; kInvalidInput with what was looked for, and UnusableLauncher, where there is no launcher.
 StatusOr<Placement> FindPlacement(const Environment& environment);
 
 // A time-out of ranks that wait for each other, with the variables that made them wait.

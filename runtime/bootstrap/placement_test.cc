@@ -2,9 +2,12 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 
+#include "base/files.h"
 #include "runtime/bootstrap/identity.h"
 
 namespace xccl {
@@ -147,6 +150,29 @@ TEST(FindPlacement, SaysWhatIsWrong) {
   const Status out = Find({{"RANK", "8"}, {"WORLD_SIZE", "8"}}).status();
   EXPECT_EQ(out.code(), StatusCode::kInvalidInput);
   EXPECT_EQ(out.message().rfind("RANK: ", 0), 0u) << out.message();
+}
+
+TEST(FindPlacement, ReadsTheTokenFromAFileOfItsOwnersAlone) {
+  const std::string path = testing::TempDir() + "/token";
+  ASSERT_EQ(WriteFileAtomically(path, "a secret\n"), OkStatus());
+  const auto seed = [&](const Variables& more) -> std::string {
+    const StatusOr<Placement> found = Find(With(With(kSrun, {{"XCCL_TOKEN_FILE", path}}), more));
+    return found.ok() ? found->token_seed : found.status().message();
+  };
+  EXPECT_EQ(seed({}),
+            path +
+                ": others may use it, by its mode 0644; expected a token's file for its owner alone; "
+                "hint: chmod go-rwx " +
+                path);
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(seed({}), "a secret");
+  EXPECT_EQ(seed({{"XCCL_TOKEN", "t"}}), "XCCL_TOKEN, XCCL_TOKEN_FILE: both are set; expected one");
+  ASSERT_EQ(truncate(path.c_str(), 0), 0);
+  EXPECT_EQ(seed({}), path + ": empty; expected a token");
+  ASSERT_EQ(truncate(path.c_str(), 5000), 0);
+  EXPECT_EQ(seed({}), path + ": more than 4096 bytes; expected at most so many");
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  EXPECT_EQ(seed({}), path + ": cannot read: No such file or directory");
 }
 
 TEST(FindPlacement, TellsWhichVariablesGaveTheRank) {

@@ -55,6 +55,7 @@ Status Server::Run() {
   if (status.ok()) status = WelcomeAll();
   if (status.ok()) status = AwaitConnected();
   if (status.ok()) return status;
+  if (came_.empty() && serving_.stop != nullptr && *serving_.stop) return status;
   for (const auto& [rank, guest] : guest_) Refuse(guest, status);
   Linger(status);
   return status;

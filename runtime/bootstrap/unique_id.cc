@@ -6,8 +6,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -61,36 +64,78 @@ std::string Endpoints(const Form& form) {
   return all;
 }
 
+struct IdServer {
+  std::unique_ptr<bootstrap::Lobby> lobby;
+  bootstrap::Serving serving;
+  std::atomic<bool> stop{false};
+  std::weak_ptr<void> users;  // guarded by the servers' mutex
+};
+
+struct IdServers {
+  std::mutex mutex;  // guards what follows
+  std::map<UniqueId, std::shared_ptr<IdServer>> by_id;
+};
+
+// It is never freed, since threads use it until the process ends.
+IdServers& TheServers() {
+  static IdServers& servers = *new IdServers;
+  return servers;
+}
+
+void ServeId(const std::shared_ptr<IdServer>& server, const UniqueId& id) {
+  try {
+    (void)bootstrap::Serve(*server->lobby, server->serving);  // the ranks are told
+  } catch (const std::exception&) {
+    server->lobby->CloseDoor();  // out of memory: the ranks see that it has ended
+  }
+  IdServers& servers = TheServers();
+  const std::lock_guard lock(servers.mutex);
+  servers.by_id.erase(id);
+}
+
 }  // namespace
+
+std::shared_ptr<void> UseUniqueId(const UniqueId& id) {
+  IdServers& servers = TheServers();
+  const std::lock_guard lock(servers.mutex);
+  const auto found = servers.by_id.find(id);
+  if (found == servers.by_id.end()) return nullptr;
+  const std::shared_ptr<IdServer>& server = found->second;
+  if (std::shared_ptr<void> users = server->users.lock()) return users;
+  std::shared_ptr<void> users(server.get(), [server](void*) { server->stop = true; });
+  server->users = users;
+  return users;
+}
 
 StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
   XCCL_ASSIGN_OR_RETURN(std::vector<bootstrap::Interface> interfaces,
                         bootstrap::Interfaces(options.interface));
-  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<bootstrap::Lobby> opened, bootstrap::Lobby::Open(0));
-  const std::shared_ptr<bootstrap::Lobby> lobby = std::move(opened);
+  const auto server = std::make_shared<IdServer>();
+  XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(0));
   Form form;
-  form.port = lobby->port();
+  form.port = server->lobby->port();
   XCCL_ASSIGN_OR_RETURN(form.token, bootstrap::RandomToken());
   const bool outside = !interfaces.empty() && !interfaces[0].loopback;
   for (const bootstrap::Interface& interface : interfaces)
     if (!outside || !interface.loopback) Add(interface.address, form);
   if (interfaces.empty()) Add(bootstrap::AddressV4(INADDR_LOOPBACK, 0), form);
 
-  bootstrap::Serving serving;
-  serving.name = "rendezvous " + Endpoints(form);
-  serving.token = bootstrap::TokenOf(Seed(form));
-  serving.until = bootstrap::After(options.time_limit);
-  serving.limit = options.time_limit;
-  XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([lobby, serving] {
-                          try {
-                            (void)bootstrap::Serve(*lobby, serving);  // the ranks are told
-                          } catch (const std::exception&) {
-                            lobby->CloseDoor();  // out of memory: the ranks see that it has ended
-                          }
-                        }));
-  thread.detach();
+  server->serving.name = "rendezvous " + Endpoints(form);
+  server->serving.token = bootstrap::TokenOf(Seed(form));
+  server->serving.until = bootstrap::After(options.time_limit);
+  server->serving.limit = options.time_limit;
+  server->serving.stop = &server->stop;
   UniqueId id;
   std::memcpy(id.data(), &form, sizeof form);
+  IdServers& servers = TheServers();
+  const std::lock_guard lock(servers.mutex);
+  const auto entry = servers.by_id.emplace(id, server).first;
+  StatusOr<std::thread> thread = StartThread([server, id] { ServeId(server, id); });
+  if (!thread.ok()) {
+    servers.by_id.erase(entry);
+    return thread.status();
+  }
+  thread->detach();
   return id;
 } catch (const std::exception& error) {
   return StatusOf(error);

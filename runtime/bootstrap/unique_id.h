@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -16,9 +17,14 @@ namespace xccl {
 // The addresses and the port of the rendezvous, and a secret token of 128 random bits.
 using UniqueId = std::array<std::byte, 128>;
 
-// The thread ends when all ranks have met, or when they have not within options.time_limit from this call.
-// Errors: kSystem.
+// The thread ends when all ranks have met, when they have not within options.time_limit from this call, or
+// when the last user of the id in this process has ended. Errors: kSystem.
 StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options);
+
+// One of an id's users in this process. When the last of them is gone, and the ranks have not met, the id's
+// thread ends within a fraction of a second, with its port and descriptors; ranks that wait for the others
+// are told. Null where this process does not serve the id. Safe from any thread.
+std::shared_ptr<void> UseUniqueId(const UniqueId& id);
 
 // Joins with Bootstrap::Join. Errors: kUsage where MakeUniqueId did not make the id, or for a bad rank.
 StatusOr<Placement> FromUniqueId(const UniqueId& id, Rank rank, int32_t ranks);

@@ -62,6 +62,7 @@ struct Comm {
   }
   const pid_t process = getpid();
   std::shared_ptr<Meeting> meeting;    // processes
+  std::shared_ptr<void> id;            // a use of its unique id, where this process serves it
   std::optional<Backend> threads;      // threads of the CPU: made together
   std::shared_ptr<OneProcess> shared;  // threads
   std::mutex mutex;                    // guards what follows

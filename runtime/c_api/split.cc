@@ -76,19 +76,28 @@ Assembly::Made MakeChildren(const Assembly::Choices& all) {
   return made;
 }
 
-StatusOr<UniqueId> NewId() {
+// An id, or why there is none. Its server ends with the offer and the communicators that it became.
+struct Offer {
+  std::string text;
+  std::shared_ptr<void> use;
+};
+
+Offer MakeOffer() {
   BootstrapOptions options;
   options.time_limit = BootstrapOptions::kForever;  // the ranks say how long they wait
-  return xccl::MakeUniqueId(options);
+  const StatusOr<UniqueId> id = xccl::MakeUniqueId(options);
+  if (!id.ok()) return {id.status().message(), nullptr};
+  return {{reinterpret_cast<const char*>(id->data()), id->size()}, xccl::UseUniqueId(*id)};
 }
-
-std::string TextOf(const UniqueId& id) { return {reinterpret_cast<const char*>(id.data()), id.size()}; }
 
 StatusOr<std::shared_ptr<Comm>> ChildById(const std::string& text, const Members& members, Rank rank) {
   UniqueId id = {};
   if (text.size() != id.size()) return InvalidInput(text);
   std::memcpy(id.data(), text.data(), id.size());
-  return xccl::c_api::MakeById(static_cast<int>(members.size()), id, PlaceIn(members, rank));
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> child,
+                        xccl::c_api::MakeById(static_cast<int>(members.size()), id, PlaceIn(members, rank)));
+  child->id = xccl::UseUniqueId(id);
+  return child;
 }
 
 // Two all-gathers: who chose what, and the ids that the first ranks of the colors make.
@@ -111,12 +120,9 @@ StatusOr<std::shared_ptr<Comm>> SplitProcesses(const Comm& comm, Choice mine) {
     std::memcpy(&all[Rank(static_cast<int32_t>(r))], choices[r].data(), sizeof(Choice));
   }
   const Members members = MembersOf(all, mine.color);
-  std::string made;
-  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) {
-    const StatusOr<UniqueId> id = NewId();
-    made = id.ok() ? TextOf(*id) : id.status().message();
-  }
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> ids, gather(made));
+  Offer made;
+  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) made = MakeOffer();
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> ids, gather(made.text));
   if (mine.color == XCCL_SPLIT_NOCOLOR) return std::shared_ptr<Comm>();
   return ChildById(ids[members[0].index()], members, rank);
 }
@@ -160,9 +166,10 @@ StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& membe
     return InvalidInput("shrink: the ranks have not met; expected it after a book was loaded");
   const Rank rank = comm.communicator.rank();
   Bootstrap& ranks = group->bootstrap();
+  Offer made;
   if (members[0] == rank) {
-    const StatusOr<UniqueId> id = NewId();
-    ranks.Post(key, id.ok() ? TextOf(*id) : id.status().message());
+    made = MakeOffer();
+    ranks.Post(key, made.text);
   }
   using Clock = std::chrono::steady_clock;
   const auto limit = comm.communicator.time_limit();

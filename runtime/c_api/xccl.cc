@@ -107,6 +107,7 @@ xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int
   return RunFor(comm, kComm, [&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> made,
                           xccl::c_api::MakeById(nranks, std::bit_cast<xccl::UniqueId>(id), rank));
+    made->id = xccl::UseUniqueId(std::bit_cast<xccl::UniqueId>(id));
     *comm = xccl::c_api::Add({std::move(made)})[0];
     return OkStatus();
   });
@@ -120,6 +121,7 @@ xcclResult_t xcclCommInitRankConfig(xcclComm_t* comm, int nranks, xcclUniqueId i
     XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> made,
                           xccl::c_api::MakeById(nranks, std::bit_cast<xccl::UniqueId>(id), rank));
     XCCL_RETURN_IF_ERROR(xccl::c_api::Apply(read, *made));
+    made->id = xccl::UseUniqueId(std::bit_cast<xccl::UniqueId>(id));  // a refused one may be tried again
     *comm = xccl::c_api::Add({std::move(made)})[0];
     return OkStatus();
   });

@@ -9,7 +9,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <thread>
@@ -85,6 +87,45 @@ TEST(Xccl, RunsEveryCall) {
       }
     }
   }
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+}
+
+size_t NumEntries(const std::string& folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(Xccl, IdsLeaveNoThreadPortOrDescriptorBehind) {
+  const auto in_use = [] { return NumEntries("/proc/self/task") + NumEntries("/proc/self/fd"); };
+  const size_t before = in_use();
+  for (int i = 0; i < 100; ++i) {
+    xcclUniqueId id = {};
+    ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess) << xcclGetLastError(nullptr);
+    xcclComm_t comms[2] = {};
+    for (int rank = 0; rank < 1 + i % 2; ++rank)
+      ASSERT_EQ(xcclCommInitRank(&comms[rank], 3, id, rank), xcclSuccess);
+    for (xcclComm_t comm : comms)
+      EXPECT_EQ((i % 3 == 0 ? xcclCommAbort : xcclCommDestroy)(comm), xcclSuccess);
+  }
+  // Servers end soon after their ids' last communicators. A port is a descriptor.
+  while (in_use() > before) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+// The configuration is refused before the id has a communicator, so the id serves a second try.
+TEST(Xccl, AnIdOutlivesARefusedConfiguration) {
+  xcclUniqueId id = {};
+  ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+  xcclConfig_t config = XCCL_CONFIG_INITIALIZER;
+  config.maxCTAs = -5;
+  xcclComm_t comms[2] = {};
+  EXPECT_EQ(xcclCommInitRankConfig(comms, 2, id, 0, &config), xcclInvalidArgument);
+  std::vector<std::thread> threads;
+  const std::string book = MakeBook("second-try", 2, {CollectiveKind::kAllgather});
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      ASSERT_EQ(xcclCommInitRank(&comms[rank], 2, id, rank), xcclSuccess);
+      EXPECT_EQ(xcclCommLoadPlanBook(comms[rank], book.c_str()), xcclSuccess) << xcclGetLastError(nullptr);
+    });
+  for (std::thread& thread : threads) thread.join();
   for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
 }
 
