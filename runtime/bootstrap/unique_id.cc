@@ -102,7 +102,10 @@ std::shared_ptr<void> UseUniqueId(const UniqueId& id) {
   if (found == servers.by_id.end()) return nullptr;
   const std::shared_ptr<IdServer>& server = found->second;
   if (std::shared_ptr<void> users = server->users.lock()) return users;
-  std::shared_ptr<void> users(server.get(), [server](void*) { server->stop = true; });
+  // The server knows its users, so they must not own it.
+  std::shared_ptr<void> users(server.get(), [server = std::weak_ptr(server)](void*) {
+    if (const std::shared_ptr<IdServer> serving = server.lock()) serving->stop = true;
+  });
   server->users = users;
   return users;
 }
