@@ -144,10 +144,10 @@ const char* xcclGetErrorString(xcclResult_t result);
  * texts that a thread asked for last are valid. */
 const char* xcclGetLastError(xcclComm_t comm);
 
-/* Makes an id; one process makes it and gives it to all ranks by any means of the program. A thread and a port
- * of that process serve the ranks until they have met, as they load their first book, or until the process has
- * destroyed or aborted its last communicator of that id; ranks that still wait are told then. A process that
- * makes no communicator of its id serves it until the ranks have met or the process ends. */
+/* Makes an id; one process makes it and gives it to all ranks by any means of the program. A thread and a
+ * port of that process serve the ranks until they have met, as they load their first book, or until the
+ * process has destroyed or aborted its last communicator of that id; ranks that still wait are told then. A
+ * process that makes no communicator of its id serves it until the ranks have met or the process ends. */
 xcclResult_t xcclGetUniqueId(xcclUniqueId* id);
 /* One rank among processes, or threads, that have the same id. An id serves one communicator. */
 xcclResult_t xcclCommInitRank(xcclComm_t* comm, int nranks, xcclUniqueId id, int rank);

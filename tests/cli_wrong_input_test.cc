@@ -127,7 +127,8 @@ TEST_F(Cli, WrongCommandLines) {
        std::string("--rank: '-1': expected a whole number from 0 to 1048576\n") + kTry + "run --help"},
       {{"run", "a.json", "--address", "127.0.0.1:99"},
        2,
-       "--address, --token, --token-file: no other process to meet; expected --rank and --ranks, or a launcher"},
+       "--address, --token, --token-file: no other process to meet; expected --rank and --ranks, or a "
+       "launcher"},
       {{"plan", "torus:2x2", "-c", "allgatherv"}, 2, "allgatherv: no counts; hint: --counts=FILE.csv"},
       {{"plan", "torus:2x2", "-c", "allgather", "--model", "blok"},
        2,
