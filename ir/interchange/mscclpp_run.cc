@@ -69,6 +69,8 @@ Status Runner::SetUp() {
   cells_.resize(ranks);
   wires_.resize(ranks);
   semaphores_.resize(ranks);
+  heard_past_.resize(ranks);
+  known_past_.resize(ranks);
   barriers_.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) {
     const Gpu& gpu = file_.gpus[r];
@@ -154,6 +156,7 @@ Status Runner::EndCall(size_t rank) {
     XCCL_RETURN_IF_ERROR(Touch(caller, number, caller.rank, {buffer, 0}, chunks, true, -1));
   Meet(caller, number);
   ++caller.call;
+  known_past_[rank].merge(heard_past_[rank]);
   for (State* const state : own) {
     Learn(*state, caller.known);
     state->next = 0;
