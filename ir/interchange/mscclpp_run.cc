@@ -29,12 +29,10 @@ StatusOr<Run> Runner::Go() {
       XCCL_ASSIGN_OR_RETURN(const bool moved, Advance(states_[b], static_cast<int32_t>(b)));
       moves |= moved;
       if (known_ > kMostKnown)
-        return Status(
-            calls_ > 1 ? StatusCode::kLimit : StatusCode::kInvalidInput,
-            fmt::format(
-                "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
-                "their ops takes over {} numbers; expected fewer",
-                name_, states_.size(), kMostKnown));
+        return LimitReached(fmt::format(
+            "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
+            "their ops takes over {} numbers; expected fewer",
+            name_, states_.size(), kMostKnown));
     }
   }
   XCCL_RETURN_IF_ERROR(CheckEnd());
@@ -62,7 +60,7 @@ Status Runner::SetUp() {
   int64_t blocks = 0;
   for (const Gpu& gpu : file_.gpus) blocks += std::ssize(gpu.blocks);
   if (blocks > kMostOfAll)
-    return InvalidInput(
+    return LimitReached(
         fmt::format("{}: {} threadblocks of all ranks; expected {} at most", name_, blocks, kMostOfAll));
   const size_t ranks = file_.gpus.size();
   run_.blocks.resize(ranks);
