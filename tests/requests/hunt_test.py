@@ -206,6 +206,15 @@ if words[0] == "plan":
         self.assertEqual(self.fault(fast, compare), "compare: faster than the bound")
         refused = "if words[0] == 'topo': end(1, '', 'xccl-synth: a: b')"
         self.assertEqual(self.fault(refused, compare), "compare: takes a machine that topo refuses")
+        files = (("relabelled.xml", RING.xml()), ("less.xml", RING._replace(links=CABLES[1:]).xml()))
+        relations = ALLGATHER._replace(play="relations", of_plan=(("-e", "greedy"),), files=files)
+        self.assertIsNone(self.fault("", relations))
+        bound = "if 'relabelled.xml' in words: edited(lambda v: v.update(bound_us=1, latency_us=1))"
+        self.assertEqual(self.fault(bound, relations), "plan: another bound in another order of nodes")
+        code = "if 'relabelled.xml' in words: end(3, '', 'xccl-synth: a: b')"
+        self.assertEqual(self.fault(code, relations), "plan: another exit code in another order of nodes")
+        lower = "if 'less.xml' in words: edited(lambda v: v.update(bound_us=v['bound_us'] / 9, latency_us=0))"
+        self.assertEqual(self.fault(lower, relations), "plan: a lower bound without a link")
         falls = "if '1MiB' in words: edited(lambda v: v.update(time_us=v['bound_us'] + 1, bound_us=v['bound_us'] / 1e3, latency_us=0))"
         sizes = ALLGATHER._replace(play="sizes", sizes=("1KiB", "1MiB"))
         self.assertEqual(self.fault(falls, sizes), "plan: bound_us falls as the size grows")

@@ -25,6 +25,7 @@ PLAN = "p.plan.json"
 ROUNDING = 1e-9  # of times that are printed as microseconds
 FALLS = 0.01  # how much less than at a smaller size a plan's time may be: chunks and engines differ
 WORSE = 1.02  # auto's time over that of the best engine by itself
+APART = 0.03  # how far plans of one machine are apart that has its nodes in two orders, to be counted
 MOST_JOBS = 4000  # that check_plan.py simulates: one event at a time
 MOST_MOVES = 20000  # that check_plan.py reads
 
@@ -299,6 +300,24 @@ def play_engines(request, shell):
     return "planned"
 
 
+def play_relations(request, shell):
+    """A bound does not depend on the order of nodes, and no bound is lower without a link. Plans may be apart: a word says so."""
+    planned = [shell.run(*plan_words(request._replace(topology=name))) for name in (request.topology_word(), "relabelled.xml", "less.xml")]
+    if planned[0].code != 0 or planned[1].code != 0:
+        if planned[0].code != planned[1].code:
+            raise Fault("plan: another exit code in another order of nodes", f"{planned[0].err} {planned[1].err}")
+        return f"refused {planned[0].code}"
+    whole, relabelled = (done.json() for done in planned[:2])
+    same_time("plan: another bound in another order of nodes", whole["bound_us"], relabelled["bound_us"])
+    apart = abs(whole["time_us"] - relabelled["time_us"]) > APART * whole["time_us"]
+    if planned[2].code == 0:
+        less = planned[2].json()
+        if less["bound_us"] < whole["bound_us"] * (1 - ROUNDING):
+            raise Fault("plan: a lower bound without a link", f"{less['bound_us']} us, {whole['bound_us']} us with it")
+        apart = apart or less["time_us"] < (1 - FALLS) * whole["time_us"]
+    return "apart" if apart else "alike"
+
+
 def play_compare(request, shell):
     """Each row's time is no less than its bound, and the machine is described in every form."""
     for form in ("text", "json", "svg", "dot"):
@@ -461,6 +480,7 @@ PLAYS = {
     "sizes": play_sizes,
     "engines": play_engines,
     "compare": play_compare,
+    "relations": play_relations,
     "library": play_library,
     "repair": play_repair,
     "changed": play_changed,
