@@ -279,11 +279,7 @@ StatusOr<File> ReadFile(std::string_view text, std::string_view name) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> gpus, list.Items());
   if (gpus.size() < 2 || std::ssize(gpus) > kMostRanks)
     return list.Error(Counted(std::ssize(gpus), "rank") + "; expected 2 to " + std::to_string(kMostRanks));
-  expected 2 to {}
-  ", gpus.size(), gpus.size() == 1 ? "
-  " : "s
-  ", kMostRanks));
-      for (size_t r = 0; r < gpus.size(); ++r) {
+  for (size_t r = 0; r < gpus.size(); ++r) {
     XCCL_ASSIGN_OR_RETURN(Gpu gpu, ReadGpu(gpus[r], static_cast<int64_t>(r), std::ssize(gpus)));
     file.gpus.push_back(std::move(gpu));
   }
