@@ -26,8 +26,9 @@ struct AskedSizes {
 // Options' sizes are set from `sizes`. Errors: those of WriteMscclXml for the plan's own program. Requires: a
 // program.
 StatusOr<MscclXml> EmitMscclXml(const Plan& plan, MscclXmlOptions options, const AskedSizes& sizes);
-// The plan is read back and proved by the executor's rules. Options' domains and sizes are set from the
-// plan's machine and `sizes`. Errors: those of WriteMscclppJson and ReadMscclppJson. Requires: a program.
+// The plan is read back and proved by the executor's rules; where it is too large for that, a warning says
+// so. Options' domains and sizes are set from the plan's machine and `sizes`. Errors: those of
+// WriteMscclppJson and ReadMscclppJson. Requires: a program.
 StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, const AskedSizes& sizes);
 
 }  // namespace xccl

@@ -67,6 +67,15 @@ TEST(MscclppCallsTest, OwnPacketsArePolledForAsThoseOfPeers) {
   }
 }
 
+// Whoever has the sum back knows that what it was made of has been read, so that the next call may be put
+// there.
+TEST(MscclppCallsTest, SumsThatComeBackFreeThePlaceOfTheirPackets) {
+  File file = AllPairsOfPackets(4);
+  EXPECT_EQ(WrongInARow(file), "");
+  file.double_scratch = false;
+  EXPECT_EQ(WrongInARow(file), "");
+}
+
 TEST(MscclppCallsTest, PacketsOfTheNextCallsHaveAPlace) {
   File file = PacketsOfItsOwn(2, OpName::kRppkt);
   file.double_scratch = false;

@@ -118,6 +118,7 @@ class Writer {
           "a plan of MSCCL++ cuts all buffers into chunks of one size",
           collective_.name());
     const int32_t ranks = program_.ranks.size();
+    if (ranks < 2) return Bad("{} of 1 rank; expected 2 at least, as MSCCL++ does", collective_.name());
     bool all = collective_.num_members() == ranks;
     for (int32_t r = 0; r < ranks && all; ++r) all = collective_.ranks()[static_cast<size_t>(r)] == Rank(r);
     if (!all)

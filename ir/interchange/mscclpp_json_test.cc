@@ -173,6 +173,8 @@ TEST(MscclppJsonTest, RefusesWhatAPlanCannotSay) {
       Refused(made),
       "xccl: broadcast of 2 of the machine's 3 ranks, or in another order; expected all in order: a plan "
       "of MSCCL++ is for all ranks of a communicator; hint: plan on the members alone");
+  made.program.ranks.resize(1);
+  EXPECT_EQ(Refused(made), "xccl: broadcast of 1 rank; expected 2 at least, as MSCCL++ does");
   Case pairs = Broadcast(1);
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kSendrecv;

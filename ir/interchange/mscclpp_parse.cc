@@ -277,7 +277,8 @@ StatusOr<File> ReadFile(std::string_view text, std::string_view name) {
   XCCL_RETURN_IF_ERROR(ReadSizes(root, file));
   XCCL_ASSIGN_OR_RETURN(const JsonValue list, root.Get("gpus"));
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> gpus, list.Items());
-  if (gpus.size() < 2 || std::ssize(gpus) > kMostRanks) return list.Error("expected 2 to 4096 ranks");
+  if (gpus.size() < 2 || std::ssize(gpus) > kMostRanks)
+    return list.Error(Counted(std::ssize(gpus), "rank") + "; expected 2 to " + std::to_string(kMostRanks));
   for (size_t r = 0; r < gpus.size(); ++r) {
     XCCL_ASSIGN_OR_RETURN(Gpu gpu, ReadGpu(gpus[r], static_cast<int64_t>(r), std::ssize(gpus)));
     file.gpus.push_back(std::move(gpu));

@@ -14,7 +14,6 @@
 #include "ir/interchange/mscclpp_json.h"
 #include "ir/interchange/mscclpp_test_plans.h"
 #include "ir/interchange/place.h"
-#include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/program.h"

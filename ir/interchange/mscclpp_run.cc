@@ -29,12 +29,10 @@ StatusOr<Run> Runner::Go() {
       XCCL_ASSIGN_OR_RETURN(const bool moved, Advance(states_[b], static_cast<int32_t>(b)));
       moves |= moved;
       if (known_ > kMostKnown)
-        return Status(
-            calls_ > 1 ? StatusCode::kLimit : StatusCode::kInvalidInput,
-            fmt::format(
-                "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
-                "their ops takes over {} numbers; expected fewer",
-                name_, states_.size(), kMostKnown));
+        return LimitReached(fmt::format(
+            "{}: {} threadblocks of all ranks, which wait for so many of each other that the order of "
+            "their ops takes over {} numbers; expected fewer",
+            name_, states_.size(), kMostKnown));
     }
   }
   XCCL_RETURN_IF_ERROR(CheckEnd());
@@ -62,13 +60,15 @@ Status Runner::SetUp() {
   int64_t blocks = 0;
   for (const Gpu& gpu : file_.gpus) blocks += std::ssize(gpu.blocks);
   if (blocks > kMostOfAll)
-    return InvalidInput(
+    return LimitReached(
         fmt::format("{}: {} threadblocks of all ranks; expected {} at most", name_, blocks, kMostOfAll));
   const size_t ranks = file_.gpus.size();
   run_.blocks.resize(ranks);
   cells_.resize(ranks);
   wires_.resize(ranks);
   semaphores_.resize(ranks);
+  heard_past_.resize(ranks);
+  known_past_.resize(ranks);
   barriers_.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) {
     const Gpu& gpu = file_.gpus[r];
@@ -154,6 +154,7 @@ Status Runner::EndCall(size_t rank) {
     XCCL_RETURN_IF_ERROR(Touch(caller, number, caller.rank, {buffer, 0}, chunks, true, -1));
   Meet(caller, number);
   ++caller.call;
+  known_past_[rank].merge(heard_past_[rank]);
   for (State* const state : own) {
     Learn(*state, caller.known);
     state->next = 0;

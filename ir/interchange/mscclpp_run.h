@@ -48,13 +48,13 @@ struct Run {
 };
 
 // One call. Errors: kInvalidInput after `name` for races, deadlocks, signals and semaphores that are left
-// over, and data that nobody waits for. `plain_switches`: what switches do is done rank by rank. Requires:
-// CheckLimits finds nothing. Cost: linear in the ops × threadblocks.
+// over, and data that nobody waits for; kLimit where threadblocks, or what they know of each other, are too
+// many to go on. `plain_switches`: what switches do is done rank by rank. Requires: CheckLimits finds
+// nothing. Cost: linear in the ops × threadblocks.
 StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches);
 
 // Several calls in a row, whose ranks do not wait for each other between them, while callers write to inputs
-// and outputs as soon as their own rank's kernel has ended. Errors and cost: those of RunFile;
-// kLimit where threadblocks come to know too much of each other to go on.
+// and outputs as soon as their own rank's kernel has ended. Errors and cost: those of RunFile.
 Status CheckCalls(const File& file, std::string_view name);
 
 }  // namespace xccl::mscclpp

@@ -54,15 +54,15 @@ int64_t Runner::InputInOutput(int32_t rank) const {
 Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
                      int32_t step, When when) {
   const Op& op = *state.ops[state.next];
-  const Access now{.block = number,
-                   .time = state.time - (when == When::kEarly ? 1 : 0),
-                   .step = step,
-                   .op = static_cast<int32_t>(state.next),
-                   .call = state.call,
-                   .name = op.name,
-                   .packets_from = IsPacketOp(op.name) && op.type != ChannelType::kPort
-                                       ? CellOf(rank, place.buffer, place.begin, HalfOf(state))
-                                       : -1};
+  Access now{.block = number,
+             .time = state.time - (when == When::kEarly ? 1 : 0),
+             .step = step,
+             .op = static_cast<int32_t>(state.next),
+             .call = state.call,
+             .name = op.name,
+             .packets_from = IsPacketOp(op.name) && op.type != ChannelType::kPort
+                                 ? CellOf(rank, place.buffer, place.begin, HalfOf(state))
+                                 : -1};
   const bool polls = !past_.empty();
   const auto ordered = [&](const Access& before, int64_t chunk) {
     if (before.block == number ? before.time < state.time || before.op == now.op
@@ -71,8 +71,9 @@ Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, in
     // Packet ops deal out a run to threads alike.
     if (before.block == number && now.packets_from >= 0 && before.packets_from == now.packets_from)
       return true;
-    const Done done{before.block, before.call, before.op};
-    return polls && std::ranges::binary_search(past_[static_cast<size_t>(chunk)], done);
+    const Done done{before.block, before.call, before.op, before.chunk};
+    return (polls && std::ranges::binary_search(past_[static_cast<size_t>(chunk)], done)) ||
+           (before.call < state.call && known_past_[static_cast<size_t>(state.rank)].contains(done));
   };
   const bool is_packet =
       place.buffer == BufferKind::kScratch && place.begin >= file_.gpus[static_cast<size_t>(rank)].scratch;
@@ -80,6 +81,7 @@ Status Runner::Touch(State& state, int32_t number, int32_t rank, Place place, in
   for (int64_t i = 0; i < count; ++i) {
     Cell& cell =
         cells_[static_cast<size_t>(rank)][CellOf(rank, place.buffer, place.begin + i, HalfOf(state))];
+    now.chunk = first_chunk_ + i;
     const Access* conflict = nullptr;
     // Whoever polls a packet waits for it.
     const bool waits = polls && is_packet && !writes;
@@ -203,8 +205,8 @@ Status Runner::PutPackets(State& state, int32_t number, Place src, int32_t peer,
 
 Status Runner::AddPackets(const State& state, int32_t number, int32_t rank, int64_t index, int64_t count,
                           int32_t send, const std::vector<std::vector<Done>>& past) {
-  const Done own{number, state.call, static_cast<int32_t>(state.next)};
   for (int64_t i = 0; i < count; ++i) {
+    const Done own{number, state.call, static_cast<int32_t>(state.next), first_chunk_ + i};
     Packet& packet = packets_[{rank, HalfOf(state), index + i}];
     const bool is_first = packet.past.empty();
     if (!is_first && packet.call == state.call) {
@@ -283,6 +285,8 @@ StatusOr<bool> Runner::HasPackets(State& state, const Op& op, size_t first) {
       std::vector<Done> all;
       std::ranges::set_union(past, packet.past, std::back_inserter(all));
       past = std::move(all);
+      if (calls_ > 1)
+        heard_past_[static_cast<size_t>(state.rank)].insert(packet.past.begin(), packet.past.end());
       if (packet.send < 0) continue;
       const int32_t receive = run_.steps[static_cast<size_t>(packet.send)].other;
       if (run_.steps[static_cast<size_t>(receive)].block < 0) XCCL_RETURN_IF_ERROR(Receive(state, receive));
@@ -309,11 +313,14 @@ StatusOr<bool> Runner::DoData(State& state, int32_t number, const Op& op) {
 Status Runner::DoPackets(State& state, int32_t number, const Op& op) {
   const int64_t count = op.src[0].size;
   if (op.name == OpName::kPpkt) {
-    for (size_t i = 0; i < op.src.size(); ++i)
-      XCCL_RETURN_IF_ERROR(PutPackets(
-          state, number,
-          op.type == ChannelType::kPort ? Packets(state.rank, op.src[i].index) : LocalPlace(op.src[i]),
-          PeerOf(state, op, op.dst[i]), op.dst[i].index, op.src[i].size));
+    for (size_t i = 0; i < op.src.size(); ++i) {
+      const Place from =
+          op.type == ChannelType::kPort ? Packets(state.rank, op.src[i].index) : LocalPlace(op.src[i]);
+      XCCL_RETURN_IF_ERROR(
+          PutPackets(state, number, from, PeerOf(state, op, op.dst[i]), op.dst[i].index, op.src[i].size));
+      first_chunk_ += op.src[i].size;
+    }
+    first_chunk_ = 0;
     return OkStatus();
   }
   if (op.name == OpName::kGstorePkt) {

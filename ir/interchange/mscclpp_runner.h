@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,11 +69,13 @@ struct Access {
   int32_t time = 0;    // its block's
   int32_t step = -1, op = 0, call = 0;
   OpName name = OpName::kNop;
+  int64_t chunk = 0;          // of all that the op takes
   int64_t packets_from = -1;  // of a packet op: where its run of chunks begins; -1: of others
 };
-// An op that has been done, of all calls.
+// A chunk of an op that has been done, of all calls.
 struct Done {
   int32_t block = 0, call = 0, op = 0;
+  int64_t chunk = 0;
   auto operator<=>(const Done&) const = default;
 };
 struct Cell {
@@ -267,6 +270,9 @@ class Runner {
   std::map<std::array<int64_t, 3>, Packet> packets_;  // by rank, half of scratch and chunk
   // By chunk of the op that is done: ops that are past it, where it polls packets.
   std::vector<std::vector<Done>> past_;
+  int64_t first_chunk_ = 0;  // of the piece that it takes, of all
+  // By rank: chunks of ops that its calls have been told of by packets; and of those before the one it is in.
+  std::vector<std::set<Done>> heard_past_, known_past_;
   std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it
 };
 

@@ -134,7 +134,7 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
     const NodeId node(static_cast<int32_t>(static_cast<size_t>(at) / speeds));
     const auto speed = static_cast<int32_t>(static_cast<size_t>(at) % speeds);
     const std::span<const double> faster(label.data() + at + 1, speeds - 1 - static_cast<size_t>(speed));
-    if (std::ranges::any_of(faster, [&](double other) { return other <= key; })) continue;
+    if (std::ranges::any_of(faster, [least = key](double other) { return other <= least; })) continue;
     if (const int32_t to = member_at_[node.index()]; to >= 0 && node != start) {
       const auto other = static_cast<size_t>(to);
       cost_[backwards ? other * members_.size() + member : member * members_.size() + other] = key;

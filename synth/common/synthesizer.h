@@ -142,8 +142,8 @@ struct Engine {
   Status Serves(const SynthesisRequest& request) const;
   // A closed-form guess, cheap beside the plan. Errors: those of Serves.
   StatusOr<Offer> Offered(const SynthesisRequest& request) const;
-  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped), kBug
-  // (it made a plan that its simulation found unsound).
+  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped),
+  // kBug (it made a plan that its simulation found unsound).
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
 };
 

@@ -16,6 +16,8 @@
 namespace xccl {
 namespace {
 
+// One access of a kernel. Where links have no latency, ever shorter blocks would seem faster.
+constexpr int64_t kLeastBlockBytes = 16;
 constexpr int64_t kMostMoves = 1 << 20;  // as of an allgather: cutting further takes longer than it gains
 
 // Which block each position receives in each round of a phase.
@@ -160,7 +162,8 @@ StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& 
   // Ever more blocks, until three times the best number are no faster: the time goes up and down with n.
   const MessageTime message = Measure(*circulant, positions, graph, request.model);
   double best_ps = std::numeric_limits<double>::infinity();
-  for (int32_t n = 1; n <= 3 * recipe.pieces && int64_t{n} * p <= kMostMoves; n += (n + 2) / 3) {
+  const int64_t most = std::min(kMostMoves / p, request.size_bytes / kLeastBlockBytes);
+  for (int32_t n = 1; n <= 3 * recipe.pieces && (n == 1 || n <= most); n += (n + 2) / 3) {
     const double time_ps = TimePs(*circulant, p, n, message, request.size_bytes);
     if (time_ps >= best_ps) continue;
     best_ps = time_ps;

@@ -417,6 +417,20 @@ def draw_engines(r):
     return Request("engines", drawn.topology, drawn.flags, of_collective, (), size, drawn.files)
 
 
+def draw_relations(r):
+    """A machine, the same with its nodes in another order, and without one of its links."""
+    topology = draw_machine(r, r.randint(2, 5))
+    links = topology.links
+    less = r.choice(links) if links else None
+    kind = r.choice([kind for kind in COLLECTIVES if kind not in ROOTED])
+    others = (
+        topology._replace(nodes=tuple(r.sample(topology.nodes, len(topology.nodes)))),
+        topology._replace(links=tuple(link for link in links if link is not less)),
+    )
+    files = tuple(zip(("relabelled.xml", "less.xml"), (other.xml() for other in others)))
+    return Request("relations", topology, (), (("-c", kind),), (("--machine", "none"),), size_text(r, draw_size(r)), files)
+
+
 def draw_compare(r):
     """compare at two sizes, by a few engines, with pages or on machines with failed cables; or a description of the machine."""
     drawn = draw_topology(r, r.randint(2, 6))
@@ -528,13 +542,14 @@ def draw_odd(r):
 
 # A play and how many of a hundred requests are of it.
 SHARES = (
-    (draw_plan, 40),
+    (draw_plan, 39),
     (draw_changed, 36),
     (draw_odd, 8),
     (draw_sizes, 5),
     (draw_repair, 6),
     (draw_engines, 3),
     (draw_compare, 2),
+    (draw_relations, 1),
 )
 
 

@@ -73,7 +73,7 @@ class HuntTest(unittest.TestCase):
         try:
             plays.play(request, self.shell(self.fake(body), **limits))
         except Fault as fault:
-            return fault.kind
+            return fault.kind.removesuffix(" (a: b)")
         return None
 
 
@@ -175,6 +175,7 @@ class Faults(HuntTest):
             (("emit", "host"), "if words[0] == 'emit': end(3, '', 'xccl-synth: a: b')", "emit: exit code 3"),
             (("emit", "msccl-xml"), "if words[0] == 'import': end(1, '', 'xccl-synth: a: b')", "import: refuses what emit wrote"),
             (("run",), of("run", "v[1].update(wrong=3)"), "run: wrong elements"),
+            (("run",), "if words[0] == 'run': end(5, '', 'xccl-synth: rank 1: nothing moved for 30000 ms')", "run: hangs"),
             (("view",), "if words[0] == 'view': end(1, '', 'xccl-synth: a: b')", "view: refuses a plan"),
             (("from",), "if '--from' in words: edited(lambda v: v.update(time_us=1e9))", "plan --from: slower"),
         ]:
@@ -206,6 +207,15 @@ if words[0] == "plan":
         self.assertEqual(self.fault(fast, compare), "compare: faster than the bound")
         refused = "if words[0] == 'topo': end(1, '', 'xccl-synth: a: b')"
         self.assertEqual(self.fault(refused, compare), "compare: takes a machine that topo refuses")
+        files = (("relabelled.xml", RING.xml()), ("less.xml", RING._replace(links=CABLES[1:]).xml()))
+        relations = ALLGATHER._replace(play="relations", of_plan=(("-e", "greedy"),), files=files)
+        self.assertIsNone(self.fault("", relations))
+        bound = "if 'relabelled.xml' in words: edited(lambda v: v.update(bound_us=1, latency_us=1))"
+        self.assertEqual(self.fault(bound, relations), "plan: another bound in another order of nodes")
+        code = "if 'relabelled.xml' in words: end(3, '', 'xccl-synth: a: b')"
+        self.assertEqual(self.fault(code, relations), "plan: another exit code in another order of nodes")
+        lower = "if 'less.xml' in words: edited(lambda v: v.update(bound_us=v['bound_us'] / 9, latency_us=0))"
+        self.assertEqual(self.fault(lower, relations), "plan: a lower bound without a link")
         falls = "if '1MiB' in words: edited(lambda v: v.update(time_us=v['bound_us'] + 1, bound_us=v['bound_us'] / 1e3, latency_us=0))"
         sizes = ALLGATHER._replace(play="sizes", sizes=("1KiB", "1MiB"))
         self.assertEqual(self.fault(falls, sizes), "plan: bound_us falls as the size grows")
@@ -315,7 +325,7 @@ class Hunt(HuntTest):
     def test_library(self):
         code, out = self.hunt(self.fake("if words[0] == 'plan': end(1, '', 'xccl-synth: a: b')"), "--library", "--only", "3")
         self.assertEqual(code, 1)
-        self.assertIn("plan: refuses a machine of the library", out)
+        self.assertIn("plan: refuses a machine of the library (a: b)", out)
 
     def test_library_is_whole(self):
         drawn, number = library.Draw(True), len(draw.LIBRARY) * len(draw.COLLECTIVES)

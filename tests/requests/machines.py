@@ -310,5 +310,11 @@ def from_checker(machine):
     """A Machine of what examples/check_plan.py read. Nodes get names of their own."""
     names = [f"{node[0][0]}{n}" for n, node in enumerate(machine.nodes)]
     nodes = tuple(Node(kind, names[n], host, *flags) for n, (kind, _, host, *flags) in enumerate(machine.nodes))
-    links = tuple(Link(names[tail], names[head], *numbers, False) for tail, head, *numbers in machine.links)
-    return Machine(nodes, links)
+    links = []
+    for tail, head, *numbers in machine.links:
+        back = Link(names[head], names[tail], *numbers, False)
+        if links and links[-1] == back:
+            links[-1] = back._replace(duplex=True)
+        else:
+            links.append(Link(names[tail], names[head], *numbers, False))
+    return Machine(nodes, tuple(links))

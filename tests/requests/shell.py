@@ -17,7 +17,7 @@ import time
 import typing
 
 CODES = (0, 1, 2, 3, 5)
-CPU_SECONDS = 120  # of one command
+CPU_SECONDS = 60  # of one command
 WALL_SECONDS = 900  # of one command, for those that wait for ever
 MEMORY_BYTES = 3 << 30
 # What a command may take beyond its --time-limit: half a second until the watchdog ends it, and what a loaded machine adds.

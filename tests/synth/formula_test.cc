@@ -181,6 +181,20 @@ TEST(Formula, CirculantTakesTheFewestRounds) {
   }
 }
 
+// On links without latency ever shorter blocks would take ever less time, were there no end to it.
+TEST(Formula, CirculantCutsNoBlockShorterThanAnAccess) {
+  TopologySpec spec = MakeFullMesh(6).spec();
+  for (Link& link : spec.links) link.latency_ps = 0;
+  const Topology topology = Topology::Create(std::move(spec)).value();
+  const Collective collective = Rooted(CollectiveKind::kReduce, AllRanks(6), Rank(3));
+  for (const int64_t bytes : {1, 100, 1020}) {
+    SynthesisRequest request{.topology = &topology, .collective = &collective, .size_bytes = bytes};
+    const StatusOr<Synthesis> made = FindEngine("circulant").value()->Synthesize(request);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_LE(made->collective.num_chunks(), std::max<int64_t>(1, bytes / 16));
+  }
+}
+
 // All chunks follow one timetable, in which no two of them meet at a port.
 TEST(Formula, SpreadChunksDoNotMeetAtAPort) {
   for (const int32_t n : {5, 8, 13, 16, 31}) {

@@ -468,7 +468,8 @@ class Executor {
     return true;
   }
 
-  // Elements of the op in this iteration; a thread takes every second one, but not the same in every op.
+  // Elements of the op in this iteration; a thread takes every second one, of packets always the same, but of
+  // other data not the same in every op.
   bool Move(Thread& thread, const Op& op) {
     if (thread.position == 0) thread.lanes = LanesOf(thread, op);
     int64_t at = thread.position;
@@ -479,7 +480,8 @@ class Executor {
         continue;
       }
       const int64_t element = begin + at;
-      const bool own = (element + static_cast<int64_t>(thread.op)) % kThreads == thread.id;
+      const int64_t shift = mscclpp::IsPacketOp(op.name) ? 0 : static_cast<int64_t>(thread.op);
+      const bool own = (element + shift) % kThreads == thread.id;
       if (own && !MoveElement(lane, element, Flag(thread.rank))) return false;
       ++thread.position;
       return true;
