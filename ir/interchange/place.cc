@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -27,11 +29,38 @@ std::optional<bool> BitsClaimed(const Plan& plan) {
   return record.bitwise_same ? std::optional(true) : std::nullopt;
 }
 
+// Takes away peers to whom a threadblock sends nothing, or of whom it receives nothing, and connections that
+// no threadblock is left with: they need no path, and no schedule has one for them.
+void DropSilentPeers(Program& program) {
+  std::set<std::tuple<Rank, Rank, int32_t>> used;
+  for (int32_t r = 0; r < program.ranks.size(); ++r) {
+    const Rank rank(r);
+    for (Threadblock& block : program.ranks[rank].threadblocks) {
+      const auto any = [&](bool (*does)(Opcode)) {
+        return std::ranges::any_of(block.instructions, [&](const Instruction& i) { return does(i.op); });
+      };
+      if (!any(Sends)) block.send_peer.reset();
+      if (!any(Receives)) block.recv_peer.reset();
+      if (block.send_peer) used.emplace(rank, *block.send_peer, block.channel);
+      if (block.recv_peer) used.emplace(*block.recv_peer, rank, block.channel);
+    }
+  }
+  for (const Group& group : program.groups)
+    for (const Rank member : group.members) {
+      const bool out = group.kind == Group::Kind::kMulticast;
+      used.emplace(out ? group.root : member, out ? member : group.root, group.channel);
+    }
+  std::erase_if(program.connections, [&](const Connection& connection) {
+    return !used.contains({connection.src, connection.dst, connection.channel});
+  });
+}
+
 }  // namespace
 
 StatusOr<Plan> PlaceOnMachine(const Imported& imported, const Topology& topology,
                               std::vector<std::string>* warnings) {
   LoweredProgram lowered = imported.lowered;
+  DropSilentPeers(lowered.program);
   XCCL_ASSIGN_OR_RETURN(const int64_t lost, PlacePaths(lowered.program, lowered.collective, topology));
   if (lost > 0 && warnings != nullptr)
     warnings->push_back(

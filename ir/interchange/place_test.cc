@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -46,6 +48,26 @@ TEST(PlaceTest, ProgramsGetASchedule) {
     }
   }
   EXPECT_GE(programs, 30);
+}
+
+// A threadblock of rank 0 names a peer of whom nothing comes.
+TEST(PlaceTest, PeersWithoutAMessageNeedNoPath) {
+  const Topology mesh = FullMesh(3);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 3);
+  const StatusOr<LoweredProgram> lowered =
+      LowerFoldedChecked(*HandSchedule(Algorithm::kDirect, collective, mesh), collective, mesh);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  Imported silent = Foreign(*lowered);
+  Program& program = silent.lowered.program;
+  Threadblock& block = program.ranks[Rank(0)].threadblocks.emplace_back();
+  block.recv_peer = Rank(1);
+  block.channel = 9;
+  program.connections.push_back({Rank(1), Rank(0), block.channel, {}});
+  std::ranges::sort(program.connections, {},
+                    [](const Connection& c) { return std::tuple(c.src, c.dst, c.channel); });
+  const StatusOr<Plan> plan = PlaceOnMachine(silent, mesh);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_EQ(plan->program->program.connections.size(), lowered->program.connections.size());
 }
 
 // Paths that a file says are taken where they are the machine's; else all are chosen anew.
