@@ -26,7 +26,7 @@ def change(text, seed):
         if text.lstrip().startswith("<"):
             try:
                 return change_xml(text, r)
-            except xml.etree.ElementTree.ParseError:
+            except (xml.etree.ElementTree.ParseError, UnicodeError):
                 pass
     return change_bytes(text, r)
 
