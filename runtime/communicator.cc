@@ -20,6 +20,8 @@ namespace xccl {
 namespace {
 
 constexpr size_t kMostPrepared = 64;  // works kept per book
+// Calls that follow each other sooner save the messages of GiveBack.
+constexpr std::chrono::milliseconds kRestAfter(1);
 
 // The key of a RankWork: plan, count, element size, in place.
 using WorkKey = std::tuple<size_t, int64_t, int64_t, bool>;
@@ -147,10 +149,18 @@ Status Communicator::StartWorker() {
 }
 
 void Communicator::Work() {
+  const auto awaited = [this] { return stopping_ || !queue_.empty(); };
   std::unique_lock lock(mutex_);
+  bool rested = true;  // senders have been told of all that was taken
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    while (!rested && !changed_.wait_for(lock, kRestAfter, awaited)) {
+      lock.unlock();
+      rested = GiveBack();
+      lock.lock();
+    }
+    changed_.wait(lock, awaited);
     if (queue_.empty()) return;
+    rested = false;
     Queued queued = std::move(queue_.front());
     queue_.pop_front();
     if (failure_.ok()) {
@@ -163,6 +173,17 @@ void Communicator::Work() {
     }
     changed_.notify_all();
   }
+}
+
+// Ranks that are about to close wait for it.
+bool Communicator::GiveBack() {
+  bool all = true;
+  for (const Loaded* book : Books())
+    if (book->endpoint != nullptr) all = book->endpoint->GiveBack() && all;
+  std::unique_lock lock(mutex_);
+  Pairs* const pairs = pairs_.get();  // once connected, they stay
+  lock.unlock();
+  return (pairs == nullptr || pairs->GiveBack()) && all;
 }
 
 std::vector<Communicator::Loaded*> Communicator::Books() const {

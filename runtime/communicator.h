@@ -113,6 +113,7 @@ class Communicator {
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
+  bool GiveBack();
   StatusOr<Queued> Choose(const Call& call) const;
   StatusOr<bool> NeedsNoPlan(const Call& call);
   StatusOr<std::optional<Queued>> Prepare(const Call& call);

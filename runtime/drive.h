@@ -27,6 +27,7 @@ template <typename Part>
 Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limit) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kLongestSleep(20);
+  constexpr std::chrono::seconds kGrace(1);
   constexpr std::chrono::hours kForever(24 * 365 * 50);
   limit = std::min<std::chrono::nanoseconds>(limit, kForever);
   Clock::time_point idle_since = Clock::now();
@@ -50,8 +51,8 @@ Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limi
     endpoint.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, limit));
     if (Clock::now() - idle_since >= kLongestSleep / 2) part.LookAround();
     if (std::optional<Status> failure = endpoint.Failure()) return *failure;
-    // A rank that only waits for its lent buffers gives stuck ranks the time to say why.
-    if (stillness.Lasts() < (part.MovedAll() ? 3 * limit : limit)) continue;
+    // A rank that only waits for others gives stuck ranks the time to say why.
+    if (stillness.Lasts() < (part.MovedAll() ? limit + kGrace : limit)) continue;
     endpoint.Fail(part.Stuck());
     return *endpoint.Failure();
   }

@@ -96,6 +96,12 @@ bool Endpoint::Flushed() const {
   return std::ranges::all_of(transports_, [](const auto& transport) { return transport->Flushed(); });
 }
 
+bool Endpoint::GiveBack() {
+  for (const std::unique_ptr<Transport>& transport : transports_) transport->GiveBack();
+  Progress();
+  return Flushed() || Failure();
+}
+
 uint32_t Endpoint::Ticket() const { return cell_.doorbell.load(std::memory_order_acquire); }
 
 void Endpoint::Wait(uint32_t ticket, std::chrono::nanoseconds limit) {

@@ -64,6 +64,9 @@ class Endpoint {
   bool Progress();
   // All that was put and taken arrives without this rank.
   bool Flushed() const;
+  // Tells senders of all that this rank has taken, which Take may leave for later: they wait for it before
+  // they close. For a rank that has nothing to do for a while, until it returns true.
+  bool GiveBack();
   // Sleeping without missing anything: take a ticket, read the counters, and wait when nothing can go on.
   // Wait returns at the latest when any counter of this rank changed after the ticket was taken, when the
   // operation failed, or after `limit`.

@@ -49,6 +49,8 @@ class Transport {
   // Receiver: one more message has been read; its slot may be written again. `together`: the sender may learn
   // of it with later ones.
   virtual void Take(int32_t connection, bool together) = 0;
+  // Receiver: senders learn of all messages that have been read.
+  virtual void GiveBack() {}
 
   // Moves what is under way without waiting. True: a counter of this rank has changed. Errors name the peer,
   // and end the operation.

@@ -58,6 +58,7 @@ class OfiTransport final : public Transport {
   ConnectionEnd At(int32_t connection) override;
   void Put(int32_t connection, int64_t bytes) override;
   void Take(int32_t connection, bool together) override;
+  void GiveBack() override;
   StatusOr<bool> Progress() override;
   bool Flushed() const override { return under_way_ == 0 && waiting_.empty(); }
   std::span<const int> files() const override { return files_; }
@@ -76,6 +77,7 @@ class OfiTransport final : public Transport {
     int64_t bytes = 0;
   };
   OfiConnection& Find(int32_t connection) { return connections_[static_cast<size_t>(place_[connection])]; }
+  void TellTaken(OfiConnection& connection, uint64_t tail);
   void Start(const Write& write);
   // False: the device takes no more at present.
   bool Post(const Write& write);

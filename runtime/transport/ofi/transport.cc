@@ -76,8 +76,20 @@ void OfiTransport::Take(int32_t connection, bool together) {
   // never held back, so no sender waits for slots that the receiver has taken.
   const int64_t hold = int64_t{memory_.layout.num_slots} - memory_.layout.needed_slots;
   if (together && static_cast<int64_t>(tail - found.given_back) <= hold) return;
-  found.given_back = tail;
-  Start({.place = found.operations[0].place, .tail = true, .counter = tail});
+  TellTaken(found, tail);
+}
+
+void OfiTransport::GiveBack() {
+  for (OfiConnection& connection : connections_) {
+    if (connection.at.sends) continue;
+    const uint64_t tail = connection.cell->tail.load(std::memory_order_relaxed);
+    if (tail != connection.given_back) TellTaken(connection, tail);
+  }
+}
+
+void OfiTransport::TellTaken(OfiConnection& connection, uint64_t tail) {
+  connection.given_back = tail;
+  Start({.place = connection.operations[0].place, .tail = true, .counter = tail});
 }
 
 void OfiTransport::Start(const Write& write) {
