@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/exceptions.h"
+#include "base/strings.h"
 #include "base/threads.h"
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/identity.h"
@@ -30,7 +31,9 @@ using bootstrap::After;
 using bootstrap::Clock;
 using std::chrono::nanoseconds;
 
-constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{1} << 30;
+constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{1} << 28;
+// A rendezvous that has failed keeps its port a little to tell late ranks.
+constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
 using bootstrap::kConnecting;
 
 // A rendezvous that a thread of this process serves while its own rank joins.
@@ -44,8 +47,9 @@ class Service {
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  // Does nothing where another process has the port: it may be the rendezvous.
-  Status Start(const Placement& placement, const BootstrapOptions& options, uint16_t port);
+  // Errors: kSystem where another process has the port, and keeps it longer than a rendezvous that ends.
+  Status Start(const Placement& placement, const BootstrapOptions& options,
+               const std::vector<bootstrap::Address>& addresses);
   bool started() const { return thread_.joinable(); }
 
  private:
@@ -55,14 +59,24 @@ class Service {
   std::thread thread_;
 };
 
-Status Service::Start(const Placement& placement, const BootstrapOptions& options, uint16_t port) {
+Status Service::Start(const Placement& placement, const BootstrapOptions& options,
+                      const std::vector<bootstrap::Address>& addresses) {
+  const Clock::time_point until = After(std::min<nanoseconds>(options.time_limit, kPortIsFree));
   bool in_use = false;
-  StatusOr<std::unique_ptr<bootstrap::Lobby>> lobby = bootstrap::Lobby::Open(port, &in_use);
-  if (!lobby.ok() && in_use) return OkStatus();
+  StatusOr<std::unique_ptr<bootstrap::Lobby>> lobby = bootstrap::Lobby::Open(addresses, &in_use);
+  while (!lobby.ok() && in_use && Clock::now() < until) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    lobby = bootstrap::Lobby::Open(addresses, &in_use);
+  }
+  if (!lobby.ok() && in_use)
+    return SystemError(
+        fmt::format("rendezvous {}: {}, by another process; expected the port to be free for this one; hint: "
+                    "XCCL_ADDRESS=HOST:PORT with another port",
+                    placement.rendezvous, lobby.status().message()));
   if (!lobby.ok()) return Annotate(lobby.status(), "rendezvous " + placement.rendezvous);
   lobby_ = *std::move(lobby);
   serving_.name = "rendezvous " + placement.rendezvous;
-  serving_.token = bootstrap::TokenOf(placement.token_seed);
+  serving_.secret = placement.token_seed;
   serving_.until = After(options.time_limit);
   serving_.limit = options.time_limit;
   serving_.stop = &stop_;
@@ -77,18 +91,42 @@ Status Service::Start(const Placement& placement, const BootstrapOptions& option
   return OkStatus();
 }
 
+// Every endpoint of a list with commas is on the loopback, also as other hosts would read it.
+bool OnlyLoopback(const std::string& endpoints) {
+  return std::ranges::all_of(Split(endpoints, ','), [](const std::string& text) {
+    const StatusOr<bootstrap::Endpoint> one = bootstrap::ParseEndpoint(text);
+    if (!one.ok()) return false;
+    const StatusOr<bootstrap::Address> numeric = bootstrap::NumericAddress(one->host, one->port);
+    return numeric.ok() ? numeric->IsLoopback() : one->host == "localhost";
+  });
+}
+
 // Rank 0 serves on its own host; where the address is another host's, that host's local rank 0. Of several
-// addresses, only rank 0 answers for all: bridges have the same address on every host.
-StatusOr<std::optional<uint16_t>> ServedPort(const Placement& placement) {
+// addresses, only rank 0 answers for all: bridges have the same address on every host. A host may know its
+// own name as that of its loopback; others then come to its other addresses.
+StatusOr<std::vector<bootstrap::Address>> ServedAddresses(const Placement& placement) {
   const bool first = placement.rank.value == 0;
-  if (placement.served || (!first && placement.local_rank != 0)) return std::optional<uint16_t>();
+  std::vector<bootstrap::Address> served;
+  if (placement.served || (!first && placement.local_rank != 0)) return served;
   XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Address> addresses,
                         bootstrap::Resolve(placement.rendezvous));
+  const auto add = [&](bootstrap::Address address, uint16_t port) {
+    address.set_port(port);
+    const auto same = [&](const bootstrap::Address& one) { return one.ToString() == address.ToString(); };
+    if (std::ranges::none_of(served, same)) served.push_back(address);
+  };
+  const bool alone = OnlyLoopback(placement.rendezvous);
   for (const bootstrap::Address& address : addresses) {
-    if (bootstrap::IsOwn(address)) return std::optional<uint16_t>(address.port());
+    if (bootstrap::IsOwn(address)) {
+      // Of several endpoints with ports of their own, the first counts.
+      if (served.empty() || served[0].port() == address.port()) add(address, address.port());
+      if (address.IsLoopback() && !alone)
+        for (const bootstrap::Interface& interface : bootstrap::Interfaces())
+          add(interface.address, address.port());
+    }
     if (!first) break;
   }
-  return std::optional<uint16_t>();
+  return served;
 }
 
 Status Check(const Placement& placement, const BootstrapOptions& options) {
@@ -106,33 +144,52 @@ struct Joined {
   std::vector<bootstrap::Connected> partners;
 };
 
+// A token that anybody may know must not be shown to other hosts, and not to a rendezvous on them.
+Status CheckSecret(const Placement& placement) {
+  if (!placement.guessable || OnlyLoopback(placement.rendezvous)) return OkStatus();
+  return InvalidInput(
+      fmt::format("rendezvous {}: no token, and other hosts reach this address; expected XCCL_TOKEN or "
+                  "XCCL_TOKEN_FILE, the same on all ranks; hint: openssl rand -hex 16",
+                  placement.rendezvous));
+}
+
 StatusOr<Joined> JoinAlone(const std::string& names) {
   Joined joined;
-  XCCL_ASSIGN_OR_RETURN(const bootstrap::Token job, bootstrap::RandomToken());
+  XCCL_ASSIGN_OR_RETURN(const bootstrap::Digest job, bootstrap::RandomDigest());
   XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Interface> interfaces, bootstrap::Interfaces(names));
-  joined.welcome.job = bootstrap::Hex(job);
+  joined.welcome.job = bootstrap::Hex(bootstrap::View(job).substr(0, 16));
   joined.address = interfaces.empty() ? "127.0.0.1" : interfaces[0].address.Host();
+  return joined;
+}
+
+// served: the addresses at which this process serves the rendezvous; none: another does.
+StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<bootstrap::Address>& served,
+                        const BootstrapOptions& options, Clock::time_point until) {
+  XCCL_RETURN_IF_ERROR(CheckSecret(placement));
+  XCCL_RETURN_IF_ERROR(bootstrap::LoadHash());
+  XCCL_RETURN_IF_ERROR(bootstrap::AllowOpenFiles(128));
+  Service service;
+  if (!served.empty()) XCCL_RETURN_IF_ERROR(service.Start(placement, options, served));
+  XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
+                        bootstrap::Meet(placement, options, service.started(), until));
+  Joined joined;
+  XCCL_ASSIGN_OR_RETURN(joined.partners, bootstrap::ConnectPartners(placement, meeting, After(kConnecting)));
+  joined.welcome = std::move(meeting.welcome);
+  joined.address = std::move(meeting.address);
   return joined;
 }
 
 StatusOr<Joined> JoinOthers(const Placement& given, const BootstrapOptions& options) {
   const Clock::time_point until = After(options.time_limit);
-  Placement placement = given;
+  bootstrap::PmiPlacement by_pmi{given, {}};
   if (given.rendezvous.empty() && given.pmi_file) {
-    XCCL_ASSIGN_OR_RETURN(placement, bootstrap::PlacementByPmi(given, options));
+    XCCL_ASSIGN_OR_RETURN(by_pmi, bootstrap::PlacementByPmi(given, options));
   }
-  XCCL_RETURN_IF_ERROR(bootstrap::AllowOpenFiles(128));
-  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<bootstrap::Lobby> door, bootstrap::Lobby::Open(0));
-  Service service;
-  XCCL_ASSIGN_OR_RETURN(const std::optional<uint16_t> port, ServedPort(placement));
-  if (port) XCCL_RETURN_IF_ERROR(service.Start(placement, options, *port));
-  XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
-                        bootstrap::Meet(placement, options, door->port(), service.started(), until));
-  Joined joined;
-  XCCL_ASSIGN_OR_RETURN(joined.partners,
-                        bootstrap::ConnectPartners(placement.rank.value, meeting, *door, After(kConnecting)));
-  joined.welcome = std::move(meeting.welcome);
-  joined.address = std::move(meeting.address);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Address> served, ServedAddresses(by_pmi.placement));
+  StatusOr<Joined> joined = MeetAt(by_pmi.placement, served, options, until);
+  // The rendezvous would not learn of this host's own trouble. It knows of peers and time limits.
+  if (joined.status().code() == StatusCode::kSystem && served.empty() && bootstrap::LoadHash().ok())
+    bootstrap::Excuse(by_pmi.placement, options, joined.status());
   return joined;
 }
 
@@ -255,8 +312,8 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   state->ranks = placement.ranks;
   state->job = std::move(joined->welcome.job);
   state->address = std::move(joined->address);
-  state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, std::move(joined->partners),
-                                                        options.silence_limit);
+  state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, placement.ranks,
+                                                        std::move(joined->partners), options.silence_limit);
   XCCL_RETURN_IF_ERROR(state->watcher->Start());
   XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, kConnecting));
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));

@@ -9,23 +9,23 @@
 namespace xccl::bootstrap {
 namespace {
 
-void PutToken(Packer& packer, const Token& token) {
-  for (const char c : token) packer.Put(c);
+void PutDigest(Packer& packer, const Digest& digest) {
+  for (const char c : digest) packer.Put(c);
 }
 
-Token GetToken(Unpacker& reader) {
-  Token token;
-  for (char& c : token) c = reader.Get<char>();
-  return token;
+Digest GetDigest(Unpacker& reader) {
+  Digest digest;
+  for (char& c : digest) c = reader.Get<char>();
+  return digest;
 }
 
 }  // namespace
 
 std::string Pack(const Hello& hello) {
   Packer packer;
-  PutToken(packer, hello.token);
   packer.PutText(hello.product).Put(hello.rank).Put(hello.ranks).Put(hello.pid).PutText(hello.host);
   packer.PutText(hello.address).Put(hello.port);
+  PutDigest(packer, hello.challenge);
   packer.Put<int64_t>(hello.limit.count()).Put<int64_t>(hello.left.count());
   return packer.Take();
 }
@@ -33,14 +33,14 @@ std::string Pack(const Hello& hello) {
 std::optional<Hello> UnpackHello(std::string_view body) {
   Unpacker reader(body);
   Hello hello;
-  hello.token = GetToken(reader);
-  hello.product = reader.GetText();
+  hello.product = Cleaned(reader.GetText());
   hello.rank = reader.Get<int32_t>();
   hello.ranks = reader.Get<int32_t>();
   hello.pid = reader.Get<int32_t>();
-  hello.host = reader.GetText();
-  hello.address = reader.GetText();
+  hello.host = Cleaned(reader.GetText());
+  hello.address = Cleaned(reader.GetText());
   hello.port = reader.Get<uint16_t>();
+  hello.challenge = GetDigest(reader);
   hello.limit = std::chrono::nanoseconds(reader.Get<int64_t>());
   hello.left = std::chrono::nanoseconds(reader.Get<int64_t>());
   if (!reader.ok()) return std::nullopt;
@@ -50,11 +50,11 @@ std::optional<Hello> UnpackHello(std::string_view body) {
 std::string Pack(const Welcome& welcome) {
   Packer packer;
   packer.PutText(welcome.job);
-  PutToken(packer, welcome.session);
   packer.Put(static_cast<uint32_t>(welcome.partners.size()));
   for (const Partner& partner : welcome.partners) {
     packer.Put(partner.rank).Put(partner.pid).PutText(partner.host).PutText(partner.address);
     packer.Put(partner.port);
+    PutDigest(packer, partner.challenge);
   }
   return packer.Take();
 }
@@ -63,7 +63,6 @@ std::optional<Welcome> UnpackWelcome(std::string_view body) {
   Unpacker reader(body);
   Welcome welcome;
   welcome.job = reader.GetText();
-  welcome.session = GetToken(reader);
   const auto count = reader.Get<uint32_t>();
   for (uint32_t i = 0; i < count && reader.ok(); ++i) {
     Partner& partner = welcome.partners.emplace_back();
@@ -72,6 +71,7 @@ std::optional<Welcome> UnpackWelcome(std::string_view body) {
     partner.host = reader.GetText();
     partner.address = reader.GetText();
     partner.port = reader.Get<uint16_t>();
+    partner.challenge = GetDigest(reader);
   }
   if (!reader.ok()) return std::nullopt;
   return welcome;

@@ -9,21 +9,22 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/proof.h"
 
 namespace xccl::bootstrap {
 
 struct Hello {
-  Token token = {};     // first, in every version of the protocol
   std::string product;  // version
   int32_t rank = 0, ranks = 1;
   int32_t pid = 0;
   std::string host;                          // name
   std::string address;                       // IP at which partners reach this rank
   uint16_t port = 0;                         // of its door
+  Digest challenge = {};                     // random, for the keys of its partners' connections
   std::chrono::nanoseconds limit{}, left{};  // of joining; max: for ever
 };
 std::string Pack(const Hello& hello);
+// Texts are Cleaned.
 std::optional<Hello> UnpackHello(std::string_view body);
 
 // A rank to which this one keeps a socket.
@@ -31,10 +32,10 @@ struct Partner {
   int32_t rank = 0, pid = 0;
   std::string host, address;
   uint16_t port = 0;
+  Digest challenge = {};
 };
 struct Welcome {
   std::string job;  // random
-  Token session = {};
   std::vector<Partner> partners;
 };
 std::string Pack(const Welcome& welcome);

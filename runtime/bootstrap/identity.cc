@@ -1,24 +1,15 @@
 #include "runtime/bootstrap/identity.h"
 
 #include <fmt/core.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <array>
 #include <fstream>
 
 #include "base/random.h"
 
 namespace xccl::bootstrap {
-
-StatusOr<Token> RandomToken() {
-  Token token = {};
-  if (getrandom(token.data(), token.size(), 0) != static_cast<ssize_t>(token.size()))
-    return SystemError(fmt::format("the system has no random numbers: {}", std::strerror(errno)));
-  return token;
-}
 
 // FNV-1a over 64 bits, then mixed.
 uint64_t HashOf(std::string_view text) {
@@ -27,25 +18,9 @@ uint64_t HashOf(std::string_view text) {
   return Random(hash).Next();
 }
 
-Token TokenOf(std::string_view seed) {
-  const uint64_t halves[2] = {HashOf(fmt::format("first half of {}", seed)),
-                              HashOf(fmt::format("second half of {}", seed))};
-  Token token;
-  std::memcpy(token.data(), halves, token.size());
-  return token;
-}
-
-bool SameToken(std::string_view a, const Token& b) {
-  if (a.size() != b.size()) return false;
-  unsigned char differs = 0;
-  for (size_t i = 0; i < b.size(); ++i)
-    differs = static_cast<unsigned char>(differs | static_cast<unsigned char>(a[i] ^ b[i]));
-  return differs == 0;
-}
-
-std::string Hex(const Token& token) {
+std::string Hex(std::string_view bytes) {
   std::string text;
-  for (const char c : token) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  for (const char c : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
   return text;
 }
 

@@ -1,25 +1,14 @@
 // What tells hosts, processes and jobs apart.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/status.h"
-
 namespace xccl::bootstrap {
 
-// A secret of 128 bits that all ranks of a job know.
-using Token = std::array<char, 16>;
-StatusOr<Token> RandomToken();
-// The same for the same seed; not to be guessed without it. A seed that is no secret gives a token that only
-// keeps jobs apart.
-Token TokenOf(std::string_view seed);
-// Takes the same time wherever they differ.
-bool SameToken(std::string_view a, const Token& b);
-std::string Hex(const Token& token);
+std::string Hex(std::string_view bytes);
 
 // A stable hash of a text.
 uint64_t HashOf(std::string_view text);

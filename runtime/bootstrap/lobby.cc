@@ -13,7 +13,8 @@ namespace xccl::bootstrap {
 namespace {
 
 constexpr uint64_t kMostWords = 4096;
-constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that says nothing
+constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that is not kept
+constexpr int kMostPorts = 16;                        // that are tried
 
 void Watch(const OwnedFile& ready, int socket, int name) {
   epoll_event event = {};
@@ -24,30 +25,45 @@ void Watch(const OwnedFile& ready, int socket, int name) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Lobby>> Lobby::Open(uint16_t port, bool* in_use) {
+StatusOr<std::unique_ptr<Lobby>> Lobby::Open(std::vector<Address> addresses, bool* in_use) {
   auto lobby = std::make_unique<Lobby>();
-  lobby->port_ = port;
-  XCCL_ASSIGN_OR_RETURN(lobby->door_, Listen(lobby->port_, in_use));
   lobby->ready_ = OwnedFile(epoll_create1(EPOLL_CLOEXEC));
   if (!lobby->ready_.open())
     return SystemError(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
-  Watch(lobby->ready_, lobby->door_.get(), 0);
+  const uint16_t asked = addresses[0].port();
+  bool taken = false;
+  // A port that is free on one address may be taken on another.
+  for (int attempt = 0; lobby->doors_.size() < addresses.size(); ++attempt) {
+    lobby->doors_.clear();
+    lobby->port_ = asked;
+    for (Address& address : addresses) {
+      address.set_port(lobby->port_);
+      StatusOr<OwnedFile> door = Listen(address, &taken);
+      if (in_use != nullptr) *in_use = taken;
+      const bool again = taken && asked == 0 && attempt < kMostPorts;
+      if (!door.ok() && !again) return door.status();
+      if (!door.ok()) break;
+      lobby->port_ = address.port();
+      lobby->doors_.push_back(*std::move(door));
+    }
+  }
+  for (const OwnedFile& door : lobby->doors_) Watch(lobby->ready_, door.get(), lobby->next_guest_++);
   return lobby;
 }
 
 StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
   while (events_.empty()) {
-    ShowOutSilent();
-    const Clock::time_point next = silent_.empty() ? until : silent_.begin()->second + kPatience;
+    ShowOutStrangers();
+    const Clock::time_point next = strangers_.empty() ? until : strangers_.begin()->second + kPatience;
     std::array<epoll_event, 64> ready;
     const int count = epoll_wait(ready_.get(), ready.data(), static_cast<int>(ready.size()),
                                  PollMilliseconds(std::min(until, next)));
     for (int i = 0; i < count; ++i) {
       const int guest = static_cast<int>(ready[static_cast<size_t>(i)].data.u64);
-      if (guest != 0)
+      if (static_cast<size_t>(guest) >= doors_.size())
         Hear(guest);
       else
-        XCCL_RETURN_IF_ERROR(LetIn());
+        XCCL_RETURN_IF_ERROR(LetIn(doors_[static_cast<size_t>(guest)]));
     }
     if (count <= 0 && Clock::now() >= until) return std::optional<Event>();
   }
@@ -56,14 +72,14 @@ StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
   return event;
 }
 
-Status Lobby::LetIn() {
-  if (!door_.open()) return OkStatus();
-  OwnedFile socket(accept4(door_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+Status Lobby::LetIn(const OwnedFile& door) {
+  if (!door.open()) return OkStatus();
+  OwnedFile socket(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.open()) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return OkStatus();
-    if (silent_.empty())
+    if (strangers_.empty())
       return SystemError(fmt::format("cannot accept: {}; hint: ulimit -n", std::strerror(errno)));
-    ShowOut(silent_.begin()->first);  // who says nothing makes room
+    ShowOut(strangers_.begin()->first);  // strangers make room
     return OkStatus();
   }
   const int guest = next_guest_++;
@@ -71,7 +87,7 @@ Status Lobby::LetIn() {
   Guest& made = guests_[guest];
   made.socket = std::move(socket);
   made.came = Clock::now();
-  silent_[guest] = made.came;
+  strangers_[guest] = made.came;
   return OkStatus();
 }
 
@@ -83,7 +99,7 @@ void Lobby::Hear(int guest) {
   const ssize_t got = recv(who.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) {
-    if (who.spoke) events_.push_back({guest, {}});
+    if (strangers_.count(guest) == 0) events_.push_back({guest, {}});
     ShowOut(guest);
     return;
   }
@@ -92,15 +108,14 @@ void Lobby::Hear(int guest) {
     StatusOr<std::optional<Message>> message = who.reader.Next(kMostWords);
     if (!message.ok()) return ShowOut(guest);
     if (!*message) return;
-    who.spoke = true;
-    silent_.erase(guest);
     events_.push_back({guest, std::move(*message)});
   }
 }
 
-void Lobby::ShowOutSilent() {
+void Lobby::ShowOutStrangers() {
   const Clock::time_point now = Clock::now();
-  while (!silent_.empty() && now - silent_.begin()->second >= kPatience) ShowOut(silent_.begin()->first);
+  while (!strangers_.empty() && now - strangers_.begin()->second >= kPatience)
+    ShowOut(strangers_.begin()->first);
 }
 
 std::string Lobby::From(int guest) const {
@@ -117,18 +132,22 @@ void Lobby::Send(int guest, const std::string& message) {
 }
 
 void Lobby::ShowOut(int guest) {
-  silent_.erase(guest);
+  strangers_.erase(guest);
   guests_.erase(guest);
 }
 
-Lobby::Connection Lobby::Take(int guest) {
+void Lobby::Keep(int guest) { strangers_.erase(guest); }
+
+Connection Lobby::Take(int guest) {
   const auto at = guests_.find(guest);
-  Connection connection{std::move(at->second.socket), std::move(at->second.reader)};
+  Connection connection{std::move(at->second.socket), std::move(at->second.reader), {}};
   epoll_ctl(ready_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   ShowOut(guest);
   return connection;
 }
 
-void Lobby::CloseDoor() { door_ = OwnedFile(); }
+void Lobby::CloseDoor() {
+  for (OwnedFile& door : doors_) door = OwnedFile();
+}
 
 }  // namespace xccl::bootstrap

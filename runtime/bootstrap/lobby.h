@@ -1,5 +1,6 @@
-// A door where connections come in, and the guests behind it. A stranger that says nothing, says garbage or
-// says too much is shown out and holds up nobody. Cost: a system call per event, for any number of guests.
+// A door where connections come in, and the guests behind it. A stranger that is not kept within ten seconds,
+// says garbage or says too much is shown out and holds up nobody. Cost: a system call per event, for any
+// number of guests.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "runtime/bootstrap/socket.h"
@@ -19,11 +21,12 @@ class Lobby {
  public:
   struct Event {
     int guest = 0;
-    std::optional<Message> message;  // none: a guest that had spoken has ended
+    std::optional<Message> message;  // none: a guest that is kept has ended
   };
 
-  // `port` 0: any. Errors: kSystem; *in_use tells a port that another process has.
-  static StatusOr<std::unique_ptr<Lobby>> Open(uint16_t port, bool* in_use = nullptr);
+  // Listens on all of the addresses, which have one port; 0: any that is free on all. Errors: kSystem;
+  // *in_use tells a port that another process has. Requires: some address.
+  static StatusOr<std::unique_ptr<Lobby>> Open(std::vector<Address> addresses, bool* in_use = nullptr);
   uint16_t port() const { return port_; }
 
   // The next event; none at `until`. Errors: kSystem "too many open files".
@@ -32,11 +35,8 @@ class Lobby {
   // Small messages: they fit what a fresh connection buffers.
   void Send(int guest, const std::string& message);
   void ShowOut(int guest);
-  // The guest's socket, with what the reader holds of later messages.
-  struct Connection {
-    OwnedFile socket;
-    MessageReader reader;
-  };
+  void Keep(int guest);  // it is no stranger
+  // The guest's socket, with what the reader holds of later messages, and no seal.
   Connection Take(int guest);
   void CloseDoor();
 
@@ -45,18 +45,18 @@ class Lobby {
     OwnedFile socket;
     MessageReader reader;
     Clock::time_point came;
-    bool spoke = false;
   };
 
-  Status LetIn();
+  Status LetIn(const OwnedFile& door);
   void Hear(int guest);
-  void ShowOutSilent();
+  void ShowOutStrangers();
 
-  OwnedFile door_, ready_;
+  OwnedFile ready_;
+  std::vector<OwnedFile> doors_;  // named by their index
   uint16_t port_ = 0;
-  int next_guest_ = 1;  // the door is 0
+  int next_guest_ = 0;  // names begin behind those of doors
   std::map<int, Guest> guests_;
-  std::map<int, Clock::time_point> silent_;  // guests that have not spoken, in the order in which they came
+  std::map<int, Clock::time_point> strangers_;  // guests that are not kept, in the order in which they came
   std::deque<Event> events_;
 };
 

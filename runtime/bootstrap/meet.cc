@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,77 +20,127 @@ namespace {
 constexpr uint64_t kMostWords = 1 << 16;
 // The server tells all who came about its time limit; they wait a little longer for it to do so.
 constexpr auto kGrace = std::chrono::seconds(2);
+constexpr auto kLook = std::chrono::milliseconds(100);  // between looks whether joining was aborted
+// With somebody at the address of the rendezvous who does not show that it knows the secret. A rendezvous
+// that serves thousands may be busy, so patience grows from round to round.
+constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::milliseconds(500);
+constexpr std::chrono::nanoseconds kMostPatience = std::chrono::seconds(5);
 
 // The address at which others reach this rank: of the interface that was asked for; else that which leads to
-// the rendezvous; else, where that is the loopback, the best that there is.
-StatusOr<std::string> OwnAddress(const std::string& names, const Address& towards) {
-  if (names.empty() && !towards.IsLoopback()) return towards.Host();
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Interface> interfaces, Interfaces(names));
-  if (interfaces.empty()) return towards.Host();
-  return interfaces[0].address.Host();
+// the rendezvous; else, where that is the loopback, the best that there is. Ranks whose token is no secret
+// stay on the loopback.
+StatusOr<Address> OwnAddress(const std::string& names, Address towards, bool guessable) {
+  towards.set_port(0);
+  if (guessable || (names.empty() && !towards.IsLoopback())) return towards;
+  XCCL_ASSIGN_OR_RETURN(std::vector<Interface> interfaces, Interfaces(names));
+  if (interfaces.empty()) return towards;
+  interfaces[0].address.set_port(0);
+  return interfaces[0].address;
 }
 
 struct Attempt {
-  Status status;      // of the connection; OK: an answer came
-  bool tell = false;  // the status is final
+  Status status;         // of the connection; OK: an answer came
+  bool tell = false;     // the status is final
+  bool refused = false;  // by somebody who does not know the secret
   std::optional<Meeting> meeting;
 };
 
-Attempt GiveUp(Status status) { return {std::move(status), true, {}}; }
+Attempt GiveUp(Status status) { return {std::move(status), true, false, {}}; }
+Attempt TryAgain(Status status) { return {std::move(status), false, false, {}}; }
 
 class Visitor {
  public:
-  Visitor(const Placement& placement, const BootstrapOptions& options, uint16_t door, Clock::time_point until)
+  Visitor(const Placement& placement, const BootstrapOptions& options, Clock::time_point until)
       : placement_(placement), options_(options), until_(until) {
-    hello_.token = TokenOf(placement.token_seed);
     hello_.product = kVersion;
     hello_.rank = placement.rank.value;
     hello_.ranks = placement.ranks;
     hello_.pid = getpid();
     hello_.host = HostName();
-    hello_.port = door;
     hello_.limit = options.time_limit;
   }
 
-  Attempt Try(const Address& address);
+  // `patience`: with who has not shown that it knows the secret.
+  Attempt Try(const Address& address, std::chrono::nanoseconds patience);
+  // Comes, and says why it cannot stay.
+  Status Excuse(const Address& address, const Status& why, std::chrono::nanoseconds patience);
 
  private:
-  Attempt Wait(OwnedFile socket, const std::string& name);
+  StatusOr<Connection> Knock(const Address& address, Clock::time_point until);
+  Status SayHello(Connection& server);
+  Attempt Wait(Connection server, const std::string& name, Clock::time_point patience);
+  bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
 
   const Placement& placement_;
   const BootstrapOptions& options_;
   Clock::time_point until_;
   Hello hello_;
+  std::unique_ptr<Lobby> door_;
 };
 
-Attempt Visitor::Try(const Address& address) {
-  const std::string name = fmt::format("rendezvous {}", address.ToString());
-  StatusOr<OwnedFile> socket = Connect(address, std::min(until_, After(std::chrono::seconds(5))));
-  if (!socket.ok()) return {socket.status(), false, {}};
-  const std::string& names = options_.interface.empty() ? placement_.interface : options_.interface;
-  StatusOr<std::string> own = OwnAddress(names, OwnEndOf(socket->get()));
-  if (!own.ok()) return GiveUp(own.status());
-  hello_.address = *own;
-  hello_.left = until_ == Clock::time_point::max() ? BootstrapOptions::kForever
-                                                   : std::chrono::nanoseconds(until_ - Clock::now());
-  if (Status sent = SendAll(socket->get(), Encode(MessageType::kHello, Pack(hello_)), until_); !sent.ok())
-    return {sent, false, {}};
-  return Wait(*std::move(socket), name);
+// Challenges who listens, and answers its challenge by what both then send.
+StatusOr<Connection> Visitor::Knock(const Address& address, Clock::time_point until) {
+  Connection server;
+  XCCL_ASSIGN_OR_RETURN(server.socket, Connect(address, until));
+  XCCL_ASSIGN_OR_RETURN(const Digest mine, RandomDigest());
+  XCCL_RETURN_IF_ERROR(SendAll(server.socket.get(), Encode(MessageType::kKnock, View(mine)), until));
+  XCCL_ASSIGN_OR_RETURN(const Message theirs,
+                        ReceiveMessage(server.socket.get(), server.reader, kMostWords, until));
+  if (theirs.type == MessageType::kRefused) return UnpackStatus(theirs.body);
+  if (theirs.type != MessageType::kChallenge || theirs.body.size() != sizeof(Digest))
+    return InvalidInput("who listens there speaks another protocol");
+  const Digest key =
+      KeyedHash(KeyOf(placement_.token_seed), kUseOfRendezvous, std::string(View(mine)) + theirs.body);
+  server.seal = Seal(key, /*calls=*/true);
+  return server;
 }
 
-Attempt Visitor::Wait(OwnedFile socket, const std::string& name) {
-  MessageReader reader;
-  std::string server;
+Status Visitor::SayHello(Connection& server) {
+  hello_.left = until_ == Clock::time_point::max() ? BootstrapOptions::kForever
+                                                   : std::chrono::nanoseconds(until_ - Clock::now());
+  return SendSealed(server, MessageType::kHello, Pack(hello_), until_);
+}
+
+Attempt Visitor::Try(const Address& address, std::chrono::nanoseconds patience) {
+  const Clock::time_point until = std::min(until_, After(patience));
+  StatusOr<Connection> server = Knock(address, until);
+  if (!server.ok()) return TryAgain(server.status());
+  const std::string& names = options_.interface.empty() ? placement_.interface : options_.interface;
+  StatusOr<Address> own = OwnAddress(names, OwnEndOf(server->socket.get()), placement_.guessable);
+  if (!own.ok()) return GiveUp(own.status());
+  if (door_ == nullptr || hello_.address != own->Host()) {
+    StatusOr<std::unique_ptr<Lobby>> door = Lobby::Open({*own});
+    StatusOr<Digest> challenge = RandomDigest();
+    if (!door.ok() || !challenge.ok()) return GiveUp(door.ok() ? challenge.status() : door.status());
+    door_ = *std::move(door);
+    hello_.challenge = *challenge;
+    hello_.address = own->Host();
+    hello_.port = door_->port();
+  }
+  if (Status sent = SayHello(*server); !sent.ok()) return TryAgain(sent);
+  return Wait(*std::move(server), fmt::format("rendezvous {}", address.ToString()), until);
+}
+
+Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_point patience) {
+  std::string served_by;
   const Clock::time_point last = until_ == Clock::time_point::max() ? until_ : until_ + kGrace;
   while (true) {
-    StatusOr<Message> message = ReceiveMessage(socket.get(), reader, kMostWords, last);
-    if (!message.ok() && server.empty()) {
-      // A rendezvous of an earlier meeting may close its door while we are in it.
-      return {message.status(), message.status().code() == StatusCode::kInvalidInput, {}};
+    const Clock::time_point until = served_by.empty() ? patience : last;
+    StatusOr<Message> message =
+        ReceiveMessage(server.socket.get(), server.reader, kMostWords, std::min(until, After(kLook)));
+    const bool late = message.status().code() == StatusCode::kLimit;
+    if (late && Stopped()) return GiveUp(PeerEnded(name + ": joining was aborted"));
+    if (late && Clock::now() < until) continue;
+    if (message.ok()) {
+      const bool refused = message->type == MessageType::kRefused;
+      Status opened = server.seal.Open(*message);
+      if (!opened.ok()) return {refused ? UnpackStatus(message->body) : opened, false, refused, {}};
     }
+    // A rendezvous of an earlier meeting may close its door while we are in it.
+    if (!message.ok() && served_by.empty()) return TryAgain(message.status());
     if (!message.ok() && message.status().code() == StatusCode::kPeerEnded)
       return GiveUp(PeerEnded(
-          fmt::format("{}: the process that served it ({}) has ended before all had come", name, server)));
+          fmt::format("{}: the process that served it ({}) has ended before all had come", name, served_by)));
     if (!message.ok()) return GiveUp(Annotate(message.status(), name));
     if (message->type == MessageType::kRefused) return GiveUp(UnpackStatus(message->body));
     if (message->protocol != kProtocol)
@@ -100,14 +151,26 @@ Attempt Visitor::Wait(OwnedFile socket, const std::string& name) {
     if (message->type == MessageType::kAccepted) {
       Unpacker body(message->body);
       const auto pid = body.Get<int32_t>();
-      server = fmt::format("host {}, pid {}", body.GetText(), pid);
+      served_by = fmt::format("host {}, pid {}", Cleaned(body.GetText()), pid);
     } else if (message->type == MessageType::kWelcome) {
       std::optional<Welcome> welcome = UnpackWelcome(message->body);
       if (!welcome) return GiveUp(InvalidInput(name + ": its welcome cannot be read"));
-      return {OkStatus(), true,
-              Meeting{std::move(*welcome), hello_.address, server, {std::move(socket), std::move(reader)}}};
+      Meeting meeting{std::move(*welcome), hello_.address, std::move(door_),
+                      hello_.challenge,    served_by,      std::move(server)};
+      return {OkStatus(), true, false, std::move(meeting)};
     }
   }
+}
+
+Status Visitor::Excuse(const Address& address, const Status& why, std::chrono::nanoseconds patience) {
+  const Clock::time_point until = After(patience);
+  XCCL_ASSIGN_OR_RETURN(Connection server, Knock(address, until));
+  XCCL_RETURN_IF_ERROR(SayHello(server));
+  XCCL_ASSIGN_OR_RETURN(const Message answer, ReceiveSealed(server, kMostWords, until));
+  if (answer.type != MessageType::kAccepted) return UnpackStatus(answer.body);
+  XCCL_RETURN_IF_ERROR(SendSealed(server, MessageType::kFail, PackStatus(why), until));
+  // It closes when it has told all.
+  return ReceiveSealed(server, kMostWords, until).status();
 }
 
 // The best addresses of this host that others may reach.
@@ -145,20 +208,27 @@ std::string WhyNobody(const Placement& placement, const std::vector<Address>& ad
 
 }  // namespace
 
-StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,
-                       bool serves, Clock::time_point until) {
+StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, bool serves,
+                       Clock::time_point until) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<Address> addresses, Resolve(placement.rendezvous));
-  Visitor visitor(placement, options, door, until);
+  Visitor visitor(placement, options, until);
   auto pause = std::chrono::milliseconds(5);
+  // A single address is worth more patience than one of several, behind which the others wait.
+  auto patience = addresses.size() == 1 ? kMostPatience : kLeastPatience;
   while (true) {
     std::string reasons;
+    bool refused = true;
     for (const Address& address : addresses) {
-      Attempt attempt = visitor.Try(address);
+      Attempt attempt = visitor.Try(address, patience);
       if (attempt.meeting) return *std::move(attempt.meeting);
       if (attempt.tell) return attempt.status;
+      refused = refused && attempt.refused;
+      if (refused && &address == &addresses.back()) return attempt.status;
       reasons +=
           fmt::format("{}{}: {}", reasons.empty() ? "" : ", ", address.ToString(), attempt.status.message());
     }
+    if (options.stop != nullptr && *options.stop)
+      return PeerEnded(fmt::format("rendezvous {}: joining was aborted", placement.rendezvous));
     if (Clock::now() + pause >= until)
       return LimitReached(
           fmt::format("rendezvous {}: {}", placement.rendezvous,
@@ -166,7 +236,22 @@ StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& optio
                                 fmt::format("within {} ({})", Seconds(options.time_limit), reasons))));
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(200));
+    patience = std::min(patience * 2, kMostPatience);
   }
+}
+
+void Excuse(const Placement& placement, const BootstrapOptions& options, const Status& why) {
+  const Clock::time_point until = After(std::chrono::seconds(2));
+  const StatusOr<std::vector<Address>> addresses = Resolve(placement.rendezvous);
+  if (!addresses.ok()) return;
+  Visitor visitor(placement, options, After(options.time_limit));
+  do {
+    for (const Address& address : *addresses)
+      if (const Status said = visitor.Excuse(address, why, kLeastPatience);
+          said.code() != StatusCode::kPeerEnded && said.code() != StatusCode::kLimit)
+        return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  } while (Clock::now() < until);
 }
 
 }  // namespace xccl::bootstrap

@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/bootstrap/identity.h"
+
 namespace xccl::bootstrap {
 namespace {
 
@@ -13,15 +15,16 @@ constexpr uint64_t kMostWords = 1 << 16;
 
 class Mesh {
  public:
-  Mesh(int32_t rank, Meeting& meeting, Lobby& lobby, Clock::time_point until)
-      : rank_(rank),
-        welcome_(meeting.welcome),
+  Mesh(const Placement& placement, Meeting& meeting, Clock::time_point until)
+      : rank_(placement.rank.value),
+        key_(KeyedHash(KeyOf(placement.token_seed), "job", meeting.welcome.job)),
+        challenge_(meeting.challenge),
         served_by_(meeting.served_by),
         server_(meeting.server),
-        lobby_(lobby),
+        lobby_(*meeting.door),
         until_(until),
         began_(Clock::now()) {
-    for (const Partner& partner : welcome_.partners) made_.push_back({partner, {}});
+    for (const Partner& partner : meeting.welcome.partners) made_.push_back({partner, {}});
   }
 
   Status Connect() {
@@ -36,7 +39,8 @@ class Mesh {
   std::vector<Connected> Take() { return std::move(made_); }
 
  private:
-  std::string Name(const Partner& partner) const { return Who(partner.rank, partner.host, partner.pid); }
+  static std::string Name(const Partner& partner) { return Who(partner.rank, partner.host, partner.pid); }
+  Seal SealWith(const Partner& partner) const;
   Status Call(Connected& to);
   Status AwaitCalls();
   Status AwaitAnswer(Connected& to);
@@ -45,31 +49,38 @@ class Mesh {
   bool Accept(const Lobby::Event& event);
 
   int32_t rank_;
-  const Welcome& welcome_;
+  const Digest key_, challenge_;
   const std::string& served_by_;
-  Lobby::Connection& server_;
+  Connection& server_;
   Lobby& lobby_;
   Clock::time_point until_, began_;
   std::vector<Connected> made_;
   std::optional<Status> told_;
 };
 
+// The rendezvous told both their challenges, so that none of their keys is used twice.
+Seal Mesh::SealWith(const Partner& partner) const {
+  const bool calls = partner.rank > rank_;
+  const Digest& lower = calls ? challenge_ : partner.challenge;
+  const Digest& higher = calls ? partner.challenge : challenge_;
+  return Seal(KeyedHash(key_, kUseOfPartners, std::string(View(lower)) + std::string(View(higher))), calls);
+}
+
 Status Mesh::Call(Connected& to) {
   XCCL_ASSIGN_OR_RETURN(const Address address, NumericAddress(to.partner.address, to.partner.port));
   StatusOr<OwnedFile> socket = xccl::bootstrap::Connect(address, until_);
   Status status = socket.status();
   if (status.ok()) {
-    Packer hello;
-    for (const char c : welcome_.session) hello.Put(c);
-    hello.Put(rank_).Put(to.partner.rank);
-    status = SendAll(socket->get(), Encode(MessageType::kPartner, hello.Take()), until_);
+    to.connection.socket = *std::move(socket);
+    to.connection.seal = SealWith(to.partner);
+    status = SendSealed(to.connection, MessageType::kPartner, Packer().Put(rank_).Put(to.partner.rank).Take(),
+                        until_);
   }
   if (!status.ok())
     return PeerEnded(
         fmt::format("{}: cannot be reached from rank {} at {} ({}); its process has ended, or a "
                     "firewall is between; hint: XCCL_INTERFACE=NAME",
                     Name(to.partner), rank_, address.ToString(), status.message()));
-  to.connection.socket = *std::move(socket);
   return OkStatus();
 }
 
@@ -77,17 +88,20 @@ Status Mesh::Call(Connected& to) {
 bool Mesh::Accept(const Lobby::Event& event) {
   if (!event.message || event.message->protocol != kProtocol || event.message->type != MessageType::kPartner)
     return false;
-  const std::string_view body = event.message->body;
-  if (!SameToken(body.substr(0, sizeof(Token)), welcome_.session)) return false;
-  Unpacker ranks(body.substr(sizeof(Token)));
+  Unpacker ranks(event.message->body);
   const auto from = ranks.Get<int32_t>();
   const auto to = ranks.Get<int32_t>();
   const auto at =
       std::find_if(made_.begin(), made_.end(), [&](const Connected& c) { return c.partner.rank == from; });
   if (!ranks.ok() || to != rank_ || at == made_.end() || from > rank_ || at->connection.socket.open())
     return false;
-  lobby_.Send(event.guest, Encode(MessageType::kPartnerAccepted, ""));
+  Message message = *event.message;
+  Seal seal = SealWith(at->partner);
+  if (!seal.Open(message).ok()) return false;
   at->connection = lobby_.Take(event.guest);
+  at->connection.seal = seal;
+  // It has room for its first bytes.
+  (void)SendSealed(at->connection, MessageType::kPartnerAccepted, "", After(std::chrono::seconds(1)));
   return true;
 }
 
@@ -111,8 +125,7 @@ Status Mesh::AwaitCalls() {
 Status Mesh::AwaitAnswer(Connected& to) {
   while (true) {
     const Clock::time_point next = std::min(until_, After(std::chrono::milliseconds(20)));
-    const StatusOr<Message> answer =
-        ReceiveMessage(to.connection.socket.get(), to.connection.reader, kMostWords, next);
+    const StatusOr<Message> answer = ReceiveSealed(to.connection, kMostWords, next);
     if (answer.ok() && answer->type == MessageType::kPartnerAccepted) return OkStatus();
     if (const std::optional<Status> told = Told(Clock::now())) return *told;
     if (!answer.ok() && answer.status().code() == StatusCode::kLimit && Clock::now() < until_) continue;
@@ -124,7 +137,7 @@ Status Mesh::AwaitAnswer(Connected& to) {
 // The last word of the rendezvous, or its own end. It is said once and kept.
 std::optional<Status> Mesh::Told(Clock::time_point until) {
   if (told_) return told_;
-  const StatusOr<Message> word = ReceiveMessage(server_.socket.get(), server_.reader, kMostWords, until);
+  const StatusOr<Message> word = ReceiveSealed(server_, kMostWords, until);
   if (word.ok())
     told_ = word->type == MessageType::kRefused ? UnpackStatus(word->body) : OkStatus();
   else if (word.status().code() != StatusCode::kLimit)
@@ -134,7 +147,7 @@ std::optional<Status> Mesh::Told(Clock::time_point until) {
 }
 
 Status Mesh::AwaitAll() {
-  (void)SendAll(server_.socket.get(), Encode(MessageType::kConnected, ""), until_);
+  (void)SendSealed(server_, MessageType::kConnected, "", until_);
   return Told(Clock::time_point::max()).value_or(OkStatus());  // the rendezvous keeps the time
 }
 
@@ -142,22 +155,22 @@ Status Mesh::AwaitAll() {
 Status Mesh::Agree(const Status& mine) {
   const auto patience = std::chrono::seconds(1);
   if (!Told(After(patience))) {
-    (void)SendAll(server_.socket.get(), Encode(MessageType::kFail, PackStatus(mine)), After(patience));
+    (void)SendSealed(server_, MessageType::kFail, PackStatus(mine), After(patience));
     (void)Told(After(patience));
   }
   Status reason = told_ && !told_->ok() ? *told_ : mine;
   // Partners that have heard the last word of a rendezvous that this rank has not.
-  for (const Connected& to : made_)
+  for (Connected& to : made_)
     if (to.connection.socket.open())
-      (void)SendAll(to.connection.socket.get(), Encode(MessageType::kFail, PackStatus(reason)), Clock::now());
+      (void)SendSealed(to.connection, MessageType::kFail, PackStatus(reason), Clock::now());
   return reason;
 }
 
 }  // namespace
 
-StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, Meeting& meeting, Lobby& lobby,
+StatusOr<std::vector<Connected>> ConnectPartners(const Placement& placement, Meeting& meeting,
                                                  Clock::time_point until) {
-  Mesh mesh(rank, meeting, lobby, until);
+  Mesh mesh(placement, meeting, until);
   if (const Status status = mesh.Connect(); !status.ok()) return mesh.Agree(status);
   return mesh.Take();
 }

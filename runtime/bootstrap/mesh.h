@@ -12,12 +12,12 @@ namespace xccl::bootstrap {
 
 struct Connected {
   Partner partner;
-  Lobby::Connection connection;
+  Connection connection;
 };
 
 // One entry per partner, in their order; returns when all ranks have theirs. Errors: what the rendezvous says
 // to all ranks, who has ended above all.
-StatusOr<std::vector<Connected>> ConnectPartners(int32_t rank, Meeting& meeting, Lobby& lobby,
+StatusOr<std::vector<Connected>> ConnectPartners(const Placement& placement, Meeting& meeting,
                                                  Clock::time_point until);
 
 }  // namespace xccl::bootstrap

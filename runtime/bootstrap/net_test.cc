@@ -4,6 +4,7 @@
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/hostlist.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/proof.h"
 #include "runtime/bootstrap/wire.h"
 
 namespace xccl::bootstrap {
@@ -102,12 +103,61 @@ TEST(Interfaces, AreSelectedByName) {
       << text;
 }
 
-TEST(Identity, TokensAndLists) {
-  EXPECT_EQ(TokenOf("a"), TokenOf("a"));
-  EXPECT_NE(TokenOf("a"), TokenOf("b"));
-  const Token token = TokenOf("a");
-  EXPECT_TRUE(SameToken({token.data(), token.size()}, token));
-  EXPECT_FALSE(SameToken({token.data(), token.size() - 1}, token));
+// Python's hmac gives it for a key of 32 zeros and a byte of 0.
+TEST(Proof, IsHmacWithSha256) {
+  ASSERT_EQ(LoadHash(), OkStatus());
+  Digest key = {};
+  EXPECT_EQ(Hex(View(KeyedHash(key, "", ""))),
+            "6620b31f2924b8c01547745f41825d322336f83ebb13d723678789d554d8a3ef");
+  EXPECT_EQ(KeyOf("a"), KeyOf("a"));
+  EXPECT_NE(KeyOf("a"), KeyOf("b"));
+  key = KeyOf("a");
+  EXPECT_NE(KeyedHash(key, "a", "b"), KeyedHash(key, "ab", ""));
+}
+
+Message MessageOf(const std::string& bytes) {
+  MessageReader reader;
+  reader.Add(bytes);
+  return **reader.Next(1000);
+}
+
+TEST(Seal, OpensTheOtherEndsNextMessageAlone) {
+  ASSERT_EQ(LoadHash(), OkStatus());
+  Seal caller(KeyOf("key"), true), door(KeyOf("key"), false), stranger(KeyOf("another"), true);
+  const std::string first = caller.Close(MessageType::kHello, "one");
+  const std::string second = caller.Close(MessageType::kHello, "two");
+  const Status refused = InvalidInput("a message that was not sent by who holds the connection");
+  const auto opened = [&](std::string bytes, size_t changed = 0) {
+    if (changed != 0) bytes[changed] = static_cast<char>(bytes[changed] ^ 1);
+    Message message = MessageOf(bytes);
+    const Status status = door.Open(message);
+    return status.ok() ? message.body : status.message();
+  };
+  constexpr size_t kType = 6, kHead = 16;
+  EXPECT_EQ(opened(second), refused.message());
+  EXPECT_EQ(opened(stranger.Close(MessageType::kHello, "one")), refused.message());
+  EXPECT_EQ(opened(first, kHead), refused.message());
+  EXPECT_EQ(opened(first, first.size() - 1), refused.message());
+  EXPECT_EQ(opened(first, kType), refused.message());
+  EXPECT_EQ(opened(Encode(MessageType::kHello, "")), refused.message());
+  EXPECT_EQ(opened(first), "one");
+  EXPECT_EQ(opened(first), refused.message());
+  EXPECT_EQ(opened(second), "two");
+  // What an end says does not come back to it.
+  Message echo = MessageOf(door.Close(MessageType::kHello, "three"));
+  EXPECT_EQ(door.Open(echo), refused);
+  echo = MessageOf(Seal(KeyOf("key"), false).Close(MessageType::kHello, ""));
+  EXPECT_EQ(caller.Open(echo), OkStatus());
+}
+
+TEST(Cleaned, HasNoControlsAndAnEnd) {
+  EXPECT_EQ(Cleaned("host \xc3\xa9"), "host \xc3\xa9");
+  EXPECT_EQ(Cleaned(std::string_view("a\0b\n\x1b[31m\x7f\xff\xc2\x9b", 13)), "a?b??[31m???");
+  EXPECT_EQ(Cleaned("abcdef", 4), "abcd...");
+  EXPECT_EQ(Cleaned("abc\xc3\xa9", 4), "abc...");
+}
+
+TEST(Identity, Lists) {
   EXPECT_EQ(RankList({3}), "rank 3");
   EXPECT_EQ(RankList({3, 5, 6, 7}), "ranks 3, 5-7");
   EXPECT_EQ(RankList({0, 2, 4, 6, 8, 10, 12, 14, 16}), "ranks 0, 2, 4, 6, 8, 10, 12, 14, ...");

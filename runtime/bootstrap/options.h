@@ -1,6 +1,7 @@
 // How long ranks wait for each other, and over which network they meet.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 
@@ -9,11 +10,13 @@ namespace xccl {
 struct BootstrapOptions {
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of joining; kForever: none
-  // A rank that shows no sign of life for so long has failed; kForever: none.
+  // A rank that shows no sign of life for so long has failed; kForever: none, but a link that is dead, which
+  // TCP finds within ten seconds.
   std::chrono::nanoseconds silence_limit = std::chrono::seconds(10);
   // Names of network interfaces by their starts, with commas: "eth,ib"; "=eth1": exactly; "^docker,lo": all
   // but these. "": chosen.
   std::string interface;
+  const std::atomic<bool>* stop = nullptr;  // set: joining ends; looked at ten times a second
 };
 
 }  // namespace xccl

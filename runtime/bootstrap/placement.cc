@@ -1,8 +1,6 @@
 #include "runtime/bootstrap/placement.h"
 
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,12 +8,12 @@
 #include <cstdlib>
 #include <vector>
 
-#include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/hostlist.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/secret.h"
 
 namespace xccl {
 namespace {
@@ -194,31 +192,28 @@ StatusOr<std::string> Rendezvous(const Launcher& launcher, const Environment& en
   return all;
 }
 
-// A file whose text is the token, without the line breaks at its end.
-StatusOr<std::string> ReadToken(const std::string& path) {
-  constexpr int64_t kMostBytes = 4096;
-  struct stat found = {};
-  if (stat(path.c_str(), &found) == 0) {
-    if (found.st_uid != geteuid() && found.st_uid != 0)
-      return InvalidInput(
-          fmt::format("{}: user {} owns it; expected a token's file of yours or root's", path, found.st_uid));
-    if ((found.st_mode & 077U) != 0)
-      return InvalidInput(fmt::format(
-          "{}: others may use it, by its mode {:04o}; expected a token's file for its owner alone; "
-          "hint: chmod go-rwx {}",
-          path, found.st_mode & 07777U, path));
+// What the user gives.
+StatusOr<std::optional<std::string>> GivenToken(const Environment& environment) {
+  std::optional<std::string> token = environment("XCCL_TOKEN");
+  const std::optional<std::string> file = environment("XCCL_TOKEN_FILE");
+  if (token && file) return InvalidInput("XCCL_TOKEN, XCCL_TOKEN_FILE: both are set; expected one");
+  if (file) {
+    XCCL_ASSIGN_OR_RETURN(token, bootstrap::ReadSecret(*file));
   }
-  XCCL_ASSIGN_OR_RETURN(std::string token, ReadFile(path, kMostBytes));
-  while (!token.empty() && (token.back() == '\n' || token.back() == '\r')) token.pop_back();
-  if (token.empty()) return InvalidInput(path + ": empty; expected a token");
   return token;
 }
 
-// `otherwise`: where the user gives none.
-StatusOr<std::string> TokenSeed(const Environment& environment, const std::string& otherwise) {
-  const std::optional<std::string> token = environment("XCCL_TOKEN"), file = environment("XCCL_TOKEN_FILE");
-  if (token && file) return InvalidInput("XCCL_TOKEN, XCCL_TOKEN_FILE: both are set; expected one");
-  return file ? ReadToken(*file) : StatusOr<std::string>(token.value_or(otherwise));
+// What the user gives, what the launcher knows, or what the user's processes know, in that order.
+Status FindToken(const Launcher& launcher, const Environment& environment, Placement& placement) {
+  XCCL_ASSIGN_OR_RETURN(std::optional<std::string> token, GivenToken(environment));
+  if (!token && !launcher.secret.empty()) token = environment(launcher.secret);
+  if (!token) {
+    XCCL_ASSIGN_OR_RETURN(token, bootstrap::UserSecret(environment("HOME").value_or("")));
+    if (token) token = *token + " " + placement.job;
+  }
+  placement.guessable = !token;
+  placement.token_seed = token.value_or(placement.job);
+  return OkStatus();
 }
 
 StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& environment) {
@@ -239,9 +234,7 @@ StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& env
       placement.local_rank,
       NumberIfSet(environment, launcher.local_rank, 0, placement.local_ranks.value_or(placement.ranks) - 1));
   placement.job = JobName(environment, launcher);
-  const std::string secret = launcher.secret.empty() ? "" : environment(launcher.secret).value_or("");
-  XCCL_ASSIGN_OR_RETURN(placement.token_seed,
-                        TokenSeed(environment, secret.empty() ? placement.job : secret));
+  XCCL_RETURN_IF_ERROR(FindToken(launcher, environment, placement));
   if (&launcher == &kPmi) {
     XCCL_ASSIGN_OR_RETURN(placement.pmi_file, NumberIfSet(environment, "PMI_FD", 0, 1 << 20));
   }

@@ -21,7 +21,8 @@ struct Placement {
   std::optional<int32_t> local_rank, local_ranks;  // among the ranks of this host, where the launcher says
   std::string job;                  // names this run on its hosts: letters, digits, dots and dashes
   std::string rendezvous;           // "host:port", "[v6]:port" or several with commas; "" where PMI tells
-  std::string token_seed;           // the same on all ranks; a secret where the launcher has one
+  std::string token_seed;           // the same on all ranks: the secret by which they know each other
+  bool guessable = false;           // it is no secret: ranks meet on the loopback alone
   std::optional<int32_t> pmi_file;  // an open file that speaks PMI-1
   std::string host_id;              // XCCL_HOST_ID; "": the kernel's boot and network namespace
   std::string interface;            // XCCL_INTERFACE, as BootstrapOptions::interface
@@ -42,10 +43,12 @@ bool IsLaunched(const Environment& environment);
 // alone.
 std::string UnusableLauncher(const Environment& environment);
 // XCCL_RANK and XCCL_SIZE first, then the variables of Open MPI, PMI, Slurm and torchrun. XCCL_ADDRESS, and
-// XCCL_TOKEN or the text of the file XCCL_TOKEN_FILE, replace what any launcher says. Ranks that are given no
-// address are taken to be on one host, and meet on its loopback. The port is made from the job's identity
-// where the launcher gives none. Errors: kInvalidInput naming the variable that is missing, no number or out
-// of range; kInvalidInput with what was looked for, and UnusableLauncher, where there is no launcher.
+// XCCL_TOKEN or the text of the file XCCL_TOKEN_FILE, replace what any launcher says. Without a token the
+// secret is the launcher's (Open MPI's, or what rank 0 leaves with PMI), or the user's own (secret.h). Ranks
+// that are given no address are taken to be on one host, and meet on its loopback. The port is made from the
+// job's identity where the launcher gives none. Errors: kInvalidInput naming the variable that is missing, no
+// number or out of range; kInvalidInput with what was looked for, and UnusableLauncher, where there is no
+// launcher.
 StatusOr<Placement> FindPlacement(const Environment& environment);
 
 // A time-out of ranks that wait for each other, with the variables that made them wait.

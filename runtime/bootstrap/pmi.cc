@@ -14,6 +14,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/strings.h"
 #include "runtime/bootstrap/socket.h"
@@ -121,7 +122,7 @@ StatusOr<UniqueId> IdOf(const std::string& text) {
 
 }  // namespace
 
-StatusOr<Placement> PlacementByPmi(const Placement& placement, const BootstrapOptions& options) {
+StatusOr<PmiPlacement> PlacementByPmi(const Placement& placement, const BootstrapOptions& options) {
   const Clock::time_point until = After(options.time_limit);
   Session& session = TheSession();
   const std::lock_guard lock(session.mutex);
@@ -147,7 +148,7 @@ StatusOr<Placement> PlacementByPmi(const Placement& placement, const BootstrapOp
   XCCL_ASSIGN_OR_RETURN(Placement met, FromUniqueId(id, placement.rank, placement.ranks));
   met.host_id = placement.host_id;
   met.interface = placement.interface;
-  return met;
+  return PmiPlacement{std::move(met), UseUniqueId(id)};
 }
 
 }  // namespace xccl::bootstrap

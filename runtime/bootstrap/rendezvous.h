@@ -4,8 +4,10 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/status.h"
 #include "runtime/bootstrap/hello.h"
@@ -20,23 +22,30 @@ inline constexpr auto kConnecting = std::chrono::seconds(30);
 
 struct Serving {
   std::string name;  // "rendezvous 10.0.0.1:4000"
-  Token token = {};
+  std::string secret;
   Clock::time_point until = Clock::time_point::max();  // ranks that come may bring an earlier one
   std::chrono::nanoseconds limit = BootstrapOptions::kForever;
   const std::atomic<bool>* stop = nullptr;  // looked at ten times a second
 };
+// How long it stays after the meeting has failed, to tell ranks that come late.
+inline constexpr auto kLongestLinger = std::chrono::seconds(3);
+// What the keys of connections with it are for, and those between partners.
+inline constexpr std::string_view kUseOfRendezvous = "rendezvous", kUseOfPartners = "partners";
 // Returns when all have reached their partners, or have been told why not. The result is what was told.
 Status Serve(Lobby& lobby, const Serving& serving);
 
 struct Meeting {
   Welcome welcome;
-  std::string address;    // this rank's own, as it told the others
-  std::string served_by;  // "host h0, pid 4711"
-  Lobby::Connection server;
+  std::string address;          // this rank's own, as it told the others
+  std::unique_ptr<Lobby> door;  // at which partners find this rank
+  Digest challenge = {};        // that it told them
+  std::string served_by;        // "host h0, pid 4711"
+  Connection server;
 };
-// Says who this rank is, and waits for the welcome. `door`: the port at which partners find this rank.
-// `serves`: this process serves the rendezvous.
-StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, uint16_t door,
-                       bool serves, Clock::time_point until);
+// Says who this rank is, and waits for the welcome. `serves`: this process serves the rendezvous.
+StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, bool serves,
+                       Clock::time_point until);
+// A rank that cannot meet tells the rendezvous why, if it is there within two seconds: the others are told.
+void Excuse(const Placement& placement, const BootstrapOptions& options, const Status& why);
 
 }  // namespace xccl::bootstrap

@@ -1,9 +1,13 @@
 #include "runtime/bootstrap/rendezvous.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -50,7 +54,6 @@ BootstrapOptions Patient() {
 // A rank that says who it is by hand.
 bootstrap::Hello HelloOf(int32_t rank, int32_t ranks) {
   bootstrap::Hello hello;
-  hello.token = bootstrap::TokenOf("a secret");
   hello.product = kVersion;
   hello.rank = rank;
   hello.ranks = ranks;
@@ -62,18 +65,35 @@ bootstrap::Hello HelloOf(int32_t rank, int32_t ranks) {
   return hello;
 }
 
-// Sends a message by hand, when the rendezvous is there, and gives the refusal. Who does not stay leaves when
-// it is accepted.
-std::string Answer(uint16_t port, const std::string& message, bool stays = true) {
+constexpr uint16_t kProtocolAt = 4;  // in a message
+
+// Knocks at a rendezvous by hand, and proves that it knows the secret.
+StatusOr<bootstrap::Connection> Knock(const bootstrap::Address& at, const std::string& secret) {
+  const bootstrap::Clock::time_point until = bootstrap::After(seconds(5));
+  bootstrap::Connection made;
+  XCCL_ASSIGN_OR_RETURN(made.socket, bootstrap::Connect(at, until));
+  const std::string mine(32, 'm');
+  XCCL_RETURN_IF_ERROR(
+      bootstrap::SendAll(made.socket.get(), bootstrap::Encode(bootstrap::MessageType::kKnock, mine), until));
+  XCCL_ASSIGN_OR_RETURN(const bootstrap::Message challenge,
+                        bootstrap::ReceiveMessage(made.socket.get(), made.reader, 100, until));
+  made.seal = bootstrap::Seal(
+      bootstrap::KeyedHash(bootstrap::KeyOf(secret), "rendezvous", mine + challenge.body), true);
+  return made;
+}
+
+// Says a hello by hand, when the rendezvous is there, and gives the refusal. Who does not stay leaves when it
+// is accepted.
+std::string Answer(const bootstrap::Address& at, const bootstrap::Hello& hello, bool stays = true,
+                   const std::string& secret = "a secret", char protocol = bootstrap::kProtocol) {
   for (int round = 0; round < 1000; ++round, std::this_thread::sleep_for(milliseconds(10))) {
-    const auto socket =
-        bootstrap::Connect(bootstrap::AddressV4(INADDR_LOOPBACK, port), bootstrap::After(seconds(5)));
-    if (!socket.ok()) continue;
-    if (!bootstrap::SendAll(socket->get(), message, bootstrap::After(seconds(5))).ok()) continue;
-    bootstrap::MessageReader reader;
+    StatusOr<bootstrap::Connection> made = Knock(at, secret);
+    if (!made.ok()) continue;
+    std::string bytes = made->seal.Close(bootstrap::MessageType::kHello, Pack(hello));
+    bytes[kProtocolAt] = protocol;
+    if (!bootstrap::SendAll(made->socket.get(), bytes, bootstrap::After(seconds(5))).ok()) continue;
     while (true) {
-      const auto answer =
-          bootstrap::ReceiveMessage(socket->get(), reader, 1 << 16, bootstrap::After(seconds(20)));
+      const auto answer = bootstrap::ReceiveSealed(*made, 1 << 16, bootstrap::After(seconds(20)));
       if (!answer.ok()) return answer.status().message();
       if (answer->type == bootstrap::MessageType::kRefused)
         return bootstrap::UnpackStatus(answer->body).message();
@@ -83,16 +103,18 @@ std::string Answer(uint16_t port, const std::string& message, bool stays = true)
   return "no rendezvous";
 }
 
+bootstrap::Address Loopback(uint16_t port) { return bootstrap::AddressV4(INADDR_LOOPBACK, port); }
+
 std::string Endpoint(uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
 
 // What all of a group hear, rank 0 of which serves, when a third party says `hello`.
 struct Heard {
   std::string by_all, by_it;
 };
-Heard Tell(const std::string& message, int32_t ranks) {
+Heard Tell(const bootstrap::Hello& hello, int32_t ranks) {
   const uint16_t port = testing::FreePort();
   Heard heard;
-  std::thread third([&] { heard.by_it = WithoutPorts(Answer(port, message)); });
+  std::thread third([&] { heard.by_it = WithoutPorts(Answer(Loopback(port), hello)); });
   const std::vector<Status> all =
       JoinAll({PlaceOf(0, ranks, Endpoint(port)), PlaceOf(1, ranks, Endpoint(port))}, Patient());
   third.join();
@@ -193,7 +215,7 @@ TEST(Rendezvous, TimeOutsNameTheVariablesThatDecided) {
 }
 
 TEST(Rendezvous, ARankClaimedTwice) {
-  const Heard heard = Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(1, 3))), 3);
+  const Heard heard = Tell(HelloOf(1, 3), 3);
   const std::string mine = "pid " + std::to_string(getpid()) + " on host " + Host();
   const std::string other = "pid 4711 on host h1";
   const std::string end = "; expected one for each of ranks 0 to 2";
@@ -203,7 +225,7 @@ TEST(Rendezvous, ARankClaimedTwice) {
 }
 
 TEST(Rendezvous, AnotherSize) {
-  const Heard heard = Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 4))), 3);
+  const Heard heard = Tell(HelloOf(2, 4), 3);
   const std::string as = ", as rank ";
   EXPECT_TRUE(heard.by_all == "rank 2 (host h1, pid 4711): a group of 4; expected 3, as " + Me(0) + " says" ||
               heard.by_all == "rank 2 (host h1, pid 4711): a group of 4; expected 3, as " + Me(1) + " says" ||
@@ -215,22 +237,19 @@ TEST(Rendezvous, AnotherSize) {
 TEST(Rendezvous, AnotherVersion) {
   bootstrap::Hello old = HelloOf(2, 3);
   old.product = "0.0.9";
-  EXPECT_EQ(Tell(bootstrap::Encode(bootstrap::MessageType::kHello, Pack(old)), 3).by_all,
-            std::string("rank 2 (host h1, pid 4711): runs XCCL 0.0.9; expected ") + kVersion +
-                ", as the rendezvous");
+  EXPECT_EQ(Tell(old, 3).by_all, std::string("rank 2 (host h1, pid 4711): runs XCCL 0.0.9; expected ") +
+                                     kVersion + ", as the rendezvous");
 }
 
 TEST(Rendezvous, AnotherProtocol) {
-  std::string message = bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 3)));
-  message[4] = 9;
   const uint16_t port = testing::FreePort();
   std::string heard;
-  std::thread third([&] { heard = Answer(port, message); });
+  std::thread third([&] { heard = Answer(Loopback(port), HelloOf(2, 3), true, "a secret", 9); });
   const Status status = JoinAll({PlaceOf(0, 3, Endpoint(port)), PlaceOf(1, 3, Endpoint(port))}, Patient())[0];
   third.join();
   EXPECT_EQ(status.message(), heard);
   const std::string end =
-      std::string(": speaks version 9 of the protocol; expected version 1, that of XCCL ") + kVersion;
+      std::string(": speaks version 9 of the protocol; expected version 2, that of XCCL ") + kVersion;
   EXPECT_EQ(heard.rfind("rendezvous " + Endpoint(port) + ": 127.0.0.1:", 0), 0u) << heard;
   EXPECT_EQ(heard.substr(heard.size() - std::min(heard.size(), end.size())), end);
 }
@@ -266,13 +285,13 @@ TEST(Rendezvous, StrangersDoNotMatter) {
                                std::string(100000, '\0'),
                                "XCCL",
                                bootstrap::Encode(bootstrap::MessageType::kHello, "short"),
+                               bootstrap::Encode(bootstrap::MessageType::kKnock, std::string(32, 'x')),
                                bootstrap::Encode(bootstrap::MessageType::kHello, std::string(5000, 'x'))};
   while (strangers.size() < 60) {
-    auto socket =
-        bootstrap::Connect(bootstrap::AddressV4(INADDR_LOOPBACK, port), bootstrap::After(seconds(5)));
+    auto socket = bootstrap::Connect(Loopback(port), bootstrap::After(seconds(5)));
     if (!socket.ok()) continue;
-    (void)bootstrap::SendAll(socket->get(), words[strangers.size() % 6], bootstrap::After(milliseconds(100)));
-    if (strangers.size() % 7 == 0) *socket = OwnedFile();
+    (void)bootstrap::SendAll(socket->get(), words[strangers.size() % 7], bootstrap::After(milliseconds(100)));
+    if (strangers.size() % 11 == 0) *socket = OwnedFile();
     strangers.push_back(*std::move(socket));
   }
   EXPECT_EQ(JoinAll({PlaceOf(2, 3, Endpoint(port))}, Patient())[0], OkStatus());
@@ -282,10 +301,7 @@ TEST(Rendezvous, StrangersDoNotMatter) {
 
 TEST(Rendezvous, ARankThatEndsBeforeAllHaveCome) {
   const uint16_t port = testing::FreePort();
-  std::thread third([&] {
-    EXPECT_EQ(Answer(port, bootstrap::Encode(bootstrap::MessageType::kHello, Pack(HelloOf(2, 4))), false),
-              "accepted");
-  });
+  std::thread third([&] { EXPECT_EQ(Answer(Loopback(port), HelloOf(2, 4), false), "accepted"); });
   const std::vector<Status> all =
       JoinAll({PlaceOf(0, 4, Endpoint(port)), PlaceOf(1, 4, Endpoint(port))}, Patient());
   third.join();
@@ -300,13 +316,14 @@ TEST(Rendezvous, ARankThatEndsBeforeAllHaveCome) {
 TEST(Rendezvous, LateRanksLearnTheReason) {
   const std::string endpoint = testing::FreeEndpoint();
   std::vector<Status> all;
-  std::thread first([&] { all = JoinAll({PlaceOf(0, 3, endpoint), PlaceOf(0, 3, endpoint)}, Patient()); });
+  std::thread first([&] {
+    all = JoinAll({PlaceOf(0, 4, endpoint), PlaceOf(1, 4, endpoint), PlaceOf(1, 4, endpoint)}, Patient());
+  });
   std::this_thread::sleep_for(milliseconds(500));
-  const Status late = JoinAll({PlaceOf(2, 3, endpoint)}, Patient())[0];
+  const Status late = JoinAll({PlaceOf(2, 4, endpoint)}, Patient())[0];
   first.join();
   EXPECT_EQ(late.code(), StatusCode::kInvalidInput);
-  EXPECT_EQ(late, all[0]);
-  EXPECT_EQ(late, all[1]);
+  for (const Status& status : all) EXPECT_EQ(late, status);
 }
 
 // The rendezvous fails before it knows how many ranks there are; whoever comes next is told at once.
@@ -317,13 +334,105 @@ TEST(Rendezvous, AnotherVersionComesFirst) {
   ASSERT_TRUE(place.ok()) << place.status().message();
   bootstrap::Hello old = HelloOf(1, 2);
   old.product = "0.0.9";
-  old.token = bootstrap::TokenOf(place->token_seed);
-  const uint16_t port = bootstrap::Resolve(place->rendezvous)->at(0).port();
-  const std::string heard = Answer(port, bootstrap::Encode(bootstrap::MessageType::kHello, Pack(old)));
+  const std::string heard =
+      Answer(bootstrap::Resolve(place->rendezvous)->at(0), old, true, place->token_seed);
   EXPECT_EQ(heard, "rendezvous " + place->rendezvous +
                        ": rank 1 (host h1, pid 4711): runs XCCL 0.0.9; expected " + kVersion +
                        ", as the rendezvous");
   EXPECT_EQ(JoinAll({*place}, Patient())[0].message(), heard);
+}
+
+// Whoever has the port first is no rendezvous for rank 0, and learns nothing by which it could be one.
+TEST(Rendezvous, Rank0JoinsNobodyAtItsOwnAddress) {
+  bootstrap::Address at = Loopback(0);
+  const StatusOr<OwnedFile> door = bootstrap::Listen(at);
+  ASSERT_TRUE(door.ok()) << door.status().message();
+  BootstrapOptions options;
+  options.time_limit = milliseconds(1500);
+  const std::vector<Status> all =
+      JoinAll({PlaceOf(0, 2, at.ToString()), PlaceOf(1, 2, at.ToString())}, options);
+  EXPECT_EQ(all[0], SystemError("rendezvous " + at.ToString() + ": cannot listen on " + at.ToString() +
+                                ": Address already in use, by another process; expected the port to be free "
+                                "for this one; hint: XCCL_ADDRESS=HOST:PORT with another port"));
+  EXPECT_EQ(all[1].code(), StatusCode::kLimit) << all[1].message();
+}
+
+// A process that speaks as a rendezvous does, and does not know the token, is not believed.
+TEST(Rendezvous, ARendezvousProvesItself) {
+  bootstrap::Address at = Loopback(0);
+  StatusOr<OwnedFile> door = bootstrap::Listen(at);
+  ASSERT_TRUE(door.ok()) << door.status().message();
+  std::string heard;
+  std::thread stranger([&] {
+    pollfd ready{door->get(), POLLIN, 0};
+    poll(&ready, 1, 10000);
+    bootstrap::Connection guest;
+    guest.socket = OwnedFile(accept(door->get(), nullptr, nullptr));
+    const auto knock =
+        bootstrap::ReceiveMessage(guest.socket.get(), guest.reader, 1000, bootstrap::After(seconds(5)));
+    const std::string mine(32, 's');
+    (void)bootstrap::SendAll(guest.socket.get(), bootstrap::Encode(bootstrap::MessageType::kChallenge, mine),
+                             bootstrap::After(seconds(5)));
+    const auto hello =
+        bootstrap::ReceiveMessage(guest.socket.get(), guest.reader, 10000, bootstrap::After(seconds(5)));
+    if (knock.ok() && hello.ok()) heard = knock->body + hello->body;
+    guest.seal = bootstrap::Seal(bootstrap::KeyOf("a guess"), false);
+    for (const auto type : {bootstrap::MessageType::kAccepted, bootstrap::MessageType::kWelcome})
+      (void)bootstrap::SendSealed(guest, type, std::string(100, '\0'), bootstrap::After(seconds(5)));
+    *door = OwnedFile();
+  });
+  BootstrapOptions options;
+  options.time_limit = milliseconds(1500);
+  const Status status = JoinAll({PlaceOf(1, 2, at.ToString())}, options)[0];
+  stranger.join();
+  EXPECT_EQ(status.code(), StatusCode::kLimit) << status.message();
+  EXPECT_EQ(heard.find("a secret"), std::string::npos);
+  const bootstrap::Digest key = bootstrap::KeyOf("a secret");
+  EXPECT_EQ(heard.find(bootstrap::View(key)), std::string::npos);
+}
+
+// A token that others can compute is good for the loopback alone.
+TEST(Rendezvous, OtherHostsNeedASecret) {
+  Placement place = PlaceOf(0, 2, "192.0.2.1:4000");
+  place.guessable = true;
+  EXPECT_EQ(JoinAll({place}, Patient())[0],
+            InvalidInput("rendezvous 192.0.2.1:4000: no token, and other hosts reach this address; expected "
+                         "XCCL_TOKEN or XCCL_TOKEN_FILE, the same on all ranks; hint: openssl rand -hex 16"));
+  const std::string endpoint = testing::FreeEndpoint();
+  std::vector<Placement> both = {PlaceOf(0, 2, endpoint), PlaceOf(1, 2, endpoint)};
+  for (Placement& one : both) one.guessable = true;
+  for (const Status& status : JoinAll(both, Patient())) EXPECT_EQ(status, OkStatus());
+}
+
+// A rank that has no descriptors left says so, and the others do not wait for it.
+TEST(Rendezvous, ARankThatCannotComeTells) {
+  const std::string endpoint = testing::FreeEndpoint();
+  testing::Child third([&] {
+    const rlimit few = {20, 20};
+    setrlimit(RLIMIT_NOFILE, &few);
+    return Bootstrap::Join(PlaceOf(2, 3, endpoint), Patient()).ok() ? 1 : 0;
+  });
+  const std::vector<Status> all = JoinAll({PlaceOf(0, 3, endpoint), PlaceOf(1, 3, endpoint)}, Patient());
+  EXPECT_EQ(third.Wait(), 0);
+  for (const Status& status : all)
+    EXPECT_EQ(status.message(), ("rendezvous " + endpoint + ": " + bootstrap::Who(2, Host(), third.pid()) +
+                                 " cannot come: 128 open files are needed and 20 allowed; hint: ulimit -Hn "
+                                 "128"));
+}
+
+// Joining that is given up ends, also where no other process is there.
+TEST(Rendezvous, JoiningStops) {
+  std::atomic<bool> stop = false;
+  BootstrapOptions options;
+  options.time_limit = BootstrapOptions::kForever;
+  options.stop = &stop;
+  const std::string endpoint = testing::FreeEndpoint();
+  std::vector<Status> all;
+  std::thread joining([&] { all = JoinAll({PlaceOf(0, 3, endpoint), PlaceOf(1, 3, endpoint)}, options); });
+  std::this_thread::sleep_for(milliseconds(200));
+  stop = true;
+  joining.join();
+  for (const Status& status : all) EXPECT_EQ(status.code(), StatusCode::kPeerEnded) << status.message();
 }
 
 // The process with local rank 0 on the host with the address serves where rank 0 is elsewhere.

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "base/version.h"
+#include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/proof.h"
 #include "runtime/bootstrap/rendezvous.h"
 
 namespace xccl::bootstrap {
@@ -25,8 +27,14 @@ class Server {
 
  private:
   Status Gather();
+  Status Hear(int guest, const Message& message);
   Status HearHello(int guest, const Message& message);
   Status Admit(int guest, Hello hello);
+  std::optional<Message> Proved(int guest, Message message);
+  void Challenge(int guest, const Message& knock);
+  void ShowOutStranger(int guest, const Message& message);
+  void Send(int guest, MessageType type, std::string_view body);
+  void Forget(int guest);
   void Linger(const Status& why);
   Status Late() const;
   void Refuse(int guest, const Status& why);
@@ -37,17 +45,69 @@ class Server {
 
   Lobby& lobby_;
   const Serving& serving_;
+  const Digest key_ = KeyOf(serving_.secret);
   Clock::time_point until_;
   std::chrono::nanoseconds limit_;
   int32_t ranks_ = 0;              // 0: nobody has come
   std::map<int32_t, Hello> came_;  // by rank
   std::map<int32_t, int> guest_;   // by rank
   std::map<int, int32_t> rank_;    // by guest
+  std::map<int, Seal> seals_;      // by guest that has knocked
   std::vector<std::string> strangers_;
 };
 
-void Server::Refuse(int guest, const Status& why) {
-  lobby_.Send(guest, Encode(MessageType::kRefused, PackStatus(why)));
+void Server::Send(int guest, MessageType type, std::string_view body) {
+  if (const auto seal = seals_.find(guest); seal != seals_.end())
+    lobby_.Send(guest, seal->second.Close(type, body));
+}
+
+void Server::Refuse(int guest, const Status& why) { Send(guest, MessageType::kRefused, PackStatus(why)); }
+
+void Server::Forget(int guest) {
+  seals_.erase(guest);
+  lobby_.ShowOut(guest);
+}
+
+void Server::Challenge(int guest, const Message& knock) {
+  const StatusOr<Digest> mine = RandomDigest();
+  if (!mine.ok() || knock.body.size() != sizeof(Digest)) return Forget(guest);
+  const Digest key = KeyedHash(key_, kUseOfRendezvous, knock.body + std::string(View(*mine)));
+  seals_[guest] = Seal(key, /*calls=*/false);
+  lobby_.Send(guest, Encode(MessageType::kChallenge, View(*mine)));
+}
+
+// The message of a guest that knows the secret. Others are challenged, or refused and remembered: they cannot
+// end the meeting.
+std::optional<Message> Server::Proved(int guest, Message message) {
+  const auto seal = seals_.find(guest);
+  if (seal == seals_.end() && message.type == MessageType::kKnock) {
+    Challenge(guest, message);
+  } else if (seal != seals_.end() && seal->second.Open(message).ok()) {
+    lobby_.Keep(guest);
+    return message;
+  } else if (rank_.count(guest) == 0) {  // else somebody speaks in a rank's place
+    ShowOutStranger(guest, message);
+  }
+  return std::nullopt;
+}
+
+void Server::ShowOutStranger(int guest, const Message& message) {
+  const std::string from = lobby_.From(guest);
+  const std::optional<Hello> hello = message.protocol == kProtocol && message.type == MessageType::kHello
+                                         ? UnpackHello(message.body)
+                                         : std::nullopt;
+  const std::string who = hello ? fmt::format("{} at {}", Name(*hello), from) : from;
+  const bool another = message.protocol != kProtocol;
+  const std::string why =
+      another ? fmt::format("it speaks version {} of the protocol; expected version {}, that of XCCL {}",
+                            message.protocol, kProtocol, kVersion)
+              : "it has the token of another job";
+  const std::string text = fmt::format("{} was refused: {}", who, why);
+  if (strangers_.size() < kMostStrangers) strangers_.push_back(text);
+  const Status refusal =
+      Wrong(another ? text : text + "; hint: the same XCCL_TOKEN and XCCL_ADDRESS on all ranks");
+  lobby_.Send(guest, Encode(MessageType::kRefused, PackStatus(refusal)));
+  Forget(guest);
 }
 
 Status Server::Run() {
@@ -63,15 +123,13 @@ Status Server::Run() {
 
 // Ranks that come late learn the reason too, instead of waiting for a rendezvous that has ended.
 void Server::Linger(const Status& why) {
-  const auto until = After(std::min<std::chrono::nanoseconds>(std::chrono::seconds(3), limit_ / 10));
+  const auto until = After(std::min<std::chrono::nanoseconds>(kLongestLinger, limit_ / 10));
   int32_t left = ranks_ == 0 ? INT32_MAX : ranks_ - static_cast<int32_t>(came_.size());
   while (left > 0) {
-    const StatusOr<std::optional<Lobby::Event>> event = lobby_.Wait(until);
+    StatusOr<std::optional<Lobby::Event>> event = lobby_.Wait(until);
     if (!event.ok() || !*event) return;
-    const Lobby::Event& happened = **event;
-    if (!happened.message ||
-        !SameToken(std::string_view(happened.message->body).substr(0, sizeof(Token)), serving_.token))
-      continue;
+    Lobby::Event& happened = **event;
+    if (!happened.message || !Proved(happened.guest, *std::move(happened.message))) continue;
     Refuse(happened.guest, why);
     --left;
   }
@@ -93,7 +151,8 @@ Status Server::Gather() {
       continue;
     }
     if ((*event)->message) {
-      XCCL_RETURN_IF_ERROR(HearHello((*event)->guest, *(*event)->message));
+      const std::optional<Message> proved = Proved((*event)->guest, *std::move((*event)->message));
+      if (proved) XCCL_RETURN_IF_ERROR(Hear((*event)->guest, *proved));
     } else if (const auto gone = rank_.find((*event)->guest); gone != rank_.end()) {
       guest_.erase(gone->second);
       return PeerEnded(fmt::format("{}: {}: its process has ended, or has given up, before all had come",
@@ -115,31 +174,29 @@ Status Server::Late() const {
   return LimitReached(text);
 }
 
-// Strangers, who do not know the token, are refused and remembered; they cannot end the meeting. A rank of
-// this job that cannot take part ends it.
+// A rank of this job that cannot take part ends the meeting.
+Status Server::Hear(int guest, const Message& message) {
+  if (const auto rank = rank_.find(guest); rank != rank_.end()) {
+    if (message.type != MessageType::kFail) return OkStatus();
+    guest_.erase(rank->second);
+    return Annotate(UnpackStatus(message.body),
+                    fmt::format("{}: {} cannot come", serving_.name, Name(came_.at(rank->second))));
+  }
+  Status wrong = HearHello(guest, message);
+  if (!wrong.ok()) Refuse(guest, wrong);
+  return wrong;
+}
+
 Status Server::HearHello(int guest, const Message& message) {
   const std::string from = lobby_.From(guest);
-  const bool known = SameToken(std::string_view(message.body).substr(0, sizeof(Token)), serving_.token);
   const std::optional<Hello> hello = message.protocol == kProtocol && message.type == MessageType::kHello
                                          ? UnpackHello(message.body)
                                          : std::nullopt;
-  const std::string who = hello ? fmt::format("{} at {}", Name(*hello), from) : from;
-  if (!known) {
-    const std::string text = fmt::format("{} was refused: it has the token of another job", who);
-    if (strangers_.size() < kMostStrangers) strangers_.push_back(text);
-    Refuse(guest, Wrong(fmt::format("{}; hint: the same XCCL_TOKEN and XCCL_ADDRESS on all ranks", text)));
-    lobby_.ShowOut(guest);
-    return OkStatus();
-  }
-  Status wrong;
   if (message.protocol != kProtocol)
-    wrong = Wrong(fmt::format("{}: speaks version {} of the protocol; expected version {}, that of XCCL {}",
-                              who, message.protocol, kProtocol, kVersion));
-  else if (!hello)
-    wrong = Wrong(fmt::format("{}: said what cannot be read", who));
-  if (wrong.ok()) wrong = Admit(guest, *hello);
-  if (!wrong.ok()) Refuse(guest, wrong);
-  return wrong;
+    return Wrong(fmt::format("{}: speaks version {} of the protocol; expected version {}, that of XCCL {}",
+                             from, message.protocol, kProtocol, kVersion));
+  if (!hello) return Wrong(fmt::format("{}: said what cannot be read", from));
+  return Admit(guest, *hello);
 }
 
 Status Server::Admit(int guest, Hello hello) {
@@ -166,8 +223,8 @@ Status Server::Admit(int guest, Hello hello) {
     until_ = theirs;
     limit_ = hello.limit;
   }
-  lobby_.Send(guest, Encode(MessageType::kAccepted,
-                            Packer().Put(static_cast<int32_t>(getpid())).PutText(HostName()).Take()));
+  Send(guest, MessageType::kAccepted,
+       Packer().Put(static_cast<int32_t>(getpid())).PutText(HostName()).Take());
   rank_[guest] = hello.rank;
   guest_[hello.rank] = guest;
   came_[hello.rank] = std::move(hello);
@@ -178,16 +235,16 @@ Status Server::Admit(int guest, Hello hello) {
 Status Server::WelcomeAll() {
   lobby_.CloseDoor();
   Welcome welcome;
-  XCCL_ASSIGN_OR_RETURN(const Token job, RandomToken());
-  XCCL_ASSIGN_OR_RETURN(welcome.session, RandomToken());
-  welcome.job = Hex(job);
+  XCCL_ASSIGN_OR_RETURN(const Digest job, RandomDigest());
+  welcome.job = Hex(View(job).substr(0, 16));
   for (const auto& [rank, guest] : guest_) {
     welcome.partners.clear();
     for (const int32_t partner : PartnersOf(rank, ranks_)) {
       const Hello& hello = came_.at(partner);
-      welcome.partners.push_back({partner, hello.pid, hello.host, hello.address, hello.port});
+      welcome.partners.push_back(
+          {partner, hello.pid, hello.host, hello.address, hello.port, hello.challenge});
     }
-    lobby_.Send(guest, Encode(MessageType::kWelcome, Pack(welcome)));
+    Send(guest, MessageType::kWelcome, Pack(welcome));
   }
   return OkStatus();
 }
@@ -212,11 +269,12 @@ Status Server::AwaitConnected() {
       guest_.erase(who.rank);
       return Ended(who.rank, who.host, who.pid);
     }
-    if (event->message && event->message->type == MessageType::kFail)
-      return UnpackStatus(event->message->body);
-    if (event->message && event->message->type == MessageType::kConnected) connected.insert(who.rank);
+    if (!event->message) continue;
+    const std::optional<Message> message = Proved(event->guest, *event->message);
+    if (message && message->type == MessageType::kFail) return UnpackStatus(message->body);
+    if (message && message->type == MessageType::kConnected) connected.insert(who.rank);
   }
-  for (const auto& [rank, guest] : guest_) lobby_.Send(guest, Encode(MessageType::kAllConnected, ""));
+  for (const auto& [rank, guest] : guest_) Send(guest, MessageType::kAllConnected, "");
   return OkStatus();
 }
 

@@ -25,24 +25,6 @@ Status Wait(int socket, short events, Clock::time_point until) {
   return LimitReached("nothing came in time");
 }
 
-OwnedFile Bound(int family, uint16_t port, int& error) {
-  OwnedFile door(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  Address any = AddressV4(INADDR_ANY, port);
-  if (family == AF_INET6) {
-    any.storage = {};
-    any.storage.ss_family = AF_INET6;
-    any.set_port(port);
-    Set(door.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  }
-  Set(door.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  error = 0;
-  if (!door.open() || bind(door.get(), any.get(), any.size()) != 0 || listen(door.get(), 4096) != 0) {
-    error = errno;
-    return OwnedFile();
-  }
-  return door;
-}
-
 }  // namespace
 
 Clock::time_point After(std::chrono::nanoseconds limit) {
@@ -60,14 +42,16 @@ std::string Seconds(std::chrono::nanoseconds limit) {
   return fmt::format("{} s", std::chrono::duration<double>(limit).count());
 }
 
-StatusOr<OwnedFile> Listen(uint16_t& port, bool* in_use) {
-  int error = 0;
-  OwnedFile door = Bound(AF_INET6, port, error);
-  if (error == EAFNOSUPPORT || error == EADDRNOTAVAIL) door = Bound(AF_INET, port, error);
+StatusOr<OwnedFile> Listen(Address& address, bool* in_use) {
+  OwnedFile door(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Set(door.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  const bool listens =
+      door.open() && bind(door.get(), address.get(), address.size()) == 0 && listen(door.get(), 4096) == 0;
+  const int error = listens ? 0 : errno;
   if (in_use != nullptr) *in_use = error == EADDRINUSE;
-  if (!door.open())
-    return SystemError(fmt::format("cannot listen on port {}: {}", port, std::strerror(error)));
-  port = OwnEndOf(door.get()).port();
+  if (!listens)
+    return SystemError(fmt::format("cannot listen on {}: {}", address.ToString(), std::strerror(error)));
+  address.set_port(OwnEndOf(door.get()).port());
   return door;
 }
 
@@ -133,6 +117,16 @@ StatusOr<Message> ReceiveMessage(int socket, MessageReader& reader, uint64_t mos
       return PeerEnded(std::strerror(errno));
     }
   }
+}
+
+Status SendSealed(Connection& to, MessageType type, std::string_view body, Clock::time_point until) {
+  return SendAll(to.socket.get(), to.seal.Close(type, body), until);
+}
+
+StatusOr<Message> ReceiveSealed(Connection& from, uint64_t most, Clock::time_point until) {
+  XCCL_ASSIGN_OR_RETURN(Message message, ReceiveMessage(from.socket.get(), from.reader, most, until));
+  XCCL_RETURN_IF_ERROR(from.seal.Open(message));
+  return message;
 }
 
 Address PeerOf(int socket) {

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "runtime/bootstrap/address.h"
+#include "runtime/bootstrap/proof.h"
 #include "runtime/bootstrap/wire.h"
 #include "runtime/host/owned_file.h"
 
@@ -21,13 +22,24 @@ Clock::time_point After(std::chrono::nanoseconds limit);
 int PollMilliseconds(Clock::time_point until);
 std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"
 
-// Listens on all addresses of this host, IPv4 and IPv6. `port` 0: any; the one that is used is returned in
-// it. Errors: kSystem "cannot listen on port 4000: address already in use"; *in_use tells that case.
-StatusOr<OwnedFile> Listen(uint16_t& port, bool* in_use = nullptr);
+// Listens on an address of this host. Port 0: any; the one that is used is returned in it. Errors: kSystem
+// "cannot listen on 10.0.0.1:4000: Address already in use"; *in_use tells that case.
+StatusOr<OwnedFile> Listen(Address& address, bool* in_use = nullptr);
 // Errors: kPeerEnded with the system's reason; kLimit at `until`.
 StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until);
 // Small messages go out at once; a cut link is found within `silence`.
 void WatchLink(int socket, std::chrono::nanoseconds silence);
+
+// A connection whose ends have shown that they know the secret.
+struct Connection {
+  OwnedFile socket;
+  MessageReader reader;  // what has come
+  Seal seal;
+};
+// Errors: kPeerEnded, kLimit.
+Status SendSealed(Connection& to, MessageType type, std::string_view body, Clock::time_point until);
+// The next message, opened. Errors: as ReceiveMessage's; kInvalidInput where it is not the other end's.
+StatusOr<Message> ReceiveSealed(Connection& from, uint64_t most, Clock::time_point until);
 
 // Errors: kPeerEnded, kLimit.
 Status SendAll(int socket, std::string_view bytes, Clock::time_point until);

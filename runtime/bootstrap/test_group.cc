@@ -12,9 +12,10 @@
 namespace xccl::testing {
 
 uint16_t FreePort() {
-  uint16_t port = 0;
-  const StatusOr<OwnedFile> door = bootstrap::Listen(port);
-  return door.ok() ? port : uint16_t{0};
+  // Of all addresses: an IPv4 port may be taken on another than the loopback.
+  bootstrap::Address any = bootstrap::AddressV4(INADDR_ANY, 0);
+  const StatusOr<OwnedFile> door = bootstrap::Listen(any);
+  return door.ok() ? any.port() : uint16_t{0};
 }
 
 std::string FreeEndpoint(bool v6) { return (v6 ? "[::1]:" : "127.0.0.1:") + std::to_string(FreePort()); }

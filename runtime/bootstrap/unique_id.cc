@@ -29,20 +29,24 @@ struct Form {
   char magic[4] = {'X', 'C', 'I', 'D'};
   uint8_t version = 1, v4 = 0, v6 = 0, zero = 0;
   uint16_t port = 0, zeros = 0;
-  bootstrap::Token token = {};
+  std::array<char, 16> token = {};
   std::array<std::array<uint8_t, 4>, kMostOfAFamily> v4s = {};
   std::array<std::array<uint8_t, 16>, kMostOfAFamily> v6s = {};
 };
 static_assert(sizeof(Form) == sizeof(UniqueId));
 
-void Add(const bootstrap::Address& address, Form& form) {
+// False: there is no room for it.
+bool Add(const bootstrap::Address& address, Form& form) {
   if (address.family() == AF_INET && form.v4 < kMostOfAFamily) {
     const auto& v4 = reinterpret_cast<const sockaddr_in&>(address.storage);
     std::memcpy(form.v4s[form.v4++].data(), &v4.sin_addr, 4);
   } else if (address.family() == AF_INET6 && form.v6 < kMostOfAFamily) {
     const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
     std::memcpy(form.v6s[form.v6++].data(), &v6.sin6_addr, 16);
+  } else {
+    return false;
   }
+  return true;
 }
 
 std::string Endpoint(int family, const void* ip, uint16_t port) {
@@ -52,7 +56,9 @@ std::string Endpoint(int family, const void* ip, uint16_t port) {
                            : fmt::format("[{}]:{}", text.data(), port);
 }
 
-std::string Seed(const Form& form) { return "unique id " + bootstrap::Hex(form.token); }
+std::string Seed(const Form& form) {
+  return "unique id " + bootstrap::Hex({form.token.data(), form.token.size()});
+}
 
 // All addresses, those of IPv4 first; the loopback only where there is no other.
 std::string Endpoints(const Form& form) {
@@ -111,20 +117,24 @@ std::shared_ptr<void> UseUniqueId(const UniqueId& id) {
 }
 
 StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
+  XCCL_RETURN_IF_ERROR(bootstrap::LoadHash());
   XCCL_ASSIGN_OR_RETURN(std::vector<bootstrap::Interface> interfaces,
                         bootstrap::Interfaces(options.interface));
-  const auto server = std::make_shared<IdServer>();
-  XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(0));
-  Form form;
-  form.port = server->lobby->port();
-  XCCL_ASSIGN_OR_RETURN(form.token, bootstrap::RandomToken());
+  std::vector<bootstrap::Address> addresses;
   const bool outside = !interfaces.empty() && !interfaces[0].loopback;
   for (const bootstrap::Interface& interface : interfaces)
-    if (!outside || !interface.loopback) Add(interface.address, form);
-  if (interfaces.empty()) Add(bootstrap::AddressV4(INADDR_LOOPBACK, 0), form);
+    if (!outside || !interface.loopback) addresses.push_back(interface.address);
+  if (interfaces.empty()) addresses.push_back(bootstrap::AddressV4(INADDR_LOOPBACK, 0));
+  Form form;
+  std::erase_if(addresses, [&](const bootstrap::Address& address) { return !Add(address, form); });
+  const auto server = std::make_shared<IdServer>();
+  XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(addresses));
+  form.port = server->lobby->port();
+  XCCL_ASSIGN_OR_RETURN(const bootstrap::Digest secret, bootstrap::RandomDigest());
+  std::copy_n(secret.begin(), form.token.size(), form.token.begin());
 
   server->serving.name = "rendezvous " + Endpoints(form);
-  server->serving.token = bootstrap::TokenOf(Seed(form));
+  server->serving.secret = Seed(form);
   server->serving.until = bootstrap::After(options.time_limit);
   server->serving.limit = options.time_limit;
   server->serving.stop = &server->stop;
@@ -157,7 +167,7 @@ StatusOr<Placement> FromUniqueId(const UniqueId& id, Rank rank, int32_t ranks) {
   placement.launcher = "unique-id";
   placement.rank = rank;
   placement.ranks = ranks;
-  placement.job = "unique-id-" + bootstrap::Hex(form.token).substr(0, 8);
+  placement.job = fmt::format("unique-id-{}", form.port);
   placement.rendezvous = Endpoints(form);
   placement.token_seed = Seed(form);
   placement.served = true;

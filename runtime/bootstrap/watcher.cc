@@ -30,8 +30,12 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr uint64_t kMostBytes =
-    (uint64_t{1} << 30) + (uint64_t{1} << 26);  // of one message: 1 GiB and its index
+    (uint64_t{1} << 28) + (uint64_t{1} << 24);  // of one message: the blobs of an all-gather, and their index
 constexpr size_t kBytesPerTurn = size_t{1} << 20;
+constexpr uint32_t kMostRounds = 32;  // of a call: ranks are fewer than 2^32
+// What ranks leave for each other are ids of new groups.
+constexpr size_t kMostNotes = 4096, kMostOfANote = size_t{1} << 16;
+constexpr nanoseconds kLinkIsDead = std::chrono::seconds(10);  // a link that answers nothing for so long
 
 nanoseconds PeriodOf(nanoseconds silence) {
   return std::clamp<nanoseconds>(silence / 5, milliseconds(20), std::chrono::seconds(2));
@@ -47,20 +51,22 @@ nanoseconds StuckAfter(Clock::time_point until) {
 
 }  // namespace
 
-Watcher::Watcher(int32_t rank, std::vector<Connected> partners, nanoseconds silence)
-    : rank_(rank), silence_(silence), period_(PeriodOf(silence)) {
+Watcher::Watcher(int32_t rank, int32_t ranks, std::vector<Connected> partners, nanoseconds silence)
+    : rank_(rank), ranks_(ranks), silence_(silence), period_(PeriodOf(silence)) {
   const Clock::time_point now = Clock::now();
   for (Connected& connected : partners) {
     Peer& peer = peers_.emplace_back();
     peer.partner = std::move(connected.partner);
-    peer.socket = std::move(connected.connection.socket);
-    peer.reader = std::move(connected.connection.reader);
+    peer.connection = std::move(connected.connection);
     peer.heard = now;
     peer.awaits = peer.partner.rank;
-    WatchLink(peer.socket.get(), silence);
+    WatchLink(peer.connection.socket.get(), LinkLimit());
   }
   beat_ = turned_ = now;
 }
+
+// A process may be stopped for as long as the silence limit, its host's answers may not be missing longer.
+nanoseconds Watcher::LinkLimit() const { return std::min(silence_, kLinkIsDead); }
 
 Status Watcher::Start() {
   wake_ = OwnedFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -103,7 +109,8 @@ void Watcher::Run() {
     Leave(lock);
   } catch (const std::exception& error) {
     if (!lock.owns_lock()) lock.lock();
-    for (Peer& peer : peers_) peer.socket = OwnedFile();  // the partners see that this rank has ended
+    for (Peer& peer : peers_)
+      peer.connection.socket = OwnedFile();  // the partners see that this rank has ended
     if (!failure_) failure_ = StatusOf(error);
     changed_.notify_all();
   }
@@ -113,8 +120,8 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
   std::vector<pollfd> ready{{wake_.get(), POLLIN, 0}};
   for (const Peer& peer : peers_) {
     const bool writes = peer.sent < peer.out.size();
-    ready.push_back(
-        {peer.ended ? -1 : peer.socket.get(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+    ready.push_back({peer.ended ? -1 : peer.connection.socket.get(),
+                     static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
   }
   Clock::time_point next = beat_ + (spread_ ? period_ / 2 : period_);
   if (awaits_ && std::pair<uint64_t, int32_t>{call_, Culprit()} != told_)
@@ -150,9 +157,8 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
 }
 
 void Watcher::Leave(std::unique_lock<std::mutex>& lock) {
-  QueueToAll(Encode(MessageType::kLeft, Packer().Put(rank_).Take()));
-  const auto patience =
-      failure_ ? milliseconds(100) : std::min<nanoseconds>(silence_, std::chrono::seconds(10));
+  QueueToAll(MessageType::kLeft, Packer().Put(rank_).Take());
+  const nanoseconds patience = failure_ ? milliseconds(100) : LinkLimit();
   const Clock::time_point until = Clock::now() + patience;
   while (Clock::now() < until) {
     bool sent = true;
@@ -170,14 +176,16 @@ bool Watcher::HasSent(Peer& peer) {
   if (peer.ended) return true;
   Flush(peer);
   if (peer.sent < peer.out.size()) return false;
-  if (!peer.shut) shutdown(peer.socket.get(), SHUT_WR);
+  if (!peer.shut) shutdown(peer.connection.socket.get(), SHUT_WR);
   peer.shut = true;
   std::array<char, 1 << 16> bytes;
   ssize_t got = 1;
-  while (got > 0) got = recv(peer.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  while (got > 0) got = recv(peer.connection.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   int unacknowledged = 0;
-  const bool gone = got < 0 && errno != EAGAIN && errno != EINTR;
-  return gone || ioctl(peer.socket.get(), SIOCOUTQ, &unacknowledged) != 0 || unacknowledged == 0;
+  // The socket tells its error once.
+  peer.ended = got < 0 && errno != EAGAIN && errno != EINTR;
+  return peer.ended || ioctl(peer.connection.socket.get(), SIOCOUTQ, &unacknowledged) != 0 ||
+         unacknowledged == 0;
 }
 
 // ---- What comes
@@ -185,12 +193,12 @@ bool Watcher::HasSent(Peer& peer) {
 void Watcher::Read(Peer& peer) {
   std::array<char, 1 << 16> bytes;
   for (size_t total = 0; total < kBytesPerTurn;) {
-    const ssize_t got = recv(peer.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got = recv(peer.connection.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) break;
     const int error = got < 0 ? errno : 0;
     if (got > 0) {
       peer.heard = Clock::now();
-      peer.reader.Add({bytes.data(), static_cast<size_t>(got)});
+      peer.connection.reader.Add({bytes.data(), static_cast<size_t>(got)});
       total += static_cast<size_t>(got);
       if (static_cast<size_t>(got) == bytes.size()) continue;
     }
@@ -203,44 +211,78 @@ void Watcher::Read(Peer& peer) {
 
 void Watcher::Take(Peer& peer) {
   while (!peer.ended) {
-    StatusOr<std::optional<Message>> message = peer.reader.Next(kMostBytes);
-    if (!message.ok()) {
-      FailLocked(Annotate(message.status(), Who(peer.partner.rank, peer.partner.host, peer.partner.pid)));
-      peer.ended = true;
-      return;
-    }
-    if (!*message) return;
-    Hear(peer, **message);
+    StatusOr<std::optional<Message>> message = peer.connection.reader.Next(kMostBytes);
+    if (message.ok() && !*message) return;
+    Status fine = message.status();
+    if (fine.ok()) fine = peer.connection.seal.Open(**message);
+    if (fine.ok()) fine = Hear(peer, **message);
+    if (fine.ok()) continue;
+    const Partner& who = peer.partner;
+    FailLocked(Annotate(fine, fmt::format("{} at {}", Who(who.rank, who.host, who.pid), who.address)));
+    peer.ended = true;
   }
 }
 
-void Watcher::Hear(Peer& peer, const Message& message) {
-  if (message.type == MessageType::kHeartbeat) return HearHeartbeat(peer, message.body);
-  if (message.type == MessageType::kFail) return FailLocked(UnpackStatus(message.body), &peer);
+// Errors: kInvalidInput for what a rank of this version does not say.
+Status Watcher::Hear(Peer& peer, const Message& message) {
   Unpacker body(message.body);
-  if (message.type == MessageType::kLeft) return HearLeft(peer, body.Get<int32_t>());
-  if (message.type == MessageType::kNote) {
-    const std::string_view key = body.GetText(), text = body.GetText();
-    if (body.ok()) PostLocked(key, text, &peer);
-    return;
+  switch (message.type) {
+    case MessageType::kHeartbeat:
+      return HearHeartbeat(peer, message.body);
+    case MessageType::kFail:
+      FailLocked(UnpackStatus(message.body), &peer);
+      return OkStatus();
+    case MessageType::kLeft: {
+      const auto rank = body.Get<int32_t>();
+      if (!body.ok() || rank < 0 || rank >= ranks_) break;
+      HearLeft(peer, rank);
+      return OkStatus();
+    }
+    case MessageType::kNote: {
+      const std::string_view key = body.GetText(), text = body.GetText();
+      if (!body.ok() || notes_.size() >= kMostNotes || message.body.size() > kMostOfANote) break;
+      PostLocked(key, text, &peer);
+      return OkStatus();
+    }
+    case MessageType::kData:
+      return HearData(peer, message.body);
+    default:
+      break;
   }
-  if (message.type != MessageType::kData) return;
+  return InvalidInput(fmt::format("a message of type {} and {} bytes that no rank of XCCL sends",
+                                  static_cast<int>(message.type), message.body.size()));
+}
+
+// A partner is at most a call ahead: it ends a call when all ranks have begun it.
+Status Watcher::HearData(Peer& peer, std::string_view bytes) {
+  Unpacker body(bytes);
   const auto call = body.Get<uint64_t>();
   const auto round = body.Get<uint32_t>();
   constexpr size_t kIndex = sizeof call + sizeof round;
-  if (!body.ok()) return;
-  inbox_[{peer.partner.rank, call, round}] = message.body.substr(kIndex);
+  if (!body.ok() || call < call_ || call > call_ + 1 || round >= kMostRounds ||
+      !inbox_.try_emplace({peer.partner.rank, call, round}, bytes.substr(std::min(kIndex, bytes.size())))
+           .second)
+    return InvalidInput(
+        fmt::format("data of call {}, round {}, {} bytes; expected that of call {} or {}, once", call, round,
+                    bytes.size(), call_, call_ + 1));
   changed_.notify_all();
+  return OkStatus();
 }
 
-void Watcher::HearHeartbeat(Peer& peer, std::string_view bytes) {
+Status Watcher::HearHeartbeat(Peer& peer, std::string_view bytes) {
   Unpacker body(bytes);
   const auto progress = body.Get<uint64_t>();
-  peer.call = body.Get<uint64_t>();
-  peer.awaits = body.Get<int32_t>();
-  if (progress <= progress_) return;
+  const auto call = body.Get<uint64_t>();
+  const auto awaits = body.Get<int32_t>();
+  if (!body.ok() || awaits < 0 || awaits >= ranks_)
+    return InvalidInput(
+        fmt::format("a heartbeat of {} bytes that waits for rank {} of {}", bytes.size(), awaits, ranks_));
+  peer.call = call;
+  peer.awaits = awaits;
+  if (progress <= progress_) return OkStatus();
   progress_ = progress;
   spread_ = true;
+  return OkStatus();
 }
 
 // The first notice is passed on, so that all learn of it, at a cost that does not grow with their number.
@@ -248,7 +290,7 @@ void Watcher::HearLeft(Peer& peer, int32_t rank) {
   if (rank == peer.partner.rank) peer.left = true;
   if (!left_) {
     left_ = rank;
-    QueueToAll(Encode(MessageType::kLeft, Packer().Put(rank).Take()), &peer);
+    QueueToAll(MessageType::kLeft, Packer().Put(rank).Take(), &peer);
   }
   changed_.notify_all();
 }
@@ -259,7 +301,7 @@ void Watcher::End(Peer& peer, int error) {
   const bool cut = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   const Partner& who = peer.partner;
   FailLocked(cut ? PeerEnded(fmt::format("rank {}: no sign of life for {} (host {}, pid {})", who.rank,
-                                         Seconds(silence_), who.host, who.pid))
+                                         Seconds(LinkLimit()), who.host, who.pid))
                  : Ended(who.rank, who.host, who.pid));
 }
 
@@ -281,26 +323,25 @@ void Watcher::Beat(Clock::time_point now) {
   beat_ = now;
   spread_ = false;
   told_ = {call_, Culprit()};
-  QueueToAll(
-      Encode(MessageType::kHeartbeat, Packer().Put(progress_).Put(told_.first).Put(told_.second).Take()));
+  QueueToAll(MessageType::kHeartbeat, Packer().Put(progress_).Put(told_.first).Put(told_.second).Take());
 }
 
-void Watcher::Queue(Peer& peer, std::string_view message) {
+void Watcher::Queue(Peer& peer, MessageType type, std::string_view body) {
   if (peer.ended || peer.left) return;
-  peer.out.append(message);
+  peer.out.append(peer.connection.seal.Close(type, body));
   Flush(peer);
 }
 
-void Watcher::QueueToAll(std::string_view message, const Peer* but) {
+void Watcher::QueueToAll(MessageType type, std::string_view body, const Peer* but) {
   for (Peer& peer : peers_)
-    if (&peer != but) Queue(peer, message);
+    if (&peer != but) Queue(peer, type, body);
 }
 
 // What cannot be sent yet stays. Errors show when the socket is read.
 void Watcher::Flush(Peer& peer) {
   while (peer.sent < peer.out.size()) {
-    const ssize_t sent = send(peer.socket.get(), peer.out.data() + peer.sent, peer.out.size() - peer.sent,
-                              MSG_NOSIGNAL | MSG_DONTWAIT);
+    const ssize_t sent = send(peer.connection.socket.get(), peer.out.data() + peer.sent,
+                              peer.out.size() - peer.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) break;
@@ -313,7 +354,7 @@ void Watcher::Flush(Peer& peer) {
 void Watcher::FailLocked(const Status& reason, const Peer* from) {
   if (failure_) return;
   failure_ = reason;
-  QueueToAll(Encode(MessageType::kFail, PackStatus(reason)), from);
+  QueueToAll(MessageType::kFail, PackStatus(reason), from);
   changed_.notify_all();
 }
 
@@ -329,7 +370,7 @@ void Watcher::Send(int32_t to, uint64_t call, uint32_t round, std::string_view b
   message.append(bytes);
   const std::lock_guard lock(mutex_);
   Peer& peer = PeerOfRank(to);
-  Queue(peer, Encode(MessageType::kData, message));
+  Queue(peer, MessageType::kData, message);
   if (peer.sent < peer.out.size()) Wake();
 }
 
@@ -383,7 +424,7 @@ StatusOr<std::string> Watcher::Receive(int32_t from, uint64_t call, uint32_t rou
 // Every rank passes a note on once, so it reaches all whom living ranks connect.
 void Watcher::PostLocked(std::string_view key, std::string_view text, const Peer* from) {
   if (!notes_.emplace(key, text).second) return;
-  QueueToAll(Encode(MessageType::kNote, Packer().PutText(key).PutText(text).Take()), from);
+  QueueToAll(MessageType::kNote, Packer().PutText(key).PutText(text).Take(), from);
   changed_.notify_all();
 }
 

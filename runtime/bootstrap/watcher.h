@@ -23,7 +23,7 @@ namespace xccl::bootstrap {
 
 class Watcher {
  public:
-  Watcher(int32_t rank, std::vector<Connected> partners, std::chrono::nanoseconds silence);
+  Watcher(int32_t rank, int32_t ranks, std::vector<Connected> partners, std::chrono::nanoseconds silence);
   // Tells the partners that this rank leaves, and sends what is still to be sent.
   ~Watcher();
   Watcher(const Watcher&) = delete;
@@ -53,8 +53,7 @@ class Watcher {
  private:
   struct Peer {
     Partner partner;
-    OwnedFile socket;
-    MessageReader reader;
+    Connection connection;
     std::string out;  // to be sent
     size_t sent = 0;  // of it
     Clock::time_point heard;
@@ -69,23 +68,25 @@ class Watcher {
   static bool HasSent(Peer& peer);
   void Read(Peer& peer);
   void Take(Peer& peer);  // the messages that its reader holds
-  void Hear(Peer& peer, const Message& message);
-  void HearHeartbeat(Peer& peer, std::string_view body);
+  Status Hear(Peer& peer, const Message& message);
+  Status HearHeartbeat(Peer& peer, std::string_view body);
+  Status HearData(Peer& peer, std::string_view body);
   void HearLeft(Peer& peer, int32_t rank);
   void PostLocked(std::string_view key, std::string_view text, const Peer* from = nullptr);
   void End(Peer& peer, int error);
   void CheckSilence(Clock::time_point now);
   void Beat(Clock::time_point now);
-  void Queue(Peer& peer, std::string_view message);
+  void Queue(Peer& peer, MessageType type, std::string_view body);
   static void Flush(Peer& peer);
-  void QueueToAll(std::string_view message, const Peer* but = nullptr);
+  void QueueToAll(MessageType type, std::string_view body, const Peer* but = nullptr);
   void FailLocked(const Status& reason, const Peer* from = nullptr);
   void FoldProgress() const;
   int32_t Culprit() const;
+  std::chrono::nanoseconds LinkLimit() const;
   void Wake() const;
   Peer& PeerOfRank(int32_t rank);
 
-  const int32_t rank_;
+  const int32_t rank_, ranks_;
   const std::chrono::nanoseconds silence_, period_;
   OwnedFile wake_;
   std::thread thread_;

@@ -16,8 +16,10 @@
 namespace xccl::bootstrap {
 
 inline constexpr uint32_t kMagic = 0x4c434358;  // "XCCL"
-inline constexpr uint16_t kProtocol = 1;
+inline constexpr uint16_t kProtocol = 2;
 
+// A connection begins with a knock and a challenge, or, between partners, with what the rendezvous told both.
+// All that follows is closed by their seal (proof.h), but a refusal of who does not know the secret.
 enum class MessageType : uint16_t {
   kHello = 1,        // to the rendezvous: who I am
   kAccepted,         // from it: who I am, wait
@@ -32,6 +34,8 @@ enum class MessageType : uint16_t {
   kLeft,             // this rank has left in good order
   kFail,             // a status: the group has failed
   kNote,             // a key and a text, for all
+  kKnock,            // to the rendezvous: a random challenge, in every version of the protocol
+  kChallenge,        // from it: its own
 };
 
 struct Message {
@@ -106,8 +110,12 @@ class Unpacker {
   bool ok_ = true;
 };
 
+// What another process says, as messages quote it: at most `most` bytes, with "?" for what is no printable
+// ASCII or UTF-8.
+std::string Cleaned(std::string_view text, size_t most = 256);
+
 std::string PackStatus(const Status& status);
-// A body that is no status gives kInvalidInput.
+// The text is Cleaned. A body that is no status gives kInvalidInput.
 Status UnpackStatus(std::string_view body);
 
 }  // namespace xccl::bootstrap

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <optional>
@@ -18,7 +19,8 @@ namespace xccl::c_api {
 
 // Shared with the thread that meets, which may outlive the meeting.
 struct Meeting::State {
-  std::mutex mutex;  // guards what follows
+  std::atomic<bool> stop = false;  // joining ends
+  std::mutex mutex;                // guards what follows
   std::condition_variable changed;
   std::optional<StatusOr<std::unique_ptr<Bootstrap>>> met;
   Status aborted;
@@ -33,7 +35,9 @@ StatusOr<LaunchedGroup*> Meeting::Join(std::chrono::nanoseconds limit) {
   const std::lock_guard joining(joining_);
   if (group_ != nullptr) return group_.get();
   BootstrapOptions options;
-  options.time_limit = limit >= kForEver ? BootstrapOptions::kForever : limit;
+  // Without a time limit a process may also be stopped for as long as it likes.
+  options.time_limit = options.silence_limit = limit >= kForEver ? BootstrapOptions::kForever : limit;
+  options.stop = &state_->stop;
   XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([state = state_, placement = placement_, options] {
                           StatusOr<std::unique_ptr<Bootstrap>> met = LimitReached("");
                           try {
@@ -66,6 +70,7 @@ LaunchedGroup* Meeting::group() const {
 void Meeting::Abort(const Status& reason) {
   std::unique_lock lock(state_->mutex);
   if (state_->aborted.ok()) state_->aborted = reason;
+  state_->stop = true;
   LaunchedGroup* const group = state_->group;
   lock.unlock();
   state_->changed.notify_all();

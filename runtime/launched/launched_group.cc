@@ -74,8 +74,8 @@ bool Parting::AllTaken() const {
   const std::optional<Rank> left = group_.Left();
   for (const RemoteConnection& one : memory_.layout.connections) {
     const ConnectionCell& cell = memory_.cells[one.cell];
-    if (one.sends && one.peer != left && cell.tail.load(std::memory_order_acquire) !=
-                                             cell.head.load(std::memory_order_relaxed))
+    if (one.sends && one.peer != left &&
+        cell.tail.load(std::memory_order_acquire) != cell.head.load(std::memory_order_relaxed))
       return false;
   }
   return true;
@@ -275,9 +275,9 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
 StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const NetworkMemory& memory) {
   XCCL_ASSIGN_OR_RETURN(const NetworkKind kind, AgreeOnNetwork());
   const NetworkOptions network = OptionsOfNetwork();
-  XCCL_ASSIGN_OR_RETURN(
-      std::unique_ptr<Transport> made,
-      kind == NetworkKind::kVerbs ? verbs::Connect(memory, network) : ofi::Connect(memory, network));
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Transport> made, kind == NetworkKind::kVerbs
+                                                             ? verbs::Connect(memory, network)
+                                                             : ofi::Connect(memory, network));
   return std::unique_ptr<Transport>(
       std::make_unique<Parting>(std::move(made), memory, *bootstrap_, options_.time_limit));
 }
