@@ -165,12 +165,9 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
 Status Visitor::Excuse(const Address& address, const Status& why, std::chrono::nanoseconds patience) {
   const Clock::time_point until = After(patience);
   XCCL_ASSIGN_OR_RETURN(Connection server, Knock(address, until));
-  XCCL_RETURN_IF_ERROR(SayHello(server));
-  XCCL_ASSIGN_OR_RETURN(const Message answer, ReceiveSealed(server, kMostWords, until));
-  if (answer.type != MessageType::kAccepted) return UnpackStatus(answer.body);
-  XCCL_RETURN_IF_ERROR(SendSealed(server, MessageType::kFail, PackStatus(why), until));
-  // It closes when it has told all.
-  return ReceiveSealed(server, kMostWords, until).status();
+  const std::string excuse = Packer().PutText(Pack(hello_)).PutText(PackStatus(why)).Take();
+  XCCL_RETURN_IF_ERROR(SendSealed(server, MessageType::kFail, excuse, until));
+  return ReceiveSealed(server, kMostWords, until).status();  // a refusal, as it tells all
 }
 
 // The best addresses of this host that others may reach.

@@ -29,6 +29,7 @@ class Server {
   Status Gather();
   Status Hear(int guest, const Message& message);
   Status HearHello(int guest, const Message& message);
+  Status HearExcuse(int guest, const Message& message) const;
   Status Admit(int guest, Hello hello);
   std::optional<Message> Proved(int guest, Message message);
   void Challenge(int guest, const Message& knock);
@@ -176,15 +177,18 @@ Status Server::Late() const {
 
 // A rank of this job that cannot take part ends the meeting.
 Status Server::Hear(int guest, const Message& message) {
-  if (const auto rank = rank_.find(guest); rank != rank_.end()) {
-    if (message.type != MessageType::kFail) return OkStatus();
-    guest_.erase(rank->second);
-    return Annotate(UnpackStatus(message.body),
-                    fmt::format("{}: {} cannot come", serving_.name, Name(came_.at(rank->second))));
-  }
-  Status wrong = HearHello(guest, message);
+  if (rank_.count(guest) != 0) return OkStatus();
+  Status wrong = message.type == MessageType::kFail ? HearExcuse(guest, message) : HearHello(guest, message);
   if (!wrong.ok()) Refuse(guest, wrong);
   return wrong;
+}
+
+Status Server::HearExcuse(int guest, const Message& message) const {
+  Unpacker body(message.body);
+  const std::optional<Hello> hello = UnpackHello(body.GetText());
+  const Status why = UnpackStatus(body.GetText());
+  const std::string who = hello ? Name(*hello) : lobby_.From(guest);
+  return Annotate(why, fmt::format("{}: {} cannot come", serving_.name, who));
 }
 
 Status Server::HearHello(int guest, const Message& message) {

@@ -70,9 +70,19 @@ nanoseconds Watcher::LinkLimit() const { return std::min(silence_, kLinkIsDead);
 
 Status Watcher::Start() {
   wake_ = OwnedFile(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake_.open()) return SystemError(fmt::format("cannot make an event: {}", std::strerror(errno)));
-  XCCL_ASSIGN_OR_RETURN(thread_, StartThread([this] { Run(); }));
-  return OkStatus();
+  Status failed;
+  if (!wake_.open()) failed = SystemError(fmt::format("cannot make an event: {}", std::strerror(errno)));
+  if (failed.ok()) {
+    StatusOr<std::thread> thread = StartThread([this] { Run(); });
+    if (thread.ok()) {
+      thread_ = *std::move(thread);
+      return OkStatus();
+    }
+    failed = thread.status();
+  }
+  failed = Annotate(failed, fmt::format("rank {}", rank_));
+  QueueToAll(MessageType::kFail, PackStatus(failed));  // else its process seems to have ended
+  return failed;
 }
 
 Watcher::~Watcher() {

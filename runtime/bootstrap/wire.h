@@ -32,7 +32,7 @@ enum class MessageType : uint16_t {
   kHeartbeat,        // between partners: progress, the call that I am in, whom I wait for
   kData,             // call, round, blobs
   kLeft,             // this rank has left in good order
-  kFail,             // a status: the group has failed
+  kFail,             // a status: the group has failed; to the rendezvous, a hello and why it does not come
   kNote,             // a key and a text, for all
   kKnock,            // to the rendezvous: a random challenge, in every version of the protocol
   kChallenge,        // from it: its own
