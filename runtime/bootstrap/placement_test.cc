@@ -5,10 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
 
 #include "base/files.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/secret.h"
 
 namespace xccl {
 namespace {
@@ -173,6 +175,36 @@ TEST(FindPlacement, ReadsTheTokenFromAFileOfItsOwnersAlone) {
   EXPECT_EQ(seed({}), path + ": more than 4096 bytes; expected at most so many");
   ASSERT_EQ(unlink(path.c_str()), 0);
   EXPECT_EQ(seed({}), path + ": cannot read: No such file or directory");
+}
+
+// Without a token or a launcher's secret a user's own secret keeps others out; without a home, the loopback.
+TEST(FindPlacement, MakesASecretOfTheUsersOnce) {
+  const std::string home = testing::TempDir() + "/home";
+  std::filesystem::remove_all(home);
+  std::filesystem::create_directory(home);
+  const Placement first = *Find(With(kSrun, {{"HOME", home}}));
+  const std::string path = home + "/.local/state/xccl/secret";
+  const std::string secret = *bootstrap::ReadSecret(path);
+  EXPECT_EQ(secret.size(), 64u);
+  EXPECT_EQ(first.token_seed, secret + " " + first.job);
+  EXPECT_FALSE(first.guessable);
+  EXPECT_TRUE(*Find(With(kSrun, {{"HOME", home}})) == first);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(home + "/.local/state/xccl"),
+                          std::filesystem::directory_iterator()),
+            1);
+  EXPECT_EQ(Find(With(kSrun, {{"HOME", home}, {"XCCL_TOKEN", "t"}}))->token_seed, "t");
+  ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+  EXPECT_EQ(Find(With(kSrun, {{"HOME", home}})).status().message(),
+            path +
+                ": others may use it, by its mode 0640; expected a token's file for its owner alone; hint: "
+                "chmod go-rwx " +
+                path);
+  for (const std::string none : {"", "/nowhere", "/proc"}) {
+    const Placement found = *Find(With(kSrun, {{"HOME", none}}));
+    EXPECT_EQ(found.token_seed, found.job) << none;
+    EXPECT_TRUE(found.guessable) << none;
+  }
+  EXPECT_FALSE(Find(kMpirun)->guessable);
 }
 
 TEST(FindPlacement, TellsWhichVariablesGaveTheRank) {
