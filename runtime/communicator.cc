@@ -491,6 +491,8 @@ Status Communicator::ExecuteOn(const Queued& queued) {
 
 Status Communicator::Execute(Queued queued) {
   try {
+    if (used_ != nullptr && used_ != queued.loaded) used_->endpoint->GiveBack();
+    used_ = queued.loaded;
     // Once connected, the pairs stay.
     return queued.pairs.empty() ? ExecuteOn(queued) : pairs_->Run(std::move(queued.pairs), time_limit_);
   } catch (const std::exception&) {

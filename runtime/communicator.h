@@ -142,6 +142,7 @@ class Communicator {
   std::unique_ptr<Pairs> pairs_;                // once they are connected
   Status failure_;
   bool busy_ = false, stopping_ = false;
+  Loaded* used_ = nullptr;  // the worker's: by its last call; senders may have more to hear of it
   std::thread worker_;  // from the first load of a book whose ranks are connected
 };
 

@@ -49,7 +49,10 @@ Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limi
       stillness = Stillness(endpoint);
     }
     endpoint.Wait(ticket, std::min<std::chrono::nanoseconds>(kLongestSleep, limit));
-    if (Clock::now() - idle_since >= kLongestSleep / 2) part.LookAround();
+    if (Clock::now() - idle_since >= kLongestSleep / 2) {
+      endpoint.GiveBack();  // a rank that is about to leave may wait for it
+      part.LookAround();
+    }
     if (std::optional<Status> failure = endpoint.Failure()) return *failure;
     // A rank that only waits for others gives stuck ranks the time to say why.
     if (stillness.Lasts() < (part.MovedAll() ? limit + kGrace : limit)) continue;

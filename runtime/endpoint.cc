@@ -57,6 +57,20 @@ void Endpoint::Announce(const CallSignature& call) {
   cell_.call_which.store(0, std::memory_order_seq_cst);
   cell_.call_what.store(call.what, std::memory_order_seq_cst);
   cell_.call_which.store(call.which, std::memory_order_seq_cst);
+  if (group_ != nullptr) group_->NoteCall(call);
+}
+
+bool Endpoint::HasLeft(Rank rank) const {
+  if (region_.rank(rank.value).left.load(std::memory_order_acquire) != 0) return true;
+  const auto left = group_ == nullptr ? std::nullopt : group_->Left();
+  return left && left->rank == rank;
+}
+
+void Endpoint::FailFor(Rank left, const CallSignature& last, const CallSignature& mine) {
+  FailAsSaid(PeerEnded(fmt::format(
+      "rank {}: has left {}; expected it in {}, with rank {}", left.value,
+      last.IsSet() ? fmt::format("after call {}", last.Number()) : std::string("before its first call"),
+      ToString(mine), rank_.value)));
 }
 
 void Endpoint::CheckCalls(const CallSignature& mine) {
@@ -71,11 +85,10 @@ void Endpoint::CheckCalls(const CallSignature& mine) {
     if (same_number && theirs != mine)
       Fail(InvalidInput(Disagreement(Rank(r), theirs, rank_, mine)));
     else if (left && (!theirs.IsSet() || theirs.IsBefore(mine)))
-      FailAsSaid(PeerEnded(fmt::format("rank {}: has left {}; expected it in {}, with rank {}", r,
-                                       theirs.IsSet() ? fmt::format("after call {}", theirs.Number())
-                                                      : std::string("before its first call"),
-                                       ToString(mine), rank_.value)));
+      FailFor(Rank(r), theirs, mine);
   }
+  const auto left = group_ == nullptr ? std::nullopt : group_->Left();
+  if (left && (!left->call.IsSet() || left->call.IsBefore(mine))) FailFor(left->rank, left->call, mine);
 }
 
 bool Endpoint::Progress() {

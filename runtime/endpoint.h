@@ -10,6 +10,7 @@
 
 #include "base/ids.h"
 #include "base/status.h"
+#include "runtime/transport/call_signature.h"
 #include "runtime/transport/shared_region.h"
 #include "runtime/transport/transport.h"
 
@@ -25,6 +26,14 @@ class EndpointGroup {
   // The same where `status` names the rank that is to blame: nobody is asked who it was.
   virtual void FailAsSaid(const Status& status) = 0;
   virtual Status Barrier(std::chrono::nanoseconds limit) = 0;
+  // This rank is in, or enters, a call, for what others hear when it leaves.
+  virtual void NoteCall(const CallSignature& call) = 0;
+  // A rank that has left in good order, the first of which this rank has heard, after that call.
+  struct LeftRank {
+    Rank rank;
+    CallSignature call;  // only `which`
+  };
+  virtual std::optional<LeftRank> Left() const = 0;
 };
 
 // What an endpoint's transports use, where nothing else owns it.
@@ -81,14 +90,15 @@ class Endpoint {
   void NoteProgress();
   uint64_t TotalProgress() const;
 
-  // Tells the ranks of this host which call this rank is in, or enters.
+  // Tells the ranks which call this rank is in, or enters: those of this host at once, the others when it
+  // leaves.
   void Announce(const CallSignature& call);
-  // Fails the operation where a rank of this host is in another call of this number, or has left before it.
-  // For ranks that wait: linear in the ranks.
+  // Fails the operation where a rank of this host is in another call of this number, or some rank has left
+  // before it. For ranks that wait: linear in the ranks.
   void CheckCalls(const CallSignature& mine);
 
-  // The rank, if it is of this host, has destroyed its endpoint.
-  bool HasLeft(Rank rank) const { return region_.rank(rank.value).left.load(std::memory_order_acquire) != 0; }
+  // The rank has destroyed its endpoint. Of other hosts' the first alone is known.
+  bool HasLeft(Rank rank) const;
 
   // Ends the operation on all ranks; the first reason stays. AsSaid: as EndpointGroup's.
   void Fail(const Status& status);
@@ -102,6 +112,7 @@ class Endpoint {
     return transport_of_.empty() ? *transports_[0]
                                  : *transports_[static_cast<size_t>(transport_of_[connection])];
   }
+  void FailFor(Rank left, const CallSignature& last, const CallSignature& mine);
   void SleepOnFiles(uint32_t ticket, std::chrono::nanoseconds limit);
 
   const std::unique_ptr<EndpointMemory> memory_;

@@ -44,10 +44,10 @@
  * it, and xcclGetLastError has its text, which names the rank. Ranks that are idle learn of it through
  * xcclCommGetAsyncError. There is no time limit unless xcclCommSetTimeLimit sets one: a rank may be late by
  * as long as it likes. A limit finds ranks that stop without a message. Ranks whose process ends are found
- * within milliseconds; so is, on one host, a rank that has destroyed its communicator and is waited for. A
- * process that ends without xcclCommDestroy has failed. On the CPU, ranks whose calls differ in collective,
- * count, type, operator or root fail with xcclInvalidUsage and a text that has both calls. A call that is
- * refused (xcclInvalidArgument, or xcclInvalidUsage at once) has done nothing, and the communicator goes on.
+ * within milliseconds; so is a rank that has destroyed its communicator and is waited for. A process that
+ * ends without xcclCommDestroy has failed. On the CPU, ranks whose calls differ in collective, count, type,
+ * operator or root fail with xcclInvalidUsage and a text that has both calls. A call that is refused
+ * (xcclInvalidArgument, or xcclInvalidUsage at once) has done nothing, and the communicator goes on.
  *
  * Threads. All functions may be called from any thread at any time. Calls that threads make at the same time
  * run in one order or the other, which must be the same on all ranks. xcclCommAbort wakes the threads that
@@ -229,7 +229,9 @@ xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle);
 
 xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
 xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
-xcclResult_t xcclCommDestroy(xcclComm_t comm);     /* waits for all calls; comm may be NULL */
+/* Waits for all calls, and, between hosts, until the others have taken all that this rank sent them. comm may
+ * be NULL. */
+xcclResult_t xcclCommDestroy(xcclComm_t comm);
 xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends all calls on all ranks, then destroys */
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count);

@@ -359,11 +359,12 @@ std::optional<Status> Bootstrap::Failure() const { return state_->watcher->Failu
 void Bootstrap::OnFailure(std::function<void(const Status&)> callback) {
   state_->watcher->OnFailure(std::move(callback));
 }
-std::optional<Rank> Bootstrap::Left() const {
-  const std::optional<int32_t> left = state_->watcher->Left();
+std::optional<Bootstrap::LeftRank> Bootstrap::Left() const {
+  const std::optional<bootstrap::LeftRank> left = state_->watcher->Left();
   if (!left) return std::nullopt;
-  return Rank(*left);
+  return LeftRank{Rank(left->rank), left->call};
 }
+void Bootstrap::NoteCall(uint64_t call) { state_->watcher->NoteCall(call); }
 void Bootstrap::NoteProgress() { state_->watcher->NoteProgress(); }
 uint64_t Bootstrap::Progress() const { return state_->watcher->Progress(); }
 

@@ -65,8 +65,14 @@ class Bootstrap {
   // Called once with the failure, by the watcher's thread; at once, by this thread, if the group has failed
   // already. What it uses outlives this object.
   void OnFailure(std::function<void(const Status&)> callback);
-  // A rank that has left in good order: the first of which this rank has heard.
-  std::optional<Rank> Left() const;
+  // A rank that has left in good order, the first of which this rank has heard, and the last call that it
+  // noted; 0: none.
+  struct LeftRank {
+    Rank rank;
+    uint64_t call = 0;
+  };
+  std::optional<LeftRank> Left() const;
+  void NoteCall(uint64_t call);  // cheap, an atomic
 
   void NoteProgress();  // cheap, an atomic; from any thread
   // Grows while any rank of the group notes progress, some heartbeats later; stands still when none does.

@@ -188,11 +188,13 @@ TEST(Bootstrap, ProgressSpreadsAndStandsStill) {
 TEST(Bootstrap, LeavingInGoodOrderIsNoFailure) {
   std::atomic<int> left{0};
   RunGroup(6, Patient(), [&](Bootstrap& group) {
+    group.NoteCall(7);
     if (group.rank().value == 2) return;
     const auto until = std::chrono::steady_clock::now() + seconds(20);
     while (!group.Left() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(group.Left(), Rank(2));
+    EXPECT_EQ(group.Left()->rank, Rank(2));
+    EXPECT_EQ(group.Left()->call, 7u);
     EXPECT_FALSE(group.Failure());
     ++left;
     while (left < 5) std::this_thread::sleep_for(milliseconds(5));

@@ -167,7 +167,7 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
 }
 
 void Watcher::Leave(std::unique_lock<std::mutex>& lock) {
-  QueueToAll(MessageType::kLeft, Packer().Put(rank_).Take());
+  QueueToAll(MessageType::kLeft, Packer().Put(rank_).Put(noted_call_.load()).Take());
   const nanoseconds patience = failure_ ? milliseconds(100) : LinkLimit();
   const Clock::time_point until = Clock::now() + patience;
   while (Clock::now() < until) {
@@ -243,9 +243,11 @@ Status Watcher::Hear(Peer& peer, const Message& message) {
       FailLocked(UnpackStatus(message.body), &peer);
       return OkStatus();
     case MessageType::kLeft: {
-      const auto rank = body.Get<int32_t>();
-      if (!body.ok() || rank < 0 || rank >= ranks_) break;
-      HearLeft(peer, rank);
+      LeftRank left;
+      left.rank = body.Get<int32_t>();
+      left.call = body.Get<uint64_t>();
+      if (!body.ok() || left.rank < 0 || left.rank >= ranks_) break;
+      HearLeft(peer, left);
       return OkStatus();
     }
     case MessageType::kNote: {
@@ -296,11 +298,11 @@ Status Watcher::HearHeartbeat(Peer& peer, std::string_view bytes) {
 }
 
 // The first notice is passed on, so that all learn of it, at a cost that does not grow with their number.
-void Watcher::HearLeft(Peer& peer, int32_t rank) {
-  if (rank == peer.partner.rank) peer.left = true;
+void Watcher::HearLeft(Peer& peer, const LeftRank& left) {
+  if (left.rank == peer.partner.rank) peer.left = true;
   if (!left_) {
-    left_ = rank;
-    QueueToAll(MessageType::kLeft, Packer().Put(rank).Take(), &peer);
+    left_ = left;
+    QueueToAll(MessageType::kLeft, Packer().Put(left.rank).Put(left.call).Take(), &peer);
   }
   changed_.notify_all();
 }
@@ -474,7 +476,7 @@ void Watcher::OnFailure(std::function<void(const Status&)> callback) {
   callback(failure);
 }
 
-std::optional<int32_t> Watcher::Left() const {
+std::optional<LeftRank> Watcher::Left() const {
   const std::lock_guard lock(mutex_);
   return left_;
 }

@@ -21,6 +21,11 @@
 
 namespace xccl::bootstrap {
 
+struct LeftRank {
+  int32_t rank = 0;
+  uint64_t call = 0;  // the last that it noted
+};
+
 class Watcher {
  public:
   Watcher(int32_t rank, int32_t ranks, std::vector<Connected> partners, std::chrono::nanoseconds silence);
@@ -44,7 +49,8 @@ class Watcher {
   void Fail(const Status& reason);
   std::optional<Status> Failure() const;
   void OnFailure(std::function<void(const Status&)> callback);
-  std::optional<int32_t> Left() const;
+  std::optional<LeftRank> Left() const;
+  void NoteCall(uint64_t call) { noted_call_.store(call, std::memory_order_relaxed); }
   void NoteProgress() {
     if (!noted_.load(std::memory_order_relaxed)) noted_.store(true, std::memory_order_relaxed);
   }
@@ -71,7 +77,7 @@ class Watcher {
   Status Hear(Peer& peer, const Message& message);
   Status HearHeartbeat(Peer& peer, std::string_view body);
   Status HearData(Peer& peer, std::string_view body);
-  void HearLeft(Peer& peer, int32_t rank);
+  void HearLeft(Peer& peer, const LeftRank& left);
   void PostLocked(std::string_view key, std::string_view text, const Peer* from = nullptr);
   void End(Peer& peer, int error);
   void CheckSilence(Clock::time_point now);
@@ -98,7 +104,7 @@ class Watcher {
   std::map<std::string, std::string, std::less<>> notes_;                 // by key
   std::optional<Status> failure_;
   std::vector<std::function<void(const Status&)>> callbacks_;
-  std::optional<int32_t> left_;
+  std::optional<LeftRank> left_;
   bool leaving_ = false;
   uint64_t call_ = 0;              // the last that this rank began
   std::optional<int32_t> awaits_;  // the partner for which it waits, and since when
@@ -109,6 +115,7 @@ class Watcher {
   bool spread_ = false;  // progress grew by a partner's heartbeat
   mutable uint64_t progress_ = 0;
   mutable std::atomic<bool> noted_{false};
+  std::atomic<uint64_t> noted_call_{0};
 };
 
 }  // namespace xccl::bootstrap

@@ -71,10 +71,10 @@ class Parting final : public Transport {
 
 // Of a rank that has left, nothing is expected any more.
 bool Parting::AllTaken() const {
-  const std::optional<Rank> left = group_.Left();
+  const auto left = group_.Left();
   for (const RemoteConnection& one : memory_.layout.connections) {
     const ConnectionCell& cell = memory_.cells[one.cell];
-    if (one.sends && one.peer != left &&
+    if (one.sends && !(left && one.peer == left->rank) &&
         cell.tail.load(std::memory_order_acquire) != cell.head.load(std::memory_order_relaxed))
       return false;
   }
@@ -153,6 +153,12 @@ Status LaunchedGroup::Agree(std::string_view what, std::string_view mine) {
   for (size_t r = 1; r < all.size(); ++r)
     if (all[r] != all[0]) return InvalidInput(fmt::format("{}: another {} than {}", name(r), what, name(0)));
   return OkStatus();
+}
+
+std::optional<EndpointGroup::LeftRank> LaunchedGroup::Left() const {
+  const auto left = bootstrap_->Left();
+  if (!left) return std::nullopt;
+  return LeftRank{left->rank, CallSignature{.what = 0, .which = left->call}};
 }
 
 // A process that ends is missed by its host's ranks at once; the watcher, a moment later, knows which rank it

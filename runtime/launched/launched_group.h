@@ -66,6 +66,8 @@ class LaunchedGroup final : public EndpointGroup {
   void Fail(const Status& status) override { bootstrap_->Fail(Blame(status)); }
   void FailAsSaid(const Status& status) override { bootstrap_->Fail(status); }
   Status Barrier(std::chrono::nanoseconds limit) override { return bootstrap_->Barrier(limit); }
+  void NoteCall(const CallSignature& call) override { bootstrap_->NoteCall(call.which); }
+  std::optional<LeftRank> Left() const override;
 
  private:
   struct Connected;
