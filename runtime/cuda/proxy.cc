@@ -148,10 +148,12 @@ void Proxy::Disconnect(Line* line, std::chrono::nanoseconds limit) {
   };
   while (!hosts_.failure() && !drained() && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(kSleep);
-  // Peers write here until they, too, have told everything. They learn of a failure from the group.
-  if (!hosts_.failure()) static_cast<void>(hosts_.barrier().ok());
+  // Its transport stays until the others have taken all; the other lines go on.
+  std::unique_ptr<Line> ended;
   const std::lock_guard lock(mutex_);
-  std::erase_if(lines_, [&](const std::unique_ptr<Line>& one) { return one.get() == line; });
+  const auto at = std::ranges::find(lines_, line, &std::unique_ptr<Line>::get);
+  ended = std::move(*at);
+  lines_.erase(at);
 }
 
 // True: something moved.

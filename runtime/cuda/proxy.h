@@ -69,8 +69,8 @@ class Proxy {
   StatusOr<Line*> Connect(const std::shared_ptr<const Gpu>& gpu, const Program& program,
                           std::span<const Rails> rails, const ArenaShape& shape, const ArenaLayout& layout,
                           Rank rank, std::function<void(const Status& reason)> abort);
-  // Ends a line of which no kernel runs, when all ranks do: what it has to tell has arrived, and so has what
-  // it is told. After a failure it returns at once.
+  // Ends a line of which no kernel runs: what it has to tell has gone out, and its transport ends as its
+  // OtherHosts have it. After a failure it returns at once.
   void Disconnect(Line* line, std::chrono::nanoseconds limit);
 
  private:

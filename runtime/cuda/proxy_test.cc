@@ -5,7 +5,10 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +19,7 @@
 #include "runtime/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/testing/ring_programs.h"
+#include "runtime/transport/parting.h"
 #include "runtime/transport/verbs/fake_verbs.h"
 #include "runtime/transport/verbs/verbs_transport.h"
 
@@ -65,6 +69,11 @@ class Hosts {
     return all;
   }
 
+  std::optional<Status> Failure() {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
   OtherHosts OthersOf(Rank rank, const std::shared_ptr<const Gpu>& gpu) {
     OtherHosts others;
     others.host_of = {0, 1, 2};
@@ -79,16 +88,14 @@ class Hosts {
       if (gpu->driver().MemGetAddressRange(nullptr, nullptr, slots) == Result::kSuccess) ++slots_of_gpus_;
       NetworkOptions options;
       options.all_gather = [this, rank](std::string_view mine) { return AllGather(rank, mine); };
-      return verbs::ConnectOver(&network_.library(), memory, options);
+      XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Transport> made,
+                            verbs::ConnectOver(&network_.library(), memory, options));
+      return PartWhenTaken(std::move(made), memory,
+                           {.failed = [this] { return Failure().has_value(); },
+                            .has_left = [](Rank /*rank*/) { return false; },
+                            .time_limit = std::chrono::seconds(20)});
     };
-    others.barrier = [this, rank] {
-      AllGather(rank, "");
-      return OkStatus();
-    };
-    others.failure = [this] {
-      const std::lock_guard lock(mutex_);
-      return failure_;
-    };
+    others.failure = [this] { return Failure(); };
     others.fail = [this](const Status& reason) {
       const std::lock_guard lock(mutex_);
       if (!failure_) failure_ = reason;

@@ -12,13 +12,12 @@
 
 #include "runtime/host/parcel.h"
 #include "runtime/transport/ofi/transport.h"
+#include "runtime/transport/parting.h"
 #include "runtime/transport/shm/transport.h"
 #include "runtime/transport/verbs/transport.h"
 
 namespace xccl {
 namespace {
-
-using std::chrono::nanoseconds;
 
 // Slots of all connections with one peer: a queue pair of verbs has room for twice as many arrivals, and
 // devices have 4,096 and more.
@@ -38,60 +37,6 @@ StatusOr<int32_t> SlotsThatFit(const NetworkLayout& one_slot, int32_t least,
       fmt::format("{} connections with other hosts, each with a slot of {} bytes, need {} bytes; "
                   "the limit is {}",
                   one_slot.connections.size(), one_slot.slot_bytes, each, options.memory_limit));
-}
-
-// Connections with other hosts that end by agreement. A rank's last messages may still be on their way when
-// its own part of a call is done, and a network drops them where either end closes. So an end stays until the
-// receivers have said that they took all that it sent, and driven all that it has to say itself.
-class Parting final : public Transport {
- public:
-  Parting(std::unique_ptr<Transport> network, NetworkMemory memory, const Bootstrap& group, nanoseconds limit)
-      : network_(std::move(network)), memory_(std::move(memory)), group_(group), limit_(limit) {}
-  Parting(const Parting&) = delete;
-  Parting& operator=(const Parting&) = delete;
-  ~Parting() override;
-
-  ConnectionEnd At(int32_t connection) override { return network_->At(connection); }
-  void Put(int32_t connection, int64_t bytes) override { network_->Put(connection, bytes); }
-  void Take(int32_t connection, bool together) override { network_->Take(connection, together); }
-  void GiveBack() override { network_->GiveBack(); }
-  StatusOr<bool> Progress() override { return network_->Progress(); }
-  bool Flushed() const override { return network_->Flushed(); }
-  std::span<const int> files() const override { return network_->files(); }
-  bool PrepareToSleep() override { return network_->PrepareToSleep(); }
-
- private:
-  bool AllTaken() const;
-
-  const std::unique_ptr<Transport> network_;
-  const NetworkMemory memory_;
-  const Bootstrap& group_;
-  const nanoseconds limit_;
-};
-
-// Of a rank that has left, nothing is expected any more.
-bool Parting::AllTaken() const {
-  const auto left = group_.Left();
-  for (const RemoteConnection& one : memory_.layout.connections) {
-    const ConnectionCell& cell = memory_.cells[one.cell];
-    if (one.sends && !(left && one.peer == left->rank) &&
-        cell.tail.load(std::memory_order_acquire) != cell.head.load(std::memory_order_relaxed))
-      return false;
-  }
-  return true;
-}
-
-Parting::~Parting() {
-  constexpr std::chrono::microseconds kShortest(20), kLongest(1000);
-  const auto began = std::chrono::steady_clock::now();
-  network_->GiveBack();
-  auto pause = kShortest;
-  while (!group_.Failure() && std::chrono::steady_clock::now() - began < limit_) {
-    const StatusOr<bool> moved = network_->Progress();
-    if (!moved.ok() || (network_->Flushed() && AllTaken())) return;
-    pause = *moved ? kShortest : std::min(2 * pause, kLongest);
-    std::this_thread::sleep_for(pause);
-  }
 }
 
 }  // namespace
@@ -284,8 +229,10 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const Network
   XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Transport> made, kind == NetworkKind::kVerbs
                                                              ? verbs::Connect(memory, network)
                                                              : ofi::Connect(memory, network));
-  return std::unique_ptr<Transport>(
-      std::make_unique<Parting>(std::move(made), memory, *bootstrap_, options_.time_limit));
+  const PartingRules rules{.failed = [this] { return bootstrap_->Failure().has_value(); },
+                           .has_left = [this](Rank rank) { return Left() && Left()->rank == rank; },
+                           .time_limit = options_.time_limit};
+  return PartWhenTaken(std::move(made), memory, rules);
 }
 
 StatusOr<std::unique_ptr<Endpoint>> LaunchedGroup::ConnectAll(const Wiring& wiring) {
