@@ -1,5 +1,7 @@
 #include "runtime/transport/network.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace xccl {
@@ -32,6 +34,16 @@ NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& 
     layout.connections.push_back(made);
   }
   return layout;
+}
+
+Status WrongSignal(const std::string& peer, const std::string& rail, bool sends, uint64_t head, uint64_t tail,
+                   int32_t num_slots) {
+  const auto slots = static_cast<uint64_t>(num_slots);
+  if (sends)
+    return SystemError(fmt::format("signal of {} over {}: {} messages taken; expected {} to {}", peer, rail,
+                                   tail, head - std::min(head, slots), head));
+  return SystemError(fmt::format("signal of {} over {}: message {}; expected messages {} to {}, each once",
+                                 peer, rail, head, tail + 1, tail + slots));
 }
 
 }  // namespace xccl

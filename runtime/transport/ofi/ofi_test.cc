@@ -9,19 +9,39 @@
 #include <vector>
 
 #include "runtime/transport/ofi/ofi_transport.h"
+#include "runtime/transport/ofi/signal.h"
 #include "runtime/transport/ofi/transport.h"
 #include "runtime/transport/testing/messages.h"
 
 namespace xccl::ofi {
 namespace {
 
-TEST(OfiSignal, KeepsCellKindAndLowBits) {
-  for (const Signal signal : {Signal{0, false, 0}, Signal{1, true, 1}, Signal{(1 << 19) - 1, true, 4095}}) {
-    const Signal back = Signal::Decode(signal.Encode());
-    EXPECT_EQ(back.cell, signal.cell);
-    EXPECT_EQ(back.tail, signal.tail);
-    EXPECT_EQ(back.counter, signal.counter);
-    EXPECT_LT(signal.Encode(), uint64_t{1} << 32);  // EFA carries 32 bits
+TEST(OfiSignal, MarksHaveTheCellAndAsManyRandomBitsAsFit) {
+  struct Case {
+    int32_t cell, cells;
+    size_t data_bytes;
+    uint64_t mark;
+  };
+  constexpr uint64_t kRandom = ~uint64_t{0};
+  const Case cases[] = {
+      {0, 1, 8, 0xfffffffffffff000},
+      {1, 2, 8, 0xfffffffffffff000},
+      {0, 2, 8, 0xffffffffffffe000},
+      {5, 6, 4, 0xffffd000},  // EFA's
+      {1997, 1998, 8, 0xfffffffffffcd000},
+      {(1 << 20) - 1, 1 << 20, 4, 0xfffff000},
+      {7, 1 << 20, 4, 0x7000},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.cell);
+    EXPECT_EQ(MarkOf(one.cell, one.cells, one.data_bytes, kRandom), one.mark);
+    for (const uint64_t counter : {0, 1, 4095, 4097}) {
+      const uint64_t data = Encode(one.mark, counter);
+      EXPECT_EQ(CellOf(data, one.cells), one.cell);
+      EXPECT_TRUE(HasMark(data, one.mark));
+      EXPECT_FALSE(HasMark(data ^ 0x1000, one.mark));
+      EXPECT_EQ(Unwrap(data, counter), counter);
+    }
   }
 }
 
@@ -30,6 +50,7 @@ TEST(OfiSignal, UnwrapsNearWhatIsKnown) {
   EXPECT_EQ(Unwrap(1, 4095), 4097U);     // round the end of 12 bits
   EXPECT_EQ(Unwrap(4095, 4097), 4095U);  // a late one
   EXPECT_EQ(Unwrap(0, 8192), 8192U);
+  EXPECT_EQ(Unwrap(4095, 1), 4095U);  // none is below 0
 }
 
 // Ranks, each a host, as threads of this process over loopback.

@@ -1,8 +1,9 @@
 // The state of a rank's connections over libfabric; connect.cc fills it.
 //
 // Networks may deliver writes in any order (EFA's do), so a message and its signal are one operation: a write
-// with 32 bits of data for the receiver's completion queue. They are the receiver's cell, whether the counter
-// is head or tail, and the counter's low bits. A message is visible when it and all before it have arrived.
+// with data for the receiver's completion queue (signal.h). A receiver of messages is told heads alone, a
+// sender tails alone. A message is visible when it and all before it have arrived. Signals without a mark of
+// this rank's are a stranger's, and count for nothing. A signal of a peer that cannot be is an error.
 #pragma once
 
 #include <cstdint>
@@ -19,36 +20,23 @@
 
 namespace xccl::ofi {
 
-// Data for the receiver's completion queue.
-struct Signal {
-  static constexpr int kCounterBits = 12;  // more than twice the slots of a connection
-  static constexpr int kCellBits = 19;
-  int32_t cell = 0;  // of the receiver of this signal
-  bool tail = false;
-  uint64_t counter = 0;  // its low bits
-
-  uint64_t Encode() const;
-  static Signal Decode(uint64_t data);
-};
-// The counter near `known` with these low bits: at most half of their range away from it.
-uint64_t Unwrap(uint64_t low_bits, uint64_t known);
-
 // What is under way; libfabric keeps a pointer to it until it completes.
 struct Operation {
   fi_context context = {};  // first: libfabric gives its address back
   int32_t place = 0;        // of the connection
-  bool tail = false;
 };
 
 struct OfiConnection {
   RemoteConnection at;
   ConnectionCell* cell = nullptr;
   Rail* rail = nullptr;
+  fid_mr* memory = nullptr;  // this rank's slots, registered
+  uint64_t mark = 0;         // of signals that arrive
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  uint64_t peer_key = 0, peer_base = 0;  // of the peer's slots
-  std::vector<Operation> operations;     // puts of each slot, or takes
-  std::vector<bool> arrived;             // receiver: by slot, messages behind the head
-  uint64_t given_back = 0;               // receiver: the tail that the sender was told last
+  uint64_t peer_key = 0, peer_base = 0, peer_mark = 0;  // of the peer's slots and signals
+  std::vector<Operation> operations;                    // puts of each slot, or takes
+  std::vector<bool> arrived;                            // receiver: by slot, messages behind the head
+  uint64_t given_back = 0;                              // receiver: the tail that the sender was told last
 };
 
 class OfiTransport final : public Transport {
@@ -64,10 +52,11 @@ class OfiTransport final : public Transport {
   std::span<const int> files() const override { return files_; }
   bool PrepareToSleep() override;
 
-  // For Connect: rails first, then connections in the layout's order.
+  // For Connect: all rails first, then connections in the layout's order.
   std::vector<Rail>& rails() { return rails_; }
-  void Add(OfiConnection connection);
-  void AddFile(int file) { files_.push_back(file); }
+  std::vector<OfiConnection>& connections() { return connections_; }
+  void AddRail(Rail rail);
+  void AddConnection(OfiConnection connection);
 
  private:
   struct Write {
@@ -82,8 +71,12 @@ class OfiTransport final : public Transport {
   // False: the device takes no more at present.
   bool Post(const Write& write);
   void Arrive(uint64_t data);
-  StatusOr<bool> ReadCompletions(Rail& rail);
-  Status ErrorOf(Rail& rail);
+  Status ArriveHead(OfiConnection& of, uint64_t data);
+  Status ArriveTail(OfiConnection& of, uint64_t data) const;
+  Status WrongSignalOf(const OfiConnection& of, uint64_t head, uint64_t tail) const;
+  Status ReadCompletions(Rail& rail);
+  // Reads an error of the rail's queue. OkStatus where it is none of this rank's own writes.
+  Status ReadError(Rail& rail);
 
   const Library& library_;
   const NetworkMemory memory_;

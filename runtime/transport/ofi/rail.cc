@@ -13,6 +13,9 @@
 #include <set>
 #include <utility>
 
+#include "base/random.h"
+#include "runtime/transport/ofi/signal.h"
+
 namespace xccl::ofi {
 namespace {
 
@@ -94,6 +97,15 @@ Status OpenCompletions(const Library& library, size_t depth, Rail& rail) {
   return OkStatus();
 }
 
+Status NameEndpoint(Rail& rail) {
+  rail.address.assign(256, '\0');
+  size_t bytes = rail.address.size();
+  if (fi_getname(&rail.endpoint->fid, rail.address.data(), &bytes) != 0 || bytes > rail.address.size())
+    return SystemError(rail.name + ": the endpoint has no address");
+  rail.address.resize(bytes);
+  return OkStatus();
+}
+
 Status OpenDevice(const Library& library, fi_info& info, Rail& rail) {
   fid_fabric* fabric = nullptr;
   if (const int code = library.Fabric(info.fabric_attr, &fabric, nullptr); code != 0)
@@ -150,8 +162,7 @@ StatusOr<std::vector<Info>> FindDevices(const Library& library, const NetworkOpt
   return devices;
 }
 
-StatusOr<Rail> OpenRail(const Library& library, const fi_info& info, const NetworkMemory& memory,
-                        size_t depth) {
+StatusOr<Rail> OpenRail(const Library& library, const fi_info& info, size_t depth) {
   const Info own(library.DuplicateInfo(&info), FreeInfo{library.FreeInfo});
   Rail rail;
   rail.name = fmt::format("{} on {}", info.fabric_attr->prov_name, info.domain_attr->name);
@@ -159,15 +170,11 @@ StatusOr<Rail> OpenRail(const Library& library, const fi_info& info, const Netwo
   XCCL_RETURN_IF_ERROR(OpenDevice(library, *own, rail));
   XCCL_RETURN_IF_ERROR(OpenCompletions(library, depth, rail));
   rail.virtual_base = (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  if (const int64_t bytes = memory.layout.SlotsBytes(); bytes > 0) {
-    fid_mr* registered = nullptr;
-    const int code =
-        fi_mr_reg(rail.domain.get(), memory.slots, static_cast<size_t>(bytes), FI_WRITE | FI_REMOTE_WRITE, 0,
-                  1 + static_cast<uint64_t>(memory.layout.rank.value), 0, &registered, nullptr);
-    if (code != 0)
-      return Failed(library, fmt::format("{}: registering {} bytes of slots", rail.name, bytes), code);
-    rail.memory.reset(registered);
-  }
+  rail.key_bytes = info.domain_attr->mr_key_size;
+  rail.data_bytes = info.domain_attr->cq_data_size;
+  if (rail.data_bytes < kLeastDataBytes)
+    return SystemError(fmt::format("{}: writes carry {} bytes of data; expected at least {}", rail.name,
+                                   rail.data_bytes, kLeastDataBytes));
   fid_ep* endpoint = nullptr;
   if (const int code = fi_endpoint(rail.domain.get(), own.get(), &endpoint, nullptr); code != 0)
     return Failed(library, rail.name + ": endpoint", code);
@@ -175,7 +182,21 @@ StatusOr<Rail> OpenRail(const Library& library, const fi_info& info, const Netwo
   XCCL_RETURN_IF_ERROR(Bind(library, *endpoint, *rail.addresses, 0, rail.name));
   XCCL_RETURN_IF_ERROR(Bind(library, *endpoint, *rail.completions, FI_TRANSMIT | FI_RECV, rail.name));
   if (const int code = fi_enable(endpoint); code != 0) return Failed(library, rail.name + ": enable", code);
+  XCCL_RETURN_IF_ERROR(NameEndpoint(rail));
   return rail;
+}
+
+StatusOr<fid_mr*> Register(const Library& library, std::span<std::byte> slots, Rail& rail) {
+  constexpr int kMostTries = 100;  // short keys may meet
+  fid_mr* registered = nullptr;
+  int code = -FI_ENOKEY;
+  for (int i = 0; i < kMostTries && code == -FI_ENOKEY; ++i)
+    code = fi_mr_reg(rail.domain.get(), slots.data(), slots.size(), FI_WRITE | FI_REMOTE_WRITE, 0,
+                     LowBytes(SystemRandom(), rail.key_bytes), 0, &registered, nullptr);
+  if (code != 0)
+    return Failed(library, fmt::format("{}: registering {} bytes of slots", rail.name, slots.size()), code);
+  rail.memory.emplace_back(registered);
+  return registered;
 }
 
 }  // namespace xccl::ofi

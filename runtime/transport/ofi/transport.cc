@@ -8,31 +8,14 @@
 #include <utility>
 
 #include "runtime/transport/ofi/ofi_transport.h"
+#include "runtime/transport/ofi/signal.h"
 
 namespace xccl::ofi {
 namespace {
 
-constexpr uint64_t kCounterMask = (uint64_t{1} << Signal::kCounterBits) - 1;
-constexpr uint64_t kCellMask = (uint64_t{1} << Signal::kCellBits) - 1;
 constexpr size_t kBatch = 32;
 
 }  // namespace
-
-uint64_t Signal::Encode() const {
-  return (tail ? uint64_t{1} << (kCellBits + kCounterBits) : 0) |
-         (static_cast<uint64_t>(cell) << kCounterBits) | (counter & kCounterMask);
-}
-
-Signal Signal::Decode(uint64_t data) {
-  return {.cell = static_cast<int32_t>((data >> kCounterBits) & kCellMask),
-          .tail = ((data >> (kCellBits + kCounterBits)) & 1) != 0,
-          .counter = data & kCounterMask};
-}
-
-uint64_t Unwrap(uint64_t low_bits, uint64_t known) {
-  const uint64_t ahead = (low_bits - known) & kCounterMask;
-  return ahead <= kCounterMask / 2 ? known + ahead : known - (kCounterMask + 1 - ahead);
-}
 
 OfiTransport::OfiTransport(const Library& library, const NetworkMemory& memory)
     : library_(library), memory_(memory) {
@@ -41,12 +24,17 @@ OfiTransport::OfiTransport(const Library& library, const NetworkMemory& memory)
   place_.assign(static_cast<size_t>(most + 1), -1);
 }
 
-void OfiTransport::Add(OfiConnection connection) {
+void OfiTransport::AddRail(Rail rail) {
+  files_.push_back(rail.file);
+  rails_.push_back(std::move(rail));
+}
+
+void OfiTransport::AddConnection(OfiConnection connection) {
   const auto place = static_cast<int32_t>(connections_.size());
   place_[static_cast<size_t>(connection.at.connection)] = place;
   connection.cell = &memory_.cells[connection.at.cell];
   const auto slots = static_cast<size_t>(memory_.layout.num_slots);
-  connection.operations.assign(slots, {.context = {}, .place = place, .tail = !connection.at.sends});
+  connection.operations.assign(slots, {.context = {}, .place = place});
   connection.arrived.assign(slots, false);
   connections_.push_back(std::move(connection));
 }
@@ -101,12 +89,10 @@ bool OfiTransport::Post(const Write& write) {
   const NetworkLayout& layout = memory_.layout;
   const uint64_t slot = (write.counter - 1) % static_cast<uint64_t>(layout.num_slots);
   const int64_t at = write.tail ? 0 : static_cast<int64_t>(slot) * layout.slot_bytes;
-  const Signal signal{.cell = to.at.peer_cell, .tail = write.tail, .counter = write.counter};
-  const ssize_t code =
-      fi_writedata(to.rail->endpoint.get(), memory_.slots + to.at.slots_at + at,
-                   static_cast<size_t>(write.bytes), fi_mr_desc(to.rail->memory.get()), signal.Encode(),
-                   to.peer, to.peer_base + static_cast<uint64_t>(to.at.peer_slots_at + at), to.peer_key,
-                   &to.operations[slot].context);
+  const ssize_t code = fi_writedata(
+      to.rail->endpoint.get(), memory_.slots + to.at.slots_at + at, static_cast<size_t>(write.bytes),
+      fi_mr_desc(to.memory), Encode(to.peer_mark, write.counter), to.peer,
+      to.peer_base + static_cast<uint64_t>(at), to.peer_key, &to.operations[slot].context);
   if (code == -FI_EAGAIN) return false;
   if (code != 0 && failure_.ok())
     failure_ = PeerEnded(fmt::format("write to rank {} over {}: {}", to.at.peer.value, to.rail->name,
@@ -116,48 +102,68 @@ bool OfiTransport::Post(const Write& write) {
 }
 
 void OfiTransport::Arrive(uint64_t data) {
-  const Signal signal = Signal::Decode(data);
-  if (static_cast<size_t>(signal.cell) >= connections_.size()) return;
-  OfiConnection& of = connections_[static_cast<size_t>(signal.cell)];
+  const auto cell = static_cast<size_t>(CellOf(data, static_cast<int32_t>(connections_.size())));
+  if (cell >= connections_.size() || !HasMark(data, connections_[cell].mark)) return;
+  OfiConnection& of = connections_[cell];
   moved_ = true;
-  if (signal.tail) {
-    const uint64_t known = of.cell->tail.load(std::memory_order_relaxed);
-    // Takes may arrive in any order; the highest counts.
-    of.cell->tail.store(std::max(known, Unwrap(signal.counter, known)), std::memory_order_release);
-    return;
-  }
-  uint64_t head = of.cell->head.load(std::memory_order_relaxed);
-  const auto slots = static_cast<uint64_t>(memory_.layout.num_slots);
-  of.arrived[(Unwrap(signal.counter, head) - 1) % slots] = true;
-  for (; of.arrived[head % slots]; ++head) of.arrived[head % slots] = false;
-  of.cell->head.store(head, std::memory_order_release);
+  const Status status = of.at.sends ? ArriveTail(of, data) : ArriveHead(of, data);
+  if (!status.ok() && failure_.ok()) failure_ = status;
 }
 
-Status OfiTransport::ErrorOf(Rail& rail) {
+Status OfiTransport::ArriveTail(OfiConnection& of, uint64_t data) const {
+  const uint64_t known = of.cell->tail.load(std::memory_order_relaxed);
+  // Takes may arrive in any order; the highest counts.
+  const uint64_t tail = std::max(known, Unwrap(data, known));
+  const uint64_t head = of.cell->head.load(std::memory_order_relaxed);
+  if (!CountersFit(head, tail, memory_.layout.num_slots)) return WrongSignalOf(of, head, tail);
+  of.cell->tail.store(tail, std::memory_order_release);
+  return OkStatus();
+}
+
+Status OfiTransport::ArriveHead(OfiConnection& of, uint64_t data) {
+  uint64_t head = of.cell->head.load(std::memory_order_relaxed);
+  const uint64_t message = Unwrap(data, head);
+  const auto slots = static_cast<uint64_t>(memory_.layout.num_slots);
+  if (message <= head || !CountersFit(message, of.given_back, memory_.layout.num_slots) ||
+      of.arrived[(message - 1) % slots])
+    return WrongSignalOf(of, message, of.given_back);
+  of.arrived[(message - 1) % slots] = true;
+  for (; of.arrived[head % slots]; ++head) of.arrived[head % slots] = false;
+  of.cell->head.store(head, std::memory_order_release);
+  return OkStatus();
+}
+
+Status OfiTransport::WrongSignalOf(const OfiConnection& of, uint64_t head, uint64_t tail) const {
+  return WrongSignal(fmt::format("rank {}", of.at.peer.value), of.rail->name, of.at.sends, head, tail,
+                     memory_.layout.num_slots);
+}
+
+Status OfiTransport::ReadError(Rail& rail) {
   fi_cq_err_entry error = {};
   const ssize_t read = fi_cq_readerr(rail.completions.get(), &error, 0);
   if (read < 0)
     return SystemError(
         fmt::format("{}: completions: {}", rail.name, library_.ErrorText(static_cast<int>(-read))));
-  if (error.op_context == nullptr)
-    return PeerEnded(fmt::format("{}: receive: {}", rail.name, library_.ErrorText(error.err)));
+  // An arrival that broke off may be a stranger's. A peer's is an error of the peer's own write.
+  if ((error.flags & FI_REMOTE_WRITE) != 0 || error.op_context == nullptr) return OkStatus();
   const auto& operation = *static_cast<const Operation*>(error.op_context);
   return PeerEnded(fmt::format("write to rank {} over {}: {}",
                                connections_[static_cast<size_t>(operation.place)].at.peer.value, rail.name,
                                library_.ErrorText(error.err)));
 }
 
-StatusOr<bool> OfiTransport::ReadCompletions(Rail& rail) {
+Status OfiTransport::ReadCompletions(Rail& rail) {
   std::array<fi_cq_data_entry, kBatch> entries;
-  bool any = false;
   while (true) {
     const ssize_t count = fi_cq_read(rail.completions.get(), entries.data(), entries.size());
-    if (count == -FI_EAGAIN) return any;
-    if (count == -FI_EAVAIL) return ErrorOf(rail);
+    if (count == -FI_EAGAIN) return OkStatus();
+    if (count == -FI_EAVAIL) {
+      XCCL_RETURN_IF_ERROR(ReadError(rail));
+      continue;
+    }
     if (count < 0)
       return SystemError(
           fmt::format("{}: completions: {}", rail.name, library_.ErrorText(static_cast<int>(-count))));
-    any = any || count > 0;
     for (const fi_cq_data_entry& entry : std::span(entries).first(static_cast<size_t>(count))) {
       if ((entry.flags & FI_REMOTE_CQ_DATA) != 0) {
         Arrive(entry.data);
@@ -165,15 +171,13 @@ StatusOr<bool> OfiTransport::ReadCompletions(Rail& rail) {
         --under_way_;
       }
     }
-    if (static_cast<size_t>(count) < entries.size()) return any;
+    if (static_cast<size_t>(count) < entries.size()) return OkStatus();
   }
 }
 
 StatusOr<bool> OfiTransport::Progress() {
   moved_ = false;
-  for (Rail& rail : rails_) {
-    XCCL_ASSIGN_OR_RETURN([[maybe_unused]] const bool any, ReadCompletions(rail));
-  }
+  for (Rail& rail : rails_) XCCL_RETURN_IF_ERROR(ReadCompletions(rail));
   while (!waiting_.empty() && Post(waiting_.front())) waiting_.pop_front();
   if (!failure_.ok()) return failure_;
   return moved_;
