@@ -8,6 +8,20 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
+// One character of UTF-8 that terminals and readers do not show as itself: controls of ASCII and Latin-1
+// (U+0080 to U+009F), and marks of width and direction (U+200B to U+200F, U+2028 to U+202E, U+2060 to U+206F,
+// U+FEFF).
+bool IsControl(std::string_view character) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 1) return byte(0) < 0x20 || byte(0) == 0x7f;
+  if (character.size() == 2) return byte(0) == 0xc2 && byte(1) < 0xa0;
+  if (character.size() != 3) return false;
+  if (byte(0) == 0xe2 && byte(1) == 0x80)
+    return (byte(2) >= 0x8b && byte(2) <= 0x8f) || (byte(2) >= 0xa8 && byte(2) <= 0xae);
+  return (byte(0) == 0xe2 && byte(1) == 0x81 && byte(2) >= 0xa0 && byte(2) <= 0xaf) ||
+         (byte(0) == 0xef && byte(1) == 0xbb && byte(2) == 0xbf);
+}
+
 }  // namespace
 
 std::vector<std::string> Split(std::string_view text, char separator) {
@@ -130,6 +144,20 @@ std::string Shortened(std::string_view text) {
   size_t end = kMost;
   while (end > kMost - 4 && (static_cast<unsigned char>(text[end]) >> 6) == 2) --end;
   return std::string(text.substr(0, end)) + "...";
+}
+
+std::string Cleaned(std::string_view text, size_t most) {
+  std::string cleaned;
+  for (std::string_view left = text; !left.empty();) {
+    const size_t length = Utf8Length(left);
+    if (cleaned.size() + std::max<size_t>(length, 1) > most) return cleaned + "...";
+    if (length == 0 || IsControl(left.substr(0, length)))
+      cleaned.push_back('?');
+    else
+      cleaned.append(left.substr(0, length));
+    left.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return cleaned;
 }
 
 namespace {

@@ -36,6 +36,10 @@ std::string ReplaceBadUtf8(std::string_view text);
 // The text as a message quotes it: what is longer than 80 bytes is cut and ends in "...".
 std::string Shortened(std::string_view text);
 
+// What another process says, as messages quote it: at most `most` bytes, with "?" for controls, marks of
+// direction and what is no UTF-8.
+std::string Cleaned(std::string_view text, size_t most = 256);
+
 // The known name with the least edit distance to `name`, or "" if none is close enough to suggest. Cost:
 // linear in the known names, of which at most some thousands of like length are compared; none with a long
 // `name`.

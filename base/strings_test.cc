@@ -82,5 +82,13 @@ TEST(Strings, Shortened) {
   EXPECT_EQ(Shortened(std::string(79, 'a') + "\xC3\xA9"), std::string(79, 'a') + "...");
 }
 
+TEST(Cleaned, HasNoControlsAndAnEnd) {
+  EXPECT_EQ(Cleaned("host \xc3\xa9"), "host \xc3\xa9");
+  EXPECT_EQ(Cleaned(std::string_view("a\0b\n\x1b[31m\x7f\xff\xc2\x9b", 13)), "a?b??[31m???");
+  EXPECT_EQ(Cleaned("a\u202eb\u200fc\ufeff\u2028\u2066\u2013"), "a?b?c???\u2013");
+  EXPECT_EQ(Cleaned("abcdef", 4), "abcd...");
+  EXPECT_EQ(Cleaned("abc\xc3\xa9", 4), "abc...");
+}
+
 }  // namespace
 }  // namespace xccl

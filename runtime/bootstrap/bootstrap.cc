@@ -31,7 +31,7 @@ using bootstrap::After;
 using bootstrap::Clock;
 using std::chrono::nanoseconds;
 
-constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{1} << 28;
+constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{64} << 20;
 // A rendezvous that has failed keeps its port a little to tell late ranks.
 constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
 using bootstrap::kConnecting;
@@ -173,7 +173,8 @@ StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<bootstrap:
   XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
                         bootstrap::Meet(placement, options, service.started(), until));
   Joined joined;
-  XCCL_ASSIGN_OR_RETURN(joined.partners, bootstrap::ConnectPartners(placement, meeting, After(kConnecting)));
+  XCCL_ASSIGN_OR_RETURN(joined.partners,
+                        bootstrap::ConnectPartners(placement, meeting, bootstrap::ConnectingUntil(until)));
   joined.welcome = std::move(meeting.welcome);
   joined.address = std::move(meeting.address);
   return joined;
@@ -208,7 +209,8 @@ struct Bootstrap::State {
   Status LearnHosts(const std::string& host_id, nanoseconds limit);
   StatusOr<std::vector<std::string>> Gather(std::string_view mine, nanoseconds limit);
   Status Rounds(std::string_view what, nanoseconds limit, std::vector<std::string>* blobs);
-  Status Unpack(std::string_view bytes, size_t count, std::vector<std::string>& blobs, size_t& total) const;
+  static Status Unpack(std::string_view bytes, int32_t from, size_t count, std::vector<std::string>& blobs,
+                       size_t& total);
   Status Why(Status status, std::string_view what, int32_t missing, nanoseconds limit) const;
 };
 
@@ -245,8 +247,8 @@ Status Bootstrap::State::Why(Status status, std::string_view what, int32_t missi
   return Status(status.code(), text);
 }
 
-Status Bootstrap::State::Unpack(std::string_view bytes, size_t count, std::vector<std::string>& blobs,
-                                size_t& total) const {
+Status Bootstrap::State::Unpack(std::string_view bytes, int32_t from, size_t count,
+                                std::vector<std::string>& blobs, size_t& total) {
   bootstrap::Unpacker reader(bytes);
   for (size_t i = 0; i < count; ++i) {
     blobs.emplace_back(reader.GetText());
@@ -254,7 +256,7 @@ Status Bootstrap::State::Unpack(std::string_view bytes, size_t count, std::vecto
   }
   if (!reader.ok() || !reader.AtEnd())
     return InvalidInput(
-        fmt::format("rank {}: blobs of another form; expected AllGather on all ranks", rank.value));
+        fmt::format("rank {}: sent blobs of another form; expected AllGather on all ranks", from));
   if (total > kMostInAll)
     return InvalidInput(fmt::format("AllGather: the blobs of all ranks have more than {} bytes", kMostInAll));
   return OkStatus();
@@ -277,10 +279,10 @@ Status Bootstrap::State::Rounds(std::string_view what, nanoseconds limit, std::v
     const auto from = static_cast<int32_t>((rank.value + away) % ranks);
     StatusOr<std::string> theirs = watcher->Receive(from, number, round, until, &missing);
     Status status = theirs.ok() ? OkStatus() : Why(theirs.status(), what, missing, limit);
-    if (status.ok() && blobs != nullptr) status = Unpack(*theirs, count, *blobs, total);
+    if (status.ok() && blobs != nullptr) status = Unpack(*theirs, from, count, *blobs, total);
     if (status.ok() && blobs == nullptr && !theirs->empty())
-      status = InvalidInput(
-          fmt::format("rank {}: blobs came in a barrier; expected Barrier on all ranks", rank.value));
+      status =
+          InvalidInput(fmt::format("rank {}: sent blobs to a barrier; expected Barrier on all ranks", from));
     if (status.ok()) continue;
     watcher->Fail(status);
     return *watcher->Failure();

@@ -46,7 +46,7 @@ class Bootstrap {
   int32_t local_rank() const;                          // among the ranks of this host, by rank
   int32_t local_ranks() const;
 
-  // The blobs of all ranks, by rank. At most 16 MiB each and 256 MiB in all. Errors: kLimit naming a rank
+  // The blobs of all ranks, by rank. At most 16 MiB each and 64 MiB in all. Errors: kLimit naming a rank
   // that did not take part, kInvalidInput for sizes, kPeerEnded where a rank has left or ended. Every error
   // but a failure known before fails the group.
   StatusOr<std::vector<std::string>> AllGather(std::string_view mine, std::chrono::nanoseconds limit);

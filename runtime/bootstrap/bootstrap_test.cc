@@ -127,8 +127,8 @@ TEST(Bootstrap, CallsOfDifferentKindsAreNoticed) {
     const Status status =
         group.rank().value == 0 ? group.Barrier(seconds(20)) : group.AllGather("x", seconds(20)).status();
     const std::string& text = status.message();
-    EXPECT_TRUE(text == "rank 0: blobs came in a barrier; expected Barrier on all ranks" ||
-                text == "rank 1: blobs of another form; expected AllGather on all ranks")
+    EXPECT_TRUE(text == "rank 1: sent blobs to a barrier; expected Barrier on all ranks" ||
+                text == "rank 0: sent blobs of another form; expected AllGather on all ranks")
         << text;
   });
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "runtime/bootstrap/wire.h"
 
 namespace xccl::bootstrap {
@@ -62,14 +63,14 @@ std::string Pack(const Welcome& welcome) {
 std::optional<Welcome> UnpackWelcome(std::string_view body) {
   Unpacker reader(body);
   Welcome welcome;
-  welcome.job = reader.GetText();
+  welcome.job = Cleaned(reader.GetText());
   const auto count = reader.Get<uint32_t>();
   for (uint32_t i = 0; i < count && reader.ok(); ++i) {
     Partner& partner = welcome.partners.emplace_back();
     partner.rank = reader.Get<int32_t>();
     partner.pid = reader.Get<int32_t>();
-    partner.host = reader.GetText();
-    partner.address = reader.GetText();
+    partner.host = Cleaned(reader.GetText());
+    partner.address = Cleaned(reader.GetText());
     partner.port = reader.Get<uint16_t>();
     partner.challenge = GetDigest(reader);
   }

@@ -142,7 +142,10 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
       return GiveUp(PeerEnded(
           fmt::format("{}: the process that served it ({}) has ended before all had come", name, served_by)));
     if (!message.ok()) return GiveUp(Annotate(message.status(), name));
-    if (message->type == MessageType::kRefused) return GiveUp(UnpackStatus(message->body));
+    if (message->type == MessageType::kRefused) {
+      Status why = UnpackStatus(message->body);
+      return GiveUp(why.message().starts_with("rendezvous ") ? why : Annotate(why, name));
+    }
     if (message->protocol != kProtocol)
       return GiveUp(
           InvalidInput(fmt::format("{}: speaks version {} of the protocol; expected version {}, that of "

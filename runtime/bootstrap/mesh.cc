@@ -148,7 +148,9 @@ std::optional<Status> Mesh::Told(Clock::time_point until) {
 
 Status Mesh::AwaitAll() {
   (void)SendSealed(server_, MessageType::kConnected, "", until_);
-  return Told(Clock::time_point::max()).value_or(OkStatus());  // the rendezvous keeps the time
+  if (const std::optional<Status> told = Told(until_ + kLastToCome)) return *told;
+  return PeerEnded(fmt::format(
+      "rendezvous: the process that served it ({}) did not say whether all are connected", served_by_));
 }
 
 // All ranks end with one reason. The end of a process is better known to the rendezvous, which sees it too.

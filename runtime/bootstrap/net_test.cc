@@ -150,13 +150,6 @@ TEST(Seal, OpensTheOtherEndsNextMessageAlone) {
   EXPECT_EQ(caller.Open(echo), OkStatus());
 }
 
-TEST(Cleaned, HasNoControlsAndAnEnd) {
-  EXPECT_EQ(Cleaned("host \xc3\xa9"), "host \xc3\xa9");
-  EXPECT_EQ(Cleaned(std::string_view("a\0b\n\x1b[31m\x7f\xff\xc2\x9b", 13)), "a?b??[31m???");
-  EXPECT_EQ(Cleaned("abcdef", 4), "abcd...");
-  EXPECT_EQ(Cleaned("abc\xc3\xa9", 4), "abc...");
-}
-
 TEST(Identity, Lists) {
   EXPECT_EQ(RankList({3}), "rank 3");
   EXPECT_EQ(RankList({3, 5, 6, 7}), "ranks 3, 5-7");

@@ -1,6 +1,7 @@
 // How long ranks wait for each other, and over which network they meet.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <string>
@@ -18,5 +19,17 @@ struct BootstrapOptions {
   std::string interface;
   const std::atomic<bool>* stop = nullptr;  // set: joining ends; looked at ten times a second
 };
+
+// With this time limit, and a silence limit by which a silent rank is found, and named, before the others
+// give up because nothing moves. Without a time limit a process may be stopped for as long as it likes.
+inline BootstrapOptions WithTimeLimit(std::chrono::nanoseconds limit) {
+  BootstrapOptions options;
+  options.silence_limit =
+      limit == BootstrapOptions::kForever
+          ? limit
+          : std::clamp<std::chrono::nanoseconds>(limit / 2, std::chrono::seconds(1), options.silence_limit);
+  options.time_limit = limit;
+  return options;
+}
 
 }  // namespace xccl

@@ -7,17 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
+#include <initializer_list>
 #include <utility>
 
 namespace xccl::bootstrap {
 namespace {
 
-// Of libcrypto 1.1 and 3, whose ABIs agree in these two functions.
+// Functions of libcrypto 1.1 and 3 that share no state: those with state end as the process begins to, while
+// threads of communicators that nobody destroyed go on.
 struct Library {
-  const void* (*sha256)() = nullptr;
-  unsigned char* (*hmac)(const void* hash, const void* key, int key_bytes, const unsigned char* data,
-                         size_t data_bytes, unsigned char* result, unsigned int* result_bytes) = nullptr;
+  int (*begin)(void* state) = nullptr;
+  int (*add)(void* state, const void* bytes, size_t count) = nullptr;
+  int (*end)(unsigned char* digest, void* state) = nullptr;
 };
 
 StatusOr<Library> Open() {
@@ -28,10 +29,11 @@ StatusOr<Library> Open() {
     return SystemError(fmt::format(
         "{}; ranks that are processes prove with it who they are; hint: apt-get install libssl3", dlerror()));
   Library library;
-  library.sha256 = reinterpret_cast<decltype(library.sha256)>(dlsym(opened, "EVP_sha256"));
-  library.hmac = reinterpret_cast<decltype(library.hmac)>(dlsym(opened, "HMAC"));
-  if (library.sha256 == nullptr || library.hmac == nullptr)
-    return SystemError("libcrypto: expected the functions EVP_sha256 and HMAC");
+  library.begin = reinterpret_cast<decltype(library.begin)>(dlsym(opened, "SHA256_Init"));
+  library.add = reinterpret_cast<decltype(library.add)>(dlsym(opened, "SHA256_Update"));
+  library.end = reinterpret_cast<decltype(library.end)>(dlsym(opened, "SHA256_Final"));
+  if (library.begin == nullptr || library.add == nullptr || library.end == nullptr)
+    return SystemError("libcrypto: expected the functions SHA256_Init, SHA256_Update and SHA256_Final");
   return library;
 }
 
@@ -40,15 +42,27 @@ const StatusOr<Library>& TheLibrary() {
   return library;
 }
 
-Digest Hmac(std::string_view key, std::string_view bytes) {
+using Parts = std::initializer_list<std::string_view>;
+
+Digest Sha256(Parts parts) {
   const Library& library = TheLibrary().value();
-  Digest hash = {};
-  unsigned int size = hash.size();
-  const auto* const data = reinterpret_cast<const unsigned char*>(bytes.data());
-  if (library.hmac(library.sha256(), key.data(), static_cast<int>(key.size()), data, bytes.size(),
-                   reinterpret_cast<unsigned char*>(hash.data()), &size) == nullptr)
-    throw std::runtime_error("libcrypto has no HMAC with SHA-256");
-  return hash;
+  alignas(8) std::array<char, 128> state = {};  // SHA256_CTX has 112 bytes
+  Digest digest = {};
+  library.begin(state.data());
+  for (const std::string_view part : parts) library.add(state.data(), part.data(), part.size());
+  library.end(reinterpret_cast<unsigned char*>(digest.data()), state.data());
+  return digest;
+}
+
+// RFC 2104. Requires: the key fits a block.
+Digest Hmac(std::string_view key, std::string_view first, std::string_view second) {
+  constexpr size_t kBlock = 64;
+  std::string inner(kBlock, '\x36'), outer(kBlock, '\x5c');
+  for (size_t i = 0; i < key.size(); ++i) {
+    inner[i] = static_cast<char>(inner[i] ^ key[i]);
+    outer[i] = static_cast<char>(outer[i] ^ key[i]);
+  }
+  return Sha256({outer, View(Sha256({inner, first, second}))});
 }
 
 // It takes the same time wherever they differ.
@@ -61,9 +75,7 @@ bool Same(std::string_view a, const Digest& b) {
 }
 
 Digest HashOfMessage(const Digest& key, uint64_t number, MessageType type, std::string_view body) {
-  std::string bytes = Packer().Put(number).Put(static_cast<uint16_t>(type)).Take();
-  bytes.append(body);
-  return Hmac(View(key), bytes);
+  return Hmac(View(key), Packer().Put(number).Put(static_cast<uint16_t>(type)).Take(), body);
 }
 
 }  // namespace
@@ -78,13 +90,10 @@ StatusOr<Digest> RandomDigest() {
 }
 
 Digest KeyedHash(const Digest& key, std::string_view use, std::string_view bytes) {
-  std::string all(use);
-  all.push_back('\0');
-  all.append(bytes);
-  return Hmac(View(key), all);
+  return Hmac(View(key), std::string(use) + '\0', bytes);
 }
 
-Digest KeyOf(std::string_view secret) { return Hmac("XCCL", secret); }
+Digest KeyOf(std::string_view secret) { return Hmac("XCCL", secret, ""); }
 
 Seal::Seal(const Digest& key, bool calls)
     : sends_(KeyedHash(key, calls ? "caller" : "door", "")),

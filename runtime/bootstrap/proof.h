@@ -1,5 +1,5 @@
 // Two ends of a connection show each other that they know one secret, which nobody sends: keyed hashes (HMAC
-// with SHA-256, RFC 2104) over random challenges. The hash is that of OpenSSL's libcrypto, which is opened
+// with SHA-256, RFC 2104) over random challenges. SHA-256 is that of OpenSSL's libcrypto, which is opened
 // when it is first asked for.
 #pragma once
 

@@ -213,6 +213,11 @@ Status Server::Admit(int guest, Hello hello) {
   if (ranks_ != 0 && hello.ranks != ranks_)
     return Wrong(fmt::format("{}: a group of {}; expected {}, as {} says", who, hello.ranks, ranks_,
                              Name(came_.begin()->second)));
+  if (const StatusOr<Address> at = NumericAddress(hello.address, hello.port); !at.ok() || hello.port == 0)
+    return Wrong(fmt::format("{}: says that it is at '{}', port {}; expected an IP address and a port", who,
+                             hello.address, hello.port));
+  if (hello.limit <= std::chrono::nanoseconds::zero())
+    return Wrong(fmt::format("{}: a time limit of {}; expected more than 0 s", who, Seconds(hello.limit)));
   if (const auto other = came_.find(hello.rank); other != came_.end())
     return Wrong(
         fmt::format("rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
@@ -255,7 +260,7 @@ Status Server::WelcomeAll() {
 
 // Until all are connected with their partners, only the server sees every rank, and knows who ends.
 Status Server::AwaitConnected() {
-  const Clock::time_point until = After(kConnecting);
+  const Clock::time_point began = Clock::now(), until = ConnectingUntil(until_);
   std::set<int32_t> connected;
   while (static_cast<int32_t>(connected.size()) < ranks_) {
     XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until));
@@ -264,7 +269,8 @@ Status Server::AwaitConnected() {
       for (int32_t r = 0; r < ranks_; ++r)
         if (connected.count(r) == 0) missing.push_back(r);
       return LimitReached(fmt::format("{}: {} of {} did not reach their partners within {}", serving_.name,
-                                      RankList(missing), ranks_, Seconds(kConnecting)));
+                                      RankList(missing), ranks_,
+                                      Seconds(std::chrono::round<std::chrono::seconds>(until - began))));
     }
     const auto from = rank_.find(event->guest);
     if (from == rank_.end()) continue;

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -30,7 +31,7 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr uint64_t kMostBytes =
-    (uint64_t{1} << 28) + (uint64_t{1} << 24);  // of one message: the blobs of an all-gather, and their index
+    (uint64_t{1} << 26) + (uint64_t{1} << 24);  // of one message: the blobs of an all-gather, and their index
 constexpr size_t kBytesPerTurn = size_t{1} << 20;
 constexpr uint32_t kMostRounds = 32;  // of a call: ranks are fewer than 2^32
 // What ranks leave for each other are ids of new groups.
@@ -47,6 +48,19 @@ nanoseconds StuckAfter(Clock::time_point until) {
   const Clock::time_point now = Clock::now();
   const nanoseconds left = until - std::min(now, until);
   return std::clamp<nanoseconds>(left / 40, milliseconds(20), std::chrono::seconds(1));
+}
+
+std::string NameOf(const Partner& who) {
+  return fmt::format("{} at {}", Who(who.rank, who.host, who.pid), who.address);
+}
+
+bool NamesARank(std::string_view text) {
+  for (const std::string_view word : {"rank ", "ranks "})
+    if (const size_t at = text.find(word);
+        at != std::string_view::npos && at + word.size() < text.size() &&
+        std::isdigit(static_cast<unsigned char>(text[at + word.size()])) != 0)
+      return true;
+  return false;
 }
 
 }  // namespace
@@ -227,8 +241,7 @@ void Watcher::Take(Peer& peer) {
     if (fine.ok()) fine = peer.connection.seal.Open(**message);
     if (fine.ok()) fine = Hear(peer, **message);
     if (fine.ok()) continue;
-    const Partner& who = peer.partner;
-    FailLocked(Annotate(fine, fmt::format("{} at {}", Who(who.rank, who.host, who.pid), who.address)));
+    FailLocked(Annotate(fine, NameOf(peer.partner)));
     peer.ended = true;
   }
 }
@@ -239,9 +252,13 @@ Status Watcher::Hear(Peer& peer, const Message& message) {
   switch (message.type) {
     case MessageType::kHeartbeat:
       return HearHeartbeat(peer, message.body);
-    case MessageType::kFail:
-      FailLocked(UnpackStatus(message.body), &peer);
+    case MessageType::kFail: {
+      // Ranks pass a failure on as it is, and it names a rank; else it is this peer's.
+      const Status reason = UnpackStatus(message.body);
+      FailLocked(NamesARank(reason.message()) ? reason : Annotate(reason, NameOf(peer.partner) + " says"),
+                 &peer);
       return OkStatus();
+    }
     case MessageType::kLeft: {
       LeftRank left;
       left.rank = body.Get<int32_t>();

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "base/strings.h"
 
 namespace xccl::bootstrap {
@@ -43,24 +41,6 @@ StatusOr<std::optional<Message>> MessageReader::Next(uint64_t most) {
     at_ = 0;
   }
   return std::optional<Message>(std::move(message));
-}
-
-std::string Cleaned(std::string_view text, size_t most) {
-  std::string cleaned;
-  for (std::string_view left = text; !left.empty();) {
-    const size_t length = Utf8Length(left);
-    if (cleaned.size() + std::max<size_t>(length, 1) > most) return cleaned + "...";
-    const auto first = static_cast<unsigned char>(left.front());
-    // The controls of Latin-1 are C2 80 to C2 9F.
-    const bool control = first < 0x20 || first == 0x7f ||
-                         (first == 0xc2 && length == 2 && static_cast<unsigned char>(left[1]) < 0xa0);
-    if (length == 0 || control)
-      cleaned.push_back('?');
-    else
-      cleaned.append(left.substr(0, length));
-    left.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return cleaned;
 }
 
 std::string PackStatus(const Status& status) {

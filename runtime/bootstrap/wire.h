@@ -110,10 +110,6 @@ class Unpacker {
   bool ok_ = true;
 };
 
-// What another process says, as messages quote it: at most `most` bytes, with "?" for what is no printable
-// ASCII or UTF-8.
-std::string Cleaned(std::string_view text, size_t most = 256);
-
 std::string PackStatus(const Status& status);
 // The text is Cleaned. A body that is no status gives kInvalidInput.
 Status UnpackStatus(std::string_view body);

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "base/exceptions.h"
+#include "base/strings.h"
 #include "base/threads.h"
+#include "base/units.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/communicator.h"
 
@@ -34,9 +36,7 @@ Meeting::~Meeting() = default;
 StatusOr<LaunchedGroup*> Meeting::Join(std::chrono::nanoseconds limit) {
   const std::lock_guard joining(joining_);
   if (group_ != nullptr) return group_.get();
-  BootstrapOptions options;
-  // Without a time limit a process may also be stopped for as long as it likes.
-  options.time_limit = options.silence_limit = limit >= kForEver ? BootstrapOptions::kForever : limit;
+  BootstrapOptions options = WithTimeLimit(limit >= kForEver ? BootstrapOptions::kForever : limit);
   options.stop = &state_->stop;
   XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([state = state_, placement = placement_, options] {
                           StatusOr<std::unique_ptr<Bootstrap>> met = LimitReached("");
@@ -92,14 +92,19 @@ std::string OutcomeOf(const Status& mine, uint64_t hash) {
 }
 
 Status Compare(const std::vector<std::string>& outcomes) {
-  constexpr size_t kHashDigits = 16;
+  constexpr size_t kHashDigits = 16, kMostOfAText = 4096;
   std::optional<size_t> first;
   for (size_t r = 0; r < outcomes.size(); ++r) {
     const size_t space = outcomes[r].find(' ');
-    if (space != std::string::npos)
-      return Status(static_cast<StatusCode>(std::stoi(outcomes[r])),
-                    fmt::format("rank {}: {}", r, outcomes[r].substr(space + 1)));
-    if (outcomes[r].size() != kHashDigits) return BugError(fmt::format("rank {}: said '{}'", r, outcomes[r]));
+    const StatusOr<int64_t> code =
+        ParseInteger(outcomes[r].substr(0, space), 1, static_cast<int64_t>(StatusCode::kPeerEnded));
+    if (space != std::string::npos && code.ok())
+      return Status(static_cast<StatusCode>(*code),
+                    fmt::format("rank {}: {}", r, Cleaned(outcomes[r].substr(space + 1), kMostOfAText)));
+    if (space != std::string::npos || outcomes[r].size() != kHashDigits)
+      return InvalidInput(
+          fmt::format("rank {}: said '{}' of its plan book; expected its hash, or why it has none", r,
+                      Cleaned(outcomes[r])));
     if (!first) first = r;
     if (outcomes[r] != outcomes[*first])
       return InvalidInput(fmt::format(

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/strings.h"
+#include "base/units.h"
 #include "runtime/host/parcel.h"
 #include "runtime/transport/ofi/transport.h"
 #include "runtime/transport/parting.h"
@@ -133,6 +135,14 @@ StatusOr<Endpoint*> LaunchedGroup::EndpointOf(const Wiring& wiring) {
   return kept_->endpoint.get();
 }
 
+// "0, 2, 5".
+std::string LaunchedGroup::RanksOf(int32_t host) const {
+  std::vector<std::string> ranks;
+  for (size_t r = 0; r < bootstrap_->hosts().size(); ++r)
+    if (bootstrap_->hosts()[r] == host) ranks.push_back(std::to_string(r));
+  return Join(ranks, ", ");
+}
+
 StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
   const int32_t host = bootstrap_->hosts()[bootstrap_->rank().index()];
   if (!exchange_) {
@@ -142,8 +152,10 @@ StatusOr<SharedRegion> LaunchedGroup::ShareRegion(const Wiring& wiring) {
         fmt::format("xccl-{}-{}", bootstrap_->job(), host), bootstrap_->local_rank(),
         bootstrap_->local_ranks(), options_.time_limit, [this] { return bootstrap_->Failure().has_value(); });
     if (met.status().code() == StatusCode::kLimit)
-      return LimitReached(met.status().message() +
-                          "; hint: are they on one machine, or is XCCL_HOST_ID wrong?");
+      return LimitReached(fmt::format(
+          "{}; expected ranks {} of host {}; hint: are they on one machine, or is "
+          "XCCL_HOST_ID wrong?",
+          met.status().message(), RanksOf(host), bootstrap_->host_names()[static_cast<size_t>(host)]));
     XCCL_ASSIGN_OR_RETURN(exchange_, std::move(met));
   }
   RegionLayout layout = WithinHost(wiring, bootstrap_->hosts(), host);
@@ -212,7 +224,11 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
   XCCL_ASSIGN_OR_RETURN(int32_t slots, SlotsThatFit(layout(1), wiring.slots, options_));
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all,
                         bootstrap_->AllGather(std::to_string(slots), options_.time_limit));
-  for (const std::string& one : all) slots = std::min(slots, std::stoi(one));
+  for (size_t r = 0; r < all.size(); ++r) {
+    const StatusOr<int64_t> theirs = ParseInteger(all[r], 1, kMaxSlots);
+    if (!theirs.ok()) return Annotate(theirs.status(), fmt::format("rank {}: number of slots", r));
+    slots = std::min(slots, static_cast<int32_t>(*theirs));
+  }
   NetworkMemory memory{.layout = layout(slots)};
   XCCL_ASSIGN_OR_RETURN(connected.slots, HostMemory::Create(memory.layout.SlotsBytes()));
   XCCL_ASSIGN_OR_RETURN(connected.cells, HostMemory::Create(memory.layout.CellsBytes()));

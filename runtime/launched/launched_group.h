@@ -74,6 +74,7 @@ class LaunchedGroup final : public EndpointGroup {
 
   StatusOr<std::unique_ptr<Endpoint>> ConnectAll(const Wiring& wiring);
   StatusOr<SharedRegion> ShareRegion(const Wiring& wiring);
+  std::string RanksOf(int32_t host) const;
   NetworkOptions OptionsOfNetwork();
   Status Blame(const Status& status) const;
   StatusOr<std::unique_ptr<Transport>> ConnectHosts(const Wiring& wiring, Connected& connected,
