@@ -168,7 +168,7 @@ bool Proxy::ServeAll() {
       continue;
     }
     line->failed_ = true;
-    hosts_.fail(served.status());
+    if (!failure) hosts_.Tell(served.status(), line->layout_.rank);
     line->abort_(hosts_.failure().value_or(served.status()));
   }
   if (moved) hosts_.note_progress();

@@ -1,6 +1,7 @@
 // GPUs of several hosts over verbs: ranks as threads, with the driver and the network's devices in memory.
 #include "runtime/cuda/proxy.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -53,12 +54,14 @@ class Hosts {
     for (int32_t r = 0; r < kRanks; ++r)
       threads.emplace_back([&, r] {
         const StatusOr<int64_t> of_rank = RunRank(fake, Rank(r));
-        EXPECT_TRUE(of_rank.ok()) << of_rank.status().message();
+        EXPECT_TRUE(of_rank.ok() || failure_) << of_rank.status().message();
         wrong[static_cast<size_t>(r)] = of_rank.ok() ? *of_rank : -1;
       });
     for (std::thread& thread : threads) thread.join();
     return wrong;
   }
+  // Of the group; "" if there is none.
+  std::string failure() const { return failure_.value_or(OkStatus()).message(); }
 
  private:
   std::vector<std::string> AllGather(Rank rank, std::string_view mine) {
@@ -179,6 +182,7 @@ TEST(Proxy, SlotsAreOfTheGpuWhereTheNetworkReachesIt) {
     });
     Hosts hosts(network);
     EXPECT_EQ(hosts.Run(fake), std::vector<int64_t>(kRanks, 0));
+    EXPECT_EQ(hosts.failure(), "");
     EXPECT_EQ(hosts.slots_of_gpus(), one.of_gpus);
     EXPECT_EQ(std::ssize(network.dmabufs()), one.files);
     EXPECT_EQ(flushed > 0, one.flushed);
@@ -195,6 +199,17 @@ TEST(Proxy, ConnectionsGoOverTheRailsOfThePlan) {
   hosts.rails = {{0, 1}, {0, 1}, {0, 1}};
   EXPECT_EQ(hosts.Run(fake), std::vector<int64_t>(kRanks, 0));
   EXPECT_EQ(network.most_queues(), 2 * kRanks);  // on both devices of every rank
+}
+
+TEST(Proxy, AFailureOfTheNetworkNamesTheRankThatSawIt) {
+  FakeVerbs network(TwoDevices());
+  FakeDriver fake({.devices = kRanks});
+  Hosts hosts(network);
+  network.FailRequest(IBV_WC_REM_ACCESS_ERR);
+  hosts.Run(fake);
+  EXPECT_THAT(hosts.failure(),
+              testing::MatchesRegex(
+                  "rank [0-2]: (write|signal) to rank [0-2] \\(.*\\) over fake0 failed: status 10"));
 }
 
 }  // namespace

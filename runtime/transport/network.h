@@ -52,7 +52,7 @@ NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& 
 // Whether counters of a connection can be: no message is taken that was not put, and none is put without a
 // slot for it.
 inline bool CountersFit(uint64_t head, uint64_t tail, int32_t num_slots) {
-  return head - tail <= static_cast<uint64_t>(num_slots);
+  return tail <= head && head - tail <= static_cast<uint64_t>(num_slots);
 }
 // The other end's signal says what cannot be. kSystem "signal of rank 1 over net on eth0: message 9; expected
 // messages 4 to 7, each once" at the receiver, "...: 9 messages taken; expected 0 to 4" at the sender.

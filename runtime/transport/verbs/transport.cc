@@ -187,6 +187,20 @@ void VerbsTransport::Fail(const Status& status) {
   if (failure_.ok()) failure_ = status;
 }
 
+Status VerbsTransport::CheckSignal(const ibv_wc& completion, size_t pair) const {
+  const QueuePair& from = pairs_[pair];
+  const std::string& rail = rails_[from.rail].name;
+  const uint32_t cell = ntohl(completion.imm_data);
+  if (completion.opcode != IBV_WC_RECV_RDMA_WITH_IMM || cell >= places_.size() || places_[cell].pair != pair)
+    return SystemError(fmt::format(
+        "signal of {} over {}: of no connection with it; expected one of the plans'", from.peer_name, rail));
+  const ConnectionCell& counters = memory_.cells[cell];
+  const uint64_t head = counters.head.load(std::memory_order_acquire);
+  const uint64_t tail = counters.tail.load(std::memory_order_acquire);
+  if (CountersFit(head, tail, memory_.layout.num_slots)) return OkStatus();
+  return WrongSignal(from.peer_name, rail, places_[cell].at.sends, head, tail, memory_.layout.num_slots);
+}
+
 void VerbsTransport::Complete(const ibv_wc& completion) {
   const Request request = Request::Decode(completion.wr_id);
   QueuePair& pair = pairs_[request.pair];
@@ -202,6 +216,7 @@ void VerbsTransport::Complete(const ibv_wc& completion) {
   } else if (request.kind == Request::kReceive) {
     ++pair.arrived;
     moved_ = true;
+    if (const Status checked = CheckSignal(completion, request.pair); !checked.ok()) Fail(checked);
   } else {
     pair.completed = request.number + 1;
   }

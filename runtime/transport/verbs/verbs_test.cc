@@ -324,6 +324,60 @@ TEST(Verbs, AFailedCounterIsASignal) {
                   Host()));
 }
 
+// A peer that tells what cannot be, by counters of its own that are changed before it puts or takes.
+TEST(Verbs, APeersCountersThatCannotBeAreErrorsThatNameIt) {
+  struct Case {
+    const char* name;
+    bool takes;  // the receiver lies to the sender
+    uint64_t good, counter;
+    const char* expected;
+  };
+  const Case cases[] = {
+      {"beyond the slots", false, 3, 6, "message 6; expected messages 4 to 5, each once"},
+      {"before what is taken", false, 3, 2, "message 2; expected messages 4 to 5, each once"},
+      {"taken before it was put", true, 3, 4, "4 messages taken; expected 1 to 3"},
+      {"less than before", true, 3, 0, "0 messages taken; expected 1 to 3"},
+      {"the last number", true, 0, std::numeric_limits<uint64_t>::max(),
+       "18446744073709551615 messages taken; expected 0 to 0"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.name);
+    FakeVerbs fake({Device("fake0", "10.0.0.1")});
+    Group group(fake, OneWay(), 2);
+    group.MustConnect();
+    for (uint64_t i = 0; i < one.good; ++i) {
+      group.transport(0).Put(0, 8);
+      EXPECT_TRUE(group.transport(1).Progress().ok());
+      group.transport(1).Take(0, false);
+      EXPECT_TRUE(group.transport(0).Progress().ok());
+    }
+    const size_t liar = one.takes ? 1 : 0;
+    ConnectionCell& cell = group.memory(liar).cells[0];
+    (one.takes ? cell.tail : cell.head).store(one.counter - 1);
+    if (one.takes) {
+      group.transport(1).Take(0, false);
+    } else {
+      group.transport(0).Put(0, 8);
+    }
+    EXPECT_EQ(group.transport(1 - liar).Progress().status(),
+              SystemError(fmt::format("signal of rank {} ({}) over fake0: {}", liar, Host(), one.expected)));
+  }
+}
+
+TEST(Verbs, ASignalOfNoConnectionIsAnError) {
+  FakeVerbs fake({Device("fake0", "10.0.0.1")});
+  Group group(fake, AllPairs(3, 1, kSlotBytes), 2);
+  for (RemoteConnection& one : group.memory(0).layout.connections)
+    if (one.sends && one.peer == Rank(1)) one.peer_cell = 2;  // rank 1's with rank 2
+  group.MustConnect();
+  group.transport(0).Put(0, 8);
+  EXPECT_EQ(
+      group.transport(1).Progress().status(),
+      SystemError(fmt::format("signal of rank 0 ({}) over fake0: of no connection with it; expected one "
+                              "of the plans'",
+                              Host())));
+}
+
 TEST(Verbs, APeerThatIsGoneDoesNotAnswer) {
   FakeVerbs fake({Device("fake0", "10.0.0.1")});
   Group group(fake, AllPairs(3, 1, kSlotBytes), 2);

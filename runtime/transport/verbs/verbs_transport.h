@@ -4,7 +4,10 @@
 // into the peer's cell, on one reliable queue pair. The device keeps their order, so a receiver that reads
 // the new head reads the message. A take writes the tail alike. Counters only grow, so a write that is
 // repeated does no harm. Writes of counters also complete a receive at the peer, which wakes it when it
-// sleeps.
+// sleeps, and checks there that the counter can be.
+//
+// A key is of 32 bits that the device chooses. What keeps strangers out is the queue pair, which takes
+// requests of the one that it is connected with, and a key counts for the queue pairs of its rail alone.
 //
 // A sender writes a slot again when it has seen the tail, which may be before it has seen its own write
 // complete. The peer then has the whole message, and drops what the device may still send again.
@@ -83,6 +86,8 @@ class VerbsTransport final : public Transport {
   // Reads all completions, posts what waited for them.
   void Drain();
   void Complete(const ibv_wc& completion);
+  // Of a counter that a peer has written.
+  Status CheckSignal(const ibv_wc& completion, size_t pair) const;
   void Fail(const Status& status);
 
   const Library& library_;
