@@ -123,6 +123,11 @@ std::string Lobby::From(int guest) const {
   return at == guests_.end() ? "?" : PeerOf(at->second.socket.get()).ToString();
 }
 
+std::optional<Seal>* Lobby::SealOf(int guest) {
+  const auto at = guests_.find(guest);
+  return at == guests_.end() ? nullptr : &at->second.seal;
+}
+
 void Lobby::Send(int guest, const std::string& message) {
   const auto at = guests_.find(guest);
   if (at == guests_.end()) return;
@@ -140,7 +145,8 @@ void Lobby::Keep(int guest) { strangers_.erase(guest); }
 
 Connection Lobby::Take(int guest) {
   const auto at = guests_.find(guest);
-  Connection connection{std::move(at->second.socket), std::move(at->second.reader), {}};
+  Connection connection{std::move(at->second.socket), std::move(at->second.reader),
+                        at->second.seal.value_or(Seal())};
   epoll_ctl(ready_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   ShowOut(guest);
   return connection;

@@ -32,11 +32,13 @@ class Lobby {
   // The next event; none at `until`. Errors: kSystem "too many open files".
   StatusOr<std::optional<Event>> Wait(Clock::time_point until);
   std::string From(int guest) const;  // "10.0.0.3:51234"
+  // The guest's seal, none before it is challenged; null where the guest has gone.
+  std::optional<Seal>* SealOf(int guest);
   // Small messages: they fit what a fresh connection buffers.
   void Send(int guest, const std::string& message);
   void ShowOut(int guest);
   void Keep(int guest);  // it is no stranger
-  // The guest's socket, with what the reader holds of later messages, and no seal.
+  // The guest's connection, with what the reader holds of later messages.
   Connection Take(int guest);
   void CloseDoor();
 
@@ -44,6 +46,7 @@ class Lobby {
   struct Guest {
     OwnedFile socket;
     MessageReader reader;
+    std::optional<Seal> seal;
     Clock::time_point came;
   };
 

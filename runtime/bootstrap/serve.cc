@@ -35,7 +35,6 @@ class Server {
   void Challenge(int guest, const Message& knock);
   void ShowOutStranger(int guest, const Message& message);
   void Send(int guest, MessageType type, std::string_view body);
-  void Forget(int guest);
   void Linger(const Status& why);
   Status Late() const;
   void Refuse(int guest, const Status& why);
@@ -53,37 +52,32 @@ class Server {
   std::map<int32_t, Hello> came_;  // by rank
   std::map<int32_t, int> guest_;   // by rank
   std::map<int, int32_t> rank_;    // by guest
-  std::map<int, Seal> seals_;      // by guest that has knocked
   std::vector<std::string> strangers_;
 };
 
 void Server::Send(int guest, MessageType type, std::string_view body) {
-  if (const auto seal = seals_.find(guest); seal != seals_.end())
-    lobby_.Send(guest, seal->second.Close(type, body));
+  std::optional<Seal>* const seal = lobby_.SealOf(guest);
+  if (seal != nullptr && *seal) lobby_.Send(guest, (*seal)->Close(type, body));
 }
 
 void Server::Refuse(int guest, const Status& why) { Send(guest, MessageType::kRefused, PackStatus(why)); }
 
-void Server::Forget(int guest) {
-  seals_.erase(guest);
-  lobby_.ShowOut(guest);
-}
-
 void Server::Challenge(int guest, const Message& knock) {
   const StatusOr<Digest> mine = RandomDigest();
-  if (!mine.ok() || knock.body.size() != sizeof(Digest)) return Forget(guest);
+  if (!mine.ok() || knock.body.size() != sizeof(Digest)) return lobby_.ShowOut(guest);
   const Digest key = KeyedHash(key_, kUseOfRendezvous, knock.body + std::string(View(*mine)));
-  seals_[guest] = Seal(key, /*calls=*/false);
+  *lobby_.SealOf(guest) = Seal(key, /*calls=*/false);
   lobby_.Send(guest, Encode(MessageType::kChallenge, View(*mine)));
 }
 
 // The message of a guest that knows the secret. Others are challenged, or refused and remembered: they cannot
 // end the meeting.
 std::optional<Message> Server::Proved(int guest, Message message) {
-  const auto seal = seals_.find(guest);
-  if (seal == seals_.end() && message.type == MessageType::kKnock) {
+  std::optional<Seal>* const seal = lobby_.SealOf(guest);
+  if (seal == nullptr) return std::nullopt;
+  if (!*seal && message.type == MessageType::kKnock) {
     Challenge(guest, message);
-  } else if (seal != seals_.end() && seal->second.Open(message).ok()) {
+  } else if (*seal && (*seal)->Open(message).ok()) {
     lobby_.Keep(guest);
     return message;
   } else if (rank_.count(guest) == 0) {  // else somebody speaks in a rank's place
@@ -108,7 +102,7 @@ void Server::ShowOutStranger(int guest, const Message& message) {
   const Status refusal =
       Wrong(another ? text : text + "; hint: the same XCCL_TOKEN and XCCL_ADDRESS on all ranks");
   lobby_.Send(guest, Encode(MessageType::kRefused, PackStatus(refusal)));
-  Forget(guest);
+  lobby_.ShowOut(guest);
 }
 
 Status Server::Run() {
