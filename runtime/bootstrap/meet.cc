@@ -19,7 +19,7 @@ namespace {
 
 constexpr uint64_t kMostWords = 1 << 16;
 // The server tells all who came about its time limit; they wait a little longer for it to do so.
-constexpr auto kGrace = std::chrono::seconds(2);
+constexpr auto kGrace = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(100);  // between looks whether joining was aborted
 // With somebody at the address of the rendezvous who does not show that it knows the secret. A rendezvous
 // that serves thousands may be busy, so patience grows from round to round.
@@ -141,6 +141,9 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
     if (!message.ok() && message.status().code() == StatusCode::kPeerEnded)
       return GiveUp(PeerEnded(
           fmt::format("{}: the process that served it ({}) has ended before all had come", name, served_by)));
+    if (late)
+      return GiveUp(LimitReached(fmt::format("{}: the process that serves it ({}) says nothing within {}",
+                                             name, served_by, Seconds(options_.time_limit))));
     if (!message.ok()) return GiveUp(Annotate(message.status(), name));
     if (message->type == MessageType::kRefused) {
       Status why = UnpackStatus(message->body);
