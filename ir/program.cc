@@ -8,6 +8,8 @@
 #include <array>
 #include <tuple>
 
+#include "base/check.h"
+
 namespace xccl {
 namespace {
 
@@ -176,6 +178,21 @@ std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst
       [&](const Connection& c, const std::tuple<Rank, Rank, int32_t>& wanted) { return key(c) < wanted; });
   if (it == program.connections.end() || key(*it) != std::tuple(src, dst, channel)) return std::nullopt;
   return static_cast<int32_t>(it - program.connections.begin());
+}
+
+Connection BranchOf(const Group& group, Rank member) {
+  const bool out = group.kind == Group::Kind::kMulticast;
+  return {.src = out ? group.root : member,
+          .dst = out ? member : group.root,
+          .channel = group.channel,
+          .path = {}};
+}
+
+size_t FindBranch(const Program& program, const Group& group, Rank member) {
+  const Connection branch = BranchOf(group, member);
+  const std::optional<int32_t> found = FindConnection(program, branch.src, branch.dst, branch.channel);
+  XCCL_CHECK(found.has_value());
+  return static_cast<size_t>(*found);
 }
 
 }  // namespace xccl

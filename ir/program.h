@@ -204,6 +204,11 @@ std::vector<ChunkId> SlotChunks(const Program& program, const Collective& collec
 std::optional<int32_t> InPlaceShift(const Collective& collective, Rank rank);
 // Index in Program::connections, which must be sorted. Logarithmic.
 std::optional<int32_t> FindConnection(const Program& program, Rank src, Rank dst, int32_t channel);
+// The connection between a group's root and a member, without its path: from the root in a multicast, else
+// into it.
+Connection BranchOf(const Group& group, Rank member);
+// Its index in Program::connections. Requires: the program has it.
+size_t FindBranch(const Program& program, const Group& group, Rank member);
 // The ranks that a threadblock sends to or receives from: its peer, the members of its group, or none. The
 // spans point into the program.
 std::span<const Rank> SendPeers(const Program& program, const Threadblock& block);

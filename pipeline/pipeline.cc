@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -49,10 +48,6 @@ StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest&
 // The search leaves a share of the time to proofs, and a larger one to lowering, but not more than they take.
 Deadline SearchDeadline(const PlanOptions& options) {
   return options.lower ? options.deadline.Leaving(0.5, 60) : options.deadline.Leaving(0.2, 10);
-}
-
-bool IsPassedOver(std::string_view engine, const SynthesisRequest& request) {
-  return std::ranges::find(request.passed_over, engine) != request.passed_over.end();
 }
 
 StatusOr<PlanResult> Complete(const Topology& topology, Synthesis made, const Bound& bound,
@@ -260,7 +255,7 @@ constexpr double kRepairKept = 1.02;
 StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& request, const Engine& engine) {
   const Deadline& deadline = request.limits.deadline;
   StatusOr<Synthesis> repaired = BugError("the repaired plan was wrong");
-  if (!IsPassedOver(kReplan, request)) repaired = Replan(from, request);
+  if (!request.IsPassedOver(kReplan)) repaired = Replan(from, request);
   if (repaired.ok()) {
     XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
     XCCL_ASSIGN_OR_RETURN(repaired->simulation, SimulationOf(*repaired, request, deadline));
@@ -331,7 +326,7 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
       return result;
     }
     if (result.status().code() != StatusCode::kBug || engine == options.engine ||
-        IsPassedOver(engine, request))
+        request.IsPassedOver(engine))
       return result;
     faults.emplace_back(result.status().message());
     request.passed_over.push_back(std::move(engine));
@@ -359,7 +354,7 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
                             .schedule = from.schedule,
                             .engine = from.made_by.engine,
                             .note = ""};
-      if (IsPassedOver(engine->name, request)) return start;
+      if (request.IsPassedOver(engine->name)) return start;
       request.start = &start;
       StatusOr<Synthesis> improved = engine->Synthesize(request);
       if (!improved.ok() || improved->schedule != from.schedule) return improved;

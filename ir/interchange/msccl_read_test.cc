@@ -13,25 +13,12 @@
 #include "base/files.h"
 #include "ir/interchange/foreign.h"
 #include "ir/interchange/msccl_xml.h"
-#include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/programs.h"
 
 namespace xccl {
 namespace {
-
-// Runs on numbers, out of place and in place, to what the collective requires.
-void CheckRuns(const LoweredProgram& read) {
-  for (const bool in_place : {false, true}) {
-    if (in_place && !read.program.in_place) continue;
-    const InterpretOptions options{.size_bytes = 9216, .in_place = in_place};
-    const auto inputs = ExactInputs(read.program, read.collective, options);
-    const auto expected = ExpectedOutputs(read.program, read.collective, inputs, options);
-    const auto outputs = Interpret(read.program, read.collective, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    for (const Rank r : read.collective.ranks()) ASSERT_EQ((*outputs)[r.index()], expected[r.index()]);
-  }
-}
 
 TEST(MscclReadTest, ProgramsComeBackAsTheyWere) {
   const Topology mesh = FullMesh(4);

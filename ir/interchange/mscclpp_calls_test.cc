@@ -10,6 +10,7 @@
 #include "ir/interchange/mscclpp_read.h"
 #include "ir/interchange/mscclpp_test_plans.h"
 #include "ir/program.h"
+#include "ir/testing/check_runs.h"
 
 namespace xccl {
 namespace {

@@ -18,6 +18,7 @@
 #include "ir/plan.h"
 #include "ir/program.h"
 #include "ir/schedule.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/programs.h"
 #include "topologies/load/load.h"
 

@@ -1,8 +1,6 @@
 // Plans of MSCCL++ by hand, in the style of its own language, for tests of their reader.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -11,9 +9,7 @@
 #include "ir/interchange/foreign.h"
 #include "ir/interchange/mscclpp_file.h"
 #include "ir/interchange/mscclpp_read.h"
-#include "ir/interpret/interpret.h"
 #include "ir/program.h"
-#include "ir/testing/programs.h"
 
 namespace xccl {
 
@@ -25,19 +21,6 @@ using mscclpp::Op;
 using mscclpp::OpName;
 using mscclpp::Piece;
 using mscclpp::WriteFile;
-
-// Runs on numbers, out of place and in place, to what the collective requires.
-inline void CheckRuns(const LoweredProgram& read) {
-  for (const bool in_place : {false, true}) {
-    if (in_place && !read.program.in_place) continue;
-    const InterpretOptions options{.size_bytes = 9216, .in_place = in_place};
-    const auto inputs = ExactInputs(read.program, read.collective, options);
-    const auto expected = ExpectedOutputs(read.program, read.collective, inputs, options);
-    const auto outputs = Interpret(read.program, read.collective, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    for (const Rank r : read.collective.ranks()) ASSERT_EQ((*outputs)[r.index()], expected[r.index()]);
-  }
-}
 
 inline Piece Local(BufferKind buffer, int64_t index, int64_t size = 1) {
   return {Piece::Where::kLocal, buffer, 0, index, size};

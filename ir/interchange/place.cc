@@ -47,8 +47,8 @@ void DropSilentPeers(Program& program) {
   }
   for (const Group& group : program.groups)
     for (const Rank member : group.members) {
-      const bool out = group.kind == Group::Kind::kMulticast;
-      used.emplace(out ? group.root : member, out ? member : group.root, group.channel);
+      const Connection branch = BranchOf(group, member);
+      used.emplace(branch.src, branch.dst, branch.channel);
     }
   std::erase_if(program.connections, [&](const Connection& connection) {
     return !used.contains({connection.src, connection.dst, connection.channel});

@@ -95,16 +95,10 @@ class Placer {
                       ToString(group.kind), group.root.value, group.members.size(), topology_.name()));
     for (const LinkId link : group.path) loads_[link.index()] += load;
     for (size_t m = 0; m < group.members.size(); ++m)
-      program.connections[BranchOf(program, group, group.members[m])].path =
+      program.connections[FindBranch(program, group, group.members[m])].path =
           out ? std::vector<LinkId>{group.path.front(), group.path[m + 1]}
               : std::vector<LinkId>{group.path[m], group.path.back()};
     return OkStatus();
-  }
-
-  static size_t BranchOf(const Program& program, const Group& group, Rank member) {
-    const bool out = group.kind == Group::Kind::kMulticast;
-    return static_cast<size_t>(
-        *FindConnection(program, out ? group.root : member, out ? member : group.root, group.channel));
   }
 
  private:
@@ -181,7 +175,7 @@ bool PathsFit(Program& program, const Topology& topology) {
     std::vector<std::vector<LinkId>> chains = checker.Branches(group.path, shape);
     for (size_t m = 0; m < leaves.size(); ++m) {
       if (std::ranges::find(group.members, leaves[m]) == group.members.end()) return false;
-      const size_t c = Placer::BranchOf(program, group, leaves[m]);
+      const size_t c = FindBranch(program, group, leaves[m]);
       program.connections[c].path = std::move(chains[m]);
       branches[c] = true;
     }
@@ -214,8 +208,8 @@ StatusOr<int64_t> PlacePaths(Program& program, const Collective& collective, con
   Placer placer(topology);
   std::vector<bool> placed(loads.size());
   for (Group& group : program.groups) {
-    for (const Rank m : group.members) placed[Placer::BranchOf(program, group, m)] = true;
-    const size_t first = Placer::BranchOf(program, group, group.members[0]);
+    for (const Rank m : group.members) placed[FindBranch(program, group, m)] = true;
+    const size_t first = FindBranch(program, group, group.members[0]);
     XCCL_RETURN_IF_ERROR(placer.PlaceGroup(group, loads[first], program));
   }
   for (const size_t c : order) {

@@ -10,9 +10,9 @@
 #include "ir/interchange/instances_apart.h"
 #include "ir/interchange/member_by_member.h"
 #include "ir/interchange/spread_channels.h"
-#include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/schedule.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/programs.h"
 #include "ir/verify/verify_program.h"
 #include "ir/violation.h"
@@ -20,23 +20,10 @@
 namespace xccl {
 namespace {
 
-// Runs on numbers, out of place and in place, to what the collective requires.
-void CheckRuns(const Program& program, const Collective& collective) {
-  for (const bool in_place : {false, true}) {
-    if (in_place && !program.in_place) continue;
-    const InterpretOptions options{.size_bytes = 9216, .in_place = in_place};
-    const auto inputs = ExactInputs(program, collective, options);
-    const auto outputs = Interpret(program, collective, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    const auto expected = ExpectedOutputs(program, collective, inputs, options);
-    for (const Rank r : collective.ranks()) ASSERT_EQ((*outputs)[r.index()], expected[r.index()]);
-  }
-}
-
 void Check(const Program& program, const Collective& collective, const Topology& topology) {
   const std::vector<Violation> wrong = VerifyProgram(program, collective, topology);
   ASSERT_TRUE(wrong.empty()) << ToString(wrong.front());
-  CheckRuns(program, collective);
+  CheckRuns(program, collective, {.size_bytes = 9216});
 }
 
 // Of all collectives and hand-written algorithms, with these chunks.

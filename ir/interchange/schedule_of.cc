@@ -60,7 +60,7 @@ class Scheduler {
         sums_(lowered.program.groups.size()) {
     for (size_t g = 0; g < program_.groups.size(); ++g)
       for (const Rank m : program_.groups[g].members)
-        group_of_[BranchOf(program_.groups[g], m)] = static_cast<int32_t>(g);
+        group_of_[FindBranch(program_, program_.groups[g], m)] = static_cast<int32_t>(g);
   }
 
   StatusOr<Schedule> Make() {
@@ -157,13 +157,6 @@ class Scheduler {
     const auto found = std::ranges::find(versions, value.set, &Version::set);
     if (found != versions.end()) return &*found;
     return Arrive(rank, value) ? &versions.back() : nullptr;
-  }
-
-  // The connection between a group's root and a member.
-  size_t BranchOf(const Group& group, Rank member) const {
-    const bool out = group.kind == Group::Kind::kMulticast;
-    return static_cast<size_t>(
-        *FindConnection(program_, out ? group.root : member, out ? member : group.root, group.channel));
   }
 
   int32_t AddUnit(const Value& value, Rank dst, int32_t move) {
@@ -395,11 +388,12 @@ class Scheduler {
     const Group& group = program_.groups[static_cast<size_t>(move.group)];
     const bool out = group.kind == Group::Kind::kMulticast;
     const auto place = [&](Rank m) {
-      const std::vector<LinkId>& branch = program_.connections[BranchOf(group, m)].path;
+      const std::vector<LinkId>& branch = program_.connections[FindBranch(program_, group, m)].path;
       return std::ranges::find(group.path, out ? branch.back() : branch.front());
     };
     const Rank member = *std::ranges::min_element(group.members, {}, place);
-    return {out ? group.root : member, out ? member : group.root, group.path};
+    const Connection ends = BranchOf(group, member);
+    return {ends.src, ends.dst, group.path};
   }
 
   const Program& program_;

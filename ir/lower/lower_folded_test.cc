@@ -1,9 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/graphs.h"
 #include "ir/testing/programs.h"
 #include "ir/verify/verify_program.h"
@@ -41,21 +41,11 @@ int64_t Instructions(const LoweredProgram& lowered) {
   return Stats(lowered.program, CollectiveSizes(lowered.collective, 1 << 20)).instructions;
 }
 
-void CheckRuns(const LoweredProgram& lowered, const Collective& collective, const Topology& topology,
-               int64_t size_bytes) {
-  const auto& [cut, program] = lowered;
-  ASSERT_EQ(ToStatus(VerifyProgram(program, cut, topology)).message(), "");
-  InterpretOptions options{.size_bytes = size_bytes};
-  // Inputs and outputs know nothing of chunks: the schedule's collective says what is right.
-  const auto inputs = ExactInputs(program, cut, options);
-  const auto expected = ExpectedOutputs(program, collective, inputs, options);
-  for (const bool in_place : {false, true}) {
-    if (in_place && !program.in_place) continue;
-    options.in_place = in_place;
-    const auto outputs = Interpret(program, cut, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    for (const Rank r : collective.ranks()) ASSERT_EQ((*outputs)[r.index()], expected[r.index()]);
-  }
+// The schedule's collective says what is right, for inputs and outputs know nothing of chunks.
+void CheckProgram(const LoweredProgram& lowered, const Collective& collective, const Topology& topology,
+                  int64_t size_bytes) {
+  ASSERT_EQ(ToStatus(VerifyProgram(lowered.program, lowered.collective, topology)).message(), "");
+  CheckRuns(lowered.program, lowered.collective, {.size_bytes = size_bytes}, collective);
 }
 
 TEST(LowerFolded, ComputesThePostconditionOfEveryKindAndAlgorithm) {
@@ -72,7 +62,7 @@ TEST(LowerFolded, ComputesThePostconditionOfEveryKindAndAlgorithm) {
             *HandSchedule(algorithm, collective, topology), collective, topology, {.size_bytes = 4096});
         ASSERT_TRUE(lowered.ok()) << lowered.status().message();
         folded += lowered->collective.num_chunks() < collective.num_chunks() ? 1 : 0;
-        for (const int64_t size : {0, 52, 1000, 4096}) CheckRuns(*lowered, collective, topology, size);
+        for (const int64_t size : {0, 52, 1000, 4096}) CheckProgram(*lowered, collective, topology, size);
       }
     }
   }
@@ -91,7 +81,7 @@ TEST(LowerFolded, WavesBecomePassesInTheSameTime) {
   const int64_t planned = Simulate(schedule, collective, line, {}).time_ps;
   const int64_t timed = SimulateProgram(lowered.program, lowered.collective, line, {}).value().time_ps;
   EXPECT_LE(timed, planned + planned / 50);
-  CheckRuns(lowered, collective, line, 1000);
+  CheckProgram(lowered, collective, line, 1000);
 }
 
 // 8 KiB cannot be cut into as many passes as it has chunks.
@@ -130,7 +120,7 @@ TEST(LowerFolded, OnlyNeighboursOnTheSamePathsAreOne) {
     Normalize(schedule);
     const LoweredProgram lowered = LowerFoldedChecked(schedule, collective, mesh).value();
     EXPECT_EQ(lowered.collective, collective.WithWeights({c.weights})) << c.name;
-    CheckRuns(lowered, collective, mesh, 1000);
+    CheckProgram(lowered, collective, mesh, 1000);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/graphs.h"
 #include "ir/testing/programs.h"
 #include "ir/translated.h"
@@ -18,21 +19,6 @@ constexpr Algorithm kAlgorithms[] = {Algorithm::kDirect, Algorithm::kRing, Algor
 
 std::string FirstOf(const std::vector<Violation>& violations) {
   return violations.empty() ? "" : ToString(violations.front());
-}
-
-// Runs out of place and, where the program says so, in place; compares with what the postcondition says.
-void CheckRuns(const Program& program, const Collective& collective, InterpretOptions options) {
-  const std::vector<std::vector<std::byte>> inputs = ExactInputs(program, collective, options);
-  const std::vector<std::vector<std::byte>> expected = ExpectedOutputs(program, collective, inputs, options);
-  for (bool in_place : {false, true}) {
-    if (in_place && !program.in_place) continue;
-    options.in_place = in_place;
-    const auto outputs = Interpret(program, collective, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    for (Rank r : collective.ranks())
-      ASSERT_EQ((*outputs)[r.index()], expected[r.index()])
-          << "rank " << r.value << (in_place ? " in place" : "");
-  }
 }
 
 // Every kind, algorithm and rank count; slots, fusing, merging, passes and sizes take turns.

@@ -30,19 +30,15 @@ GroupTree TreeOf(const Program& program, const Group& group, const Topology& top
   }
   for (size_t h = 0; h < hops; ++h) tree.join.push_back(tree.feeds[h] > 1 ? tree.num_joins++ : -1);
   for (Rank member : group.members) {
-    const Rank from = group.kind == Group::Kind::kReduce ? member : group.root;
-    tree.first_hop.push_back(out_of[topology.NodeOf(from).index()].front());
+    tree.first_hop.push_back(out_of[topology.NodeOf(BranchOf(group, member).src).index()].front());
   }
   return tree;
 }
 
 std::vector<int32_t> ConnectionsOf(const Program& program, const Group& group) {
   std::vector<int32_t> connections;
-  const bool multicast = group.kind == Group::Kind::kMulticast;
   for (Rank member : group.members)
-    connections.push_back(FindConnection(program, multicast ? group.root : member,
-                                         multicast ? member : group.root, group.channel)
-                              .value());
+    connections.push_back(static_cast<int32_t>(FindBranch(program, group, member)));
   return connections;
 }
 

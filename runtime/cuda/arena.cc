@@ -69,11 +69,7 @@ std::vector<std::optional<GroupSlots>> PlaceGroups(const Program& program, const
                       .slots = slots.at + i * GroupSlotsBytes(shape),
                       .ends = std::vector<size_t>(group.members.size())});
     for (slots.member = 0; slots.member < group.members.size(); ++slots.member) {
-      const Rank member = group.members[slots.member];
-      const auto connection = FindConnection(program, slots.to_root ? member : group.root,
-                                             slots.to_root ? group.root : member, group.channel);
-      XCCL_CHECK(connection.has_value());
-      of[static_cast<size_t>(*connection)] = slots;
+      of[FindBranch(program, group, group.members[slots.member])] = slots;
     }
   }
   return of;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/guarded.h"
@@ -18,6 +19,10 @@ StatusOr<Bound> BoundOf(const SynthesisRequest& request) {
   if (request.bound != nullptr) return *request.bound;
   return LowerBound(*request.topology, *request.collective, request.size_bytes, request.model,
                     BoundEffort::kFast);
+}
+
+bool SynthesisRequest::IsPassedOver(std::string_view engine) const {
+  return std::ranges::find(passed_over, engine) != passed_over.end();
 }
 
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request) {

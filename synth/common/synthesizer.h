@@ -60,6 +60,8 @@ struct SynthesisRequest {
   std::vector<std::string> passed_over = {};
   // Lowered to the steps of a plan that was refused for limits.steps; null where nobody asks.
   int32_t* fewest_steps = nullptr;
+
+  bool IsPassedOver(std::string_view engine) const;
 };
 
 struct Synthesis {

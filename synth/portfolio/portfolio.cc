@@ -40,7 +40,7 @@ constexpr double kGoodEnough = 1.002;  // times the bound: not worth a further s
 constexpr double kNearBound = 1.01;
 constexpr int32_t kLarge = 64;   // ranks; beyond, kNearBound is good enough
 constexpr int32_t kHuge = 8192;  // ranks; beyond, any plan is good enough: others look at pairs of ranks
-constexpr double kHopeless = 4;  // estimates this far above the best simulated time are not tried
+constexpr double kHopeless = 4;  // formulas this far above the best simulated time are not tried
 // Beyond 64 ranks a plan of more work must have a better estimate than the best time. One of less is made
 // though the limit be used up: an estimate may be wrong by far.
 constexpr int64_t kHeavyWork = 50'000;
@@ -168,7 +168,8 @@ class Portfolio {
     int64_t left = limit;
     bool first = true;
     for (const Candidate& candidate : others_) {
-      if (HasPlan() && (candidate.offer.time_ps > kHopeless * best_ps_ || deadline_())) break;
+      if (HasPlan() && deadline_()) break;
+      if (IsHopeless(candidate)) continue;
       const int64_t most = IsSearchOfFewChunks(candidate) ? kSearchOfFewChunks * limit
                            : first                        ? kFirstPlan * limit
                                                           : std::max(left, kHeavyWork);
@@ -183,6 +184,12 @@ class Portfolio {
       if (!HasPlan() && std::ranges::find(faulty_, candidate.engine) == faulty_.end())
         Try(candidate, kDefaultWork, false);
     if (HasPlan()) Refine(left);
+  }
+
+  // The estimate of a search does not see what the search finds: greedy's takes every hop to be as late as
+  // the slowest link, which its plans may go round.
+  bool IsHopeless(const Candidate& candidate) const {
+    return candidate.engine->any_chunks && HasPlan() && candidate.offer.time_ps > kHopeless * best_ps_;
   }
 
   // Such a search gains most, and its estimate does not see that.
@@ -380,8 +387,7 @@ class Portfolio {
   }
 
   std::optional<Candidate> Ask(const Engine& engine) {
-    if (std::ranges::find(request_.passed_over, engine.name) != request_.passed_over.end())
-      return std::nullopt;
+    if (request_.IsPassedOver(engine.name)) return std::nullopt;
     StatusOr<Offer> offer = engine.Offered(request_);
     if (offer.ok()) return Candidate{&engine, *std::move(offer)};
     Refuse(engine, offer.status());

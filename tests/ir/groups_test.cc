@@ -10,6 +10,7 @@
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/testing/check_runs.h"
 #include "ir/testing/programs.h"
 #include "ir/testing/trees.h"
 #include "ir/verify/verify_program.h"
@@ -20,20 +21,6 @@ namespace {
 
 std::string FirstOf(const std::vector<Violation>& violations) {
   return violations.empty() ? "" : ToString(violations.front());
-}
-
-void CheckRuns(const Program& program, const Collective& collective, InterpretOptions options) {
-  const std::vector<std::vector<std::byte>> inputs = ExactInputs(program, collective, options);
-  const std::vector<std::vector<std::byte>> expected = ExpectedOutputs(program, collective, inputs, options);
-  for (bool in_place : {false, true}) {
-    if (in_place && !program.in_place) continue;
-    options.in_place = in_place;
-    const auto outputs = Interpret(program, collective, inputs, options);
-    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
-    for (Rank r : collective.ranks())
-      ASSERT_EQ((*outputs)[r.index()], expected[r.index()])
-          << "rank " << r.value << (in_place ? " in place" : "");
-  }
 }
 
 std::vector<Topology> Machines() {

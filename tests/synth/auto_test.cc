@@ -3,6 +3,10 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "ir/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
@@ -179,6 +183,50 @@ TEST(Auto, LengthensChunksWhereThatCostsLittle) {
   EXPECT_LE(static_cast<double>(made.simulation->time_ps),
             1.02 * static_cast<double>(fastest.simulation->time_ps));
   EXPECT_LE(8 * made.collective.num_chunks(), fastest.collective.num_chunks());
+}
+
+Topology WithLatencies(const Topology& machine, const std::vector<int64_t>& latencies_ps) {
+  TopologySpec spec = machine.spec();
+  for (size_t l = 0; l < spec.links.size(); ++l)
+    spec.links[l].latency_ps = latencies_ps[l * latencies_ps.size() / spec.links.size()];
+  return *Topology::Create(std::move(spec));
+}
+
+// greedy's estimate of its time takes the slowest link for every hop, and is many times the time of its plan.
+TEST(Auto, ASlowLinkThatPlansGoRoundCostsNoEngineItsTurn) {
+  struct Case {
+    std::string name;
+    Topology topology;
+    CollectiveKind kind;
+    int64_t size_bytes;
+  };
+  const Case cases[] = {
+      {"one way",
+       WithLatencies(MakeDigraph(4, {{1, 2}, {0, 2}, {0, 1}, {1, 3}}), {8'000'000, 0, 40'000, 7'000}),
+       CollectiveKind::kBroadcast, 3040},
+      {"both ways",
+       WithLatencies(MakeGraph(4, {{3, 0}, {2, 3}, {1, 2}, {0, 2}, {0, 1}, {1, 3}}),
+                     {6'000, 700'000, 8'000'000, 1'300'000, 40'000, 2'000'000}),
+       CollectiveKind::kReduceScatter, 3008},
+  };
+  for (const Case& c : cases) {
+    CollectiveSpec spec = SpecOf(c.kind, AllRanks(4));
+    if (spec.root) spec.root = Rank(0);
+    const Collective collective = *Collective::Create(std::move(spec));
+    SynthesisRequest request = RequestFor(c.topology, collective);
+    request.size_bytes = c.size_bytes;
+    const auto time_ps = [&](const Synthesis& plan) {
+      return static_cast<double>(
+          Simulate(plan.schedule, plan.collective, c.topology, {.size_bytes = request.size_bytes}).time_ps);
+    };
+    const double auto_ps = time_ps(*DefaultEngine().Synthesize(request));
+    for (const Engine& engine : AllEngines()) {
+      if (engine.searches_long || !engine.Serves(request).ok()) continue;
+      const StatusOr<Synthesis> alone = engine.Synthesize(request);
+      if (!alone.ok()) continue;
+      EXPECT_LE(auto_ps, 1.02 * time_ps(*alone)) << c.name << ": " << engine.name;
+    }
+  }
 }
 
 TEST(Auto, NamesRanksThatAreNotJoined) {

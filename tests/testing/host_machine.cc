@@ -228,8 +228,7 @@ struct HostMachine::State {
       for (int32_t i = 0; i < instances; ++i) {
         std::vector<device::GroupMember>& of_group = members.emplace_back();
         for (Rank m : group.members) {
-          const int32_t c =
-              *FindConnection(program, sends ? group.root : m, sends ? m : group.root, group.channel);
+          const auto c = static_cast<int32_t>(FindBranch(program, group, m));
           const std::vector<int32_t>& all = form.ranks[group.root].connections;
           const auto at = std::ranges::lower_bound(all, c) - all.begin();
           const device::Connection& end =

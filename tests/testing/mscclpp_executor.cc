@@ -17,15 +17,8 @@
 #include "ir/interchange/mscclpp_file.h"
 
 namespace xccl {
+namespace mscclpp {
 namespace {
-
-using mscclpp::Block;
-using mscclpp::ChannelType;
-using mscclpp::File;
-using mscclpp::Gpu;
-using mscclpp::Op;
-using mscclpp::OpName;
-using mscclpp::Piece;
 
 constexpr int64_t kElements = 2;  // of a chunk
 constexpr int32_t kThreads = 2;   // of a block
@@ -269,14 +262,14 @@ class Executor {
       places = {place};
     } else if (piece.where == Piece::Where::kRemote) {
       const auto type = static_cast<size_t>(op.type);
-      const mscclpp::RemoteBuffer& remote =
+      const RemoteBuffer& remote =
           gpu.remotes[static_cast<size_t>(BlockOf(thread).remotes[type][static_cast<size_t>(piece.id)])];
       place.rank = remote.rank;
       place.buffer = remote.buffer;
       if (packets) place.offset = half;
       places = {place};
     } else {
-      const mscclpp::Switch& of =
+      const Switch& of =
           gpu.switches[static_cast<size_t>(BlockOf(thread).channels[2][static_cast<size_t>(piece.id)])];
       place.buffer = of.buffer;
       if (packets) place.offset = half;
@@ -480,7 +473,7 @@ class Executor {
         continue;
       }
       const int64_t element = begin + at;
-      const int64_t shift = mscclpp::IsPacketOp(op.name) ? 0 : static_cast<int64_t>(thread.op);
+      const int64_t shift = IsPacketOp(op.name) ? 0 : static_cast<int64_t>(thread.op);
       const bool own = (element + shift) % kThreads == thread.id;
       if (own && !MoveElement(lane, element, Flag(thread.rank))) return false;
       ++thread.position;
@@ -517,7 +510,7 @@ class Executor {
       lane.size = end - begin;
       flushes = op.name == OpName::kPwsf;
       ports_[{thread.rank, ChannelOf(thread, op, i)}].push_back(
-          {std::move(lane), mscclpp::IsPacketOp(op.name), op.name == OpName::kPws || op.name == OpName::kPwsf,
+          {std::move(lane), IsPacketOp(op.name), op.name == OpName::kPws || op.name == OpName::kPwsf,
            flushes ? &thread.flushed : nullptr});
     }
     if (flushes)
@@ -572,12 +565,13 @@ class Executor {
 };
 
 }  // namespace
+}  // namespace mscclpp
 
 std::string RunMscclppPlan(const std::string& text, CollectiveKind kind, int32_t root,
                            const MscclppExecution& execution) {
-  const StatusOr<File> file = mscclpp::ReadFile(text, "plan");
+  const StatusOr<mscclpp::File> file = mscclpp::ReadFile(text, "plan");
   if (!file.ok()) return file.status().message();
-  return Executor(*file, kind, root, execution).Run();
+  return mscclpp::Executor(*file, kind, root, execution).Run();
 }
 
 }  // namespace xccl
