@@ -121,6 +121,9 @@ TEST(Ofi, CarriesMessagesBetweenAllPairs) { CheckCarries(AllPairs(3, 2, 65536), 
 
 TEST(Ofi, OneSlotIsEnough) { CheckCarries(AllPairs(2, 1, 65536), 1, 200); }
 
+// As many as a rank of a thousand has, each with a key of its own.
+TEST(Ofi, ThousandsOfConnections) { CheckCarries(AllPairs(2, 1000, 128), 2, 3); }
+
 // Most slots are given back together.
 TEST(Ofi, ManySlots) { CheckCarries(AllPairs(2, 1, 65536), 64, 1000); }
 

@@ -1,8 +1,9 @@
 // Transport between hosts over libfabric: TCP, EFA and what else it has.
 //
-// Strangers who reach an endpoint neither write into slots nor make counters move, since they know no key and no
-// mark (rail.h, signal.h). One who sends from the address of a peer, as a user of the peer's host may, can still
-// pass for that peer: libfabric's TCP believes the port that a client names, and sends it what was the peer's.
+// Strangers who reach an endpoint neither write into slots nor make counters move, since they know no key and
+// no mark (rail.h, signal.h). One who sends from the address of a peer, as a user of the peer's host may, can
+// still pass for that peer: libfabric's TCP believes the port that a client names, and sends it what was the
+// peer's.
 #pragma once
 
 #include <memory>
