@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/show.h"
 #include "ir/interchange/foreign.h"
 #include "ir/interchange/nccl_tests.h"
@@ -58,7 +59,7 @@ class Shown {
 };
 
 // Forms for machines list what was left out on standard error.
-void SayLeftOut(const std::vector<std::string>& left_out) { PrintError(LeftOutText(left_out)); }
+void SayLeftOut(const std::vector<std::string>& left_out) { PrintError(Visible(LeftOutText(left_out))); }
 
 Origin OriginOf(const Session& session) { return {session.version, session.command_line}; }
 

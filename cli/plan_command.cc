@@ -106,14 +106,19 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, const Se
                             : TrainingText(plan, {flags.output, session.TotalSeconds()}));
 }
 
+// What a search says of itself is shown on the line, which must outlive the options.
+PlanOptions ShownOn(Progress& progress, PlanOptions options) {
+  options.request.progress = [&](const std::string& what) { progress.Say(what); };
+  return options;
+}
+
 // plan --pareto: every point between fewest steps and fewest rounds a chunk.
-Status PrintFront(const Topology& topology, const Collective& collective, PlanOptions options,
+Status PrintFront(const Topology& topology, const Collective& collective, const PlanOptions& options,
                   const Session& session) {
   XCCL_ASSIGN_OR_RETURN(
       const smt::Front front,
       WithProgress("front of " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
-        options.request.progress = [&](const std::string& what) { progress.Say(what); };
-        return PlanFront(topology, collective, options);
+        return PlanFront(topology, collective, ShownOn(progress, options));
       }));
   return Print(session.json ? ToJson(FrontRows(front)) : FrontText(front));
 }
@@ -156,16 +161,17 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(
       const PlanResult result,
       WithProgress("planning " + collective.name() + " on " + topology.name(), [&](Progress& progress) {
-        options.request.progress = [&](const std::string& what) { progress.Say(what); };
-        return from ? RepairPlan(*from, flags.from, topology, collective, options)
-                    : MakePlan(topology, collective, options);
+        const PlanOptions shown = ShownOn(progress, options);
+        return from ? RepairPlan(*from, flags.from, topology, collective, shown)
+                    : MakePlan(topology, collective, shown);
       }));
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.plan, flags.output));
   const auto why = [&] {
-    return LinesOf(
-        WithProgress("explaining the plan", [&](Progress&) { return Explain(result, collective, options); }),
-        result);
+    const Explanation explanation = WithProgress("explaining the plan", [&](Progress& progress) {
+      return Explain(result, collective, ShownOn(progress, options));
+    });
+    return LinesOf(explanation, result);
   };
   Ended ended{.file = flags.output, .total_s = session.TotalSeconds()};
   if (from) ended.warnings = WarningsOfRepair(*from, flags.from, result);

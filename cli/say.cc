@@ -24,7 +24,7 @@ void Say(std::string_view word, fmt::terminal_color colour, std::string_view tex
   try {
     const std::string first = HasColours() ? fmt::format(fmt::emphasis::bold | fmt::fg(colour), "{}:", word)
                                            : fmt::format("{}:", word);
-    PrintError(fmt::format("{} {}\n", first, text));
+    PrintError(fmt::format("{} {}\n", first, Visible(text)));
   } catch (...) {  // no memory for a line
     for (const std::string_view part : {word, std::string_view(": "), text, std::string_view("\n")})
       PrintError(part);
@@ -32,6 +32,19 @@ void Say(std::string_view word, fmt::terminal_color colour, std::string_view tex
 }
 
 }  // namespace
+
+std::string Visible(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string visible;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte >= ' ' && byte != 0x7F) || c == '\n' || c == '\t')
+      visible += c;
+    else
+      visible += {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
+  }
+  return visible;
+}
 
 void SayNote(std::string_view text) noexcept { Say("note", fmt::terminal_color::cyan, text); }
 void SayWarning(std::string_view text) noexcept { Say("warning", fmt::terminal_color::yellow, text); }

@@ -1,7 +1,9 @@
 // What commands say on standard error, a line each. On a terminal the first word has a colour; not where
-// NO_COLOR is set, or TERM is dumb. A line that cannot be written is dropped (base/standard_streams.h).
+// NO_COLOR is set, or TERM is dumb. Control characters, which files and names may bring, are shown as \x1b. A
+// line that cannot be written is dropped (base/standard_streams.h).
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace xccl {
@@ -9,5 +11,8 @@ namespace xccl {
 void SayNote(std::string_view text) noexcept;     // "note: TEXT"
 void SayWarning(std::string_view text) noexcept;  // "warning: TEXT"
 void SayError(std::string_view text) noexcept;    // "xccl-synth: TEXT"
+
+// The text as a terminal may show it: control characters but line ends and tabs are written as \xNN.
+std::string Visible(std::string_view text);
 
 }  // namespace xccl

@@ -41,6 +41,13 @@ TEST_F(Cli, APlanThatIsNotMadeFasterKeepsItsEngine) {
       << text;
 }
 
+// smt tells the line on the terminal what it asks its solver, while it plans and while the plan is explained.
+TEST_F(Cli, PlansOfEnginesThatTellWhatTheyDoAreExplained) {
+  const std::string text = Out({"plan", "ring:3", "-c", "allgather", "-e", "smt", "--explain"});
+  EXPECT_NE(text.find("  engine     smt"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nwhy\n  bound      "), std::string::npos) << text;
+}
+
 TEST_F(Cli, OneRankHasNothingToMove) {
   const std::string text = Out({"plan", "dgx1", "-c", "allreduce", "--ranks", "2"});
   EXPECT_NE(text.find("  engine     none: nothing to move\n"), std::string::npos) << text;

@@ -183,6 +183,10 @@ TEST_F(Cli, WrongCommandLines) {
        2,
        std::string("--for: 'nccl'; expected msccl, executor or rccl; did you mean 'rccl'?\n") + kTry +
            "emit --help"},
+      // No name or file moves the cursor of a terminal.
+      {{"emit", "a.json", "--to", "msccl-xml", "--for", "\033[2Jnccl\x7f"},
+       2,
+       std::string("--for: '\\x1b[2Jnccl\\x7f'; expected msccl, executor or rccl\n") + kTry + "emit --help"},
       {{"emit", "a.json", "--to", "dot", "--size", "1KiB"},
        2,
        "--size: needs --to chakra, svg or perfetto; other formats serve all sizes"},

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "ir/interchange/chakra.h"
 #include "ir/interchange/mscclpp_json.h"
 #include "ir/numbers.h"
@@ -98,6 +99,13 @@ py::tuple EmitDrawing(const SharedPlan& plan, const std::string& what, int64_t s
   return py::make_tuple(TextOf(drawn.text), TextOf(drawn.note));
 }
 
+void WriteFile(const std::string& path, const std::string& data) {
+  Watched({}, [=](const Caller&) -> StatusOr<bool> {
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(path, data));
+    return true;
+  });
+}
+
 py::dict Columns(const std::vector<RunRow>& rows) {
   std::vector<int64_t> sizes, counts, wrong, outside;
   std::vector<double> time, slowest, algbw, busbw, predicted;
@@ -161,6 +169,7 @@ void BindEmit(py::module_& module) {
   module.def("emit_msccl", &EmitMsccl);
   module.def("emit_mscclpp", &EmitMscclpp);
   module.def("emit_drawing", &EmitDrawing);
+  module.def("write_file", &WriteFile);
   module.def("run", &RunOnThreads);
 }
 

@@ -197,8 +197,13 @@ class Programs(unittest.TestCase):
             finally:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
             self.assertEqual([(path.name, path.read_text()) for path in pathlib.Path(folder).iterdir()], [("a.cu", "old")])
-        with self.assertRaisesRegex(xccl.InvalidInput, "/none/a.cu: cannot write: No such file or directory"):
-            self.plan.emit("cuda", "/none/a.cu")
+            with self.assertRaisesRegex(xccl.InvalidInput, "a.cu/b.cu: cannot write: Not a directory"):
+                self.plan.emit("cuda", file / "b.cu")
+            (pathlib.Path(folder) / "link.cu").symlink_to(file)
+            self.plan.emit("cuda", pathlib.Path(folder) / "link.cu")
+            self.assertEqual(file.read_text(), self.plan.emit("cuda"))
+            self.plan.emit("dot", pathlib.Path(folder) / "new" / "a.dot")
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).rglob("*")), ["a.cu", "a.dot", "link.cu", "new"])
 
     def test_pictures(self):
         svg = self.plan.emit("svg", size="64KiB")

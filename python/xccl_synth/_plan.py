@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import warnings
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
@@ -13,7 +11,7 @@ from . import _xccl
 from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
 from ._show import plan_html, plan_text, view_page
 from ._collective import Collective, collective_of
-from .errors import InvalidInput, UsageError, Violation, XcclWarning
+from .errors import UsageError, Violation, XcclWarning
 from ._schedule import Schedule
 from ._table import Column, Table
 from ._topology import Topology, topology_of
@@ -384,7 +382,7 @@ class Plan:
             formats = "cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto"
             raise UsageError(f"to: no format '{to}'; expected {formats}")
         if file is not None:
-            _write(made, os.fspath(file))
+            _write(made, file)
         return made
 
     def view(self, file: Optional[PathLike] = None) -> str:
@@ -392,7 +390,7 @@ class Plan:
         needs no network; ``file`` also writes it there. In a notebook a plan shows it by itself."""
         page = view_page(self)
         if file is not None:
-            _write(page, os.fspath(file))
+            _write(page, file)
         return page
 
     def run(
@@ -567,29 +565,11 @@ def _warned(made: Tuple[str, str, List[str]]) -> str:
     return text
 
 
-def _write(made: Union[str, List[bytes]], file: str) -> None:
-    texts = {file: made.encode()} if isinstance(made, str) else {f"{file}.{rank}.et": trace for rank, trace in enumerate(made)}
-    for path, data in texts.items():
-        _write_whole(path, data)
-
-
-def _write_whole(path: str, data: bytes) -> None:
-    """Writes beside the file and renames, so that a failure leaves the old one; devices and pipes are written directly."""
-    final = os.path.realpath(path)
-    direct = os.path.exists(final) and not os.path.isfile(final)
-    folder, name = os.path.split(final)
-    # Nobody can guess or have taken the name, so no planted link is followed (base/files.cc does the same).
-    written = final if direct else os.path.join(folder, f"{name[:50]}.tmp{secrets.token_hex(8)}")
-    flags = os.O_WRONLY | os.O_CLOEXEC | (0 if direct else os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW)
-    try:
-        with open(os.open(written, flags, 0o664), "wb") as out:
-            out.write(data)
-        if not direct:
-            os.replace(written, final)
-    except OSError as wrong:
-        if not direct and os.path.exists(written):
-            os.remove(written)
-        raise InvalidInput(f"{path}: cannot write: {wrong.strerror}") from None
+def _write(made: Union[str, List[bytes]], file: PathLike) -> None:
+    path = path_of(file)
+    texts = {path: made.encode()} if isinstance(made, str) else {path + b".%d.et" % rank: trace for rank, trace in enumerate(made)}
+    for name, data in texts.items():
+        _xccl.write_file(name, data)
 
 
 __all__ = ["Bound", "Column", "Plan", "Program", "options_of", "plan", "plan_of_schedule", "times"]
