@@ -1,0 +1,134 @@
+"""A group of ranks, a process each: starts them, hears what they say, sees when they end."""
+
+import os
+import re
+import secrets
+import selectors
+import shutil
+import signal
+import subprocess
+import time
+
+from world import RANKS, inside
+
+LIMIT_S = 4  # the time limit that groups set, where a case sets no other
+HANG_S = 10  # what groups may take beyond all limits before they are killed
+
+
+class Group:
+    """Ranks that do the same steps (rank.c), or `command`. Of each rank: `said`, its lines; `ended`, its exit status; `end_s`, when."""
+
+    def __init__(self, world, place, steps=(), limit_s=LIMIT_S, address=None, own_env=None, command=None, start=True):
+        self.world, self.place, self.limit_s = world, place, limit_s
+        self.steps = list(steps)
+        self.command = command or [world.rank, str(world.books), str(limit_s), *self.steps]
+        self.address = address or f"{place.address}:{world.port()}"
+        self.token = secrets.token_hex(16)
+        self.own_env = own_env or {}  # by rank; "*": of all. A variable that is None is not set.
+        self.processes, self.said, self.ended, self.end_s = [None] * RANKS, [[] for _ in range(RANKS)], [None] * RANKS, [None] * RANKS
+        self.rest = [b""] * RANKS
+        self.selector, self.killed = selectors.DefaultSelector(), set()
+        self.began = time.monotonic()
+        for rank in range(RANKS if start else 0):
+            self.start(rank)
+
+    def environment(self, rank):
+        env = {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.world.folder / "home"), "XCCL_RANK": str(rank),
+               "XCCL_SIZE": str(RANKS), "XCCL_TOKEN": self.token, "XCCL_ADDRESS": self.address,
+               "XCCL_INTERFACE": self.place.interface or None, "XCCL_HOST_ID": self.place.host_ids[rank]}
+        env |= self.own_env.get("*", {}) | self.own_env.get(rank, {})
+        return {name: value for name, value in env.items() if value is not None}
+
+    def start(self, rank, before=()):
+        """`before`: words that stand before the command, as `prlimit --nofile=9`."""
+        with inside(self.place.spaces[rank]):
+            process = subprocess.Popen([*before, *self.command], env=self.environment(rank), stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.processes[rank] = process
+        os.set_blocking(process.stdout.fileno(), False)
+        self.selector.register(process.stdout, selectors.EVENT_READ, rank)
+
+    def hear(self, timeout_s):
+        """What comes within the time, or at once where something has come."""
+        for key, _ in self.selector.select(max(0, timeout_s)):
+            rank, process = key.data, self.processes[key.data]
+            came = process.stdout.read(1 << 16)
+            *lines, self.rest[rank] = (self.rest[rank] + (came or b"")).split(b"\n")
+            self.said[rank] += [line.decode("utf-8", "backslashreplace") for line in lines]
+            if came == b"":
+                self.selector.unregister(process.stdout)
+                self.ended[rank] = process.wait()
+                self.end_s[rank] = time.monotonic()
+                self.said[rank] += [self.rest[rank].decode("utf-8", "backslashreplace")] if self.rest[rank] else []
+
+    def alive(self):
+        return [rank for rank, process in enumerate(self.processes) if process is not None and self.ended[rank] is None]
+
+    def until_at(self, ranks, step, times=1, timeout_s=HANG_S):
+        """Waits until the ranks have begun the step so often; False where one ends before, or the time is over."""
+        until, start = time.monotonic() + timeout_s, f"at {step}"
+        while not all(sum(line.startswith(start) for line in self.said[rank]) >= times for rank in ranks):
+            if time.monotonic() > until or any(self.ended[rank] is not None for rank in ranks):
+                return False
+            self.hear(min(0.1, until - time.monotonic()))
+        return True
+
+    def go_on(self, ranks):
+        """Wakes ranks from `pause`."""
+        for rank in ranks:
+            try:
+                self.processes[rank].stdin.write(b"x")
+                self.processes[rank].stdin.flush()
+            except OSError:
+                pass  # it has ended
+
+    def signal(self, rank, number):
+        self.killed.add(rank)
+        self.processes[rank].send_signal(number)
+
+    def run(self, until_s, but=()):
+        """Until all have ended but those, or the monotonic time has come; kills what is left. The ranks that had not ended."""
+        while set(self.alive()) - set(but) and time.monotonic() < until_s:
+            self.hear(min(0.2, until_s - time.monotonic()))
+        hung = [rank for rank in self.alive() if rank not in but]
+        self.stacks = {rank: stack_of(self.processes[rank].pid) for rank in hung[:2]}
+        self.stop()
+        return hung
+
+    def stop(self):
+        for rank in self.alive():
+            self.processes[rank].kill()
+        while self.alive():
+            self.hear(1)
+        for process in self.processes:
+            if process is not None:
+                process.stdin.close()
+                process.stdout.close()
+        self.selector.close()
+
+    def step_s(self, rank, step):
+        """When the rank last began the step; None where it did not."""
+        times = [float(line.split()[-1]) for line in self.said[rank] if line.startswith(f"at {step} ")]
+        return times[-1] if times else None
+
+    def failure(self, rank):
+        """The text of the rank's failed call, or what it said last."""
+        lines = [line for line in self.said[rank] if line.startswith("failed ") or "xccl-synth: " in line]
+        return lines[0] if lines else (self.said[rank] or ["nothing"])[-1]
+
+
+def stack_of(pid):
+    """Where the threads of a process are, shortly; "" without gdb."""
+    if not shutil.which("gdb"):
+        return ""
+    command = ["gdb", "-p", str(pid), "-batch", "-ex", "thread apply all bt 12"]
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    except subprocess.TimeoutExpired:
+        return "gdb did not end"
+    frames = [re.sub(r"0x[0-9a-f]+ in |\(.*", "", line)[:100] for line in text.splitlines() if re.match(r"#\d+ |Thread ", line)]
+    return "\n".join(frames[:60])
+
+
+def describe(code):
+    return signal.Signals(-code).name if code < 0 else f"exit {code}"
