@@ -35,7 +35,7 @@ def end_of(steps):
 
 
 def healthy(world, place, steps, end_s):
-    group = Group(world, place, steps.split(), limit_s=4)
+    group = Group(world, place, steps, limit_s=4)
     hung = group.run(group.began + 4 + HANG_S)
     problems = [f"rank {rank}: did not end; it stood at\n{group.stacks.get(rank, '')}" for rank in hung]
     for rank in range(RANKS):

@@ -18,10 +18,9 @@ HANG_S = 10  # what groups may take beyond all limits before they are killed
 class Group:
     """Ranks that do the same steps (rank.c), or `command`. Of each rank: `said`, its lines; `ended`, its exit status; `end_s`, when."""
 
-    def __init__(self, world, place, steps=(), limit_s=LIMIT_S, address=None, own_env=None, command=None, start=True):
+    def __init__(self, world, place, steps="", limit_s=LIMIT_S, address=None, own_env=None, own_steps=None, command=None, start=True):
         self.world, self.place, self.limit_s = world, place, limit_s
-        self.steps = list(steps)
-        self.command = command or [world.rank, str(world.books), str(limit_s), *self.steps]
+        self.steps, self.own_steps, self.command = steps, own_steps or {}, command
         self.address = address or f"{place.address}:{world.port()}"
         self.token = secrets.token_hex(16)
         self.own_env = own_env or {}  # by rank; "*": of all. A variable that is None is not set.
@@ -41,8 +40,10 @@ class Group:
 
     def start(self, rank, before=()):
         """`before`: words that stand before the command, as `prlimit --nofile=9`."""
+        command = self.command or [self.world.rank, str(self.world.books), str(self.limit_s)]
+        steps = [] if self.command else self.own_steps.get(rank, self.steps).split()
         with inside(self.place.spaces[rank]):
-            process = subprocess.Popen([*before, *self.command], env=self.environment(rank), stdin=subprocess.PIPE,
+            process = subprocess.Popen([*before, *command, *steps], env=self.environment(rank), stdin=subprocess.PIPE,
                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.processes[rank] = process
         os.set_blocking(process.stdout.fileno(), False)

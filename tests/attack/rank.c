@@ -13,6 +13,8 @@
  *   shrink=R      likewise by all but rank R, which does no step until its next destroy
  *   swap          the two youngest communicators change places
  *   destroy       the youngest communicator
+ *   abort         likewise, by force
+ *   exit          ends the process with what it has
  *   wait=MS, late=R,MS     all ranks sleep; rank R alone does
  *   pause         waits for a byte on standard input
  *   loop=N        allreduce and ring, of random sizes up to N, checked, for ever
@@ -188,6 +190,12 @@ static void Destroy(const char* step) {
   out = 0;
 }
 
+static void Abort(const char* step) {
+  const xcclComm_t comm = comms[--depth];
+  comms[depth] = NULL;
+  Must(step, xcclCommAbort(comm));
+}
+
 static void LoadBook(const char* step, const char* name) {
   char path[4096];
   snprintf(path, sizeof path, "%s/%s", books, name);
@@ -206,6 +214,8 @@ static void Do(const char* step, const char* name, const char* value) {
   if (strcmp(name, "split") == 0) return Split(step);
   if (strcmp(name, "shrink") == 0) return Shrink(step, number);
   if (strcmp(name, "destroy") == 0) return Destroy(step);
+  if (strcmp(name, "abort") == 0) return Abort(step);
+  if (strcmp(name, "exit") == 0) _exit(0);
   if (strcmp(name, "wait") == 0) return Sleep(number);
   if (strcmp(name, "late") == 0) {
     if (IsRank(number)) Sleep(atoi(strchr(value, ',') + 1));
