@@ -25,7 +25,7 @@ class Group:
         self.token = secrets.token_hex(16)
         self.own_env = own_env or {}  # by rank; "*": of all. A variable that is None is not set.
         self.processes, self.said, self.ended, self.end_s = [None] * RANKS, [[] for _ in range(RANKS)], [None] * RANKS, [None] * RANKS
-        self.rest = [b""] * RANKS
+        self.rest, self.peak_bytes = [b""] * RANKS, [0] * RANKS
         self.selector, self.killed = selectors.DefaultSelector(), set()
         self.began = time.monotonic()
         for rank in range(RANKS if start else 0):
@@ -58,7 +58,9 @@ class Group:
             self.said[rank] += [line.decode("utf-8", "backslashreplace") for line in lines]
             if came == b"":
                 self.selector.unregister(process.stdout)
-                self.ended[rank] = process.wait()
+                _, status, usage = os.wait4(process.pid, 0)
+                process.returncode = self.ended[rank] = os.waitstatus_to_exitcode(status)
+                self.peak_bytes[rank] = usage.ru_maxrss * 1024
                 self.end_s[rank] = time.monotonic()
                 self.said[rank] += [self.rest[rank].decode("utf-8", "backslashreplace")] if self.rest[rank] else []
 

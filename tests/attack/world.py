@@ -58,12 +58,17 @@ class Place(typing.NamedTuple):
 libc = ctypes.CDLL(None, use_errno=True)
 
 
+def enter(space):
+    with open(f"/run/netns/{space}") as there:
+        if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"setns {space}")
+
+
 @contextlib.contextmanager
 def inside(space):
     """This thread is in the namespace meanwhile; the sockets that it opens stay there."""
-    with open("/proc/thread-self/ns/net") as home, open(f"/run/netns/{space}") as there:
-        if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
-            raise OSError(ctypes.get_errno(), f"setns {space}")
+    with open("/proc/thread-self/ns/net") as home:
+        enter(space)
         try:
             yield
         finally:
@@ -143,6 +148,7 @@ class World:
         self.next_port = 15000
 
     def __enter__(self):
+        self.folder.chmod(0o711)  # strangers run a program of it
         self.compile()
         self.make_books()
         (self.folder / "home").mkdir()
