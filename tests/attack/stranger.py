@@ -51,7 +51,7 @@ class Stranger:
         code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         if code != 0:
             raise RuntimeError(f"a stranger ended with {code}")
-        return json.loads(text)
+        return json.loads(text or "null")
 
 
 def doors():
