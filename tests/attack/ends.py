@@ -34,9 +34,8 @@ def end_of(steps):
     return words[last + 1] if last is not None else "destroy"
 
 
-def healthy(world, place, steps, end_s):
-    group = Group(world, place, steps, limit_s=4)
-    hung = group.run(group.began + 4 + HANG_S)
+def wrong_with(group, steps, end_s, until_s=0):
+    hung = group.run(until_s)
     problems = [f"rank {rank}: did not end; it stood at\n{group.stacks.get(rank, '')}" for rank in hung]
     for rank in range(RANKS):
         if rank not in hung and group.ended[rank] != 0:
@@ -46,6 +45,11 @@ def healthy(world, place, steps, end_s):
         if took > end_s:
             problems.append(f"the last rank ended {took:.1f} s after the last call; expected {end_s} s at most")
     return problems
+
+
+def healthy(world, place, steps, end_s):
+    group = Group(world, place, steps)
+    return wrong_with(group, steps, end_s, group.began + group.limit_s + HANG_S)
 
 
 def cases(world, full):

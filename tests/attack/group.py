@@ -26,7 +26,7 @@ class Group:
         self.own_env = own_env or {}  # by rank; "*": of all. A variable that is None is not set.
         self.processes, self.said, self.ended, self.end_s = [None] * RANKS, [[] for _ in range(RANKS)], [None] * RANKS, [None] * RANKS
         self.rest, self.peak_bytes = [b""] * RANKS, [0] * RANKS
-        self.selector, self.killed = selectors.DefaultSelector(), set()
+        self.selector = selectors.DefaultSelector()
         self.began = time.monotonic()
         for rank in range(RANKS if start else 0):
             self.start(rank)
@@ -86,8 +86,9 @@ class Group:
                 pass  # it has ended
 
     def signal(self, rank, number):
-        self.killed.add(rank)
-        self.processes[rank].send_signal(number)
+        """To a process that may have ended: nobody but `hear` takes its status, so that its number is still its own."""
+        if self.ended[rank] is None:
+            os.kill(self.processes[rank].pid, number)
 
     def run(self, until_s, but=()):
         """Until all have ended but those, or the monotonic time has come; kills what is left. The ranks that had not ended."""
@@ -100,7 +101,7 @@ class Group:
 
     def stop(self):
         for rank in self.alive():
-            self.processes[rank].kill()
+            self.signal(rank, signal.SIGKILL)
         while self.alive():
             self.hear(1)
         for process in self.processes:

@@ -135,12 +135,12 @@ def stopped_without_limit(world, chance):
     victim = chance.randrange(RANKS)
     group = Group(world, world.network().hosts(), f"{CALLED} allreduce=9000 sync pause destroy", limit_s=0)
     problems = [] if group.until_at(range(RANKS), "pause") else ["the group did not come so far"]
-    group.processes[victim].send_signal(signal.SIGSTOP)
+    group.signal(victim, signal.SIGSTOP)
     group.go_on(range(RANKS))
     until = time.monotonic() + 12  # more than any time in which silence is noticed
     while time.monotonic() < until:
         group.hear(0.2)
-    group.processes[victim].send_signal(signal.SIGCONT)
+    group.signal(victim, signal.SIGCONT)
     if not group.until_at(range(RANKS), "pause", times=2):
         problems.append("a rank did not go on")
     group.go_on(range(RANKS))

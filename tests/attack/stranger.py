@@ -1,6 +1,7 @@
 """Strangers: child processes of user 65534 in a namespace, which know no token. What they do is a function; what it returns is told."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -141,41 +142,36 @@ def haunt(saying, seconds, seed, most=60):
 
 
 def claim(secrets, seconds, rank=3):
-    """Comes to every door as a rank, with tokens that can be computed, by both versions. (places it was given, what it heard)"""
+    """Comes to every door as a rank, with tokens that can be computed, by both versions, and stays. (places it was given, what it
+    heard)"""
 
     def function(ready):
-        given, heard, seen = [], b"", set()
+        given, connections, seen = [], [], set()
         ready()
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            for address, port in sorted(doors() - seen):
-                seen.add((address, port))
-                for secret in secrets:
-                    for version in (1, 2):
-                        with contextlib.suppress(OSError):
-                            got, connection = claim_one(address, port, secret, version, rank)
-                            given += [f"{address}:{port} took {secret!r} of version {version}"] if got else []
-                            heard += connection.heard
-            time.sleep(0.01)
-        return [given, heard]
+            fresh = doors() - seen
+            seen |= fresh
+            for (address, port), secret, version in itertools.product(sorted(fresh), secrets, (1, 2)):
+                with contextlib.suppress(OSError):
+                    connections.append(wire.connect(address, port))
+                    if claim_one(connections[-1], secret, version, rank):
+                        given.append(f"{address}:{port} took {secret!r} of version {version}")
+            for connection in connections:
+                with contextlib.suppress(OSError):
+                    connection.hear(0.001)
+        return [given, b"".join(connection.heard for connection in connections)]
 
     return function
 
 
-kept = []  # connections that are left open: whoever was taken for a rank stays
-
-
-def claim_one(address, port, secret, version, rank):
-    connection = wire.connect(address, port)
+def claim_one(connection, secret, version, rank):
+    """Was it taken for the rank?"""
     if version == 1:
         connection.send(wire.HELLO, wire.hello_1(wire.token_1(secret), rank), protocol=1)
-    elif not wire.knock(connection, secret):
-        return False, connection
-    else:
+    elif wire.knock(connection, secret):
         connection.send(wire.HELLO, wire.hello(rank))
-    kind, _ = connection.get(1)
-    kept.append(connection)
-    return kind == wire.ACCEPTED, connection
+    return connection.get(0.1)[0] == wire.ACCEPTED
 
 
 # ---- Strangers who have the port first: function(connection) of each who comes.

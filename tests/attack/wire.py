@@ -162,7 +162,7 @@ def knock(connection, secret):
     """Challenges the rendezvous and takes its challenge; False where it gives none."""
     mine = os.urandom(DIGEST)
     connection.send(KNOCK, mine)
-    kind, theirs = connection.get()
+    kind, theirs = connection.get(0.5)
     if kind != CHALLENGE:
         return False
     connection.seal = Seal(keyed(key_of(secret), "rendezvous", mine + theirs), calls=True)

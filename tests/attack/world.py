@@ -17,7 +17,7 @@ import sys
 import time
 import typing
 
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tools/net"))
 
