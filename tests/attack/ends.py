@@ -54,7 +54,7 @@ def healthy(world, place, steps, end_s):
 
 def cases(world, full):
     """(name, function of a source of chance that gives a list of problems)."""
-    where = [("loopback", FINE, 500 if full else 10), ("hosts", FINE, 500 if full else 10)]
+    where = [("loopback", FINE, 500 if full else 8), ("hosts", FINE, 500 if full else 8)]
     where += [("hosts", storm, 100 if full else 2 if storm.name in ("lossy", "flipped") else 0) for storm in STORMS]
     for place, weather, count in where:
         for k in range(count):

@@ -11,7 +11,7 @@ import time
 from group import HANG_S, Group, describe
 from world import RANKS
 
-LIMIT_S = 3  # of the groups
+LIMIT_S = 2  # of the groups
 AT_ONCE_S = 1
 AT_LIMIT_S = LIMIT_S + 1
 

@@ -12,7 +12,7 @@ from lies import BLOBS, GATHERS, HELLOS, LIES, RANK, SERVERS, Liar, LyingServer
 from stranger import Stranger
 from world import RANKS
 
-LIMIT_S = 3
+LIMIT_S = 2
 END_S = LIMIT_S + 3
 MOST_BYTES = 300 << 20
 MOST_TEXT = 4200
@@ -86,7 +86,7 @@ def every_lie():
                    {"mine": lambda k, blob, number=number, change=change: change(blob) if k == number else blob})
 
 
-SHORT = 10  # of the lies, spread over all
+SHORT = 8  # of the lies, spread over all
 
 
 def cases(world, full):
@@ -95,5 +95,5 @@ def cases(world, full):
         if full or k % (len(every) // SHORT) == 7:
             yield name, lambda _, lies=lies: lie(world, world.network().hosts(), **lies)
     for k, (name, how) in enumerate(SERVERS.items()):
-        if full or k % 7 == 0:
+        if full or k % 9 == 0:
             yield f"serves, {name}", lambda _, how=how: serve(world, world.network().hosts(), how)

@@ -115,8 +115,8 @@ SAYINGS = {
 }
 
 
-def haunt(saying, seconds, seed, most=60):
-    """Comes to every door of the namespace again and again. (what it heard, times)"""
+def haunt(sayings, seconds, seed, most=60):
+    """Comes to every door of the namespace again and again, and says one thing after another. (what it heard, times)"""
 
     def function(ready):
         chance, open_ones, heard, times = random.Random(seed), [], b"", 0
@@ -128,7 +128,7 @@ def haunt(saying, seconds, seed, most=60):
                     connection = wire.connect(address, port, 0.5)
                     open_ones.append(connection)
                     times += 1
-                    saying(connection, chance)
+                    sayings[times % len(sayings)](connection, chance)
             for connection in open_ones:
                 with contextlib.suppress(OSError):
                     connection.hear(0.001)

@@ -82,9 +82,9 @@ def learnt(group, heard):
     return problems
 
 
-def talk(world, place, saying, chance):
+def talk(world, place, sayings, chance):
     expected_s = quiet(world, place)
-    strangers = [Stranger(space, haunt(SAYINGS[saying], 1.5, chance.random())) for space in sorted(set(place.spaces))]
+    strangers = [Stranger(space, haunt(sayings, 1.5, chance.random())) for space in sorted(set(place.spaces))]
     group = late_group(world, place)
     end_late(group)
     problems = disturbed(group, expected_s)
@@ -225,7 +225,7 @@ def replay(world, place, _):
     group.token = first.token
     for rank in range(late):
         group.start(rank)
-    stranger = Stranger(place.spaces[0], haunt(say(tap.said), 0.25, 1))
+    stranger = Stranger(place.spaces[0], haunt([say(tap.said)], 0.25, 1))
     end_late(group)
     return disturbed(group, expected_s) + learnt(group, stranger.finish()[0])
 
@@ -302,22 +302,25 @@ WRITES = ("data", "arrivals", "messages")
 
 def kinds(world):
     """(name, place, function of place and chance, whether the short form has it)"""
-    for saying in list(SAYINGS):
-        yield f"talks, {saying}", "hosts", lambda place, chance, saying=saying: talk(world, place, saying, chance), True
-        yield f"talks, {saying}", "memory", lambda place, chance, saying=saying: talk(world, place, saying, chance), False
+    for saying, words in SAYINGS.items():
+        yield f"talks, {saying}", "hosts", lambda *a, words=words: talk(world, a[0], [words], a[1]), False
+        yield f"talks, {saying}", "memory", lambda *a, words=words: talk(world, a[0], [words], a[1]), False
+    for place in ("memory", "hosts", "loopback"):
+        yield "talks, all in turn", place, lambda *a: talk(world, a[0], list(SAYINGS.values()), a[1]), place != "loopback"
     for launcher in LAUNCHERS:
-        yield f"computes the token, {launcher}", "memory", lambda *a, launcher=launcher: compute(world, a[0], launcher, a[1]), True
+        yield (f"computes the token, {launcher}", "memory", lambda *a, launcher=launcher: compute(world, a[0], launcher, a[1]),
+               launcher in ("by hand", "Slurm"))
     yield "no token between hosts", "hosts", lambda *a: no_secret(world, *a), True
     for name in SQUATS:
-        yield f"has the port first, {name}", "hosts", lambda *a, name=name: first_at_port(world, a[0], name, a[1]), name.startswith("serves")
+        yield f"has the port first, {name}", "hosts", lambda *a, name=name: first_at_port(world, a[0], name, a[1]), name == "serves by version 2"
         yield (f"has the computed port first, {name}", "memory",
-               lambda *a, name=name: first_at_computed_port(world, a[0], name, a[1]), name in ("silence", "serves by version 2"))
+               lambda *a, name=name: first_at_computed_port(world, a[0], name, a[1]), name == "silence")
     yield "replays a rank's words", "hosts", lambda *a: replay(world, *a), True
     for mode in WRITES:
-        yield f"writes {mode}", "loopback", lambda *a, mode=mode: write(world, a[0], mode, a[1]), True
+        yield f"writes {mode}", "loopback", lambda *a, mode=mode: write(world, a[0], mode, a[1]), mode != "messages"
         yield f"writes {mode}", "hosts", lambda *a, mode=mode: write(world, a[0], mode, a[1]), False
     for place in ("memory", "loopback", "hosts"):
-        yield "looks", place, lambda *a: look(world, *a), place != "memory"
+        yield "looks", place, lambda *a: look(world, *a), place == "hosts"
 
 
 def cases(world, full):

@@ -7,6 +7,7 @@ is reached, in the way, or counted. World makes them, and Place says where the r
 import contextlib
 import ctypes
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -135,6 +136,7 @@ class Network:
         return Place("hosts", spaces, (None,) * RANKS, self.addresses[0], "")
 
 
+C = ("cc", "-std=c11", "-D_GNU_SOURCE")
 TOPOLOGY = star("attack", [8000, 8000], RANKS // 2)  # fast: plans are not what is tried here
 
 
@@ -149,7 +151,6 @@ class World:
 
     def __enter__(self):
         self.folder.chmod(0o711)  # strangers run a program of it
-        self.compile()
         self.make_books()
         (self.folder / "home").mkdir()
         return self
@@ -157,16 +158,22 @@ class World:
     def __exit__(self, *_):
         self.open.close()
 
-    def compile(self):
+    def compile(self, name, *command):
+        subprocess.run([*command, "-O1", "-o", self.folder / name], check=True, cwd=HERE)
+        return str(self.folder / name)
+
+    @functools.cached_property
+    def rank(self):
         folder, library = os.path.split(self.library)
-        c = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O1"]
-        for name, command in (
-            ("rank", [*c, "rank.c", f"-I{ROOT}/runtime", f"-L{folder}", f"-l:{library}", f"-Wl,-rpath,{folder}"]),
-            ("stranger", [*c, "stranger.c", "-lfabric"]),
-            ("forward", ["c++", "-std=c++20", "-O1", "forward.cc"]),
-        ):
-            setattr(self, name, str(self.folder / name))
-            subprocess.run([*command, "-o", self.folder / name], check=True, cwd=HERE)
+        return self.compile("rank", *C, "rank.c", f"-I{ROOT}/runtime", f"-L{folder}", f"-l:{library}", f"-Wl,-rpath,{folder}")
+
+    @functools.cached_property
+    def stranger(self):
+        return self.compile("stranger", *C, "stranger.c", "-lfabric")
+
+    @functools.cached_property
+    def forward(self):
+        return self.compile("forward", "c++", "-std=c++20", "forward.cc")
 
     def make_books(self):
         """The books `one` and `two` have wirings of their own."""
@@ -183,8 +190,9 @@ class World:
 
     def network(self, weather=FINE):
         if weather not in self.networks:
+            forward = self.forward if weather != FINE else None
             name = f"y{os.getpid() % 1000}{'abcdefg'[len(self.networks)]}"
-            self.networks[weather] = self.open.enter_context(Network(name, weather, self.forward))
+            self.networks[weather] = self.open.enter_context(Network(name, weather, forward))
         return self.networks[weather]
 
     def port(self):
