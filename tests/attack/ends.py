@@ -1,7 +1,7 @@
 """Healthy groups: every rank is right, and ends soon after its last call.
 
-A group's steps are drawn up in STEPS; the places are two hosts of one machine over libfabric, two hosts in namespaces, and such hosts
-with a cable that hurts frames.
+STEPS has what groups do. The places are one machine that says to be two hosts, over libfabric, two hosts in namespaces, and such
+hosts with a cable that hurts frames.
 """
 
 from group import HANG_S, Group, describe

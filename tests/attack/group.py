@@ -16,16 +16,20 @@ HANG_S = 10  # what groups may take beyond all limits before they are killed
 
 
 class Group:
-    """Ranks that do the same steps (rank.c), or `command`. Of each rank: `said`, its lines; `ended`, its exit status; `end_s`, when."""
+    """Ranks that do the same steps (rank.c), or `command`. By rank: `said`, its lines; `ended`, its exit status; `end_s`, when it
+    ended; `peak_bytes`, the most memory that it had."""
 
-    def __init__(self, world, place, steps="", limit_s=LIMIT_S, address=None, own_env=None, own_steps=None, command=None, start=True):
+    def __init__(
+        self, world, place, steps="", limit_s=LIMIT_S, address=None, own_env=None, own_steps=None, command=None, start=True
+    ):
         self.world, self.place, self.limit_s = world, place, limit_s
         self.steps, self.own_steps, self.command = steps, own_steps or {}, command
         self.address = address or f"{place.address}:{world.port()}"
         self.token = secrets.token_hex(16)
         self.own_env = own_env or {}  # by rank; "*": of all. A variable that is None is not set.
-        self.processes, self.said, self.ended, self.end_s = [None] * RANKS, [[] for _ in range(RANKS)], [None] * RANKS, [None] * RANKS
-        self.rest, self.peak_bytes = [b""] * RANKS, [0] * RANKS
+        self.processes, self.ended, self.end_s = [None] * RANKS, [None] * RANKS, [None] * RANKS
+        self.said, self.rest, self.peak_bytes = [[] for _ in range(RANKS)], [b""] * RANKS, [0] * RANKS
+        self.stacks = {}
         self.selector = selectors.DefaultSelector()
         self.began = time.monotonic()
         for rank in range(RANKS if start else 0):

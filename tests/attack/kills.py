@@ -1,7 +1,7 @@
 """A rank fails: all others end within the time of a table, and name it.
 
-The matrix is signal x phase x place. Phases are seen, not guessed: ranks say which step they begin, and `pause` holds them there. Then
-come the ways to fail that are not signals: a cut cable, a rank that cannot come, that leaves early, that has another token or book.
+The matrix is signal x phase x place. Phases are seen, not guessed: ranks say which step they begin, and `pause` holds them there.
+FAULTS has the ways to fail that are not signals: a cut cable, a rank that cannot come, leaves early, has another token or book.
 """
 
 import re
@@ -15,8 +15,8 @@ LIMIT_S = 2  # of the groups
 AT_ONCE_S = 1
 AT_LIMIT_S = LIMIT_S + 1
 
-# docs/running.md, "When something fails", has this table: after so long the last survivor has ended. A process that ends is seen by its
-# sockets; one that is stopped, or that has not come, is missed when the time limit is over.
+# docs/running.md, "When something fails", has this table: after so long the last survivor has ended. Sockets tell that a process
+# has ended; a rank that is stopped, or that has not come, is missed when the time limit is over.
 WITHIN_S = {
     ("ends", "before"): AT_LIMIT_S,
     ("ends", "meeting"): AT_LIMIT_S,  # at once, if the rendezvous knew the rank already

@@ -27,8 +27,8 @@ def listen(address):
 
 
 class Liar:
-    """`hello`: fields of its hello that differ. `lies`: functions by stage. `mine`: what it gives to all-gather number k, made from
-    what it should give: in the first its own host, and then what another rank gave, which may be a lie too."""
+    """`hello`: fields of its hello that differ. `lies`: functions by stage. `mine`: what it gives to all-gather number k, made
+    from what it should give: in the first its own host, and then what another rank gave, which may be a lie too."""
 
     def __init__(self, address, own_address, secret, hello=None, lies=None, mine=None):
         self.address, self.own_address, self.secret = address, own_address, secret
@@ -202,20 +202,22 @@ def go_on(_):
     pass
 
 
-def twice(liar):
-    """Data of the call's first round, said twice."""
-    for _ in range(2):
-        for rank in liar.peers:
-            liar.send_data(rank, 0, wire.text(b"x"))
+def much(liar):
+    """200 MiB, for one rank alone: in the time that the group has."""
+    liar.send_data(0, 0, wire.text(b"x" * (200 << 20)), call=2)
     raise Silence
 
 
-def of_calls(calls, round_number=0, body=b""):
+def note(number):
+    return wire.text(str(number)) + wire.text(b"x" * 5000)
+
+
+def of_calls(calls, round_number=0, body=b"", then=silence):
     def lie(liar):
         for call in calls:
             for rank in liar.peers:
                 liar.send_data(rank, round_number, body, call=call)
-        raise Silence
+        then(liar)
 
     return lie
 
@@ -272,7 +274,7 @@ LIES = {
     "another version's heartbeat": {"gather 1": to_all(wire.HEARTBEAT, HEART, protocol=9)},
     "half a note": {"gather 1": to_all(wire.NOTE, wire.text("k") + struct.pack("<I", 1 << 30))},
     "a note of 8 MiB": {"gather 1": to_all(wire.NOTE, wire.text("k") + wire.text(b"x" * (8 << 20)))},
-    "10,000 notes": {"gather 1": lambda liar: [liar.to_all(wire.NOTE, wire.text(str(k)) + wire.text(b"x" * 5000)) for k in range(10000)]},
+    "10,000 notes": {"gather 1": lambda liar: [to_all(wire.NOTE, note(k), then=go_on)(liar) for k in range(10000)]},
     "rank 77 left": {"gather 1": to_all(wire.LEFT, struct.pack("<i", 77))},
     "rank -1 left": {"gather 1": to_all(wire.LEFT, struct.pack("<i", -1))},
     "rank 1 left": {"gather 1": to_all(wire.LEFT, struct.pack("<i", 1))},
@@ -288,20 +290,15 @@ LIES = {
     "data of a call far ahead": {"gather 1": of_calls([1 << 63])},
     "data of 100,000 calls": {"gather 1": of_calls(range(2, 100002), body=b"x" * 1000)},
     "data of round 9": {"gather 1": of_calls([2], round_number=9)},
-    "data of 100,000 rounds": {"gather 1": lambda liar: [of_calls_once(liar, 2, k) for k in range(100000)]},
-    "data twice": {"gather 1": lambda liar: (setattr(liar, "calls", 2), twice(liar))},
-    "data of 200 MiB": {"gather 1": lambda liar: of_calls([2], body=wire.text(b"x" * (200 << 20)))(liar)},
+    "data of 100,000 rounds": {"gather 1": lambda liar: [of_calls([2], k, b"x" * 1000, go_on)(liar) for k in range(100000)]},
+    "data twice": {"gather 1": of_calls([2, 2], body=wire.text(b"x"))},
+    "data of 200 MiB": {"gather 1": much},
     "a length of 2^62": {"gather 1": to_all(wire.DATA, b"", length=1 << 62)},
     "a length of 250 MiB, and nothing": {"gather 1": to_all(wire.DATA, b"", length=250 << 20)},
     "a hello among data": {"gather 1": to_all(wire.HELLO, wire.hello(RANK))},
     "a message that partners do not know": {"gather 1": to_all(99, b"x" * 99)},
     "garbage among data": {"gather 1": lambda liar: [peer.socket.sendall(b"\xff" * 99) for peer in liar.peers.values()]},
 }
-
-
-def of_calls_once(liar, call, round_number):
-    for rank in liar.peers:
-        liar.send_data(rank, round_number, b"x" * 1000, call=call)
 
 
 # What it gives to an all-gather, made from what it should give.
@@ -359,8 +356,8 @@ def to_guests(kind, body):
     return lie
 
 
-def welcome_with(change=None, partners=None, job="job"):
-    return to_guests(wire.WELCOME, lambda came, rank: wire.welcome(job, partners if partners is not None else partners_of(came, rank, change)))
+def welcome_with(change=None, job="job"):
+    return to_guests(wire.WELCOME, lambda came, rank: wire.welcome(job, partners_of(came, rank, change)))
 
 
 SERVERS = {
@@ -370,7 +367,7 @@ SERVERS = {
     "never welcomes": lambda *_: None,
     "a welcome that cannot be read": to_guests(wire.WELCOME, b"\1\2"),
     "2^32 - 1 partners": to_guests(wire.WELCOME, wire.text("job") + b"\xff\xff\xff\xff" + b"\0" * 4000),
-    "no partners": welcome_with(partners=[]),
+    "no partners": to_guests(wire.WELCOME, wire.welcome("job", [])),
     "a partner of rank 77": welcome_with({"rank": 77}),
     "a partner of rank -1": welcome_with({"rank": -1}),
     "a partner with a nasty host": welcome_with({"host": NASTY, "rank": 9}),

@@ -1,4 +1,4 @@
-"""Strangers: child processes of user 65534 in a namespace, which know no token. What they do is a function; what it returns is told."""
+"""Strangers: child processes of user 65534 in a namespace, which know no token. Each does one function and tells its result."""
 
 import contextlib
 import itertools
@@ -19,7 +19,7 @@ from world import NOBODY, enter
 
 
 class Stranger:
-    """Runs function(ready) as nobody; it calls ready() when the group may start. What it returns is JSON; bytes are told as hex."""
+    """Runs function(ready) as nobody; it calls ready() when the group may start. Its result is JSON, in which bytes are hex."""
 
     def __init__(self, space, function):
         ready, told = os.pipe(), os.pipe()

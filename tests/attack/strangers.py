@@ -1,7 +1,7 @@
 """Strangers without the token: they change no byte, learn no secret, get no rank's place, and hold up no start.
 
-They are other users' processes on the hosts of the group (stranger.py): they talk at every door, have the port first, compute tokens
-that are no secret, replay what a rank said, and write by libfabric into a rank's slots.
+They are other users' processes on the hosts of the group (stranger.py): they talk at every door, have the port first, compute
+tokens that are no secret, replay what a rank said, and write by libfabric into a rank's slots.
 """
 
 import contextlib
@@ -11,6 +11,8 @@ import socket
 import subprocess
 import threading
 import time
+import typing
+from functools import partial
 
 import wire
 from group import HANG_S, Group, describe
@@ -82,7 +84,7 @@ def learnt(group, heard):
     return problems
 
 
-def talk(world, place, sayings, chance):
+def talk(world, place, chance, sayings):
     expected_s = quiet(world, place)
     strangers = [Stranger(space, haunt(sayings, 1.5, chance.random())) for space in sorted(set(place.spaces))]
     group = late_group(world, place)
@@ -99,13 +101,14 @@ def talk(world, place, sayings, chance):
 LAUNCHERS = {
     "by hand": ({}, "explicit"),
     "by hand, XCCL_JOB": ({"XCCL_JOB": "nightly"}, "explicit-nightly"),
-    "Slurm": ({"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1", "SLURM_NTASKS": str(RANKS)}, "slurm-4242-0"),
-    "torchrun": ({"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", "MASTER_PORT": "29400", "MASTER_ADDR": "127.0.0.1",
-                  "WORLD_SIZE": str(RANKS)}, "torchrun-none-0-29400"),
+    "Slurm": ({"SLURM_JOB_ID": "4242", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_NODES": "1", "SLURM_NTASKS": str(RANKS)},
+              "slurm-4242-0"),
+    "torchrun": ({"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "0", "MASTER_PORT": "29400",
+                  "MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": str(RANKS)}, "torchrun-none-0-29400"),
 }
 
 
-def compute(world, place, launcher, _):
+def compute(world, place, _, launcher):
     """No token is given: strangers must not be able to compute the one that is taken."""
     variables, secret = LAUNCHERS[launcher]
     rank_variable = {"Slurm": "SLURM_PROCID", "torchrun": "RANK"}.get(launcher)
@@ -128,7 +131,7 @@ def no_secret(world, place, _):
             for r in range(RANKS) if group.ended[r] in (0, None) or "XCCL_TOKEN" not in group.failure(r)]
 
 
-def first_at_port(world, place, name, _):
+def first_at_port(world, place, _, name):
     """Rank 0's user named the port; a stranger has it. The ranks end, and have told nothing."""
     port = world.port()
     seconds = LIMIT_S + 2
@@ -162,7 +165,7 @@ def meeting_ports(world, place, env):
     return seen[0] & seen[1]
 
 
-def first_at_computed_port(world, place, name, _):
+def first_at_computed_port(world, place, _, name):
     """Nobody named a port, and a stranger has the one that ranks take first: they meet at another."""
     expected_s = quiet(world, place)
     env = {"*": {"XCCL_ADDRESS": None}, "token": os.urandom(16).hex()}
@@ -230,7 +233,7 @@ def replay(world, place, _):
     return disturbed(group, expected_s) + learnt(group, stranger.finish()[0])
 
 
-def write(world, place, mode, chance):
+def write(world, place, chance, mode):
     """By libfabric into the slots of ranks that call all the time: data that they never got, arrivals that never were."""
     group = Group(world, place, "init book=one connect loop=5000", limit_s=LIMIT_S)
     if not group.until_at(range(RANKS), "loop"):
@@ -297,39 +300,38 @@ def show(pid):
     return function
 
 
-WRITES = ("data", "arrivals", "messages")
+class Kind(typing.NamedTuple):
+    name: str
+    places: tuple
+    play: typing.Callable  # of world, place, chance
+    often: int  # in the long form; 200 for each role of a stranger
+    short: str = ""  # the place of the short form; "": none
 
 
-def kinds(world):
-    """(name, place, function of place and chance, whether the short form has it)"""
-    for saying, words in SAYINGS.items():
-        yield f"talks, {saying}", "hosts", lambda *a, words=words: talk(world, a[0], [words], a[1]), False
-        yield f"talks, {saying}", "memory", lambda *a, words=words: talk(world, a[0], [words], a[1]), False
-    for place in ("memory", "hosts", "loopback"):
-        yield "talks, all in turn", place, lambda *a: talk(world, a[0], list(SAYINGS.values()), a[1]), place != "loopback"
-    for launcher in LAUNCHERS:
-        yield (f"computes the token, {launcher}", "memory", lambda *a, launcher=launcher: compute(world, a[0], launcher, a[1]),
-               launcher in ("by hand", "Slurm"))
-    yield "no token between hosts", "hosts", lambda *a: no_secret(world, *a), True
+def kinds():
+    for name, saying in SAYINGS.items():
+        yield Kind(f"talks, {name}", ("hosts", "memory"), partial(talk, sayings=[saying]), 6)
+    everything = partial(talk, sayings=list(SAYINGS.values()))
+    yield Kind("talks, all in turn", ("hosts", "memory", "loopback"), everything, 6, "hosts")
+    for name in LAUNCHERS:
+        short = "memory" if name == "Slurm" else ""
+        yield Kind(f"computes the token, {name}", ("memory",), partial(compute, launcher=name), 50, short)
+    yield Kind("no token between hosts", ("hosts",), no_secret, 10, "hosts")
     for name in SQUATS:
-        yield f"has the port first, {name}", "hosts", lambda *a, name=name: first_at_port(world, a[0], name, a[1]), name == "serves by version 2"
-        yield (f"has the computed port first, {name}", "memory",
-               lambda *a, name=name: first_at_computed_port(world, a[0], name, a[1]), name == "silence")
-    yield "replays a rank's words", "hosts", lambda *a: replay(world, *a), True
-    for mode in WRITES:
-        yield f"writes {mode}", "loopback", lambda *a, mode=mode: write(world, a[0], mode, a[1]), mode != "messages"
-        yield f"writes {mode}", "hosts", lambda *a, mode=mode: write(world, a[0], mode, a[1]), False
-    for place in ("memory", "loopback", "hosts"):
-        yield "looks", place, lambda *a: look(world, *a), place == "hosts"
+        served = name == "serves by version 2"
+        yield Kind(f"has the port first, {name}", ("hosts",), partial(first_at_port, name=name), 30, "hosts" if served else "")
+        computed = partial(first_at_computed_port, name=name)
+        yield Kind(f"has the computed port first, {name}", ("memory",), computed, 30, "memory" if name == "silence" else "")
+    yield Kind("replays a rank's words", ("hosts",), replay, 200, "hosts")
+    for mode in ("data", "arrivals", "messages"):
+        short = "loopback" if mode != "messages" else ""
+        yield Kind(f"writes {mode}", ("loopback", "hosts"), partial(write, mode=mode), 34, short)
+    yield Kind("looks", ("hosts", "memory", "loopback"), look, 10, "hosts")
 
 
 def cases(world, full):
-    for name, place, function, short in kinds(world):
-        if not full and not short:
-            continue
-        times = 1
-        if full:  # 200 of each role: of all talks together, and so on
-            times = {"talks": 7, "computes": 50, "no": 10, "has": 15, "replays": 200, "writes": 34, "looks": 10}[name.replace(",", "").split()[0]]
-        for k in range(times):
-            yield (f"{name}, {place}: {k}",
-                   lambda chance, place=place, function=function: function(getattr(world.network(), place)(), chance))
+    for kind in kinds():
+        for place in kind.places if full else filter(None, [kind.short]):
+            for k in range(kind.often if full else 1):
+                name = f"{kind.name}, {place}: {k}"
+                yield name, lambda chance, kind=kind, place=place: kind.play(world, getattr(world.network(), place)(), chance)

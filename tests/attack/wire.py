@@ -1,7 +1,7 @@
 """XCCL's bootstrap protocol (runtime/bootstrap/wire.h, hello.cc, proof.cc) as strangers and liars speak it.
 
-Version 2: both ends of a connection prove that they know the token, by a keyed hash behind every message. Version 1, which sent the
-token, is here as far as strangers need it to try whether it is still taken.
+In version 2 both ends of a connection prove that they know the token, by a keyed hash behind every message. Version 1, which sent
+the token, is here as far as strangers need it to try whether it is still taken.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ MAGIC, PROTOCOL = 0x4C434358, 2
  KNOCK, CHALLENGE) = range(1, 16)
 DIGEST = 32
 FOREVER = (1 << 63) - 1
-VERSION = "0.1.0"  # as `xccl-synth --version` says; attack sets it
+VERSION = "0.1.0"  # as `xccl-synth --version` says; World sets it
 
 
 # ---- Messages: a head of magic, version, type and length, and a body.
@@ -50,8 +50,8 @@ class Unpack:
 
 def hello(rank, ranks=4, host="liar", address="127.0.0.1", port=9, product=None, pid=666, challenge=bytes(DIGEST), limit=FOREVER,
           left=FOREVER):
-    return (text(product or VERSION) + struct.pack("<iii", rank, ranks, pid) + text(host) + text(address) + struct.pack("<H", port) +
-            challenge + struct.pack("<qq", limit, left))
+    who = text(product or VERSION) + struct.pack("<iii", rank, ranks, pid) + text(host) + text(address) + struct.pack("<H", port)
+    return who + challenge + struct.pack("<qq", limit, left)
 
 
 def read_hello(body):
@@ -125,7 +125,7 @@ class Connection:
         self.socket.sendall(encode(kind, self.seal.close(kind, body) if self.seal else body, **head))
 
     def get(self, timeout_s=5):
-        """(type, body) of the next message; (None, b"") at the end or after the time. A body whose proof is wrong is as it came."""
+        """(type, body) of the next message; (None, b"") at the end or after the time. A body with a wrong proof is whole."""
         until = time.monotonic() + timeout_s
         while True:
             if len(self.left) >= 16:

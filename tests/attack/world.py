@@ -18,6 +18,8 @@ import sys
 import time
 import typing
 
+import wire
+
 HERE = pathlib.Path(__file__).absolute().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "tools/net"))
@@ -150,6 +152,7 @@ class World:
         self.next_port = 15000
 
     def __enter__(self):
+        wire.VERSION = tool(self.synth, ["--version"]).split()[1]
         self.folder.chmod(0o711)  # strangers run a program of it
         self.make_books()
         (self.folder / "home").mkdir()
