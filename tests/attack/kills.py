@@ -20,12 +20,14 @@ AT_LIMIT_S = LIMIT_S + 1
 WITHIN_S = {
     ("ends", "before"): AT_LIMIT_S,
     ("ends", "meeting"): AT_LIMIT_S,  # at once, if the rendezvous knew the rank already
+    ("ends", "waiting"): AT_ONCE_S,
     ("ends", "between"): AT_ONCE_S,
     ("ends", "calls"): AT_ONCE_S,
     ("ends", "leaving"): AT_ONCE_S,
     ("ends", "destroy"): AT_ONCE_S,
     ("stops", "before"): AT_LIMIT_S,
     ("stops", "meeting"): AT_LIMIT_S,
+    ("stops", "waiting"): AT_LIMIT_S,
     ("stops", "between"): AT_LIMIT_S,
     ("stops", "calls"): AT_LIMIT_S,
     ("stops", "leaving"): AT_LIMIT_S,
@@ -33,11 +35,12 @@ WITHIN_S = {
 }
 PLACES = ("memory", "loopback", "hosts")
 SIGNALS = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGSTOP)
-PHASES = ("before", "meeting", "between", "calls", "leaving", "destroy")
+PHASES = ("before", "meeting", "waiting", "between", "calls", "leaving", "destroy")
 CALLED = "init book=one connect allreduce=9000 ring=100 sync pause"
 STEPS = {
     "before": "pause init book=one connect loop=9000",
     "meeting": "pause init book=one connect loop=9000",
+    "waiting": "pause init book=one connect loop=9000",  # the victim has come, and another rank has not
     "between": f"{CALLED} allreduce=9000 ring=9000 sync destroy",
     "calls": "init book=one connect loop=20000",
     "leaving": f"{CALLED} destroy",
@@ -52,12 +55,12 @@ def name_of(victim, group):
     return rf"\brank {victim}\b(?!\d)|\branks ([\d-]+, )*{victim}\b{served}"
 
 
-def survivors_of(group, victim, since_s, within_s, pattern, may_be_well=False):
-    """Waits for the survivors; what is wrong with their ends."""
-    hung = group.run(since_s + within_s + HANG_S, but=[victim])
+def survivors_of(group, victim, since_s, within_s, pattern, may_be_well=False, absent=None):
+    """Waits for the survivors; what is wrong with their ends. `absent`: a rank that had not come, which nobody tells."""
+    hung = group.run(since_s + within_s + HANG_S, but=[victim, absent])
     problems = [f"rank {rank}: did not end; it stood at\n{group.stacks.get(rank, '')}" for rank in hung]
     for rank in range(RANKS):
-        if rank == victim or rank in hung:
+        if rank in (victim, absent) or rank in hung:
             continue
         took, text = group.end_s[rank] - since_s, group.failure(rank)
         if took > within_s:
@@ -71,15 +74,21 @@ def survivors_of(group, victim, since_s, within_s, pattern, may_be_well=False):
     return problems
 
 
+def absent_of(phase, victim):
+    """The rank for which the others wait; not rank 0, which serves."""
+    return None if phase != "waiting" else RANKS - 1 if victim < RANKS - 1 else 1
+
+
 def bring_to(group, phase, victim, chance):
     """Until the group is in the phase, and then up to a moment within it. False where it did not come so far."""
     others, everyone = [r for r in range(RANKS) if r != victim], range(RANKS)
-    if phase in ("before", "meeting"):
+    if phase in ("before", "meeting", "waiting"):
         if not group.until_at(everyone, "pause"):
             return False
-        group.go_on(others if phase == "before" else everyone)
+        late = {"before": victim, "waiting": absent_of(phase, victim)}.get(phase)
+        group.go_on([rank for rank in everyone if rank != late])
         reached = phase == "before" or group.until_at([victim], "book=one")
-        time.sleep(chance.uniform(0, 0.3 if phase == "before" else 0.03))
+        time.sleep({"before": chance.uniform(0, 0.3), "meeting": chance.uniform(0, 0.03), "waiting": 0.5}[phase])
     elif phase == "calls":
         reached = group.until_at(everyone, "loop")
         time.sleep(chance.uniform(0, 0.5))
@@ -108,20 +117,23 @@ def kill(world, place, number, phase, chance):
         time.sleep(chance.choice([0, 0.05]))
         group.go_on([rank for rank in range(RANKS) if rank != victim])
     within = WITHIN_S["stops" if number == signal.SIGSTOP else "ends", phase]
-    return survivors_of(group, victim, since, within, name_of(victim, group), phase in ("leaving", "destroy"))
+    well, absent, pattern = phase in ("leaving", "destroy"), absent_of(phase, victim), name_of(victim, group)
+    if number == signal.SIGSTOP and phase == "waiting":
+        pattern += rf"|\brank {absent}\b"  # which is missing too, and longer
+    return survivors_of(group, victim, since, within, pattern, well, absent)
 
 
 # ---- Ways to fail that are not signals: (world, chance) gives a list of problems.
 
 
-def cut_cable(world, _):
+def cut_cable(world, _, limit_s=LIMIT_S, within_s=AT_LIMIT_S):
     network = world.network()
-    group = Group(world, network.hosts(), STEPS["calls"], limit_s=LIMIT_S)
+    group = Group(world, network.hosts(), STEPS["calls"], limit_s=limit_s)
     problems = [] if group.until_at(range(RANKS), "loop") else ["the group did not come so far"]
     network.cut(1, "down")
     since = time.monotonic()
     behind = range(RANKS // 2, RANKS)
-    problems += survivors_of(group, None, since, AT_LIMIT_S, r"\brank \d")
+    problems += survivors_of(group, None, since, within_s, r"\brank \d")
     network.cut(1, "up")
     for rank in range(RANKS):  # who is behind the cut loses the others
         lost = [r for r in range(RANKS) if (r in behind) != (rank in behind)]
@@ -161,16 +173,16 @@ def cannot_come(world, _, before):
     return survivors_of(group, victim, time.monotonic(), AT_ONCE_S, rf"\brank {victim}\b")
 
 
-def leaves(world, _, last, pattern):
-    """A rank leaves while the others have a call to make that needs it."""
+def leaves(world, _, last, pattern, limit_s=0, within_s=AT_ONCE_S):
+    """A rank does something else while the others have a call to make that needs it."""
     victim = RANKS - 1
     own = {victim: f"{CALLED} {last}"}
-    group = Group(world, world.network().hosts(), f"{CALLED} allreduce=9000 sync destroy", limit_s=0, own_steps=own)
+    group = Group(world, world.network().hosts(), f"{CALLED} allreduce=9000 sync destroy", limit_s=limit_s, own_steps=own)
     problems = [] if group.until_at(range(RANKS), "pause") else ["the group did not come so far"]
     group.go_on([victim])
     time.sleep(0.1)
     group.go_on(range(victim))
-    return problems + survivors_of(group, victim, time.monotonic(), AT_ONCE_S, pattern.format(victim))
+    return problems + survivors_of(group, victim, time.monotonic(), within_s, pattern.format(victim))
 
 
 def another_token(world, _):
@@ -205,11 +217,17 @@ FAULTS = {
     "rank destroys early": lambda *a: leaves(*a, "destroy", r"\brank {0}\b.*left"),
     "rank aborts": lambda *a: leaves(*a, "abort", r"\brank {0}\b"),
     "rank exits without destroy": lambda *a: leaves(*a, "exit", r"\brank {0}\b.*process has ended"),
+    "rank makes another call": lambda *a: leaves(*a, "allreduce=77 sync", r"\brank {0}\b"),
+    "rank makes no call": lambda *a: leaves(*a, "wait=60000", r"\brank \d", limit_s=LIMIT_S, within_s=AT_LIMIT_S + 1),
     "rank with another token": another_token,
     "rank with another book": another_book,
     "rank stopped for 12 s, no limit": stopped_without_limit,
+    "cable cut in calls, no limit": lambda *a: cut_cable(*a, limit_s=0, within_s=12),
     "rank of xccl-synth run killed": program,
 }
+
+
+LONG = ("rank stopped for 12 s, no limit", "cable cut in calls, no limit")  # for the long form
 
 
 def in_short(number, phase, place):
@@ -233,5 +251,5 @@ def cases(world, full):
                 for k in range(4 if full else 1):
                     yield f"{number.name.removeprefix('SIG')} in {phase}, {place}: {k}", play
     for name, fault in FAULTS.items():
-        for k in range((100 if fault is program else 4) if full else 0 if fault is stopped_without_limit else 1):
+        for k in range((100 if fault is program else 4) if full else name not in LONG):
             yield f"{name}: {k}", lambda chance, fault=fault: fault(world, chance)
