@@ -1,6 +1,6 @@
 """Shapes of networks as topologies and as network namespaces of this machine, and plans run on them, a process a rank.
 
-Used by the check_*.py here and by bench/truth_net. Needs root and Debian's iproute2.
+Used by the check_*.py here, by tests/attack and by bench/truth_net. Needs root and Debian's iproute2.
 """
 import json
 import os
