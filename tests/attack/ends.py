@@ -4,11 +4,11 @@ STEPS has what groups do. The places are one machine that says to be two hosts, 
 hosts with a cable that hurts frames.
 """
 
-from group import HANG_S, Group, describe
+from group import HANG_S, PATIENCE, Group, describe
 from world import FINE, RANKS, STORMS
 
-END_S = 1  # after the last rank's last call has returned, all have ended
-STORM_END_S = 4  # where a lost frame is sent again after 0.2 s, then 0.4 s, then 0.8 s, then 1.6 s
+END_S = PATIENCE  # after the last rank's last call has returned, all have ended
+STORM_END_S = 4 * PATIENCE  # where a lost frame is sent again after 0.2 s, then 0.4 s, then 0.8 s, then 1.6 s
 
 STEPS = {
     "one call": "init book=one allreduce=9000 sync destroy",

@@ -8,12 +8,12 @@ import re
 import signal
 import time
 
-from group import HANG_S, Group, describe
+from group import HANG_S, PATIENCE, Group, describe
 from world import RANKS
 
 LIMIT_S = 2  # of the groups
-AT_ONCE_S = 1
-AT_LIMIT_S = LIMIT_S + 1
+AT_ONCE_S = PATIENCE
+AT_LIMIT_S = LIMIT_S + PATIENCE
 
 # docs/running.md, "When something fails", has this table: after so long the last survivor has ended. Sockets tell that a process
 # has ended; a rank that is stopped, or that has not come, is missed when the time limit is over.

@@ -7,13 +7,13 @@ import re
 import time
 
 import wire
-from group import HANG_S, Group, describe
+from group import HANG_S, PATIENCE, Group, describe
 from lies import BLOBS, GATHERS, HELLOS, LIES, RANK, SERVERS, Liar, LyingServer
 from stranger import Stranger
 from world import RANKS
 
 LIMIT_S = 2
-END_S = LIMIT_S + 3
+END_S = LIMIT_S + 3 * PATIENCE
 MOST_BYTES = 300 << 20
 MOST_TEXT = 4200
 STEPS = "init book=one connect allreduce=9000 ring=100 sync destroy"
