@@ -85,7 +85,7 @@ class Hosts {
     others.reaches = [this](const NetworkMemory& memory) {
       return verbs::ReachesOver(network_.library(), memory, {}).ok();
     };
-    others.connect = [this, rank, gpu](const NetworkMemory& memory) {
+    others.connect = [this, rank, gpu](const NetworkMemory& memory) -> StatusOr<std::unique_ptr<Transport>> {
       const ScopedContext context(*gpu);
       const auto slots = reinterpret_cast<DevicePointer>(memory.slots);
       if (gpu->driver().MemGetAddressRange(nullptr, nullptr, slots) == Result::kSuccess) ++slots_of_gpus_;
