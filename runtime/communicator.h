@@ -143,7 +143,7 @@ class Communicator {
   Status failure_;
   bool busy_ = false, stopping_ = false;
   Loaded* used_ = nullptr;  // the worker's: by its last call; senders may have more to hear of it
-  std::thread worker_;  // from the first load of a book whose ranks are connected
+  std::thread worker_;      // from the first load of a book whose ranks are connected
 };
 
 // Do the call's buffers overlap as NCCL's in-place rules say, on this rank?

@@ -232,7 +232,7 @@ xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
 /* Waits for all calls, and, between hosts, until the others have taken all that this rank sent them. comm may
  * be NULL. */
 xcclResult_t xcclCommDestroy(xcclComm_t comm);
-xcclResult_t xcclCommAbort(xcclComm_t comm);       /* ends all calls on all ranks, then destroys */
+xcclResult_t xcclCommAbort(xcclComm_t comm); /* ends all calls on all ranks, then destroys */
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */
 xcclResult_t xcclCommCount(xcclComm_t comm, int* count);
 xcclResult_t xcclCommUserRank(xcclComm_t comm, int* rank);
