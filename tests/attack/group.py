@@ -48,8 +48,11 @@ class Group:
         command = self.command or [self.world.rank, str(self.world.books), str(self.limit_s)]
         steps = [] if self.command else self.own_steps.get(rank, self.steps).split()
         with inside(self.place.spaces[rank]):
-            process = subprocess.Popen([*before, *command, *steps], env=self.environment(rank), stdin=subprocess.PIPE,
-                                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            # Where libraries write of crashes, they write into the folder of the world.
+            process = subprocess.Popen(
+                [*before, *command, *steps], cwd=self.world.folder, env=self.environment(rank), stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
         self.processes[rank] = process
         os.set_blocking(process.stdout.fileno(), False)
         self.selector.register(process.stdout, selectors.EVENT_READ, rank)
