@@ -31,7 +31,7 @@ NOT_RUN = {
     r"^tools/": "installs, builds, or tests the tree",
     r"^export ": "for the programs below it",
     r"\b(mpirun|mpiexec|srun|sbatch|torchrun|flux)\b": "needs a launcher; tools/net/check_launchers.py and tests/sweep_mpi_test.cc have one",
-    r"--address": "needs hosts; tools/net/check_hosts.py has them",
+    r"--address|\.xccl-token": "needs hosts; tools/net/check_hosts.py has them",
     r"--backend cuda": "needs a GPU; tools/gpu_check is for a machine that has one",
     r"--arch sm_": "needs nvcc; tests/nvcc_test.cc runs it where there is one",
     r"topo\.xml|all_reduce_perf|\./nccl_perf|\./my_job": "needs NCCL, or files that it writes",
