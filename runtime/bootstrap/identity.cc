@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <fstream>
 
 #include "base/random.h"
@@ -39,6 +40,15 @@ std::string HostName() {
   std::array<char, 256> name = {};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+bool NamesARank(std::string_view text) {
+  for (const std::string_view word : {"rank ", "ranks "})
+    if (const size_t at = text.find(word);
+        at != std::string_view::npos && at + word.size() < text.size() &&
+        std::isdigit(static_cast<unsigned char>(text[at + word.size()])) != 0)
+      return true;
+  return false;
 }
 
 std::string Who(int32_t rank, std::string_view host, int32_t pid) {

@@ -20,6 +20,8 @@ uint16_t PortOf(std::string_view job);
 std::string HostIdentity(const std::string& given);
 std::string HostName();
 
+// Some rank is named in the text by its number.
+bool NamesARank(std::string_view text);
 // "rank 3 (host h1, pid 4711)".
 std::string Who(int32_t rank, std::string_view host, int32_t pid);
 // "ranks 3, 5-7", "rank 3". Requires: ascending, not empty. At most eight ranges, then "...".

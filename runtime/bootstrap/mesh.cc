@@ -67,7 +67,9 @@ Seal Mesh::SealWith(const Partner& partner) const {
 }
 
 Status Mesh::Call(Connected& to) {
-  XCCL_ASSIGN_OR_RETURN(const Address address, NumericAddress(to.partner.address, to.partner.port));
+  const StatusOr<Address> at = NumericAddress(to.partner.address, to.partner.port);
+  if (!at.ok()) return Annotate(at.status(), Name(to.partner));
+  const Address& address = *at;
   StatusOr<OwnedFile> socket = xccl::bootstrap::Connect(address, until_);
   Status status = socket.status();
   if (status.ok()) {

@@ -19,7 +19,7 @@ namespace xccl::bootstrap {
 
 // All have come when ranks connect with their partners. They have so long for it, or, where that is less,
 // what is left of their time limit, and as much as the last to come needs.
-inline constexpr auto kConnecting = std::chrono::seconds(30), kLastToCome = std::chrono::seconds(2);
+inline constexpr auto kConnecting = std::chrono::seconds(30), kLastToCome = std::chrono::seconds(1);
 inline Clock::time_point ConnectingUntil(Clock::time_point limit) {
   const Clock::time_point most = After(kConnecting);
   return limit < most - kLastToCome ? limit + kLastToCome : most;

@@ -210,8 +210,9 @@ Status Server::Admit(int guest, Hello hello) {
   if (const StatusOr<Address> at = NumericAddress(hello.address, hello.port); !at.ok() || hello.port == 0)
     return Wrong(fmt::format("{}: says that it is at '{}', port {}; expected an IP address and a port", who,
                              hello.address, hello.port));
-  if (hello.limit <= std::chrono::nanoseconds::zero())
-    return Wrong(fmt::format("{}: a time limit of {}; expected more than 0 s", who, Seconds(hello.limit)));
+  if (std::min(hello.limit, hello.left) <= std::chrono::nanoseconds::zero())
+    return Wrong(fmt::format("{}: a time limit of {}, {} of which are left; expected more than 0 s", who,
+                             Seconds(hello.limit), Seconds(hello.left)));
   if (const auto other = came_.find(hello.rank); other != came_.end())
     return Wrong(
         fmt::format("rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
@@ -275,7 +276,11 @@ Status Server::AwaitConnected() {
     }
     if (!event->message) continue;
     const std::optional<Message> message = Proved(event->guest, *event->message);
-    if (message && message->type == MessageType::kFail) return UnpackStatus(message->body);
+    if (message && message->type == MessageType::kFail) {
+      const Status why = UnpackStatus(message->body);
+      return NamesARank(why.message()) ? why
+                                       : Annotate(why, fmt::format("{}: {} says", serving_.name, Name(who)));
+    }
     if (message && message->type == MessageType::kConnected) connected.insert(who.rank);
   }
   for (const auto& [rank, guest] : guest_) Send(guest, MessageType::kAllConnected, "");

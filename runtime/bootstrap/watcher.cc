@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -52,15 +51,6 @@ nanoseconds StuckAfter(Clock::time_point until) {
 
 std::string NameOf(const Partner& who) {
   return fmt::format("{} at {}", Who(who.rank, who.host, who.pid), who.address);
-}
-
-bool NamesARank(std::string_view text) {
-  for (const std::string_view word : {"rank ", "ranks "})
-    if (const size_t at = text.find(word);
-        at != std::string_view::npos && at + word.size() < text.size() &&
-        std::isdigit(static_cast<unsigned char>(text[at + word.size()])) != 0)
-      return true;
-  return false;
 }
 
 }  // namespace

@@ -226,7 +226,9 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectHosts(const Wiring& w
                         bootstrap_->AllGather(std::to_string(slots), options_.time_limit));
   for (size_t r = 0; r < all.size(); ++r) {
     const StatusOr<int64_t> theirs = ParseInteger(all[r], 1, kMaxSlots);
-    if (!theirs.ok()) return Annotate(theirs.status(), fmt::format("rank {}: number of slots", r));
+    if (!theirs.ok())
+      return InvalidInput(
+          fmt::format("rank {}: says '{}' of its slots; expected 1 to {}", r, Cleaned(all[r]), kMaxSlots));
     slots = std::min(slots, static_cast<int32_t>(*theirs));
   }
   NetworkMemory memory{.layout = layout(slots)};
