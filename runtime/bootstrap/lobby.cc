@@ -84,6 +84,7 @@ Status Lobby::LetIn(const OwnedFile& door) {
   }
   const int guest = next_guest_++;
   Watch(ready_, socket.get(), guest);
+  WatchLink(socket.get(), std::chrono::nanoseconds::max());  // what follows a challenge goes out at once
   Guest& made = guests_[guest];
   made.socket = std::move(socket);
   made.came = Clock::now();
