@@ -62,7 +62,6 @@ class Pairs {
   // 10 float"; kPeerEnded for a peer that has left; kLimit naming the message that nobody sends or receives.
   // Requires: CheckOwn, CheckReceives.
   Status Run(std::vector<PairMessage> messages, std::chrono::nanoseconds time_limit);
-  bool GiveBack() { return endpoint_->GiveBack(); }  // as Endpoint's
   void Fail(const Status& reason) { endpoint_->Fail(reason); }
   std::optional<Status> Failure() const { return endpoint_->Failure(); }
 
