@@ -248,7 +248,11 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const Network
                                                              ? verbs::Connect(memory, network)
                                                              : ofi::Connect(memory, network));
   const PartingRules rules{.failed = [this] { return bootstrap_->Failure().has_value(); },
-                           .has_left = [this](Rank rank) { return Left() && Left()->rank == rank; },
+                           .has_left =
+                               [this](Rank rank) {
+                                 const auto left = bootstrap_->Left();
+                                 return left && left->rank == rank;
+                               },
                            .time_limit = options_.time_limit};
   return PartWhenTaken(std::move(made), memory, rules);
 }
