@@ -45,7 +45,7 @@ need_to_build() {
        libcli11-dev 'parses the command line' \
        libz3-dev 'the SMT solver' \
        libfabric-dev 'headers for networks between hosts' \
-       libssl3 'the hash by which ranks that are processes show that they know the token; opened when needed' \
+       libssl-dev 'the hash by which ranks that are processes show that they know the token' \
        libibverbs-dev 'headers of InfiniBand and RoCE; the library is opened where it is there' \
        coinor-libclp-dev 'the linear programming solver of the bounds' \
        libprotobuf-dev 'writes execution traces for ASTRA-sim' \

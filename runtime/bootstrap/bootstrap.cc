@@ -155,9 +155,8 @@ Status CheckSecret(const Placement& placement) {
 
 StatusOr<Joined> JoinAlone(const std::string& names) {
   Joined joined;
-  XCCL_ASSIGN_OR_RETURN(const bootstrap::Digest job, bootstrap::RandomDigest());
   XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Interface> interfaces, bootstrap::Interfaces(names));
-  joined.welcome.job = bootstrap::Hex(bootstrap::View(job).substr(0, 16));
+  joined.welcome.job = bootstrap::RandomJob();
   joined.address = interfaces.empty() ? "127.0.0.1" : interfaces[0].address.Host();
   return joined;
 }
@@ -166,7 +165,6 @@ StatusOr<Joined> JoinAlone(const std::string& names) {
 StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<bootstrap::Address>& served,
                         const BootstrapOptions& options, Clock::time_point until) {
   XCCL_RETURN_IF_ERROR(CheckSecret(placement));
-  XCCL_RETURN_IF_ERROR(bootstrap::LoadHash());
   XCCL_RETURN_IF_ERROR(bootstrap::AllowOpenFiles(128));
   Service service;
   if (!served.empty()) XCCL_RETURN_IF_ERROR(service.Start(placement, options, served));
@@ -189,7 +187,7 @@ StatusOr<Joined> JoinOthers(const Placement& given, const BootstrapOptions& opti
   XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Address> served, ServedAddresses(by_pmi.placement));
   StatusOr<Joined> joined = MeetAt(by_pmi.placement, served, options, until);
   // The rendezvous would not learn of this host's own trouble. It knows of peers and time limits.
-  if (joined.status().code() == StatusCode::kSystem && served.empty() && bootstrap::LoadHash().ok())
+  if (joined.status().code() == StatusCode::kSystem && served.empty())
     bootstrap::Excuse(by_pmi.placement, options, joined.status());
   return joined;
 }

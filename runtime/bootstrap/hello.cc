@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/strings.h"
+#include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/wire.h"
 
 namespace xccl::bootstrap {
@@ -46,6 +47,11 @@ std::optional<Hello> UnpackHello(std::string_view body) {
   hello.left = std::chrono::nanoseconds(reader.Get<int64_t>());
   if (!reader.ok()) return std::nullopt;
   return hello;
+}
+
+std::string RandomJob() {
+  constexpr size_t kBytes = 16;
+  return Hex(View(RandomDigest()).substr(0, kBytes));
 }
 
 std::string Pack(const Welcome& welcome) {

@@ -38,6 +38,7 @@ struct Welcome {
   std::string job;  // random
   std::vector<Partner> partners;
 };
+std::string RandomJob();
 std::string Pack(const Welcome& welcome);
 std::optional<Welcome> UnpackWelcome(std::string_view body);
 

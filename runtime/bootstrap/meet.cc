@@ -82,7 +82,7 @@ class Visitor {
 StatusOr<Connection> Visitor::Knock(const Address& address, Clock::time_point until) {
   Connection server;
   XCCL_ASSIGN_OR_RETURN(server.socket, Connect(address, until));
-  XCCL_ASSIGN_OR_RETURN(const Digest mine, RandomDigest());
+  const Digest mine = RandomDigest();
   XCCL_RETURN_IF_ERROR(SendAll(server.socket.get(), Encode(MessageType::kKnock, View(mine)), until));
   XCCL_ASSIGN_OR_RETURN(const Message theirs,
                         ReceiveMessage(server.socket.get(), server.reader, kMostWords, until));
@@ -110,10 +110,9 @@ Attempt Visitor::Try(const Address& address, std::chrono::nanoseconds patience) 
   if (!own.ok()) return GiveUp(own.status());
   if (door_ == nullptr || hello_.address != own->Host()) {
     StatusOr<std::unique_ptr<Lobby>> door = Lobby::Open({*own});
-    StatusOr<Digest> challenge = RandomDigest();
-    if (!door.ok() || !challenge.ok()) return GiveUp(door.ok() ? challenge.status() : door.status());
+    if (!door.ok()) return GiveUp(door.status());
     door_ = *std::move(door);
-    hello_.challenge = *challenge;
+    hello_.challenge = RandomDigest();
     hello_.address = own->Host();
     hello_.port = door_->port();
   }

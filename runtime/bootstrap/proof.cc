@@ -1,56 +1,25 @@
 #include "runtime/bootstrap/proof.h"
 
-#include <dlfcn.h>
-#include <fmt/core.h>
-#include <sys/random.h>
+#define OPENSSL_SUPPRESS_DEPRECATED  // of SHA256_Init; the functions in its place share state
+#include <openssl/sha.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <initializer_list>
-#include <utility>
+
+#include "base/random.h"
 
 namespace xccl::bootstrap {
 namespace {
 
-// Functions of libcrypto 1.1 and 3 that share no state: those with state end as the process begins to, while
-// threads of communicators that nobody destroyed go on.
-struct Library {
-  int (*begin)(void* state) = nullptr;
-  int (*add)(void* state, const void* bytes, size_t count) = nullptr;
-  int (*end)(unsigned char* digest, void* state) = nullptr;
-};
-
-StatusOr<Library> Open() {
-  void* opened = nullptr;
-  for (const char* name : {"libcrypto.so.1.1", "libcrypto.so.3"})
-    if (void* const found = dlopen(name, RTLD_NOW | RTLD_LOCAL); found != nullptr) opened = found;
-  if (opened == nullptr)
-    return SystemError(fmt::format(
-        "{}; ranks that are processes prove with it who they are; hint: apt-get install libssl3", dlerror()));
-  Library library;
-  library.begin = reinterpret_cast<decltype(library.begin)>(dlsym(opened, "SHA256_Init"));
-  library.add = reinterpret_cast<decltype(library.add)>(dlsym(opened, "SHA256_Update"));
-  library.end = reinterpret_cast<decltype(library.end)>(dlsym(opened, "SHA256_Final"));
-  if (library.begin == nullptr || library.add == nullptr || library.end == nullptr)
-    return SystemError("libcrypto: expected the functions SHA256_Init, SHA256_Update and SHA256_Final");
-  return library;
-}
-
-const StatusOr<Library>& TheLibrary() {
-  static const StatusOr<Library> library = Open();
-  return library;
-}
-
-using Parts = std::initializer_list<std::string_view>;
-
-Digest Sha256(Parts parts) {
-  const Library& library = TheLibrary().value();
-  alignas(8) std::array<char, 128> state = {};  // SHA256_CTX has 112 bytes
+// Functions of libcrypto that share no state: what does ends as the process begins to, while threads of
+// communicators that nobody destroyed go on.
+Digest Sha256(std::initializer_list<std::string_view> parts) {
+  SHA256_CTX state;
   Digest digest = {};
-  library.begin(state.data());
-  for (const std::string_view part : parts) library.add(state.data(), part.data(), part.size());
-  library.end(reinterpret_cast<unsigned char*>(digest.data()), state.data());
+  SHA256_Init(&state);
+  for (const std::string_view part : parts) SHA256_Update(&state, part.data(), part.size());
+  SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &state);
   return digest;
 }
 
@@ -80,12 +49,12 @@ Digest HashOfMessage(const Digest& key, uint64_t number, MessageType type, std::
 
 }  // namespace
 
-Status LoadHash() { return TheLibrary().status(); }
-
-StatusOr<Digest> RandomDigest() {
-  Digest digest = {};
-  if (getrandom(digest.data(), digest.size(), 0) != static_cast<ssize_t>(digest.size()))
-    return SystemError(fmt::format("the system has no random numbers: {}", std::strerror(errno)));
+Digest RandomDigest() {
+  Digest digest;
+  for (size_t at = 0; at < digest.size(); at += sizeof(uint64_t)) {
+    const uint64_t drawn = SystemRandom();
+    std::memcpy(digest.data() + at, &drawn, sizeof drawn);
+  }
   return digest;
 }
 

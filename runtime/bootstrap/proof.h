@@ -1,6 +1,5 @@
 // Two ends of a connection show each other that they know one secret, which nobody sends: keyed hashes (HMAC
-// with SHA-256, RFC 2104) over random challenges. SHA-256 is that of OpenSSL's libcrypto, which is opened
-// when it is first asked for.
+// with SHA-256, RFC 2104) over random challenges.
 #pragma once
 
 #include <array>
@@ -17,10 +16,7 @@ namespace xccl::bootstrap {
 using Digest = std::array<char, 32>;
 inline std::string_view View(const Digest& digest) { return {digest.data(), digest.size()}; }
 
-// All that follows needs it. Errors: kSystem with the loader's reason.
-Status LoadHash();
-// Errors: kSystem where the system has no random numbers.
-StatusOr<Digest> RandomDigest();
+Digest RandomDigest();  // of the system
 // `use` tells the hashes of one key and different purposes apart; it has no byte of 0.
 Digest KeyedHash(const Digest& key, std::string_view use, std::string_view bytes);
 // A key for a text that is a secret, of any length.

@@ -19,14 +19,12 @@ namespace {
 
 // Makes the file whole or not at all; of several processes that make it, one wins.
 bool MakeSecret(const std::string& path) {
-  const StatusOr<Digest> secret = RandomDigest(), name = RandomDigest();
-  if (!secret.ok() || !name.ok()) return false;
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), failed);
-  const std::string beside = path + "." + Hex(View(*name));
+  const std::string beside = path + "." + Hex(View(RandomDigest()));
   const OwnedFile file(open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.open()) return false;
-  const std::string text = Hex(View(*secret)) + "\n";
+  const std::string text = Hex(View(RandomDigest())) + "\n";
   const bool written = write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
                        fsync(file.get()) == 0;
   const bool made = written && (link(beside.c_str(), path.c_str()) == 0 || errno == EEXIST);

@@ -63,11 +63,11 @@ void Server::Send(int guest, MessageType type, std::string_view body) {
 void Server::Refuse(int guest, const Status& why) { Send(guest, MessageType::kRefused, PackStatus(why)); }
 
 void Server::Challenge(int guest, const Message& knock) {
-  const StatusOr<Digest> mine = RandomDigest();
-  if (!mine.ok() || knock.body.size() != sizeof(Digest)) return lobby_.ShowOut(guest);
-  const Digest key = KeyedHash(key_, kUseOfRendezvous, knock.body + std::string(View(*mine)));
+  if (knock.body.size() != sizeof(Digest)) return lobby_.ShowOut(guest);
+  const Digest mine = RandomDigest();
+  const Digest key = KeyedHash(key_, kUseOfRendezvous, knock.body + std::string(View(mine)));
   *lobby_.SealOf(guest) = Seal(key, /*calls=*/false);
-  lobby_.Send(guest, Encode(MessageType::kChallenge, View(*mine)));
+  lobby_.Send(guest, Encode(MessageType::kChallenge, View(mine)));
 }
 
 // The message of a guest that knows the secret. Others are challenged, or refused and remembered: they cannot
@@ -239,8 +239,7 @@ Status Server::Admit(int guest, Hello hello) {
 Status Server::WelcomeAll() {
   lobby_.CloseDoor();
   Welcome welcome;
-  XCCL_ASSIGN_OR_RETURN(const Digest job, RandomDigest());
-  welcome.job = Hex(View(job).substr(0, 16));
+  welcome.job = RandomJob();
   for (const auto& [rank, guest] : guest_) {
     welcome.partners.clear();
     for (const int32_t partner : PartnersOf(rank, ranks_)) {

@@ -117,7 +117,6 @@ std::shared_ptr<void> UseUniqueId(const UniqueId& id) {
 }
 
 StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
-  XCCL_RETURN_IF_ERROR(bootstrap::LoadHash());
   XCCL_ASSIGN_OR_RETURN(std::vector<bootstrap::Interface> interfaces,
                         bootstrap::Interfaces(options.interface));
   std::vector<bootstrap::Address> addresses;
@@ -130,7 +129,7 @@ StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
   const auto server = std::make_shared<IdServer>();
   XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(addresses));
   form.port = server->lobby->port();
-  XCCL_ASSIGN_OR_RETURN(const bootstrap::Digest secret, bootstrap::RandomDigest());
+  const bootstrap::Digest secret = bootstrap::RandomDigest();
   std::copy_n(secret.begin(), form.token.size(), form.token.begin());
 
   server->serving.name = "rendezvous " + Endpoints(form);
