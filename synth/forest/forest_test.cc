@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/random.h"
 #include "base/testing/shared_data.h"
@@ -307,6 +308,33 @@ TEST(Forest, PairsOverSwitchesThatReduceAndDoNotMulticast) {
   const Topology hosts = Topology::Create(std::move(spec)).value();
   Made made;
   Make(hosts, Of(CollectiveKind::kAllreduce, All(hosts)), std::nullopt, made, kGiB / 16);
+}
+
+// Where a message must have come whole before it goes on, k messages take (k + hops - 1) × (bytes / k / bandwidth
+// + latency): the waves must come near the best k.
+TEST(Forest, WavesOfTheBlockingModelAreNeitherTooFewNorTooMany) {
+  constexpr int64_t kHops = 4, kBytesPerS = 25'000'000'000, kLatencyPs = 2'000'000;
+  TopologySpec spec;
+  spec.name = "chain";
+  for (int64_t g = 0; g <= kHops; ++g) {
+    spec.nodes.emplace_back().id = fmt::format("{}", g);
+    if (g > 0) spec.links.push_back({NodeId(g - 1), NodeId(g), kBytesPerS, kLatencyPs});
+  }
+  const Topology chain = Topology::Create(std::move(spec)).value();
+  const Collective broadcast = Of(CollectiveKind::kBroadcast, All(chain));
+  for (const int64_t size_bytes : {kGiB / 1024, kGiB / 128, kGiB / 16}) {
+    SynthesisRequest request;
+    request.topology = &chain;
+    request.collective = &broadcast;
+    request.size_bytes = size_bytes;
+    request.model = TimeModel::kBlocking;
+    const StatusOr<Synthesis> made = ForestEngine().Synthesize(request);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const double bytes_ps = static_cast<double>(size_bytes) / kBytesPerS * 1e12;
+    const double best = std::sqrt(bytes_ps * (kHops - 1) / kLatencyPs);
+    const double best_ps = (best + kHops - 1) * (bytes_ps / best + kLatencyPs);
+    EXPECT_LE(static_cast<double>(made->simulation->time_ps), 1.06 * best_ps) << size_bytes;
+  }
 }
 
 TEST(Forest, RootsWithAlmostNothing) {

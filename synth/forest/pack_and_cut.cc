@@ -166,9 +166,14 @@ double TimeInMoreWaves(const Candidate& candidate, int32_t waves, int64_t time_p
   return candidate.rate_ps + (static_cast<double>(time_ps) - candidate.rate_ps) * waves / more;
 }
 
-// 0: enough.
-int32_t MoreWaves(const Candidate& candidate, int32_t waves, int64_t transfers, int64_t time_ps,
-                  int64_t affordable) {
+// 0: enough. In the blocking model every message waits for its links' latencies, which no law of waves
+// foresees: `before_ps`, the time in half as many, tells whether to go on.
+int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, int64_t transfers,
+                  int64_t time_ps, int64_t before_ps, int64_t affordable) {
+  if (task.request.model == TimeModel::kBlocking && waves >= kFewWaves) {
+    const bool more = time_ps < before_ps && waves <= kMostWaves && 2 * waves <= affordable;
+    return more ? 2 * waves : 0;
+  }
   const double lost = static_cast<double>(time_ps) / std::max(candidate.rate_ps, 1.0) - 1;
   const double fine = waves * lost / kFineAim;
   const double aim = static_cast<double>(transfers) * fine <= kFewTransfers ? kFineAim : kAim;
@@ -186,9 +191,10 @@ bool IsEnough(const Task& task, const Best& best, int64_t work) {
 // A packing on its way to more and more waves.
 struct Cutting {
   Candidate candidate;
-  int32_t waves = 1;   // to be tried next; 0: no more
-  double hope_ps = 0;  // what those will take, as far as that is known
-  int32_t fit = 0;     // the most waves that were few enough steps
+  int32_t waves = 1;            // to be tried next; 0: no more
+  double hope_ps = 0;           // what those will take, as far as that is known
+  int32_t fit = 0;              // the most waves that were few enough steps
+  int64_t time_ps = INT64_MAX;  // in the waves before
   int64_t most = candidate.most_waves;
 };
 
@@ -237,7 +243,8 @@ void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& w
     cutting.fit = waves;
     const int64_t time_ps = Consider(task, candidate, std::move(made), waves, budget, best);
     if (IsEnough(task, best, work)) return;
-    cutting.waves = MoreWaves(candidate, waves, transfers, time_ps, std::min(cutting.most, work / each));
+    cutting.waves = MoreWaves(task, candidate, waves, transfers, time_ps,
+                              std::exchange(cutting.time_ps, time_ps), std::min(cutting.most, work / each));
     if (waves > 1 && cutting.waves > 0)
       cutting.hope_ps = TimeInMoreWaves(candidate, waves, time_ps, cutting.waves);
   }
