@@ -310,7 +310,8 @@ TEST(Forest, PairsOverSwitchesThatReduceAndDoNotMulticast) {
   Make(hosts, Of(CollectiveKind::kAllreduce, All(hosts)), std::nullopt, made, kGiB / 16);
 }
 
-// Where a message must have come whole before it goes on, k messages take (k + hops - 1) × (bytes / k / bandwidth
+// Where a message must have come whole before it goes on, k messages take (k + hops - 1) × (bytes / k /
+// bandwidth
 // + latency): the waves must come near the best k.
 TEST(Forest, WavesOfTheBlockingModelAreNeitherTooFewNorTooMany) {
   constexpr int64_t kHops = 4, kBytesPerS = 25'000'000'000, kLatencyPs = 2'000'000;
@@ -321,7 +322,9 @@ TEST(Forest, WavesOfTheBlockingModelAreNeitherTooFewNorTooMany) {
     if (g > 0) spec.links.push_back({NodeId(g - 1), NodeId(g), kBytesPerS, kLatencyPs});
   }
   const Topology chain = Topology::Create(std::move(spec)).value();
-  const Collective broadcast = Of(CollectiveKind::kBroadcast, All(chain));
+  CollectiveSpec from_the_end = testing::SpecOf(CollectiveKind::kBroadcast, All(chain));
+  from_the_end.root = Rank(0);
+  const Collective broadcast = Collective::Create(from_the_end).value();
   for (const int64_t size_bytes : {kGiB / 1024, kGiB / 128, kGiB / 16}) {
     SynthesisRequest request;
     request.topology = &chain;
