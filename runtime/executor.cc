@@ -165,7 +165,7 @@ class RankExecution {
       pieces.src = base_[static_cast<size_t>(step.src)] + ranges[c].src_begin + offset;
       pieces.dst = base_[static_cast<size_t>(step.dst)] + ranges[c].dst_begin + offset;
       FindMessages(step, state, static_cast<int64_t>(c), offset, slot_at, lends);
-      Move(step, pieces, ReadsSource(step.op) ? block.fan_in_own : std::nullopt);
+      Move(step, pieces, Receives(step.op) && ReadsSource(step.op) ? block.fan_in_own : std::nullopt);
       slot_at += PaddedBytes(pieces.elements, work_.element_bytes);
     }
     if (Receives(step.op)) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
 
 #include "runtime/testing/ring_programs.h"
@@ -100,6 +101,67 @@ TEST(RunProgram, FindsAMissingContribution) {
         RunProgram(program, AllMembers(CollectiveKind::kAllreduce, 3, 3), options);
     ASSERT_TRUE(rows.ok()) << rows.status().message();
     EXPECT_GT((*rows)[0].wrong, 0) << ToString(type);
+  }
+}
+
+// Rank 0 adds chunk 0 up for rank 3 in one block, with its own value at every place, and sends chunk 1 as it
+// is from the same block. Ranks 1 and 2 send chunk 1 to rank 3 themselves.
+TEST(RunProgram, ABlockThatAddsUpAlsoSendsWhatItHas) {
+  for (int32_t own = 0; own <= 2; ++own) {
+    SCOPED_TRACE(own);
+    Program program;
+    program.ranks = IdVector<Rank, RankProgram>(4);
+    program.in_place = true;
+    for (const auto& [src, dst] : {std::pair{0, 3}, {1, 0}, {1, 3}, {2, 0}, {2, 3}})
+      program.connections.push_back({Rank(src), Rank(dst), 0, {}});
+    program.groups = {{Group::Kind::kFanIn, Rank(0), {Rank(1), Rank(2)}, 0, {}, own}};
+    const auto instruction = [](Opcode op, int32_t chunk) {
+      Instruction made;
+      made.op = op;
+      made.count = 1;
+      made.src = {BufferKind::kInput, chunk};
+      made.first = true;
+      return made;
+    };
+    Threadblock adds;
+    adds.recv_group = 0;
+    adds.send_peer = Rank(3);
+    adds.instructions = {instruction(Opcode::kRecvReduceSend, 0), instruction(Opcode::kSend, 1)};
+    program.ranks[Rank(0)].threadblocks = {adds};
+    program.dependencies = {{0, 1}, {1, 0}};
+    for (const Rank from : {Rank(1), Rank(2)}) {
+      for (int32_t chunk = 0; chunk < 2; ++chunk) {
+        Threadblock gives;
+        gives.send_peer = Rank(chunk == 0 ? 0 : 3);
+        gives.instructions = {instruction(Opcode::kSend, chunk)};
+        program.ranks[from].threadblocks.push_back(gives);
+      }
+    }
+    for (int32_t from = 0; from < 3; ++from) {
+      Threadblock takes;
+      takes.recv_peer = Rank(from);
+      for (int32_t chunk = from == 0 ? 0 : 1; chunk < 2; ++chunk) {
+        Instruction& add = takes.instructions.emplace_back(instruction(Opcode::kRecvReduceCopy, chunk));
+        add.dst = {BufferKind::kOutput, chunk};
+        if (from > 0) add.src = add.dst;
+        add.first = from == 0;
+        add.final = chunk == 0 || from == 2;
+        add.dep_first = from > 0 ? from - 1 : 0;
+        add.dep_count = from > 0 ? 1 : 0;
+      }
+      program.ranks[Rank(3)].threadblocks.push_back(takes);
+    }
+    CollectiveSpec spec;
+    spec.kind = CollectiveKind::kReduce;
+    spec.ranks = {Rank(0), Rank(1), Rank(2), Rank(3)};
+    spec.root = Rank(3);
+    const Collective collective = Collective::Create(spec).value().WithChunks(2);
+    // A sum is lent; what avg scales goes through a slot.
+    for (const ReduceOp op : {ReduceOp::kSum, ReduceOp::kAvg}) {
+      RunOptions options = Quick({4, 1000, 90000});
+      options.op = op;
+      ExpectRight(RunProgram(program, collective, options, {.wiring = {.slot_bytes = 4096}}), 6);
+    }
   }
 }
 

@@ -163,14 +163,14 @@ def stopped_without_limit(world, chance):
 
 
 def cannot_come(world, _, before):
-    """A rank without descriptors or memory fails at once, and tells the others, who have no limit."""
+    """A rank without descriptors or memory fails at once, and tells the others: at once who had come, at their limit who had not."""
     victim = 2
-    group = Group(world, world.network().hosts(), STEPS["calls"], limit_s=0, start=False)
+    group = Group(world, world.network().hosts(), STEPS["calls"], limit_s=LIMIT_S, start=False)
     for rank in range(RANKS):
         group.start(rank, before if rank == victim else ())
     while group.ended[victim] is None and time.monotonic() < group.began + HANG_S:
         group.hear(0.2)
-    return survivors_of(group, victim, time.monotonic(), AT_ONCE_S, rf"\brank {victim}\b")
+    return survivors_of(group, victim, time.monotonic(), AT_LIMIT_S, rf"\brank {victim}\b")
 
 
 def leaves(world, _, last, pattern, limit_s=0, within_s=AT_ONCE_S):

@@ -151,11 +151,11 @@ def first_at_port(world, place, _, name):
 
 
 def meeting_ports(world, place, env):
-    """The ports at which ranks meet that are told none: those at which rank 0 listens every time."""
-    seen = []
+    """The ports at which ranks meet that are told none: those at which rank 0 listens every time with this token."""
+    seen, token = [], os.urandom(16).hex()
     for _ in range(2):
         group = Group(world, place, STEPS, limit_s=LIMIT_S, own_env=env, start=False)
-        group.token = env["token"]
+        group.token = token
         group.start(0)
         until = time.monotonic() + 3
         while time.monotonic() < until and len(listeners(place.spaces[0], group.processes[0].pid)) < 2:
@@ -166,17 +166,14 @@ def meeting_ports(world, place, env):
 
 
 def first_at_computed_port(world, place, _, name):
-    """Nobody named a port, and a stranger has the one that ranks take first: they meet at another."""
+    """Nobody named a port. A stranger has the one at which a job of these names meets with a token of the stranger's own."""
     expected_s = quiet(world, place)
-    env = {"*": {"XCCL_ADDRESS": None}, "token": os.urandom(16).hex()}
+    env = {"*": {"XCCL_ADDRESS": None}}
     ports = meeting_ports(world, place, env)
     if len(ports) != 1:
         return [f"rank 0 listens at the ports {sorted(ports)} each time; expected one"]
     stranger = Stranger(place.spaces[0], squat(name, ports.pop(), 2.5))
-    group = Group(world, place, STEPS, limit_s=LIMIT_S, own_env=env, start=False)
-    group.token = env["token"]
-    for rank in range(RANKS - 1):
-        group.start(rank)
+    group = late_group(world, place, own_env=env)
     end_late(group)
     return disturbed(group, expected_s) + learnt(group, stranger.finish())
 
