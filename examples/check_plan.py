@@ -651,7 +651,7 @@ class Simulation:
 def time_of(schedule, sizes, blocking, fold, every_segment):
     """The time of all segments: docs/ir.md, Extrapolation."""
     whole = Simulation(schedule, sizes, blocking, fold)
-    n, jobs, most = whole.n, max(whole.jobs, 1), 4_000_000
+    n, jobs, most, least = whole.n, max(whole.jobs, 1), 4_000_000, whole.least()
 
     def run(segments):
         return Simulation(schedule, sizes, blocking, fold, segments).run()
@@ -669,10 +669,11 @@ def time_of(schedule, sizes, blocking, fold, every_segment):
             agreements = agreements + 1 if abs(rise - expected) <= 1e-5 * rise else 0
             before, last, longest = last, time, 2 * longest
             if agreements >= 2 or 2 * longest * jobs > most:
-                return last + (last - before) * (n - longest) // (longest // 2)
+                # The rise is at least that of the fullest link's load.
+                return last + max((last - before) * (n - longest) // (longest // 2), least * (n - longest) // n)
         return run(n)
 
-    return max(line(), whole.least())
+    return max(line(), least)
 
 
 def main():

@@ -1,3 +1,5 @@
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -247,6 +249,9 @@ Status ReadSizes(const JsonValue& root, File& file) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> most, root.Find("max_message_size"));
   if (most) {
     XCCL_ASSIGN_OR_RETURN(file.max_bytes, most->Unsigned());
+    if (file.max_bytes > 0 && file.max_bytes < static_cast<uint64_t>(file.min_bytes))
+      return most->Error(
+          fmt::format("{}; expected at least min_message_size, {}", file.max_bytes, file.min_bytes));
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> slots, root.Find("slots"));
   if (slots) {

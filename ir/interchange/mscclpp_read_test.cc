@@ -369,6 +369,11 @@ TEST(MscclppReadTest, TextsThatAreNoPlansAreRefused) {
       "here");
   EXPECT_EQ(changed("\"buffer_alignment\":16", "\"buffer_alignment\":8"),
             "p: buffer_alignment: expected a multiple of 16: the executor adds 16 bytes at a time");
+  File none = Swap();
+  none.min_bytes = 16;
+  none.max_bytes = 2;
+  EXPECT_EQ(ReadMscclppJson(WriteFile(none), {.file = "p"}).status().message(),
+            "p: max_message_size: 2; expected at least min_message_size, 16");
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // Runs the event loop and extrapolates a steady state.
 //
 // With many segments a schedule settles into a steady state in which each further segment costs the same.
-// Runs with m, 2m, 4m, ... segments of the final length reveal it, and the rest is a straight line. No link
-// can finish before it has carried its bytes; that floor is exact, so the result never falls below a lower
-// bound.
+// Runs with m, 2m, 4m, ... segments of the final length reveal it, and the rest is a straight line. It rises
+// at least as fast as the fullest link's load: a rise that is less belongs to a state that is not yet steady.
 //
 // A compressed schedule whose translates never share a link is simulated by its columns alone. The machine
 // and the schedule look the same from every translate, and the rules do not depend on names. So translates
@@ -74,6 +73,7 @@ constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest ru
 struct RunsMade {
   int64_t time_ps = 0;
   int64_t longest = 1;  // segments of the longest run
+  int64_t longest_ps = 0;
 };
 
 // The time of `segments` segments, from runs with m, 2m, 4m, ... segments.
@@ -81,7 +81,11 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
   // Agreements come with the run of 8m segments, after those of m, 2m and 4m: together as long as 15m.
-  if (8 * m >= segments || segments * jobs <= kJobBudget) return {run(segments), segments};
+  const auto run_all = [&]() -> RunsMade {
+    const int64_t time_ps = run(segments);
+    return {time_ps, segments, time_ps};
+  };
+  if (8 * m >= segments || segments * jobs <= kJobBudget) return run_all();
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
   int32_t agreements = 0;
   while (2 * longest < segments) {
@@ -92,9 +96,9 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
     last = time;
     longest *= 2;
     if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
-    return {OnSteadyLine(before, last, longest, segments), longest};
+    return {OnSteadyLine(before, last, longest, segments), longest, last};
   }
-  return {run(segments), segments};
+  return run_all();
 }
 
 constexpr int64_t kRecordBudget = 1 << 20;  // jobs × segments of the run that records parts
@@ -199,9 +203,12 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
     return RunEvents(model, topology, options.model, segments, n, nullptr, options.deadline);
   };
   const std::vector<int64_t> loads = LinkLoads(model, topology, options.model, segments);
+  const int64_t fullest_ps = loads.empty() ? 0 : std::ranges::max(loads);
   if (options.extrapolate) {
     const RunsMade runs = Extrapolate(run, model.num_jobs() * made.quotient.copies, segments);
-    result.time_ps = runs.time_ps;
+    const __int128 rest_ps = static_cast<__int128>(fullest_ps) * (segments - runs.longest) / segments;
+    result.time_ps = std::max(
+        runs.time_ps, static_cast<int64_t>(std::min<__int128>(kForeverPs, runs.longest_ps + rest_ps)));
     made.longest = runs.longest;
   } else {
     result.time_ps = run(segments);
@@ -211,7 +218,7 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
     result.stopped = true;
     return;
   }
-  for (int64_t load : loads) result.time_ps = std::max(result.time_ps, load);
+  result.time_ps = std::max(result.time_ps, fullest_ps);
   if (options.record_parts) {
     XCCL_CHECK(schedule.symmetry.empty());  // guaranteed by Requires
     result.part_done_ps =

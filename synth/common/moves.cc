@@ -86,6 +86,16 @@ class Sender {
   std::vector<int32_t> path_, turn_;  // by hop
 };
 
+bool AnyMovesTwice(const Moves& moves, int32_t chunks) {
+  std::vector<bool> moved(static_cast<size_t>(chunks), false);
+  for (const Move& move : moves.items())
+    for (int32_t c = move.chunks.first; c < move.chunks.first + move.chunks.count; ++c) {
+      if (moved[static_cast<size_t>(c)]) return true;
+      moved[static_cast<size_t>(c)] = true;
+    }
+  return false;
+}
+
 }  // namespace
 
 ChunkRange Piece(ChunkRange range, int32_t k, int32_t n) {
@@ -112,9 +122,11 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const 
       sender.Send(move, route[i], route[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  // A chunk with one destination takes one path: no two ranks deliver it.
-  if (repeats || (!routes.relays.empty() && goal.target.empty()))
-    schedule = KeepTrees(schedule, goal, graph.num_ranks());
+  // A chunk with one destination that moves once takes one path. One that moves twice may come back to a
+  // relay.
+  const bool may_repeat =
+      !routes.relays.empty() && (goal.target.empty() || AnyMovesTwice(moves, schedule.num_chunks));
+  if (repeats || may_repeat) schedule = KeepTrees(schedule, goal, graph.num_ranks());
   return schedule;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "ir/bitwise_same.h"
 #include "ir/simulate/simulate.h"
@@ -456,6 +457,34 @@ TEST(Reverse, SumsPassRelaysThatHoldNothing) {
   EXPECT_EQ(made->schedule.op[0], TransferOp::kCopy);
   EXPECT_EQ(made->schedule.op[1], TransferOp::kReduce);
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, line)), OkStatus());
+}
+
+// Rounds on a tree of GPUs send blocks over relays that have had them.
+TEST(Formula, NoRankGetsABlockOfAnAlltoallTwice) {
+  TopologySpec spec;
+  spec.name = "tree";
+  for (int32_t g = 0; g < 8; ++g) spec.nodes.emplace_back().id = fmt::format("{}", g);
+  for (const auto& [a, b] : {std::pair{0, 1}, {0, 2}, {1, 3}, {2, 4}, {0, 5}, {3, 6}, {5, 7}})
+    for (const bool back : {false, true})
+      spec.links.push_back({NodeId(back ? b : a), NodeId(back ? a : b), 25'000'000'000, 0});
+  const Topology tree = Topology::Create(std::move(spec)).value();
+  const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(8)));
+  int32_t made = 0;
+  for (const Engine& engine : AllEngines()) {
+    SynthesisRequest request;
+    request.topology = &tree;
+    request.collective = &alltoall;
+    if (engine.searches_long || engine.asks_others || !engine.Serves(request).ok()) continue;
+    const StatusOr<Synthesis> answer = engine.Synthesize(request);
+    if (!answer.ok()) continue;
+    ++made;
+    const Schedule& schedule = answer->schedule;
+    std::set<std::pair<Rank, ChunkId>> got;
+    for (int64_t t = 0; t < schedule.size(); ++t)
+      for (int32_t i = 0; i < schedule.count[t]; ++i)
+        EXPECT_TRUE(got.emplace(schedule.dst[t], ChunkId(schedule.first[t].value + i)).second) << engine.name;
+  }
+  EXPECT_GE(made, 6);
 }
 
 TEST(KeepTrees, DropsWhatComesTwiceAndWhatNobodyNeeds) {

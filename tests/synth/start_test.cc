@@ -1,6 +1,9 @@
 // The greedy engine, starting from a plan of another engine.
 #include <gtest/gtest.h>
 
+#include <string>
+#include <utility>
+
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/phases.h"
@@ -68,6 +71,47 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   request.start = &start;
   const Synthesis made = FindEngine("greedy").value()->Synthesize(request).value();
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
+}
+
+// Three GPUs behind one NIC: the NIC's link is full only after thousands of segments, beyond those that are
+// run.
+TEST(GreedyFrom, NoExtrapolatedTimeIsBelowTheBound) {
+  TopologySpec spec;
+  spec.name = "two hosts";
+  const auto add = [&](NodeKind kind, const char* id) {
+    spec.nodes.push_back({kind, id, {}});
+    return NodeId(static_cast<int64_t>(spec.nodes.size()) - 1);
+  };
+  const auto join = [&](NodeId a, NodeId b, int64_t mb_per_s, int64_t latency_ns) {
+    spec.links.push_back({a, b, mb_per_s * 1'000'000, latency_ns * 1000});
+    spec.links.push_back({b, a, mb_per_s * 1'000'000, latency_ns * 1000});
+  };
+  const NodeId fabric = add(NodeKind::kSwitch, "fabric"), left = add(NodeKind::kSwitch, "left");
+  for (const int64_t mb_per_s : {12'500, 25'000, 50'000}) {
+    const NodeId gpu = add(NodeKind::kGpu, ""), nic = add(NodeKind::kNic, "");
+    join(gpu, left, 300'000, 350);
+    join(gpu, nic, 25'000, 600);
+    join(nic, fabric, mb_per_s, 1300);
+  }
+  const NodeId right = add(NodeKind::kSwitch, "right"), only = add(NodeKind::kNic, "");
+  for (const int64_t mb_per_s : {450'000, 25'000, 450'000}) {
+    const NodeId gpu = add(NodeKind::kGpu, "");
+    join(gpu, right, mb_per_s, 350);
+    if (only.value + 1 == gpu.value) join(gpu, only, 25'000, 600);
+  }
+  join(only, fabric, 25'000, 1300);
+  for (size_t n = 0; n < spec.nodes.size(); ++n) spec.nodes[n].id = std::to_string(n);
+  const Topology hosts = Topology::Create(std::move(spec)).value();
+  CollectiveSpec scatter;
+  scatter.kind = CollectiveKind::kScatter;
+  scatter.ranks = AllRanks(6);
+  scatter.root = Rank(0);
+  const Collective whole = Collective::Create(scatter).value();
+  SynthesisRequest request{.topology = &hosts, .collective = &whole, .size_bytes = int64_t{1} << 31};
+  const Synthesis start = FindEngine("flow").value()->Synthesize(request).value();
+  request.start = &start;
+  const Synthesis made = FindEngine("greedy").value()->Synthesize(request).value();
+  EXPECT_GE(TimeOf(made, request), BoundOf(request).value().bound_ps);
 }
 
 // Local search accepts copies over direct links of which no rank gets two, or one of what it holds: backwards
