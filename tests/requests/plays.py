@@ -23,8 +23,11 @@ import check_plan  # examples/check_plan.py
 
 PLAN = "p.plan.json"
 ROUNDING = 1e-9  # of times that are printed as microseconds
-FALLS = 0.01  # how much less than at a smaller size a plan's time may be: chunks and engines differ
 WORSE = 1.02  # auto's time over that of the best engine by itself
+FALLS = WORSE - 1  # how much less than at a smaller size a plan's time may be: engines and their chunks differ
+# As much for one schedule where messages have fixed times: links take who is ready first, and a larger message that
+# comes later may let others pass, whose overheads then overlap (the anomaly of list schedules).
+REORDERED = 0.25
 APART = 0.03  # how far plans of one machine are apart that has its nodes in two orders, to be counted
 MOST_JOBS = 4000  # that check_plan.py simulates: one event at a time
 MOST_MOVES = 20000  # that check_plan.py reads
@@ -161,13 +164,13 @@ def simulate(planned):
     same_time("simulate: another time than plan's", rows[0]["time_us"], planned.row["time_us"])
     if not planned.is_group():
         same_time("simulate: another bound than plan's", rows[0]["bound_us"], planned.row["bound_us"])
-    rise(rows, "simulate")
+    rise(rows, "simulate", REORDERED if "overhead=" in json.loads(planned.shell.read(planned.file))["topology"] else FALLS)
 
 
-def rise(rows, command):
+def rise(rows, command, falls=FALLS):
     for before, after in zip(rows, rows[1:]):
-        for name in ("time_us", "bound_us"):
-            if after[name] < before[name] * (1 - FALLS):
+        for name, most in (("time_us", falls), ("bound_us", ROUNDING)):
+            if after[name] < before[name] * (1 - most):
                 raise Fault(f"{command}: {name} falls as the size grows", f"{before} and {after}")
     for row in rows:
         if row["time_us"] < row["bound_us"] * (1 - ROUNDING):
