@@ -23,7 +23,9 @@ import check_plan  # examples/check_plan.py
 
 PLAN = "p.plan.json"
 ROUNDING = 1e-9  # of times that are printed as microseconds
-WORSE = 1.02  # auto's time over that of the best engine by itself
+# auto's time over that of the best engine by itself: 2 % for fewer messages (synth/portfolio/preference.h), and what is
+# left above the bound where auto stops.
+WORSE = 1.03
 FALLS = WORSE - 1  # how much less than at a smaller size a plan's time may be: engines and their chunks differ
 # As much for one schedule where messages have fixed times: links take who is ready first, and a larger message that
 # comes later may let others pass, whose overheads then overlap (the anomaly of list schedules).
