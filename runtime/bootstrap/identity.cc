@@ -43,12 +43,15 @@ std::string HostName() {
 }
 
 bool NamesARank(std::string_view text) {
-  for (const std::string_view word : {"rank ", "ranks "})
-    if (const size_t at = text.find(word);
-        at != std::string_view::npos && at + word.size() < text.size() &&
-        std::isdigit(static_cast<unsigned char>(text[at + word.size()])) != 0)
-      return true;
-  return false;
+  while (true) {
+    for (const std::string_view word : {"rank ", "ranks "})
+      if (text.starts_with(word) && text.size() > word.size() &&
+          std::isdigit(static_cast<unsigned char>(text[word.size()])) != 0)
+        return true;
+    const size_t colon = text.find(": ");
+    if (colon == std::string_view::npos) return false;
+    text.remove_prefix(colon + 2);
+  }
 }
 
 std::string Who(int32_t rank, std::string_view host, int32_t pid) {

@@ -20,7 +20,8 @@ uint16_t PortOf(std::string_view job);
 std::string HostIdentity(const std::string& given);
 std::string HostName();
 
-// Some rank is named in the text by its number.
+// The text begins with the number of a rank, as the texts of ranks and of the rendezvous do. A rank that
+// tells something else is named before it.
 bool NamesARank(std::string_view text);
 // "rank 3 (host h1, pid 4711)".
 std::string Who(int32_t rank, std::string_view host, int32_t pid);

@@ -69,6 +69,7 @@ class Visitor {
   StatusOr<Connection> Knock(const Address& address, Clock::time_point until);
   Status SayHello(Connection& server);
   Attempt Wait(Connection server, const std::string& name, Clock::time_point patience);
+  bool NamesPartners(const Welcome& welcome) const;
   bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
 
   const Placement& placement_;
@@ -93,6 +94,11 @@ StatusOr<Connection> Visitor::Knock(const Address& address, Clock::time_point un
       KeyedHash(KeyOf(placement_.token_seed), kUseOfRendezvous, std::string(View(mine)) + theirs.body);
   server.seal = Seal(key, /*calls=*/true);
   return server;
+}
+
+bool Visitor::NamesPartners(const Welcome& welcome) const {
+  return std::ranges::equal(welcome.partners, PartnersOf(placement_.rank.value, placement_.ranks), {},
+                            &Partner::rank);
 }
 
 Status Visitor::SayHello(Connection& server) {
@@ -159,7 +165,10 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
       served_by = fmt::format("host {}, pid {}", Cleaned(body.GetText()), pid);
     } else if (message->type == MessageType::kWelcome) {
       std::optional<Welcome> welcome = UnpackWelcome(message->body);
-      if (!welcome) return GiveUp(InvalidInput(name + ": its welcome cannot be read"));
+      if (!welcome || !NamesPartners(*welcome))
+        return GiveUp(InvalidInput(
+            fmt::format("{}: {} sent a welcome that cannot be read, or names other partners than this rank's",
+                        name, served_by.empty() ? "it" : served_by)));
       Meeting meeting{std::move(*welcome), hello_.address, std::move(door_),
                       hello_.challenge,    served_by,      std::move(server)};
       return {OkStatus(), true, false, std::move(meeting)};

@@ -155,10 +155,11 @@ Status Mesh::AwaitAll() {
       "rendezvous: the process that served it ({}) did not say whether all are connected", served_by_));
 }
 
-// All ranks end with one reason. The end of a process is better known to the rendezvous, which sees it too.
+// All ranks end with one reason. The end of a process is better known to the rendezvous, which sees it too;
+// who does not answer in time is known to this rank alone.
 Status Mesh::Agree(const Status& mine) {
   const auto patience = std::chrono::seconds(1);
-  if (!Told(After(patience))) {
+  if (!Told(Clock::now() < until_ ? After(patience) : Clock::now())) {
     (void)SendSealed(server_, MessageType::kFail, PackStatus(mine), After(patience));
     (void)Told(After(patience));
   }

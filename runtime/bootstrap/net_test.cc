@@ -158,6 +158,14 @@ TEST(Identity, Lists) {
   EXPECT_LT(PortOf("job"), 30000);
 }
 
+TEST(Identity, TextsThatNameARank) {
+  EXPECT_TRUE(NamesARank("rank 3 (host a, pid 7): its process has ended"));
+  EXPECT_TRUE(NamesARank("Barrier: ranks 3-5 did not take part"));
+  EXPECT_TRUE(NamesARank("rendezvous [::1]:4000: rank 3 cannot come"));
+  for (const char* text : {"", "rank", "ranks ", "no memory", "rank and file", "evil rank 1: all is well"})
+    EXPECT_FALSE(NamesARank(text)) << text;
+}
+
 TEST(Wire, ReadsMessagesInPieces) {
   const std::string bytes = Encode(MessageType::kHello, "abc") + Encode(MessageType::kLeft, "");
   MessageReader reader;

@@ -17,6 +17,8 @@ namespace {
 
 constexpr uint64_t kFilesBeside = 64;  // strangers', and the program's own
 constexpr size_t kMostStrangers = 4;   // that a message names
+// Ranks whose time is over say whom they miss, which the server cannot know.
+constexpr auto kLastWords = std::chrono::milliseconds(500);
 
 class Server {
  public:
@@ -257,7 +259,7 @@ Status Server::AwaitConnected() {
   const Clock::time_point began = Clock::now(), until = ConnectingUntil(until_);
   std::set<int32_t> connected;
   while (static_cast<int32_t>(connected.size()) < ranks_) {
-    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until));
+    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until + kLastWords));
     if (!event) {
       std::vector<int32_t> missing;
       for (int32_t r = 0; r < ranks_; ++r)

@@ -51,7 +51,7 @@ STEPS = {
 def name_of(victim, group):
     """What a survivor's text has: the victim, or that the process which serves the rendezvous, rank 0's, is not there."""
     pid = group.processes[victim].pid
-    served = rf"|served it \([^)]*pid {pid}\)|nobody serves it.*rank 0" if victim == 0 else ""
+    served = rf"|serve[ds] it \([^)]*pid {pid}\)|nobody serves it.*rank 0" if victim == 0 else ""
     return rf"\brank {victim}\b(?!\d)|\branks ([\d-]+, )*{victim}\b{served}"
 
 
