@@ -104,7 +104,10 @@ StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, RankGra
     placed.reversed_ = &graphs.reversed();
     XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), request));
     // Both halves of an allreduce meet in one place.
-    if (placed.recipe_) placed.reversed_recipe_->root = placed.recipe_->root;
+    if (placed.recipe_) {
+      placed.reversed_recipe_->root = placed.recipe_->root;
+      placed.reversed_recipe_->allreduce_owners = placed.recipe_->allreduce_owners;
+    }
   }
   return placed;
 }

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/random.h"
 #include "ir/bitwise_same.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
@@ -457,6 +458,37 @@ TEST(Reverse, SumsPassRelaysThatHoldNothing) {
   EXPECT_EQ(made->schedule.op[0], TransferOp::kCopy);
   EXPECT_EQ(made->schedule.op[1], TransferOp::kReduce);
   EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, line)), OkStatus());
+}
+
+// Links of one direction give the two halves of an allreduce other places of ranks: the sums must end where
+// the copies start.
+TEST(Formula, HalvesOfAnAllreduceMeetAtTheSameRanks) {
+  Random random(3);
+  int32_t made = 0;
+  for (int32_t trial = 0; trial < 40; ++trial) {
+    const auto n = static_cast<int32_t>(3 + random.Below(7));
+    std::vector<std::pair<int32_t, int32_t>> links;
+    const auto join = [&](int32_t a, int32_t b) {
+      if (a == b) return;
+      links.emplace_back(a, b);
+      if (random.Below(2) == 0) links.emplace_back(b, a);
+    };
+    for (int32_t r = 0; r < n; ++r) join(r, (r + 1) % n);
+    for (uint64_t i = random.Below(2 * static_cast<uint64_t>(n)); i > 0; --i)
+      join(static_cast<int32_t>(random.Below(static_cast<uint64_t>(n))),
+           static_cast<int32_t>(random.Below(static_cast<uint64_t>(n))));
+    const Topology digraph = MakeDigraph(n, links);
+    const Collective allreduce = *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(n)));
+    for (const Engine& engine : AllEngines()) {
+      if (engine.searches_long || engine.asks_others) continue;
+      const StatusOr<Synthesis> answer = Make(digraph, allreduce, engine.name, {}, 4);
+      if (!answer.ok()) continue;
+      ++made;
+      EXPECT_EQ(ToStatus(VerifySchedule(answer->schedule, answer->collective, digraph)).message(), "")
+          << engine.name << " " << trial;
+    }
+  }
+  EXPECT_GE(made, 400);
 }
 
 // Rounds on a tree of GPUs send blocks over relays that have had them.
