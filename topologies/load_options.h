@@ -9,7 +9,7 @@
 namespace xccl {
 
 struct LoadOptions {
-  std::optional<std::string> gpu_arch;     // --gpu-arch: sm90, gfx942; for files that do not state it
+  std::optional<std::string> gpu_arch;     // --gpu-arch: sm90, gfx942; where it is not stated
   std::optional<int32_t> gpus_per_switch;  // --gpus-per-switch: for dumps without GPU-class devices
   std::optional<std::string> gpu_busids;   // --gpu-busids: the GPUs of a dump that does not tell them
   std::optional<int32_t> pcie_gen;         // --pcie-gen: 1 to 6; of the GPUs of a matrix of nvidia-smi

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/files.h"
 #include "base/strings.h"
 #include "topologies/families/families.h"
@@ -36,26 +38,71 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-StatusOr<Topology> LoadUnmodified(std::string_view topology, const LoadOptions& options, HostFacts& facts) {
-  if (IsShortForm(topology)) return ReadShortForm(topology);
+enum class Form : uint8_t {
+  kMachine,
+  kDump,
+  kMatrix
+};  // what describes it: XCCL's own words, or another's text
+
+struct Loaded {
+  Topology topology;
+  Form form = Form::kMachine;
+};
+
+StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& options, HostFacts& facts) {
+  const auto loaded = [](StatusOr<Topology> made, Form form) -> StatusOr<Loaded> {
+    if (!made.ok()) return made.status();
+    return Loaded{*std::move(made), form};
+  };
+  if (IsShortForm(topology)) return loaded(ReadShortForm(topology), Form::kMachine);
   for (const LibraryFile& file : LibraryFiles())
-    if (file.name == topology) return ReadNativeXml(file.text, fmt::format("{}.xml", file.name));
+    if (file.name == topology)
+      return loaded(ReadNativeXml(file.text, fmt::format("{}.xml", file.name)), Form::kMachine);
   const std::string path(topology);
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
-  if (IsNcclXml(text)) return ReadNcclXml(text, path, options, &facts);
+  if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
   if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
-    return ReadNvidiaSmiMatrix(text, path, options);
-  return ReadNativeXml(text, path);
+    return loaded(ReadNvidiaSmiMatrix(text, path, options), Form::kMatrix);
+  return loaded(ReadNativeXml(text, path), Form::kMachine);
+}
+
+// Sets the architecture of a machine that does not state it, and warns of flags for other texts than this
+// one.
+StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
+  TopologySpec spec = loaded.topology.spec();
+  const size_t before = spec.warnings.size();
+  const auto idle = [&](std::string_view flag, bool given, Form form) {
+    if (given && form != loaded.form)
+      spec.warnings.push_back(
+          fmt::format("{}: {} has no effect; it is for {}", spec.name, flag,
+                      form == Form::kDump ? "dumps of NCCL and RCCL" : "the matrix of nvidia-smi topo -m"));
+  };
+  idle("--gpus-per-switch", options.gpus_per_switch.has_value(), Form::kDump);
+  idle("--gpu-busids", options.gpu_busids.has_value(), Form::kDump);
+  idle("--pcie-gen", options.pcie_gen.has_value(), Form::kMatrix);
+  idle("--nic-rate", options.nic_rate.has_value(), Form::kMatrix);
+  bool changed = spec.warnings.size() > before;
+  if (options.gpu_arch && loaded.form == Form::kMachine) {
+    if (const Status arch = CheckGpuArch(*options.gpu_arch); !arch.ok())
+      return UsageError(fmt::format("--gpu-arch: {}", arch.message()));
+    if (!spec.gpu_arch.empty() && spec.gpu_arch != *options.gpu_arch)
+      spec.warnings.push_back(fmt::format("{}: its GPUs are {}; --gpu-arch={} has no effect", spec.name,
+                                          spec.gpu_arch, *options.gpu_arch));
+    if (spec.gpu_arch.empty()) spec.gpu_arch = *options.gpu_arch;
+    changed = true;
+  }
+  return changed ? Topology::Create(std::move(spec)) : std::move(loaded.topology);
 }
 
 }  // namespace
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options) {
   HostFacts facts;
-  XCCL_ASSIGN_OR_RETURN(Topology loaded, LoadUnmodified(topology, options, facts));
-  return Modify(std::move(loaded), options, facts);
+  XCCL_ASSIGN_OR_RETURN(Loaded loaded, LoadUnmodified(topology, options, facts));
+  XCCL_ASSIGN_OR_RETURN(Topology flagged, WithFlagsOfTexts(std::move(loaded), options));
+  return Modify(std::move(flagged), options, facts);
 }
 
 std::vector<std::string> LibraryNames() {

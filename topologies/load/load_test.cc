@@ -230,6 +230,29 @@ TEST(LoadTopology, ReadsMatricesByTheirContents) {
   EXPECT_EQ(LoadTopology(native.path())->name(), "a");
 }
 
+TEST(LoadTopology, FlagsThatSupplyWhatTextsLeaveOut) {
+  LoadOptions options;
+  options.gpu_arch = "sm90";
+  const Topology mesh = LoadTopology("full-mesh:4", options).value();
+  EXPECT_EQ(mesh.gpu_arch(), "sm90");
+  EXPECT_EQ(mesh.spec().warnings, std::vector<std::string>());
+  EXPECT_EQ(LoadTopology("dgx-a100", options)->spec().warnings.back(),
+            "dgx-a100: its GPUs are sm80; --gpu-arch=sm90 has no effect");
+  options.gpu_arch = "bogus";
+  EXPECT_EQ(LoadTopology("full-mesh:4", options).status().code(), StatusCode::kUsage);
+  LoadOptions idle;
+  idle.gpus_per_switch = 2;
+  idle.gpu_busids = "00:11.0";
+  idle.pcie_gen = 5;
+  idle.nic_rate = "400Gbit/s";
+  EXPECT_EQ(LoadTopology("full-mesh:4", idle)->spec().warnings,
+            (std::vector<std::string>{
+                "full-mesh:4: --gpus-per-switch has no effect; it is for dumps of NCCL and RCCL",
+                "full-mesh:4: --gpu-busids has no effect; it is for dumps of NCCL and RCCL",
+                "full-mesh:4: --pcie-gen has no effect; it is for the matrix of nvidia-smi topo -m",
+                "full-mesh:4: --nic-rate has no effect; it is for the matrix of nvidia-smi topo -m"}));
+}
+
 TEST(LoadTopology, NamespacesAndDoctypesOfNativeXml) {
   const File native(
       "<!DOCTYPE t:topology>\n<t:topology xmlns:t='urn:t' name='a'><t:gpu id='0'/></t:topology>");

@@ -34,6 +34,11 @@ TEST(NcclXml, DevicesThatAreNotWhatTheySeem) {
        {},
        "0--numa0 48GB/s 500ns\n1--numa0 48GB/s 500ns\n" + no_links +
            "! dir/box.xml:1:100: a display adapter of vendor 0x1a03, which is no GPU here; left out\n"},
+      {"one that states no vendor may be",
+       System(device(3, "0x030000", "") + device(0x11, "0x030200", "0x10de")),
+       {},
+       "0--numa0 48GB/s 500ns\n1--numa0 48GB/s 500ns\n" + no_links +
+           "! dir/box.xml:1:100: a display adapter without a vendor, taken for a GPU like the others\n"},
       {"nor that of a CPU",
        System(device(3, "0x030000", "0x8086") + device(0x11, "0x038000", "0x1002") +
               device(0x21, "0x030200", " 0X1002")),

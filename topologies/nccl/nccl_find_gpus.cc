@@ -142,6 +142,9 @@ std::vector<int32_t> DevicesOfGpuClass(NcclSystem& system) {
     const uint16_t vendor = VendorOf(system[index]);
     const bool other =
         vendor == kAspeed || vendor == kMatrox || (!makers.empty() && !makers.contains(vendor));
+    if (vendor == 0 && other)
+      system.Warn(system[index].offset,
+                  "a display adapter without a vendor, taken for a GPU like the others");
     if (vendor == 0 || !other) return false;
     system.Warn(system[index].offset,
                 fmt::format("a display adapter of vendor 0x{:04x}, which is no GPU here; left out", vendor));
