@@ -62,8 +62,7 @@ void Endpoint::Announce(const CallSignature& call) {
 
 bool Endpoint::HasLeft(Rank rank) const {
   if (region_.rank(rank.value).left.load(std::memory_order_acquire) != 0) return true;
-  const auto left = group_ == nullptr ? std::nullopt : group_->Left();
-  return left && left->rank == rank;
+  return group_ != nullptr && group_->HasLeft(rank);
 }
 
 void Endpoint::FailFor(Rank left, const CallSignature& last, const CallSignature& mine) {
@@ -87,8 +86,9 @@ void Endpoint::CheckCalls(const CallSignature& mine) {
     else if (left && (!theirs.IsSet() || theirs.IsBefore(mine)))
       FailFor(Rank(r), theirs, mine);
   }
-  const auto left = group_ == nullptr ? std::nullopt : group_->Left();
-  if (left && (!left->call.IsSet() || left->call.IsBefore(mine))) FailFor(left->rank, left->call, mine);
+  if (group_ == nullptr) return;
+  for (const EndpointGroup::LeftRank& left : group_->Left())
+    if (!left.call.IsSet() || left.call.IsBefore(mine)) return FailFor(left.rank, left.call, mine);
 }
 
 bool Endpoint::Progress() {

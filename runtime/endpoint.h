@@ -28,12 +28,13 @@ class EndpointGroup {
   virtual Status Barrier(std::chrono::nanoseconds limit) = 0;
   // This rank is in, or enters, a call, for what others hear when it leaves.
   virtual void NoteCall(const CallSignature& call) = 0;
-  // A rank that has left in good order, the first of which this rank has heard, after that call.
+  // A rank that has left in good order, after that call.
   struct LeftRank {
     Rank rank;
     CallSignature call;  // only `which`
   };
-  virtual std::optional<LeftRank> Left() const = 0;
+  virtual std::vector<LeftRank> Left() const = 0;
+  virtual bool HasLeft(Rank rank) const = 0;
 };
 
 // What an endpoint's transports use, where nothing else owns it.

@@ -74,10 +74,14 @@ class PairsExecution {
   bool Done() const { return MovedAll() && std::ranges::none_of(lanes_, IsLent) && endpoint_.Flushed(); }
 
   void LookAround() {
+    const auto waits = [&](const Lane& lane) {
+      return Waits(lane) || (!IsTaken(lane) && !endpoint_.Flushed());
+    };
     for (const Lane& lane : lanes_) {
-      if (!Waits(lane) || !endpoint_.HasLeft(lane.peer)) continue;
+      if (!waits(lane) || !endpoint_.HasLeft(lane.peer)) continue;
       // What it did before it left counts.
-      if (Waits(lane))
+      endpoint_.Progress();
+      if (waits(lane))
         endpoint_.FailAsSaid(PeerEnded(fmt::format("rank {}: has left; {}", lane.peer.value, Awaited(lane))));
     }
   }
@@ -96,11 +100,11 @@ class PairsExecution {
     if (!lane.sends) return lane.end.head->load(std::memory_order_acquire) != lane.counter;
     return lane.counter - lane.end.tail->load(std::memory_order_acquire) < lane.end.num_slots;
   }
-  // The receiver may still read this rank's buffer.
-  static bool IsLent(const Lane& lane) {
-    return lane.sends && lane.end.direct != nullptr &&
-           lane.end.tail->load(std::memory_order_acquire) != lane.counter;
+  static bool IsTaken(const Lane& lane) {
+    return !lane.sends || lane.end.tail->load(std::memory_order_acquire) == lane.counter;
   }
+  // The receiver may still read this rank's buffer.
+  static bool IsLent(const Lane& lane) { return lane.end.direct != nullptr && !IsTaken(lane); }
   static bool Waits(const Lane& lane) { return lane.Over() ? IsLent(lane) : !IsReady(lane); }
 
   std::string Awaited(const Lane& lane) const {

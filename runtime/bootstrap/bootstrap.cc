@@ -359,11 +359,12 @@ std::optional<Status> Bootstrap::Failure() const { return state_->watcher->Failu
 void Bootstrap::OnFailure(std::function<void(const Status&)> callback) {
   state_->watcher->OnFailure(std::move(callback));
 }
-std::optional<Bootstrap::LeftRank> Bootstrap::Left() const {
-  const std::optional<bootstrap::LeftRank> left = state_->watcher->Left();
-  if (!left) return std::nullopt;
-  return LeftRank{Rank(left->rank), left->call};
+std::vector<Bootstrap::LeftRank> Bootstrap::Left() const {
+  std::vector<LeftRank> all;
+  for (const bootstrap::LeftRank& left : state_->watcher->Left()) all.push_back({Rank(left.rank), left.call});
+  return all;
 }
+bool Bootstrap::HasLeft(Rank rank) const { return state_->watcher->HasLeft(rank.value); }
 void Bootstrap::NoteCall(uint64_t call) { state_->watcher->NoteCall(call); }
 void Bootstrap::NoteProgress() { state_->watcher->NoteProgress(); }
 uint64_t Bootstrap::Progress() const { return state_->watcher->Progress(); }

@@ -65,13 +65,14 @@ class Bootstrap {
   // Called once with the failure, by the watcher's thread; at once, by this thread, if the group has failed
   // already. What it uses outlives this object.
   void OnFailure(std::function<void(const Status&)> callback);
-  // A rank that has left in good order, the first of which this rank has heard, and the last call that it
-  // noted; 0: none.
+  // A rank that has left in good order, and the last call that it noted; 0: none. All ranks hear of it,
+  // within a few heartbeats.
   struct LeftRank {
     Rank rank;
     uint64_t call = 0;
   };
-  std::optional<LeftRank> Left() const;
+  std::vector<LeftRank> Left() const;  // ascending
+  bool HasLeft(Rank rank) const;
   void NoteCall(uint64_t call);  // cheap, an atomic
 
   void NoteProgress();  // cheap, an atomic; from any thread

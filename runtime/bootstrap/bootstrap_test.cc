@@ -191,13 +191,34 @@ TEST(Bootstrap, LeavingInGoodOrderIsNoFailure) {
     group.NoteCall(7);
     if (group.rank().value == 2) return;
     const auto until = std::chrono::steady_clock::now() + seconds(20);
-    while (!group.Left() && std::chrono::steady_clock::now() < until)
+    while (group.Left().empty() && std::chrono::steady_clock::now() < until)
       std::this_thread::sleep_for(milliseconds(5));
-    EXPECT_EQ(group.Left()->rank, Rank(2));
-    EXPECT_EQ(group.Left()->call, 7u);
+    ASSERT_EQ(group.Left().size(), 1u);
+    EXPECT_EQ(group.Left()[0].rank, Rank(2));
+    EXPECT_EQ(group.Left()[0].call, 7u);
     EXPECT_FALSE(group.Failure());
     ++left;
     while (left < 5) std::this_thread::sleep_for(milliseconds(5));
+  });
+}
+
+// Ranks 0 and 5 of eleven are no partners, and rank 5 is not the first that leaves.
+TEST(Bootstrap, AllHearOfEveryRankThatHasLeft) {
+  std::atomic<int> heard{0};
+  RunGroup(11, Patient(), [&](Bootstrap& group) {
+    const int32_t rank = group.rank().value;
+    if (rank == 3) return;
+    const auto until = std::chrono::steady_clock::now() + seconds(20);
+    const auto wait_for = [&](int32_t other) {
+      while (!group.HasLeft(Rank(other)) && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(milliseconds(5));
+      EXPECT_TRUE(group.HasLeft(Rank(other))) << rank << " of " << other;
+    };
+    wait_for(3);
+    if (rank == 5) return;
+    wait_for(5);
+    ++heard;
+    while (heard < 9) std::this_thread::sleep_for(milliseconds(5));
   });
 }
 

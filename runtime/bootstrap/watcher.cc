@@ -250,11 +250,13 @@ Status Watcher::Hear(Peer& peer, const Message& message) {
       return OkStatus();
     }
     case MessageType::kLeft: {
-      LeftRank left;
-      left.rank = body.Get<int32_t>();
-      left.call = body.Get<uint64_t>();
-      if (!body.ok() || left.rank < 0 || left.rank >= ranks_) break;
-      HearLeft(peer, left);
+      while (body.ok() && !body.AtEnd()) {
+        LeftRank left;
+        left.rank = body.Get<int32_t>();
+        left.call = body.Get<uint64_t>();
+        if (body.ok() && left.rank >= 0 && left.rank < ranks_) HearLeft(peer, left);
+      }
+      if (!body.ok()) break;
       return OkStatus();
     }
     case MessageType::kNote: {
@@ -304,12 +306,16 @@ Status Watcher::HearHeartbeat(Peer& peer, std::string_view bytes) {
   return OkStatus();
 }
 
-// The first notice is passed on, so that all learn of it, at a cost that does not grow with their number.
+// All learn of every rank that has left. The first notice is passed on at once, further ones together with
+// the next heartbeat: where a whole group ends, each rank sends each partner a few messages.
 void Watcher::HearLeft(Peer& peer, const LeftRank& left) {
   if (left.rank == peer.partner.rank) peer.left = true;
-  if (!left_) {
-    left_ = left;
-    QueueToAll(MessageType::kLeft, Packer().Put(left.rank).Put(left.call).Take(), &peer);
+  if (left_.emplace(left.rank, left.call).second) {
+    const std::string notice = Packer().Put(left.rank).Put(left.call).Take();
+    if (left_.size() == 1)
+      QueueToAll(MessageType::kLeft, notice, &peer);
+    else
+      left_news_ += notice;
   }
   changed_.notify_all();
 }
@@ -343,6 +349,7 @@ void Watcher::Beat(Clock::time_point now) {
   spread_ = false;
   told_ = {call_, Culprit()};
   QueueToAll(MessageType::kHeartbeat, Packer().Put(progress_).Put(told_.first).Put(told_.second).Take());
+  if (!left_news_.empty()) QueueToAll(MessageType::kLeft, std::exchange(left_news_, {}));
 }
 
 void Watcher::Queue(Peer& peer, MessageType type, std::string_view body) {
@@ -483,9 +490,16 @@ void Watcher::OnFailure(std::function<void(const Status&)> callback) {
   callback(failure);
 }
 
-std::optional<LeftRank> Watcher::Left() const {
+std::vector<LeftRank> Watcher::Left() const {
   const std::lock_guard lock(mutex_);
-  return left_;
+  std::vector<LeftRank> all;
+  for (const auto& [rank, call] : left_) all.push_back({rank, call});
+  return all;
+}
+
+bool Watcher::HasLeft(int32_t rank) const {
+  const std::lock_guard lock(mutex_);
+  return left_.contains(rank);
 }
 
 void Watcher::FoldProgress() const {

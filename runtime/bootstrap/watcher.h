@@ -49,7 +49,8 @@ class Watcher {
   void Fail(const Status& reason);
   std::optional<Status> Failure() const;
   void OnFailure(std::function<void(const Status&)> callback);
-  std::optional<LeftRank> Left() const;
+  std::vector<LeftRank> Left() const;  // ascending
+  bool HasLeft(int32_t rank) const;
   void NoteCall(uint64_t call) { noted_call_.store(call, std::memory_order_relaxed); }
   void NoteProgress() {
     if (!noted_.load(std::memory_order_relaxed)) noted_.store(true, std::memory_order_relaxed);
@@ -104,7 +105,8 @@ class Watcher {
   std::map<std::string, std::string, std::less<>> notes_;                 // by key
   std::optional<Status> failure_;
   std::vector<std::function<void(const Status&)>> callbacks_;
-  std::optional<LeftRank> left_;
+  std::map<int32_t, uint64_t> left_;  // the last call that each rank noted which has left
+  std::string left_news_;             // of them, what partners are not told yet
   bool leaving_ = false;
   uint64_t call_ = 0;              // the last that this rank began
   std::optional<int32_t> awaits_;  // the partner for which it waits, and since when

@@ -102,10 +102,11 @@ Status LaunchedGroup::Agree(std::string_view what, std::string_view mine) {
   return OkStatus();
 }
 
-std::optional<EndpointGroup::LeftRank> LaunchedGroup::Left() const {
-  const auto left = bootstrap_->Left();
-  if (!left) return std::nullopt;
-  return LeftRank{left->rank, CallSignature{.what = 0, .which = left->call}};
+std::vector<EndpointGroup::LeftRank> LaunchedGroup::Left() const {
+  std::vector<LeftRank> all;
+  for (const Bootstrap::LeftRank& left : bootstrap_->Left())
+    all.push_back({left.rank, CallSignature{.what = 0, .which = left.call}});
+  return all;
 }
 
 // A process that ends is missed by its host's ranks at once; the watcher, a moment later, knows which rank it
@@ -248,11 +249,7 @@ StatusOr<std::unique_ptr<Transport>> LaunchedGroup::ConnectNetwork(const Network
                                                              ? verbs::Connect(memory, network)
                                                              : ofi::Connect(memory, network));
   const PartingRules rules{.failed = [this] { return bootstrap_->Failure().has_value(); },
-                           .has_left =
-                               [this](Rank rank) {
-                                 const auto left = bootstrap_->Left();
-                                 return left && left->rank == rank;
-                               },
+                           .has_left = [this](Rank rank) { return bootstrap_->HasLeft(rank); },
                            .time_limit = options_.time_limit};
   return PartWhenTaken(std::move(made), memory, rules);
 }

@@ -67,7 +67,8 @@ class LaunchedGroup final : public EndpointGroup {
   void FailAsSaid(const Status& status) override { bootstrap_->Fail(status); }
   Status Barrier(std::chrono::nanoseconds limit) override { return bootstrap_->Barrier(limit); }
   void NoteCall(const CallSignature& call) override { bootstrap_->NoteCall(call.which); }
-  std::optional<LeftRank> Left() const override;
+  std::vector<LeftRank> Left() const override;
+  bool HasLeft(Rank rank) const override { return bootstrap_->HasLeft(rank); }
 
  private:
   struct Connected;
