@@ -315,6 +315,7 @@ Status Communicator::EnqueuePairs(std::vector<PairMessage> messages) {
     return OkStatus();
   }
   const std::lock_guard lock(mutex_);
+  owes_ = true;
   queue_.push_back({.call = {}, .signature = {}, .pairs = std::move(messages)});
   changed_.notify_all();
   return OkStatus();
@@ -400,6 +401,7 @@ Status Communicator::Enqueue(const Call& call) {
   if (!queued) return OkStatus();
   queued->signature = SignatureOf({call.collective, call.count, call.type, call.op, call.root,
                                    queued->loaded->first_plan + queued->plan, calls_});
+  owes_ = true;
   queue_.push_back(*std::move(queued));
   changed_.notify_all();
   return OkStatus();
@@ -441,6 +443,7 @@ Status Communicator::EnqueueToRunner(const Queued& queued) {
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
   const CollectiveSizes sizes = SizesOf(collective, queued.call);
   Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
+  owes_ = status.ok();
   if (status.ok()) return status;
   End(status);  // other ranks may have launched it and must not wait for this one
   return AsyncError();
@@ -505,10 +508,22 @@ Status Communicator::Synchronize() {
     if (!book->runner) continue;
     if (const Status status = book->runner->synchronize(); !status.ok()) End(status);
   }
-  return AsyncError();
+  Status status = AsyncError();
+  owes_ = false;
+  return status;
 }
 
-Status Communicator::AsyncError() { return Failure(true); }
+Status Communicator::Finish() {
+  const bool owes = owes_;
+  const Status status = Synchronize();
+  return owes ? status : OkStatus();
+}
+
+Status Communicator::AsyncError() {
+  Status status = Failure(true);
+  if (!status.ok()) owes_ = false;
+  return status;
+}
 
 Status Communicator::Failure(bool devices) {
   std::unique_lock lock(mutex_);

@@ -93,6 +93,9 @@ class Communicator {
   Status Deregister(int32_t handle);
   // Waits until everything queued is done. Returns the first failure.
   Status Synchronize();
+  // As Synchronize, but a failure that the caller knows, since all calls had been waited for or AsyncError
+  // told it, is not returned again.
+  Status Finish();
   // The first failure of any rank, without waiting.
   Status AsyncError();
   // Ends the operation on all ranks and wakes all who wait; queued calls do not run.
@@ -131,7 +134,8 @@ class Communicator {
   const BackendMaker make_backend_;
   std::atomic<std::chrono::nanoseconds> time_limit_;
   std::atomic<bool> connected_ = false;
-  std::mutex loading_;  // held while plans are loaded; before the others
+  std::atomic<bool> owes_ = false;  // nobody has asked how the last calls ended
+  std::mutex loading_;              // held while plans are loaded; before the others
   std::optional<Backend> backend_;
   std::mutex launching_;      // held around a runner's launch, so that calls keep their order; before mutex_
   mutable std::mutex mutex_;  // guards what follows

@@ -183,6 +183,58 @@ TEST(Processes, ARankThatHasLeftIsNamed) {
   }
 }
 
+// A call of which nobody has asked how it ended fails the destroy of its communicator; ranks that know need
+// not hear it twice.
+TEST(Processes, ADestroyReturnsAFailureThatNobodyWasTold) {
+  const std::string book = MakeBook("untold", 3, {CollectiveKind::kAllreduce});
+  InProcesses(3, [&](int rank, Shared& all) {
+    xcclComm_t comm = nullptr;
+    if (!Load(all.id, 3, rank, book, comm)) return false;
+    float number = 1;
+    if (rank == 2) return Is(xcclCommDestroy(comm), xcclSuccess);
+    if (!Is(Sum(comm, &number), xcclSuccess)) return false;
+    if (rank == 1) return Is(xcclCommDestroy(comm), xcclRemoteError);
+    return Is(xcclCommSynchronize(comm), xcclRemoteError) && Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+}
+
+// Rank 0 of one host writes to two ranks of another, which leave one after the other.
+TEST(Processes, AMessageToARankThatHasLeftFails) {
+  if (!ofi::Available().ok()) GTEST_SKIP() << ofi::Available().message();
+  const std::string job = "to-who-has-left-" + std::to_string(getpid());
+  InProcesses(4, [&](int rank, Shared& all) {
+    setenv("XCCL_RANK", std::to_string(rank).c_str(), 1);
+    setenv("XCCL_SIZE", "4", 1);
+    setenv("XCCL_JOB", job.c_str(), 1);
+    setenv("XCCL_HOST_ID", rank < 2 ? "first" : "second", 1);
+    xcclComm_t comm = nullptr;
+    if (!Is(xcclCommInitFromLauncher(&comm), xcclSuccess) || !Is(xcclCommConnect(comm), xcclSuccess))
+      return false;
+    const auto await = [&](int turn) {
+      while (all.told < turn) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    bool right = true;
+    if (rank >= 2) {
+      await(rank - 2);
+      right = Is(xcclCommDestroy(comm), xcclSuccess);
+      ++all.told;
+    } else {
+      await(2);
+      float numbers[2] = {};
+      if (rank == 0)
+        right = Is(xcclSend(numbers, 1, xcclFloat32, 2, comm, nullptr), xcclSuccess) &&
+                Is(xcclCommSynchronize(comm), xcclRemoteError);
+      if (rank == 1)
+        right = Is(xcclRecv(numbers, 1, xcclFloat32, 3, comm, nullptr), xcclSuccess) &&
+                Is(xcclCommSynchronize(comm), xcclRemoteError);
+      right = right && std::string(xcclGetLastError(comm)).starts_with("rank ") &&
+              Is(xcclCommDestroy(comm), xcclSuccess);
+    }
+    await(2);
+    return right;
+  });
+}
+
 // What the ranks of a child sum up, each giving 1 + its rank in the parent.
 bool SumsTo(xcclComm_t comm, const std::string& book, int rank, float sum) {
   auto number = static_cast<float>(rank + 1);

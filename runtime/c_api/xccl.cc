@@ -197,9 +197,7 @@ xcclResult_t xcclCommDestroy(xcclComm_t comm) {
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
     dropped->background.Wait();
-    // Its failure has been told to those who asked.
-    static_cast<void>(dropped->communicator.Synchronize());
-    return OkStatus();
+    return dropped->communicator.Finish();
   });
 }
 
