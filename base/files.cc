@@ -1,17 +1,22 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <streambuf>
 #include <system_error>
 #include <utility>
@@ -81,8 +86,9 @@ class FileBuffer : public std::streambuf {
 
 // Where an output goes.
 struct Target {
-  std::string final;    // its name when it is complete
-  bool direct = false;  // a device or pipe; a rename cannot replace it
+  std::string final;           // its name when it is complete
+  bool direct = false;         // a device or pipe; a rename cannot replace it
+  std::optional<mode_t> mode;  // of a file of this user's that is replaced
 };
 
 std::string FolderOf(const std::string& path) {
@@ -91,9 +97,8 @@ std::string FolderOf(const std::string& path) {
 }
 
 // A link in a folder that others may write can be a trap: whoever made it chose the file that is replaced.
-Status CheckLink(const std::string& path) {
-  struct stat link = {}, folder = {};
-  if (lstat(path.c_str(), &link) != 0 || !S_ISLNK(link.st_mode)) return OkStatus();
+Status CheckLink(const std::string& path, const struct stat& link) {
+  struct stat folder = {};
   if (link.st_uid == geteuid() || link.st_uid == 0) return OkStatus();
   if (stat(FolderOf(path).c_str(), &folder) != 0) return IoError(path, "write", errno);
   if (link.st_uid == folder.st_uid) return OkStatus();
@@ -101,18 +106,36 @@ Status CheckLink(const std::string& path) {
                       " made; expected one of yours or of the folder's owner; hint: write to another name");
 }
 
-// Follows a symbolic link, so that the file it names is replaced and the link stays.
+// Follows symbolic links, so that the file that they name is replaced and they stay. A link is opened itself,
+// so that the one whose maker was looked at is the one that is followed.
 StatusOr<Target> FindTarget(const std::string& path) {
-  std::error_code error;
-  const fs::file_status found = fs::status(path, error);
-  if (found.type() == fs::file_type::none) return IoError(path, "write", error.value());
-  if (fs::is_directory(found)) return IoError(path, "write", EISDIR);
-  XCCL_RETURN_IF_ERROR(CheckLink(path));
-  const bool exists = fs::exists(found);
-  if (exists && !fs::is_regular_file(found)) return Target{path, true};
-  const std::string final = exists ? fs::canonical(path, error).string() : path;
-  if (exists && error) return IoError(path, "write", error.value());
-  return Target{final, false};
+  constexpr int kMostLinks = 40;  // as the kernel
+  struct stat end = {};
+  const bool exists = stat(path.c_str(), &end) == 0;
+  if (!exists && errno != ENOENT && errno != ENOTDIR) return IoError(path, "write", errno);
+  if (exists && S_ISDIR(end.st_mode)) return IoError(path, "write", EISDIR);
+  std::string at = path;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const Descriptor file(open(at.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat found = {};
+    if (file.get() < 0 || fstat(file.get(), &found) != 0) {
+      if (errno != ENOENT && errno != ENOTDIR) return IoError(path, "write", errno);
+      return Target{path, false, {}};
+    }
+    if (!S_ISLNK(found.st_mode)) {
+      if (S_ISREG(found.st_mode))
+        return Target{at, false,
+                      found.st_uid == geteuid() ? std::optional(found.st_mode & 0777) : std::nullopt};
+      return Target{path, true, {}};
+    }
+    XCCL_RETURN_IF_ERROR(CheckLink(at, found));
+    if (exists && !S_ISREG(end.st_mode)) return Target{path, true, {}};
+    std::array<char, PATH_MAX> name = {};
+    const ssize_t size = readlinkat(file.get(), "", name.data(), name.size());
+    if (size < 0) return IoError(path, "write", errno);
+    at = (fs::path(FolderOf(at)) / std::string(name.data(), static_cast<size_t>(size))).string();
+  }
+  return IoError(path, "write", ELOOP);
 }
 
 // The nearest folder above a file that is not there that exists.
@@ -177,7 +200,11 @@ Status WriteDirectly(const std::string& path, const std::function<Status(std::os
 
 // A name of one of this process's own descriptors, which its user gave it.
 bool IsDescriptor(const std::string& path) {
-  return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"})
+    if (path.starts_with(folder))
+      return path.find_first_not_of("0123456789", folder.size()) == std::string::npos &&
+             path.size() > folder.size();
+  return path == "/dev/stdin";
 }
 
 const char* KindOf(mode_t mode) {
@@ -206,6 +233,27 @@ StatusOr<Descriptor> OpenSource(const std::string& path, int64_t most_bytes) {
   return file;
 }
 
+// The group is the owner's own: it has its number, and no other user is listed in it.
+bool IsPrivateGroup(gid_t group, uid_t owner) {
+  if (group != owner) return false;
+  std::array<char, 1 << 14> text = {};
+  struct group entry = {}, *found = nullptr;
+  if (getgrgid_r(group, &entry, text.data(), text.size(), &found) != 0) return false;
+  if (found == nullptr) return true;
+  struct passwd user = {}, *known = nullptr;
+  std::array<char, 1 << 14> more = {};
+  if (getpwuid_r(owner, &user, more.data(), more.size(), &known) != 0 || known == nullptr)
+    return *entry.gr_mem == nullptr;
+  for (char** member = entry.gr_mem; *member != nullptr; ++member)
+    if (std::strcmp(*member, user.pw_name) != 0) return false;
+  return true;
+}
+
+// With a list of access rights, the group's bits are those of all whom the list names.
+bool HasAccessList(const std::string& path) {
+  return getxattr(path.c_str(), "system.posix_acl_access", nullptr, 0) > 0;
+}
+
 Status CheckTrustedAs(const std::string& path, const struct stat& found) {
   const auto refuse = [&](const std::string& seen, const std::string& hint) {
     return InvalidInput(path + ": " + seen +
@@ -214,12 +262,20 @@ Status CheckTrustedAs(const std::string& path, const struct stat& found) {
   if (found.st_uid != geteuid() && found.st_uid != 0)
     return refuse("user " + std::to_string(found.st_uid) + " owns it", "use a copy of your own");
   if (S_ISDIR(found.st_mode) && (found.st_mode & S_ISVTX) != 0) return OkStatus();
-  const bool group = (found.st_mode & S_IWGRP) != 0 && found.st_gid != found.st_uid;
-  const bool all = (found.st_mode & S_IWOTH) != 0;
-  if (all || group)
+  const bool all = (found.st_mode & S_IWOTH) != 0, group = (found.st_mode & S_IWGRP) != 0;
+  if (!all && group && HasAccessList(path))
+    return refuse("its list of access rights lets others write it", "setfacl -b " + path);
+  if (all || (group && !IsPrivateGroup(found.st_gid, found.st_uid)))
     return refuse(all ? "all users may write it" : "group " + std::to_string(found.st_gid) + " may write it",
                   "chmod go-w " + path);
   return OkStatus();
+}
+
+Status CheckFolderTrusted(const std::string& path) {
+  struct stat found = {};
+  const std::string folder = FolderOf(path);
+  if (stat(folder.c_str(), &found) != 0) return IoError(folder, "read", errno);
+  return CheckTrustedAs(folder, found);
 }
 
 }  // namespace
@@ -256,11 +312,13 @@ StatusOr<std::string> ReadTextFile(const std::string& path) {
 }
 
 Status CheckTrusted(const std::string& path) {
+  XCCL_RETURN_IF_ERROR(CheckFolderTrusted(path));
   struct stat found = {};
-  const std::string folder = FolderOf(path);
-  if (stat(folder.c_str(), &found) != 0) return IoError(folder, "read", errno);
-  XCCL_RETURN_IF_ERROR(CheckTrustedAs(folder, found));
   if (stat(path.c_str(), &found) != 0) return errno == ENOENT ? OkStatus() : IoError(path, "read", errno);
+  std::error_code error;
+  const std::string named = fs::canonical(path, error).string();  // a link's file may lie in another folder
+  if (error) return IoError(path, "read", error.value());
+  XCCL_RETURN_IF_ERROR(CheckFolderTrusted(named));
   return CheckTrustedAs(path, found);
 }
 
@@ -272,6 +330,7 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
   std::string name;
   Descriptor file(MakeTemporary(folder, target.final, name));
   if (file.get() < 0) return IoError(path, "write", errno);
+  if (target.mode && fchmod(file.get(), *target.mode) != 0) return IoError(path, "write", errno);
   Status status = WriteInto(file.get(), path, write);
   // A network file system may say here that the disk is full.
   if (const int error = file.Close(); status.ok() && error != 0) status = IoError(path, "write", error);

@@ -312,7 +312,37 @@ TEST_F(Files, ProgramsThatOthersMayChangeAreNotTrusted) {
   EXPECT_EQ(CheckTrusted(file), refused(file, "user 65534 owns it", "use a copy of your own"));
 }
 
+TEST_F(Files, AProgramsLinkIsHeldToTheFolderOfItsFile) {
+  const std::string open_to_all = Path("open");
+  ASSERT_EQ(MakeFolders(open_to_all), OkStatus());
+  ASSERT_EQ(WriteFileAtomically(open_to_all + "/kernel.cu", "x"), OkStatus());
+  ASSERT_EQ(chmod((open_to_all + "/kernel.cu").c_str(), 0644), 0);
+  ASSERT_EQ(symlink((open_to_all + "/kernel.cu").c_str(), Path("link.cu").c_str()), 0);
+  ASSERT_EQ(chmod(directory_.c_str(), 0755), 0);
+  ASSERT_EQ(chmod(open_to_all.c_str(), 0755), 0);
+  EXPECT_EQ(CheckTrusted(Path("link.cu")), OkStatus());
+  ASSERT_EQ(chmod(open_to_all.c_str(), 0777), 0);
+  EXPECT_FALSE(CheckTrusted(Path("link.cu")).ok());
+}
+
+TEST_F(Files, AFileThatIsReplacedKeepsItsMode) {
+  ASSERT_EQ(WriteFileAtomically(Path("secret"), "a"), OkStatus());
+  ASSERT_EQ(chmod(Path("secret").c_str(), 0600), 0);
+  ASSERT_EQ(symlink("secret", Path("link").c_str()), 0);
+  ASSERT_EQ(symlink("link", Path("link of a link").c_str()), 0);
+  ASSERT_EQ(WriteFileAtomically(Path("link of a link"), "b"), OkStatus());
+  EXPECT_EQ(*ReadFile(Path("secret")), "b");
+  struct stat found = {};
+  ASSERT_EQ(lstat(Path("secret").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode, S_IFREG | 0600);
+  ASSERT_EQ(symlink("loop", Path("loop").c_str()), 0);
+  EXPECT_EQ(WriteFileAtomically(Path("loop"), "c").message(),
+            Path("loop") + ": cannot write: Too many levels of symbolic links");
+}
+
 TEST_F(Files, UnreadableSources) {
+  EXPECT_EQ(ReadFile("/proc/self/fd/../../../dev/zero").status().message(),
+            "/proc/self/fd/../../../dev/zero: a device; expected a regular file");
   EXPECT_EQ(ReadFile(Path("none")).status(),
             InvalidInput(Path("none") + ": cannot read: No such file or directory"));
   EXPECT_EQ(ReadFile(directory_.string()).status(),
