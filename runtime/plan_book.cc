@@ -161,7 +161,7 @@ bool IsPlanBook(const std::string& path) {
 
 StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
   const std::string path = directory + "/index.json";
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostIndexBytes));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   const JsonValue root = document.root();
   XCCL_RETURN_IF_ERROR(root.CheckKeys({"format", "plans"}));

@@ -22,6 +22,9 @@
 
 namespace xccl {
 
+// Of index.json: tens of thousands of plans. Parsing takes thirty times as much memory.
+inline constexpr int64_t kMostIndexBytes = 16 << 20;
+
 enum class TypeClass : uint8_t { kAny, kFloating, kInteger };
 enum class InPlaceMode : uint8_t { kBoth, kOnly, kNever };
 

@@ -28,7 +28,7 @@ StatusOr<std::vector<ServedPlan>> ReadServedPlans(const std::string& directory, 
   hash = kNoHash;
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   std::vector<ServedPlan> plans;
-  XCCL_ASSIGN_OR_RETURN(const std::string index, ReadFile(directory + "/index.json"));
+  XCCL_ASSIGN_OR_RETURN(const std::string index, ReadFile(directory + "/index.json", kMostIndexBytes));
   hash = Hash(hash, index);
   for (const PlanBookEntry& entry : book.entries) {
     if (entry.ranks != ranks) continue;
