@@ -67,7 +67,13 @@ std::optional<int64_t> NvlinksOf(const GpuArch& arch) {
 }
 
 bool IsKnownArch(const GpuArch& arch) {
-  if (!arch.sm) return true;
+  // Vega, the Instincts and the RDNA cards of ROCm's table of GPUs; empty: not stated.
+  constexpr std::string_view kGfx[] = {"",    "900", "906", "908", "90a", "940",
+                                       "941", "942", "950", "10",  "11",  "12"};
+  if (!arch.sm)
+    return std::ranges::any_of(kGfx, [&](std::string_view known) {
+      return arch.gfx == known || (known.size() == 2 && arch.gfx.size() == 4 && arch.gfx.starts_with(known));
+    });
   const Nvlinks* row = FindNvlinks(*arch.sm);
   return row == nullptr || row->sm == *arch.sm;
 }

@@ -85,7 +85,15 @@ TEST(NcclXml, DevicesThatAreNotWhatTheySeem) {
               Card(2) + R"(<pcilink target="0000:0d:00.0"/></pci>)"),
        {},
        "pci-0a--numa0 48GB/s 500ns\n0--pci-0a 24GB/s 500ns\npci-0b--numa0 48GB/s 500ns\n"
-       "1--pci-0b 24GB/s 500ns\n2--numa0 24GB/s 500ns\npci-0a->pci-0b 5000GB/s 500ns\n"},
+       "1--pci-0b 24GB/s 500ns\n2--numa0 24GB/s 500ns\npci-0a->pci-0b 5000GB/s 500ns\n"
+       "! dir/box.xml:1:795: a pcilink to 0000:0d:00.0, which is no other switch of this file; left out\n"},
+      {"an architecture of AMD's that is not known",
+       System(R"(<pci busid="0000:00:00.0" class="0x038000" link_speed="16 GT/s">)"
+              R"(<gpu dev="0" gcn="gfx1300" rank="0"/></pci>)"),
+       {},
+       "0--numa0 24GB/s 500ns\n! dir/box.xml:1:164: gcn=\"gfx1300\" is no architecture that is known here; "
+       "24GB/s "
+       "an xGMI link, as RCCL assumes\n"},
       {"a pcilink of the lower level of a Broadcom chip",
        System(
            R"(<pci busid="0000:0a:00.0" class="0x060400" vendor="0x1000" device="0xc030" subsystem_vendor="0x1000" subsystem_device="0x0100" link_speed="32 GT/s" link_width="16">)"

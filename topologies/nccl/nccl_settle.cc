@@ -144,6 +144,10 @@ void JoinChains(NcclSystem& system) {
     while (true) {
       NcclItem& above = system[item.parent];
       if (above.kind != NcclItemKind::kBridge || children[item.parent] != 1 || with_edges[item.parent]) break;
+      for (const NcclEdge& edge : above.edges)
+        system.Warn(
+            edge.offset,
+            fmt::format("a pcilink to {}, which is no other switch of this file; left out", edge.target));
       above.removed = true;
       above.replaced_by = i;
       item.bandwidth_bytes_per_s = std::min(item.bandwidth_bytes_per_s, above.bandwidth_bytes_per_s);

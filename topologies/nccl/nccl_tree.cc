@@ -281,8 +281,10 @@ class NcclTreeReader {
     else if (sm > 0 && !item.amd)
       item.arch = GpuArch{sm, ""};
     if (item.arch && !IsKnownArch(*item.arch))
-      Warn(node, fmt::format("sm=\"{}\" is no architecture that is known here; {} an NVLink, as NCCL assumes",
-                             sm, FormatBandwidth(GpuLinkBytesPerS(*item.arch))));
+      Warn(node, fmt::format("{}=\"{}\" is no architecture that is known here; {} {}, as {} assumes",
+                             item.amd ? "gcn" : "sm", item.amd ? std::string(gcn) : std::to_string(sm),
+                             FormatBandwidth(GpuLinkBytesPerS(*item.arch)),
+                             item.amd ? "an xGMI link" : "an NVLink", item.amd ? "RCCL" : "NCCL"));
     for (pugi::xml_node child : node.children()) {
       if (child.type() != pugi::node_element) continue;
       const std::string_view name = child.name();
