@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
 #include "topologies/nccl/nccl_constants.h"
 
 namespace xccl {
@@ -41,6 +42,7 @@ class GpuLinkReader {
         AddLinksOf(gpu, shared < 0 || system_[gpu].part ? std::vector<int32_t>{gpu} : RanksOf(shared));
     }
     WarnOfMissingLinks();
+    WarnOfFewerLinks();
     return std::move(links_);
   }
 
@@ -202,6 +204,24 @@ class GpuLinkReader {
             fmt::format("no {} between {} GPUs, which {}; only {} them", link, ToString(arch),
                         links_.to_cpu.empty() ? "have it unless they are PCIe cards" : "usually have it",
                         links_.to_cpu.empty() ? "PCIe joins" : "PCIe and their CPUs join"));
+    }
+  }
+
+  // GPUs with less of an NVSwitch than others of their kind. Between GPUs the numbers of links may differ by
+  // design.
+  void WarnOfFewerLinks() {
+    for (const auto& [key, nvswitch] : links_.switches) {
+      std::map<std::string, int64_t> most;  // by architecture
+      const auto kind = [&](int32_t item) {
+        return system_[item].arch && !system_[item].part ? ToString(*system_[item].arch) : std::string();
+      };
+      for (const auto& [item, bandwidth] : nvswitch.ports)
+        most[kind(item)] = std::max(most[kind(item)], bandwidth);
+      for (const auto& [item, bandwidth] : nvswitch.ports)
+        if (!kind(item).empty() && bandwidth < most[kind(item)])
+          system_.Warn(system_[item].offset,
+                       fmt::format("{} to an NVSwitch, to which others of its kind have {}",
+                                   FormatBandwidth(bandwidth), FormatBandwidth(most[kind(item)])));
     }
   }
 

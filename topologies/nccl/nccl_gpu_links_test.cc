@@ -88,6 +88,15 @@ TEST(NcclXml, LinksOfGpus) {
        "2--numa0 48GB/s 500ns\n"
        "3--numa0 48GB/s 500ns\n"
        "! dir/box.xml:1:100: 54 NVLinks, but an sm90 GPU has 18; counted as 18 in all (4 times)\n"},
+      {"half of a GPU's NVLinks are lost",
+       System(gpu(0, 90, link("fffffff:ff:ff.0", 9, "0x068000")) +
+              gpu(1, 90, link("fffffff:ff:ff.0", 18, "0x068000"))),
+       {},
+       "0--nvswitch 185.4GB/s 300ns\n"
+       "1--nvswitch 370.8GB/s 300ns\n"
+       "0--numa0 48GB/s 500ns\n"
+       "1--numa0 48GB/s 500ns\n"
+       "! dir/box.xml:1:100: 185.4GB/s to an NVSwitch, to which others of its kind have 370.8GB/s\n"},
       {"NVLinks of a GPU that has none",
        all(2, 89, 4, "0x030200"),
        {},
