@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,14 @@ namespace {
 constexpr uint64_t kMostWords = 4096;
 constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that is not kept
 constexpr int kMostPorts = 16;                        // that are tried
+
+// Below what a rank needs for its own work, whatever the limit is.
+size_t MostStrangers() {
+  constexpr rlim_t kMost = 1024;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, kMost));
+}
 
 void Watch(const OwnedFile& ready, int socket, int name) {
   epoll_event event = {};
@@ -62,7 +71,7 @@ StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
       const int guest = static_cast<int>(ready[static_cast<size_t>(i)].data.u64);
       if (static_cast<size_t>(guest) >= doors_.size())
         Hear(guest);
-      else
+      else if (events_.empty())  // who has spoken is answered before another comes in
         XCCL_RETURN_IF_ERROR(LetIn(doors_[static_cast<size_t>(guest)]));
     }
     if (count <= 0 && Clock::now() >= until) return std::optional<Event>();
@@ -82,6 +91,7 @@ Status Lobby::LetIn(const OwnedFile& door) {
     ShowOut(strangers_.begin()->first);  // strangers make room
     return OkStatus();
   }
+  MakeRoom();
   const int guest = next_guest_++;
   Watch(ready_, socket.get(), guest);
   WatchLink(socket.get(), std::chrono::nanoseconds::max());  // what follows a challenge goes out at once
@@ -90,6 +100,10 @@ Status Lobby::LetIn(const OwnedFile& door) {
   made.came = Clock::now();
   strangers_[guest] = made.came;
   return OkStatus();
+}
+
+void Lobby::MakeRoom() {
+  for (const size_t most = MostStrangers(); strangers_.size() >= most;) ShowOut(strangers_.begin()->first);
 }
 
 void Lobby::Hear(int guest) {

@@ -1,6 +1,7 @@
 // A door where connections come in, and the guests behind it. A stranger that is not kept within ten seconds,
-// says garbage or says too much is shown out and holds up nobody. Cost: a system call per event, for any
-// number of guests.
+// says garbage or says too much is shown out and holds up nobody. There are never more strangers than 1024,
+// nor than a quarter of the files that this process may open: the one that has been there longest makes room
+// for the next. Cost: a system call per event, for any number of guests.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +52,7 @@ class Lobby {
   };
 
   Status LetIn(const OwnedFile& door);
+  void MakeRoom();
   void Hear(int guest);
   void ShowOutStrangers();
 
