@@ -197,6 +197,20 @@ TEST(Wire, ReadsMessagesInPieces) {
   EXPECT_EQ(UnpackStatus("").code(), StatusCode::kInvalidInput);
 }
 
+// One address that no interface has used to keep a program from listening on the others.
+TEST(Lobby, LeavesOutAddressesThatCannotBeUsed) {
+  const Address loopback = AddressV4(INADDR_LOOPBACK, 0), another = *NumericAddress("192.0.2.77", 0);
+  for (const std::vector<Address>& some : {std::vector{loopback, another}, std::vector{another, loopback}}) {
+    const StatusOr<std::unique_ptr<Lobby>> lobby = Lobby::Open(some);
+    ASSERT_TRUE(lobby.ok()) << lobby.status().message();
+    ASSERT_EQ((*lobby)->addresses().size(), 1u);
+    EXPECT_EQ((*lobby)->addresses()[0].Host(), "127.0.0.1");
+    EXPECT_EQ((*lobby)->addresses()[0].port(), (*lobby)->port());
+  }
+  EXPECT_EQ(Lobby::Open({another}).status().message(),
+            "cannot listen on 192.0.2.77:0: Cannot assign requested address");
+}
+
 // Strangers that say nothing used to take every descriptor of rank 0.
 TEST(Lobby, HoldsFewStrangersAndShowsOutNobodyWhoIsKept) {
   constexpr rlim_t kFiles = 400;
