@@ -94,6 +94,11 @@ bool Address::IsLoopback() const {
   return IN6_IS_ADDR_LOOPBACK(&ip) || (IN6_IS_ADDR_V4MAPPED(&ip) && ip.s6_addr[12] == 127);
 }
 
+bool Address::IsAny() const {
+  if (family() == AF_INET) return V4(storage).sin_addr.s_addr == INADDR_ANY;
+  return IN6_IS_ADDR_UNSPECIFIED(&V6(storage).sin6_addr) != 0 || Host() == "0.0.0.0";
+}
+
 std::string Address::Host() const {
   std::array<char, INET6_ADDRSTRLEN> text = {};
   if (family() == AF_INET) {

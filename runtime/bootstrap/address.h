@@ -23,6 +23,7 @@ struct Address {
   socklen_t size() const;
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
   bool IsLoopback() const;
+  bool IsAny() const;            // 0.0.0.0 or ::, which name no host
   std::string Host() const;      // "10.0.0.1", "fd00::1"; an IPv4 address in IPv6 form as IPv4
   std::string ToString() const;  // "10.0.0.1:4000", "[fd00::1]:4000"
 };

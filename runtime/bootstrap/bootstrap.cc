@@ -34,7 +34,6 @@ using std::chrono::nanoseconds;
 constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{64} << 20;
 // A rendezvous that has failed keeps its port a little to tell late ranks.
 constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
-using bootstrap::kConnecting;
 
 // A rendezvous that a thread of this process serves while its own rank joins.
 class Service {
@@ -315,7 +314,7 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, placement.ranks,
                                                         std::move(joined->partners), options.silence_limit);
   XCCL_RETURN_IF_ERROR(state->watcher->Start());
-  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, kConnecting));
+  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, options.time_limit));
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
 } catch (const std::exception& error) {
   return Annotate(StatusOf(error), "bootstrap");

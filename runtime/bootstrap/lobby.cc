@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,16 @@ namespace {
 
 constexpr uint64_t kMostWords = 4096;
 constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that is not kept
+constexpr auto kDeadLink = std::chrono::seconds(10);  // after which a host that is gone is missed
 constexpr int kMostPorts = 16;                        // that are tried
+
+// Below what a rank needs for its own work, whatever the limit is.
+size_t MostStrangers() {
+  constexpr rlim_t kMost = 1024;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMost;
+  return static_cast<size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, kMost));
+}
 
 void Watch(const OwnedFile& ready, int socket, int name) {
   epoll_event event = {};
@@ -25,30 +35,38 @@ void Watch(const OwnedFile& ready, int socket, int name) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Lobby>> Lobby::Open(std::vector<Address> addresses, bool* in_use) {
+StatusOr<std::unique_ptr<Lobby>> Lobby::Open(const std::vector<Address>& addresses, bool* in_use) {
   auto lobby = std::make_unique<Lobby>();
   lobby->ready_ = OwnedFile(epoll_create1(EPOLL_CLOEXEC));
   if (!lobby->ready_.open())
     return SystemError(fmt::format("cannot watch sockets: {}", std::strerror(errno)));
-  const uint16_t asked = addresses[0].port();
   bool taken = false;
+  Status status = lobby->OpenDoors(addresses, &taken);
   // A port that is free on one address may be taken on another.
-  for (int attempt = 0; lobby->doors_.size() < addresses.size(); ++attempt) {
-    lobby->doors_.clear();
-    lobby->port_ = asked;
-    for (Address& address : addresses) {
-      address.set_port(lobby->port_);
-      StatusOr<OwnedFile> door = Listen(address, &taken);
-      if (in_use != nullptr) *in_use = taken;
-      const bool again = taken && asked == 0 && attempt < kMostPorts;
-      if (!door.ok() && !again) return door.status();
-      if (!door.ok()) break;
-      lobby->port_ = address.port();
-      lobby->doors_.push_back(*std::move(door));
-    }
-  }
+  for (int again = 0; !status.ok() && taken && addresses[0].port() == 0 && again < kMostPorts; ++again)
+    status = lobby->OpenDoors(addresses, &taken);
+  if (in_use != nullptr) *in_use = taken;
+  XCCL_RETURN_IF_ERROR(status);
   for (const OwnedFile& door : lobby->doors_) Watch(lobby->ready_, door.get(), lobby->next_guest_++);
   return lobby;
+}
+
+Status Lobby::OpenDoors(const std::vector<Address>& addresses, bool* taken) {
+  doors_.clear();
+  addresses_.clear();
+  port_ = addresses[0].port();
+  Status unusable;
+  for (Address address : addresses) {
+    address.set_port(port_);
+    StatusOr<OwnedFile> door = Listen(address, taken);
+    if (!door.ok() && *taken) return door.status();
+    if (!door.ok() && unusable.ok()) unusable = door.status();
+    if (!door.ok()) continue;
+    port_ = address.port();
+    addresses_.push_back(address);
+    doors_.push_back(*std::move(door));
+  }
+  return doors_.empty() ? unusable : OkStatus();
 }
 
 StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
@@ -62,7 +80,7 @@ StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
       const int guest = static_cast<int>(ready[static_cast<size_t>(i)].data.u64);
       if (static_cast<size_t>(guest) >= doors_.size())
         Hear(guest);
-      else
+      else if (events_.empty())  // who has spoken is answered before another comes in
         XCCL_RETURN_IF_ERROR(LetIn(doors_[static_cast<size_t>(guest)]));
     }
     if (count <= 0 && Clock::now() >= until) return std::optional<Event>();
@@ -82,14 +100,19 @@ Status Lobby::LetIn(const OwnedFile& door) {
     ShowOut(strangers_.begin()->first);  // strangers make room
     return OkStatus();
   }
+  MakeRoom();
   const int guest = next_guest_++;
   Watch(ready_, socket.get(), guest);
-  WatchLink(socket.get(), std::chrono::nanoseconds::max());  // what follows a challenge goes out at once
+  WatchLink(socket.get(), kDeadLink);  // what follows a challenge goes out at once
   Guest& made = guests_[guest];
   made.socket = std::move(socket);
   made.came = Clock::now();
   strangers_[guest] = made.came;
   return OkStatus();
+}
+
+void Lobby::MakeRoom() {
+  for (const size_t most = MostStrangers(); strangers_.size() >= most;) ShowOut(strangers_.begin()->first);
 }
 
 void Lobby::Hear(int guest) {

@@ -1,6 +1,7 @@
 // A door where connections come in, and the guests behind it. A stranger that is not kept within ten seconds,
-// says garbage or says too much is shown out and holds up nobody. Cost: a system call per event, for any
-// number of guests.
+// says garbage or says too much is shown out and holds up nobody. There are never more strangers than 1024,
+// nor than a quarter of the files that this process may open: the one that has been there longest makes room
+// for the next. Cost: a system call per event, for any number of guests.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +25,12 @@ class Lobby {
     std::optional<Message> message;  // none: a guest that is kept has ended
   };
 
-  // Listens on all of the addresses, which have one port; 0: any that is free on all. Errors: kSystem;
-  // *in_use tells a port that another process has. Requires: some address.
-  static StatusOr<std::unique_ptr<Lobby>> Open(std::vector<Address> addresses, bool* in_use = nullptr);
+  // Listens on the addresses, which have one port; 0: any that is free on all. An address that cannot be
+  // used, such as one of IPv6 that is still tried for duplicates, is left out as long as another can. Errors:
+  // kSystem; *in_use tells a port that another process has. Requires: some address.
+  static StatusOr<std::unique_ptr<Lobby>> Open(const std::vector<Address>& addresses, bool* in_use = nullptr);
   uint16_t port() const { return port_; }
+  const std::vector<Address>& addresses() const { return addresses_; }  // on which it listens
 
   // The next event; none at `until`. Errors: kSystem "too many open files".
   StatusOr<std::optional<Event>> Wait(Clock::time_point until);
@@ -50,12 +53,15 @@ class Lobby {
     Clock::time_point came;
   };
 
+  Status OpenDoors(const std::vector<Address>& addresses, bool* taken);
   Status LetIn(const OwnedFile& door);
+  void MakeRoom();
   void Hear(int guest);
   void ShowOutStrangers();
 
   OwnedFile ready_;
   std::vector<OwnedFile> doors_;  // named by their index
+  std::vector<Address> addresses_;
   uint16_t port_ = 0;
   int next_guest_ = 0;  // names begin behind those of doors
   std::map<int, Guest> guests_;

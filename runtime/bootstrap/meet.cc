@@ -128,7 +128,7 @@ Attempt Visitor::Try(const Address& address, std::chrono::nanoseconds patience) 
 
 Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_point patience) {
   std::string served_by;
-  const Clock::time_point last = until_ == Clock::time_point::max() ? until_ : until_ + kGrace;
+  const Clock::time_point last = Later(until_, kGrace);
   while (true) {
     const Clock::time_point until = served_by.empty() ? patience : last;
     StatusOr<Message> message =

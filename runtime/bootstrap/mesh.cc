@@ -150,7 +150,7 @@ std::optional<Status> Mesh::Told(Clock::time_point until) {
 
 Status Mesh::AwaitAll() {
   (void)SendSealed(server_, MessageType::kConnected, "", until_);
-  if (const std::optional<Status> told = Told(until_ + kLastToCome)) return *told;
+  if (const std::optional<Status> told = Told(Later(until_, kLastToCome))) return *told;
   return PeerEnded(fmt::format(
       "rendezvous: the process that served it ({}) did not say whether all are connected", served_by_));
 }

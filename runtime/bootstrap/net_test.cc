@@ -1,10 +1,18 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
 
 #include "base/strings.h"
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/hostlist.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/lobby.h"
 #include "runtime/bootstrap/proof.h"
+#include "runtime/bootstrap/socket.h"
 #include "runtime/bootstrap/wire.h"
 
 namespace xccl::bootstrap {
@@ -187,6 +195,56 @@ TEST(Wire, ReadsMessagesInPieces) {
   const Status status = LimitReached("text");
   EXPECT_EQ(UnpackStatus(PackStatus(status)), status);
   EXPECT_EQ(UnpackStatus("").code(), StatusCode::kInvalidInput);
+}
+
+// One address that no interface has used to keep a program from listening on the others.
+TEST(Lobby, LeavesOutAddressesThatCannotBeUsed) {
+  const Address loopback = AddressV4(INADDR_LOOPBACK, 0), another = *NumericAddress("192.0.2.77", 0);
+  for (const std::vector<Address>& some : {std::vector{loopback, another}, std::vector{another, loopback}}) {
+    const StatusOr<std::unique_ptr<Lobby>> lobby = Lobby::Open(some);
+    ASSERT_TRUE(lobby.ok()) << lobby.status().message();
+    ASSERT_EQ((*lobby)->addresses().size(), 1u);
+    EXPECT_EQ((*lobby)->addresses()[0].Host(), "127.0.0.1");
+    EXPECT_EQ((*lobby)->addresses()[0].port(), (*lobby)->port());
+  }
+  EXPECT_EQ(Lobby::Open({another}).status().message(),
+            "cannot listen on 192.0.2.77:0: Cannot assign requested address");
+}
+
+// Strangers that say nothing used to take every descriptor of rank 0.
+TEST(Lobby, HoldsFewStrangersAndShowsOutNobodyWhoIsKept) {
+  constexpr rlim_t kFiles = 400;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const auto open = [](uint16_t port) {
+    StatusOr<OwnedFile> made = Connect(AddressV4(INADDR_LOOPBACK, port), After(std::chrono::seconds(5)));
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return made.ok() ? *std::move(made) : OwnedFile();
+  };
+  const auto is_open = [](const OwnedFile& socket) {
+    char byte = 0;
+    return recv(socket.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) < 0;
+  };
+  const rlimit few = {kFiles, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  StatusOr<std::unique_ptr<Lobby>> lobby = Lobby::Open({AddressV4(INADDR_LOOPBACK, 0)});
+  ASSERT_TRUE(lobby.ok()) << lobby.status().message();
+  std::vector<OwnedFile> guests;
+  const auto come = [&](const std::string& bytes) {
+    guests.push_back(open((*lobby)->port()));
+    EXPECT_EQ(SendAll(guests.back().get(), bytes, After(std::chrono::seconds(5))), OkStatus());
+    return (*lobby)->Wait(After(std::chrono::milliseconds(bytes.empty() ? 1 : 5000)));
+  };
+  const auto kept = come(Encode(MessageType::kKnock, "one that is kept"));
+  ASSERT_TRUE(kept.ok() && *kept);
+  (*lobby)->Keep((**kept).guest);
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(come("").ok());
+  const auto last = come(Encode(MessageType::kKnock, "one that comes last"));
+  EXPECT_TRUE(last.ok() && *last && (**last).message);
+  EXPECT_TRUE(is_open(guests.front()));
+  EXPECT_TRUE(is_open(guests.back()));
+  EXPECT_EQ(std::ranges::count_if(guests, is_open), 1 + kFiles / 4);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 }  // namespace

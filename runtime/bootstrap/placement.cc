@@ -180,6 +180,12 @@ StatusOr<std::string> Rendezvous(const Launcher& launcher, const Environment& en
   if (const auto address = environment("XCCL_ADDRESS"); address && !address->empty()) {
     const StatusOr<bootstrap::Endpoint> endpoint = bootstrap::ParseEndpoint(*address);
     if (!endpoint.ok()) return Annotate(endpoint.status(), "XCCL_ADDRESS");
+    const StatusOr<bootstrap::Address> numeric = bootstrap::NumericAddress(endpoint->host, 0);
+    if (numeric.ok() && numeric->IsAny())
+      return InvalidInput(
+          fmt::format("XCCL_ADDRESS={}: stands for every address; expected the one at which the other ranks "
+                      "reach rank 0's host",
+                      Shortened(*address)));
     return WithPort(endpoint->host, endpoint->port == 0 ? port : endpoint->port);
   }
   if (&launcher == &kPmi) return std::string();
@@ -200,6 +206,7 @@ StatusOr<std::optional<std::string>> GivenToken(const Environment& environment) 
   if (file) {
     XCCL_ASSIGN_OR_RETURN(token, bootstrap::ReadSecret(*file));
   }
+  if (token && bootstrap::IsBlank(*token)) return InvalidInput("XCCL_TOKEN: blank; expected a token");
   return token;
 }
 

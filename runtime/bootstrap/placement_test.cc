@@ -154,6 +154,14 @@ TEST(FindPlacement, SaysWhatIsWrong) {
   EXPECT_EQ(out.message().rfind("RANK: ", 0), 0u) << out.message();
 }
 
+TEST(FindPlacement, AnAddressThatStandsForAllIsRefused) {
+  for (const std::string any : {"0.0.0.0:4000", "0.0.0.0", "[::]:4000", "::", "[::ffff:0.0.0.0]:4000"})
+    EXPECT_EQ(
+        Find(With(kSrun, {{"XCCL_ADDRESS", any}, {"XCCL_TOKEN", "t"}})).status().message(),
+        "XCCL_ADDRESS=" + any +
+            ": stands for every address; expected the one at which the other ranks reach rank 0's host");
+}
+
 TEST(FindPlacement, ReadsTheTokenFromAFileOfItsOwnersAlone) {
   const std::string path = testing::TempDir() + "/token";
   ASSERT_EQ(WriteFileAtomically(path, "a secret\n"), OkStatus());
@@ -171,6 +179,10 @@ TEST(FindPlacement, ReadsTheTokenFromAFileOfItsOwnersAlone) {
   EXPECT_EQ(seed({{"XCCL_TOKEN", "t"}}), "XCCL_TOKEN, XCCL_TOKEN_FILE: both are set; expected one");
   ASSERT_EQ(truncate(path.c_str(), 0), 0);
   EXPECT_EQ(seed({}), path + ": empty; expected a token");
+  ASSERT_EQ(WriteFileAtomically(path, "  \n"), OkStatus());
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(seed({}), path + ": empty; expected a token");
+  EXPECT_EQ(seed({{"XCCL_TOKEN", "  "}, {"XCCL_TOKEN_FILE", ""}}), "XCCL_TOKEN: blank; expected a token");
   ASSERT_EQ(truncate(path.c_str(), 5000), 0);
   EXPECT_EQ(seed({}), path + ": more than 4096 bytes; expected at most so many");
   ASSERT_EQ(unlink(path.c_str()), 0);
@@ -198,13 +210,61 @@ TEST(FindPlacement, MakesASecretOfTheUsersOnce) {
             path +
                 ": others may use it, by its mode 0640; expected a token's file for its owner alone; hint: "
                 "chmod go-rwx " +
-                path);
+                path + ", or XCCL_TOKEN or XCCL_TOKEN_FILE, the same on all ranks");
   for (const std::string none : {"", "/nowhere", "/proc"}) {
     const Placement found = *Find(With(kSrun, {{"HOME", none}}));
     EXPECT_EQ(found.token_seed, found.job) << none;
     EXPECT_TRUE(found.guessable) << none;
   }
   EXPECT_FALSE(Find(kMpirun)->guessable);
+}
+
+// Whoever may write a folder puts a secret of their own there, or takes that of the user away.
+TEST(FindPlacement, TakesNoSecretThatOthersMayHavePutThere) {
+  namespace fs = std::filesystem;
+  const std::string home = testing::TempDir() + "/open-home", folder = home + "/.local/state/xccl";
+  const std::string path = folder + "/secret", hint = "XCCL_TOKEN or XCCL_TOKEN_FILE, the same on all ranks";
+  const auto text = [&] { return Find(With(kSrun, {{"HOME", home}})).status().message(); };
+  const auto writable = [&](const std::string& what, const char* mode) {
+    return what + ": others may write it, by its mode " + mode +
+           "; expected a folder that only you and root write; hint: chmod go-w " + what + ", or " + hint;
+  };
+  fs::remove_all(home);
+  fs::create_directory(home);
+  const mode_t mask = umask(0);
+  EXPECT_EQ(text(), "");
+  umask(mask);
+  for (const std::string& made : {home + "/.local", home + "/.local/state", folder}) {
+    EXPECT_EQ(static_cast<int>(fs::status(made).permissions()), 0700) << made;
+    ASSERT_EQ(chmod(made.c_str(), 0757), 0);
+    EXPECT_EQ(text(), writable(made, "0757"));
+    ASSERT_EQ(chmod(made.c_str(), 0755), 0);
+  }
+  EXPECT_EQ(text(), "");
+  ASSERT_EQ(chmod(home.c_str(), 01777), 0);
+  EXPECT_EQ(text(), writable(home, "1777"));
+  ASSERT_EQ(chmod(home.c_str(), 0700), 0);
+  ASSERT_EQ(WriteFileAtomically(path, "00000000\n"), OkStatus());
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  EXPECT_EQ(text(), path + ": not what XCCL wrote; expected 64 hexadecimal digits; hint: " + hint);
+  fs::remove(path);
+  fs::create_symlink("/proc/self/personality", path);
+  EXPECT_EQ(text(), path + ": a link; expected a file; hint: " + hint);
+  fs::remove_all(home + "/.local");
+  fs::create_symlink("/tmp", home + "/.local");
+  EXPECT_EQ(text(), home + "/.local: no folder, or a link to one; expected a folder; hint: " + hint);
+}
+
+TEST(FindPlacement, ATokenFileMayBeALinkButNoneOfTheKernels) {
+  const std::string path = testing::TempDir() + "/linked", link = path + ".link";
+  ASSERT_EQ(WriteFileAtomically(path, "a secret\n"), OkStatus());
+  ASSERT_EQ(chmod(path.c_str(), 0600), 0);
+  std::filesystem::remove(link);
+  std::filesystem::create_symlink(path, link);
+  EXPECT_EQ(Find(With(kSrun, {{"XCCL_TOKEN_FILE", link}}))->token_seed, "a secret");
+  for (const char* none : {"/proc/self/personality", "/dev/null", "/proc"})
+    EXPECT_EQ(Find(With(kSrun, {{"XCCL_TOKEN_FILE", none}})).status().message(),
+              std::string(none) + ": no regular file on a disk; expected a token's file");
 }
 
 TEST(FindPlacement, TellsWhichVariablesGaveTheRank) {

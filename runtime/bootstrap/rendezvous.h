@@ -17,13 +17,10 @@
 
 namespace xccl::bootstrap {
 
-// All have come when ranks connect with their partners. They have so long for it, or, where that is less,
-// what is left of their time limit, and as much as the last to come needs.
-inline constexpr auto kConnecting = std::chrono::seconds(30), kLastToCome = std::chrono::seconds(1);
-inline Clock::time_point ConnectingUntil(Clock::time_point limit) {
-  const Clock::time_point most = After(kConnecting);
-  return limit < most - kLastToCome ? limit + kLastToCome : most;
-}
+// All have come when ranks connect with their partners. They have what is left of their time limit for it,
+// and as much as the last to come needs. Without a limit sockets alone tell who is gone.
+inline constexpr auto kLastToCome = std::chrono::seconds(1);
+inline Clock::time_point ConnectingUntil(Clock::time_point limit) { return Later(limit, kLastToCome); }
 
 struct Serving {
   std::string name;  // "rendezvous 10.0.0.1:4000"

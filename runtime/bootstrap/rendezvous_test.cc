@@ -156,6 +156,14 @@ std::string WithoutAnswers(std::string text) {
   return begin == std::string::npos ? text : text.erase(begin, text.find(')', begin) + 1 - begin);
 }
 
+// Ranks that are stopped while all connect used to end a group without a limit after 30 s.
+TEST(Rendezvous, ConnectingTakesAsLongAsTheTimeLimitSays) {
+  using bootstrap::Clock;
+  EXPECT_EQ(bootstrap::ConnectingUntil(Clock::time_point::max()), Clock::time_point::max());
+  const Clock::time_point late = Clock::now() + std::chrono::hours(1);
+  EXPECT_EQ(bootstrap::ConnectingUntil(late), late + bootstrap::kLastToCome);
+}
+
 // It used to ask for rank 0 on that host, which it is.
 TEST(Rendezvous, Rank0WhoseHostHasNotTheAddressSaysSo) {
   BootstrapOptions options;

@@ -259,7 +259,7 @@ Status Server::AwaitConnected() {
   const Clock::time_point began = Clock::now(), until = ConnectingUntil(until_);
   std::set<int32_t> connected;
   while (static_cast<int32_t>(connected.size()) < ranks_) {
-    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(until + kLastWords));
+    XCCL_ASSIGN_OR_RETURN(const std::optional<Lobby::Event> event, lobby_.Wait(Later(until, kLastWords)));
     if (!event) {
       std::vector<int32_t> missing;
       for (int32_t r = 0; r < ranks_; ++r)

@@ -32,6 +32,10 @@ Clock::time_point After(std::chrono::nanoseconds limit) {
   return limit < Clock::time_point::max() - now ? now + limit : Clock::time_point::max();
 }
 
+Clock::time_point Later(Clock::time_point until, std::chrono::nanoseconds more) {
+  return until < Clock::time_point::max() - more ? until + more : Clock::time_point::max();
+}
+
 int PollMilliseconds(Clock::time_point until) {
   if (until == Clock::time_point::max()) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now()).count();

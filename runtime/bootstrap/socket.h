@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 
 // nanoseconds::max() is for ever: time_point::max().
 Clock::time_point After(std::chrono::nanoseconds limit);
+// `more` after that; for ever stays so.
+Clock::time_point Later(Clock::time_point until, std::chrono::nanoseconds more);
 // For poll: -1 for ever, else at least 0 and rounded up.
 int PollMilliseconds(Clock::time_point until);
 std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"

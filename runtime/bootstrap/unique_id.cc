@@ -49,6 +49,12 @@ bool Add(const bootstrap::Address& address, Form& form) {
   return true;
 }
 
+std::vector<bootstrap::Address> Fitting(std::vector<bootstrap::Address> addresses) {
+  Form form;
+  std::erase_if(addresses, [&](const bootstrap::Address& address) { return !Add(address, form); });
+  return addresses;
+}
+
 std::string Endpoint(int family, const void* ip, uint16_t port) {
   std::array<char, INET6_ADDRSTRLEN> text = {};
   inet_ntop(family, ip, text.data(), text.size());
@@ -124,10 +130,10 @@ StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
   for (const bootstrap::Interface& interface : interfaces)
     if (!outside || !interface.loopback) addresses.push_back(interface.address);
   if (interfaces.empty()) addresses.push_back(bootstrap::AddressV4(INADDR_LOOPBACK, 0));
-  Form form;
-  std::erase_if(addresses, [&](const bootstrap::Address& address) { return !Add(address, form); });
   const auto server = std::make_shared<IdServer>();
-  XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(addresses));
+  XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(Fitting(addresses)));
+  Form form;
+  for (const bootstrap::Address& address : server->lobby->addresses()) Add(address, form);
   form.port = server->lobby->port();
   const bootstrap::Digest secret = bootstrap::RandomDigest();
   std::copy_n(secret.begin(), form.token.size(), form.token.begin());
