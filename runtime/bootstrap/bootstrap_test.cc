@@ -116,6 +116,7 @@ TEST(Bootstrap, GathersLargeBlobs) {
 
 TEST(Bootstrap, RefusesBlobsThatAreTooLarge) {
   RunGroup(3, Patient(), [](Bootstrap& group) {
+    ASSERT_EQ(group.Barrier(seconds(20)), OkStatus());  // all have joined
     const bool large = group.rank().value == 1;
     const auto all = group.AllGather(std::string(large ? (size_t{16} << 20) + 1 : 1, 'x'), seconds(20));
     EXPECT_EQ(all.status().message(), "AllGather: rank 1 gives 16777217 bytes; expected at most 16777216");
