@@ -5,10 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/random.h"
 #include "base/strings.h"
@@ -99,6 +102,45 @@ TEST(Failure, IdleRanksLearnOfAKilledProcess) {
     // Calls end at once.
     EXPECT_EQ(group->Barrier(BootstrapOptions::kForever), *group->Failure());
   }
+}
+
+// A fork that does not execute a program, as Python's multiprocessing makes them, has copies of all sockets.
+TEST(Failure, AKilledProcessIsFoundThoughAForkOfItLives) {
+  const std::string endpoint = testing::FreeEndpoint();
+  const int told = memfd_create("told", 0);
+  const pid_t test = getpid();
+  std::array<int, 2> forked = {-1, -1};
+  ASSERT_EQ(pipe(forked.data()), 0);
+  Child victim([&] {
+    const auto group = Bootstrap::Join(PlaceOf(2, 3, endpoint), Options(seconds(60)));
+    if (!group.ok()) return 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      while (kill(test, 0) == 0 && lseek(told, 0, SEEK_END) == 0) usleep(1000);
+      _exit(0);
+    }
+    if (write(forked[1], "f", 1) != 1) return 1;
+    pause();
+    return 0;
+  });
+  std::vector<std::thread> threads;
+  for (int32_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      const auto group = Bootstrap::Join(PlaceOf(r, 3, endpoint), Options(seconds(60)));
+      EXPECT_TRUE(group.ok()) << group.status().message();
+      if (!group.ok()) return;
+      char byte = 0;
+      if (r == 0) {
+        EXPECT_EQ(read(forked[0], &byte, 1), 1);
+        victim.Signal(SIGKILL);
+      }
+      EXPECT_EQ(AwaitFailure(**group, seconds(20)),
+                PeerEnded(fmt::format("rank 2: its process has ended (host {}, pid {})",
+                                      bootstrap::HostName(), victim.pid())));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(write(told, "x", 1), 1);  // the fork ends
+  for (const int file : {told, forked[0], forked[1]}) close(file);
 }
 
 TEST(Failure, AWaitEndsWhenAProcessIsKilled) {

@@ -1,4 +1,5 @@
-// TCP sockets that give up at a moment, never raise SIGPIPE, and are closed when a program is executed.
+// TCP sockets that give up at a moment, never raise SIGPIPE, and are closed when a program is executed and in
+// forked processes.
 #pragma once
 
 #include <chrono>
@@ -27,6 +28,8 @@ std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"
 StatusOr<OwnedFile> Listen(Address& address, bool* in_use = nullptr);
 // Errors: kPeerEnded with the system's reason; kLimit at `until`.
 StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until);
+// The next that connects; not open, and errno, where there is none. Requires: the door does not wait.
+OwnedFile Accept(const OwnedFile& door);
 // Small messages go out at once; a cut link is found within `silence`.
 void WatchLink(int socket, std::chrono::nanoseconds silence);
 
