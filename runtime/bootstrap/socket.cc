@@ -138,6 +138,12 @@ StatusOr<Message> ReceiveSealed(Connection& from, uint64_t most, Clock::time_poi
   return message;
 }
 
+bool IsOver(int socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
+}
+
 Address PeerOf(int socket) {
   Address address;
   socklen_t size = sizeof address.storage;

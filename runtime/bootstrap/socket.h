@@ -49,6 +49,10 @@ Status SendAll(int socket, std::string_view bytes, Clock::time_point until);
 // The next message. Errors: kPeerEnded when the other end closes, kLimit, kInvalidInput for garbage.
 StatusOr<Message> ReceiveMessage(int socket, MessageReader& reader, uint64_t most, Clock::time_point until);
 
+// Both ends have closed the connection, or an error has: nothing can be sent or come any more. A socket that
+// was reset after the other end's last byte does not tell so when it is read.
+bool IsOver(int socket);
+
 // The other end and this end; port 0 where it is unknown.
 Address PeerOf(int socket);
 Address OwnEndOf(int socket);

@@ -196,8 +196,7 @@ bool Watcher::HasSent(Peer& peer) {
   ssize_t got = 1;
   while (got > 0) got = recv(peer.connection.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   int unacknowledged = 0;
-  // The socket tells its error once.
-  peer.ended = got < 0 && errno != EAGAIN && errno != EINTR;
+  peer.ended = (got < 0 && errno != EAGAIN && errno != EINTR) || IsOver(peer.connection.socket.get());
   return peer.ended || ioctl(peer.connection.socket.get(), SIOCOUTQ, &unacknowledged) != 0 ||
          unacknowledged == 0;
 }
@@ -356,7 +355,7 @@ void Watcher::QueueToAll(MessageType type, std::string_view body, const Peer* bu
     if (&peer != but) Queue(peer, type, body);
 }
 
-// What cannot be sent yet stays. Errors show when the socket is read.
+// What cannot be sent yet stays. Errors show when the socket is read, or is over.
 void Watcher::Flush(Peer& peer) {
   while (peer.sent < peer.out.size()) {
     const ssize_t sent = send(peer.connection.socket.get(), peer.out.data() + peer.sent,
