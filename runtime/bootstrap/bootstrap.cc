@@ -32,6 +32,7 @@ using bootstrap::Clock;
 using std::chrono::nanoseconds;
 
 constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{64} << 20;
+constexpr size_t kMostOfAHost = 4096;  // its identity and its name
 // A rendezvous that has failed keeps its port a little to tell late ranks.
 constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
 using bootstrap::kConnecting;
@@ -221,8 +222,15 @@ Status Bootstrap::State::LearnHosts(const std::string& host_id, nanoseconds limi
   for (const std::string& blob : all) {
     bootstrap::Unpacker reader(blob);
     const std::string identity(reader.GetText());
+    const std::string name = Cleaned(reader.GetText());
+    if (!reader.ok() || !reader.AtEnd() || blob.size() > kMostOfAHost) {
+      Status status = InvalidInput(fmt::format("rank {}: said {} bytes of its host that no rank of XCCL says",
+                                               hosts.size(), blob.size()));
+      watcher->Fail(status);
+      return status;
+    }
     const auto [at, made] = numbers.emplace(identity, static_cast<int32_t>(numbers.size()));
-    if (made) host_names.emplace_back(reader.GetText());
+    if (made) host_names.push_back(name);
     hosts.push_back(at->second);
   }
   const auto own = hosts.begin() + rank.value;
