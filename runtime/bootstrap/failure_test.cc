@@ -92,6 +92,37 @@ TEST(Failure, NotesReachTheLivingRanksOfAFailedGroup) {
   all_hear("after", "who is there?");
 }
 
+// Ranks 0 and 3 of six are no partners, and all between them leave.
+TEST(Failure, ALinkBringsNotesWhereAllBetweenHaveLeft) {
+  RunGroup(6, Options(seconds(60)), [](Bootstrap& group) {
+    EXPECT_EQ(group.Barrier(seconds(20)), OkStatus());
+    const int32_t rank = group.rank().value;
+    if (rank % 3 != 0) return;
+    const auto until = std::chrono::steady_clock::now() + seconds(20);
+    for (const int32_t other : {1, 2, 4, 5})
+      while (group.IsLinked(Rank(other)) && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(milliseconds(2));
+    EXPECT_EQ(group.Failure(), std::nullopt);
+    if (rank == 0) {
+      group.Post("early", "from rank 0");
+      EXPECT_EQ(group.AwaitNote("late", seconds(20)), "from rank 3");
+      EXPECT_EQ(group.Link(Rank(3)), OkStatus());  // it is
+      group.Post("later", "from rank 0");
+      return;
+    }
+    EXPECT_FALSE(group.IsLinked(Rank(0)));
+    (void)group.Link(Rank(1));  // its door may be there still, but not for long
+    while (group.IsLinked(Rank(1)) && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(milliseconds(2));
+    EXPECT_FALSE(group.IsLinked(Rank(1)));
+    EXPECT_EQ(group.Link(Rank(0)), OkStatus());
+    EXPECT_EQ(group.AwaitNote("early", seconds(20)), "from rank 0");
+    group.Post("late", "from rank 3");
+    EXPECT_EQ(group.AwaitNote("later", seconds(20)), "from rank 0");
+    EXPECT_EQ(group.Failure(), std::nullopt);
+  });
+}
+
 TEST(Failure, IdleRanksLearnOfAKilledProcess) {
   Victim victim(seconds(10));
   std::this_thread::sleep_for(milliseconds(20));

@@ -28,6 +28,7 @@ class Lobby {
   // *in_use tells a port that another process has. Requires: some address.
   static StatusOr<std::unique_ptr<Lobby>> Open(std::vector<Address> addresses, bool* in_use = nullptr);
   uint16_t port() const { return port_; }
+  int file() const { return ready_.get(); }  // can be read while there are events
 
   // The next event; none at `until`. Errors: kSystem "too many open files".
   StatusOr<std::optional<Event>> Wait(Clock::time_point until);
