@@ -55,7 +55,8 @@
  * used twice: a call with one that was destroyed or aborted returns xcclInvalidArgument.
  *
  * Forks. A process that is forked has none of the library's threads: every call on a communicator of its
- * parent returns xcclInvalidUsage there, xcclCommDestroy included. It may make communicators of its own.
+ * parent returns xcclInvalidUsage there, xcclCommDestroy included. It may make communicators of its own. The
+ * sockets of its parent's are closed there, so the others miss the parent when it ends.
  *
  * In place works as in NCCL: allgather sends from recvbuff + rank * sendcount, reduce_scatter receives at
  * sendbuff + rank * recvcount, gather and scatter likewise at the root, the others use equal pointers. Ranks

@@ -3,6 +3,7 @@
 #include "runtime/bootstrap/bootstrap.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -32,6 +33,7 @@ using bootstrap::Clock;
 using std::chrono::nanoseconds;
 
 constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{64} << 20;
+constexpr size_t kMostOfAHost = 4096;  // its identity, its name and its address
 // A rendezvous that has failed keeps its port a little to tell late ranks.
 constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
 
@@ -141,6 +143,7 @@ struct Joined {
   bootstrap::Welcome welcome;
   std::string address;
   std::vector<bootstrap::Connected> partners;
+  bootstrap::Directory directory;  // without the ranks
 };
 
 // A token that anybody may know must not be shown to other hosts, and not to a rendezvous on them.
@@ -172,6 +175,8 @@ StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<bootstrap:
   Joined joined;
   XCCL_ASSIGN_OR_RETURN(joined.partners,
                         bootstrap::ConnectPartners(placement, meeting, bootstrap::ConnectingUntil(until)));
+  joined.directory.door = std::move(meeting.door);
+  joined.directory.key = bootstrap::KeyOfGroup(placement, meeting.welcome);
   joined.welcome = std::move(meeting.welcome);
   joined.address = std::move(meeting.address);
   return joined;
@@ -203,7 +208,7 @@ struct Bootstrap::State {
   std::mutex call;  // one AllGather or Barrier at a time
   std::unique_ptr<bootstrap::Watcher> watcher;
 
-  Status LearnHosts(const std::string& host_id, nanoseconds limit);
+  Status LearnHosts(const std::string& host_id, bootstrap::Directory directory, nanoseconds limit);
   StatusOr<std::vector<std::string>> Gather(std::string_view mine, nanoseconds limit);
   Status Rounds(std::string_view what, nanoseconds limit, std::vector<std::string>* blobs);
   static Status Unpack(std::string_view bytes, int32_t from, size_t count, std::vector<std::string>& blobs,
@@ -212,18 +217,37 @@ struct Bootstrap::State {
 };
 
 // Hosts come in the order of their lowest ranks.
-Status Bootstrap::State::LearnHosts(const std::string& host_id, nanoseconds limit) {
-  const std::string mine =
-      bootstrap::Packer().PutText(bootstrap::HostIdentity(host_id)).PutText(bootstrap::HostName()).Take();
+Status Bootstrap::State::LearnHosts(const std::string& host_id, bootstrap::Directory directory,
+                                    nanoseconds limit) {
+  const std::string mine = bootstrap::Packer()
+                               .PutText(bootstrap::HostIdentity(host_id))
+                               .PutText(bootstrap::HostName())
+                               .Put<int32_t>(getpid())
+                               .PutText(address)
+                               .Put<uint16_t>(directory.door ? directory.door->port() : 0)
+                               .Take();
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, Gather(mine, limit));
   std::map<std::string, int32_t, std::less<>> numbers;
   for (const std::string& blob : all) {
     bootstrap::Unpacker reader(blob);
     const std::string identity(reader.GetText());
+    bootstrap::Partner& who = directory.ranks.emplace_back();
+    who.rank = static_cast<int32_t>(hosts.size());
+    who.host = Cleaned(reader.GetText());
+    who.pid = reader.Get<int32_t>();
+    who.address = Cleaned(reader.GetText());
+    who.port = reader.Get<uint16_t>();
+    if (!reader.ok() || !reader.AtEnd() || blob.size() > kMostOfAHost) {
+      Status status = InvalidInput(fmt::format("rank {}: said {} bytes of its host that no rank of XCCL says",
+                                               hosts.size(), blob.size()));
+      watcher->Fail(status);
+      return status;
+    }
     const auto [at, made] = numbers.emplace(identity, static_cast<int32_t>(numbers.size()));
-    if (made) host_names.emplace_back(reader.GetText());
+    if (made) host_names.push_back(who.host);
     hosts.push_back(at->second);
   }
+  watcher->Open(std::move(directory));
   const auto own = hosts.begin() + rank.value;
   local_rank = static_cast<int32_t>(std::count(hosts.begin(), own, *own));
   local_ranks = static_cast<int32_t>(std::count(hosts.begin(), hosts.end(), *own));
@@ -314,7 +338,7 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, placement.ranks,
                                                         std::move(joined->partners), options.silence_limit);
   XCCL_RETURN_IF_ERROR(state->watcher->Start());
-  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, options.time_limit));
+  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, std::move(joined->directory), options.time_limit));
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
 } catch (const std::exception& error) {
   return Annotate(StatusOf(error), "bootstrap");
@@ -352,6 +376,13 @@ void Bootstrap::Post(std::string_view key, std::string_view text) { state_->watc
 std::optional<std::string> Bootstrap::AwaitNote(std::string_view key, nanoseconds limit) {
   return state_->watcher->AwaitNote(key, After(limit));
 }
+
+Status Bootstrap::Link(Rank other) try {
+  return state_->watcher->Link(other.value);
+} catch (const std::exception& error) {
+  return Annotate(StatusOf(error), fmt::format("rank {}", rank().value));
+}
+bool Bootstrap::IsLinked(Rank other) const { return state_->watcher->IsLinked(other.value); }
 
 void Bootstrap::Fail(const Status& reason) { state_->watcher->Fail(reason); }
 std::optional<Status> Bootstrap::Failure() const { return state_->watcher->Failure(); }

@@ -58,6 +58,11 @@ class Bootstrap {
   // The text that some rank posts under the key; none within the limit.
   std::optional<std::string> AwaitNote(std::string_view key, std::chrono::nanoseconds limit);
 
+  // Connects this rank with another, unless they are, so that notes go between them also when all ranks
+  // between them have ended or left; those of before too. Errors: kPeerEnded where it cannot be reached.
+  Status Link(Rank other);
+  bool IsLinked(Rank other) const;  // there is a connection, and the other has not left
+
   // Fails the group: told to all ranks. The first reason stays. Requires: `reason` is not OK.
   void Fail(const Status& reason);
   // The reason why the group has failed, the same text on all ranks wherever possible.

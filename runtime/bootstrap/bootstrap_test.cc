@@ -1,13 +1,16 @@
 #include "runtime/bootstrap/bootstrap.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
 #include <thread>
 
 #include "runtime/bootstrap/test_group.h"
@@ -230,6 +233,34 @@ TEST(Bootstrap, ARankThatHasLeftIsNotAwaited) {
     EXPECT_EQ(status.code(), StatusCode::kPeerEnded);
     EXPECT_EQ(status.message().rfind("Barrier: rank 1 has left the group (host ", 0), 0u) << status.message();
   });
+}
+
+// A host's name goes into messages.
+TEST(Bootstrap, ANameOfAHostIsCleaned) {
+  const std::string endpoint = testing::FreeEndpoint();
+  const auto place = [&](int32_t rank) {
+    Placement placement = testing::PlaceOf(rank, 2, endpoint);
+    placement.host_id = rank == 0 ? "first" : "second";
+    return placement;
+  };
+  const std::string name = "evil\x1b[31m\n";
+  std::array<int, 2> renamed = {-1, -1};
+  ASSERT_EQ(pipe(renamed.data()), 0);
+  testing::Child liar([&] {
+    const bool may = unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0 && sethostname(name.data(), name.size()) == 0;
+    if (write(renamed[1], may ? "y" : "n", 1) != 1 || !may) return 1;
+    const auto group = Bootstrap::Join(place(1), testing::Patient());
+    return group.ok() && (*group)->Barrier(std::chrono::seconds(20)).ok() ? 0 : 1;
+  });
+  char may = 0;
+  ASSERT_EQ(read(renamed[0], &may, 1), 1);
+  for (const int file : renamed) close(file);
+  if (may != 'y') GTEST_SKIP() << "this host gives no name spaces";
+  const auto group = Bootstrap::Join(place(0), testing::Patient());
+  ASSERT_TRUE(group.ok()) << group.status().message();
+  EXPECT_EQ((*group)->host_names()[1], "evil?[31m?");
+  EXPECT_EQ((*group)->Barrier(std::chrono::seconds(20)), OkStatus());
+  EXPECT_EQ(liar.Wait(), 0);
 }
 
 }  // namespace

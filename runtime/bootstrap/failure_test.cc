@@ -5,10 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/random.h"
 #include "base/strings.h"
@@ -89,6 +92,37 @@ TEST(Failure, NotesReachTheLivingRanksOfAFailedGroup) {
   all_hear("after", "who is there?");
 }
 
+// Ranks 0 and 3 of six are no partners, and all between them leave.
+TEST(Failure, ALinkBringsNotesWhereAllBetweenHaveLeft) {
+  RunGroup(6, Options(seconds(60)), [](Bootstrap& group) {
+    EXPECT_EQ(group.Barrier(seconds(20)), OkStatus());
+    const int32_t rank = group.rank().value;
+    if (rank % 3 != 0) return;
+    const auto until = std::chrono::steady_clock::now() + seconds(20);
+    for (const int32_t other : {1, 2, 4, 5})
+      while (group.IsLinked(Rank(other)) && std::chrono::steady_clock::now() < until)
+        std::this_thread::sleep_for(milliseconds(2));
+    EXPECT_EQ(group.Failure(), std::nullopt);
+    if (rank == 0) {
+      group.Post("early", "from rank 0");
+      EXPECT_EQ(group.AwaitNote("late", seconds(20)), "from rank 3");
+      EXPECT_EQ(group.Link(Rank(3)), OkStatus());  // it is
+      group.Post("later", "from rank 0");
+      return;
+    }
+    EXPECT_FALSE(group.IsLinked(Rank(0)));
+    (void)group.Link(Rank(1));  // its door may be there still, but not for long
+    while (group.IsLinked(Rank(1)) && std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(milliseconds(2));
+    EXPECT_FALSE(group.IsLinked(Rank(1)));
+    EXPECT_EQ(group.Link(Rank(0)), OkStatus());
+    EXPECT_EQ(group.AwaitNote("early", seconds(20)), "from rank 0");
+    group.Post("late", "from rank 3");
+    EXPECT_EQ(group.AwaitNote("later", seconds(20)), "from rank 0");
+    EXPECT_EQ(group.Failure(), std::nullopt);
+  });
+}
+
 TEST(Failure, IdleRanksLearnOfAKilledProcess) {
   Victim victim(seconds(10));
   std::this_thread::sleep_for(milliseconds(20));
@@ -99,6 +133,45 @@ TEST(Failure, IdleRanksLearnOfAKilledProcess) {
     // Calls end at once.
     EXPECT_EQ(group->Barrier(BootstrapOptions::kForever), *group->Failure());
   }
+}
+
+// A fork that does not execute a program, as Python's multiprocessing makes them, has copies of all sockets.
+TEST(Failure, AKilledProcessIsFoundThoughAForkOfItLives) {
+  const std::string endpoint = testing::FreeEndpoint();
+  const int told = memfd_create("told", 0);
+  const pid_t test = getpid();
+  std::array<int, 2> forked = {-1, -1};
+  ASSERT_EQ(pipe(forked.data()), 0);
+  Child victim([&] {
+    const auto group = Bootstrap::Join(PlaceOf(2, 3, endpoint), Options(seconds(60)));
+    if (!group.ok()) return 1;
+    const pid_t child = fork();
+    if (child == 0) {
+      while (kill(test, 0) == 0 && lseek(told, 0, SEEK_END) == 0) usleep(1000);
+      _exit(0);
+    }
+    if (write(forked[1], "f", 1) != 1) return 1;
+    pause();
+    return 0;
+  });
+  std::vector<std::thread> threads;
+  for (int32_t r = 0; r < 2; ++r)
+    threads.emplace_back([&, r] {
+      const auto group = Bootstrap::Join(PlaceOf(r, 3, endpoint), Options(seconds(60)));
+      EXPECT_TRUE(group.ok()) << group.status().message();
+      if (!group.ok()) return;
+      char byte = 0;
+      if (r == 0) {
+        EXPECT_EQ(read(forked[0], &byte, 1), 1);
+        victim.Signal(SIGKILL);
+      }
+      EXPECT_EQ(AwaitFailure(**group, seconds(20)),
+                PeerEnded(fmt::format("rank 2: its process has ended (host {}, pid {})",
+                                      bootstrap::HostName(), victim.pid())));
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(write(told, "x", 1), 1);  // the fork ends
+  for (const int file : {told, forked[0], forked[1]}) close(file);
 }
 
 TEST(Failure, AWaitEndsWhenAProcessIsKilled) {

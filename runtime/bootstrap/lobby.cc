@@ -92,7 +92,7 @@ StatusOr<std::optional<Lobby::Event>> Lobby::Wait(Clock::time_point until) {
 
 Status Lobby::LetIn(const OwnedFile& door) {
   if (!door.open()) return OkStatus();
-  OwnedFile socket(accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  OwnedFile socket = Accept(door);
   if (!socket.open()) {
     if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) return OkStatus();
     if (strangers_.empty())

@@ -17,7 +17,7 @@ class Mesh {
  public:
   Mesh(const Placement& placement, Meeting& meeting, Clock::time_point until)
       : rank_(placement.rank.value),
-        key_(KeyedHash(KeyOf(placement.token_seed), "job", meeting.welcome.job)),
+        key_(KeyOfGroup(placement, meeting.welcome)),
         challenge_(meeting.challenge),
         served_by_(meeting.served_by),
         server_(meeting.server),
@@ -172,6 +172,10 @@ Status Mesh::Agree(const Status& mine) {
 }
 
 }  // namespace
+
+Digest KeyOfGroup(const Placement& placement, const Welcome& welcome) {
+  return KeyedHash(KeyOf(placement.token_seed), "job", welcome.job);
+}
 
 StatusOr<std::vector<Connected>> ConnectPartners(const Placement& placement, Meeting& meeting,
                                                  Clock::time_point until) {

@@ -15,6 +15,9 @@ struct Connected {
   Connection connection;
 };
 
+// What the keys of connections between the ranks of a group are made from.
+Digest KeyOfGroup(const Placement& placement, const Welcome& welcome);
+
 // One entry per partner, in their order; returns when all ranks have theirs. Errors: what the rendezvous says
 // to all ranks, who has ended above all.
 StatusOr<std::vector<Connected>> ConnectPartners(const Placement& placement, Meeting& meeting,

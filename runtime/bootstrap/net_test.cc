@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <vector>
 
@@ -154,6 +156,28 @@ TEST(Seal, OpensTheOtherEndsNextMessageAlone) {
   EXPECT_EQ(door.Open(echo), refused);
   echo = MessageOf(Seal(KeyOf("key"), false).Close(MessageType::kHello, ""));
   EXPECT_EQ(caller.Open(echo), OkStatus());
+}
+
+// The other end closes, and then what is sent to it is answered by a reset, which reading does not tell.
+TEST(Socket, IsOverWhenItWasResetBehindItsLastByte) {
+  Address address = AddressV4(INADDR_LOOPBACK, 0);
+  const StatusOr<OwnedFile> door = Listen(address);
+  ASSERT_TRUE(door.ok());
+  const StatusOr<OwnedFile> end = Connect(address, After(std::chrono::seconds(20)));
+  ASSERT_TRUE(end.ok());
+  OwnedFile other = Accept(*door);
+  ASSERT_TRUE(other.open());
+  EXPECT_EQ(send(other.get(), "left", 4, MSG_NOSIGNAL), 4);
+  EXPECT_FALSE(IsOver(end->get()));
+  other = OwnedFile();
+  std::array<char, 8> bytes;
+  EXPECT_EQ(recv(end->get(), bytes.data(), bytes.size(), MSG_DONTWAIT), 4);
+  EXPECT_FALSE(IsOver(end->get()));
+  EXPECT_EQ(send(end->get(), "left", 4, MSG_NOSIGNAL), 4);
+  const Clock::time_point until = After(std::chrono::seconds(20));
+  while (!IsOver(end->get()) && Clock::now() < until) usleep(1000);
+  EXPECT_TRUE(IsOver(end->get()));
+  EXPECT_EQ(recv(end->get(), bytes.data(), bytes.size(), MSG_DONTWAIT), 0);
 }
 
 TEST(Identity, Lists) {

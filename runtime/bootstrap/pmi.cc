@@ -82,6 +82,7 @@ struct Session {
   std::unique_ptr<Pmi> pmi;
   std::string space;  // of the job's values
   int meetings = 0;   // keys are not to be written twice
+  pid_t process = 0;  // that has begun
 };
 
 // Processes exit while other threads may still look here: it is never destroyed.
@@ -90,10 +91,12 @@ Session& TheSession() {
   return session;
 }
 
-// Who has begun the talk must end it, or the process manager takes the exit for a crash.
+// Who has begun the talk must end it, or the process manager takes the exit for a crash. A process that is
+// forked from it has the connection too, and must not.
 void Finish() {
   Session& session = TheSession();
-  if (session.pmi) (void)session.pmi->Ask("cmd=finalize", "finalize_ack", "", After(std::chrono::seconds(2)));
+  if (session.pmi && session.process == getpid())
+    (void)session.pmi->Ask("cmd=finalize", "finalize_ack", "", After(std::chrono::seconds(2)));
 }
 
 Status Begin(Session& session, int file, Clock::time_point until) {
@@ -102,6 +105,7 @@ Status Begin(Session& session, int file, Clock::time_point until) {
       pmi->Ask("cmd=init pmi_version=1 pmi_subversion=1", "response_to_init", "", until).status());
   XCCL_ASSIGN_OR_RETURN(session.space, pmi->Ask("cmd=get_my_kvsname", "my_kvsname", "kvsname", until));
   session.pmi = std::move(pmi);
+  session.process = getpid();
   std::atexit(Finish);
   return OkStatus();
 }

@@ -2,9 +2,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <thread>
@@ -112,6 +114,11 @@ TEST(Pmi, RanksMeetByTheValuesOfTheirManager) {
   for (size_t r = 0; r < 3; ++r)
     children.push_back(std::make_unique<testing::Child>([&, r]() -> int {
       const int result = MeetTwice(r, 3, manager.file(r));
+      // A fork's exit does not end the talk of its parent.
+      const pid_t fork_of_it = fork();
+      if (fork_of_it == 0) std::exit(0);
+      int ending = 0;
+      if (waitpid(fork_of_it, &ending, 0) != fork_of_it || ending != 0) _exit(9);
       std::exit(result);  // with what is done at the exit: the talk is ended
     }));
   manager.Run();

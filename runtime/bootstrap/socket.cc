@@ -18,6 +18,10 @@ void Set(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof value);
 }
 
+OwnedFile Open(int family) {
+  return OwnedFile::NotInForks([&] { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+}
+
 Status Wait(int socket, short events, Clock::time_point until) {
   pollfd ready{socket, events, 0};
   const int count = poll(&ready, 1, PollMilliseconds(until));
@@ -47,7 +51,7 @@ std::string Seconds(std::chrono::nanoseconds limit) {
 }
 
 StatusOr<OwnedFile> Listen(Address& address, bool* in_use) {
-  OwnedFile door(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  OwnedFile door = Open(address.family());
   Set(door.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   const bool listens =
       door.open() && bind(door.get(), address.get(), address.size()) == 0 && listen(door.get(), 4096) == 0;
@@ -60,7 +64,7 @@ StatusOr<OwnedFile> Listen(Address& address, bool* in_use) {
 }
 
 StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until) {
-  OwnedFile end(socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  OwnedFile end = Open(address.family());
   if (!end.open()) return SystemError(fmt::format("cannot open a socket: {}", std::strerror(errno)));
   if (connect(end.get(), address.get(), address.size()) != 0) {
     if (errno != EINPROGRESS) return PeerEnded(std::strerror(errno));
@@ -78,6 +82,11 @@ StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until) {
   if (OwnEndOf(end.get()).ToString() == PeerOf(end.get()).ToString()) return PeerEnded("nobody listens");
   Set(end.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return end;
+}
+
+OwnedFile Accept(const OwnedFile& door) {
+  return OwnedFile::NotInForks(
+      [&] { return accept4(door.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
 }
 
 void WatchLink(int socket, std::chrono::nanoseconds silence) {
@@ -131,6 +140,12 @@ StatusOr<Message> ReceiveSealed(Connection& from, uint64_t most, Clock::time_poi
   XCCL_ASSIGN_OR_RETURN(Message message, ReceiveMessage(from.socket.get(), from.reader, most, until));
   XCCL_RETURN_IF_ERROR(from.seal.Open(message));
   return message;
+}
+
+bool IsOver(int socket) {
+  tcp_info info = {};
+  socklen_t size = sizeof info;
+  return getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_state == TCP_CLOSE;
 }
 
 Address PeerOf(int socket) {

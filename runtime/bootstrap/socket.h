@@ -1,4 +1,5 @@
-// TCP sockets that give up at a moment, never raise SIGPIPE, and are closed when a program is executed.
+// TCP sockets that give up at a moment, never raise SIGPIPE, and are closed when a program is executed and in
+// forked processes.
 #pragma once
 
 #include <chrono>
@@ -29,6 +30,8 @@ std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"
 StatusOr<OwnedFile> Listen(Address& address, bool* in_use = nullptr);
 // Errors: kPeerEnded with the system's reason; kLimit at `until`.
 StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until);
+// The next that connects; not open, and errno, where there is none. Requires: the door does not wait.
+OwnedFile Accept(const OwnedFile& door);
 // Small messages go out at once; a cut link is found within `silence`.
 void WatchLink(int socket, std::chrono::nanoseconds silence);
 
@@ -47,6 +50,10 @@ StatusOr<Message> ReceiveSealed(Connection& from, uint64_t most, Clock::time_poi
 Status SendAll(int socket, std::string_view bytes, Clock::time_point until);
 // The next message. Errors: kPeerEnded when the other end closes, kLimit, kInvalidInput for garbage.
 StatusOr<Message> ReceiveMessage(int socket, MessageReader& reader, uint64_t most, Clock::time_point until);
+
+// Both ends have closed the connection, or an error has: nothing can be sent or come any more. A socket that
+// was reset after the other end's last byte does not tell so when it is read.
+bool IsOver(int socket);
 
 // The other end and this end; port 0 where it is unknown.
 Address PeerOf(int socket);

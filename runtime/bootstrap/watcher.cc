@@ -125,13 +125,16 @@ void Watcher::Run() {
     if (!lock.owns_lock()) lock.lock();
     for (Peer& peer : peers_)
       peer.connection.socket = OwnedFile();  // the partners see that this rank has ended
+    directory_.door.reset();
     if (!failure_) failure_ = StatusOf(error);
     changed_.notify_all();
   }
 }
 
 bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
-  std::vector<pollfd> ready{{wake_.get(), POLLIN, 0}};
+  std::vector<pollfd> ready{{wake_.get(), POLLIN, 0},
+                            {directory_.door ? directory_.door->file() : -1, POLLIN, 0}};
+  const size_t others = ready.size(), peers = peers_.size();
   for (const Peer& peer : peers_) {
     const bool writes = peer.sent < peer.out.size();
     ready.push_back({peer.ended ? -1 : peer.connection.socket.get(),
@@ -148,11 +151,12 @@ bool Watcher::Turn(std::unique_lock<std::mutex>& lock) {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(wake_.get(), &count, sizeof count);
   }
-  for (size_t p = 0; p < peers_.size(); ++p) {
-    if (ready[p + 1].revents == 0 || peers_[p].ended) continue;
-    if ((ready[p + 1].revents & ~POLLOUT) != 0) Read(peers_[p]);
+  for (size_t p = 0; p < peers; ++p) {
+    if (ready[others + p].revents == 0 || peers_[p].ended) continue;
+    if ((ready[others + p].revents & ~POLLOUT) != 0) Read(peers_[p]);
     Flush(peers_[p]);
   }
+  AnswerDoor();
   const Clock::time_point now = Clock::now();
   CheckSilence(now);
   const std::pair<uint64_t, int32_t> state{call_, Culprit()};
@@ -196,8 +200,7 @@ bool Watcher::HasSent(Peer& peer) {
   ssize_t got = 1;
   while (got > 0) got = recv(peer.connection.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   int unacknowledged = 0;
-  // The socket tells its error once.
-  peer.ended = got < 0 && errno != EAGAIN && errno != EINTR;
+  peer.ended = (got < 0 && errno != EAGAIN && errno != EINTR) || IsOver(peer.connection.socket.get());
   return peer.ended || ioctl(peer.connection.socket.get(), SIOCOUTQ, &unacknowledged) != 0 ||
          unacknowledged == 0;
 }
@@ -227,13 +230,18 @@ void Watcher::Take(Peer& peer) {
   while (!peer.ended) {
     StatusOr<std::optional<Message>> message = peer.connection.reader.Next(kMostBytes);
     if (message.ok() && !*message) return;
-    Status fine = message.status();
-    if (fine.ok()) fine = peer.connection.seal.Open(**message);
-    if (fine.ok()) fine = Hear(peer, **message);
-    if (fine.ok()) continue;
-    FailLocked(Annotate(fine, NameOf(peer.partner)));
-    peer.ended = true;
+    Take(peer, message.ok() ? StatusOr<Message>(**std::move(message)) : message.status());
   }
+}
+
+void Watcher::Take(Peer& peer, StatusOr<Message> message) {
+  if (peer.ended) return;
+  Status fine = message.status();
+  if (fine.ok()) fine = peer.connection.seal.Open(*message);
+  if (fine.ok()) fine = Hear(peer, *message);
+  if (fine.ok()) return;
+  FailLocked(Annotate(fine, NameOf(peer.partner)));
+  peer.ended = true;
 }
 
 // Errors: kInvalidInput for what a rank of this version does not say.
@@ -322,7 +330,7 @@ void Watcher::HearLeft(Peer& peer, const LeftRank& left) {
 
 void Watcher::End(Peer& peer, int error) {
   peer.ended = true;
-  if (peer.left || failure_) return;
+  if (peer.left || peer.link || failure_) return;
   const bool cut = error == ETIMEDOUT || error == EHOSTUNREACH || error == ENETUNREACH;
   const Partner& who = peer.partner;
   FailLocked(cut ? PeerEnded(fmt::format("rank {}: no sign of life for {} (host {}, pid {})", who.rank,
@@ -363,7 +371,7 @@ void Watcher::QueueToAll(MessageType type, std::string_view body, const Peer* bu
     if (&peer != but) Queue(peer, type, body);
 }
 
-// What cannot be sent yet stays. Errors show when the socket is read.
+// What cannot be sent yet stays. Errors show when the socket is read, or is over.
 void Watcher::Flush(Peer& peer) {
   while (peer.sent < peer.out.size()) {
     const ssize_t sent = send(peer.connection.socket.get(), peer.out.data() + peer.sent,

@@ -7,16 +7,22 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "base/status.h"
+#include "runtime/bootstrap/hello.h"
+#include "runtime/bootstrap/lobby.h"
 #include "runtime/bootstrap/mesh.h"
 
 namespace xccl::bootstrap {
@@ -24,6 +30,13 @@ namespace xccl::bootstrap {
 struct LeftRank {
   int32_t rank = 0;
   uint64_t call = 0;  // the last that it noted
+};
+
+// How ranks that are no partners find each other.
+struct Directory {
+  std::unique_ptr<Lobby> door;  // this rank's
+  Digest key = {};              // of the group
+  std::vector<Partner> ranks;   // by rank: who it is and where its door is; no challenges
 };
 
 class Watcher {
@@ -46,6 +59,13 @@ class Watcher {
   void Post(std::string_view key, std::string_view text);
   std::optional<std::string> AwaitNote(std::string_view key, Clock::time_point until);
 
+  // Once, when all ranks are known: from then on others may link with this rank.
+  void Open(Directory directory);
+  // Connects this rank with another, unless they are; notes then go between them, those of before too. The
+  // end of a link is no failure. Errors: kPeerEnded where nobody answers within ten seconds.
+  Status Link(int32_t rank);
+  bool IsLinked(int32_t rank) const;  // there is a connection, and the other has not left
+
   void Fail(const Status& reason);
   std::optional<Status> Failure() const;
   void OnFailure(std::function<void(const Status&)> callback);
@@ -65,6 +85,7 @@ class Watcher {
     size_t sent = 0;  // of it
     Clock::time_point heard;
     bool left = false, ended = false, shut = false;
+    bool link = false;   // it is no partner
     uint64_t call = 0;   // that it is in, by its last heartbeat
     int32_t awaits = 0;  // the rank that holds it up
   };
@@ -75,11 +96,17 @@ class Watcher {
   static bool HasSent(Peer& peer);
   void Read(Peer& peer);
   void Take(Peer& peer);  // the messages that its reader holds
+  void Take(Peer& peer, StatusOr<Message> message);
   Status Hear(Peer& peer, const Message& message);
   Status HearHeartbeat(Peer& peer, std::string_view body);
   Status HearData(Peer& peer, std::string_view body);
   void HearLeft(Peer& peer, const LeftRank& left);
   void PostLocked(std::string_view key, std::string_view text, const Peer* from = nullptr);
+  bool IsLinkedLocked(int32_t rank) const;
+  Peer& AddLink(const Partner& partner, Connection connection);
+  void TellNotes(Peer& peer);
+  void AnswerDoor();
+  Peer* Admit(const Lobby::Event& event);
   void End(Peer& peer, int error);
   void CheckSilence(Clock::time_point now);
   void Beat(Clock::time_point now);
@@ -100,7 +127,9 @@ class Watcher {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Peer> peers_;
+  std::deque<Peer> peers_;  // none goes, and none moves: first the partners
+  Directory directory_;
+  std::set<int32_t> calls_, called_by_;  // the ranks that this one has linked with, and the other way round
   std::map<std::tuple<int32_t, uint64_t, uint32_t>, std::string> inbox_;  // by sender, call and round
   std::map<std::string, std::string, std::less<>> notes_;                 // by key
   std::optional<Status> failure_;

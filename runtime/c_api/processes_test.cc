@@ -2,8 +2,10 @@
 #include "runtime/c_api/testing/processes.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "runtime/c_api/testing/books.h"
+#include "runtime/host/owned_file.h"
 #include "runtime/transport/ofi/transport.h"
 #include "runtime/xccl.h"
 
@@ -361,6 +364,55 @@ TEST(Processes, AnAbortWakesALoadThatWaitsWithoutEnd) {
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(xcclCommAbort(comm), xcclSuccess);
   loader.join();
+}
+
+// Those who stay are no partners of each other, and those between them have ended.
+TEST(Processes, ShrinkToRanksThatOnlyEndedOnesConnect) {
+  const std::string book = MakeBook("six", 6, {CollectiveKind::kAllreduce});
+  const std::string pair = MakeBook("two_of_six", 2, {CollectiveKind::kAllreduce});
+  void* const memory = mmap(nullptr, 6 * sizeof(std::atomic<pid_t>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* const processes = static_cast<std::atomic<pid_t>*>(memory);
+  InProcesses(6, [&](int rank, Shared& all) {
+    processes[rank] = getpid();
+    xcclComm_t comm = nullptr, rest = nullptr;
+    if (!Load(all.id, 6, rank, book, comm)) return false;
+    if (rank % 3 != 0) {
+      while (all.told < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return true;  // without a goodbye
+    }
+    std::vector<OwnedFile> others;
+    const std::vector<int> ended = {1, 2, 4, 5};
+    for (const int other : ended) others.push_back(WatchProcess(processes[other]));
+    ++all.told;
+    for (const OwnedFile& other : others)
+      while (other.open() && !HasEnded(other)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    float number = 1;
+    return Is(xcclCommShrink(comm, ended.data(), 4, &rest, nullptr, XCCL_SHRINK_ABORT), xcclSuccess) &&
+           Is(xcclCommLoadPlanBook(rest, pair.c_str()), xcclSuccess) && Is(Sum(rest, &number), xcclSuccess) &&
+           Is(xcclCommSynchronize(rest), xcclSuccess) && number == 2 &&
+           Is(xcclCommDestroy(rest), xcclSuccess) && Is(xcclCommDestroy(comm), xcclSuccess);
+  });
+  munmap(memory, 6 * sizeof(std::atomic<pid_t>));
+}
+
+// Rank 1, which is to stay, has ended too; no limit is set.
+TEST(Processes, ShrinkWithARankThatHasEndedNamesIt) {
+  const std::string book = MakeBook("four", 4, {CollectiveKind::kAllreduce});
+  InProcesses(4, [&](int rank, Shared& all) {
+    xcclComm_t comm = nullptr, rest = nullptr;
+    if (!Load(all.id, 4, rank, book, comm)) return false;
+    if (rank < 2) return true;  // without a goodbye
+    const int ended[] = {0};
+    const bool named =
+        Is(xcclCommShrink(comm, ended, 1, &rest, nullptr, XCCL_SHRINK_ABORT), xcclRemoteError) &&
+        (std::string(xcclGetLastError(nullptr)).find("shrink without 0: rank 1") != std::string::npos ||
+         Is(xcclGetLastError(nullptr), "... shrink without 0: rank 1 ..."));
+    ++all.told;
+    while (all.told < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return named;
+  });
 }
 
 }  // namespace

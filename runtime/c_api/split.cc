@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "base/strings.h"
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/c_api/assembly.h"
@@ -149,15 +150,31 @@ StatusOr<std::shared_ptr<Comm>> Split(Comm& comm, Choice mine) {
   return child;
 }
 
+// The members of a shrunk communicator, by place: each but the first is below another, a power of two away,
+// so few ranks away and mostly a partner of it.
+int Above(int place) { return place & (place - 1); }
+
+// Notes go between partners, who may all have ended. A member that knows the note leaves none below without.
+void PassOn(Bootstrap& ranks, const Members& members, int place) {
+  const int count = static_cast<int>(members.size());
+  for (int away = 1; away < count - place && (place & away) == 0; away *= 2)
+    (void)ranks.Link(members[static_cast<size_t>(place + away)]);  // who has ended is missed in the meeting
+}
+
 // The k-th time that this rank shrinks by these ranks. All who call it have called it as often.
 std::string KeyOfShrink(Comm& comm, const std::set<int>& excluded) {
-  const std::string without = fmt::format("shrink without {}", fmt::join(excluded, ", "));
+  constexpr size_t kMost = 1000;  // bytes of a key
+  std::string without = fmt::format("shrink without {}", fmt::join(excluded, ", "));
+  if (without.size() > kMost)
+    without = fmt::format("shrink without {} ranks, {:016x}", excluded.size(), xccl::HashOf(without));
   const std::lock_guard lock(comm.mutex);
   const int times = ++comm.shrinks[without];
   return times == 1 ? without : fmt::format("{}, time {}", without, times);
 }
 
 Status Aborted(const Comm& comm) { return comm.aborted ? comm.communicator.Aborted() : OkStatus(); }
+
+constexpr std::chrono::seconds kNotesCome(2);
 
 // The excluded ranks may have ended, so nothing here waits for them.
 StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& members, const std::string& key) {
@@ -166,17 +183,34 @@ StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& membe
     return InvalidInput("shrink: the ranks have not met; expected it after a book was loaded");
   const Rank rank = comm.communicator.rank();
   Bootstrap& ranks = group->bootstrap();
+  const int place = PlaceIn(members, rank);
+  const Rank above = members[static_cast<size_t>(Above(place))];
   Offer made;
-  if (members[0] == rank) {
+  Status reached;
+  if (place == 0) {
     made = MakeOffer();
     ranks.Post(key, made.text);
+  } else {
+    reached = ranks.Link(above);
   }
   using Clock = std::chrono::steady_clock;
   const auto limit = comm.communicator.time_limit();
   const Clock::time_point since = Clock::now();
+  Clock::time_point linked = since;
   while (true) {
-    if (const auto text = ranks.AwaitNote(key, std::chrono::milliseconds(20)))
+    if (const auto text = ranks.AwaitNote(key, std::chrono::milliseconds(20))) {
+      PassOn(ranks, members, place);
+      if (place != 0 && text->size() != sizeof(UniqueId)) return xccl::PeerEnded(xccl::Cleaned(*text, 4096));
       return ChildById(*text, members, rank);
+    }
+    // Who is above may have gone when it had called this rank; then the note is about to come.
+    if (ranks.IsLinked(above)) linked = Clock::now();
+    if (Clock::now() - linked >= kNotesCome)
+      ranks.Post(key,
+                 fmt::format("rank {}: {}: {}", rank.value, key,
+                             reached.ok() ? fmt::format("rank {} has ended or left; expected it to take part",
+                                                        above.value)
+                                          : reached.message()));
     XCCL_RETURN_IF_ERROR(Aborted(comm));
     if (Clock::now() - since >= limit)
       return xccl::LimitReached(fmt::format("rank {}: {}: rank {} did not take part within the time limit",

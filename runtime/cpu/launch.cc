@@ -22,6 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kReapEvery(5);
+constexpr std::chrono::seconds kToStop(1);  // after a failure
 
 Status FailureOf(const SharedRegion& region) { return region.Failure().value_or(OkStatus()); }
 
@@ -55,7 +56,7 @@ Status RunThreads(const SharedRegion& region, std::span<const Rank> ranks, const
 struct Child {
   Rank rank;
   pid_t pid = -1;
-  bool running = false;
+  bool running = false, stopped = false;
 };
 
 [[noreturn]] void RunChild(const SharedRegion& region, Rank rank, pid_t parent, const RankBody& body) {
@@ -72,7 +73,10 @@ struct Child {
 void Reap(const SharedRegion& region, std::vector<Child>& children) {
   for (Child& child : children) {
     int ending = 0;
-    if (!child.running || waitpid(child.pid, &ending, WNOHANG) != child.pid) continue;
+    if (!child.running || waitpid(child.pid, &ending, WNOHANG | WUNTRACED | WCONTINUED) != child.pid)
+      continue;
+    child.stopped = WIFSTOPPED(ending);
+    if (child.stopped || WIFCONTINUED(ending)) continue;
     child.running = false;
     if (WIFSIGNALED(ending))
       region.Fail(
@@ -84,16 +88,33 @@ void Reap(const SharedRegion& region, std::vector<Child>& children) {
   }
 }
 
-void AwaitChildren(const SharedRegion& region, std::vector<Child>& children,
-                   std::chrono::nanoseconds time_limit) {
+// Others may have waited for a child that somebody stopped, and can name only whom they missed.
+Status Blame(const Status& failure, const std::vector<Child>& children) {
+  if (failure.code() != StatusCode::kLimit) return failure;
+  for (const Child& child : children)
+    if (child.stopped)
+      return LimitReached(fmt::format("rank {}: its process {} is stopped; {}", child.rank.value, child.pid,
+                                      failure.message()));
+  return failure;
+}
+
+// What the children end with.
+Status AwaitChildren(const SharedRegion& region, std::vector<Child>& children,
+                     std::chrono::nanoseconds time_limit) {
+  const auto patience = std::min<std::chrono::nanoseconds>(time_limit, kToStop);
   std::optional<Clock::time_point> failed_at;
+  Status failure;
   for (Reap(region, children); std::ranges::any_of(children, &Child::running); Reap(region, children)) {
-    if (!failed_at && region.header().failure.load(std::memory_order_acquire) != 0) failed_at = Clock::now();
-    if (failed_at && Clock::now() - *failed_at > time_limit)
+    if (!failed_at && region.header().failure.load(std::memory_order_acquire) != 0) {
+      failed_at = Clock::now();
+      failure = Blame(FailureOf(region), children);
+    }
+    if (failed_at && Clock::now() - *failed_at > patience)
       for (const Child& child : children)
         if (child.running) kill(child.pid, SIGKILL);
     std::this_thread::sleep_for(kReapEvery);
   }
+  return failed_at ? failure : FailureOf(region);
 }
 
 Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
@@ -109,8 +130,7 @@ Status RunChildren(const SharedRegion& region, std::span<const Rank> ranks,
     }
     children.push_back({rank, pid, true});
   }
-  AwaitChildren(region, children, time_limit);
-  return FailureOf(region);
+  return AwaitChildren(region, children, time_limit);
 }
 
 }  // namespace

@@ -18,8 +18,10 @@ using RankBody = std::function<Status(Endpoint&)>;
 // Runs body once for every rank given. The region says how: kThreads one thread each, kChildren one forked
 // process each (its memory is the caller's as of the fork; results must go through shared memory). Returns
 // the first failure. A child that is killed, or exits by itself, ends the others with kLimit "rank 2: its
-// process 4711 was ended by signal 9 (Killed)"; children that do not stop within `time_limit` after a failure
-// are killed, and all die with the caller. Requires: for kChildren, that the caller has no other threads.
+// process 4711 was ended by signal 9 (Killed)"; a failure with kLimit while a child is stopped begins with
+// "rank 2: its process 4711 is stopped; ". Children that do not end within a second after a failure, or
+// `time_limit` where that is less, are killed, and all die with the caller. Requires: for kChildren, that the
+// caller has no other threads.
 Status RunRanks(const SharedRegion& region, std::span<const Rank> ranks, std::chrono::nanoseconds time_limit,
                 const RankBody& body);
 

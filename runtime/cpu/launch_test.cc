@@ -64,6 +64,20 @@ TEST(RunRanks, AThreadThatCannotBeHadDoesNotEndTheProgram) {
             SystemError("rank 0: cannot start a thread: Resource temporarily unavailable"));
 }
 
+TEST(RunRanks, AChildThatIsStoppedIsNamedAndEnded) {
+  const SharedRegion region = Region(Sharing::kChildren, 3);
+  const Status status = RunRanks(region, kThree, milliseconds(1000), [](Endpoint& endpoint) {
+    if (endpoint.rank() == Rank(2)) raise(SIGSTOP);
+    return endpoint.Barrier(milliseconds(1000));
+  });
+  EXPECT_EQ(status.code(), StatusCode::kLimit);
+  const std::string& text = status.message();
+  EXPECT_EQ(text.find("rank 2: its process "), 0) << text;
+  EXPECT_NE(text.find(" is stopped; rank "), std::string::npos) << text;
+  EXPECT_NE(text.find("expected 3 ranks at a barrier, saw 2; nothing moved for 1000 ms"), std::string::npos)
+      << text;
+}
+
 TEST(RunRanks, AnExceptionOfARankDoesNotEndTheProgram) {
   for (Sharing sharing : {Sharing::kThreads, Sharing::kChildren}) {
     const SharedRegion region = Region(sharing, 3);

@@ -210,8 +210,9 @@ struct Meeting {
 
 Status Meeting::Listen() {
   const Clock::time_point until = Clock::now() + std::min<std::chrono::nanoseconds>(time_limit, kLongest);
-  const Socket listener{OwnedFile(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), until,
-                        &over};
+  const Socket listener{
+      OwnedFile::NotInForks([] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }),
+      until, &over};
   const int door = listener.file.get();
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, length);
@@ -225,7 +226,8 @@ Status Meeting::Listen() {
     if (!came.ok())
       return LimitReached(fmt::format("{}: {} of {} processes came within {} s", name, come, parties,
                                       std::chrono::duration<double>(time_limit).count()));
-    Socket made{OwnedFile(accept4(door, nullptr, nullptr, SOCK_CLOEXEC)), until, &over};
+    Socket made{OwnedFile::NotInForks([&] { return accept4(door, nullptr, nullptr, SOCK_CLOEXEC); }), until,
+                &over};
     Hello hello;
     if (!made.file.open() || !IsOurs(made.file.get()) || !made.ReceiveValue(hello).ok()) continue;
     if (hello.magic != kMagic || hello.parties != parties || hello.party < 1 || hello.party >= parties ||
@@ -243,7 +245,7 @@ Status Meeting::Connect() {
   socklen_t length = 0;
   const sockaddr_un address = AddressOf(name, length);
   while (true) {
-    OwnedFile end(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    OwnedFile end = OwnedFile::NotInForks([] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); });
     if (end.open() && connect(end.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0 &&
         IsOurs(end.get())) {
       sockets.push_back({std::move(end), until, &over});

@@ -13,6 +13,7 @@ from world import RANKS
 
 LIMIT_S = 2  # of the groups
 AT_ONCE_S = PATIENCE
+FORK_S = 3 * PATIENCE
 AT_LIMIT_S = LIMIT_S + PATIENCE
 
 # docs/running.md, "When something fails", has this table: after so long the last survivor has ended. Sockets tell that a process
@@ -185,6 +186,13 @@ def leaves(world, _, last, pattern, limit_s=0, within_s=AT_ONCE_S):
     return problems + survivors_of(group, victim, time.monotonic(), within_s, pattern.format(victim))
 
 
+def forks_and_exits(world, chance):
+    """The rank's fork outlives it; the others end before the fork does."""
+    problems = leaves(world, chance, f"fork={FORK_S} exit", r"\brank {0}\b.*process has ended")
+    time.sleep(FORK_S)
+    return problems
+
+
 def another_token(world, _):
     victim = RANKS - 1
     group = Group(world, world.network().hosts(), STEPS["calls"], limit_s=LIMIT_S, own_env={victim: {"XCCL_TOKEN": "another"}})
@@ -217,6 +225,7 @@ FAULTS = {
     "rank destroys early": lambda *a: leaves(*a, "destroy", r"\brank {0}\b.*left"),
     "rank aborts": lambda *a: leaves(*a, "abort", r"\brank {0}\b"),
     "rank exits without destroy": lambda *a: leaves(*a, "exit", r"\brank {0}\b.*process has ended"),
+    "rank exits without destroy, its fork lives": forks_and_exits,
     "rank makes another call": lambda *a: leaves(*a, "allreduce=77 sync", r"\brank {0}\b"),
     "rank makes no call": lambda *a: leaves(*a, "wait=60000", r"\brank \d", limit_s=LIMIT_S, within_s=AT_LIMIT_S + 1),
     "rank with another token": another_token,

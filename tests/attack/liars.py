@@ -8,7 +8,7 @@ import time
 
 import wire
 from group import HANG_S, PATIENCE, Group, describe
-from lies import BLOBS, GATHERS, HELLOS, LIES, RANK, SERVERS, Liar, LyingServer
+from lies import BLOBS, GATHERS, HELLOS, LIES, NASTY, RANK, SERVERS, Liar, LyingServer
 from stranger import Stranger
 from world import RANKS
 
@@ -75,13 +75,22 @@ def play_server(ready, address, token, how):
     server.play()
 
 
+HOSTS = {  # what it says of itself
+    "another's host": wire.host("the host"),
+    "a nasty name of its host": wire.host("the liar's host", name=NASTY),
+    "a name of its host of 1 MiB": wire.host("the liar's host", name="h" * (1 << 20)),
+    "an address that is a name": wire.host("the liar's host", address="localhost"),
+}
+
+
 def every_lie():
     """(name, arguments of Liar)"""
     for name, hello in HELLOS.items():
         yield f"hello, {name}", {"hello": hello}
     for name, lies in LIES.items():
         yield name, {"lies": lies}
-    yield "all-gather 0, another's host", {"mine": lambda k, blob: wire.text("the host") + wire.text("liar") if k == 0 else blob}
+    for name, blob in HOSTS.items():
+        yield f"all-gather 0, {name}", {"mine": lambda k, true, blob=blob: blob if k == 0 else true}
     for number in range(GATHERS):
         for name, change in BLOBS.items():
             yield (f"all-gather {number}, {name}",

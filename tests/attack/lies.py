@@ -105,8 +105,8 @@ class Liar:
             count = min(away, ranks - away)
             theirs = self.data((RANK + away) % ranks, round_number)
             if not blobs:
-                # The first all-gather tells hosts apart: identity and name.
-                true = wire.text("the liar's host") + wire.text("liar") if number == 0 else theirs[0] if theirs else b""
+                # The first all-gather tells hosts apart, and where doors are.
+                true = wire.host("the liar's host") if number == 0 else theirs[0] if theirs else b""
                 blobs = [self.mine(number, true)]
             body = b"".join(wire.text(blob) for blob in blobs[:count]) if theirs else b""
             self.send_data((RANK + ranks - away) % ranks, round_number, body)

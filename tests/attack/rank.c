@@ -15,6 +15,7 @@
  *   destroy       the youngest communicator
  *   abort         likewise, by force
  *   exit          ends the process with what it has
+ *   fork=S        a child that lives S seconds and does nothing
  *   wait=MS, late=R,MS     all ranks sleep; rank R alone does
  *   pause         waits for a byte on standard input
  *   loop=N        allreduce and ring, of random sizes up to N, checked, for ever
@@ -153,6 +154,14 @@ static void Loop(size_t most) {
 
 static void Sleep(int ms) { usleep((unsigned)ms * 1000); }
 
+/* Its output must not keep that of the rank open. */
+static void Fork(int seconds) {
+  if (fork() != 0) return;
+  for (int file = 0; file < 3; ++file) close(file);
+  sleep((unsigned)seconds);
+  _exit(0);
+}
+
 static int IsRank(int rank) {
   const char* own = getenv("XCCL_RANK");
   return own != NULL && atoi(own) == rank;
@@ -216,6 +225,7 @@ static void Do(const char* step, const char* name, const char* value) {
   if (strcmp(name, "destroy") == 0) return Destroy(step);
   if (strcmp(name, "abort") == 0) return Abort(step);
   if (strcmp(name, "exit") == 0) _exit(0);
+  if (strcmp(name, "fork") == 0) return Fork(number);
   if (strcmp(name, "wait") == 0) return Sleep(number);
   if (strcmp(name, "late") == 0) {
     if (IsRank(number)) Sleep(atoi(strchr(value, ',') + 1));

@@ -48,6 +48,10 @@ class Unpack:
         return self.bytes(self.get("I"))
 
 
+def host(identity, name="liar", pid=666, address="127.0.0.1", port=9):
+    return text(identity) + text(name) + struct.pack("<i", pid) + text(address) + struct.pack("<H", port)
+
+
 def hello(rank, ranks=4, host="liar", address="127.0.0.1", port=9, product=None, pid=666, challenge=bytes(DIGEST), limit=FOREVER,
           left=FOREVER):
     who = text(product or VERSION) + struct.pack("<iii", rank, ranks, pid) + text(host) + text(address) + struct.pack("<H", port)
