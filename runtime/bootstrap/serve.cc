@@ -126,7 +126,15 @@ void Server::Linger(const Status& why) {
     StatusOr<std::optional<Lobby::Event>> event = lobby_.Wait(until);
     if (!event.ok() || !*event) return;
     Lobby::Event& happened = **event;
-    if (!happened.message || !Proved(happened.guest, *std::move(happened.message))) continue;
+    if (!happened.message) continue;
+    const std::optional<Message> message = Proved(happened.guest, *std::move(happened.message));
+    if (!message) continue;
+    const std::optional<Hello> hello = UnpackHello(message->body);
+    // Another rank 0 begins another run, to which this failure does not belong.
+    if (hello && hello->rank == 0 && came_.count(0) != 0) {
+      lobby_.ShowOut(happened.guest);
+      continue;
+    }
     Refuse(happened.guest, why);
     --left;
   }
@@ -216,10 +224,11 @@ Status Server::Admit(int guest, Hello hello) {
     return Wrong(fmt::format("{}: a time limit of {}, {} of which are left; expected more than 0 s", who,
                              Seconds(hello.limit), Seconds(hello.left)));
   if (const auto other = came_.find(hello.rank); other != came_.end())
-    return Wrong(
-        fmt::format("rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
-                    "expected one for each of ranks 0 to {}",
-                    hello.rank, other->second.pid, other->second.host, hello.pid, hello.host, ranks_ - 1));
+    return Wrong(fmt::format(
+        "rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
+        "expected one for each of ranks 0 to {}; hint: XCCL_JOB=NAME, or an XCCL_ADDRESS of its own, for "
+        "each of two jobs at once",
+        hello.rank, other->second.pid, other->second.host, hello.pid, hello.host, ranks_ - 1));
   if (ranks_ == 0) {
     ranks_ = hello.ranks;
     XCCL_RETURN_IF_ERROR(Annotate(AllowOpenFiles(static_cast<uint64_t>(ranks_) + kFilesBeside),
