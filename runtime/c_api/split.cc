@@ -82,10 +82,10 @@ struct Offer {
   std::shared_ptr<void> use;
 };
 
-Offer MakeOffer() {
+Offer MakeOffer(const Bootstrap& parent) {
   BootstrapOptions options;
   options.time_limit = BootstrapOptions::kForever;  // the ranks say how long they wait
-  const StatusOr<UniqueId> id = xccl::MakeUniqueId(options);
+  const StatusOr<UniqueId> id = xccl::MakeUniqueId(options, parent.address());
   if (!id.ok()) return {id.status().message(), nullptr};
   return {{reinterpret_cast<const char*>(id->data()), id->size()}, xccl::UseUniqueId(*id)};
 }
@@ -121,7 +121,7 @@ StatusOr<std::shared_ptr<Comm>> SplitProcesses(const Comm& comm, Choice mine) {
   }
   const Members members = MembersOf(all, mine.color);
   Offer made;
-  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) made = MakeOffer();
+  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) made = MakeOffer(ranks);
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> ids, gather(made.text));
   if (mine.color == XCCL_SPLIT_NOCOLOR) return std::shared_ptr<Comm>();
   return ChildById(ids[members[0].index()], members, rank);
@@ -168,7 +168,7 @@ StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& membe
   Bootstrap& ranks = group->bootstrap();
   Offer made;
   if (members[0] == rank) {
-    made = MakeOffer();
+    made = MakeOffer(ranks);
     ranks.Post(key, made.text);
   }
   using Clock = std::chrono::steady_clock;
