@@ -7,6 +7,22 @@
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
+namespace {
+
+// An error of a variable that a flag took the place of names the flag.
+Status NameFlags(const Status& status, const LaunchOptions& options) {
+  const std::string& text = status.message();
+  const auto name = [&](std::string_view variable, std::string_view flag) {
+    return Status(status.code(), std::string(flag) + text.substr(variable.size()));
+  };
+  if (options.rank && text.starts_with("XCCL_RANK: ")) return name("XCCL_RANK", "--rank");
+  if (options.ranks && text.starts_with("XCCL_SIZE: ")) return name("XCCL_SIZE", "--ranks");
+  if (!options.address.empty() && text.starts_with("XCCL_ADDRESS")) return name("XCCL_ADDRESS", "--address");
+  return status;
+}
+
+}  // namespace
+
 StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& options) {
   const auto environment = [&](std::string_view name) -> std::optional<std::string> {
     if (name == "XCCL_RANK" && options.rank) return std::to_string(*options.rank);
@@ -16,7 +32,9 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& optio
       return name == "XCCL_TOKEN" ? options.token : options.token_file;  // an empty one is not set
     return ProcessEnvironment(name);
   };
-  XCCL_ASSIGN_OR_RETURN(Placement placement, FindPlacement(environment));
+  StatusOr<Placement> found = FindPlacement(environment);
+  if (!found.ok()) return NameFlags(found.status(), options);
+  Placement placement = *std::move(found);
   if (options.rank) placement.rank_variable = placement.ranks_variable = "";  // flags did
   if (placement.ranks == 1) return std::unique_ptr<LaunchedGroup>();
   BootstrapOptions how = WithTimeLimit(options.group.time_limit);

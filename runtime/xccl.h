@@ -231,8 +231,8 @@ xcclResult_t xcclCommDeregister(xcclComm_t comm, void* handle);
 xcclResult_t xcclCommSynchronize(xcclComm_t comm); /* waits for all calls, returns their error */
 xcclResult_t xcclCommFinalize(xcclComm_t comm);    /* the same */
 /* Waits for all calls, and, between hosts, until the others have taken all that this rank sent them. The
- * communicator is gone in any case; a failure of its calls that no other call has returned is the result. comm
- * may be NULL. */
+ * communicator is gone in any case; a failure of its calls that no other call has returned is the result.
+ * comm may be NULL. */
 xcclResult_t xcclCommDestroy(xcclComm_t comm);
 xcclResult_t xcclCommAbort(xcclComm_t comm); /* ends all calls on all ranks, then destroys */
 xcclResult_t xcclCommGetAsyncError(xcclComm_t comm, xcclResult_t* error); /* without waiting */

@@ -8,9 +8,16 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
 
 #include "base/strings.h"
+#include "base/threads.h"
 #include "base/units.h"
 
 namespace xccl::bootstrap {
@@ -56,9 +63,11 @@ bool Selected(std::string_view name, std::string_view names) {
   return named != all_but;
 }
 
-StatusOr<std::vector<Address>> LookUp(const Endpoint& endpoint) {
+// Numbers where `flags` says so, else names.
+StatusOr<std::vector<Address>> LookUp(const Endpoint& endpoint, int flags) {
   addrinfo hints = {};
   hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
   if (error != 0)
@@ -72,6 +81,58 @@ StatusOr<std::vector<Address>> LookUp(const Endpoint& endpoint) {
   freeaddrinfo(found);
   return addresses;
 }
+
+// The resolver knows no time limit, so each name has a thread, which is left behind when the time is over.
+class LookUps {
+ public:
+  using Result = StatusOr<std::vector<Address>>;
+  using Clock = std::chrono::steady_clock;
+
+  void Start(const Endpoint& endpoint) {
+    StatusOr<std::vector<Address>> numeric = LookUp(endpoint, AI_NUMERICHOST);
+    const std::lock_guard adding(state_->mutex);
+    const size_t which = state_->results.size();
+    state_->results.emplace_back();
+    if (numeric.ok()) {
+      state_->results[which] = std::move(numeric);
+      return;
+    }
+    StatusOr<std::thread> thread = StartThread([state = state_, endpoint, which] {
+      Result found = LookUp(endpoint, 0);
+      const std::lock_guard lock(state->mutex);
+      state->results[which] = std::move(found);
+      state->changed.notify_all();
+    });
+    if (thread.ok())
+      thread->detach();
+    else
+      state_->results[which] = thread.status();
+  }
+
+  // By name; none where it is still looked up.
+  std::vector<std::optional<Result>> Take(Clock::time_point until) {
+    std::unique_lock lock(state_->mutex);
+    const auto any = [&](const auto& which) { return std::ranges::any_of(state_->results, which); };
+    const auto waits = [](const std::optional<Result>& one) { return !one; };
+    const auto known = [](const std::optional<Result>& one) { return one && one->ok(); };
+    while (any(waits) && !any(known) && Clock::now() < until) WaitUntil(lock, until);
+    const Clock::time_point others = std::min(until, Clock::now() + std::chrono::seconds(1));
+    while (any(waits) && Clock::now() < others) WaitUntil(lock, others);
+    return state_->results;
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;  // guards what follows
+    std::condition_variable changed;
+    std::vector<std::optional<Result>> results;
+  };
+  void WaitUntil(std::unique_lock<std::mutex>& lock, Clock::time_point until) {
+    // Some libraries overflow at the last moment of a clock.
+    state_->changed.wait_until(lock, std::min(until, Clock::now() + std::chrono::hours(1)));
+  }
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
 
 }  // namespace
 
@@ -170,16 +231,30 @@ StatusOr<Endpoint> ParseEndpoint(std::string_view text) {
   return endpoint;
 }
 
-StatusOr<std::vector<Address>> Resolve(std::string_view endpoints) {
-  std::vector<Address> all;
-  Status unknown;
-  for (const std::string& text : Split(endpoints, ',')) {
+StatusOr<std::vector<Address>> Resolve(std::string_view endpoints,
+                                       std::chrono::steady_clock::time_point until) {
+  const std::vector<std::string> texts = Split(endpoints, ',');
+  std::vector<Endpoint> parsed;
+  for (const std::string& text : texts) {
     XCCL_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     if (endpoint.port == 0)
       return InvalidInput(fmt::format("{}: no port; expected HOST:PORT", Shortened(text)));
-    const StatusOr<std::vector<Address>> found = LookUp(endpoint);
-    if (found.ok()) all.insert(all.end(), found->begin(), found->end());
-    if (!found.ok() && unknown.ok()) unknown = found.status();
+    parsed.push_back(endpoint);
+  }
+  LookUps names;
+  for (const Endpoint& endpoint : parsed) names.Start(endpoint);
+  const auto results = names.Take(until);
+  std::vector<Address> all;
+  Status unknown;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (results[i] && results[i]->ok()) all.insert(all.end(), (*results[i])->begin(), (*results[i])->end());
+    if (!unknown.ok()) continue;
+    if (!results[i])
+      unknown = LimitReached(fmt::format(
+          "{}: the name of a host that was not looked up within the time limit; hint: XCCL_ADDRESS=IP:PORT",
+          parsed[i].host));
+    else if (!results[i]->ok())
+      unknown = results[i]->status();
   }
   if (all.empty() && !unknown.ok()) return unknown;
   return all;

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,9 +34,12 @@ Address AddressV4(uint32_t host_order, uint16_t port);
 StatusOr<Address> NumericAddress(std::string_view ip, uint16_t port);
 
 // "host:port", "[v6]:port", several with commas; names are looked up, and each may have several addresses.
-// Of several, those that cannot be looked up are left out. Errors: kInvalidInput naming what has no port, or
-// the first that cannot be looked up where none can.
-StatusOr<std::vector<Address>> Resolve(std::string_view endpoints);
+// All names are looked up side by side. Of several, those that cannot be looked up, or not within a second
+// after another was, are left out. Errors: kInvalidInput naming what has no port, or the first that cannot be
+// looked up where none can; kLimit where the first is still looked up at `until`.
+StatusOr<std::vector<Address>> Resolve(
+    std::string_view endpoints,
+    std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
 // Splits "host:port", "[v6]:port", "host" and "v6"; port 0 where there is none.
 struct Endpoint {
   std::string host;

@@ -28,6 +28,7 @@
 namespace xccl {
 namespace {
 
+using bootstrap::Address;
 using bootstrap::After;
 using bootstrap::Clock;
 using std::chrono::nanoseconds;
@@ -36,6 +37,9 @@ constexpr size_t kMostBlob = size_t{16} << 20, kMostInAll = size_t{64} << 20;
 constexpr size_t kMostOfAHost = 4096;  // its identity, its name and its address
 // A rendezvous that has failed keeps its port a little to tell late ranks.
 constexpr nanoseconds kPortIsFree = bootstrap::kLongestLinger + std::chrono::seconds(1);
+
+// In which another job's rendezvous, at the port of this one, says so.
+constexpr nanoseconds kClaim = std::chrono::seconds(1);
 
 // A rendezvous that a thread of this process serves while its own rank joins.
 class Service {
@@ -50,7 +54,7 @@ class Service {
 
   // Errors: kSystem where another process has the port, and keeps it longer than a rendezvous that ends.
   Status Start(const Placement& placement, const BootstrapOptions& options,
-               const std::vector<bootstrap::Address>& addresses);
+               const std::vector<Address>& addresses);
   bool started() const { return thread_.joinable(); }
 
  private:
@@ -61,11 +65,16 @@ class Service {
 };
 
 Status Service::Start(const Placement& placement, const BootstrapOptions& options,
-                      const std::vector<bootstrap::Address>& addresses) {
+                      const std::vector<Address>& addresses) {
   const Clock::time_point until = After(std::min<nanoseconds>(options.time_limit, kPortIsFree));
   bool in_use = false;
   StatusOr<std::unique_ptr<bootstrap::Lobby>> lobby = bootstrap::Lobby::Open(addresses, &in_use);
   while (!lobby.ok() && in_use && Clock::now() < until) {
+    if (placement.rank.value == 0) {
+      const Clock::time_point answer = std::min(until, After(kClaim));
+      const std::optional<Status> told = bootstrap::Claim(placement, addresses, options, answer);
+      if (told && !told->ok()) return *told;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     lobby = bootstrap::Lobby::Open(addresses, &in_use);
   }
@@ -97,7 +106,7 @@ bool OnlyLoopback(const std::string& endpoints) {
   return std::ranges::all_of(Split(endpoints, ','), [](const std::string& text) {
     const StatusOr<bootstrap::Endpoint> one = bootstrap::ParseEndpoint(text);
     if (!one.ok()) return false;
-    const StatusOr<bootstrap::Address> numeric = bootstrap::NumericAddress(one->host, one->port);
+    const StatusOr<Address> numeric = bootstrap::NumericAddress(one->host, one->port);
     return numeric.ok() ? numeric->IsLoopback() : one->host == "localhost";
   });
 }
@@ -105,19 +114,17 @@ bool OnlyLoopback(const std::string& endpoints) {
 // Rank 0 serves on its own host; where the address is another host's, that host's local rank 0. Of several
 // addresses, only rank 0 answers for all: bridges have the same address on every host. A host may know its
 // own name as that of its loopback; others then come to its other addresses.
-StatusOr<std::vector<bootstrap::Address>> ServedAddresses(const Placement& placement) {
+std::vector<Address> ServedAddresses(const Placement& placement, const std::vector<Address>& addresses) {
   const bool first = placement.rank.value == 0;
-  std::vector<bootstrap::Address> served;
+  std::vector<Address> served;
   if (placement.served || (!first && placement.local_rank != 0)) return served;
-  XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Address> addresses,
-                        bootstrap::Resolve(placement.rendezvous));
-  const auto add = [&](bootstrap::Address address, uint16_t port) {
+  const auto add = [&](Address address, uint16_t port) {
     address.set_port(port);
-    const auto same = [&](const bootstrap::Address& one) { return one.ToString() == address.ToString(); };
+    const auto same = [&](const Address& one) { return one.ToString() == address.ToString(); };
     if (std::ranges::none_of(served, same)) served.push_back(address);
   };
   const bool alone = OnlyLoopback(placement.rendezvous);
-  for (const bootstrap::Address& address : addresses) {
+  for (const Address& address : addresses) {
     if (bootstrap::IsOwn(address)) {
       // Of several endpoints with ports of their own, the first counts.
       if (served.empty() || served[0].port() == address.port()) add(address, address.port());
@@ -164,14 +171,15 @@ StatusOr<Joined> JoinAlone(const std::string& names) {
 }
 
 // served: the addresses at which this process serves the rendezvous; none: another does.
-StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<bootstrap::Address>& served,
-                        const BootstrapOptions& options, Clock::time_point until) {
+StatusOr<Joined> MeetAt(const Placement& placement, const std::vector<Address>& addresses,
+                        const std::vector<Address>& served, const BootstrapOptions& options,
+                        Clock::time_point until) {
   XCCL_RETURN_IF_ERROR(CheckSecret(placement));
   XCCL_RETURN_IF_ERROR(bootstrap::AllowOpenFiles(128));
   Service service;
   if (!served.empty()) XCCL_RETURN_IF_ERROR(service.Start(placement, options, served));
   XCCL_ASSIGN_OR_RETURN(bootstrap::Meeting meeting,
-                        bootstrap::Meet(placement, options, service.started(), until));
+                        bootstrap::Meet(placement, addresses, options, service.started(), until));
   Joined joined;
   XCCL_ASSIGN_OR_RETURN(joined.partners,
                         bootstrap::ConnectPartners(placement, meeting, bootstrap::ConnectingUntil(until)));
@@ -188,11 +196,13 @@ StatusOr<Joined> JoinOthers(const Placement& given, const BootstrapOptions& opti
   if (given.rendezvous.empty() && given.pmi_file) {
     XCCL_ASSIGN_OR_RETURN(by_pmi, bootstrap::PlacementByPmi(given, options));
   }
-  XCCL_ASSIGN_OR_RETURN(const std::vector<bootstrap::Address> served, ServedAddresses(by_pmi.placement));
-  StatusOr<Joined> joined = MeetAt(by_pmi.placement, served, options, until);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Address> addresses,
+                        bootstrap::Resolve(by_pmi.placement.rendezvous, until));
+  const std::vector<Address> served = ServedAddresses(by_pmi.placement, addresses);
+  StatusOr<Joined> joined = MeetAt(by_pmi.placement, addresses, served, options, until);
   // The rendezvous would not learn of this host's own trouble. It knows of peers and time limits.
   if (joined.status().code() == StatusCode::kSystem && served.empty())
-    bootstrap::Excuse(by_pmi.placement, options, joined.status());
+    bootstrap::Excuse(by_pmi.placement, addresses, options, joined.status());
   return joined;
 }
 

@@ -263,5 +263,19 @@ TEST(Bootstrap, ANameOfAHostIsCleaned) {
   EXPECT_EQ(liar.Wait(), 0);
 }
 
+// Hosts with both families and hosts with one used to take addresses that the others do not reach.
+TEST(Bootstrap, AnIdForRanksThatHaveMetKeepsTheirFamily) {
+  const auto rendezvous = [](const char* met_at) {
+    const StatusOr<UniqueId> id = MakeUniqueId(Patient(), met_at);
+    EXPECT_TRUE(id.ok()) << id.status().message();
+    const std::shared_ptr<void> use = UseUniqueId(*id);
+    return FromUniqueId(*id, Rank(0), 1)->rendezvous;
+  };
+  EXPECT_EQ(rendezvous("127.0.0.1").find('['), std::string::npos);
+  const std::string all = rendezvous("");
+  if (all.find('[') == std::string::npos) GTEST_SKIP() << "this host has no address of IPv6";
+  EXPECT_EQ(rendezvous("::1").find('.'), std::string::npos);
+}
+
 }  // namespace
 }  // namespace xccl

@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/strings.h"
 #include "base/version.h"
 #include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/knock.h"
 #include "runtime/bootstrap/rendezvous.h"
 
 namespace xccl::bootstrap {
@@ -21,9 +22,9 @@ constexpr uint64_t kMostWords = 1 << 16;
 // The server tells all who came about its time limit; they wait a little longer for it to do so.
 constexpr auto kGrace = std::chrono::seconds(1);
 constexpr auto kLook = std::chrono::milliseconds(100);  // between looks whether joining was aborted
-// With somebody at the address of the rendezvous who does not show that it knows the secret. A rendezvous
-// that serves thousands may be busy, so patience grows from round to round.
-constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::milliseconds(500);
+// With who answers a knock and then does not show that it knows the secret: less where others wait behind it,
+// more where the knock took long too, as at a rendezvous that serves thousands.
+constexpr std::chrono::nanoseconds kLeastPatience = std::chrono::seconds(1);
 constexpr std::chrono::nanoseconds kMostPatience = std::chrono::seconds(5);
 
 // The address at which others reach this rank: of the interface that was asked for; else that which leads to
@@ -39,7 +40,7 @@ StatusOr<Address> OwnAddress(const std::string& names, Address towards, bool gue
 }
 
 struct Attempt {
-  Status status;         // of the connection; OK: an answer came
+  Status status;
   bool tell = false;     // the status is final
   bool refused = false;  // by somebody who does not know the secret
   std::optional<Meeting> meeting;
@@ -50,8 +51,13 @@ Attempt TryAgain(Status status) { return {std::move(status), false, false, {}}; 
 
 class Visitor {
  public:
-  Visitor(const Placement& placement, const BootstrapOptions& options, Clock::time_point until)
-      : placement_(placement), options_(options), until_(until) {
+  Visitor(const Placement& placement, const std::vector<Address>& addresses, const BootstrapOptions& options,
+          Clock::time_point until)
+      : placement_(placement),
+        options_(options),
+        until_(until),
+        knocks_(addresses, placement.token_seed),
+        alone_(addresses.size() == 1) {
     hello_.product = kVersion;
     hello_.rank = placement.rank.value;
     hello_.ranks = placement.ranks;
@@ -60,41 +66,29 @@ class Visitor {
     hello_.limit = options.time_limit;
   }
 
-  // `patience`: with who has not shown that it knows the secret.
-  Attempt Try(const Address& address, std::chrono::nanoseconds patience);
+  // Goes from address to address until one leads to a meeting. Not final: none has, in time.
+  Attempt Visit();
+  // Comes as rank 0 where another process serves, and stays until told why not.
+  std::optional<Status> Claim(Clock::time_point until);
   // Comes, and says why it cannot stay.
-  Status Excuse(const Address& address, const Status& why, std::chrono::nanoseconds patience);
+  void Excuse(const Status& why, Clock::time_point until);
+  std::string Reasons() const { return knocks_.Reasons(); }
+  bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
 
  private:
-  StatusOr<Connection> Knock(const Address& address, Clock::time_point until);
+  Attempt Try(Connection server, const Address& address, Clock::time_point patience);
   Status SayHello(Connection& server);
   Attempt Wait(Connection server, const std::string& name, Clock::time_point patience);
   bool NamesPartners(const Welcome& welcome) const;
-  bool Stopped() const { return options_.stop != nullptr && *options_.stop; }
 
   const Placement& placement_;
   const BootstrapOptions& options_;
   Clock::time_point until_;
+  Knocks knocks_;
+  bool alone_;  // there is one address
   Hello hello_;
   std::unique_ptr<Lobby> door_;
 };
-
-// Challenges who listens, and answers its challenge by what both then send.
-StatusOr<Connection> Visitor::Knock(const Address& address, Clock::time_point until) {
-  Connection server;
-  XCCL_ASSIGN_OR_RETURN(server.socket, Connect(address, until));
-  const Digest mine = RandomDigest();
-  XCCL_RETURN_IF_ERROR(SendAll(server.socket.get(), Encode(MessageType::kKnock, View(mine)), until));
-  XCCL_ASSIGN_OR_RETURN(const Message theirs,
-                        ReceiveMessage(server.socket.get(), server.reader, kMostWords, until));
-  if (theirs.type == MessageType::kRefused) return UnpackStatus(theirs.body);
-  if (theirs.type != MessageType::kChallenge || theirs.body.size() != sizeof(Digest))
-    return InvalidInput("who listens there speaks another protocol");
-  const Digest key =
-      KeyedHash(KeyOf(placement_.token_seed), kUseOfRendezvous, std::string(View(mine)) + theirs.body);
-  server.seal = Seal(key, /*calls=*/true);
-  return server;
-}
 
 bool Visitor::NamesPartners(const Welcome& welcome) const {
   return std::ranges::equal(welcome.partners, PartnersOf(placement_.rank.value, placement_.ranks), {},
@@ -107,12 +101,23 @@ Status Visitor::SayHello(Connection& server) {
   return SendSealed(server, MessageType::kHello, Pack(hello_), until_);
 }
 
-Attempt Visitor::Try(const Address& address, std::chrono::nanoseconds patience) {
-  const Clock::time_point until = std::min(until_, After(patience));
-  StatusOr<Connection> server = Knock(address, until);
-  if (!server.ok()) return TryAgain(server.status());
+Attempt Visitor::Visit() {
+  while (!Stopped() && Clock::now() < until_) {
+    const std::optional<size_t> there = knocks_.Next(std::min(until_, After(kLook)));
+    if (!there) continue;
+    const std::chrono::nanoseconds patience =
+        alone_ ? kMostPatience : std::clamp(4 * knocks_.Took(*there), kLeastPatience, kMostPatience);
+    Attempt attempt = Try(knocks_.Take(*there), knocks_.At(*there), std::min(until_, After(patience)));
+    if (attempt.meeting || attempt.tell) return attempt;
+    knocks_.Failed(*there, attempt.status, attempt.refused);
+    if (knocks_.AllRefused()) return GiveUp(attempt.status);
+  }
+  return TryAgain(OkStatus());
+}
+
+Attempt Visitor::Try(Connection server, const Address& address, Clock::time_point patience) {
   const std::string& names = options_.interface.empty() ? placement_.interface : options_.interface;
-  StatusOr<Address> own = OwnAddress(names, OwnEndOf(server->socket.get()), placement_.guessable);
+  StatusOr<Address> own = OwnAddress(names, OwnEndOf(server.socket.get()), placement_.guessable);
   if (!own.ok()) return GiveUp(own.status());
   if (door_ == nullptr || hello_.address != own->Host()) {
     StatusOr<std::unique_ptr<Lobby>> door = Lobby::Open({*own});
@@ -122,8 +127,8 @@ Attempt Visitor::Try(const Address& address, std::chrono::nanoseconds patience) 
     hello_.address = own->Host();
     hello_.port = door_->port();
   }
-  if (Status sent = SayHello(*server); !sent.ok()) return TryAgain(sent);
-  return Wait(*std::move(server), fmt::format("rendezvous {}", address.ToString()), until);
+  if (Status sent = SayHello(server); !sent.ok()) return TryAgain(sent);
+  return Wait(std::move(server), fmt::format("rendezvous {}", address.ToString()), patience);
 }
 
 Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_point patience) {
@@ -163,6 +168,7 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
       Unpacker body(message->body);
       const auto pid = body.Get<int32_t>();
       served_by = fmt::format("host {}, pid {}", Cleaned(body.GetText()), pid);
+      knocks_.CloseAll();
     } else if (message->type == MessageType::kWelcome) {
       std::optional<Welcome> welcome = UnpackWelcome(message->body);
       if (!welcome || !NamesPartners(*welcome))
@@ -176,12 +182,29 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
   }
 }
 
-Status Visitor::Excuse(const Address& address, const Status& why, std::chrono::nanoseconds patience) {
-  const Clock::time_point until = After(patience);
-  XCCL_ASSIGN_OR_RETURN(Connection server, Knock(address, until));
+std::optional<Status> Visitor::Claim(Clock::time_point until) {
+  const std::optional<size_t> there = knocks_.Next(until);
+  if (!there) return std::nullopt;
+  Connection server = knocks_.Take(*there);
+  hello_.address = OwnEndOf(server.socket.get()).Host();
+  hello_.port = knocks_.At(*there).port();
+  if (!SayHello(server).ok()) return std::nullopt;
+  while (true) {
+    const StatusOr<Message> message = ReceiveSealed(server, kMostWords, until);
+    if (!message.ok()) return std::nullopt;
+    if (message->type == MessageType::kRefused) return UnpackStatus(message->body);
+  }
+}
+
+void Visitor::Excuse(const Status& why, Clock::time_point until) {
   const std::string excuse = Packer().PutText(Pack(hello_)).PutText(PackStatus(why)).Take();
-  XCCL_RETURN_IF_ERROR(SendSealed(server, MessageType::kFail, excuse, until));
-  return ReceiveSealed(server, kMostWords, until).status();  // a refusal, as it tells all
+  while (const std::optional<size_t> there = knocks_.Next(until)) {
+    Connection server = knocks_.Take(*there);
+    const Clock::time_point patience = std::min(until, After(kLeastPatience));
+    const Status sent = SendSealed(server, MessageType::kFail, excuse, patience);
+    if (sent.ok() && ReceiveSealed(server, kMostWords, patience).ok()) return;  // a refusal, as it tells all
+    knocks_.Failed(*there, sent);
+  }
 }
 
 // The best addresses of this host that others may reach.
@@ -219,50 +242,29 @@ std::string WhyNobody(const Placement& placement, const std::vector<Address>& ad
 
 }  // namespace
 
-StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, bool serves,
-                       Clock::time_point until) {
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Address> addresses, Resolve(placement.rendezvous));
-  Visitor visitor(placement, options, until);
-  auto pause = std::chrono::milliseconds(5);
-  // A single address is worth more patience than one of several, behind which the others wait.
-  auto patience = addresses.size() == 1 ? kMostPatience : kLeastPatience;
-  while (true) {
-    std::string reasons;
-    bool refused = true;
-    for (const Address& address : addresses) {
-      Attempt attempt = visitor.Try(address, patience);
-      if (attempt.meeting) return *std::move(attempt.meeting);
-      if (attempt.tell) return attempt.status;
-      refused = refused && attempt.refused;
-      if (refused && &address == &addresses.back()) return attempt.status;
-      reasons +=
-          fmt::format("{}{}: {}", reasons.empty() ? "" : ", ", address.ToString(), attempt.status.message());
-    }
-    if (options.stop != nullptr && *options.stop)
-      return PeerEnded(fmt::format("rendezvous {}: joining was aborted", placement.rendezvous));
-    if (Clock::now() + pause >= until)
-      return LimitReached(
-          fmt::format("rendezvous {}: {}", placement.rendezvous,
-                      WhyNobody(placement, addresses, serves,
-                                fmt::format("within {} ({})", Seconds(options.time_limit), reasons))));
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, std::chrono::milliseconds(200));
-    patience = std::min(patience * 2, kMostPatience);
-  }
+StatusOr<Meeting> Meet(const Placement& placement, const std::vector<Address>& addresses,
+                       const BootstrapOptions& options, bool serves, Clock::time_point until) {
+  Visitor visitor(placement, addresses, options, until);
+  Attempt attempt = visitor.Visit();
+  if (attempt.meeting) return *std::move(attempt.meeting);
+  if (attempt.tell) return attempt.status;
+  if (visitor.Stopped())
+    return PeerEnded(fmt::format("rendezvous {}: joining was aborted", placement.rendezvous));
+  return LimitReached(
+      fmt::format("rendezvous {}: {}", placement.rendezvous,
+                  WhyNobody(placement, addresses, serves,
+                            fmt::format("within {} ({})", Seconds(options.time_limit), visitor.Reasons()))));
 }
 
-void Excuse(const Placement& placement, const BootstrapOptions& options, const Status& why) {
+std::optional<Status> Claim(const Placement& placement, const std::vector<Address>& addresses,
+                            const BootstrapOptions& options, Clock::time_point until) {
+  return Visitor(placement, addresses, options, After(options.time_limit)).Claim(until);
+}
+
+void Excuse(const Placement& placement, const std::vector<Address>& addresses,
+            const BootstrapOptions& options, const Status& why) {
   const Clock::time_point until = After(std::chrono::seconds(2));
-  const StatusOr<std::vector<Address>> addresses = Resolve(placement.rendezvous);
-  if (!addresses.ok()) return;
-  Visitor visitor(placement, options, After(options.time_limit));
-  do {
-    for (const Address& address : *addresses)
-      if (const Status said = visitor.Excuse(address, why, kLeastPatience);
-          said.code() != StatusCode::kPeerEnded && said.code() != StatusCode::kLimit)
-        return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  } while (Clock::now() < until);
+  Visitor(placement, addresses, options, until).Excuse(why, until);
 }
 
 }  // namespace xccl::bootstrap

@@ -221,6 +221,20 @@ TEST(Wire, ReadsMessagesInPieces) {
   EXPECT_EQ(UnpackStatus("").code(), StatusCode::kInvalidInput);
 }
 
+TEST(Address, NumbersAreKnownWhenTheTimeIsOverAndNamesAreNot) {
+  const auto over = Clock::now();
+  const auto both = Resolve("no.such.host.invalid:7,127.0.0.1:8", over);
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(both->at(0).ToString(), "127.0.0.1:8");
+  const Status late = Resolve("no.such.host.invalid:7", over).status();
+  if (late.code() == StatusCode::kLimit) {  // else it was looked up at once
+    EXPECT_EQ(late.message(),
+              "no.such.host.invalid: the name of a host that was not looked up within the time limit; hint: "
+              "XCCL_ADDRESS=IP:PORT");
+  }
+  EXPECT_FALSE(late.ok());
+}
+
 // One address that no interface has used to keep a program from listening on the others.
 TEST(Lobby, LeavesOutAddressesThatCannotBeUsed) {
   const Address loopback = AddressV4(INADDR_LOOPBACK, 0), another = *NumericAddress("192.0.2.77", 0);

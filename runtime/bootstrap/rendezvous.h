@@ -8,8 +8,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
+#include "runtime/bootstrap/address.h"
 #include "runtime/bootstrap/hello.h"
 #include "runtime/bootstrap/lobby.h"
 #include "runtime/bootstrap/options.h"
@@ -45,9 +47,14 @@ struct Meeting {
   Connection server;
 };
 // Says who this rank is, and waits for the welcome. `serves`: this process serves the rendezvous.
-StatusOr<Meeting> Meet(const Placement& placement, const BootstrapOptions& options, bool serves,
-                       Clock::time_point until);
+StatusOr<Meeting> Meet(const Placement& placement, const std::vector<Address>& addresses,
+                       const BootstrapOptions& options, bool serves, Clock::time_point until);
+// What another process that serves one of these addresses, and knows the secret, has against this one as rank
+// 0: they are two jobs, and all who came to it are told the same. None where no such process meets there.
+std::optional<Status> Claim(const Placement& placement, const std::vector<Address>& addresses,
+                            const BootstrapOptions& options, Clock::time_point until);
 // A rank that cannot meet tells the rendezvous why, if it is there within two seconds: the others are told.
-void Excuse(const Placement& placement, const BootstrapOptions& options, const Status& why);
+void Excuse(const Placement& placement, const std::vector<Address>& addresses,
+            const BootstrapOptions& options, const Status& why);
 
 }  // namespace xccl::bootstrap

@@ -10,6 +10,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -17,6 +19,8 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/bootstrap/hello.h"
 #include "runtime/bootstrap/identity.h"
+#include "runtime/bootstrap/knock.h"
+#include "runtime/bootstrap/lobby.h"
 #include "runtime/bootstrap/socket.h"
 #include "runtime/bootstrap/test_group.h"
 #include "runtime/bootstrap/unique_id.h"
@@ -164,6 +168,41 @@ TEST(Rendezvous, ConnectingTakesAsLongAsTheTimeLimitSays) {
   EXPECT_EQ(bootstrap::ConnectingUntil(late), late + bootstrap::kLastToCome);
 }
 
+// A name's first address that takes connections and says nothing used to hold up its second.
+TEST(Knocks, ASilentAddressHoldsUpNoOther) {
+  bootstrap::Address silent = Loopback(0), nobody = Loopback(testing::FreePort());
+  const StatusOr<OwnedFile> door = bootstrap::Listen(silent);
+  ASSERT_TRUE(door.ok());
+  const StatusOr<std::unique_ptr<bootstrap::Lobby>> lobby = bootstrap::Lobby::Open({Loopback(0)});
+  ASSERT_TRUE(lobby.ok());
+  bootstrap::Serving serving;
+  serving.secret = "a secret";
+  std::atomic<bool> stop{false};
+  serving.stop = &stop;
+  std::thread server([&] { (void)Serve(**lobby, serving); });
+  bootstrap::Knocks knocks({silent, nobody, Loopback((*lobby)->port())}, "a secret");
+  EXPECT_EQ(knocks.Next(bootstrap::After(seconds(20))), std::optional<size_t>(2));
+  EXPECT_EQ(bootstrap::PeerOf(knocks.Take(2).socket.get()).port(), (*lobby)->port());
+  EXPECT_EQ(knocks.Reasons(), silent.ToString() + ": no answer, " + nobody.ToString() +
+                                  ": Connection refused, " + Endpoint((*lobby)->port()) + ": no answer");
+  stop = true;
+  server.join();
+}
+
+// Two jobs of one user, of one size and without an address, used to mix: the second rank 0 waited for the
+// port while the first took the second's ranks.
+TEST(Rendezvous, ASecondRank0EndsBothJobs) {
+  const std::string endpoint = testing::FreeEndpoint();
+  const std::string expected = "rendezvous " + endpoint + ": rank 0: claimed by two processes, pid " +
+                               std::to_string(getpid()) + " on host " + Host() + " and pid " +
+                               std::to_string(getpid()) + " on host " + Host() +
+                               "; expected one for each of ranks 0 to 2; hint: XCCL_JOB=NAME, or an "
+                               "XCCL_ADDRESS of its own, for each of two jobs at once";
+  for (const Status& status :
+       JoinAll({PlaceOf(0, 3, endpoint), PlaceOf(1, 3, endpoint), PlaceOf(0, 3, endpoint)}, Patient()))
+    EXPECT_EQ(status, InvalidInput(expected));
+}
+
 // It used to ask for rank 0 on that host, which it is.
 TEST(Rendezvous, Rank0WhoseHostHasNotTheAddressSaysSo) {
   BootstrapOptions options;
@@ -226,7 +265,10 @@ TEST(Rendezvous, ARankClaimedTwice) {
   const Heard heard = Tell(HelloOf(1, 3), 3);
   const std::string mine = "pid " + std::to_string(getpid()) + " on host " + Host();
   const std::string other = "pid 4711 on host h1";
-  const std::string end = "; expected one for each of ranks 0 to 2";
+  const std::string end =
+      "; expected one for each of ranks 0 to 2; hint: XCCL_JOB=NAME, or an XCCL_ADDRESS of its own, for each "
+      "of "
+      "two jobs at once";
   EXPECT_TRUE(heard.by_all == "rank 1: claimed by two processes, " + mine + " and " + other + end ||
               heard.by_all == "rank 1: claimed by two processes, " + other + " and " + mine + end)
       << heard.by_all;

@@ -55,6 +55,7 @@ class Server {
   std::map<int32_t, int> guest_;   // by rank
   std::map<int, int32_t> rank_;    // by guest
   std::vector<std::string> strangers_;
+  bool claimed_ = false;  // a rank, by two: ranks of two jobs may come
 };
 
 void Server::Send(int guest, MessageType type, std::string_view body) {
@@ -121,12 +122,20 @@ Status Server::Run() {
 // Ranks that come late learn the reason too, instead of waiting for a rendezvous that has ended.
 void Server::Linger(const Status& why) {
   const auto until = After(std::min<std::chrono::nanoseconds>(kLongestLinger, limit_ / 10));
-  int32_t left = ranks_ == 0 ? INT32_MAX : ranks_ - static_cast<int32_t>(came_.size());
+  int32_t left = ranks_ == 0 || claimed_ ? INT32_MAX : ranks_ - static_cast<int32_t>(came_.size());
   while (left > 0) {
     StatusOr<std::optional<Lobby::Event>> event = lobby_.Wait(until);
     if (!event.ok() || !*event) return;
     Lobby::Event& happened = **event;
-    if (!happened.message || !Proved(happened.guest, *std::move(happened.message))) continue;
+    if (!happened.message) continue;
+    const std::optional<Message> message = Proved(happened.guest, *std::move(happened.message));
+    if (!message) continue;
+    const std::optional<Hello> hello = UnpackHello(message->body);
+    // Another rank 0 begins another run, to which this failure does not belong.
+    if (hello && hello->rank == 0 && came_.count(0) != 0) {
+      lobby_.ShowOut(happened.guest);
+      continue;
+    }
     Refuse(happened.guest, why);
     --left;
   }
@@ -215,11 +224,14 @@ Status Server::Admit(int guest, Hello hello) {
   if (std::min(hello.limit, hello.left) <= std::chrono::nanoseconds::zero())
     return Wrong(fmt::format("{}: a time limit of {}, {} of which are left; expected more than 0 s", who,
                              Seconds(hello.limit), Seconds(hello.left)));
-  if (const auto other = came_.find(hello.rank); other != came_.end())
-    return Wrong(
-        fmt::format("rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
-                    "expected one for each of ranks 0 to {}",
-                    hello.rank, other->second.pid, other->second.host, hello.pid, hello.host, ranks_ - 1));
+  if (const auto other = came_.find(hello.rank); other != came_.end()) {
+    claimed_ = true;
+    return Wrong(fmt::format(
+        "rank {}: claimed by two processes, pid {} on host {} and pid {} on host {}; "
+        "expected one for each of ranks 0 to {}; hint: XCCL_JOB=NAME, or an XCCL_ADDRESS of its own, for "
+        "each of two jobs at once",
+        hello.rank, other->second.pid, other->second.host, hello.pid, hello.host, ranks_ - 1));
+  }
   if (ranks_ == 0) {
     ranks_ = hello.ranks;
     XCCL_RETURN_IF_ERROR(Annotate(AllowOpenFiles(static_cast<uint64_t>(ranks_) + kFilesBeside),

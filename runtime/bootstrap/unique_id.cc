@@ -122,7 +122,7 @@ std::shared_ptr<void> UseUniqueId(const UniqueId& id) {
   return users;
 }
 
-StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
+StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options, const std::string& met_at) try {
   XCCL_ASSIGN_OR_RETURN(std::vector<bootstrap::Interface> interfaces,
                         bootstrap::Interfaces(options.interface));
   std::vector<bootstrap::Address> addresses;
@@ -130,6 +130,12 @@ StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options) try {
   for (const bootstrap::Interface& interface : interfaces)
     if (!outside || !interface.loopback) addresses.push_back(interface.address);
   if (interfaces.empty()) addresses.push_back(bootstrap::AddressV4(INADDR_LOOPBACK, 0));
+  if (const StatusOr<bootstrap::Address> met = bootstrap::NumericAddress(met_at, 0); met.ok()) {
+    const auto others = [&](const bootstrap::Address& one) { return one.family() != met->family(); };
+    if (!std::ranges::all_of(addresses, others)) std::erase_if(addresses, others);
+    std::stable_partition(addresses.begin(), addresses.end(),
+                          [&](const bootstrap::Address& one) { return one.Host() == met->Host(); });
+  }
   const auto server = std::make_shared<IdServer>();
   XCCL_ASSIGN_OR_RETURN(server->lobby, bootstrap::Lobby::Open(Fitting(addresses)));
   Form form;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -19,7 +20,9 @@ using UniqueId = std::array<std::byte, 128>;
 
 // The thread ends when all ranks have met, when they have not within options.time_limit from this call, or
 // when the last user of the id in this process has ended. Errors: kSystem.
-StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options);
+// `met_at`: this host's address in a group whose ranks will meet again; the id then has addresses of its
+// family alone, which all of them have, where this host has some. "": any.
+StatusOr<UniqueId> MakeUniqueId(const BootstrapOptions& options, const std::string& met_at = "");
 
 // One of an id's users in this process. When the last of them is gone, and the ranks have not met, the id's
 // thread ends within a fraction of a second, with its port and descriptors; ranks that wait for the others

@@ -6,6 +6,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 
 #include "ir/numbers.h"
 #include "runtime/c_api/handles.h"
+#include "runtime/c_api/meeting.h"
 #include "runtime/c_api/run.h"
 
 namespace xccl::c_api {
@@ -36,10 +38,12 @@ struct Line {
   xcclComm_t comm = nullptr;
   std::vector<GroupCall> calls;
   xcclResult_t result = xcclSuccess;
-  std::string text;  // of the failure, which was remembered on another thread
+  std::string text;            // of the failure, which was remembered on another thread
+  std::shared_ptr<void> turn;  // to meet before others that are made later
 };
 
 void RunLine(Line& line) {
+  const std::shared_ptr<void> turn = std::move(line.turn);
   for (const GroupCall& call : line.calls) {
     line.result = call.run();
     if (line.result == xcclSuccess) continue;
@@ -48,12 +52,18 @@ void RunLine(Line& line) {
   }
 }
 
+std::shared_ptr<void> TurnOf(xcclComm_t comm) {
+  const auto found = Find(comm);
+  return found.ok() && (*found)->meeting != nullptr ? (*found)->meeting->Announce() : nullptr;
+}
+
 xcclResult_t RunWaiting(std::vector<Deferred> waiting) {
   std::vector<Line> lines;
   for (Deferred& each : waiting) {
     auto line = std::ranges::find(lines, each.comm, &Line::comm);
     if (line == lines.end())
-      line = lines.insert(lines.end(), Line{.comm = each.comm, .calls = {}, .text = ""});
+      line = lines.insert(lines.end(),
+                          Line{.comm = each.comm, .calls = {}, .text = "", .turn = TurnOf(each.comm)});
     line->calls.push_back(std::move(each.call));
   }
   {

@@ -3,9 +3,13 @@
 #include <fmt/core.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <map>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +23,73 @@
 
 namespace xccl::c_api {
 
+namespace {
+
+// Whose turn it is to meet, of the meetings of one process that a launcher's variables give one address.
+class Turns {
+ public:
+  int Number(const std::string& where) {
+    const std::lock_guard lock(mutex_);
+    return at_[where].made++;
+  }
+  // The number is awaited by higher ones, until the last holder of the result is gone.
+  std::shared_ptr<void> Announce(const std::string& where, int number) {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<void> announced(this, [this, where, number](void*) {
+      const std::lock_guard dropping(mutex_);
+      std::multiset<int>& numbers = at_[where].announced;
+      numbers.erase(numbers.find(number));
+      changed_.notify_all();
+    });
+    at_[where].announced.insert(number);
+    return announced;
+  }
+  // Waits for lower numbers, and for who meets already. The turn ends with the last holder of the result;
+  // null: stopped.
+  std::shared_ptr<void> Take(const std::string& where, int number, const std::atomic<bool>& stop) {
+    constexpr auto kLook = std::chrono::milliseconds(100);  // between looks at `stop`
+    const std::shared_ptr<void> announced = Announce(where, number);
+    std::unique_lock lock(mutex_);
+    Address& at = at_[where];
+    while (at.busy || *at.announced.begin() != number) {
+      if (stop) {
+        lock.unlock();
+        return nullptr;
+      }
+      changed_.wait_for(lock, kLook);
+    }
+    at.busy = true;
+    return std::shared_ptr<void>(this, [this, &at, announced](void*) {
+      const std::lock_guard ending(mutex_);
+      at.busy = false;
+      changed_.notify_all();
+    });
+  }
+
+ private:
+  struct Address {
+    int made = 0;
+    bool busy = false;
+    std::multiset<int> announced;
+  };
+  std::mutex mutex_;  // guards what follows
+  std::condition_variable changed_;
+  std::map<std::string, Address> at_;
+};
+
+// It is never freed, since threads use it until the process ends.
+Turns& TheTurns() {
+  static Turns& turns = *new Turns;
+  return turns;
+}
+
+// Processes with several ranks, whose program changes the variables, must not let them wait for each other.
+std::string WhereOf(const Placement& placement) {
+  return fmt::format("{} {} rank {}", placement.rendezvous, placement.job, placement.rank.value);
+}
+
+}  // namespace
+
 // Shared with the thread that meets, which may outlive the meeting.
 struct Meeting::State {
   std::atomic<bool> stop = false;  // joining ends
@@ -29,27 +100,40 @@ struct Meeting::State {
   LaunchedGroup* group = nullptr;
 };
 
-Meeting::Meeting(Placement placement) : placement_(std::move(placement)), state_(std::make_shared<State>()) {}
+Meeting::Meeting(Placement placement)
+    : placement_(std::move(placement)),
+      state_(std::make_shared<State>()),
+      number_(placement_.served ? 0 : TheTurns().Number(WhereOf(placement_))) {}
 
 Meeting::~Meeting() = default;
+
+std::shared_ptr<void> Meeting::Announce() {
+  if (placement_.served || group() != nullptr) return nullptr;
+  return TheTurns().Announce(WhereOf(placement_), number_);
+}
 
 StatusOr<LaunchedGroup*> Meeting::Join(std::chrono::nanoseconds limit) {
   const std::lock_guard joining(joining_);
   if (group_ != nullptr) return group_.get();
   BootstrapOptions options = WithTimeLimit(limit >= kForEver ? BootstrapOptions::kForever : limit);
   options.stop = &state_->stop;
-  XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([state = state_, placement = placement_, options] {
+  std::shared_ptr<void> turn;
+  if (!placement_.served) turn = TheTurns().Take(WhereOf(placement_), number_, state_->stop);
+  XCCL_ASSIGN_OR_RETURN(std::thread thread,
+                        StartThread([state = state_, placement = placement_, options, turn]() mutable {
                           StatusOr<std::unique_ptr<Bootstrap>> met = LimitReached("");
                           try {
                             met = Bootstrap::Join(placement, options);
                           } catch (const std::exception& error) {
                             met = StatusOf(error);
                           }
+                          turn.reset();
                           const std::lock_guard lock(state->mutex);
                           state->met = std::move(met);
                           state->changed.notify_all();
                         }));
   thread.detach();
+  turn.reset();  // the thread has it
   std::unique_lock lock(state_->mutex);
   state_->changed.wait(lock, [&] { return state_->met || !state_->aborted.ok(); });
   if (!state_->aborted.ok()) return state_->aborted;

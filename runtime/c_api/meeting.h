@@ -17,6 +17,8 @@ namespace xccl::c_api {
 // Safe from any thread.
 class Meeting {
  public:
+  // Ranks that a launcher started meet at one address, so those of one process meet one after another, in the
+  // order in which their meetings were made.
   explicit Meeting(Placement placement);
   ~Meeting();
   Meeting(const Meeting&) = delete;
@@ -25,6 +27,8 @@ class Meeting {
   // The ranks that have met; they meet if they have not. The group lives as long as this object. Errors:
   // those of Bootstrap::Join, after which it may be tried again; the reason of an abort.
   StatusOr<LaunchedGroup*> Join(std::chrono::nanoseconds limit);
+  // Meetings that are made later wait for this one, as long as the result lives. Null where none waits.
+  std::shared_ptr<void> Announce();
   // The group, if the ranks have met.
   LaunchedGroup* group() const;
   // Ends Join, and the group on all ranks.
@@ -36,6 +40,7 @@ class Meeting {
   struct State;
   const Placement placement_;
   const std::shared_ptr<State> state_;
+  const int number_;    // among those of its address, in the order in which they were made
   std::mutex joining_;  // held while ranks meet
   std::unique_ptr<LaunchedGroup> group_;
 };

@@ -85,6 +85,38 @@ TEST(Processes, InitFromLauncherAgainAndAgain) {
   InitAgainAndAgain("again-hosts-kept", true, true);
 }
 
+// Both meet at one address, and every rank names them in another order.
+TEST(Processes, TwoFromLauncherMeetInOneGroup) {
+  const std::string book = MakeBook("two-at-once", 3, {CollectiveKind::kAllreduce});
+  const std::string job = "two-at-once" + std::to_string(getpid());
+  InProcesses(3, [&](int rank, Shared& /*all*/) {
+    setenv("XCCL_RANK", std::to_string(rank).c_str(), 1);
+    setenv("XCCL_SIZE", "3", 1);
+    setenv("XCCL_JOB", job.c_str(), 1);
+    std::vector<xcclComm_t> comms(4);
+    for (xcclComm_t& comm : comms)
+      if (!Is(xcclCommInitFromLauncher(&comm), xcclSuccess) ||
+          !Is(xcclCommSetTimeLimit(comm, 20), xcclSuccess))
+        return false;
+    xcclGroupStart();
+    for (size_t i = 0; i < comms.size(); ++i)
+      if (!Is(xcclCommLoadPlanBook(comms[(i + static_cast<size_t>(rank)) % comms.size()], book.c_str()),
+              xcclSuccess))
+        return false;
+    if (!Is(xcclGroupEnd(), xcclSuccess)) return false;
+    for (size_t i = 0; i < comms.size(); ++i) {
+      const float own = static_cast<float>(i + 1);
+      float number = own;
+      if (!Is(Sum(comms[i], &number), xcclSuccess) || !Is(xcclCommSynchronize(comms[i]), xcclSuccess) ||
+          number != 3 * own)
+        return false;
+    }
+    for (xcclComm_t comm : comms)
+      if (!Is(xcclCommDestroy(comm), xcclSuccess)) return false;
+    return true;
+  });
+}
+
 TEST(Processes, TwoThatClaimOneRankAreRefused) {
   const std::string book = MakeBook("claims", 4, {CollectiveKind::kAllreduce});
   InProcesses(4, [&](int process, Shared& all) {

@@ -83,10 +83,10 @@ struct Offer {
   std::shared_ptr<void> use;
 };
 
-Offer MakeOffer() {
+Offer MakeOffer(const Bootstrap& parent) {
   BootstrapOptions options;
   options.time_limit = BootstrapOptions::kForever;  // the ranks say how long they wait
-  const StatusOr<UniqueId> id = xccl::MakeUniqueId(options);
+  const StatusOr<UniqueId> id = xccl::MakeUniqueId(options, parent.address());
   if (!id.ok()) return {id.status().message(), nullptr};
   return {{reinterpret_cast<const char*>(id->data()), id->size()}, xccl::UseUniqueId(*id)};
 }
@@ -122,7 +122,7 @@ StatusOr<std::shared_ptr<Comm>> SplitProcesses(const Comm& comm, Choice mine) {
   }
   const Members members = MembersOf(all, mine.color);
   Offer made;
-  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) made = MakeOffer();
+  if (mine.color != XCCL_SPLIT_NOCOLOR && members[0] == rank) made = MakeOffer(ranks);
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> ids, gather(made.text));
   if (mine.color == XCCL_SPLIT_NOCOLOR) return std::shared_ptr<Comm>();
   return ChildById(ids[members[0].index()], members, rank);
@@ -188,7 +188,7 @@ StatusOr<std::shared_ptr<Comm>> ShrinkProcesses(Comm& comm, const Members& membe
   Offer made;
   Status reached;
   if (place == 0) {
-    made = MakeOffer();
+    made = MakeOffer(ranks);
     ranks.Post(key, made.text);
   } else {
     reached = ranks.Link(above);

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import random
+import resource
 import signal
 import socket
 import struct
@@ -137,6 +138,27 @@ def haunt(sayings, seconds, seed, most=60):
                 open_ones.pop(0).close()
             time.sleep(0.005)
         return [heard + b"".join(connection.heard for connection in open_ones), times]
+
+    return function
+
+
+def flood(seconds, most=3000):
+    """Holds so many connections to the doors of the namespace, and says nothing. How many came about."""
+
+    def function(ready):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most + 100,) * 2)
+        held, times = [], 0
+        ready()
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            for address, port in sorted(doors()):
+                for _ in range(100):
+                    with contextlib.suppress(OSError):
+                        held.append(wire.connect(address, port, 0.2))
+                        times += 1
+                    while len(held) > most:
+                        held.pop(0).close()
+        return times
 
     return function
 

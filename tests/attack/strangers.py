@@ -7,6 +7,7 @@ tokens that are no secret, replay what a rank said, and write by libfabric into 
 import contextlib
 import os
 import re
+import resource
 import socket
 import subprocess
 import threading
@@ -16,11 +17,12 @@ from functools import partial
 
 import wire
 from group import HANG_S, PATIENCE, Group, describe
-from stranger import SAYINGS, SQUATS, Stranger, claim, haunt, say, squat
+from stranger import SAYINGS, SQUATS, Stranger, claim, flood, haunt, say, squat
 from world import NOBODY, RANKS, inside, listeners
 
 DELAY_S = PATIENCE  # that a stranger may add to a start
 LIMIT_S = 4
+FILES = 512  # that a rank may have open, whom strangers flood
 LATE_S = 0.4  # after which the last rank is started, so that strangers find a meeting that waits
 STEPS = "init book=one connect allreduce=100 sync wait=300 allreduce=20000 ring=9000 sync destroy"
 quiet_s = {}  # place's name: what a start takes without strangers
@@ -96,6 +98,22 @@ def talk(world, place, chance, sayings):
         if not times:
             problems.append("a stranger found no door; expected some in every namespace")
     return problems
+
+
+def fill(world, place, _):
+    """A stranger holds more connections than rank 0 may have open files."""
+    expected_s = quiet(world, place)
+    stranger = Stranger(place.spaces[0], flood(2))
+    group = Group(world, place, STEPS, limit_s=LIMIT_S, start=False)
+    group.start(0)
+    resource.prlimit(group.processes[0].pid, resource.RLIMIT_NOFILE, (FILES, FILES))
+    for rank in range(1, RANKS - 1):
+        group.start(rank)
+    await_late(group, 4 * LATE_S)  # in which a flood fills what it can
+    late = time.monotonic() - group.began - LATE_S
+    end_late(group)
+    came = stranger.finish()
+    return disturbed(group, expected_s + late) + ([] if came > FILES else [f"{came} strangers came; expected more than {FILES}"])
 
 
 LAUNCHERS = {
@@ -310,6 +328,7 @@ def kinds():
         yield Kind(f"talks, {name}", ("hosts", "memory"), partial(talk, sayings=[saying]), 6)
     everything = partial(talk, sayings=list(SAYINGS.values()))
     yield Kind("talks, all in turn", ("hosts", "memory", "loopback"), everything, 6, "hosts")
+    yield Kind("floods", ("hosts", "memory"), fill, 6, "hosts")
     for name in LAUNCHERS:
         short = "memory" if name == "Slurm" else ""
         yield Kind(f"computes the token, {name}", ("memory",), partial(compute, launcher=name), 50, short)
