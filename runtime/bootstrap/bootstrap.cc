@@ -348,7 +348,8 @@ StatusOr<std::unique_ptr<Bootstrap>> Bootstrap::Join(const Placement& placement,
   state->watcher = std::make_unique<bootstrap::Watcher>(placement.rank.value, placement.ranks,
                                                         std::move(joined->partners), options.silence_limit);
   XCCL_RETURN_IF_ERROR(state->watcher->Start());
-  XCCL_RETURN_IF_ERROR(state->LearnHosts(placement.host_id, std::move(joined->directory), options.time_limit));
+  XCCL_RETURN_IF_ERROR(
+      state->LearnHosts(placement.host_id, std::move(joined->directory), options.time_limit));
   return std::unique_ptr<Bootstrap>(new Bootstrap(std::move(state)));
 } catch (const std::exception& error) {
   return Annotate(StatusOf(error), "bootstrap");
