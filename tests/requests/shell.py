@@ -141,7 +141,7 @@ class Shell:
         why = error_line(done.err)
         if why is None:
             raise Fault(f"{command}: fails without a word", f"exit code {done.code}, {said!r}")
-        if not re.fullmatch(r"[^\n]*([^\s.:;,]|\.\.\.)", why) or any(ord(c) < 32 for c in why):
+        if not re.fullmatch(r"[^\n]*([^\s.:;,]|\.\.\.)", why) or any(ord(c) < 32 and c != "\t" for c in why):
             raise Fault(f"{command}: an error of another form", why)
 
     def check_cost(self, done):
