@@ -31,7 +31,7 @@ class Lobby {
   static StatusOr<std::unique_ptr<Lobby>> Open(const std::vector<Address>& addresses, bool* in_use = nullptr);
   uint16_t port() const { return port_; }
   const std::vector<Address>& addresses() const { return addresses_; }  // on which it listens
-  int file() const { return ready_.get(); }  // can be read while there are events
+  int file() const { return ready_.get(); }                             // can be read while there are events
 
   // The next event; none at `until`. Errors: kSystem "too many open files".
   StatusOr<std::optional<Event>> Wait(Clock::time_point until);
