@@ -71,8 +71,8 @@ struct Comm {
   int next_op = xcclNumOps;            // numbers are not used again
   std::map<std::string, int> shrinks;  // so many by those ranks
   std::atomic<bool> aborted = false;
-  Background background;           // guards itself
-  Communicator communicator;       // it goes first, since its back end uses what is above
+  Background background;      // guards itself
+  Communicator communicator;  // it goes first, since its back end uses what is above
 };
 
 // Where GPUs' back ends come from. Tests put a driver and kernels in host memory in their place while there
