@@ -30,6 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
 constexpr mode_t kFileMode = 0664;  // less the umask; never writable by all, since kernels are programs
+constexpr mode_t kMostMode = 0775;  // that is kept of a file that is replaced, for the same reason
 
 Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
@@ -125,7 +126,7 @@ StatusOr<Target> FindTarget(const std::string& path) {
     if (!S_ISLNK(found.st_mode)) {
       if (S_ISREG(found.st_mode))
         return Target{at, false,
-                      found.st_uid == geteuid() ? std::optional(found.st_mode & 0777) : std::nullopt};
+                      found.st_uid == geteuid() ? std::optional(found.st_mode & kMostMode) : std::nullopt};
       return Target{path, true, {}};
     }
     XCCL_RETURN_IF_ERROR(CheckLink(at, found));
@@ -330,8 +331,8 @@ Status WriteFileAtomically(const std::string& path, const std::function<Status(s
   std::string name;
   Descriptor file(MakeTemporary(folder, target.final, name));
   if (file.get() < 0) return IoError(path, "write", errno);
-  if (target.mode && fchmod(file.get(), *target.mode) != 0) return IoError(path, "write", errno);
-  Status status = WriteInto(file.get(), path, write);
+  Status status = target.mode && fchmod(file.get(), *target.mode) != 0 ? IoError(path, "write", errno)
+                                                                       : WriteInto(file.get(), path, write);
   // A network file system may say here that the disk is full.
   if (const int error = file.Close(); status.ok() && error != 0) status = IoError(path, "write", error);
   if (status.ok() && std::rename(name.c_str(), target.final.c_str()) != 0)

@@ -335,6 +335,10 @@ TEST_F(Files, AFileThatIsReplacedKeepsItsMode) {
   struct stat found = {};
   ASSERT_EQ(lstat(Path("secret").c_str(), &found), 0);
   EXPECT_EQ(found.st_mode, S_IFREG | 0600);
+  ASSERT_EQ(chmod(Path("secret").c_str(), 0666), 0);
+  ASSERT_EQ(WriteFileAtomically(Path("secret"), "c"), OkStatus());
+  ASSERT_EQ(lstat(Path("secret").c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode, S_IFREG | 0664);  // never writable by all
   ASSERT_EQ(symlink("loop", Path("loop").c_str()), 0);
   EXPECT_EQ(WriteFileAtomically(Path("loop"), "c").message(),
             Path("loop") + ": cannot write: Too many levels of symbolic links");

@@ -38,11 +38,8 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-enum class Form : uint8_t {
-  kMachine,
-  kDump,
-  kMatrix
-};  // what describes it: XCCL's own words, or another's text
+// What describes a topology: XCCL's own words, or another's text.
+enum class Form : uint8_t { kMachine, kDump, kMatrix };
 
 struct Loaded {
   Topology topology;
@@ -71,6 +68,9 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
 // Sets the architecture of a machine that does not state it, and warns of flags for other texts than this
 // one.
 StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
+  if (!options.gpus_per_switch && !options.gpu_busids && !options.pcie_gen && !options.nic_rate &&
+      !options.gpu_arch)
+    return std::move(loaded.topology);
   TopologySpec spec = loaded.topology.spec();
   const size_t before = spec.warnings.size();
   const auto idle = [&](std::string_view flag, bool given, Form form) {
