@@ -2,11 +2,8 @@
 
 #include <fmt/core.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "runtime/bootstrap/rendezvous.h"
@@ -40,22 +37,14 @@ void Knocks::Start(Door& door) {
   door.began = Clock::now();
   door.until = After(kPatience);
   door.stage = Stage::kConnects;
-  OwnedFile& end = door.connection.socket;
-  end = OwnedFile(socket(door.address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!end.open())
-    return Fail(door, SystemError(fmt::format("cannot open a socket: {}", std::strerror(errno))));
-  if (connect(end.get(), door.address.get(), door.address.size()) != 0 && errno != EINPROGRESS)
-    Fail(door, PeerEnded(std::strerror(errno)));
+  StatusOr<OwnedFile> end = BeginConnect(door.address);
+  if (!end.ok()) return Fail(door, end.status());
+  door.connection.socket = *std::move(end);
 }
 
 Status Knocks::Knock(Door& door) {
   const int end = door.connection.socket.get();
-  int error = 0;
-  socklen_t size = sizeof error;
-  getsockopt(end, SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return PeerEnded(std::strerror(error));
-  // TCP may connect a socket to itself where nobody listens on a port of the ephemeral range.
-  if (OwnEndOf(end).ToString() == PeerOf(end).ToString()) return PeerEnded("nobody listens");
+  XCCL_RETURN_IF_ERROR(EndConnect(end));
   WatchLink(end, kDeadLink);
   door.mine = RandomDigest();
   door.stage = Stage::kKnocked;

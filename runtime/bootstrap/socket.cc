@@ -63,23 +63,32 @@ StatusOr<OwnedFile> Listen(Address& address, bool* in_use) {
   return door;
 }
 
-StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until) {
+StatusOr<OwnedFile> BeginConnect(const Address& address) {
   OwnedFile end = Open(address.family());
   if (!end.open()) return SystemError(fmt::format("cannot open a socket: {}", std::strerror(errno)));
-  if (connect(end.get(), address.get(), address.size()) != 0) {
-    if (errno != EINPROGRESS) return PeerEnded(std::strerror(errno));
-    pollfd ready{end.get(), POLLOUT, 0};
-    int count = 0;
-    do count = poll(&ready, 1, PollMilliseconds(until));
-    while (count < 0 && errno == EINTR);
-    if (count == 0) return LimitReached("no answer");
-    int error = 0;
-    socklen_t size = sizeof error;
-    getsockopt(end.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return PeerEnded(std::strerror(error));
-  }
+  if (connect(end.get(), address.get(), address.size()) != 0 && errno != EINPROGRESS)
+    return PeerEnded(std::strerror(errno));
+  return end;
+}
+
+Status EndConnect(int socket) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+  if (error != 0) return PeerEnded(std::strerror(error));
   // TCP may connect a socket to itself where nobody listens on a port of the ephemeral range.
-  if (OwnEndOf(end.get()).ToString() == PeerOf(end.get()).ToString()) return PeerEnded("nobody listens");
+  if (OwnEndOf(socket).ToString() == PeerOf(socket).ToString()) return PeerEnded("nobody listens");
+  return OkStatus();
+}
+
+StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until) {
+  XCCL_ASSIGN_OR_RETURN(OwnedFile end, BeginConnect(address));
+  pollfd ready{end.get(), POLLOUT, 0};
+  int count = 0;
+  do count = poll(&ready, 1, PollMilliseconds(until));
+  while (count < 0 && errno == EINTR);
+  if (count == 0) return LimitReached("no answer");
+  XCCL_RETURN_IF_ERROR(EndConnect(end.get()));
   Set(end.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   return end;
 }

@@ -28,7 +28,11 @@ std::string Seconds(std::chrono::nanoseconds limit);  // "30 s", "0.5 s"
 // Listens on an address of this host. Port 0: any; the one that is used is returned in it. Errors: kSystem
 // "cannot listen on 10.0.0.1:4000: Address already in use"; *in_use tells that case.
 StatusOr<OwnedFile> Listen(Address& address, bool* in_use = nullptr);
-// Errors: kPeerEnded with the system's reason; kLimit at `until`.
+// The two halves of Connect: a socket that can be written once it is connected, or has failed, and the end of
+// that. Errors: kSystem where no socket can be opened; kPeerEnded with the system's reason.
+StatusOr<OwnedFile> BeginConnect(const Address& address);
+Status EndConnect(int socket);
+// Errors: theirs; kLimit at `until`.
 StatusOr<OwnedFile> Connect(const Address& address, Clock::time_point until);
 // The next that connects; not open, and errno, where there is none. Requires: the door does not wait.
 OwnedFile Accept(const OwnedFile& door);
