@@ -18,7 +18,7 @@
 #include "runtime/cpu/backends.h"
 #include "runtime/launched/launched_group.h"
 #include "runtime/testing/ring_programs.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/transport.h"
 
 namespace xccl {
 namespace {

@@ -20,7 +20,7 @@
 #include "ir/collective.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/c_api/testing/processes.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/transport.h"
 #include "runtime/xccl.h"
 
 namespace xccl {

@@ -16,7 +16,7 @@
 
 #include "runtime/c_api/testing/books.h"
 #include "runtime/host/owned_file.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/transport.h"
 #include "runtime/xccl.h"
 
 namespace xccl {

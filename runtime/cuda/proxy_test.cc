@@ -21,8 +21,8 @@
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/testing/ring_programs.h"
 #include "runtime/transport/parting.h"
-#include "runtime/transport/verbs/fake_verbs.h"
-#include "runtime/transport/verbs/verbs_transport.h"
+#include "runtime/rdma/verbs/fake_verbs.h"
+#include "runtime/rdma/verbs/verbs_transport.h"
 
 namespace xccl::cuda {
 namespace {

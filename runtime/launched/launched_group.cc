@@ -13,10 +13,10 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "runtime/host/parcel.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/transport.h"
 #include "runtime/transport/parting.h"
 #include "runtime/transport/shm/transport.h"
-#include "runtime/transport/verbs/transport.h"
+#include "runtime/rdma/verbs/transport.h"
 
 namespace xccl {
 namespace {

@@ -2,7 +2,7 @@
 // memory connect themselves (runtime/cuda/device_program.h). A connection is slots and two counters that only
 // grow: `head`, messages put by the sender, and `tail`, messages taken by the receiver. Message m lies in
 // slot m % slots. A put writes the data and then makes the head visible; a receiver that sees head > m sees
-// message m's bytes. Implementations: transport/shm (ranks of one host), transport/verbs and transport/ofi
+// message m's bytes. Implementations: transport/shm (ranks of one host), rdma/verbs and rdma/ofi
 // (networks).
 #pragma once
 

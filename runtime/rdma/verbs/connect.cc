@@ -15,8 +15,8 @@
 
 #include "base/random.h"
 #include "runtime/host/parcel.h"
-#include "runtime/transport/verbs/transport.h"
-#include "runtime/transport/verbs/verbs_transport.h"
+#include "runtime/rdma/verbs/transport.h"
+#include "runtime/rdma/verbs/verbs_transport.h"
 
 namespace xccl::verbs {
 namespace {

@@ -23,8 +23,8 @@
 
 #include "runtime/transport/network.h"
 #include "runtime/transport/transport.h"
-#include "runtime/transport/verbs/library.h"
-#include "runtime/transport/verbs/rail.h"
+#include "runtime/rdma/verbs/library.h"
+#include "runtime/rdma/verbs/rail.h"
 
 namespace xccl::verbs {
 

@@ -1,4 +1,4 @@
-#include "runtime/transport/ofi/signal.h"
+#include "runtime/rdma/ofi/signal.h"
 
 #include <bit>
 

@@ -9,7 +9,7 @@
 
 #include "base/status.h"
 #include "runtime/transport/network.h"
-#include "runtime/transport/verbs/library.h"
+#include "runtime/rdma/verbs/library.h"
 
 namespace xccl::verbs {
 

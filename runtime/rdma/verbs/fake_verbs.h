@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/verbs/library.h"
-#include "runtime/transport/verbs/rail.h"
+#include "runtime/rdma/verbs/library.h"
+#include "runtime/rdma/verbs/rail.h"
 
 namespace xccl::verbs {
 

@@ -23,7 +23,7 @@
 #include "runtime/host/owned_file.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/testing/messages.h"
-#include "runtime/transport/verbs/transport.h"
+#include "runtime/rdma/verbs/transport.h"
 
 namespace xccl {
 namespace {

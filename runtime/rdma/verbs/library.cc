@@ -1,4 +1,4 @@
-#include "runtime/transport/verbs/library.h"
+#include "runtime/rdma/verbs/library.h"
 
 #include <dlfcn.h>
 #include <fmt/core.h>

@@ -1,4 +1,4 @@
-#include "runtime/transport/ofi/library.h"
+#include "runtime/rdma/ofi/library.h"
 
 #include <dlfcn.h>
 #include <fmt/core.h>

@@ -8,9 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/transport/ofi/ofi_transport.h"
-#include "runtime/transport/ofi/signal.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/ofi_transport.h"
+#include "runtime/rdma/ofi/signal.h"
+#include "runtime/rdma/ofi/transport.h"
 #include "runtime/transport/testing/messages.h"
 
 namespace xccl::ofi {

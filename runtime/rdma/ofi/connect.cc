@@ -11,9 +11,9 @@
 
 #include "base/random.h"
 #include "runtime/host/parcel.h"
-#include "runtime/transport/ofi/ofi_transport.h"
-#include "runtime/transport/ofi/signal.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/ofi_transport.h"
+#include "runtime/rdma/ofi/signal.h"
+#include "runtime/rdma/ofi/transport.h"
 
 namespace xccl::ofi {
 namespace {

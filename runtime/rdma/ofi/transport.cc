@@ -7,8 +7,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/transport/ofi/ofi_transport.h"
-#include "runtime/transport/ofi/signal.h"
+#include "runtime/rdma/ofi/ofi_transport.h"
+#include "runtime/rdma/ofi/signal.h"
 
 namespace xccl::ofi {
 namespace {

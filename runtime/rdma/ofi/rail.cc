@@ -1,4 +1,4 @@
-#include "runtime/transport/ofi/rail.h"
+#include "runtime/rdma/ofi/rail.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "runtime/transport/ofi/signal.h"
+#include "runtime/rdma/ofi/signal.h"
 
 namespace xccl::ofi {
 namespace {

@@ -3,7 +3,7 @@
 // connections have slots, and one more for each put and take that this rank makes. There are receives for
 // twice the slots, and this rank reads its completions at the latest when it has made as many puts and takes
 // as there are slots. Completion queues hold the requests and receives of all their queue pairs.
-#include "runtime/transport/verbs/transport.h"
+#include "runtime/rdma/verbs/transport.h"
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 #include <limits>
 #include <utility>
 
-#include "runtime/transport/verbs/verbs_transport.h"
+#include "runtime/rdma/verbs/verbs_transport.h"
 
 namespace xccl::verbs {
 namespace {

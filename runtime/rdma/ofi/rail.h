@@ -20,7 +20,7 @@
 
 #include "base/status.h"
 #include "runtime/transport/network.h"
-#include "runtime/transport/ofi/library.h"
+#include "runtime/rdma/ofi/library.h"
 
 namespace xccl::ofi {
 

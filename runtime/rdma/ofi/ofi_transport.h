@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/transport/network.h"
-#include "runtime/transport/ofi/library.h"
-#include "runtime/transport/ofi/rail.h"
+#include "runtime/rdma/ofi/library.h"
+#include "runtime/rdma/ofi/rail.h"
 #include "runtime/transport/transport.h"
 
 namespace xccl::ofi {

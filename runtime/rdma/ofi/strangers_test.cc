@@ -29,9 +29,9 @@
 #include "runtime/host/host_memory.h"
 #include "runtime/host/parcel.h"
 #include "runtime/transport/network.h"
-#include "runtime/transport/ofi/ofi_transport.h"
-#include "runtime/transport/ofi/signal.h"
-#include "runtime/transport/ofi/transport.h"
+#include "runtime/rdma/ofi/ofi_transport.h"
+#include "runtime/rdma/ofi/signal.h"
+#include "runtime/rdma/ofi/transport.h"
 #include "runtime/transport/testing/messages.h"
 
 namespace xccl::ofi {

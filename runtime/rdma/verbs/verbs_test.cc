@@ -21,9 +21,9 @@
 #include "runtime/host/host_memory.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/testing/messages.h"
-#include "runtime/transport/verbs/fake_verbs.h"
-#include "runtime/transport/verbs/transport.h"
-#include "runtime/transport/verbs/verbs_transport.h"
+#include "runtime/rdma/verbs/fake_verbs.h"
+#include "runtime/rdma/verbs/transport.h"
+#include "runtime/rdma/verbs/verbs_transport.h"
 
 namespace xccl::verbs {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/transport/verbs/rail.h"
+#include "runtime/rdma/verbs/rail.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
