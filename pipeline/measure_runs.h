@@ -1,8 +1,8 @@
 // Times programs for `tune` by running them, on CPU ranks or on GPUs.
 #pragma once
 
-#include "pipeline/measure_hosts.h"
-#include "pipeline/measure_machine.h"
+#include "pipeline/measure/hosts.h"
+#include "pipeline/measure/machine.h"
 #include "pipeline/run.h"
 #include "topologies/topology.h"
 

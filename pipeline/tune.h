@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
-#include "pipeline/measure_machine.h"
+#include "pipeline/measure/machine.h"
 #include "pipeline/pipeline.h"
 #include "runtime/plan_book.h"
 #include "topologies/topology.h"

@@ -6,7 +6,7 @@
 // the links, and m that of one message, n pieces of which one is received while others are sent take
 // max(l, b + n m). With one slot sender and receiver take turns, and n (m + hop) + b are added.
 // What kBlocks threadblocks beside each other send takes l, or b / kBlocks and messages.
-#include "pipeline/measure_machine.h"
+#include "pipeline/measure/machine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "pipeline/measure_programs.h"
+#include "pipeline/measure/programs.h"
 #include "topologies/gpu_links.h"
 #include "topologies/paths.h"
 

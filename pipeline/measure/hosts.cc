@@ -1,4 +1,4 @@
-#include "pipeline/measure_hosts.h"
+#include "pipeline/measure/hosts.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "pipeline/measure_machine.h"
+#include "pipeline/measure/machine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "pipeline/measure_programs.h"
+#include "pipeline/measure/programs.h"
 
 #include <algorithm>
 #include <optional>
