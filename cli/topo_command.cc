@@ -4,8 +4,8 @@
 #include "cli/describe/describe.h"
 #include "cli/flags.h"
 #include "cli/output.h"
-#include "ir/draw/draw.h"
-#include "topologies/layout/layout.h"
+#include "draw/draw.h"
+#include "draw/layout/layout.h"
 #include "topologies/nccl/this_machine.h"
 #include "topologies/xml/native_xml.h"
 

@@ -8,13 +8,13 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "ir/bounds/bound.h"
-#include "ir/draw/draw.h"
+#include "draw/draw.h"
 #include "ir/interchange/perfetto.h"
 #include "ir/known_machines.h"
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"
 #include "ir/time_model.h"
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 
 namespace xccl {
 namespace {

@@ -13,7 +13,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/wrap.h"
-#include "ir/draw/svg.h"
+#include "draw/svg.h"
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/engine_lines.h"
 

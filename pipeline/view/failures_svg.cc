@@ -12,7 +12,7 @@
 
 #include "base/units.h"
 #include "base/wrap.h"
-#include "ir/draw/svg.h"
+#include "draw/svg.h"
 #include "pipeline/view/failures.h"
 #include "synth/common/synthesizer.h"
 

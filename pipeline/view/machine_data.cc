@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "pipeline/view/writer.h"
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 
 namespace xccl::view {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/draw/draw.h"
+#include "draw/draw.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/call.h"
@@ -16,7 +16,7 @@
 #include "python/bindings/pickle.h"
 #include "topologies/failures.h"
 #include "topologies/families/modify.h"
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 #include "topologies/load/load.h"
 #include "topologies/paths.h"
 #include "topologies/references.h"

@@ -1,8 +1,8 @@
 // The native format: what is read is described, and written and read again without a difference.
 #include "cli/describe/describe.h"
-#include "ir/draw/draw.h"
+#include "draw/draw.h"
 #include "tests/fuzz/fuzz.h"
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 #include "topologies/xml/native_xml.h"
 
 namespace xccl::testing {

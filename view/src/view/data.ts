@@ -49,7 +49,7 @@ export interface TopologyData {
   links: { from: number[]; to: number[]; bandwidth: number[]; latency: number[]; overhead: number[] };
 }
 
-// topologies/layout/layout.h. Lengths are pixels at scale 1, x to the right and y down.
+// draw/layout/layout.h. Lengths are pixels at scale 1, x to the right and y down.
 export interface DrawingData {
   shape: string; // "torus 4x4"
   width: number;

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "base/graph/union_find.h"
-#include "topologies/layout/direct.h"
-#include "topologies/layout/hosts.h"
-#include "topologies/layout/rows.h"
+#include "draw/layout/direct.h"
+#include "draw/layout/hosts.h"
+#include "draw/layout/rows.h"
 
 namespace xccl {
 namespace {

@@ -1,7 +1,7 @@
 // In a row-major grid, vertex 0's neighbours are the strides of the dimensions, and the last vertices of
 // those that wrap. So the strides are among its neighbours, and every chain of strides in which each divides
 // the next is tried.
-#include "topologies/layout/grid_shape.h"
+#include "draw/layout/grid_shape.h"
 
 #include <fmt/core.h>
 

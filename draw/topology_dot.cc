@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/units.h"
-#include "ir/draw/draw.h"
-#include "ir/draw/svg.h"
+#include "draw/draw.h"
+#include "draw/svg.h"
 
 namespace xccl {
 namespace {

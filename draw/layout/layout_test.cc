@@ -1,4 +1,4 @@
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/testing/shared_data.h"
-#include "topologies/layout/grid_shape.h"
+#include "draw/layout/grid_shape.h"
 #include "topologies/load/load.h"
 
 namespace xccl {

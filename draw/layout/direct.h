@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "topologies/layout/sketch.h"
+#include "draw/layout/sketch.h"
 #include "topologies/topology.h"
 
 namespace xccl {

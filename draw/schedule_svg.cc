@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/units.h"
-#include "ir/draw/draw.h"
-#include "ir/draw/svg.h"
+#include "draw/draw.h"
+#include "draw/svg.h"
 
 namespace xccl {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "base/units.h"
 #include "base/wrap.h"
-#include "ir/draw/draw.h"
-#include "ir/draw/svg.h"
+#include "draw/draw.h"
+#include "draw/svg.h"
 
 namespace xccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "topologies/layout/rows.h"
+#include "draw/layout/rows.h"
 
 #include <algorithm>
 #include <cmath>

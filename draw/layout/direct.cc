@@ -1,7 +1,7 @@
 // A grid of up to 1,024 ranks is drawn rank by rank; of a larger one, each item is a block. Whatever is no
 // grid stands on a circle, on which no line between two items passes a third. Its order there makes the sum
 // of squared distances around the circle small: from the order of ranks, pairs are swapped while that helps.
-#include "topologies/layout/direct.h"
+#include "draw/layout/direct.h"
 
 #include <fmt/core.h>
 
@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "topologies/layout/grid_shape.h"
+#include "draw/layout/grid_shape.h"
 
 namespace xccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 
 #include <fmt/core.h>
 
@@ -6,9 +6,9 @@
 #include <map>
 #include <utility>
 
-#include "topologies/layout/direct.h"
-#include "topologies/layout/hosts.h"
-#include "topologies/layout/sketch.h"
+#include "draw/layout/direct.h"
+#include "draw/layout/hosts.h"
+#include "draw/layout/sketch.h"
 
 namespace xccl {
 namespace {

@@ -1,4 +1,4 @@
-#include "ir/draw/svg.h"
+#include "draw/svg.h"
 
 #include <fmt/core.h>
 

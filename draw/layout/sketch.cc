@@ -1,4 +1,4 @@
-#include "topologies/layout/sketch.h"
+#include "draw/layout/sketch.h"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 // Drawings of machines with switches: hosts side by side, and what joins them above or between.
 #pragma once
 
-#include "topologies/layout/sketch.h"
+#include "draw/layout/sketch.h"
 #include "topologies/topology.h"
 
 namespace xccl {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 
 namespace xccl::svg {
 

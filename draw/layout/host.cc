@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <deque>
 
-#include "topologies/layout/hosts.h"
-#include "topologies/layout/rows.h"
+#include "draw/layout/hosts.h"
+#include "draw/layout/rows.h"
 
 namespace xccl {
 namespace {

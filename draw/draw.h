@@ -6,12 +6,12 @@
 #include <string>
 
 #include "ir/simulate/trace.h"
-#include "topologies/layout/layout.h"
+#include "draw/layout/layout.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// The machine as topologies/layout places it. Lines are as wide as their cables are fast (on a logarithmic
+// The machine as draw/layout places it. Lines are as wide as their cables are fast (on a logarithmic
 // scale) and have one colour for each kind of link; the legend says which.
 std::string TopologySvg(const Topology& topology, const MachineLayout& layout);
 // The same for `neato -n`, `dot -Kneato -n` and the like: nodes have a pos, so Graphviz moves nothing.

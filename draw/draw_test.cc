@@ -1,4 +1,4 @@
-#include "ir/draw/draw.h"
+#include "draw/draw.h"
 
 #include <gtest/gtest.h>
 
