@@ -16,7 +16,7 @@
 #include "bench/machines.h"
 #include "ir/bounds/bound.h"
 #include "ir/lower/lower.h"
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/verify/verify_program.h"
 #include "ir/verify/verify_schedule.h"

@@ -41,7 +41,7 @@ struct Plan {
   Schedule schedule;
   std::optional<LoweredProgram> program;
   MadeBy made_by;
-  // Whether floating-point rounding gives every rank the same bits (ir/bitwise_same.h); absent: nothing is
+  // Whether floating-point rounding gives every rank the same bits (ir/analysis/bitwise_same.h); absent: nothing is
   // claimed.
   std::optional<bool> bitwise_same = std::nullopt;
   PlanSizes sizes = {};

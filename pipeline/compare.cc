@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "ir/program.h"
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "synth/engines.h"

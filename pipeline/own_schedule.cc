@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/verify/verify_schedule.h"
 #include "pipeline/arguments.h"

@@ -13,7 +13,7 @@
 #include "base/guarded.h"
 #include "base/threads.h"
 #include "base/units.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/known_machines.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"

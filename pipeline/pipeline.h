@@ -28,7 +28,7 @@
 #include "ir/machine_model.h"
 #include "ir/plan.h"
 #include "ir/program.h"
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/simulate/simulate.h"
 #include "ir/time_model.h"
 #include "synth/common/synthesizer.h"

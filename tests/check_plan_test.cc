@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/plan.h"
 #include "ir/simulate/simulate.h"

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/time_model.h"

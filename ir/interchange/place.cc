@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/version.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/interchange/place_paths.h"
 #include "ir/interchange/schedule_of.h"
 #include "ir/verify/verify_plan.h"

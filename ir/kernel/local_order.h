@@ -12,7 +12,7 @@
 #include "ir/program.h"
 #include "ir/program_index.h"
 #include "ir/rank_clocks.h"
-#include "ir/slot_line.h"
+#include "ir/analysis/slot_line.h"
 
 namespace xccl {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <tuple>
 
-#include "ir/slot_line.h"
+#include "ir/analysis/slot_line.h"
 
 namespace xccl::lowering {
 namespace {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 
 namespace xccl::lowering {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ir/rank_clocks.h"
-#include "ir/slot_line.h"
+#include "ir/analysis/slot_line.h"
 #include "ir/violation.h"
 
 namespace xccl {

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/translated.h"
 #include "ir/verify/traffic.h"
 #include "ir/verify/verify_path.h"

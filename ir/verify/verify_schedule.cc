@@ -12,7 +12,7 @@
 #include <limits>
 #include <optional>
 
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 #include "ir/verify/verify_path.h"
 #include "ir/verify/verify_symmetry.h"
 

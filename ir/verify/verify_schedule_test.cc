@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 
 namespace xccl {
 namespace {

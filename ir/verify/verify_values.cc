@@ -8,7 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "ir/slot_line.h"
+#include "ir/analysis/slot_line.h"
 #include "ir/violation.h"
 
 namespace xccl {

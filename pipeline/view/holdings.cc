@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 #include "pipeline/view/writer.h"
 
 namespace xccl::view {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/sizes.h"
 #include "pipeline/view/holdings.h"
 #include "pipeline/view/writer.h"

@@ -9,7 +9,7 @@
 
 #include "base/version.h"
 #include "ir/bounds/bound.h"
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"

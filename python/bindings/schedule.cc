@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "pipeline/own_schedule.h"

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "base/units.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "synth/engines.h"

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/justify.h"

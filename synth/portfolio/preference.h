@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 #include "synth/common/synthesizer.h"
 
 namespace xccl {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 
 namespace xccl::replan {
 namespace {

@@ -2,7 +2,7 @@
 // along another; then as sets of contributions, which alone can refute them.
 #include <algorithm>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "synth/smt/in_out.h"
 #include "synth/smt/oracle.h"
 #include "synth/smt/sums.h"

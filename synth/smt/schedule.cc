@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/translated.h"
 #include "synth/common/bit_table.h"
 

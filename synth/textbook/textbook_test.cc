@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/synthesizer.h"
 #include "synth/common/test_machines.h"

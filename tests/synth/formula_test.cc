@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/verify/verify_schedule.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/shared_data.h"
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"

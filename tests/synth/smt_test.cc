@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"

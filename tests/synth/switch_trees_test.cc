@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/simulate/simulate.h"

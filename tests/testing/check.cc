@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/interpret/interpret.h"
 #include "ir/lower/testing/checked.h"

@@ -2,12 +2,12 @@
 // set of its operands, which does not associate. The set says enough: all additions of a step to one value
 // are one sum, whose order follows from its operands. Two ranks with equal hashes hold the same expression,
 // up to a 64-bit collision. Linear in transfers × chunks each moves.
-#include "ir/bitwise_same.h"
+#include "ir/analysis/bitwise_same.h"
 
 #include <optional>
 #include <utility>
 
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 
 namespace xccl {
 namespace {

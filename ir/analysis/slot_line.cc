@@ -1,4 +1,4 @@
-#include "ir/slot_line.h"
+#include "ir/analysis/slot_line.h"
 
 #include <algorithm>
 #include <optional>

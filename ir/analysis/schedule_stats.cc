@@ -1,7 +1,7 @@
 // Rounds: one pass over the steps adds up the load of every link. Depth: an index by chunk is built by a
 // counting sort; for each chunk, each write stores the length of the longest chain of transfers before it.
 // Columns of a compressed schedule stand for their translates, so nothing is expanded.
-#include "ir/schedule_stats.h"
+#include "ir/analysis/schedule_stats.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
 

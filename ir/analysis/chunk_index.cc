@@ -1,7 +1,7 @@
 // Builds compressed rows chunk -> transfers: a difference array counts, then a second pass over the
 // transfers fills. Working in blocks of chunks bounds the memory of schedules with very many wide
 // transfers.
-#include "ir/chunk_index.h"
+#include "ir/analysis/chunk_index.h"
 
 #include <algorithm>
 #include <vector>
