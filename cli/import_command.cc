@@ -13,7 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "ir/interchange/foreign.h"
+#include "interchange/common/foreign.h"
 #include "ir/plan.h"
 #include "ir/program.h"
 #include "pipeline/import.h"

@@ -11,7 +11,7 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
-#include "ir/interchange/nccl_tests.h"
+#include "interchange/traces/nccl_tests.h"
 #include "ir/plan.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"

@@ -9,7 +9,7 @@
 #include "base/version.h"
 #include "ir/bounds/bound.h"
 #include "draw/draw.h"
-#include "ir/interchange/perfetto.h"
+#include "interchange/traces/perfetto.h"
 #include "ir/known_machines.h"
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "ir/interchange/import.h"
-#include "ir/interchange/place.h"
+#include "interchange/import.h"
+#include "interchange/place.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
 

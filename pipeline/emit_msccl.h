@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "base/status.h"
-#include "ir/interchange/msccl_xml.h"
-#include "ir/interchange/mscclpp_json.h"
+#include "interchange/msccl/xml.h"
+#include "interchange/mscclpp/json.h"
 #include "ir/plan.h"
 
 namespace xccl {

@@ -10,9 +10,9 @@
 
 #include "base/files.h"
 #include "base/strings.h"
-#include "ir/interchange/import.h"
-#include "ir/interchange/place.h"
-#include "ir/interchange/printed_sends.h"
+#include "interchange/import.h"
+#include "interchange/place.h"
+#include "interchange/traces/printed_sends.h"
 #include "pipeline/import_sends.h"
 #include "topologies/load/load.h"
 

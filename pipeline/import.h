@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/interchange/foreign.h"
+#include "interchange/common/foreign.h"
 #include "ir/plan.h"
 #include "pipeline/pipeline.h"
 #include "topologies/topology.h"
@@ -22,8 +22,8 @@ struct ImportedPlan {
 // Reads the file at `path`, which also opens messages: a program, or sends, which are lowered for the size
 // and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. What the file has a
 // switch do is done rank by rank where the machine has none that can. Errors: those of
-// ReadForeign (ir/interchange/import.h), PlaceOnMachine (ir/interchange/place.h), ReadPrintedSends
-// (ir/interchange/printed_sends.h) and ImportSends (pipeline/import_sends.h).
+// ReadForeign (interchange/import.h), PlaceOnMachine (interchange/place.h), ReadPrintedSends
+// (interchange/traces/printed_sends.h) and ImportSends (pipeline/import_sends.h).
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering);
 

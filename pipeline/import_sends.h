@@ -1,4 +1,4 @@
-// What another synthesizer printed as sends (ir/interchange/printed_sends.h), as a plan of ours: on a
+// What another synthesizer printed as sends (interchange/traces/printed_sends.h), as a plan of ours: on a
 // topology, proved, timed and lowered.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "ir/collective.h"
-#include "ir/interchange/printed_sends.h"
+#include "interchange/traces/printed_sends.h"
 #include "pipeline/pipeline.h"
 #include "topologies/topology.h"
 

@@ -7,7 +7,7 @@
 //                                        │ Simulate  ir/simulate │ Simulate
 //                                        └ LowerBound ir/bounds
 //   Program ─Emit→ source text   codegen/          Program ─Run→ rows   runtime/cpu, runtime/cuda
-//   FILE of another tool ─ImportPlan→ Plan      ir/interchange
+//   FILE of another tool ─ImportPlan→ Plan      interchange
 //
 // pipeline.h plans one collective, or those of several groups, and repairs a plan; training.h plans a
 // training step; compare.h and compare_failures.h put engines side by side; predict.h times a plan at other

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/interchange/import.h"
-#include "ir/interchange/place.h"
+#include "interchange/import.h"
+#include "interchange/place.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "pipeline/emit_msccl.h"

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
-#include "ir/interchange/nccl_tests.h"
+#include "interchange/traces/nccl_tests.h"
 
 namespace xccl::nccl {
 namespace {

@@ -41,7 +41,7 @@ struct TestRun {
   };
   std::vector<Time> times;
 };
-// Reads what nccl-tests writes with -J (ir/interchange/nccl_tests.h). NCCL_ALGO and NCCL_PROTO, both or
+// Reads what nccl-tests writes with -J (interchange/traces/nccl_tests.h). NCCL_ALGO and NCCL_PROTO, both or
 // neither, name one each; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are equal where one is given. Errors:
 // kInvalidInput with the file and the key.
 StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);

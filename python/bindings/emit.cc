@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "ir/interchange/chakra.h"
-#include "ir/interchange/mscclpp_json.h"
+#include "interchange/traces/chakra.h"
+#include "interchange/mscclpp/json.h"
 #include "ir/numbers.h"
 #include "pipeline/arguments.h"
 #include "pipeline/draw.h"

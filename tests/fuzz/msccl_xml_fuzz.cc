@@ -1,7 +1,7 @@
 // Plans of other tools as MSCCL XML.
-#include "ir/interchange/foreign.h"
-#include "ir/interchange/msccl_read.h"
-#include "ir/interchange/msccl_xml.h"
+#include "interchange/common/foreign.h"
+#include "interchange/msccl/read.h"
+#include "interchange/msccl/xml.h"
 #include "ir/interpret/interpret.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,9 +1,9 @@
 // Execution plans of MSCCL++: those that are taken are proved, and written and read again.
 #include <string_view>
 
-#include "ir/interchange/foreign.h"
-#include "ir/interchange/mscclpp_json.h"
-#include "ir/interchange/mscclpp_read.h"
+#include "interchange/common/foreign.h"
+#include "interchange/mscclpp/json.h"
+#include "interchange/mscclpp/read.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace xccl::testing {

@@ -1,7 +1,7 @@
 // What other synthesizers print, as plans of a full mesh: of ForestColl, and, without a '<' first, of TACOS.
 #include <string>
 
-#include "ir/interchange/printed_sends.h"
+#include "interchange/traces/printed_sends.h"
 #include "pipeline/import_sends.h"
 #include "tests/fuzz/fuzz.h"
 #include "topologies/load/load.h"

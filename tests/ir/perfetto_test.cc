@@ -1,4 +1,4 @@
-#include "ir/interchange/perfetto.h"
+#include "interchange/traces/perfetto.h"
 
 #include <gtest/gtest.h>
 

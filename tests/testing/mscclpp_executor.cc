@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "ir/interchange/mscclpp_file.h"
+#include "interchange/mscclpp/file.h"
 
 namespace xccl {
 namespace mscclpp {

@@ -2,7 +2,7 @@
 // executor.cc and execution_kernel.hpp) does: blocks of several threads that run apart between two nops,
 // packets with the flag of their call, scratch in two halves by the size of the rank's own, ports that read
 // and signal later, and several calls in a row. Shares no code with the reader that proves plans
-// (ir/interchange/mscclpp_read.h) beside that for the file's elements.
+// (interchange/mscclpp/read.h) beside that for the file's elements.
 #pragma once
 
 #include <cstdint>
