@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "runtime/c_api/handles.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/nccl/shim/calls.h"
 #include "runtime/nccl/shim/member.h"
 #include "runtime/nccl/shim/shim.h"

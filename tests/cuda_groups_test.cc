@@ -15,7 +15,7 @@
 #include "ir/program.h"
 #include "ir/sizes.h"
 #include "runtime/cuda/device_program.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/residency.h"
 #include "runtime/cuda/run_program.h"

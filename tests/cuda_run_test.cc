@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/run_row.h"

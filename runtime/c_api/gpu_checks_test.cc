@@ -7,7 +7,7 @@
 
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
 
 namespace xccl::c_api {

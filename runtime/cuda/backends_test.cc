@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/communicator.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/test_kernel.h"

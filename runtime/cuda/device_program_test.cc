@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/testing/namespaces.h"
 #include "runtime/testing/ring_programs.h"

@@ -1,5 +1,5 @@
 // What makes FakeDriver strict: tests of other things rely on it.
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 #include <gtest/gtest.h>
 

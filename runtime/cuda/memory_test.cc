@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/cuda/constants.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::cuda {
 namespace {

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "runtime/cuda/device_program.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/testing/ring_programs.h"
 #include "runtime/transport/parting.h"
-#include "runtime/rdma/verbs/fake_verbs.h"
+#include "runtime/testing/verbs/fake_verbs.h"
 #include "runtime/rdma/verbs/verbs_transport.h"
 
 namespace xccl::cuda {

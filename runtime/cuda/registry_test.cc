@@ -12,7 +12,7 @@
 #include <string>
 
 #include "device/abi.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::cuda {
 namespace {

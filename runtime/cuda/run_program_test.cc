@@ -9,7 +9,7 @@
 #include <new>
 #include <string>
 
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/testing/ring_programs.h"
 

@@ -9,7 +9,7 @@
 #include "ir/collective.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::cuda {
 

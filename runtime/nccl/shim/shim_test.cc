@@ -23,7 +23,7 @@
 #include "base/random.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/nccl/shim/testing/stub_nccl.h"

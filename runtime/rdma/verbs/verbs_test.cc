@@ -21,7 +21,7 @@
 #include "runtime/host/host_memory.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/testing/messages.h"
-#include "runtime/rdma/verbs/fake_verbs.h"
+#include "runtime/testing/verbs/fake_verbs.h"
 #include "runtime/rdma/verbs/transport.h"
 #include "runtime/rdma/verbs/verbs_transport.h"
 

@@ -1,4 +1,4 @@
-#include "runtime/rdma/verbs/fake_verbs.h"
+#include "runtime/testing/verbs/fake_verbs.h"
 
 #include <arpa/inet.h>
 #include <sys/eventfd.h>

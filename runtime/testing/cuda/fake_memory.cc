@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "runtime/cuda/fake_state.h"
+#include "runtime/testing/cuda/fake_state.h"
 
 namespace xccl::cuda::fake {
 namespace {

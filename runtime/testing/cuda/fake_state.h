@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "runtime/cuda/driver.h"
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::cuda {
 

@@ -1,4 +1,4 @@
-#include "runtime/cuda/fake_driver.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/cuda/fake_state.h"
+#include "runtime/testing/cuda/fake_state.h"
 
 namespace xccl::cuda {
 namespace fake {

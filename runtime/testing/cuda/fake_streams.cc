@@ -1,7 +1,7 @@
 // FakeDriver's streams, graphs and events.
 #include <algorithm>
 
-#include "runtime/cuda/fake_state.h"
+#include "runtime/testing/cuda/fake_state.h"
 
 namespace xccl::cuda::fake {
 namespace {

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "runtime/cuda/fake_state.h"
+#include "runtime/testing/cuda/fake_state.h"
 
 namespace xccl::cuda::fake {
 namespace {
