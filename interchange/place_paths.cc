@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/verify/verify_path.h"
 #include "topologies/paths.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "ir/kernel/local_order.h"
-#include "ir/rank_clocks.h"
+#include "ir/analysis/rank_clocks.h"
 #include "runtime/transport/call_signature.h"
 
 namespace xccl {

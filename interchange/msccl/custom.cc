@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl::msccl {
 namespace {

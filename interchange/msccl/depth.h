@@ -10,7 +10,7 @@
 
 #include "base/ids.h"
 #include "ir/program.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl::msccl {
 

@@ -17,7 +17,7 @@
 #include "interchange/msccl/file.h"
 #include "interchange/msccl/outline.h"
 #include "interchange/msccl/run.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/verify/verify_accesses.h"
 #include "ir/verify/verify_program.h"
 #include "ir/violation.h"

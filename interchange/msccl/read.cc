@@ -14,7 +14,7 @@
 #include "interchange/msccl/dialect.h"
 #include "interchange/msccl/file.h"
 #include "interchange/msccl/outline.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl::msccl {
 namespace {

@@ -18,7 +18,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "interchange/msccl/depth.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl {
 namespace {

@@ -18,7 +18,7 @@
 #include "interchange/mscclpp/file.h"
 #include "interchange/mscclpp/place.h"
 #include "ir/program.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl::mscclpp {
 

@@ -21,7 +21,7 @@
 #include "interchange/mscclpp/cut.h"
 #include "interchange/mscclpp/file.h"
 #include "interchange/common/rounded_weights.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl {
 namespace {

@@ -11,7 +11,7 @@
 #include "ir/collective.h"
 #include "interchange/mscclpp/cut.h"
 #include "ir/program.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl::mscclpp {
 

@@ -17,8 +17,8 @@
 
 #include "base/graph/grouped.h"
 #include "interchange/traces/chakra.pb.h"
-#include "ir/program_index.h"
-#include "ir/rank_clocks.h"
+#include "ir/analysis/program_index.h"
+#include "ir/analysis/rank_clocks.h"
 #include "ir/sizes.h"
 
 namespace xccl {

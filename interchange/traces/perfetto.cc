@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/json/json_writer.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl {
 namespace {

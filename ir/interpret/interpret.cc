@@ -12,7 +12,7 @@
 #include <span>
 
 #include "base/random.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/sizes.h"
 
 namespace xccl {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ir/kernel/local_order.h"
-#include "ir/program_index.h"
-#include "ir/rank_clocks.h"
+#include "ir/analysis/program_index.h"
+#include "ir/analysis/rank_clocks.h"
 
 namespace xccl {
 namespace {

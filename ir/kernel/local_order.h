@@ -10,8 +10,8 @@
 #include "base/ids.h"
 #include "ir/collective.h"
 #include "ir/program.h"
-#include "ir/program_index.h"
-#include "ir/rank_clocks.h"
+#include "ir/analysis/program_index.h"
+#include "ir/analysis/rank_clocks.h"
 #include "ir/analysis/slot_line.h"
 
 namespace xccl {

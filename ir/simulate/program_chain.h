@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/simulate/critical_path.h"
 #include "ir/simulate/program_log.h"
 #include "topologies/topology.h"

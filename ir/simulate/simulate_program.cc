@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "ir/machine_model.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/simulate/program_run.h"
 #include "ir/sizes.h"
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/units.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/simulate/program_chain.h"
 #include "ir/simulate/program_log.h"
 #include "ir/simulate/program_paths.h"

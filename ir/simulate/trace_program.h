@@ -41,7 +41,7 @@ struct TracedInstruction {
 
 // One instruction in one pass.
 struct TracedPass {
-  int32_t node = 0;  // ir/program_index.h
+  int32_t node = 0;  // ir/analysis/program_index.h
   int32_t pass = 0;
   int64_t reached_ps = 0;  // its threadblock has nothing else to do
   int64_t start_ps = 0, end_ps = 0;

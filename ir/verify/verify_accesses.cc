@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "ir/rank_clocks.h"
+#include "ir/analysis/rank_clocks.h"
 #include "ir/analysis/slot_line.h"
 #include "ir/violation.h"
 

@@ -6,7 +6,7 @@
 
 #include "ir/collective.h"
 #include "ir/program.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/verify/verify_schedule.h"
 
 namespace xccl {

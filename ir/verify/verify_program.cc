@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/verify/verify_accesses.h"
 #include "ir/verify/verify_path.h"
 #include "ir/verify/verify_values.h"

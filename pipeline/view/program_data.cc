@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "pipeline/view/writer.h"
 
 namespace xccl::view {

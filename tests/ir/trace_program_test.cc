@@ -10,7 +10,7 @@
 
 #include "ir/known_machines.h"
 #include "ir/lower/testing/checked.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/programs.h"
 #include "ir/time_model.h"

@@ -1,4 +1,4 @@
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 #include <fmt/core.h>
 

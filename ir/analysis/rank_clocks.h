@@ -8,7 +8,7 @@
 
 #include "base/graph/grouped.h"
 #include "base/ids.h"
-#include "ir/program_index.h"
+#include "ir/analysis/program_index.h"
 
 namespace xccl {
 

@@ -1,6 +1,6 @@
 // A clock is stored only where a dependency changes it; the instructions after it in the threadblock share
 // it.
-#include "ir/rank_clocks.h"
+#include "ir/analysis/rank_clocks.h"
 
 #include <algorithm>
 
