@@ -8,10 +8,10 @@
 #include <memory>
 
 #include "runtime/c_api/handles.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/nccl/shim/calls.h"
 #include "runtime/nccl/shim/member.h"
 #include "runtime/nccl/shim/shim.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace {
 

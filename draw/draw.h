@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/simulate/trace.h"
 #include "draw/layout/layout.h"
+#include "ir/simulate/trace.h"
 #include "topologies/topology.h"
 
 namespace xccl {

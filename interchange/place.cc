@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/version.h"
-#include "ir/analysis/bitwise_same.h"
 #include "interchange/place_paths.h"
 #include "interchange/schedule_of.h"
+#include "ir/analysis/bitwise_same.h"
 #include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_program.h"
 #include "ir/violation.h"

@@ -41,8 +41,8 @@ struct Plan {
   Schedule schedule;
   std::optional<LoweredProgram> program;
   MadeBy made_by;
-  // Whether floating-point rounding gives every rank the same bits (ir/analysis/bitwise_same.h); absent: nothing is
-  // claimed.
+  // Whether floating-point rounding gives every rank the same bits (ir/analysis/bitwise_same.h); absent:
+  // nothing is claimed.
   std::optional<bool> bitwise_same = std::nullopt;
   PlanSizes sizes = {};
 };

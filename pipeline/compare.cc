@@ -8,8 +8,8 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "ir/program.h"
 #include "ir/analysis/schedule_stats.h"
+#include "ir/program.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "synth/engines.h"

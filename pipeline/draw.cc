@@ -7,14 +7,14 @@
 
 #include "base/units.h"
 #include "base/version.h"
-#include "ir/bounds/bound.h"
 #include "draw/draw.h"
+#include "draw/layout/layout.h"
 #include "interchange/traces/perfetto.h"
+#include "ir/bounds/bound.h"
 #include "ir/known_machines.h"
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"
 #include "ir/time_model.h"
-#include "draw/layout/layout.h"
 
 namespace xccl {
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/traces/printed_sends.h"
+#include "ir/collective.h"
 #include "pipeline/pipeline.h"
 #include "topologies/topology.h"
 

@@ -17,8 +17,8 @@
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/cpu/backends.h"
 #include "runtime/launched/launched_group.h"
-#include "runtime/testing/ring_programs.h"
 #include "runtime/rdma/ofi/transport.h"
+#include "runtime/testing/ring_programs.h"
 
 namespace xccl {
 namespace {

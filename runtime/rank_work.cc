@@ -9,8 +9,8 @@
 #include <limits>
 #include <span>
 
-#include "ir/kernel/local_order.h"
 #include "ir/analysis/rank_clocks.h"
+#include "ir/kernel/local_order.h"
 #include "runtime/transport/call_signature.h"
 
 namespace xccl {

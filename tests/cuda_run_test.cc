@@ -11,11 +11,11 @@
 #include "base/status.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/run_row.h"
 #include "runtime/run_table.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "tests/testing/emitted_kernels.h"
 #include "tests/testing/kernel_cases.h"
 

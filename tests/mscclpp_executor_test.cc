@@ -9,10 +9,10 @@
 #include <tuple>
 
 #include "base/files.h"
-#include "ir/collective.h"
 #include "interchange/common/foreign.h"
 #include "interchange/mscclpp/json.h"
 #include "interchange/mscclpp/read.h"
+#include "ir/collective.h"
 #include "ir/lower/testing/checked.h"
 #include "ir/program.h"
 #include "ir/testing/programs.h"

@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "ir/collective.h"
 #include "interchange/common/foreign.h"
 #include "interchange/mscclpp/json.h"
 #include "interchange/mscclpp/read.h"
 #include "interchange/place.h"
+#include "ir/collective.h"
 #include "ir/plan.h"
 #include "ir/program.h"
 #include "ir/simulate/simulate_program.h"

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/msccl/file.h"
 #include "interchange/msccl/outline.h"
+#include "ir/collective.h"
 
 namespace xccl::msccl {
 

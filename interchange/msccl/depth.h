@@ -9,8 +9,8 @@
 #include <optional>
 
 #include "base/ids.h"
-#include "ir/program.h"
 #include "ir/analysis/program_index.h"
+#include "ir/program.h"
 
 namespace xccl::msccl {
 

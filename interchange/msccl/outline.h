@@ -8,8 +8,8 @@
 
 #include "base/status.h"
 #include "interchange/msccl/file.h"
-#include "ir/program.h"
 #include "ir/analysis/program_index.h"
+#include "ir/program.h"
 #include "ir/violation.h"
 #include "topologies/topology.h"
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/msccl/file.h"
 #include "interchange/msccl/outline.h"
+#include "ir/collective.h"
 #include "ir/program.h"
 
 namespace xccl::msccl {

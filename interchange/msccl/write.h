@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/msccl/xml.h"
+#include "ir/collective.h"
 #include "ir/program.h"
 
 namespace xccl {

@@ -11,9 +11,9 @@
 #include "base/strings.h"
 #include "interchange/common/instances_apart.h"
 #include "interchange/common/member_by_member.h"
-#include "interchange/msccl/write.h"
 #include "interchange/common/rounded_weights.h"
 #include "interchange/common/spread_channels.h"
+#include "interchange/msccl/write.h"
 
 namespace xccl {
 namespace {

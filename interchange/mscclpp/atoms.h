@@ -13,12 +13,12 @@
 
 #include "base/ids.h"
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/mscclpp/cut.h"
 #include "interchange/mscclpp/file.h"
 #include "interchange/mscclpp/place.h"
-#include "ir/program.h"
 #include "ir/analysis/program_index.h"
+#include "ir/collective.h"
+#include "ir/program.h"
 
 namespace xccl::mscclpp {
 

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "base/status.h"
-#include "ir/collective.h"
 #include "interchange/mscclpp/atoms.h"
 #include "interchange/mscclpp/cut.h"
 #include "interchange/mscclpp/file.h"
+#include "ir/collective.h"
 #include "ir/program.h"
 
 namespace xccl::mscclpp {

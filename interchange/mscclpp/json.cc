@@ -17,10 +17,10 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "interchange/common/rounded_weights.h"
 #include "interchange/mscclpp/blocks.h"
 #include "interchange/mscclpp/cut.h"
 #include "interchange/mscclpp/file.h"
-#include "interchange/common/rounded_weights.h"
 #include "ir/analysis/program_index.h"
 
 namespace xccl {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "ir/collective.h"
 #include "interchange/mscclpp/cut.h"
-#include "ir/program.h"
 #include "ir/analysis/program_index.h"
+#include "ir/collective.h"
+#include "ir/program.h"
 
 namespace xccl::mscclpp {
 

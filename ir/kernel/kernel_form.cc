@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/kernel/local_order.h"
 #include "ir/analysis/program_index.h"
 #include "ir/analysis/rank_clocks.h"
+#include "ir/kernel/local_order.h"
 
 namespace xccl {
 namespace {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "ir/collective.h"
-#include "ir/program.h"
 #include "ir/analysis/program_index.h"
 #include "ir/analysis/rank_clocks.h"
 #include "ir/analysis/slot_line.h"
+#include "ir/collective.h"
+#include "ir/program.h"
 
 namespace xccl {
 

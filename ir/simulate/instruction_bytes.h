@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/analysis/program_index.h"
 #include "ir/collective.h"
 #include "ir/program.h"
-#include "ir/analysis/program_index.h"
 #include "ir/sizes.h"
 
 namespace xccl {

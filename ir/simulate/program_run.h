@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "ir/analysis/program_index.h"
 #include "ir/collective.h"
 #include "ir/program.h"
-#include "ir/analysis/program_index.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "topologies/topology.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ir/machine_model.h"
 #include "ir/analysis/program_index.h"
+#include "ir/machine_model.h"
 #include "ir/simulate/program_run.h"
 #include "ir/sizes.h"
 

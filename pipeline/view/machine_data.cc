@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/view/writer.h"
 #include "draw/layout/layout.h"
+#include "pipeline/view/writer.h"
 
 namespace xccl::view {
 namespace {

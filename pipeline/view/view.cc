@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/version.h"
-#include "ir/bounds/bound.h"
 #include "ir/analysis/schedule_stats.h"
+#include "ir/bounds/bound.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"

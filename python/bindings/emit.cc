@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "interchange/traces/chakra.h"
 #include "interchange/mscclpp/json.h"
+#include "interchange/traces/chakra.h"
 #include "ir/numbers.h"
 #include "pipeline/arguments.h"
 #include "pipeline/draw.h"

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "draw/draw.h"
+#include "draw/layout/layout.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/call.h"
@@ -16,7 +17,6 @@
 #include "python/bindings/pickle.h"
 #include "topologies/failures.h"
 #include "topologies/families/modify.h"
-#include "draw/layout/layout.h"
 #include "topologies/load/load.h"
 #include "topologies/paths.h"
 #include "topologies/references.h"

@@ -7,8 +7,8 @@
 
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::c_api {
 namespace {

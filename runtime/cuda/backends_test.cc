@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "runtime/communicator.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/testing/ring_programs.h"
 
 namespace xccl {

@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/testing/namespaces.h"
 #include "runtime/testing/ring_programs.h"
 

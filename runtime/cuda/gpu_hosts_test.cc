@@ -19,9 +19,9 @@
 #include "runtime/bootstrap/test_group.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/run_program.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/testing/ring_programs.h"
 
 namespace xccl {

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "runtime/cuda/device_program.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
-#include "runtime/testing/ring_programs.h"
-#include "runtime/transport/parting.h"
-#include "runtime/testing/verbs/fake_verbs.h"
 #include "runtime/rdma/verbs/verbs_transport.h"
+#include "runtime/testing/cuda/fake_driver.h"
+#include "runtime/testing/ring_programs.h"
+#include "runtime/testing/verbs/fake_verbs.h"
+#include "runtime/transport/parting.h"
 
 namespace xccl::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include <new>
 #include <string>
 
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/testing/ring_programs.h"
 
 namespace xccl::cuda {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "runtime/cuda/device_program.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/peers.h"
 #include "runtime/cuda/test_kernel.h"
+#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/testing/ring_programs.h"
 
 namespace xccl::cuda {

@@ -14,9 +14,9 @@
 #include "base/units.h"
 #include "runtime/host/parcel.h"
 #include "runtime/rdma/ofi/transport.h"
+#include "runtime/rdma/verbs/transport.h"
 #include "runtime/transport/parting.h"
 #include "runtime/transport/shm/transport.h"
-#include "runtime/rdma/verbs/transport.h"
 
 namespace xccl {
 namespace {

@@ -1,8 +1,8 @@
 // The native format: what is read is described, and written and read again without a difference.
 #include "cli/describe/describe.h"
 #include "draw/draw.h"
-#include "tests/fuzz/fuzz.h"
 #include "draw/layout/layout.h"
+#include "tests/fuzz/fuzz.h"
 #include "topologies/xml/native_xml.h"
 
 namespace xccl::testing {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/analysis/program_index.h"
 #include "ir/known_machines.h"
 #include "ir/lower/testing/checked.h"
-#include "ir/analysis/program_index.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/programs.h"
 #include "ir/time_model.h"

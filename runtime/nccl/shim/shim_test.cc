@@ -23,11 +23,11 @@
 #include "base/random.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
-#include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/test_kernel.h"
 #include "runtime/nccl/shim/testing/stub_nccl.h"
 #include "runtime/plan_book.h"
+#include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::nccl_shim {
 namespace {

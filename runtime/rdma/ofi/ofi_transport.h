@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/network.h"
 #include "runtime/rdma/ofi/library.h"
 #include "runtime/rdma/ofi/rail.h"
+#include "runtime/transport/network.h"
 #include "runtime/transport/transport.h"
 
 namespace xccl::ofi {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/transport/network.h"
 #include "runtime/rdma/ofi/library.h"
+#include "runtime/transport/network.h"
 
 namespace xccl::ofi {
 

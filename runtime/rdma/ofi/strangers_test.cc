@@ -28,10 +28,10 @@
 #include "base/random.h"
 #include "runtime/host/host_memory.h"
 #include "runtime/host/parcel.h"
-#include "runtime/transport/network.h"
 #include "runtime/rdma/ofi/ofi_transport.h"
 #include "runtime/rdma/ofi/signal.h"
 #include "runtime/rdma/ofi/transport.h"
+#include "runtime/transport/network.h"
 #include "runtime/transport/testing/messages.h"
 
 namespace xccl::ofi {

@@ -21,9 +21,9 @@
 #include "base/status.h"
 #include "runtime/host/host_memory.h"
 #include "runtime/host/owned_file.h"
+#include "runtime/rdma/verbs/transport.h"
 #include "runtime/transport/network.h"
 #include "runtime/transport/testing/messages.h"
-#include "runtime/rdma/verbs/transport.h"
 
 namespace xccl {
 namespace {

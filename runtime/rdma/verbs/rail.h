@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "runtime/transport/network.h"
 #include "runtime/rdma/verbs/library.h"
+#include "runtime/transport/network.h"
 
 namespace xccl::verbs {
 

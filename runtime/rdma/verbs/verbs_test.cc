@@ -19,11 +19,11 @@
 #include <vector>
 
 #include "runtime/host/host_memory.h"
-#include "runtime/transport/network.h"
-#include "runtime/transport/testing/messages.h"
-#include "runtime/testing/verbs/fake_verbs.h"
 #include "runtime/rdma/verbs/transport.h"
 #include "runtime/rdma/verbs/verbs_transport.h"
+#include "runtime/testing/verbs/fake_verbs.h"
+#include "runtime/transport/network.h"
+#include "runtime/transport/testing/messages.h"
 
 namespace xccl::verbs {
 namespace {

@@ -21,10 +21,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/transport/network.h"
-#include "runtime/transport/transport.h"
 #include "runtime/rdma/verbs/library.h"
 #include "runtime/rdma/verbs/rail.h"
+#include "runtime/transport/network.h"
+#include "runtime/transport/transport.h"
 
 namespace xccl::verbs {
 
