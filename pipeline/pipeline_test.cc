@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/simulate/simulate.h"
 #include "synth/engines.h"
 #include "topologies/load/load.h"
 #include "topologies/xml/native_xml.h"
@@ -49,6 +50,32 @@ TEST(Pipeline, TinyPlansAreComparedAsPrograms) {
     ASSERT_TRUE(other.ok()) << other.status().message();
     EXPECT_LE(*best.program_time_ps, *other->program_time_ps * 102 / 100) << engine;
   }
+}
+
+// forest keeps plans beside its best that it did not simulate; here the program of one of them is the
+// fastest.
+TEST(Pipeline, TheTimeOfAPlanIsThatOfItsOwnSchedule) {
+  const Topology topology = ReadNativeXml(R"(<topology name="odd">
+                            <switch id="s0"/> <switch id="s4"/> <switch id="s8"/>
+                            <gpu id="g1"/> <gpu id="g2"/> <gpu id="g3"/> <gpu id="g5"/> <gpu id="g6"/> <gpu id="g11"/>
+                            <link from="g1" to="s0" bandwidth="25GB/s"/>
+                            <link from="g2" to="s0" bandwidth="25GB/s"/>
+                            <link from="g3" to="s0" bandwidth="25GB/s"/>
+                            <link from="g5" to="s4" bandwidth="25GB/s" latency="500ns"/>
+                            <link from="g6" to="s4" bandwidth="25GB/s" latency="500ns"/>
+                            <link from="g11" to="s8" bandwidth="199206215B/s"/>
+                            <link from="s4" to="s0" bandwidth="175176904B/s"/>
+                            <link from="s8" to="s0" bandwidth="25GB/s"/>
+                          </topology>)",
+                                          "odd.xml")
+                                .value();
+  const Collective allreduce = Of(CollectiveKind::kAllreduce, topology);
+  PlanOptions options{.engine = "forest", .lower = true};
+  options.request.size_bytes = 4 << 10;
+  const PlanResult result = MakePlan(topology, allreduce, options).value();
+  const Simulation own =
+      Simulate(result.plan.schedule, result.plan.collective, topology, {.size_bytes = 4 << 10});
+  EXPECT_EQ(result.simulation.time_ps, own.time_ps);
 }
 
 // Every rank is sent the sum of all, and adds it to its own contribution.

@@ -72,7 +72,8 @@ struct Synthesis {
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
       {};  // the schedule's, at the request's size and model, if it was run
-  // Other plans of the request, simulated, the fastest first: their programs may be faster, or smaller.
+  // Other plans of the request, which may not be simulated: their programs may be faster, or smaller. auto's
+  // are simulated, the fastest first.
   std::vector<Synthesis> others = {};
 };
 
