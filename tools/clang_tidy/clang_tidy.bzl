@@ -25,6 +25,6 @@ clang_tidy = aspect(
     implementation = _clang_tidy_impl,
     attrs = {
         "_config": attr.label(default = "//:.clang-tidy", allow_single_file = True),
-        "_runner": attr.label(default = "//tools/lint:clang_tidy.sh", allow_single_file = True, executable = True, cfg = "host"),
+        "_runner": attr.label(default = "//tools/clang_tidy:clang_tidy.sh", allow_single_file = True, executable = True, cfg = "host"),
     },
 )
