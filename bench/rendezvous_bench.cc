@@ -67,7 +67,7 @@ StatusOr<double> Best(Bootstrap& group, const Work& work) {
   return best;
 }
 
-// What rank 0 knows at the end; times in seconds.
+// The figures that rank 0 has at the end; times in seconds.
 struct Figures {
   double met = 1e9, barrier = 1e9, gather = 1e9;
   int hosts = 0, files = 0, files_of_rank_0 = 0;

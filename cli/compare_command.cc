@@ -88,7 +88,8 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   return printed.ok() ? written : printed;
 }
 
-// What --with names: plans of other tools, which must be for the same collective, and measured times.
+// The files that --with names: plans of other tools, which must be for the same collective, and measured
+// times.
 struct Others {
   std::vector<OtherPlan> plans;
   std::vector<MeasuredTimes> measured;

@@ -106,7 +106,7 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, const Se
                             : TrainingText(plan, {flags.output, session.TotalSeconds()}));
 }
 
-// What a search says of itself is shown on the line, which must outlive the options.
+// Returns options whose search reports its progress on the given line. The line must outlive the options.
 PlanOptions ShownOn(Progress& progress, PlanOptions options) {
   options.request.progress = [&](const std::string& what) { progress.Say(what); };
   return options;

@@ -19,7 +19,7 @@
 
 namespace xccl {
 
-// What times are of, where no machine's model adds more.
+// Describes times that come from links alone, without a machine's model.
 inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";
 
 // "times on ideal links: ...", or "times of programs on MACHINE".
@@ -46,7 +46,7 @@ std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& p
 Row PlanRow(const PlanResult& result, const Ended& ended);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);
 
-// What plan --explain adds: a line for each, and the same as "name: text".
+// The lines that plan --explain adds to the text, and the texts "name: text" for --json.
 std::string ExplanationText(std::span<const NamedLine> why);
 std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 

@@ -106,7 +106,8 @@ StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
   return TopologyOf(measured, fmt::format("measured between {} processes", met.ranks()));
 }
 
-// What is said of the machine: by the user, and by its processes where there are several.
+// The descriptions of the machine: first the topology that its processes measured, where there are several
+// processes; then the topology that the user gave.
 StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGroup* group) {
   std::optional<Topology> given;
   if (!flags.topology.topology.empty()) {

@@ -43,7 +43,7 @@ struct Move {
   std::vector<int32_t> units = {};
 };
 
-// What a rank holds of a chunk for a while.
+// One value of a chunk at a rank. The rank holds it until the next version is written.
 struct Version {
   int32_t set = -1;
   std::vector<int32_t> writes;  // units
@@ -233,7 +233,7 @@ class Scheduler {
     return OkStatus();
   }
 
-  // What ranks end with arrives, and so does what nobody used.
+  // Makes the messages in each rank's outputs arrive, and then every message that no instruction used.
   Status End() {
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value)
       for (const Value& value : memory_[r.index()][static_cast<size_t>(BufferKind::kOutput)])

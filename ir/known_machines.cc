@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kGb = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
 
-// What NCCL's tables say alike of all GPUs.
+// A model with the figures that NCCL's tables give alike for all GPUs.
 MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes_per_s) {
   MachineModel model;
   model.name = std::move(name);

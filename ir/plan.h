@@ -16,7 +16,7 @@
 
 namespace xccl {
 
-// What a file leaves out is as it is here.
+// How a plan was made. A field that a file leaves out has the default given here.
 struct MadeBy {
   std::string engine;
   uint64_t seed = 0;

@@ -17,7 +17,7 @@
 
 namespace xccl {
 
-// What came of a job: a value for each name of ResultNames(), in that order.
+// The result of a job: one value for each name of ResultNames(), in that order.
 using SweepResult = std::vector<std::string>;
 std::span<const std::string_view> ResultNames();
 

@@ -1,4 +1,4 @@
-// What xccl-synth prints and writes: keys, texts, files, and what pages show.
+// The output of xccl-synth: JSON keys, texts, files, and the data of pages.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -275,8 +275,8 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
   EXPECT_TRUE(alone["times"].empty());
 }
 
-// What a switch does, and the paths: taken on the machine of the plan, on others done rank by rank over paths
-// that they have.
+// A plan's multicasts, sums in switches and paths are kept on the machine that the plan names. On another
+// machine they become messages rank by rank, over paths of that machine.
 TEST_F(Cli, ForeignPlansOfSwitches) {
   Out({"plan", "dgx-h100", "-c", "allreduce", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "mscclpp-json", "-o", "a.json"}).code, 0);

@@ -44,7 +44,7 @@ NOT_RUN = {
     r"plan rail-8 --for": "takes 15 s; docs/training.md has a smaller one",
 }
 
-# What the commands that are run begin with.
+# The beginnings of the commands that are run.
 RUNS = ("xccl-synth ", "cut ", "printf ", "python3 examples/")
 
 # Groups are figures that differ from run to run: what a clock measured. Simulated times are not among them.

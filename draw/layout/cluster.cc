@@ -3,7 +3,8 @@
 // stand above it. Routers that are joined among themselves form groups (two routers are of one group if they
 // are joined and have a common neighbour that is a router), which face each other in two rows.
 //
-// What would be wider than kMostWidth is folded: first hosts to one item each, then runs of neighbours.
+// A row that would be wider than kMostWidth is folded: first each host becomes one item, then each run of
+// neighbouring hosts does.
 #include <fmt/core.h>
 
 #include <algorithm>

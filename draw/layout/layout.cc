@@ -78,7 +78,7 @@ void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, Machine
   }
 }
 
-// What folded items stand for, in words.
+// How many boxes stand for several nodes, and for how many: "; 2 boxes stand for 32 nodes". Empty: none does.
 std::string Folding(const MachineLayout& layout) {
   int64_t folded = 0, nodes = 0;
   for (const DrawnItem& item : layout.items) {

@@ -3,8 +3,8 @@
 // as a box with its NICs at the upper edge, the switches of a fabric in tiers above the hosts, groups of
 // routers in two rows that face each other. The shape is found in the graph, not in the topology's name.
 //
-// What is too large to draw is folded: one item then stands for several nodes, and says how many. Lengths
-// are in pixels at scale 1, x to the right and y down.
+// Machines that are too large to draw are folded: one item then stands for several nodes, and says how many.
+// Lengths are in pixels at scale 1, x to the right and y down.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ void Check(const Program& program, const Collective& collective, const Topology&
   CheckRuns(program, collective, {.size_bytes = 9216});
 }
 
-// Of all collectives and hand-written algorithms, with these chunks.
+// Checks the programs of all collectives and hand-written algorithms on four ranks, with 1 and 3 chunks.
 void ForPrograms(const std::function<void(const LoweredProgram&, const Topology&)>& check) {
   const Topology mesh = FullMesh(4);
   for (const CollectiveKind kind : AllNamedCollectives())

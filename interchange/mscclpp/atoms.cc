@@ -74,7 +74,8 @@ std::span<const int32_t> Atoms::ReceivesFrom(int32_t node) const {
                                                : std::span<const int32_t>();
 }
 
-// Of the waits of a threadblock for another one, those that no earlier one includes.
+// Keeps a threadblock's wait for an instruction of another threadblock, unless an earlier wait for that
+// threadblock already includes it.
 void Atoms::KeepWaits() {
   waits_.resize(static_cast<size_t>(index_.size()));
   awaited_.resize(static_cast<size_t>(index_.size()));
@@ -287,7 +288,8 @@ void Atoms::AddSums(const std::vector<Pieces>& inputs, const Pieces& dst, const 
   }
 }
 
-// What a receive adds up, in order; a packet op adds its own operand last, wherever it stands.
+// The operands that a receive adds up: the messages in order, and the instruction's own operand at its place
+// in the group; first with packets, whose op adds its own operand last in any case.
 std::vector<Atoms::Pieces> Atoms::InputsOf(int32_t node, int32_t copy) {
   const Instruction& i = index_.instruction(node);
   std::vector<Pieces> inputs;

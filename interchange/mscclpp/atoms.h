@@ -1,4 +1,4 @@
-// What the instructions of a program become in an MSCCL++ plan. Private to the writer.
+// The ops of an MSCCL++ plan that a program's instructions become. Private to the writer.
 #pragma once
 
 #include <array>
@@ -135,7 +135,7 @@ class Atoms {
   std::vector<int32_t> part_;                          // by instruction
   std::vector<std::vector<int32_t>> waits_, awaited_;  // by instruction: instructions of other threadblocks
   std::map<std::array<int32_t, 5>, int32_t> semaphores_;
-  // What switches store in the outputs of their roots: output slot to input slot, by rank.
+  // Chunks of a root's input that a switch also stores in its output, by rank: output slot to input slot.
   std::vector<std::map<int32_t, int32_t>> stored_;
 };
 

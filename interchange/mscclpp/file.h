@@ -145,8 +145,8 @@ std::string WriteFile(const File& file);
 // chunks, channels and buffers are left to CheckLimits.
 StatusOr<File> ReadFile(std::string_view text, std::string_view name);
 
-// What the executor has no room for, and ops that it rejects or runs wrongly. Errors: kInvalidInput with the
-// rank, threadblock and op, after `name`.
+// Checks the file against the executor's limits: counts that it has no room for, and ops that it rejects or
+// runs wrongly. Errors: kInvalidInput with the rank, threadblock and op, after `name`.
 Status CheckLimits(const File& file, std::string_view name);
 // Ops that some executors run wrongly, or that do nothing: a line for each kind, with the first of them.
 std::vector<std::string> LimitWarnings(const File& file, std::string_view name);

@@ -140,7 +140,8 @@ void Places::FindDirect() {
       for (const int32_t other : users_[RankOf(node).index()][cell]) {
         if (position_[static_cast<size_t>(other)] >= position_[static_cast<size_t>(node)]) break;
         before.push_back(other);
-        // What did not land where it belongs is sent on from where it did.
+        // A received message that landed elsewhere is sent on from there, so its readers do not use this
+        // cell.
         const bool elsewhere = index_.instruction(other).op == Opcode::kRecvCopySend && !IsDirect(other);
         if (IsCopied(other) || elsewhere) continue;
         const std::vector<int32_t> late = LateReadersOf(other);

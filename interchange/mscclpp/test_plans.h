@@ -155,7 +155,7 @@ inline File OverASwitch(int32_t ranks) {
 inline std::string Refused(const File& file) {
   return ReadMscclppJson(WriteFile(file), {.file = "p"}).status().message();
 }
-// What goes wrong in calls that follow each other.
+// The fault that the reader finds in calls that follow each other; empty: none.
 inline std::string WrongInARow(const File& file) {
   const StatusOr<Imported> read = ReadMscclppJson(WriteFile(file), {.file = "p"});
   return read.ok() ? read->in_a_row : "refused: " + read.status().message();

@@ -70,7 +70,7 @@ class Translator {
     std::vector<LinkId> links = {}, recv_links = {};
   };
 
-  // Of a chunk, whose pieces all pipelines take as many of at a time.
+  // The bytes of a chunk that a pipeline moves at a time; 0: the plan has no pipeline.
   int64_t SegmentBytes() const {
     int64_t bytes = 0;
     for (const Gpu& gpu : file_.gpus)
@@ -99,7 +99,7 @@ class Translator {
     if (each_) return {PeerOf(StepAt(s)), static_cast<size_t>(std::min(s, StepAt(s).other))};
     const Step& other = StepAt(StepAt(s).other);
     const auto b = static_cast<size_t>(other.block < 0 ? 0 : other.block);
-    // What is done aside has a threadblock for each that it is done for.
+    // Steps done aside for another rank have one threadblock for each threadblock that they serve.
     if (other.aside) return {other.rank, file_.gpus[static_cast<size_t>(other.rank)].blocks.size() + b};
     return {other.rank, together ? FirstPart(static_cast<size_t>(other.rank), b) : b};
   }

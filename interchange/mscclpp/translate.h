@@ -1,4 +1,5 @@
-// What a plan of MSCCL++ does, as the threadblocks and steps of MSCCL XML's model. Private to the reader.
+// Translates the steps of an MSCCL++ plan into threadblocks and steps of MSCCL XML's model. Private to the
+// reader.
 #pragma once
 
 #include "interchange/msccl/file.h"

@@ -149,7 +149,7 @@ class Tracer {
                   blocks = index_.RankFirstBlock(Rank(r.value + 1)) - first_block;
     const int32_t first_node = index_.BlockFirst(first_block);
     const size_t nodes = static_cast<size_t>(index_.BlockFirst(first_block + blocks) - first_node);
-    // What the last instruction of each threadblock's copy left.
+    // The frontier that the last instruction of each instance of a threadblock left.
     std::vector<Frontier> last(static_cast<size_t>(blocks) * static_cast<size_t>(program_.instances));
     std::vector<Frontier> done(nodes);
     for (int32_t pass = 0; pass < passes_; ++pass) {

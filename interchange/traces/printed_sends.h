@@ -1,5 +1,5 @@
-// What other synthesizers print of an allgather: who sends which chunk to whom. It names no links; with a
-// topology it becomes a schedule (pipeline/import_sends.h).
+// The sends of an allgather as other synthesizers print them: who sends which chunk to whom. They name no
+// links; with a topology they become a schedule (pipeline/import_sends.h).
 #pragma once
 
 #include <cstdint>

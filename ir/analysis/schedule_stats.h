@@ -25,7 +25,7 @@ struct ScheduleStats {
 // verifies. Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
-// What a schedule puts on the links at one size.
+// The messages and bytes that a schedule puts on links at one size.
 struct LinkUse {
   int64_t messages = 0;
   double message_bytes = 0;        // of a message, on average

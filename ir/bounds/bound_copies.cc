@@ -225,7 +225,7 @@ class WorstCopies {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node
 };
 
-// What each member holds that all others need, or the other way round.
+// The bytes that each member holds and all others need; in a reduction, that it needs and all others hold.
 std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes& sizes) {
   std::vector<int64_t> bytes;
   const bool by_member = TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerMember;

@@ -26,7 +26,7 @@
 namespace xccl {
 namespace {
 
-// Of floating point in the linear program.
+// Relative error that floating point may bring into the prices of the linear program.
 constexpr double kRounding = 1e-12;
 
 // By link; kForeverPs where it is of no use.

@@ -90,8 +90,8 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
 
 namespace {
 
-// What an instruction's message takes of a slot where there are `passes`. Its bytes shrink in proportion; the
-// overhead of its chunks does not.
+// The bytes of a slot that an instruction's message takes if the kernel makes `passes` passes. The bytes of
+// data shrink in proportion; the overhead of chunks does not.
 int64_t MessageBytes(const KernelInstruction& i, const CollectiveSizes& sizes, int64_t passes,
                      Protocol protocol) {
   int64_t bytes = 0;

@@ -55,7 +55,7 @@ struct PathShare {
 // Longest first; those of equal length by kind, link and block.
 std::vector<PathShare> SharesOf(const CriticalPath& path);
 
-// What a longer run has more of: bytes on links, or also all that a pass of a program brings with it.
+// The kinds of pieces that a longer run has more of: bytes on links alone, or all but a program's launch.
 enum class Elastic : uint8_t { kTransfers, kAllButLaunch };
 
 // The chain from its pieces, last first: drops empty ones, joins neighbours, and stretches the elastic ones

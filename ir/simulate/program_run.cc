@@ -120,10 +120,10 @@ class ProgramRun {
     kHandedOff = 4ULL << 61,
     kMask = 7ULL << 61
   };
-  // What a run asks of an instruction, and its dependencies: packed, since a run passes over all of them
-  // again and again.
+  // The facts about an instruction that a run reads, and its dependencies. They are packed, since a run reads
+  // all of them in every pass.
   struct Step {
-    int32_t first_wait = 0;  // of waits_
+    int32_t first_wait = 0;  // index in waits_
     bool sends = false, receives = false, is_nop = false;
   };
   struct Wait {

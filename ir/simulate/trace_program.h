@@ -19,14 +19,14 @@
 
 namespace xccl {
 
-// What an instruction waits for, in the order in which it does.
+// The reasons for which an instruction waits, in the order in which it waits for them.
 enum class ProgramWait : uint8_t {
   kNothing,      // its threadblock was busy with the instruction before it
   kThreadblock,  // an instruction of another threadblock
   kHandOff,      // the machine's time from that instruction until this one may go on
   kMessage,      // the arrival of a message
   kSlot,         // a free slot of its connection
-  kLink,         // of a send: the link out of its rank carries something else
+  kLink,         // a send waits while the link out of its rank carries something else
 };
 inline constexpr size_t kNumProgramWaits = 6;
 std::string_view ToString(ProgramWait wait);  // "message"

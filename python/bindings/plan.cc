@@ -242,7 +242,7 @@ void Save(const SharedPlan& plan, const std::string& path) {
   });
 }
 
-// What `plan --json` prints, and the exact times.
+// The fields that `plan --json` prints, and exact times.
 py::dict Facts(const SharedPlan& shared) {
   const PlanResult& result = *shared;
   const Plan& plan = result.plan;

@@ -45,7 +45,7 @@ TuneRequest RequestOf(const Topology& topology, const SharedCollectives& collect
   return request;
 }
 
-// What the plans of a request are told, and what they tell.
+// Returns the request with the caller's deadline, and with progress that is reported to the caller.
 TuneRequest Within(TuneRequest request, const Caller& caller) {
   request.pipeline = Within(request.pipeline, caller);
   request.on_collective = [caller](size_t done, size_t all) {

@@ -303,7 +303,7 @@ LIES = {
 }
 
 
-# What it gives to an all-gather, made from what it should give.
+# False data for an all-gather: each function makes the liar's data from the true data.
 BLOBS = {
     "nothing": lambda blob: b"",
     "half": lambda blob: blob[: len(blob) // 2],

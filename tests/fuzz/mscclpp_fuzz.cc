@@ -15,7 +15,7 @@ void FuzzOne(std::string_view text) {
   if (!read.ok()) return CheckRefusal(read.status());
   const StatusOr<MscclppJson> written =
       WriteMscclppJson(read->lowered.program, read->lowered.collective, {.name = "written"});
-  // What is read may need more ops than a plan has room for.
+  // A program that was read may need more ops than a plan has room for.
   if (!written.ok()) return CheckRefusal(written.status());
   const StatusOr<Imported> again = ReadMscclppJson(written->text, {.file = "written"});
   XCCL_CHECK(again.ok());

@@ -329,7 +329,7 @@ def most_ranks(r, engine):
     return r.randint(2, 6) if few else r.randint(2, 12)
 
 
-# What is done with a plan, and how often.
+# The commands that are run on a plan, and how often each is.
 STEPS = (
     (("bound",), 0.3),
     (("verify",), 0.9),

@@ -17,13 +17,14 @@ import time
 import typing
 
 CODES = (0, 1, 2, 3, 5)
-CPU_SECONDS = 60  # of one command
-WALL_SECONDS = 900  # of one command, for those that wait for ever
+CPU_SECONDS = 60  # limit of one command
+WALL_SECONDS = 900  # limit of one command, for commands that wait for ever
 MEMORY_BYTES = 3 << 30
-# What a command may take beyond its --time-limit: half a second until the watchdog ends it, and what a loaded machine adds.
+# The time that a command may take beyond its --time-limit: half a second until the watchdog ends it, and more on a loaded
+# machine.
 LATE_SECONDS = 5
 
-# What only a fault of the program prints.
+# Texts that the program prints only if it has a fault.
 NEVER = re.compile(
     r"check failed|\bbug\b|unexpected exception|AddressSanitizer|runtime error:|terminate called|std::|Assertion"
 )

@@ -75,7 +75,7 @@ function Chart({ measure }: { measure: Measure }) {
   );
 }
 
-// What the charts say at the size of the cursor.
+// The values of the charts at the size of the cursor, in words.
 function Readout() {
   const size = sizes[cursor.value]!;
   const of = several && !chosen.value ? shown.value : [automatic, chosen.value].filter((engine): engine is EngineData => !!engine);

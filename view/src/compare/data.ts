@@ -1,4 +1,4 @@
-// What `xccl-synth compare --html` writes into the page of engines or machines; pipeline/view/comparison_page.cc writes it. Times are
+// The data that `xccl-synth compare --html` writes into the page of engines or machines (pipeline/view/comparison_page.cc). Times are
 // picoseconds, sizes bytes, bandwidths bytes per second.
 import type { DrawingData, TopologyData } from "../view/data";
 
@@ -36,6 +36,6 @@ export interface EngineData {
   bound_ps: number[];
   busbw: number[];
   made_by: string[]; // the engine whose plan it is
-  messages: (number | null)[]; // of the schedule
-  threadblocks: (number | null)[]; // of the program: the most on one rank; null: schedules have none
+  messages: (number | null)[]; // messages of the schedule
+  threadblocks: (number | null)[]; // the most threadblocks of the program on one rank; null: schedules have none
 }

@@ -1,6 +1,6 @@
-// What `xccl-synth view` writes into the page; pipeline/view writes it. Columns, not objects: entry i of every list of
-// a group belongs together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count from 0. A list
-// of lists is flat: entry i holds items X_first[i] up to X_first[i + 1]. Kinds are one letter each, in one string.
+// The data that `xccl-synth view` writes into the page (pipeline/view). It has columns, not objects: the entries i of all
+// lists of a group belong together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count from 0. A
+// list of lists is flat: entry i holds items X_first[i] up to X_first[i + 1]. Kinds are one letter each, in one string.
 
 // <script id="data">: the list of plans. Plan i is in <script id="plan-i">.
 export interface Index {

@@ -296,7 +296,7 @@ export class Drawing {
     });
   }
 
-  // What lies at a pixel.
+  // The item or cable at a pixel; null: neither.
   pick(view: View, x: number, y: number): Target | null {
     const { items } = this.model.data.drawing;
     for (let item = items.kind.length - 1; item >= 0; item--) {

@@ -180,7 +180,7 @@ export class Model {
     return sum / (to - from);
   }
 
-  // What the drawing shows of a link at a time: its load in a short while around it.
+  // The load that the drawing shows for a link at a time: the mean over a short while around that time.
   loadNow(link: number, at: number): number {
     if (at >= this.end) return 0; // all has arrived
     const half = this.end / (2 * (this.data.schedule.binned?.bins ?? 150));
@@ -248,7 +248,7 @@ export class Model {
     const { from, to } = this.data.topology.links;
     return this.itemOfNode[from[link]!] === item || this.itemOfNode[to[link]!] === item;
   }
-  // What leaves or reaches these ranks.
+  // The messages that leave or reach these ranks, and their links; without details, all links of the ranks.
   private ofRanks(ranks: Set<number>) {
     const messages = this.messagesWhere((m) => {
       const detail = this.data.schedule.detail!;
