@@ -36,8 +36,8 @@ namespace {
 
 struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
-  std::string size;                          // of traces and drawings
-  std::string executor, min_size, max_size;  // of MSCCL XML
+  std::string size;                          // size at which traces and drawings are made
+  std::string executor, min_size, max_size;  // for MSCCL XML
   bool in_place = false;
   int32_t threads = EmitOptions().threads;
 };

@@ -24,8 +24,8 @@ namespace {
 
 struct Value {
   int32_t chunk = -1;
-  int32_t set = -1;               // of contributions
-  std::vector<int32_t> messages;  // that are in it, and in no version when it was made
+  int32_t set = -1;               // index of its set of contributions
+  std::vector<int32_t> messages;  // messages that are in it, and were in no version when it was made
 };
 
 // A chunk of a message at the rank that it arrives at.

@@ -78,7 +78,7 @@ TEST(Collective, Buffers) {
   const struct {
     CollectiveKind kind;
     std::optional<int> root;
-    std::string input, output;  // of rank 3, the second member
+    std::string input, output;  // buffers of rank 3, the second member
     std::optional<Collective::InPlace> in_place;
   } cases[] = {
       {CollectiveKind::kAllreduce, {}, "0", "0", Collective::InPlace{}},

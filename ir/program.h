@@ -95,7 +95,7 @@ struct Group {
   // A tree out of the root, or into it; each link carries a message once. Empty in a fan-in, whose members'
   // messages take the paths of their connections.
   std::vector<LinkId> path;
-  int32_t own = 0;  // of a fan-in: 0..members.size()
+  int32_t own = 0;  // fan-in: number of members before the root's own operand, 0..members.size()
   bool operator==(const Group&) const = default;
 };
 // Do switches move its messages?
@@ -111,7 +111,7 @@ struct Threadblock {
       send_group;  // index in Program::groups of a multicast of this rank; then no send_peer
   std::optional<int32_t>
       recv_group;       // index in Program::groups of a reduction or fan-in at this rank; then no recv_peer
-  int32_t channel = 0;  // of both directions
+  int32_t channel = 0;  // channel of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;
 };
@@ -146,9 +146,9 @@ struct Program {
   std::vector<Connection> connections;  // sorted by (src, dst, channel), each once
   // Sorted by (kind, root, channel), each once; a connection is in at most one group.
   std::vector<Group> groups;
-  std::vector<Dependency> dependencies;  // of all instructions
+  std::vector<Dependency> dependencies;  // dependencies of all instructions
   bool in_place = false;  // also correct if input and output share memory (Collective::InPlaceOf)
-  int32_t slots = 2;      // of every connection, 1..kMaxSlots
+  int32_t slots = 2;      // slots of every connection, 1..kMaxSlots
   int32_t instances = 1;  // copies of every threadblock that share the passes, 1..kMaxInstances
   Protocol protocol = Protocol::kSimple;
   int64_t segment_bytes = 0;  // passes by NumPasses; 0: one pass
@@ -192,7 +192,7 @@ Slice SliceOf(int64_t chunk_elements, int64_t element_bytes, int32_t passes, int
 struct BufferLayout {
   std::vector<ChunkId> chunk;
   std::vector<int64_t> begin;  // element offset of each slot
-  int64_t elements = 0;        // of the whole buffer
+  int64_t elements = 0;        // size of the whole buffer
 };
 BufferLayout LayoutOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                       Rank rank, BufferKind buffer);

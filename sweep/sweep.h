@@ -52,7 +52,7 @@ class Sweep {
 
   SweepRequest request_;
   SweepTable table_;
-  std::vector<size_t> order_;  // of jobs without a row
+  std::vector<size_t> order_;  // jobs without a row, in order
   size_t next_ = 0;
 };
 

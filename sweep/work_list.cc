@@ -24,7 +24,7 @@ struct Known {
   std::string_view flag;
   Takes takes = Takes::kValues;
 };
-constexpr std::string_view kProgram = "--program";  // of the list alone; the others are those of `plan`
+constexpr std::string_view kProgram = "--program";  // only work lists have it; `plan` has all other options
 constexpr Known kKnown[] = {{"--collective"},
                             {"--size"},
                             {"--engine"},

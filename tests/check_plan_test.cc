@@ -201,7 +201,7 @@ TEST(CheckPlanPrograms, AgreesOnWhatBelongsTogether) {
          {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
       const Collective collective = testing::MakeCollective(kind, topology.num_ranks());
       SynthesisRequest request{.topology = &topology, .collective = &collective};
-      std::optional<LoweredProgram> before;  // of the engine before
+      std::optional<LoweredProgram> before;  // program of the engine before
       for (const Engine& engine : AllEngines()) {
         if (engine.name == "smt" || engine.name == "auto" || !engine.Serves(request).ok()) continue;
         const StatusOr<Synthesis> answer = engine.Synthesize(request);

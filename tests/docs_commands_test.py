@@ -61,10 +61,10 @@ SECONDS = 300  # that a command may take at most
 
 
 class Command(typing.NamedTuple):
-    line: int  # of the page, from 0
+    line: int  # line of the page, from 0
     text: str
     shown: list[str] | None  # None: not in a session
-    first: int  # of the lines below the command
+    first: int  # first of the lines below the command
     last: int  # exclusive
 
 

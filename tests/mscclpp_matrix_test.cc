@@ -35,8 +35,8 @@ namespace {
 const bool kLong = std::getenv("XCCL_LONG") != nullptr;
 
 struct Count {
-  int32_t written = 0, refused = 0, alike = 0;  // of the plans' own programs
-  int32_t run = 0, too_large = 0;               // of all that is written: run on numbers, and left out there
+  int32_t written = 0, refused = 0, alike = 0;  // plans' own programs
+  int32_t run = 0, too_large = 0;  // all plans that are written: run on numbers, and too large for it
 };
 
 int64_t TimeOf(const LoweredProgram& lowered, const Topology& topology, int64_t size) {

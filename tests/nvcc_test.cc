@@ -42,7 +42,7 @@ constexpr const char* kInterpreter = "interpreter";
 // In place of a plan: the receiving end of a one-shot allreduce with flags in its data.
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
-  bool groups = false;  // of the interpreter kernel's programs
+  bool groups = false;  // whether the interpreter kernel's programs have groups
 };
 
 std::string ToString(const Choice& c) {

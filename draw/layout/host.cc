@@ -148,7 +148,7 @@ class HostDrawer {
   const std::vector<NodeId>& nodes_;
   std::vector<int32_t> here_;  // by node: its item, or -1
   std::vector<bool> outward_;
-  std::vector<int32_t> distance_;  // of a switch from the nearest GPU; -1: no way
+  std::vector<int32_t> distance_;  // links from each switch to the nearest GPU; -1: no way
   std::vector<ItemRow> rows_;
   size_t base_ = 0;
   Sketch sketch_;

@@ -25,10 +25,10 @@ struct DrawnPoint {
 struct DrawnItem {
   double x = 0, y = 0;  // its centre
   double width = 0, height = 0;
-  NodeKind kind = NodeKind::kGpu;  // of all its nodes; kGpu for a host
-  std::vector<std::string> lines;  // of text, one or two
+  NodeKind kind = NodeKind::kGpu;  // kind of all its nodes; kGpu for a host
+  std::vector<std::string> lines;  // one or two lines of text
   std::vector<NodeId> nodes;       // never empty; ascending
-  int32_t ranks = 0;               // of its nodes
+  int32_t ranks = 0;               // number of ranks among its nodes
   bool folded = false;             // stands for several nodes
   bool operator==(const DrawnItem&) const = default;
 };

@@ -21,9 +21,9 @@ struct FileStep {
   int32_t wait_block = -1, wait_step = -1;  // -1: it waits for nothing
   bool posts = false;
   int32_t line = 0;
-  int32_t number = 0;  // that the file gives it; nothing follows from it
+  int32_t number = 0;  // number that the file gives the step; nothing follows from it
   std::vector<std::pair<int32_t, int32_t>> more_waits = {};  // block and step; no step of MSCCL XML has any
-  std::string place = {};  // of a step of another format, in place of its line and number
+  std::string place = {};  // place of a step of another format, in place of its line and number
 };
 struct FileBlock {
   int32_t send = -1, recv = -1, channel = 0;  // -1: no peer

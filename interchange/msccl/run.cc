@@ -16,7 +16,7 @@ namespace {
 
 struct Value {
   int32_t chunk = -1;  // -1: never written
-  int32_t set = 0;     // of contributions
+  int32_t set = 0;     // index of its set of contributions
   bool raw = false;    // the rank's own input
   int32_t key = -1;    // in scratch of the program: the slot there
 };

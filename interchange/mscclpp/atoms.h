@@ -27,7 +27,7 @@ struct BlockOptions {
   IdVector<Rank, int32_t> domains;  // as in MscclppOptions
   bool in_place = false;
   bool packets = false;        // protocol LL
-  int64_t pipeline_bytes = 0;  // of a segment; 0: no pipeline
+  int64_t pipeline_bytes = 0;  // size of a segment; 0: no pipeline
 };
 
 // How two ranks reach each other.
@@ -43,7 +43,7 @@ struct Lane {
 // Pieces of a peer, switches and semaphores count in the rank's lists.
 struct AtomOp {
   Op op;
-  std::optional<Lane> lane = std::nullopt;  // of a put or the like
+  std::optional<Lane> lane = std::nullopt;  // lane of an op that moves a message, such as a put
 };
 // One instruction of one instance, in this order.
 struct Atom {

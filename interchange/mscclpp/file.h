@@ -17,8 +17,8 @@
 namespace xccl::mscclpp {
 
 // execution_common.hpp, execution_kernel.hpp and executor.cc of microsoft/mscclpp.
-inline constexpr int32_t kMostOps = 64;          // of a threadblock; a pipeline counts, and what is in it
-inline constexpr int32_t kMostChannels = 16;     // of one type in a threadblock; remote buffers too
+inline constexpr int32_t kMostOps = 64;          // ops of a threadblock; a pipeline and the ops in it count
+inline constexpr int32_t kMostChannels = 16;     // channels of one type in a threadblock; also remote buffers
 inline constexpr int32_t kMostChannelsOfOp = 8;  // also remote buffers of an op
 inline constexpr int32_t kMostBuffersOfOp = 10;  // on each side: 2 local and 8 remote ones
 inline constexpr int32_t kMostSemaphoresOfOp = 16;
@@ -94,8 +94,8 @@ struct Op {
   int32_t barrier = 0, barrier_blocks = 0;
   int32_t group_block = 0, group_size = 1;  // this threadblock's share of the op's bytes
   bool sums = false;                        // names an operator, and that is sum
-  int64_t unit_bytes = 0, unit_chunks = 0;  // of a pipeline: it repeats its ops for every unit_bytes
-  std::vector<Op> ops = {};                 // of a pipeline
+  int64_t unit_bytes = 0, unit_chunks = 0;  // a pipeline repeats its ops for every unit_bytes
+  std::vector<Op> ops = {};                 // ops of a pipeline
 };
 
 struct Block {
@@ -135,7 +135,7 @@ struct File {
   int32_t threads = 1024;
   int64_t alignment = kAlignment, min_bytes = 0;
   uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
-  int32_t slots = 0;  // of the program that it was written from; 0: not said
+  int32_t slots = 0;  // slots of the program that the file was written from; 0: not said
   std::vector<Gpu> gpus;
 };
 

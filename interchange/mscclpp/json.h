@@ -15,7 +15,7 @@
 namespace xccl {
 
 struct MscclppOptions {
-  std::string name = "xccl";  // of the plan, before a hash of all else; opens messages
+  std::string name = "xccl";  // name of the plan, before a hash of all else; opens messages
   bool in_place = false;      // a plan is selected either in place or out of place
   int64_t min_bytes = 0;      // sizes that the plan is selected for
   int64_t max_bytes = 0;      // 0: as large as the executor's 32 bits allow

@@ -27,18 +27,18 @@ struct Place {
 struct Step {
   enum class Kind : uint8_t { kSend, kRecv, kCopy, kSum, kAdd, kSwitch };
   Kind kind = Kind::kCopy;
-  int32_t rank = 0, block = -1, op = 0;  // of the plan; block -1: a receive that nobody has waited for yet
+  int32_t rank = 0, block = -1, op = 0;  // place in the plan; block -1: nobody has waited for the receive
   OpName name = OpName::kNop;
   ChannelType type = ChannelType::kNone;
   Place src, src2, dst;
   int64_t count = 0;
-  int32_t other = -1;                       // of a message: its other end
+  int32_t other = -1;                       // other end of a send or receive; else -1
   bool aside = false;                       // done for another rank's threadblock, in none of this rank's own
   std::vector<int32_t> after = {};          // steps of this rank that come first
   int32_t readers = 0;                      // steps that read what this one writes
   int32_t reader = -1;                      // the last of them
-  int32_t signal = -1;                      // of a receive: the one that told of it; -1: packets, or none yet
-  std::vector<int32_t> from = {}, to = {};  // of a switch: ascending, without the step's own
+  int32_t signal = -1;                      // signal that told of a receive; -1: packets, or none yet
+  std::vector<int32_t> from = {}, to = {};  // ranks of a switch's step: ascending, without its own
 };
 
 struct Run {

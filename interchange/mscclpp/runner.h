@@ -65,12 +65,12 @@ class Clock {
 };
 
 struct Access {
-  int32_t block = -1;  // of all; -1: none; behind them, what a rank's caller does between two calls
-  int32_t time = 0;    // its block's
+  int32_t block = -1;  // number among all blocks, with the ranks' callers behind them; -1: none
+  int32_t time = 0;    // time of its block
   int32_t step = -1, op = 0, call = 0;
   OpName name = OpName::kNop;
-  int64_t chunk = 0;          // of all that the op takes
-  int64_t packets_from = -1;  // of a packet op: where its run of chunks begins; -1: of others
+  int64_t chunk = 0;          // index among all chunks that the op takes
+  int64_t packets_from = -1;  // where the run of chunks of a packet op begins; -1: another op
 };
 // A chunk of an op that has been done, of all calls.
 struct Done {
@@ -90,7 +90,7 @@ struct State {
   size_t next = 0;
   int32_t call = 0;
   bool ended = false;  // all ops of the call are done
-  int32_t time = 1;    // 0 is before all of the others know of it
+  int32_t time = 1;    // from 1; 0 in a clock means that nothing of the block is known
   Clock known, heard;  // heard: by single threads, since the block has met
   bool in_barrier = false;
   std::vector<int32_t> after;  // steps that the next one comes after
@@ -270,7 +270,7 @@ class Runner {
   std::map<std::array<int64_t, 3>, Packet> packets_;  // by rank, half of scratch and chunk
   // By chunk of the op that is done: ops that are past it, where it polls packets.
   std::vector<std::vector<Done>> past_;
-  int64_t first_chunk_ = 0;  // of the piece that it takes, of all
+  int64_t first_chunk_ = 0;  // number of chunks of the op before the piece that is done
   // By rank: chunks of ops that its calls have been told of by packets; and of those before the one it is in.
   std::vector<std::set<Done>> heard_past_, known_past_;
   std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it

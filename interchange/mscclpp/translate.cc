@@ -24,7 +24,7 @@ constexpr int32_t kDefaultSlots = 8;  // every message of a plan has a place of 
 struct Made {
   Opcode op = Opcode::kNop;
   Place src, dst;
-  std::vector<int32_t> steps;  // of the plan
+  std::vector<int32_t> steps;  // steps of the plan that it joins
   int64_t count = 0;
 };
 

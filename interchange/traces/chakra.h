@@ -17,7 +17,7 @@
 
 namespace xccl {
 
-inline constexpr int64_t kMostChakraNodes = 1 << 24;  // of all ranks: about 1.5 GB
+inline constexpr int64_t kMostChakraNodes = 1 << 24;  // nodes of all ranks: about 1.5 GB
 
 // The traces' bytes, by rank. `size_bytes`: nccl-tests' size, in elements of 4 bytes. Requires: the program
 // verifies. Errors: kLimit for more than kMostChakraNodes. Cost: linear in messages × passes.

@@ -24,13 +24,13 @@ struct NcclTestsTime {
 struct NcclTestsRun {
   std::string place;    // "file:2": where it begins; "file" in nccl-tests' JSON
   std::string program;  // "all_reduce_perf"; empty: the table does not say, as before nccl-tests 2.17
-  std::optional<CollectiveKind> collective;  // absent: of an unknown program
+  std::optional<CollectiveKind> collective;  // absent: the program is unknown
   int64_t ranks = 0;                         // 0: the file does not say
   int64_t hosts = 0;                         // 0: likewise
-  std::optional<int64_t> root;               // of a rooted collective
-  bool names_root = true;                    // false: its format has no place for one
+  std::optional<int64_t> root;               // root of a rooted collective
+  bool names_root = true;                    // false: the format has no place for a root
   std::map<std::string, std::string> variables =
-      {};  // of the environment, which nccl-tests' JSON alone lists
+      {};  // variables of the environment, which nccl-tests' JSON alone lists
   bool lists_variables = false;
   std::string program_place, ranks_place;  // "file:2", "file: args": where errors about them are
   std::vector<NcclTestsTime> times = {};   // in the order of the file

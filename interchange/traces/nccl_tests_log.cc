@@ -31,8 +31,8 @@ constexpr std::pair<std::string_view, CollectiveKind> kPrograms[] = {
 
 // Where a table's row has what counts: columns after the size.
 struct Columns {
-  size_t time = 0, count = 0;         // of the first time; of all
-  std::optional<size_t> root, wrong;  // of the first such column
+  size_t time = 0, count = 0;         // the first column of a time; number of columns
+  std::optional<size_t> root, wrong;  // the first column of that name
 };
 
 std::optional<Columns> ColumnsOf(const std::vector<std::string_view>& words) {
@@ -127,7 +127,7 @@ class Stream {
       Device(words);
     } else if (words.size() > 1 && (words[1] == "ranks" || words[1] == "rank")) {
       NcclTestsRun& run = At(false).values;
-      run.ranks = NumberOf<int64_t>(words[0]).value_or(0);  // of xccl-synth run
+      run.ranks = NumberOf<int64_t>(words[0]).value_or(0);  // a table of xccl-synth run
       run.ranks_place = Place();
     }
   }

@@ -16,7 +16,7 @@ namespace xccl {
 struct PrintedSend {
   Rank src, dst;
   ChunkId chunk;
-  int32_t line = 0;  // of the file
+  int32_t line = 0;  // line of the file
 };
 // Invariants: ranks and chunks are in range, no rank sends to itself, and no rank gets a chunk twice or gets
 // its own. A chunk need not have reached its sender.

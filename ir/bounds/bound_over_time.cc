@@ -39,7 +39,7 @@ namespace {
 
 constexpr size_t kDistances = 24;     // sets of the ranks at least so far away that are tried for each rank
 constexpr int64_t kOrders = 8;        // a search for the worst set begins if there is time for so many orders
-constexpr int32_t kShares = 1 << 18;  // of all ranks that are looked at
+constexpr int32_t kShares = 1 << 18;  // shares of all ranks together that are looked at
 // Limits, in arcs looked at.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;

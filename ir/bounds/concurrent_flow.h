@@ -56,7 +56,7 @@ struct ConcurrentFlow {
 
 struct FlowOptions {
   double gap = 1e-9;                   // stop at this relative gap between load and bound
-  int32_t rounds = 100;                // of cutting planes, at most
+  int32_t rounds = 100;                // rounds of cutting planes, at most
   std::function<bool()> stopped = {};  // asked after each round; true ends the search with the result so far
 };
 

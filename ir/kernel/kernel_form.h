@@ -56,7 +56,7 @@ struct KernelRun {
   PartId part;
   int64_t total = 1;   // weight of the part
   int64_t before = 0;  // weight of its chunks before the run
-  int64_t weight = 1;  // of each chunk
+  int64_t weight = 1;  // weight of each chunk
   int32_t count = 0;   // number of chunks
   KernelPlace src, dst;
   KernelPlace peer;      // if this instruction sends a put: its destination in the peer's buffers
@@ -64,7 +64,7 @@ struct KernelRun {
 };
 
 struct KernelDependency {
-  int32_t block = 0;  // of the same rank
+  int32_t block = 0;  // threadblock of the same rank
   int32_t index = 0;  // within that block
 };
 

@@ -27,7 +27,7 @@ std::string_view ToString(PathKind kind);  // "transfer"
 struct PathPiece {
   PathKind kind = PathKind::kTransfer;
   int64_t start_ps = 0, end_ps = 0;
-  std::optional<LinkId> link = std::nullopt;      // of a transfer, a latency, an overhead
+  std::optional<LinkId> link = std::nullopt;      // link of a transfer, a latency or an overhead
   std::optional<int32_t> message = std::nullopt;  // schedules: index in ScheduleTrace::messages
   std::optional<int32_t> block = std::nullopt;    // programs: the threadblock, by ProgramIndex
   int64_t ps() const { return end_ps - start_ps; }

@@ -52,7 +52,7 @@ class InstructionBytes {
   const int32_t passes_;
   const bool whole_;
   std::vector<int64_t> first_;     // by instruction: its first index in elements_
-  std::vector<int64_t> elements_;  // of the chunks that instructions move
+  std::vector<int64_t> elements_;  // sizes of the chunks that instructions move
 };
 
 }  // namespace xccl

@@ -28,7 +28,7 @@ class ProgramLog {
     int64_t moved_ps = 0;                       // when the threadblock can have moved the bytes
     ProgramWait cause = ProgramWait::kNothing;  // what it waited for last
     int32_t cause_event = -1;                   // an instruction, or for a message its last hop; -1: none
-    int32_t first_hop = -1;                     // of a send
+    int32_t first_hop = -1;                     // first hop of a send
   };
   struct Hop {
     LinkId link;

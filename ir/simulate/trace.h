@@ -53,7 +53,7 @@ struct ScheduleTrace {
   Schedule schedule;         // what was traced: the plain form unless that is too long, then the columns
   int64_t copies = 1;        // translates that each message and link stands for; 1 in a plain schedule
   int64_t segments = 1;      // that each chunk (blocking: each message) moves in
-  int64_t ran_segments = 1;  // those of the longest run; fewer where times are extrapolated
+  int64_t ran_segments = 1;  // segments of the longest run; fewer where times are extrapolated
   std::vector<TracedMessage> messages;    // by step, then order of first transfer
   std::vector<int32_t> message_of;        // by transfer
   std::vector<TracedHop> hops;            // by message, then link of its path

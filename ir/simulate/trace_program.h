@@ -58,7 +58,7 @@ struct TracedProgramHop {
 struct ProgramTrace {
   Simulation simulation;  // as SimulateProgram returns it
   int32_t passes = 1;
-  int32_t ran_passes = 1;  // those of the longest run; fewer where times are extrapolated
+  int32_t ran_passes = 1;  // passes of the longest run; fewer where times are extrapolated
   std::vector<TracedInstruction> instructions;  // by node
   // By start. Empty if times are extrapolated or there are too many.
   std::vector<TracedPass> slices;
@@ -68,7 +68,7 @@ struct ProgramTrace {
 };
 
 struct ProgramTraceOptions {
-  int64_t most_slices = 1 << 18;  // of each of the two lists
+  int64_t most_slices = 1 << 18;  // entries of `slices`, and of `hops`
   int64_t most_events = 1 << 22;  // instructions, and messages × links, in all passes of the longest run
 };
 

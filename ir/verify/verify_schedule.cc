@@ -210,7 +210,7 @@ class CarriedHashes {
   const std::vector<PathShape>& shapes_;
   std::vector<std::vector<uint64_t>> chains_;  // by path: the hashes of its branches
   std::vector<uint64_t> held_;                 // by rank; of an earlier chunk where it holds nothing
-  std::vector<uint64_t> values_;               // of the step's transfers
+  std::vector<uint64_t> values_;               // by transfer of the step: the hash of the set that it brings
 };
 
 class ChunkPlayer {
@@ -385,7 +385,7 @@ class ChunkPlayer {
   std::vector<uint8_t> holds_;      // by rank
   std::vector<WriteKind> written_;  // by rank, in the step being played
   std::vector<Rank> holders_;
-  std::vector<uint64_t> values_;  // of the step's transfers
+  std::vector<uint64_t> values_;  // by transfer of the step: the set of contributions that it brings
   std::vector<uint8_t> readable_;
   std::vector<Holding> conditions_;
   ChunkId chunk_;

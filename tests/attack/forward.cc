@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 using Frame = std::vector<unsigned char>;
 
 constexpr auto kLate = std::chrono::milliseconds(3);      // more than a loaded core makes frames wait
-constexpr auto kSecond = std::chrono::microseconds(500);  // of a doubled frame, after the first
+constexpr auto kSecond = std::chrono::microseconds(500);  // delay of a doubled frame after the first
 constexpr size_t kMostBytes = 1 << 16;
 constexpr int kFramesPerTurn = 64;
 

@@ -11,7 +11,7 @@ import time
 from group import HANG_S, PATIENCE, Group, describe
 from world import RANKS
 
-LIMIT_S = 2  # of the groups
+LIMIT_S = 2  # time limit of the groups
 AT_ONCE_S = PATIENCE
 FORK_S = 3 * PATIENCE
 AT_LIMIT_S = LIMIT_S + PATIENCE

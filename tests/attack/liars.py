@@ -97,7 +97,7 @@ def every_lie():
                    {"mine": lambda k, blob, number=number, change=change: change(blob) if k == number else blob})
 
 
-SHORT = 8  # of the lies, spread over all
+SHORT = 8  # number of lies in a short run, spread over all
 
 
 def cases(world, full):

@@ -318,7 +318,7 @@ def show(pid):
 class Kind(typing.NamedTuple):
     name: str
     places: tuple
-    play: typing.Callable  # of world, place, chance
+    play: typing.Callable  # a function of world, place, chance
     often: int  # in the long form; 200 for each role of a stranger
     short: str = ""  # the place of the short form; "": none
 

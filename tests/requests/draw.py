@@ -54,7 +54,7 @@ class Request(typing.NamedTuple):
     size: str = "64KiB"
     files: tuple = ()  # (name, text)
     then: tuple = ()  # what is done with the plan: steps of plays.STEPS
-    sizes: tuple = ()  # of plans in ascending order
+    sizes: tuple = ()  # sizes of plans, ascending
     changes: tuple = ()  # seeds of changes of one file
     target: str = ""  # the file that is changed
 

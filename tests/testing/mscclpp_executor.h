@@ -14,7 +14,7 @@ namespace xccl {
 
 struct MscclppExecution {
   int32_t calls = 2;
-  uint64_t seed = 0;       // of numbers and of the order in which threads take turns
+  uint64_t seed = 0;       // seeds the numbers and the order in which threads take turns
   bool late_ports = true;  // ports move nothing while some thread can go on; else at any time
 };
 

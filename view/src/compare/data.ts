@@ -11,7 +11,7 @@ interface Compared {
   groups: { name: string; label: string }[]; // those that have engines
   engines: EngineData[]; // auto first, what was measured, then those that lead, the others of the front, the others
   left_out: string[]; // "ring: reason"
-  notes: string[]; // of measured lines and of machines
+  notes: string[]; // notes on measured lines and on machines
 }
 export interface MachineData {
   ranks: number; // that take part

@@ -19,7 +19,7 @@ export interface View {
   scale: number; // pixels per unit of the layout
   x: number; // pixel of the layout's corner
   y: number;
-  width: number; // of the canvas
+  width: number; // width of the canvas
   height: number;
 }
 export type Target = { kind: "item"; item: number } | { kind: "cable"; cable: number };
