@@ -107,7 +107,7 @@ void AddSearchFlags(Command& command, PlanFlags& flags);
 // --machine, and what is done with it.
 void AddMachineFlag(Command& command, PlanFlags& flags, const std::string& what);
 // The machine model of a value of --machine; absent where only links take time. Errors: kUsage with "did you
-// mean"; those of reading it.
+// mean" for an unknown name; the errors of ReadMachineModel for a file.
 StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name);
 // How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
 void AddExecutionFlags(Command& command, PlanFlags& flags);

@@ -35,11 +35,12 @@ std::vector<std::string> TimedCells(const TimedPlan& timed);
 struct Ended {
   std::string file;  // empty: none
   double total_s = 0;
-  std::vector<std::string> warnings = {};  // beside those of the topology
+  std::vector<std::string> warnings = {};  // warnings beside the topology's
 };
 
-// Why a plan that starts from another may be worse than one that does not: it was made for another machine,
-// or takes much longer than the bound. `place` opens each. None where it was planned anew.
+// Warnings that a plan which starts from another plan may be worse than a fresh one: the other plan was made
+// for another machine, or the result takes much longer than the bound. `place` opens each. Empty if the plan
+// was made afresh.
 std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& place,
                                           const PlanResult& repaired);
 

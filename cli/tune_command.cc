@@ -189,7 +189,7 @@ Status TuneMachine(const Flags& flags, const Session& session) {
   Status status = TuneRanks(flags, session, group.get());
   std::error_code ignored;
   if (!status.ok() && is_new) std::filesystem::remove(flags.output, ignored);  // where it is empty
-  // The others would wait for this rank.
+  // Without this message all other ranks would wait for this rank.
   if (!status.ok() && group != nullptr) group->bootstrap().Fail(status);
   return status;
 }

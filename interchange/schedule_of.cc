@@ -1,9 +1,10 @@
 // The program is run on symbolic values in an order that it allows. A message becomes a transfer of the
-// schedule when its rank uses what it brought: sends it on, or ends with it. What a rank holds of a chunk
-// thus goes through versions, each written by one copy or by several reductions. A transfer reads a version:
-// later than its writes, and no later than those of the next version. The longest chain of these rules gives
-// the step. A message to or from a group of a switch is one transfer: a multicast arrives at each member by
-// itself, and a reduction brings its root one sum.
+// schedule when its rank uses its value: sends it on, or ends with it. A chunk at a rank thus goes through
+// versions, each written by one copy or by several reductions. A transfer that reads a version has a later
+// step than all writes of that version, and no later step than the writes of the next version. Every transfer
+// gets the least step that the longest chain of these two rules allows. A message to or from a group of a
+// switch is one transfer: a multicast arrives at each member by itself, and a reduction brings its root one
+// sum.
 #include "interchange/schedule_of.h"
 
 #include <fmt/core.h>
@@ -305,8 +306,9 @@ class Scheduler {
     return rules;
   }
 
-  // The least step of every move that keeps all rules, step by step: of the moves that are later than earlier
-  // steps alone, all but those that would come before one that is not among them.
+  // The least step of every move that keeps all rules. Steps are filled in order. A move is ready when all
+  // moves that must be earlier have a step. A step takes all ready moves, except a move that must not precede
+  // another move that stays behind.
   StatusOr<std::vector<int32_t>> Steps() const {
     enum class State : uint8_t { kWaits, kNext, kDone };
     Rules rules = RulesOfSteps();

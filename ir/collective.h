@@ -83,7 +83,7 @@ struct TableEntry {
   bool operator==(const TableEntry&) const = default;
 };
 
-// The definition of a Collective. Ranks are those of the topology; members must be distinct.
+// The definition of a Collective. Ranks are the topology's; members must be distinct.
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::kAllgather;
   std::vector<Rank> ranks;      // members, in order: member i is ranks[i]

@@ -1,7 +1,7 @@
-// The time that a machine adds to that of its links when a program runs on it: the launch, what messages and
-// hand-offs cost threadblocks, the rate of a threadblock, and the share of their datasheets' bandwidths that
-// links reach. The figures are published ones (ir/known_machines.h), or those that `tune` measured
-// (machine.json of a plan book). SimulateProgram uses them.
+// The time that a machine adds to its links' time when a program runs on it: the launch, the cost of messages
+// and hand-offs to threadblocks, the rate of a threadblock, and the share of its datasheet's bandwidth that a
+// link reaches. The figures were published (ir/known_machines.h) or measured by `tune` (machine.json of a
+// plan book). SimulateProgram uses them.
 #pragma once
 
 #include <array>
@@ -56,10 +56,10 @@ struct MachineModel {
   const ProtocolCost& CostOf(Protocol protocol) const { return protocols[static_cast<size_t>(protocol)]; }
 };
 
-// The bandwidth that each link of the topology reaches, in bytes per second, by link. NVLinks are the links
-// between two GPUs, and those between a GPU and a switch that has only GPUs on it.
+// The bandwidth that each link of the topology reaches, in bytes per second, by link. A link counts as an
+// NVLink if it joins two GPUs, or a GPU and a switch that has only GPUs on it.
 std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineModel& model);
-// The topology with these bandwidths.
+// The topology with ReachedBandwidths as its links' bandwidths.
 Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model);
 
 // Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,

@@ -56,7 +56,8 @@ uint32_t RoundMagnitude(uint32_t magnitude, int mantissa, int bias) {
   return RoundShift((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
-// The value of magnitude bits in such a format. Requires: not infinity or NaN.
+// The value of the magnitude bits of a floating-point format with `mantissa` bits of mantissa and exponent
+// bias `bias`. Requires: not infinity or NaN.
 float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const uint32_t exponent = magnitude >> mantissa;
   const uint32_t fraction = magnitude & ((1u << mantissa) - 1);

@@ -123,7 +123,7 @@ class ClusterDrawer {
     return GroupsOf(groups, neighbours);
   }
 
-  // Routers without a common neighbour are in pairs: those of neighbouring numbers that are joined.
+  // Routers without a common neighbour form pairs: two joined routers with neighbouring numbers.
   std::vector<std::vector<NodeId>> GroupsOf(UnionFind& groups,
                                             const std::vector<std::vector<int32_t>>& neighbours) const {
     const std::vector<NodeId>& routers = tiers_[0];
@@ -242,7 +242,7 @@ class ClusterDrawer {
     Describe();
   }
 
-  // Places the fabric over the units of the lower side, and those of the upper side over it.
+  // Places the fabric over the units of the lower side, and the units of the upper side over the fabric.
   void PlaceTiers(const std::vector<int32_t>& tops, const std::vector<int32_t>& bottoms, double width,
                   double unit_height) {
     const std::vector<std::vector<int32_t>> tiers = AddTierItems();
@@ -297,7 +297,7 @@ class ClusterDrawer {
       if (moves[static_cast<size_t>(cable.a)])
         for (DrawnPoint& point : cable.points) point.y += dy;
   }
-  // Units with a frame come in order, those of the lower side first.
+  // Units with a frame come in order; the units of the lower side come first.
   size_t LowerFrames(const std::vector<int32_t>& items) const {
     size_t frames = 0;
     std::optional<HostId> last;
@@ -422,7 +422,8 @@ class ClusterDrawer {
     PlaceCircle(place, sketch_);
   }
 
-  // The first half of the groups above, upside down, the others below: all routers face the middle.
+  // Places the first half of the groups above, upside down, and the second half below, so that all routers
+  // face the middle.
   void FaceGroups(std::vector<Sketch>& groups) {
     const size_t above = groups.size() / 2;
     double height = 0, upper = 0;

@@ -1,7 +1,7 @@
-// Where the nodes and cables of a machine are in a drawing, as people draw such machines: a ring and a full
-// mesh as a circle, a grid as a grid, a cube of grids as a lattice, GPUs in a row under their switch, a host
-// as a box with its NICs at the upper edge, the switches of a fabric in tiers above the hosts, groups of
-// routers in two rows that face each other. The shape is found in the graph, not in the topology's name.
+// Where the nodes and cables of a machine are in a drawing, as people draw machines: a ring and a full mesh
+// as a circle, a grid as a grid, a cube of grids as a lattice, GPUs in a row under their switch, a host as a
+// box with its NICs at the upper edge, the switches of a fabric in tiers above the hosts, groups of routers
+// in two rows that face each other. The shape is found in the graph, not in the topology's name.
 //
 // Machines that are too large to draw are folded: one item then stands for several nodes, and says how many.
 // Lengths are in pixels at scale 1, x to the right and y down.

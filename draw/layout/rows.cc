@@ -38,7 +38,7 @@ std::vector<double> Spread(const std::vector<double>& wanted, const std::vector<
   return x;
 }
 
-// Places one row by what its items are joined to among those that are placed.
+// Places every item of a row above or below the middle of its neighbours that are placed already.
 void PlaceByNeighbours(const ItemRow& row, const Neighbours& neighbours, const std::vector<bool>& placed,
                        double width, Sketch& sketch) {
   struct Wish {

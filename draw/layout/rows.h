@@ -14,7 +14,7 @@ std::vector<std::pair<int32_t, int32_t>> JoinedItems(const Topology& topology,
                                                      const std::vector<int32_t>& item_of);
 
 struct ItemRow {
-  std::vector<int32_t> items;  // in `sketch.items`; those of the base row from left to right
+  std::vector<int32_t> items;  // indices in `sketch.items`; in the base row from left to right
   bool arcs_down = false;      // cables within the row bend down, not up
 };
 

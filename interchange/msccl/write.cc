@@ -256,7 +256,8 @@ class Writer {
     }
   }
 
-  // Only the first 128 threadblocks can be waited for; where there are more, those that are come first.
+  // Only the first 128 threadblocks can be waited for. Where there are more, the threadblocks that others
+  // wait for come first.
   Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) {
     for (const Block& block : blocks)
       for (const Step& step : block.steps)
@@ -333,8 +334,8 @@ class Writer {
     return OkStatus();
   }
 
-  // The path of what a threadblock sends, for readers that know the machine: parsers look up the attributes
-  // that they want and pass over others.
+  // The path of a threadblock's sends, for readers that know the machine. Parsers of MSCCL XML look up the
+  // attributes that they know and pass over all others.
   std::string LinksOf(Rank r, const Threadblock& tb) const {
     if (!tb.send_peer) return "";
     const std::optional<int32_t> c = FindConnection(program_, r, *tb.send_peer, tb.channel);

@@ -237,7 +237,7 @@ std::vector<Piece> Atoms::RemotePieces(int32_t node, int32_t connection, int32_t
   return pieces;
 }
 
-// Sends what lies in these pieces. A port's put with its signal is one op where it is one piece.
+// Sends the data of the source pieces. A put over a port and its signal are one op if there is one piece.
 void Atoms::AddPuts(int32_t node, const std::vector<Piece>& source, int32_t copy, Atom& atom) {
   Pieces copied;
   if (places_.IsCopied(node)) copied = Local(BufferKind::kScratch, places_.CopyOf(node, copy));

@@ -33,8 +33,8 @@ class Cut {
   int32_t copies() const { return copies_; }
   int64_t span_size() const { return span_; }               // size of every span, where pipelined
   int64_t spans_of_largest() const { return most_spans_; }  // spans of a copy of the largest chunk
-  // Chunks of a rank's input and output by the sizes that callers pass, where the rank has such a buffer or
-  // not: the executor divides by them.
+  // Chunks of a rank's input and output by the sizes that callers pass, also for a rank without that buffer:
+  // the executor divides by them.
   int64_t NominalInput() const { return nominal_[0] * unit_; }
   int64_t NominalOutput() const { return nominal_[1] * unit_; }
   int64_t Width(Rank r, BufferKind buffer) const { return offsets_[r][static_cast<size_t>(buffer)].back(); }

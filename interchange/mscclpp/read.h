@@ -1,5 +1,5 @@
-// Reads execution plans of MSCCL++ (interchange/mscclpp/json.h, and those that its own language writes) as
-// a program, and proves it. docs/msccl.md says what is taken.
+// Reads execution plans of MSCCL++, written by interchange/mscclpp/json.h or by MSCCL++'s own language, as a
+// program, and proves it. docs/msccl.md lists the plans that it accepts.
 #pragma once
 
 #include <string_view>

@@ -23,7 +23,7 @@ struct Place {
 // One thing that a threadblock does: it sends src, receives into dst, or makes dst of src, of src and src2,
 // or of src and dst. The send and the receive of a message name each other. A step of a switch stores src in
 // dst of the ranks `to`, after it has added to it what the ranks `from` have there; then it also stores it in
-// its own dst. The sends and receives of these ranks name the step.
+// its own dst. The sends and receives of the ranks `from` and `to` name the step as their other end.
 struct Step {
   enum class Kind : uint8_t { kSend, kRecv, kCopy, kSum, kAdd, kSwitch };
   Kind kind = Kind::kCopy;

@@ -22,7 +22,8 @@
 
 namespace xccl::mscclpp {
 
-// For some blocks, ascending, up to which time of theirs all is known; of the others nothing is.
+// A vector clock: for each listed block, ascending, the time up to which all that it did is known. Nothing is
+// known of a block that is not listed.
 class Clock {
  public:
   int32_t At(int32_t block) const {
@@ -208,10 +209,10 @@ class Runner {
   Place Packets(int32_t rank, int64_t index) const;
   Place OnTheWay(int32_t rank, int64_t count);
 
-  // dst = the sum of all inputs. Where it is one of them, the others are added to it.
+  // dst = the sum of all inputs. If dst is one of the inputs, the other inputs are added to it.
   Status Sum(State& state, int32_t number, std::vector<Place> inputs, Place dst, int64_t count);
 
-  // Are all packets there that the op reads? Those that nothing has read yet are received.
+  // Have all packets come that the op reads? A packet that is read for the first time is received.
   StatusOr<bool> HasPackets(State& state, const Op& op, size_t first);
   // Packets are read as they come: the op itself knows of them.
   void HearAtOnce(State& state) { Learn(state, state.heard); }
@@ -238,8 +239,8 @@ class Runner {
   // Chunk i of packets lies where plain chunks 2i and 2i + 1 do.
   Status CheckScratch() const;
 
-  // Packets are made element by element of packets or data that the same thread has read, so that whoever
-  // reads an element of one knows that all these ops are past that element.
+  // A thread makes every element of a packet from packets or data that it has read itself. So whoever reads
+  // an element of the packet knows that the ops in `past` are past that element.
   struct Packet {
     int32_t send = -1;  // -1: made here
     int32_t call = 0;
@@ -254,7 +255,7 @@ class Runner {
   Run run_;
   int32_t signals_ = 0;
   int64_t known_ = 0;                           // entries of what all blocks know
-  std::vector<State> states_, callers_;         // callers by rank, with a block number behind all others
+  std::vector<State> states_, callers_;         // callers by rank, with block numbers behind all blocks
   std::vector<int32_t> running_;                // by rank: threadblocks that have not ended the call
   std::vector<std::map<int64_t, Cell>> cells_;  // by rank
   std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel
@@ -271,7 +272,8 @@ class Runner {
   // By chunk of the op that is done: ops that are past it, where it polls packets.
   std::vector<std::vector<Done>> past_;
   int64_t first_chunk_ = 0;  // number of chunks of the op before the piece that is done
-  // By rank: chunks of ops that its calls have been told of by packets; and of those before the one it is in.
+  // By rank, the chunks of ops that packets have told its calls of: in all calls, and in the calls before the
+  // one that it is in.
   std::vector<std::set<Done>> heard_past_, known_past_;
   std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it
 };

@@ -37,7 +37,8 @@ inline Op Data(OpName name, std::vector<Piece> src, std::vector<Piece> dst) {
 inline constexpr BufferKind kIn = BufferKind::kInput, kOut = BufferKind::kOutput,
                             kScratch = BufferKind::kScratch;
 
-// All ranks are joined by one memory channel each; rank r has the others' buffers of this kind in order.
+// Every two ranks are joined by one memory channel. A rank's remote buffers are the other ranks' buffers of
+// kind `remote`, in order of ranks.
 inline File AllToAll(std::string collective, int32_t ranks, int64_t input, int64_t output, int64_t scratch,
                      BufferKind remote) {
   File file;

@@ -320,7 +320,7 @@ class Translator {
     return -1;
   }
 
-  // Are these neighbours in a threadblock two pieces of one message on each side, which lie side by side?
+  // Are two steps that follow each other in a threadblock pieces of one message, side by side in memory?
   bool ArePieces(const Made& a, const Made& b) const {
     if (a.op != b.op || !(Sends(a.op) || Receives(a.op))) return false;
     const auto follow = [&](const Place& at, const Place& next) {
@@ -349,7 +349,8 @@ class Translator {
     return most;
   }
 
-  // Steps of a threadblock become one with those before them, where both ends of their messages can.
+  // Merges a step of a threadblock into the step before it, if the other ends of their messages can be
+  // merged, too.
   void MergePieces() {
     // By rank, block and step: is it one with the step before?
     std::vector<std::vector<std::vector<bool>>> joins(blocks_.size());

@@ -1,7 +1,8 @@
-// A rank's instructions are taken pass by pass in an order in which everything that they wait for comes
-// first; of those that wait for as many others in a row, the nearest peers behind the rank come first, so
-// that ranks which send to all peers at once do not begin with the same one. An instruction's *frontier* is
-// the nodes that are done when it is: its own, or what a local one waits for.
+// A rank's instructions are taken pass by pass, each after all instructions that it waits for. Instructions
+// at the same depth (the longest chain of waits before them) are ordered by peer, the nearest peer behind the
+// rank first, so that ranks which send to all peers at once do not all begin with one peer. An instruction's
+// *frontier* is the set of nodes that are done when it is: its own nodes, or, if it is local, the nodes that
+// it waits for.
 #include "interchange/traces/chakra.h"
 
 #include <fmt/core.h>

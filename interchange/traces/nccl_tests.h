@@ -1,7 +1,7 @@
 // Times measured by nccl-tests and rccl-tests: the table that they print, also where a job's log has other
 // lines and prefixes around it; the JSON that they write with -J; and the CSV and JSON that rccl-tests writes
-// with -x and -Z. `xccl-synth run` prints the same table. Times are out of place; sizes are those of the size
-// column, in bytes.
+// with -x and -Z. `xccl-synth run` prints the same table. Times are out of place; sizes are the numbers of
+// the size column, in bytes.
 #pragma once
 
 #include <cstdint>

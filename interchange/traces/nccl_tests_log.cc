@@ -1,7 +1,7 @@
-// A table is read by the line that names its columns, since versions differ in their number. What stands
-// before that line's '#' is the prefix of the table's lines (log_prefix.h): the lines with one prefix are a
-// stream, read apart from those of other streams, so that tables of ranks that print at once stay whole. A
-// first pass finds the prefixes, a second one gives each line to the stream with the longest prefix.
+// A table is read by the line that names its columns, since versions have different columns. The text before
+// that line's '#' is the prefix of the table's lines (log_prefix.h). The lines with one prefix form a stream.
+// Each stream is read by itself, so that tables of ranks that print at once stay whole. A first pass finds
+// the prefixes, and a second one gives each line to the stream with the longest prefix.
 #include "interchange/traces/nccl_tests_log.h"
 
 #include <fmt/core.h>
@@ -29,7 +29,7 @@ constexpr std::pair<std::string_view, CollectiveKind> kPrograms[] = {
     {"gather_perf", CollectiveKind::kGather},
     {"scatter_perf", CollectiveKind::kScatter}};
 
-// Where a table's row has what counts: columns after the size.
+// The columns of a table's row that are read, counted from the column after the size.
 struct Columns {
   size_t time = 0, count = 0;         // the first column of a time; number of columns
   std::optional<size_t> root, wrong;  // the first column of that name

@@ -29,7 +29,7 @@ struct Bound {
   BoundKind bandwidth_kind = BoundKind::kRelaxed;  // kind of bandwidth_ps
   // The largest of both and of flows over time, rounded down.
   int64_t bound_ps = 0;
-  // kFlowOverTime where these give more than the other two, else bandwidth_kind.
+  // kFlowOverTime if flows over time give more than latency_ps and bandwidth_ps, else bandwidth_kind.
   BoundKind kind = BoundKind::kRelaxed;
   int64_t size_bytes = 0;  // the real size, after rounding down
 };

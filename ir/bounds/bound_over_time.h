@@ -22,9 +22,9 @@ std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
 // The most arcs that a bound of this kind looks at.
 int64_t MostArcs(BoundEffort effort);
 
-// The largest such bound found, rounded down, if it is above `at_least`, which is another bound. Where the
-// work reaches a limit, what is found by then: valid, maybe not the largest. Always absent for user-defined
-// tables. Requires: every need of the collective can be met on this topology.
+// The largest flow-over-time bound found, rounded down, if it is above `at_least`, which is another bound;
+// else absent. If the work reaches a limit, the result is the largest bound found by then, which is valid.
+// Always absent for user-defined tables. Requires: every need of the collective can be met on this topology.
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                          int64_t at_least);

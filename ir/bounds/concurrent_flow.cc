@@ -211,7 +211,8 @@ class CuttingPlanes {
       last[source] = t;
       if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
     }
-    // The program may ignore a source whose demands are tiny beside the others'; any tree serves it.
+    // The linear program may ignore a source whose demands are tiny beside other sources'; any tree serves
+    // it.
     for (size_t s = 0; s < sources_; ++s)
       if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
     for (FlowTree& tree : trees_) {

@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// The number of elements before each scratch run, and last the total. Requires: `sizes` are those of the
+// The number of elements before each scratch run, and last the total. Requires: `sizes` were made for the
 // form's collective.
 std::vector<int64_t> ScratchRunBegins(const KernelForm& form, const CollectiveSizes& sizes, Rank rank);
 // The number of elements before each part of a rank's input or output, by position, and last the total.

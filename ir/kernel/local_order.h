@@ -25,9 +25,9 @@ class SlotAccesses {
   // Nodes of the rank that a question leaves out: something else orders them.
   using Except = std::function<bool(int32_t node)>;
 
-  // True if every other access to what `node` writes certainly comes after it.
+  // True if every other access to the slots that `node` writes certainly comes after `node`.
   bool NothingBefore(int32_t node, const RankClocks& order, const Except& except = {}) const;
-  // True if every other write to these slots is certainly done when `node` starts.
+  // True if every other write to the slots of `operand` is certainly done when `node` starts.
   bool NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order,
                           const Except& except = {}) const;
   // True if the rank's own order covers every two conflicting accesses.
@@ -51,9 +51,9 @@ class RootTurns {
  public:
   explicit RootTurns(const ProgramIndex& index) : index_(index) {}
 
-  // The instructions of a rank that are over when a root sends what `node` receives.
+  // The instructions of a rank that are over when a root sends the message that `node` receives.
   SlotAccesses::Except TakenBeforeSent(int32_t node) const;
-  // Those that start when a root has taken what `node` sends.
+  // The instructions of a rank that start after a root has taken the message that `node` sends.
   SlotAccesses::Except SentAfterTaken(int32_t node) const;
 
  private:

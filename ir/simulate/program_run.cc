@@ -66,7 +66,7 @@ class ProgramRun {
     group_of_ = GroupsOfConnections(program);
     first_hop_.assign(program.connections.size(), 0);
     for (const Group& group : program.groups) {
-      // The messages of a fan-in go like any others.
+      // The messages of a fan-in go over links as messages without a group do.
       const GroupTree& tree =
           trees_.emplace_back(HasSwitch(group) ? TreeOf(program, group, topology) : GroupTree());
       const std::vector<int32_t> connections = ConnectionsOf(program, group);
@@ -147,7 +147,7 @@ class ProgramRun {
   struct Fifo {
     int32_t arrived = 0, taken = 0;  // messages that have arrived; slots in use
   };
-  // A message in flight. A group's message is several of these, each waiting for one link.
+  // A message in flight. A message of a switch's group is several Messages, each waiting for one link.
   struct Message {
     int32_t fifo = 0;  // for a group: the fifo of any member
     int32_t hop = 0;
@@ -197,7 +197,7 @@ class ProgramRun {
     return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
   }
 
-  // The bytes whose time a message takes on a link: those of a switch's group are slower.
+  // The message's bytes for the time on a link: more for a message of a switch's group, which is slower.
   int64_t LinkBytes(const Message& message) const {
     if (switch_per_mille_ == 1000 || GroupOf(message.fifo) < 0) return message.bytes;
     return static_cast<int64_t>(static_cast<__int128>(message.bytes) * 1000 / switch_per_mille_);
@@ -378,7 +378,8 @@ class ProgramRun {
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
     if (log_ != nullptr) log_->AddHop(link_id, message.queued_at, now, end, message.logged);
-    // A threadblock slower than the link lets others use the link, as if it sent its bytes at the end.
+    // A threadblock that is slower than the link leaves it to other messages meanwhile, as if the threadblock
+    // sent its bytes at the end.
     if (message.leaves) {
       message.leaves = false;
       const int64_t sent = std::max(end, message.moved_at);
@@ -440,7 +441,8 @@ class ProgramRun {
     }
   }
 
-  // True if the message is the last of those added up before `next`; it then continues for all.
+  // True if the message is the last to come of the messages added up before `next`; it then continues for
+  // all.
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
     const size_t group = static_cast<size_t>(GroupOf(message.fifo));

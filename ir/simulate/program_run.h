@@ -1,5 +1,5 @@
-// One run of the event simulation of a program with a given number of passes, and what SimulateProgram made
-// of such runs. ir/simulate/simulate_program.h defines what is simulated.
+// One run of the event simulation of a program with a given number of passes, and the runs from which
+// SimulateProgram finds its time. ir/simulate/simulate_program.h defines the simulation.
 #pragma once
 
 #include <cstdint>

@@ -80,7 +80,8 @@ struct RunsMade {
 RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
-  // Agreements come with the run of 8m segments, after those of m, 2m and 4m: together as long as 15m.
+  // Runs agree at the earliest with the run of 8m segments, after the runs of m, 2m and 4m: together they
+  // take as long as 15m segments.
   const auto run_all = [&]() -> RunsMade {
     const int64_t time_ps = run(segments);
     return {time_ps, segments, time_ps};

@@ -14,7 +14,7 @@ namespace xccl {
 
 // Ignores options.segment_bytes, since the program has its own. Requires: rules P1 to P4 of
 // ir/verify/verify_program.h hold on this topology, but a connection may have no path. Errors: kInvalidInput
-// for such a connection, and if a threadblock waits forever; kLimit if the deadline passes.
+// for a connection without a path, and if a threadblock waits forever; kLimit if the deadline passes.
 StatusOr<Simulation> SimulateProgram(const Program& program, const Collective& collective,
                                      const Topology& topology, const SimulateOptions& options);
 

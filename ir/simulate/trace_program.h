@@ -1,7 +1,6 @@
 // The simulation of a program, written down: when each instruction runs and what it waits for, when messages
-// are on links, and why it takes as long as it does. The times are those of SimulateProgram, to the
-// picosecond. Where that extrapolates a steady state, each row is put on the same kind of line. Trace of a
-// schedule: trace.h.
+// are on links, and why it takes as long as it does. The times are exactly SimulateProgram's. If it
+// extrapolates a steady state, each row's time is extrapolated in the same way. Trace of a schedule: trace.h.
 #pragma once
 
 #include <array>
@@ -72,8 +71,8 @@ struct ProgramTraceOptions {
   int64_t most_events = 1 << 22;  // instructions, and messages × links, in all passes of the longest run
 };
 
-// Requires: as SimulateProgram. Cost: that of SimulateProgram twice, and memory for the events of its longest
-// run. Errors: those of SimulateProgram; kLimit if there are more events than that.
+// Requires: as SimulateProgram. Cost: twice SimulateProgram's, and memory for the events of its longest run.
+// Errors: as SimulateProgram; kLimit if there are more than most_events events.
 StatusOr<ProgramTrace> TraceProgram(const Program& program, const Collective& collective,
                                     const Topology& topology, const SimulateOptions& options,
                                     const ProgramTraceOptions& trace_options = {});

@@ -209,7 +209,7 @@ class CarriedHashes {
   const Schedule& s_;
   const std::vector<PathShape>& shapes_;
   std::vector<std::vector<uint64_t>> chains_;  // by path: the hashes of its branches
-  std::vector<uint64_t> held_;                 // by rank; of an earlier chunk where it holds nothing
+  std::vector<uint64_t> held_;                 // by rank: hash of its set; stale if it holds nothing
   std::vector<uint64_t> values_;               // by transfer of the step: the hash of the set that it brings
 };
 
