@@ -31,7 +31,7 @@ struct SweepRequest {
 
 class Sweep {
  public:
-  // Errors: those of SweepTable::Open.
+  // Errors: as SweepTable::Open.
   static StatusOr<Sweep> Open(SweepRequest request);
 
   size_t num_jobs() const { return request_.jobs.size(); }
@@ -40,7 +40,7 @@ class Sweep {
   // The next job, or none. Jobs that may take long come first, so that the last ones end together: engines
   // that search for long, then many ranks.
   const SweepJob* Next();
-  // Writes the row of a job. Errors: those of SweepTable::Append.
+  // Writes the row of a job. Errors: as SweepTable::Append.
   Status Record(const SweepJob& job, SweepResult result) { return table_.Append(job, std::move(result)); }
   // Puts the table into the order of the list.
   Status Finish() const { return table_.Finish(request_.jobs); }

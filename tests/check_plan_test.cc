@@ -190,7 +190,8 @@ TEST(CheckPlanEmpty, AgreesWhereNothingMoves) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
 
-// Programs of their own schedule, and of those of other engines, whose paths and orders differ.
+// Programs are checked against their own schedule, and against other engines' schedules, whose paths and
+// orders differ.
 TEST(CheckPlanPrograms, AgreesOnWhatBelongsTogether) {
   if (!HavePython()) GTEST_SKIP() << "no python3";
   const std::string path = ::testing::TempDir() + "/programs.plan.json";

@@ -198,7 +198,7 @@ TEST_F(Cli, PlansAreWrittenForMscclpp) {
       Run({"emit", "a.plan.json", "--to", "mscclpp-json", "--min-size", "3GiB", "-o", "b.json"}));
 }
 
-// Sizes that a file is for are the plan's, and those of what is written of it.
+// The sizes that a file is for become the plan's, and the sizes of the files that are written from the plan.
 TEST_F(Cli, SizesOfForeignPlansAreKept) {
   Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "--min-size", "1KiB", "--max-size", "64KiB",

@@ -231,7 +231,7 @@ TEST(CudaGroups, EveryCallMayFail) {
     if (found.groups.rfind("member by member: cuda: device", 0) == 0) ++by_hand;
     EXPECT_EQ(machine.fake().Leaks(), "") << "call " << call;
   }
-  // These are failures of creating, joining, binding and mapping.
+  // The failing calls create, join, bind and map the multicast object.
   EXPECT_GE(by_hand, 8);
 }
 

@@ -41,7 +41,7 @@ void ForPrograms(const std::function<void(const LoweredProgram&, const Topology&
       }
 }
 
-// All ranks send all they have to all others, and each adds it up in one order.
+// Every rank sends all its data to every other rank, and each adds up what it receives in one order.
 TEST(PlainFormsTest, FanInsAreWrittenOut) {
   const Topology mesh = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 4).WithChunks(3);
@@ -70,7 +70,7 @@ TEST(PlainFormsTest, ProgramsWithoutFanInsStayAsTheyAre) {
   });
 }
 
-// One rank sums the others' values with its own in every place of the order, and sends the sum or not.
+// One rank sums the other ranks' values and its own, which has any place in the order; it may send the sum.
 TEST(PlainFormsTest, TheOwnValueKeepsItsPlace) {
   const Topology mesh = FullMesh(4);
   CollectiveSpec spec;

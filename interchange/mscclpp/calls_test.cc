@@ -17,7 +17,8 @@ namespace {
 
 // ---- packets ----
 
-// The packets that come back were made of those that went: what they are stored over has been read.
+// The packets that come back were made of the packets that were sent, so the chunks that they overwrite have
+// been read.
 TEST(MscclppCallsTest, PacketsOfPeersOrderWhatTheyAreMadeOf) {
   File file = AllPairsOfPackets(4);
   file.in_place = true;

@@ -100,7 +100,7 @@ SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr
                 const Asked& asked, const SharedPlan& start, Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
   const Engine& engine = *ValueOf(FindEngine(asked.engine));
-  // The others have no best so far: Ctrl-C gives them up, as the command line does.
+  // Other engines have no best plan so far: Ctrl-C gives them up, as on the command line.
   watching.keeps_best = engine.searches_long || engine.asks_others || engine.starts_from_plan;
   watching.deadline = options.deadline;
   CheckMembers(*topology, *collective);

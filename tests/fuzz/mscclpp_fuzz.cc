@@ -1,4 +1,4 @@
-// Execution plans of MSCCL++: those that are taken are proved, and written and read again.
+// Execution plans of MSCCL++: a plan that the reader accepts is proved, written, and read again.
 #include <string_view>
 
 #include "interchange/common/foreign.h"

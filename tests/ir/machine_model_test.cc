@@ -217,7 +217,7 @@ TEST(SimulateOnMachine, WhatWaitsForAnotherThreadblockGoesOnOneHandOffLater) {
   EXPECT_EQ(time(), 512'000 + 5 * kUs + 512'000 + 488'000);
 }
 
-// Every rank adds up what the three others send, and its own value.
+// Every rank adds up the values of the three other ranks, and its own.
 TEST(SimulateOnMachine, AFanInReadsEveryOperandAndCostsOneMessage) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 4);

@@ -149,6 +149,6 @@ class Shell:
         command, limit = done.words[0], seconds_of(done.words)
         if done.peak_bytes > self.memory_bytes:
             raise Fault(f"{command}: memory", f"{done.peak_bytes >> 20} MiB; expected {self.memory_bytes >> 20} MiB at most")
-        # CPU time, since wall time is also that of others; a command with two threads may use twice as much.
+        # CPU time, since wall time also depends on other processes; a command with two threads may use twice as much.
         if limit is not None and min(done.wall_s, done.cpu_s) > limit + LATE_SECONDS:
             raise Fault(f"{command}: later than --time-limit", f"{done.cpu_s:.1f} s of CPU time")

@@ -65,7 +65,7 @@ class Executor {
     SetUp();
     while (true) {
       bool moved = false;
-      // A thread goes on for a while, so that some are far ahead of others.
+      // A thread goes on for a while, so that some threads are far ahead of the rest.
       for (size_t turn = 0; turn < threads_.size(); ++turn) {
         Thread& thread = threads_[random_.Below(threads_.size())];
         for (uint64_t n = random_.Below(64); n > 0 && Step(thread); --n) moved = true;
@@ -73,7 +73,7 @@ class Executor {
       }
       if (!execution_.late_ports || !moved) moved |= RunPort();
       if (moved) continue;
-      // None of those that were drawn could: ask all.
+      // None of the threads that were drawn could go on: ask all threads.
       for (Thread& thread : threads_) moved |= Step(thread);
       if (!wrong_.empty()) return wrong_;
       if (moved) continue;

@@ -8,8 +8,8 @@ interface Compared {
   command: string;
   collective: string;
   model: string; // pipelined or blocking
-  groups: { name: string; label: string }[]; // those that have engines
-  engines: EngineData[]; // auto first, what was measured, then those that lead, the others of the front, the others
+  groups: { name: string; label: string }[]; // groups that have engines
+  engines: EngineData[]; // auto, then measured lines, then engines that lead, the rest of the front, all other engines
   left_out: string[]; // "ring: reason"
   notes: string[]; // notes on measured lines and on machines
 }

@@ -87,8 +87,8 @@ export const shown = computed(() =>
   data.engines.filter((engine) =>
     engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
 
-// Six colours for those that lead, for machines and for what was measured, or for all where there are few; ink for auto
-// and for a chosen engine without a colour; grey for the others.
+// Six colours for leading engines, machines and measured lines, or for all engines where there are few; ink for auto and
+// for a chosen engine without a colour; grey for all other engines.
 const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads || engine.measured || engine.group === "machines").slice(0, 6);
 export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
   const at = coloured.indexOf(engine);

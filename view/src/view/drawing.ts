@@ -268,7 +268,8 @@ export class Drawing {
     this.drawLines(context, items.lines[item]!.split("\n"), box, view, kind === "g", look);
   }
 
-  // How full an item is drawn: with what its ranks need in the end, or with those that hold the followed chunk.
+  // How full an item is drawn: the share of its final data that its ranks hold, or the share of its ranks that hold
+  // the followed chunk.
   private filled(ranks: number[], look: Look): number {
     if (ranks.length === 0) return 0;
     let sum = 0;
