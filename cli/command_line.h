@@ -47,7 +47,8 @@ class Option {
   CLI::Option* option_;
 };
 
-// One subcommand; a view, valid as long as its CommandLine. What values refer to must outlive the parsing.
+// One subcommand; a view, valid as long as its CommandLine. Variables that options write must outlive the
+// parsing.
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}

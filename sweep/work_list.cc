@@ -64,7 +64,7 @@ constexpr std::pair<std::string_view, std::string_view> kShort[] = {
 
 constexpr size_t kMostJobs = 1'000'000;
 
-// One list of values. Of a flag that takes nothing, one empty value.
+// A flag and its list of values. A flag without a value has one empty value.
 struct Axis {
   const Known* flag = nullptr;  // none: topologies
   std::vector<std::string> values = {};

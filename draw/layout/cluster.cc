@@ -1,7 +1,8 @@
 // Units stand in a row at the bottom: hosts, or GPUs where a host holds one or the machine is one switched
-// host. What joins them stands in tiers above, by distance from them. With one tier, half of many units
-// stand above it. Routers that are joined among themselves form groups (two routers are of one group if they
-// are joined and have a common neighbour that is a router), which face each other in two rows.
+// host. The switches that join them stand in tiers above, by distance from them. With one tier and many
+// units, half of the units stand above it. Routers that are joined among themselves form groups (two routers
+// are of one group if they are joined and have a common neighbour that is a router), which face each other in
+// two rows.
 //
 // A row that would be wider than kMostWidth is folded: first each host becomes one item, then each run of
 // neighbouring hosts does.

@@ -1,5 +1,5 @@
-// A message that finds its place free is put there, else into scratch, from where the receive takes it. What
-// a threadblock waits for is left out where an earlier wait of its includes it.
+// A message is put where its receive writes if that place is free by then; else into scratch, from where the
+// receive takes it. A wait of a threadblock is left out if an earlier wait of the threadblock includes it.
 #include "interchange/mscclpp/atoms.h"
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
-// Steps of a threadblock that has one peer on each side stay together, and a receive becomes one with what it
-// feeds, as far as nothing else reads it; other threadblocks are taken apart by peer. What a switch does for
-// all its ranks is a step of its own.
+// Steps of a threadblock that has one peer on each side stay together, and a receive and the step that it
+// feeds become one if nothing else reads the data. Other threadblocks are taken apart by peer. A switch's
+// work for all its ranks is a step of its own.
 #include "interchange/mscclpp/translate.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Families of cuts that are quick to list: around groups of nodes, and along sweeps over the nodes. What must
-// cross a cut, over the bandwidth across it, bounds the time of a collective.
+// Families of cuts that are quick to list: around groups of nodes, and along sweeps over the nodes. The bytes
+// that must cross a cut, over the bandwidth across it, bound the time of a collective.
 #pragma once
 
 #include <cstdint>

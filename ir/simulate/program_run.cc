@@ -304,8 +304,9 @@ class ProgramRun {
     return group_of_[static_cast<size_t>(index_.RecvConnections(block).front())];
   }
 
-  // When what an instruction of another threadblock did in `pass` may be used. Of an instruction that has
-  // been done again since, the time is no longer kept, but that was long ago.
+  // When an instruction may go on that waits for instruction `node` of another threadblock in `pass`. If that
+  // instruction has been done again in a later pass, its time is not kept; it was long ago, so the result is
+  // 0.
   int64_t HandedOffAt(int32_t node, const Runner& source, Wait on, int32_t pass) const {
     const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
     if (last_pass != pass) return 0;

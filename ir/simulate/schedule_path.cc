@@ -81,7 +81,7 @@ class Walk {
     return TransferPs(model_.unit_bytes[unit], topology_.link(LinkOf(entry)).bandwidth_bytes_per_s, parts_);
   }
 
-  // The entry that arrives last, or -1 if nothing moves. Of several, the first that started.
+  // The entry that arrives last, or -1 if nothing moves. If several arrive last, the first that started.
   int64_t Last() const {
     int64_t last = -1;
     for (const int64_t entry : log_.order)

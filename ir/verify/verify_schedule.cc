@@ -162,8 +162,9 @@ std::string SetText(std::vector<Rank> ranks) {
   return text + "}";
 }
 
-// Follows the hashes of contributions that ranks hold of one chunk, and adds to the traffic what transfers
-// carry. Does nothing without a traffic. What it adds means nothing where the schedule breaks a rule.
+// Follows the hashes of contributions that ranks hold of one chunk, and adds the contributions that transfers
+// carry to the traffic. Does nothing if there is no traffic. The traffic is meaningless if the schedule
+// breaks a rule.
 class CarriedHashes {
  public:
   CarriedHashes(Traffic* traffic, const Schedule& schedule, const Topology& topology,

@@ -1,4 +1,4 @@
-// The three charts and their controls. What is pointed at in one stands out in all.
+// The three charts and their controls. An engine that is pointed at in one chart stands out in all.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import * as format from "../shared/format";
