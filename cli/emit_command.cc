@@ -1,5 +1,5 @@
-// emit: writes a plan's program as source text, compiled with nvcc if asked, or as what other tools read; or
-// draws it.
+// emit: writes a plan's program as source text, compiled with nvcc if asked, or in the format of another
+// tool; or draws it.
 #include <fmt/core.h>
 
 #include <optional>

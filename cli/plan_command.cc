@@ -186,7 +186,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   SayWarnings(ended.warnings);
   XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended)));
   if (!flags.explain) return OkStatus();
-  // The plan is there: what the time limit cuts off from here on is its explanation.
+  // The plan is there: from here on the time limit can only cut off its explanation.
   session.has_rows = true;
   session.is_writing = false;
   const std::vector<NamedLine> lines = why();

@@ -125,7 +125,8 @@ class Scheduler {
     }
   }
 
-  // Writes the messages of a value that have not arrived. True: what the rank holds then is the value.
+  // Writes the messages of a value that have not arrived to the rank's versions. True: the rank then holds
+  // the value.
   bool Arrive(Rank rank, const Value& value) {
     std::vector<int32_t> units;
     for (const int32_t m : value.messages)

@@ -70,7 +70,7 @@ float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
 struct Format {
   int bits, mantissa, bias;
   uint32_t overflow_from;              // the bits of the least float that is too large
-  uint32_t overflow_to, not_a_number;  // what that and NaN become
+  uint32_t overflow_to, not_a_number;  // the format's bits for a float that is too large, and for NaN
 };
 constexpr Format kHalf = {16, 10, 15, 0x47800000, 0x7c00, 0x7e00};  // 2^16 and above
 constexpr Format kE4m3 = {8, 3, 7, 0x43e00000, 0x7e, 0x7f};         // 448 and above, infinity too

@@ -32,8 +32,8 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective);
 
 class Translations {
  public:
-  // Errors: what is wrong with the schedule's symmetry (rule S7). Cost: linear in generators × (nodes +
-  // links) and blocks.
+  // Errors: kInvalidInput with the fault of the schedule's symmetry (rule S7). Cost: linear in generators ×
+  // (nodes + links) and blocks.
   static StatusOr<Translations> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology);
 

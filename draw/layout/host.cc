@@ -36,8 +36,8 @@ class HostDrawer {
         visit(static_cast<size_t>(other));
   }
 
-  // Marks what NICs, CPUs and nodes outside reach without passing a GPU, and measures how far switches are
-  // from GPUs.
+  // Marks the nodes that NICs, CPUs and nodes outside reach without passing a GPU, and measures how far
+  // switches are from GPUs.
   void FindOutward() {
     outward_.assign(nodes_.size(), false);
     distance_.assign(nodes_.size(), -1);

@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// The corner of what is drawn comes to the margin.
+// Moves the drawing so that its upper left corner is at the margin.
 void Fit(Sketch& sketch) {
   double left = 1e18, top = 1e18, right = -1e18, bottom = -1e18;
   const auto cover = [&](double x0, double y0, double x1, double y1) {

@@ -1,5 +1,5 @@
-// Instruction by instruction, the threadblocks of the members wait for one another in a chain; the first
-// waits for what the instruction waited for, and for the instruction before it.
+// For every instruction of a fan-in, the threadblocks of its members wait for one another in a chain. The
+// first waits for the instruction's dependencies, and for the instruction before it.
 #include "interchange/common/member_by_member.h"
 
 #include <algorithm>

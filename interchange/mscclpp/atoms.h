@@ -59,7 +59,7 @@ struct Atom {
 class Atoms {
  public:
   Atoms(const Program& program, const Collective& collective, const Cut& cut, const BlockOptions& options);
-  // Errors: kInvalidInput that names what the executor's ops cannot do with groups.
+  // Errors: kInvalidInput that names the group and the limit of the executor's ops that it breaks.
   Status CheckGroups() const;
   // Errors: kInvalidInput where an instruction moves more pieces than the ops of a threadblock can.
   Status CheckSpans() const;
@@ -88,7 +88,7 @@ class Atoms {
   bool HasWaits(int32_t node) const {
     return !waits_[static_cast<size_t>(node)].empty() || !awaited_[static_cast<size_t>(node)].empty();
   }
-  // The path of what a threadblock sends, or of what a switch adds up for it.
+  // The path of a threadblock's sends, or of the messages that a switch adds up for it.
   std::vector<LinkId> LinksOf(int32_t block, bool sends) const;
   Lane LaneOfSend(int32_t send, int32_t connection, int32_t copy) const {
     return {connection, copy, part(send), part(ReceiveOf(send, connection))};

@@ -103,8 +103,8 @@ struct Block {
   std::array<std::vector<int32_t>, kNumChannelTypes> channels;  // by type: in the rank's list
   std::array<std::vector<int32_t>, 2> remotes;                  // by type: in the rank's remote buffers
   int32_t continues = -1;  // the threadblock that this one is the next part of; -1: none
-  // Hints: links of the machine that the plan was made for. The path of what the threadblock sends, and that
-  // of what a switch adds up for it. Empty: not said.
+  // Hints: links of the machine that the plan was made for. The path of the threadblock's sends, and the path
+  // of the messages that a switch adds up for it. Empty: not said.
   std::vector<LinkId> links = {}, recv_links = {};
 };
 
@@ -141,8 +141,8 @@ struct File {
 
 std::string WriteFile(const File& file);
 
-// Errors: kInvalidInput with the place of what is missing, of another type or out of range. Indexes of
-// chunks, channels and buffers are left to CheckLimits.
+// Errors: kInvalidInput with the place of a value that is missing, of another type or out of range. Indexes
+// of chunks, channels and buffers are left to CheckLimits.
 StatusOr<File> ReadFile(std::string_view text, std::string_view name);
 
 // Checks the file against the executor's limits: counts that it has no room for, and ops that it rejects or

@@ -35,7 +35,7 @@ Places::Places(const Program& program, const Collective& collective, const Cut& 
   }
 }
 
-// One number for what shares memory.
+// The numbers of the operand's places: equal for places that share memory.
 std::vector<int64_t> Places::CellsOf(Rank r, const Operand& operand, int32_t count) const {
   std::vector<int64_t> cells;
   const std::optional<int32_t> shift = in_place_ ? InPlaceShift(collective_, r) : std::nullopt;

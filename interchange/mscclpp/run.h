@@ -1,5 +1,6 @@
-// Runs an MSCCL++ plan without data: what its threadblocks do in an order that their signals, semaphores,
-// barriers and packets allow, and whether ops are ordered that touch the same chunks. Private to the reader.
+// Runs an MSCCL++ plan without data: finds the steps of its threadblocks, in an order that their signals,
+// semaphores, barriers and packets allow, and whether ops that touch one chunk are ordered. Private to the
+// reader.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct Step {
   int32_t other = -1;                       // other end of a send or receive; else -1
   bool aside = false;                       // done for another rank's threadblock, in none of this rank's own
   std::vector<int32_t> after = {};          // steps of this rank that come first
-  int32_t readers = 0;                      // steps that read what this one writes
+  int32_t readers = 0;                      // number of steps that read this one's result
   int32_t reader = -1;                      // the last of them
   int32_t signal = -1;                      // signal that told of a receive; -1: packets, or none yet
   std::vector<int32_t> from = {}, to = {};  // ranks of a switch's step: ascending, without its own
@@ -48,8 +49,8 @@ struct Run {
 };
 
 // One call. Errors: kInvalidInput after `name` for races, deadlocks, signals and semaphores that are left
-// over, and data that nobody waits for; kLimit where threadblocks, or what they know of each other, are too
-// many to go on. `plain_switches`: what switches do is done rank by rank. Requires: CheckLimits finds
+// over, and data that nobody waits for; kLimit where there are too many threadblocks, or their clocks have
+// too many entries. `plain_switches`: the work of switches is done rank by rank. Requires: CheckLimits finds
 // nothing. Cost: linear in the ops × threadblocks.
 StatusOr<Run> RunFile(const File& file, std::string_view name, bool plain_switches);
 

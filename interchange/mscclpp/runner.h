@@ -1,5 +1,5 @@
-// The state of a plan that runs without data (mscclpp_run.h), and what its ops do to it. Private to the
-// reader.
+// The state of a plan that runs without data (interchange/mscclpp/run.h), and the effect of each op on it.
+// Private to the reader.
 #pragma once
 
 #include <fmt/core.h>
@@ -162,7 +162,7 @@ class Runner {
   // In the rank's list.
   static int32_t ChannelOf(const State& state, ChannelType type, int32_t channel);
   Wire& WireOf(const State& state, const Op& op, int32_t channel);
-  // A port signals after what was put before, other channels after what the block has met since.
+  // Tells the peer of all stores that the block knows to be done, and, on a port, of the port's earlier puts.
   Status SignalOn(State& state, const Op& op, int32_t channel);
 
   StatusOr<bool> DoWait(State& state, const Op& op);
@@ -179,13 +179,13 @@ class Runner {
 
   // Packets alternate between two halves of scratch where the plan says so.
   int32_t HalfOf(const State& state) const { return file_.double_scratch ? state.call % 2 : 0; }
-  // One number for what shares memory. Packets lie behind plain chunks.
+  // The number of a chunk's place: equal for places that share memory. Packets lie behind plain chunks.
   int64_t CellOf(int32_t rank, BufferKind buffer, int64_t index, int32_t half = 0) const;
   // In place: where the input begins in the output, or the output in the input as a negative number.
   int64_t InputInOutput(int32_t rank) const;
 
-  // When an op has touched what it does: until its block meets; before a signal of the same thread; or, as a
-  // port reads, by the time that the message is waited for.
+  // When an op's accesses are over: kNow, when its block next meets; kEarly, before a signal of the same
+  // thread; kLater, for reads by a port, when the message is waited for.
   enum class When : uint8_t { kNow, kEarly, kLater };
   Status Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
                int32_t step, When when = When::kNow);
@@ -203,7 +203,7 @@ class Runner {
   Status Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count,
              int32_t port = -1);
   Status PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index, int64_t count);
-  // `past`: by chunk, ops that are past what the packets are made of; empty: none.
+  // `past`: by chunk, the ops that are past the data which the packet is made of; empty: none.
   Status AddPackets(const State& state, int32_t number, int32_t rank, int64_t index, int64_t count,
                     int32_t send, const std::vector<std::vector<Done>>& past);
   Place Packets(int32_t rank, int64_t index) const;
@@ -254,7 +254,7 @@ class Runner {
   const int32_t calls_;
   Run run_;
   int32_t signals_ = 0;
-  int64_t known_ = 0;                           // entries of what all blocks know
+  int64_t known_ = 0;                           // entries of all blocks' clocks together
   std::vector<State> states_, callers_;         // callers by rank, with block numbers behind all blocks
   std::vector<int32_t> running_;                // by rank: threadblocks that have not ended the call
   std::vector<std::map<int64_t, Cell>> cells_;  // by rank

@@ -173,8 +173,8 @@ class Translator {
     return made;
   }
 
-  // A receive, what adds or copies it, and what sends the result, in one: where the last of them stands
-  // first.
+  // Joins a receive, the step that adds or copies its message, and the send of the result into one step at
+  // the place of one of them. If messages would then be out of order, every step stays by itself.
   std::vector<Made> Fused(const std::vector<int32_t>& steps) const {
     std::map<int32_t, Made> joined;  // by the step in whose place it is done
     std::set<int32_t> gone;
@@ -211,7 +211,7 @@ class Translator {
     return true;
   }
 
-  // The one reader of what a step wrote, in the same threadblock and of the same chunks.
+  // The one step that reads a step's result, if it is in the same threadblock and reads the same chunks.
   std::optional<int32_t> ReaderOf(int32_t s, int32_t readers) const {
     const Step& step = StepAt(s);
     if (step.readers != readers || step.reader < 0) return std::nullopt;
@@ -335,8 +335,8 @@ class Translator {
            (!Receives(a.op) || same(Step::Kind::kRecv));
   }
 
-  // The most messages that a threadblock sends with one signal: where pieces lie apart, what is one message
-  // of the plan takes so many slots.
+  // The most messages that a threadblock sends with one signal. One message of the plan whose pieces lie
+  // apart takes so many slots.
   int32_t MostOfASignal() const {
     int32_t most = 1;
     for (const std::vector<MadeBlock>& blocks : blocks_)

@@ -39,8 +39,8 @@ struct NcclTestsRun {
 
 // The runs of a file in its order, at least one. A run of a log begins with the comments before its table.
 // Each line begins with the prefix of its table, if it has one: mpirun's tag, srun's label, a pod's name,
-// time stamps. Lines of a log that are neither a table's comments nor its rows, as what NCCL_DEBUG prints,
-// count for nothing. Errors: kInvalidInput "file:line: ..." in a log or CSV, "file: key: ..." in JSON.
+// time stamps. Lines of a log that are neither a table's comments nor its rows, such as those of NCCL_DEBUG,
+// are ignored. Errors: kInvalidInput "file:line: ..." in a log or CSV, "file: key: ..." in JSON.
 StatusOr<std::vector<NcclTestsRun>> ReadNcclTests(std::string_view text, const std::string& file);
 
 // Has the text a table, or does it begin as their JSON or CSV do? Cost: linear in the text.

@@ -67,11 +67,11 @@ void ForEachLine(std::string_view text, Visit visit) {
 // One run, as far as it was read.
 struct Run {
   NcclTestsRun values;
-  int line = 0;  // that it begins with
+  int line = 0;  // line that it begins with
   std::optional<Columns> columns;
   std::set<std::string, std::less<>> hosts;
   std::set<int64_t> listed;  // ranks
-  Status wrong;              // the first row that cannot be read, or what says that runs are mixed
+  Status wrong;              // error of the first row that cannot be read, or that runs are mixed
   bool mixed = false;
 };
 

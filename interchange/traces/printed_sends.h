@@ -29,7 +29,7 @@ struct PrintedSends {
   bool links_in_order = false;  // a link carries its sends one after another, in their order here
 };
 
-// Reads what one of the tools below printed; absent where the text does not begin as theirs do.
+// Reads the output of one of the tools below; absent if the text begins like the output of neither.
 std::optional<StatusOr<PrintedSends>> ReadPrintedSends(std::string_view text, std::string_view file);
 
 // Trees as ForestColl's spanning_trees_to_xml prints them: an <Algo> of <tree root nchunks>, each of <send

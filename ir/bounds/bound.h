@@ -19,7 +19,7 @@ enum class BoundKind : uint8_t {
   kLp,            // exact: a linear program
   kCounting,      // bytes times the number of moves that each needs, over their total bandwidth
   kRelaxed,       // a weaker bound, because the exact one would take too long
-  kFlowOverTime,  // distance and bytes together: what one rank must get or give
+  kFlowOverTime,  // distance and bytes together, for the data that one rank must get or give
 };
 std::string_view ToString(BoundKind kind);
 

@@ -66,7 +66,7 @@ class WorstCopies {
     for (const Rank r : collective.ranks()) members_.push_back(topology.NodeOf(r).value);
   }
 
-  // The larger of `best` and of what the links out of A allow.
+  // The larger of `best` and of the bound that the links out of A give; `inside` is A.
   int64_t Raise(int64_t best, const NodeSet& inside) {
     std::vector<int32_t> holders, outside;
     __int128 held = 0;
@@ -183,7 +183,7 @@ class WorstCopies {
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
     std::vector<std::vector<Step>> near(copies_.size());
-    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and by what the slope of the left side grows
+    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and how much steeper the left side gets there
     for (const CostArc& arc : arcs_) {
       if (!inside[Index(arc.from)] || inside[Index(arc.to)] || way[Index(arc.from)] < 0) continue;
       std::vector<Step> steps;

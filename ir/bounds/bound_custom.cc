@@ -129,7 +129,8 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return sweep.Seconds();
 }
 
-// The worst of all cuts, on machines of a few nodes: what must leave a set of nodes over its links outwards.
+// The seconds of the worst of all cuts, on machines of a few nodes: the bytes that must leave a set of nodes
+// over the bandwidth of its links outwards.
 double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& parts) {
   const auto mask_of = [&](const std::vector<Rank>& ranks) {
     uint32_t mask = 0;

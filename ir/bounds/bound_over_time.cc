@@ -94,7 +94,7 @@ class Exchanges {
     return kept;
   }
 
-  // Adds what `rank` exchanges with each member but itself; bytes(member) says how much.
+  // Adds the exchange of `rank` with every other member; bytes(member) is its size.
   template <typename Bytes>
   void Add(Rank rank, bool gets, bool joined, Bytes bytes) {
     Exchange exchange{.node = NodeOf(rank), .gets = gets, .joined = joined, .shares = {}};

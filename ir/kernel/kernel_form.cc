@@ -144,7 +144,7 @@ class FormMaker {
     for (const int32_t node : copies) extra_after_.emplace_back(send, node);
     return !copies.empty();
   }
-  // Neither it nor what its threadblock does before.
+  // True if neither the instruction nor any instruction before it in its threadblock waits for anything.
   bool WaitsForNothing(int32_t node) const {
     for (int32_t before = index_.BlockFirst(index_.BlockOf(node)); before <= node; ++before) {
       const Instruction& i = index_.instruction(before);
@@ -443,7 +443,7 @@ class FormMaker {
   std::vector<KernelDependency> node_place_;  // block and index of each instruction
   std::vector<int32_t> place_;                // by instruction: its position in a topological order
   std::vector<Allowed> put_, get_;            // by instruction
-  std::vector<std::pair<int32_t, int32_t>> extra_after_;  // instructions, and what they must come after
+  std::vector<std::pair<int32_t, int32_t>> extra_after_;  // an instruction, and one that it must come after
   std::vector<bool> switch_put_, switch_get_;             // by instruction of a group's root
   std::vector<Slots> slots_;                              // by rank
 };

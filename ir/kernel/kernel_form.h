@@ -80,7 +80,7 @@ struct KernelInstruction {
   std::vector<KernelRun> runs;
 };
 
-// Where what an instruction sends lies on its rank.
+// The buffer that holds the data which an instruction sends.
 inline BufferKind SentFrom(const KernelInstruction& i) {
   return i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
 }

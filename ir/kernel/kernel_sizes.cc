@@ -16,7 +16,8 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kSliceBytes = 16;
-// The most that a run of chunks needs in a slot beyond its bytes: its own skew and that of what precedes it.
+// The most bytes that a run of chunks needs in a slot beyond its data: its own skew, and that of the run
+// before.
 constexpr int64_t kSkewBytes = 32;
 
 int64_t UnitOf(const CollectiveSizes& sizes) {

@@ -45,8 +45,8 @@ class SlotAccesses {
   std::vector<std::vector<Access>> of_slot_;
 };
 
-// The order that the roots of groups give their members' accesses: what a root's threadblock takes, it takes
-// before what it sends then. In one instruction, every element is loaded before it is stored.
+// The order that the roots of groups give their members' accesses: a root's threadblock takes a message
+// before it sends the next one. In one instruction, every element is loaded before it is stored.
 class RootTurns {
  public:
   explicit RootTurns(const ProgramIndex& index) : index_(index) {}
@@ -58,7 +58,8 @@ class RootTurns {
 
  private:
   const Threadblock& ThreadblockOf(int32_t node) const { return index_.threadblock(index_.BlockOf(node)); }
-  // The root's instruction that takes what a member's `node` sends; that sends what it receives.
+  // The root's instruction that takes the message of a member's send `node`; and the one that sends the
+  // message of a member's receive `node`.
   std::optional<int32_t> TakenBy(int32_t node) const;
   std::optional<int32_t> SentBy(int32_t node) const;
   bool InTurn(std::optional<int32_t> taken, std::optional<int32_t> sent) const;

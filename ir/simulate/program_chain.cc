@@ -58,7 +58,7 @@ class Walk {
     return log_.blocking ? 0 : topology_.link(hop.link).latency_ps;
   }
 
-  // Adds what happened since `since_ps`, and goes back to then.
+  // Adds a piece from `since_ps` until the present instant, and goes back to `since_ps`.
   void Back(PathKind kind, int64_t since_ps, std::optional<LinkId> link, std::optional<int32_t> block) {
     since_ps = std::clamp<int64_t>(since_ps, 0, now_);
     if (since_ps < now_) pieces_.push_back({kind, since_ps, now_, link, {}, block});

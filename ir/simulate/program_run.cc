@@ -294,7 +294,7 @@ class ProgramRun {
     const Instruction& i = index_.instruction(node);
     const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
     const int64_t members = Receives(i.op) ? std::ssize(index_.RecvConnections(block)) : 1;
-    // A switch sums what a reducing group receives, and a fan-in reads all of it.
+    // A reduce group receives one sum, which the switch has made; a fan-in reads the messages of all members.
     const bool is_fan_in = members > 1 && GroupOfBlock(block) < 0;
     return message_ps +
            (is_fan_in ? cost_.FanInPs(bytes, members + (ReadsSource(i.op) ? 1 : 0)) : cost_.BlockPs(bytes));

@@ -179,7 +179,7 @@ Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
   return Topology::Create(std::move(spec)).value();
 }
 
-// Runs the schedule on the topology, and sets all of `made` but what it is run in place of.
+// Runs the schedule on the topology, and sets all fields of `made` but `plain` and `slower`.
 void Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
          const Topology& topology, const SimulateOptions& options, Quotient quotient, SimulationRuns& made) {
   made.quotient = std::move(quotient);

@@ -55,7 +55,7 @@ class ModelBuilder {
     if (made_.unsound.empty()) made_.unsound = std::move(why);
   }
 
-  // Are the columns what the rest of the model may take for granted?
+  // Checks the properties of the columns that the rest of the model relies on.
   void CheckColumns() {
     const size_t transfers = schedule_.first.size();
     if (schedule_.count.size() != transfers || schedule_.path.size() != transfers ||

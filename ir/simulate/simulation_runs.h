@@ -15,8 +15,8 @@ namespace xccl {
 
 struct SimulationRuns {
   Simulation simulation;
-  std::optional<Schedule> plain;   // what was run in place of a compressed schedule
-  std::optional<Topology> slower;  // what it was run on in place of the topology
+  std::optional<Schedule> plain;   // the plain form, if it was run in place of a compressed schedule
+  std::optional<Topology> slower;  // the topology with slower links, if it was used in place of the given one
   Quotient quotient;
   SimulationModel model;  // model of the schedule that was run
   int64_t segments = 1;   // segments of every unit

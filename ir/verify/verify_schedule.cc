@@ -1,8 +1,8 @@
 // Checks S1 over the columns and S2 once per distinct path, then S3..S6 by playing the transfers of one
 // chunk after the other. Every rank that holds the chunk has a bitset of contributions, and all reads of a
 // step come before its writes. In a compressed schedule, S7 comes first; then only chunks that represent
-// their orbits are played. No translate of another transfer moves them, so what holds for them holds,
-// translated, for all. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
+// their orbits are played. No translate of another transfer moves them, so a rule that holds for them holds,
+// translated, for all chunks. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
 // members bits.
 #include "ir/verify/verify_schedule.h"
 
@@ -304,7 +304,7 @@ class ChunkPlayer {
       for (Rank to : Destinations(t)) written_[to.index()] = WriteKind::kNone;
   }
 
-  // Reads what transfer t carries, as it was before the step.
+  // Reads the contributions that transfer t carries, as they were before the step.
   bool Read(int32_t t, uint64_t* value) {
     for (Rank from : Sources(t)) {
       if (!holds_[from.index()]) {
