@@ -1,4 +1,4 @@
-// The bars of exact and near-linear synthesis, all in one table: what was asked, what came out, PASS or MISS.
+// The bars of exact and near-linear synthesis, all in one table: the request, its result, PASS or MISS.
 // A second table counts them by group. Columns that are the same in all rows are named once, above the table.
 //   bars [--group LETTERS] [--match TEXT] [--engine NAME] [--chunks N] [--misses | --counts | --across |
 //   --list]
@@ -23,7 +23,7 @@
 namespace xccl {
 namespace {
 
-constexpr int kMissing = 77;  // exit status: what the bars need is not here
+constexpr int kMissing = 77;  // exit status: files that the bars need are missing
 
 enum class Show : uint8_t { kRows, kMisses, kCounts, kAcross, kList };
 

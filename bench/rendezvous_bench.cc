@@ -40,7 +40,7 @@ int OpenFiles() {
   return files;
 }
 
-// The largest of what all ranks measured.
+// The largest value that any rank measured.
 StatusOr<double> Most(Bootstrap& group, double mine) {
   const std::string text(reinterpret_cast<const char*>(&mine), sizeof mine);
   StatusOr<std::vector<std::string>> all = group.AllGather(text, kLimit);

@@ -22,7 +22,7 @@ Collective Make(CollectiveKind kind, std::vector<int> ranks, std::optional<int> 
   return Collective::Create(SpecOf(kind, std::move(ranks), root, std::move(counts))).value();
 }
 
-// Shows what ranks hold or need of a chunk: "3:{3} 5:{3,5}".
+// The contributions to a chunk that each rank holds, or needs: "3:{3} 5:{3,5}".
 std::string Shown(const Collective& collective, int chunk, bool before) {
   std::vector<Holding> holdings;
   before ? collective.Before(ChunkId(chunk), holdings) : collective.After(ChunkId(chunk), holdings);

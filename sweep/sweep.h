@@ -63,7 +63,7 @@ Status RunSweep(Sweep& sweep, const std::string& program, int32_t workers, const
                 const std::function<void(size_t rows)>& said);
 
 // Writes one table with the rows of all, the last row of a job counting. Rows that `table` has are kept where
-// the others have none. Returns how many jobs have no row. Errors: kInvalidInput for what is no table.
+// `tables` have none. Returns how many jobs have no row. Errors: kInvalidInput for a file that is no table.
 StatusOr<size_t> MergeTables(std::span<const SweepJob> jobs, std::span<const std::string> tables,
                              const std::string& table);
 

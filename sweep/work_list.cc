@@ -88,7 +88,7 @@ StatusOr<const Known*> FindFlag(std::string_view word) {
       fmt::format("no option '{}' in a sweep{}", Shortened(word), DidYouMean(word, WorkListFlags())));
 }
 
-// Checks what is cheap to check before a long sweep, and writes out ranges of sizes.
+// Does the cheap checks before a long sweep, and writes out ranges of sizes.
 StatusOr<std::vector<std::string>> ValuesOf(std::string_view flag, const std::string& word) {
   if (flag == "--size") {
     XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizeList(word));

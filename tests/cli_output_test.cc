@@ -308,7 +308,7 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
   ExpectWrong({{}, 2, "--root: allgather has none"}, Run({"import", "a.xml", "--root", "1"}));
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
-  // A swap of which rank 1 puts what it receives where its own data is to be.
+  // A swap in which rank 1 puts the received data where its own data should be.
   Write("b.xml",
         R"(<algo name="b" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather"
   inplace="0">

@@ -1,4 +1,4 @@
-// Plans: made by engines or of a schedule, read and written, and what is known of them.
+// Plans: made by engines or of a schedule, read, written, and described.
 #include "ir/plan.h"
 
 #include <fmt/core.h>
@@ -88,7 +88,7 @@ SharedPlan MakeWatched(const Watching& watching, Work work) {
   });
 }
 
-// The machine that a plan may use: without relays, only its members and what joins them.
+// The machine that a plan may use: without relays, only its members and the nodes between them.
 StatusOr<std::shared_ptr<const Topology>> MachineFor(const std::shared_ptr<Topology>& topology,
                                                      const Collective& collective, bool relays) {
   if (relays) return std::shared_ptr<const Topology>(topology);

@@ -1,5 +1,5 @@
-// Plan books for a machine: of what ran fastest on threads of this process, and of what is faster than NCCL
-// by its own model.
+// Plan books for a machine: of the plans that ran fastest on threads of this process, and of plans faster
+// than NCCL by its own model.
 #include "pipeline/tune.h"
 
 #include <fmt/core.h>
@@ -54,7 +54,8 @@ TuneRequest Within(TuneRequest request, const Caller& caller) {
   return request;
 }
 
-// Makes the directory and what goes into it. A directory that was made for nothing is taken away.
+// Makes the directory and its files. If the work fails, a directory that was made for it is removed, if it is
+// empty.
 template <typename Work>
 auto IntoBook(const std::string& directory, const Work& work) -> decltype(work()) {
   const bool is_new = !PathExists(directory);

@@ -88,7 +88,7 @@ class Way {
     }
   }
 
-  // Sends what is due; the time of the next frame.
+  // Sends the frames that are due. Returns the time of the next frame.
   Clock::time_point Give(Clock::time_point now) {
     while (!waiting_.empty() && waiting_.begin()->first <= now) {
       const Frame& frame = waiting_.begin()->second;

@@ -75,7 +75,7 @@ def play_server(ready, address, token, how):
     server.play()
 
 
-HOSTS = {  # what it says of itself
+HOSTS = {  # the liar's false statements about its host
     "another's host": wire.host("the host"),
     "a nasty name of its host": wire.host("the liar's host", name=NASTY),
     "a name of its host of 1 MiB": wire.host("the liar's host", name="h" * (1 << 20)),

@@ -139,7 +139,7 @@ class Network:
 
 
 C = ("cc", "-std=c11", "-D_GNU_SOURCE")
-TOPOLOGY = star("attack", [8000, 8000], RANKS // 2)  # fast: plans are not what is tried here
+TOPOLOGY = star("attack", [8000, 8000], RANKS // 2)  # fast, because attacks do not try plans
 
 
 class World:

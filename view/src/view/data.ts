@@ -216,6 +216,6 @@ export interface ProgramData {
     reached: number[]; // its threadblock has nothing else to do
     start: number[];
     end: number[];
-    waited: string; // for what last: b another threadblock, h its hand-off, m a message, s a slot, l a link, - nothing
+    waited: string; // the last thing it waited for: b another threadblock, h its hand-off, m a message, s a slot, l a link, - nothing
   } | null;
 }

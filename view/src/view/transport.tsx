@@ -1,4 +1,4 @@
-// Play, step, scrub, speed, and what is followed.
+// The controls of time: play, step, scrub and speed; and the thing that is followed.
 import { announcement, follow, model, now, playing, seek, speed, step, togglePlay, followed } from "./state";
 import { Icon } from "../shared/icons";
 import * as format from "../shared/format";
