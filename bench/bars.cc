@@ -1,4 +1,4 @@
-// The bars of exact and near-linear synthesis, all in one table: what was asked, what came out, PASS or MISS.
+// The bars of exact and near-linear synthesis, all in one table: the request, its result, PASS or MISS.
 // A second table counts them by group. Columns that are the same in all rows are named once, above the table.
 //   bars [--group LETTERS] [--match TEXT] [--engine NAME] [--chunks N] [--misses | --counts | --across |
 //   --list]
@@ -23,7 +23,7 @@
 namespace xccl {
 namespace {
 
-constexpr int kMissing = 77;  // exit status: what the bars need is not here
+constexpr int kMissing = 77;  // exit status: files that the bars need are missing
 
 enum class Show : uint8_t { kRows, kMisses, kCounts, kAcross, kList };
 
@@ -106,7 +106,7 @@ std::string Short(const Bar& bar) { return bar.machine.substr(0, bar.machine.fin
 std::string Ratio(const BarResult& result) {
   return fmt::format("{:.4f}", result.bound_us > 0 ? result.time_us / result.bound_us : 1);
 }
-// The same of the figure that the bar comes from; empty where that is no time.
+// The published time over the bound; empty if the published figure is no time or bandwidth.
 std::string PublishedRatio(const Bar& bar, const BarResult& result) {
   if (!result.made || result.bound_us <= 0 || bar.peer.empty()) return "";
   double us = bar.most_us;
@@ -138,7 +138,7 @@ void PrintRows(const std::vector<Done>& all, bool only_misses) {
   table.Print();
 }
 
-// What a group misses: all of it where that is little, otherwise the worst.
+// The bars that a group misses: all of them if they are few, otherwise their number and the worst.
 std::string MissedOf(std::vector<Done> missed) {
   constexpr size_t kNamed = 3;
   std::ranges::stable_sort(missed, [](const Done& a, const Done& b) {

@@ -17,7 +17,7 @@ namespace xccl {
 // The quantity that a bar compares.
 enum class BarCheck : uint8_t {
   kPlan,      // time, ratio, algbw, depth and seconds of one plan
-  kRate,      // as kPlan, but the algbw is that of the busiest link: what a stream without end would get
+  kRate,      // as kPlan, but with the algbw of an endless stream, which the busiest link limits
   kProgram,   // the lowered program's time beside the schedule's
   kEveryone,  // auto's time beside the best of all other engines
 };

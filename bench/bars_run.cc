@@ -54,7 +54,7 @@ Collective CollectiveOf(const Bar& bar, const Topology& topology) {
   return Collective::Create(std::move(spec)).value();
 }
 
-// The busiest link's time alone: what a stream without end would take.
+// The algbw of an endless stream, which the busiest link limits, in GB/s.
 double SteadyGbPerS(const Synthesis& made, const SynthesisRequest& request) {
   const Simulation simulation =
       Simulate(made.schedule, made.collective, *request.topology,

@@ -117,7 +117,7 @@ StatusOr<Case> MakeCase(const Machine& machine, const Choice& choice, int32_t ra
   return made;
 }
 
-// Compiles what the cases need, on all cores, so that loading them later finds it in the cache.
+// Compiles the kernels of all cases, on all cores, so that the cases later load them from the cache.
 Status CompileAhead(const Machine& machine, const std::vector<Case>& cases) {
   std::vector<const cuda::KernelImages*> images;
   for (const Case& what : cases) images.insert(images.end(), {&what.interpreter, &what.generated});

@@ -1,6 +1,6 @@
-// What the search for the worst cut costs on machines of up to a million nodes: rings, lines and fat trees
-// whose ranks all hold one unit that all others need. The last column is the cost of a node beside that of
-// the smallest machine of the shape: near 1 where the search is linear.
+// The cost of the search for the worst cut on machines of up to a million nodes: rings, lines and fat trees
+// whose ranks all hold one unit that all other ranks need. The last column is the cost of a node over that of
+// a node in the smallest machine of the shape: near 1 where the search is linear.
 #include <fmt/core.h>
 
 #include <algorithm>

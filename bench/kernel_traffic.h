@@ -1,4 +1,4 @@
-// What a kernel moves, to compare its time with what the memory allows.
+// The bytes that a kernel moves, to compare its time with the memory's bandwidth.
 #pragma once
 
 #include <cstdint>

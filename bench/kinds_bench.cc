@@ -1,4 +1,4 @@
-// How near auto's plans come to the bound on machines that nobody tuned for: those of
+// How near auto's plans come to the bound on machines that nobody tuned for: the machines of
 // tests/testing/machine_kinds.h, drawn anew in every run.
 //   bazel run --config=release //bench:kinds [-- --machines N --seed S --ranks N --collective C --size S
 //     --schedule --rows --repairs N --write FOLDER]

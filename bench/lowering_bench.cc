@@ -1,4 +1,4 @@
-// Measures what lowering loses: simulated time of the program beside that of its schedule, in the pipelined
+// Measures the loss by lowering: simulated time of the program beside that of its schedule, in the pipelined
 // model, for every engine that serves a collective on a machine of at most 64 ranks.
 //   bazel run --config=release //bench:lowering [-- [--size=S] [--all] [TOPOLOGY [COLLECTIVE [ENGINE]]]]
 // Without --all it prints only rows above 5 %, and how many there are in all.

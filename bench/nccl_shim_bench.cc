@@ -1,6 +1,6 @@
-// What the shim adds to a call that NCCL runs: the host's time alone, before an NCCL that does nothing. The
-// limit is a call through a pointer. Run it with a book that has no plan for allreduces of 4 bytes:
-// bench:nccl_shim BOOK.
+// The time that the shim adds to a call that NCCL runs: the host's time alone, before an NCCL that does
+// nothing. The least possible is a call through a pointer. Run it with a book that has no plan for allreduces
+// of 4 bytes: bench:nccl_shim BOOK.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>

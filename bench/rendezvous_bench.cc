@@ -40,7 +40,7 @@ int OpenFiles() {
   return files;
 }
 
-// The largest of what all ranks measured.
+// The largest value that any rank measured.
 StatusOr<double> Most(Bootstrap& group, double mine) {
   const std::string text(reinterpret_cast<const char*>(&mine), sizeof mine);
   StatusOr<std::vector<std::string>> all = group.AllGather(text, kLimit);
@@ -67,13 +67,13 @@ StatusOr<double> Best(Bootstrap& group, const Work& work) {
   return best;
 }
 
-// What rank 0 knows at the end; times in seconds.
+// The figures that rank 0 has at the end; times in seconds.
 struct Figures {
   double met = 1e9, barrier = 1e9, gather = 1e9;
   int hosts = 0, files = 0, files_of_rank_0 = 0;
 };
 
-// Figures are kept where they are less than those that are there.
+// Measures once; a figure that is less than the one in `figures` takes its place.
 Status Measure(const xccl::Placement& placement, double start, Figures& figures) {
   xccl::BootstrapOptions options;
   options.time_limit = kLimit;

@@ -191,7 +191,7 @@ std::string FoundBy(const std::string& note) {
   return note.substr(from, note.find_first_of(",; ", from) - from);
 }
 
-// Asks all, and shows those that took SCCL so many seconds or more.
+// Asks all questions, and shows the ones that took SCCL so many seconds or more.
 void RunRows(double least_s) {
   double ours = 0, theirs = 0;
   int missed = 0, faster = 0;

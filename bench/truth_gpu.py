@@ -43,7 +43,7 @@ ROWS = [
 ]
 
 
-# Machine, size, what NCCL and MSCCL++ take for an allreduce.
+# Machine, size, and the times of NCCL and of MSCCL++ for an allreduce.
 PICKS = [
     ("dgx-h100", "1KiB", "one-shot LL (NCCL `AllReduce_AGxLL_R`, MSCCL++ all-pairs packets up to 16 KiB)"),
     ("dgx-h100", "8KiB", "the same"),

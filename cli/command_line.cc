@@ -90,7 +90,7 @@ size_t HelpWidth() {
 
 std::string Wrapped(const std::string& text, size_t width) { return Join(WrapWords(text, width), "\n"); }
 
-// CLI11's help, with what is said of commands and options wrapped.
+// CLI11's help, with the descriptions of commands and options wrapped.
 class WrappingFormatter : public CLI::Formatter {
  public:
   explicit WrappingFormatter(size_t width) : width_(width) { column_width(kColumn); }

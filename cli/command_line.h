@@ -17,11 +17,11 @@ class Option;
 
 namespace xccl {
 
-// What help says of an option and a command, as data.
+// The help of options and commands, as data.
 struct OptionText {
-  std::vector<std::string> names;   // "--size", "-s"; of a positional argument one, "PLAN"
-  std::string value;                // what stands for the value, "TEXT"; empty for a flag
-  std::vector<std::string> values;  // all that it may be, where they are few
+  std::vector<std::string> names;   // "--size", "-s"; a positional argument has one name, "PLAN"
+  std::string value;                // the placeholder of the value, "TEXT"; empty for a flag
+  std::vector<std::string> values;  // all values that the option accepts, where they are few
   std::string help;
   bool is_positional = false, is_list = false;  // a list: may be given several times
 };
@@ -47,7 +47,8 @@ class Option {
   CLI::Option* option_;
 };
 
-// One subcommand; a view, valid as long as its CommandLine. What values refer to must outlive the parsing.
+// One subcommand; a view, valid as long as its CommandLine. Variables that options write must outlive the
+// parsing.
 class Command {
  public:
   explicit Command(CLI::App* app) : app_(app) {}

@@ -22,7 +22,7 @@ struct Session {
   std::string version;                   // "0.1.0 (commit 0123456789ab)", the latter where it is known
   std::string command_line;              // as it was typed, for the pages that say how they were made
   std::string time_limit, memory_limit;  // as given; empty: none
-  Deadline deadline = Deadline();        // of the whole command
+  Deadline deadline = Deadline();        // time limit of the whole command
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   mutable std::atomic<bool> has_rows = false;    // the result has begun to be printed
   mutable std::atomic<bool> is_writing = false;  // the result is there and goes to its file, to its end

@@ -1,5 +1,5 @@
-// compare: engines ranked per size, with their distance from the bound; machines side by side; and what
-// failures cost.
+// compare: engines ranked per size, with their distance from the bound; machines side by side; and the cost
+// of failures.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -88,7 +88,8 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   return printed.ok() ? written : printed;
 }
 
-// What --with names: plans of other tools, which must be for the same collective, and measured times.
+// The files that --with names: plans of other tools, which must be for the same collective, and measured
+// times.
 struct Others {
   std::vector<OtherPlan> plans;
   std::vector<MeasuredTimes> measured;
@@ -142,7 +143,7 @@ StatusOr<std::vector<Problem>> ReadProblems(const Flags& flags, const std::vecto
   return problems;
 }
 
-// A name that several of them share is told apart by what was typed.
+// Machines with their names. If several machines share a name, each is named as the user typed it.
 StatusOr<std::vector<ComparedMachine>> MachinesOf(const std::vector<Problem>& problems, const Flags& flags) {
   const std::vector<std::string>& typed = flags.topology.topologies;
   std::vector<ComparedMachine> machines;
@@ -169,7 +170,7 @@ Status WritePictures(const Comparison& comparison, std::span<const ComparedMachi
   return written.ok() ? drawn : written;
 }
 
-// The end of what is printed: all of it as JSON; of text and CSV what no size has shown.
+// Prints the end of the output: as JSON all of it; as text or CSV the part that no size has shown.
 Status PrintRest(const Comparison& comparison, const Flags& flags, const Session& session) {
   if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
   SayLeftOut(comparison.left_out);

@@ -1,5 +1,5 @@
-// emit: writes a plan's program as source text, compiled with nvcc if asked, or as what other tools read; or
-// draws it.
+// emit: writes a plan's program as source text, compiled with nvcc if asked, or in the format of another
+// tool; or draws it.
 #include <fmt/core.h>
 
 #include <optional>
@@ -36,8 +36,8 @@ namespace {
 
 struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
-  std::string size;                          // of traces and drawings
-  std::string executor, min_size, max_size;  // of MSCCL XML
+  std::string size;                          // size at which traces and drawings are made
+  std::string executor, min_size, max_size;  // for MSCCL XML
   bool in_place = false;
   int32_t threads = EmitOptions().threads;
 };

@@ -20,7 +20,7 @@ constexpr const char* kTopologyHelp =
     "form\n"
     "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)";
 
-// What changes a machine.
+// Adds the flags that complete or change a machine that is loaded.
 void AddLoadFlags(Command& command, LoadOptions& load) {
   command.AddOption("--gpu-arch", load.gpu_arch, "GPU architecture that a file leaves out: sm90, gfx942");
   command.AddOption("--gpus-per-switch", load.gpus_per_switch,

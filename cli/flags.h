@@ -59,12 +59,13 @@ struct CollectiveFlags {
 void AddCollectiveFlags(Command& command, CollectiveFlags& flags);
 StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology& topology);
 
-// Of --collectives and --root, "0,2-3", "all" or empty for rank 0: a rooted collective for each root.
+// Parses the values of --collectives and --root. Rooted collectives are returned once for each root; roots
+// are "0,2-3", "all", or empty for rank 0.
 StatusOr<std::vector<Collective>> CollectivesOf(const std::string& collectives_text,
                                                 const std::string& roots_text, const Topology& topology);
 
-// A collective, and the machine as it may use it. With --no-relays that lacks the links of ranks that take no
-// part. Errors: kInvalidInput where only such ranks join the members.
+// A collective, and the machine as the collective may use it. With --no-relays the machine lacks the links of
+// ranks that are not members. Errors: kInvalidInput if members are connected only through such ranks.
 struct Problem {
   Topology topology;
   Collective collective;
@@ -72,7 +73,7 @@ struct Problem {
 StatusOr<Problem> ReadProblem(const TopologyFlags& topology, const CollectiveFlags& collective,
                               bool result_lists_warnings);
 
-// The same, but an error is one of the command line, with `--flag: ` in front.
+// Returns the value, or turns its error into a usage error with `--flag: ` in front.
 template <typename T>
 StatusOr<T> FlagValue(const std::string& flag, StatusOr<T> value) {
   if (!value.ok()) return UsageError(flag + ": " + value.status().message());
@@ -106,7 +107,7 @@ void AddSearchFlags(Command& command, PlanFlags& flags);
 // --machine, and what is done with it.
 void AddMachineFlag(Command& command, PlanFlags& flags, const std::string& what);
 // The machine model of a value of --machine; absent where only links take time. Errors: kUsage with "did you
-// mean"; those of reading it.
+// mean" for an unknown name; the errors of ReadMachineModel for a file.
 StatusOr<std::optional<MachineModel>> MachineOf(const std::string& name);
 // How the program of a plan is to run and to be made: --machine, --max-ctas and --verify-passes.
 void AddExecutionFlags(Command& command, PlanFlags& flags);

@@ -42,7 +42,7 @@ StatusOr<ImportOptions> ImportOptionsOf(const Flags& flags) {
   return options;
 }
 
-// Of the program, on the machine's model where it is known.
+// Times of the imported program at the sizes of --sizes, with the machine's model where one is known.
 StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags, const PlanOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));

@@ -44,7 +44,7 @@ char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
 Status LimitMemory(const std::string& text) {
   XCCL_ASSIGN_OR_RETURN(const int64_t bytes, ParseSizeFlag("--memory-limit", text));
   if (bytes == 0) return UsageError("--memory-limit: 0; expected more than 0");
-  // Private writable memory: what the program asks for, without code, and without buffers that ranks share.
+  // RLIMIT_DATA limits private writable memory: not code, and not buffers that ranks share.
   rlimit limit = {};
   if (getrlimit(RLIMIT_DATA, &limit) == 0) {
     limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(bytes));

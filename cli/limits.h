@@ -17,7 +17,7 @@ namespace xccl {
 void AddLimitFlags(Command& command, Session& session);
 // Reads both flags: the session gets its deadline, the process its memory. Errors: kUsage.
 Status ApplyLimits(Session& session);
-// "out of memory", and what would help; for the limit that ApplyLimits has set, where there is one.
+// "out of memory", with a hint; it names the limit that ApplyLimits has set, if there is one.
 const char* OutOfMemoryText();
 
 // Ends the program where a stage cannot be cut short: half a second after the deadline it says so and exits

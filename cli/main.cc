@@ -15,7 +15,7 @@
 #include "cli/say.h"
 #include "pipeline/pipeline.h"
 
-extern const char kCommit[];  // of the sources, "" where the build is not told (commit.cc)
+extern const char kCommit[];  // commit of the sources, "" where the build is not told (commit.cc)
 
 namespace {
 

@@ -1,4 +1,4 @@
-// What commands write to standard output: text, tables for people, and rows as JSON.
+// Output of commands on standard output: text, tables for people, and rows as JSON.
 #pragma once
 
 #include <cstdint>

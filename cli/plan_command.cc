@@ -106,7 +106,7 @@ Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, const Se
                             : TrainingText(plan, {flags.output, session.TotalSeconds()}));
 }
 
-// What a search says of itself is shown on the line, which must outlive the options.
+// Returns options whose search reports its progress on the given line. The line must outlive the options.
 PlanOptions ShownOn(Progress& progress, PlanOptions options) {
   options.request.progress = [&](const std::string& what) { progress.Say(what); };
   return options;
@@ -186,7 +186,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   SayWarnings(ended.warnings);
   XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended)));
   if (!flags.explain) return OkStatus();
-  // The plan is there: what the time limit cuts off from here on is its explanation.
+  // The plan is there: from here on the time limit can only cut off its explanation.
   session.has_rows = true;
   session.is_writing = false;
   const std::vector<NamedLine> lines = why();

@@ -108,8 +108,8 @@ class Shown {
   const Session& session_;
   const bool shows_;
   RunTableOptions table_;
-  std::vector<RunRow> rows_;  // of this table
-  std::vector<Row> cells_;    // of all tables
+  std::vector<RunRow> rows_;  // rows of the table that is being printed
+  std::vector<Row> cells_;    // rows of all tables
   std::set<std::string> said_;
   bool right_ = true;
 };

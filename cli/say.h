@@ -1,6 +1,6 @@
-// What commands say on standard error, a line each. On a terminal the first word has a colour; not where
-// NO_COLOR is set, or TERM is dumb. Control characters, which files and names may bring, are shown as \x1b. A
-// line that cannot be written is dropped (base/standard_streams.h).
+// Messages of commands on standard error, one line each. On a terminal the first word has a colour, unless
+// NO_COLOR is set or TERM is dumb. Control characters, which files and names may contain, are shown as \x1b.
+// A line that cannot be written is dropped (base/standard_streams.h).
 #pragma once
 
 #include <string>

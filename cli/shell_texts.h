@@ -1,5 +1,4 @@
-// The command line as other programs want it: completion for shells, and a page of the manual. All follow
-// from what help says.
+// Completion for shells and the manual page. All of it is generated from the help texts.
 #pragma once
 
 #include <functional>
@@ -10,8 +9,8 @@
 
 namespace xccl {
 
-// What the words of an option are, beyond those that its text lists; empty: any file. Called with an option's
-// first name, "--engine", or a positional argument, "TOPOLOGY".
+// The words that complete an option, beyond the values that its OptionText lists; empty: any file. It is
+// called with an option's first name, "--engine", or a positional argument, "TOPOLOGY".
 using Suggestions = std::function<std::vector<std::string>(const std::string& option)>;
 
 std::string BashCompletion(const std::vector<CommandText>& commands, const Suggestions& suggestions);

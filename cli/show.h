@@ -19,7 +19,7 @@
 
 namespace xccl {
 
-// What times are of, where no machine's model adds more.
+// Describes times that come from links alone, without a machine's model.
 inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";
 
 // "times on ideal links: ...", or "times of programs on MACHINE".
@@ -35,18 +35,19 @@ std::vector<std::string> TimedCells(const TimedPlan& timed);
 struct Ended {
   std::string file;  // empty: none
   double total_s = 0;
-  std::vector<std::string> warnings = {};  // beside those of the topology
+  std::vector<std::string> warnings = {};  // warnings beside the topology's
 };
 
-// Why a plan that starts from another may be worse than one that does not: it was made for another machine,
-// or takes much longer than the bound. `place` opens each. None where it was planned anew.
+// Warnings that a plan which starts from another plan may be worse than a fresh one: the other plan was made
+// for another machine, or the result takes much longer than the bound. `place` opens each. Empty if the plan
+// was made afresh.
 std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& place,
                                           const PlanResult& repaired);
 
 Row PlanRow(const PlanResult& result, const Ended& ended);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);
 
-// What plan --explain adds: a line for each, and the same as "name: text".
+// The lines that plan --explain adds to the text, and the texts "name: text" for --json.
 std::string ExplanationText(std::span<const NamedLine> why);
 std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 

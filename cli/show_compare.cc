@@ -32,7 +32,7 @@ std::string CompareText(const Comparison& of_size, bool first) {
     cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.size_bytes));
     table.push_back(std::move(cells));
   }
-  // Rows are shown before later ones are known, so widths are those of most sizes, names and times.
+  // A row is shown before the rows after it are known, so columns are as wide as most sizes, names and times.
   std::vector<size_t> widths = {7, 22, 12};
   if (several) {
     size_t longest = 0;

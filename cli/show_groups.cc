@@ -13,9 +13,9 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kShownEach = 32;  // groups; more are shown by kind
+constexpr size_t kShownEach = 32;  // up to so many groups get a row each; more are shown by kind
 
-// "0-7", "0 8 16 ..": consecutive ranks as a range, at most a few others.
+// Consecutive ranks as a range, "0-7"; else the first few ranks, "0,8,16,24,32,40,..".
 std::string RanksText(std::span<const Rank> ranks) {
   constexpr size_t kShown = 6;
   bool consecutive = ranks.size() > 2;

@@ -32,7 +32,7 @@ std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& p
   if (old_machine != machine)
     warnings.push_back(fmt::format("{}: a plan for {}; this machine is {}, and what they have alike was kept",
                                    place, old_machine, machine));
-  // The note of a repaired plan says what a fresh one takes.
+  // The note of a repaired plan states the time of a fresh plan already.
   if (ratio <= kFarFromBound || plan.made_by.engine == kReplan) return warnings;
   const std::string was = WhatItServes(from), is = WhatItServes(plan);
   warnings.push_back(fmt::format("{}: {}{:.4f} x bound; a plan made anew may be faster; hint: without --from",

@@ -23,7 +23,8 @@ struct Flags {
   PlanFlags plan;  // --machine alone
 };
 
-// Of --machine, or else of the known machine that the plan was made for. Schedules have none.
+// The model of --machine, or else of the known machine that the plan was made for. Absent at the schedule
+// level, and where neither names a machine.
 StatusOr<std::optional<MachineModel>> MachineFor(const Plan& plan, const Flags& flags) {
   if (flags.level != "program") {
     if (!flags.plan.machine.empty())

@@ -106,7 +106,8 @@ StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
   return TopologyOf(measured, fmt::format("measured between {} processes", met.ranks()));
 }
 
-// What is said of the machine: by the user, and by its processes where there are several.
+// The descriptions of the machine: first the topology that its processes measured, where there are several
+// processes; then the topology that the user gave.
 StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGroup* group) {
   std::optional<Topology> given;
   if (!flags.topology.topology.empty()) {
@@ -188,7 +189,7 @@ Status TuneMachine(const Flags& flags, const Session& session) {
   Status status = TuneRanks(flags, session, group.get());
   std::error_code ignored;
   if (!status.ok() && is_new) std::filesystem::remove(flags.output, ignored);  // where it is empty
-  // The others would wait for this rank.
+  // Without this message all other ranks would wait for this rank.
   if (!status.ok() && group != nullptr) group->bootstrap().Fail(status);
   return status;
 }

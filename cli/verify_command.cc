@@ -17,7 +17,7 @@
 namespace xccl {
 namespace {
 
-// What the file claims of sums, and the verifier found true.
+// The file's claim whether all ranks get the same bits, which the verifier found true; empty: no claim.
 std::string BitsText(const Plan& plan) {
   if (!plan.bitwise_same || !plan.collective.Reduces()) return "";
   return *plan.bitwise_same ? ", the same bits on every rank" : ", bits may differ between ranks";

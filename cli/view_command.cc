@@ -71,7 +71,7 @@ std::string Serves(const PlanBookEntry& entry) {
 // A plan that serves several ranges is there once.
 StatusOr<std::vector<PlanView>> ViewBook(const PlanBook& book, const Flags& flags, const Session& session,
                                          Progress& progress) {
-  std::vector<std::pair<std::string, std::string>> files;  // and what they serve
+  std::vector<std::pair<std::string, std::string>> files;  // file, and the calls that it serves
   for (const PlanBookEntry& entry : book.entries) {
     auto known =
         std::find_if(files.begin(), files.end(), [&](const auto& file) { return file.first == entry.file; });

@@ -14,7 +14,8 @@ namespace xccl {
 // The machine as draw/layout places it. Lines are as wide as their cables are fast (on a logarithmic
 // scale) and have one colour for each kind of link; the legend says which.
 std::string TopologySvg(const Topology& topology, const MachineLayout& layout);
-// The same for `neato -n`, `dot -Kneato -n` and the like: nodes have a pos, so Graphviz moves nothing.
+// The machine as Graphviz text for `neato -n` or `dot -Kneato -n`: every node has a pos, so Graphviz moves
+// nothing.
 std::string TopologyDot(const Topology& topology, const MachineLayout& layout);
 
 struct ScheduleDrawing {
@@ -22,8 +23,9 @@ struct ScheduleDrawing {
   std::string model;     // "pipelined"
   int64_t bound_ps = 0;  // 0: not drawn
 };
-// The schedule twice: step by step on the machine, if there are few steps and items; and as a timeline of
-// its links, messages coloured by step, the critical path outlined. Of many links, the busiest.
+// Draws the schedule twice: step by step on the machine, if there are few steps and items; and as a timeline
+// of its links, messages coloured by step, the critical path outlined. The timeline has a limited number of
+// rows: where more links are used, it shows the busiest.
 std::string ScheduleSvg(const Topology& topology, const MachineLayout& layout, const ScheduleTrace& trace,
                         const ScheduleDrawing& drawing);
 

@@ -235,7 +235,7 @@ class ScheduleDrawer {
     for (const PathPiece& piece : trace_.critical_path.pieces) {
       const auto at = piece.link ? place.find(*piece.link) : place.end();
       if (at == place.end()) continue;
-      // What the link carries is on its bar; its latency is a line.
+      // A transfer of the critical path outlines the link's bar; a latency is a dashed line.
       const std::string_view style = piece.kind == PathKind::kLatency
                                          ? "stroke=\"#d00000\" stroke-width=\"1.6\" stroke-dasharray=\"2 2\""
                                          : "stroke=\"#d00000\" stroke-width=\"2.4\"";

@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// What a message quotes of a text: the beginning of its first line.
+// The beginning of a text's first line, for messages that quote the text.
 std::string_view FirstWords(std::string_view text) {
   return Trim(text.substr(0, std::min<size_t>(text.find_first_of("\r\n"), 20)));
 }

@@ -9,8 +9,8 @@
 
 namespace xccl {
 
-// Reads and proves a plan of another tool. Errors: kInvalidInput where no reader knows the text, and those of
-// the readers: what is malformed, or the rule, instruction or (rank, chunk) that is wrong first.
+// Reads and proves a plan of another tool. Errors: kInvalidInput where no reader knows the text, and the
+// errors of the readers: what is malformed, or the rule, instruction or (rank, chunk) that is wrong first.
 StatusOr<Imported> ReadForeign(std::string_view text, const ImportOptions& options);
 
 }  // namespace xccl

@@ -21,7 +21,8 @@
 namespace xccl {
 namespace {
 
-// True only where schedule and program both do; what is not claimed is not wrong.
+// True if both schedule and program give all ranks the same bits, false if the schedule does not. Absent,
+// which claims nothing, if only the program does not.
 std::optional<bool> BitsClaimed(const Plan& plan) {
   if (!IsBitwiseSame(plan.schedule, plan.collective, plan.topology)) return false;
   ProgramRecord record{Traffic(plan.program->collective.num_chunks())};

@@ -21,7 +21,7 @@
 namespace xccl {
 namespace {
 
-// What a connection carries, as a share of the collective's data.
+// The load of each connection: the weights of the chunks that it carries, each as a share of its part.
 std::vector<double> Loads(const Program& program, const Collective& collective) {
   const ProgramIndex index(program);
   std::vector<double> loads(program.connections.size());
@@ -65,7 +65,8 @@ class Placer {
     return path;
   }
 
-  // The same for a group, whose branches its connections get.
+  // Chooses the switch and the paths of a group; each of its connections gets its branch as path. `load` is
+  // added to their links.
   Status PlaceGroup(Group& group, double load, Program& program) {
     const bool out = group.kind == Group::Kind::kMulticast;
     double least = 0;

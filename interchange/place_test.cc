@@ -180,7 +180,7 @@ TEST(PlaceTest, MachinesMustHaveTheRanksAndTheirPaths) {
       "rank 0 -> rank 2: no path on ring:4 that passes no other GPU; expected one for every connection");
 }
 
-// An allreduce whose rank 1 does as it is told with chunk 0; what ranks end with does not matter.
+// An allreduce on three ranks in which ranks 0 and 1 run the given instructions; its results do not matter.
 Imported Told(const std::vector<Instruction>& of_rank_0, const std::vector<Instruction>& of_rank_1) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAllreduce;

@@ -1,9 +1,10 @@
 // The program is run on symbolic values in an order that it allows. A message becomes a transfer of the
-// schedule when its rank uses what it brought: sends it on, or ends with it. What a rank holds of a chunk
-// thus goes through versions, each written by one copy or by several reductions. A transfer reads a version:
-// later than its writes, and no later than those of the next version. The longest chain of these rules gives
-// the step. A message to or from a group of a switch is one transfer: a multicast arrives at each member by
-// itself, and a reduction brings its root one sum.
+// schedule when its rank uses its value: sends it on, or ends with it. A chunk at a rank thus goes through
+// versions, each written by one copy or by several reductions. A transfer that reads a version has a later
+// step than all writes of that version, and no later step than the writes of the next version. Every transfer
+// gets the least step that the longest chain of these two rules allows. A message to or from a group of a
+// switch is one transfer: a multicast arrives at each member by itself, and a reduction brings its root one
+// sum.
 #include "interchange/schedule_of.h"
 
 #include <fmt/core.h>
@@ -24,8 +25,8 @@ namespace {
 
 struct Value {
   int32_t chunk = -1;
-  int32_t set = -1;               // of contributions
-  std::vector<int32_t> messages;  // that are in it, and in no version when it was made
+  int32_t set = -1;               // index of its set of contributions
+  std::vector<int32_t> messages;  // messages that are in it, and were in no version when it was made
 };
 
 // A chunk of a message at the rank that it arrives at.
@@ -43,7 +44,7 @@ struct Move {
   std::vector<int32_t> units = {};
 };
 
-// What a rank holds of a chunk for a while.
+// One value of a chunk at a rank. The rank holds it until the next version is written.
 struct Version {
   int32_t set = -1;
   std::vector<int32_t> writes;  // units
@@ -124,7 +125,8 @@ class Scheduler {
     }
   }
 
-  // Writes the messages of a value that have not arrived. True: what the rank holds then is the value.
+  // Writes the messages of a value that have not arrived to the rank's versions. True: the rank then holds
+  // the value.
   bool Arrive(Rank rank, const Value& value) {
     std::vector<int32_t> units;
     for (const int32_t m : value.messages)
@@ -233,7 +235,7 @@ class Scheduler {
     return OkStatus();
   }
 
-  // What ranks end with arrives, and so does what nobody used.
+  // Makes the messages in each rank's outputs arrive, and then every message that no instruction used.
   Status End() {
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value)
       for (const Value& value : memory_[r.index()][static_cast<size_t>(BufferKind::kOutput)])
@@ -305,8 +307,9 @@ class Scheduler {
     return rules;
   }
 
-  // The least step of every move that keeps all rules, step by step: of the moves that are later than earlier
-  // steps alone, all but those that would come before one that is not among them.
+  // The least step of every move that keeps all rules. Steps are filled in order. A move is ready when all
+  // moves that must be earlier have a step. A step takes all ready moves, except a move that must not precede
+  // another move that stays behind.
   StatusOr<std::vector<int32_t>> Steps() const {
     enum class State : uint8_t { kWaits, kNext, kDone };
     Rules rules = RulesOfSteps();

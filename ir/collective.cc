@@ -1,5 +1,6 @@
-// One table says of each kind which parts it has and who holds them before and after. Conditions and buffers
-// follow from it, since a rank's input is what it holds and its output what it needs.
+// One table lists the parts of each kind, and the ranks that hold them before and after. Conditions and
+// buffers follow from it, since a rank's input is the data that it holds and its output the data that it
+// needs.
 #include "ir/collective.h"
 
 #include <fmt/core.h>

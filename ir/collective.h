@@ -59,7 +59,7 @@ std::string_view ToString(CollectiveKind kind);                       // "reduce
 StatusOr<CollectiveKind> ParseCollectiveKind(std::string_view name);  // error has "did you mean"
 std::span<const CollectiveKind> AllNamedCollectives();                // all but kCustom
 
-// What the name alone says; of kCustom, whose table decides, nothing.
+// The next four functions judge by the name alone; they are false for kCustom, whose table decides.
 // One member, the root, begins or ends with all data: broadcast, reduce, gather, scatter.
 bool IsRooted(CollectiveKind kind);
 // Members end with sums of several contributions.
@@ -83,7 +83,7 @@ struct TableEntry {
   bool operator==(const TableEntry&) const = default;
 };
 
-// The definition of a Collective. Ranks are those of the topology; members must be distinct.
+// The definition of a Collective. Ranks are the topology's; members must be distinct.
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::kAllgather;
   std::vector<Rank> ranks;      // members, in order: member i is ranks[i]
@@ -107,12 +107,12 @@ class Collective {
  public:
   // Makes one chunk of every part. Errors: kInvalidInput naming what is inconsistent.
   static StatusOr<Collective> Create(CollectiveSpec spec);
-  // The same collective with every part cut into `chunks` chunks of weight 1. Requires: chunks >= 1.
+  // Returns the collective with every part cut into `chunks` chunks of weight 1. Requires: chunks >= 1.
   Collective WithChunks(int32_t chunks) const;
   // Cuts part p into chunks of weights[p]. Requires: one non-empty list per part.
   Collective WithWeights(const std::vector<std::vector<int64_t>>& weights) const;
-  // The same in two flat lists: the number of chunks of each part, and all weights part by part. Requires:
-  // every part has at least one chunk.
+  // As above, with the weights in two flat lists: the number of chunks of each part, and all weights part by
+  // part. Requires: every part has at least one chunk.
   Collective WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const;
 
   const CollectiveSpec& spec() const { return spec_; }

@@ -22,7 +22,7 @@ Collective Make(CollectiveKind kind, std::vector<int> ranks, std::optional<int> 
   return Collective::Create(SpecOf(kind, std::move(ranks), root, std::move(counts))).value();
 }
 
-// Shows what ranks hold or need of a chunk: "3:{3} 5:{3,5}".
+// The contributions to a chunk that each rank holds, or needs: "3:{3} 5:{3,5}".
 std::string Shown(const Collective& collective, int chunk, bool before) {
   std::vector<Holding> holdings;
   before ? collective.Before(ChunkId(chunk), holdings) : collective.After(ChunkId(chunk), holdings);
@@ -78,7 +78,7 @@ TEST(Collective, Buffers) {
   const struct {
     CollectiveKind kind;
     std::optional<int> root;
-    std::string input, output;  // of rank 3, the second member
+    std::string input, output;  // buffers of rank 3, the second member
     std::optional<Collective::InPlace> in_place;
   } cases[] = {
       {CollectiveKind::kAllreduce, {}, "0", "0", Collective::InPlace{}},

@@ -9,8 +9,9 @@
 // split is an estimate. LL128 has no fence. LL's hop is all link, but NCCL's one-shot LL kernels take
 // 4.5 us on Hopper for a launch, one message sent, the link and one received, hence 0.5 us.
 //
-// A threadblock moves at most what it has in flight in one round trip (Little's law). The 512 threads of one
-// have 8 loads of 16 bytes each in flight, 64 KiB; over NVLink that takes about 1.7 us on Hopper, 38.7 GB/s.
+// In one round trip a threadblock moves at most the bytes that it has in flight (Little's law). Its 512
+// threads have 8 loads of 16 bytes each in flight, 64 KiB; over NVLink that takes about 1.7 us on
+// Hopper, 38.7 GB/s.
 #include "ir/known_machines.h"
 
 #include <algorithm>
@@ -28,7 +29,7 @@ namespace {
 constexpr int64_t kGb = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
 
-// What NCCL's tables say alike of all GPUs.
+// A model with the figures that NCCL's tables give alike for all GPUs.
 MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes_per_s) {
   MachineModel model;
   model.name = std::move(name);
@@ -77,7 +78,7 @@ constexpr std::string_view kNames[] = {"ampere", "blackwell", "hopper"};
 
 MachineModel AmpereModel() {
   // 12 NVLinks of 20 GB/s of 25. Channels: perChMaxTreeBw 24, perChMaxRingLL128Bw 20. NCCL has no figure for
-  // reads from all ranks before Hopper: the rate of a channel, times what Hopper's reads are of its own.
+  // reads from all ranks before Hopper: the rate of Ampere's channel × Hopper's ratio of reads to channel.
   MachineModel model =
       OnNvlink("ampere", "NCCL 2.30 tuning tables, Ampere on NVLink; launch estimated", 240 * kGb);
   SetProtocols(24 * kGb, 20 * kGb, 43 * kGb, model);

@@ -41,7 +41,7 @@ StatusOr<ProtocolCost> ReadCost(const JsonValue& value, int64_t format) {
   return cost;
 }
 
-// What format 2 says of the whole machine beyond format 1.
+// Reads the fields of the whole machine that format 2 has and format 1 lacks.
 Status ReadRest(const JsonValue& root, MachineModel& model) {
   XCCL_ASSIGN_OR_RETURN(model.hand_off_ps, root.GetInteger("hand_off_ps", 0, kMostPs));
   XCCL_ASSIGN_OR_RETURN(model.nvlink_bytes_per_s, root.GetInteger("nvlink_bytes_per_s", 0, kMost));

@@ -1,7 +1,7 @@
-// The time that a machine adds to that of its links when a program runs on it: the launch, what messages and
-// hand-offs cost threadblocks, the rate of a threadblock, and the share of their datasheets' bandwidths that
-// links reach. The figures are published ones (ir/known_machines.h), or those that `tune` measured
-// (machine.json of a plan book). SimulateProgram uses them.
+// The time that a machine adds to its links' time when a program runs on it: the launch, the cost of messages
+// and hand-offs to threadblocks, the rate of a threadblock, and the share of its datasheet's bandwidth that a
+// link reaches. The figures were published (ir/known_machines.h) or measured by `tune` (machine.json of a
+// plan book). SimulateProgram uses them.
 #pragma once
 
 #include <array>
@@ -15,18 +15,18 @@
 
 namespace xccl {
 
-// What a threadblock on a GPU has in flight at most: 512 threads with 8 loads of 16 bytes each
+// The most bytes that a threadblock on a GPU has in flight: 512 threads with 8 loads of 16 bytes each
 // (device/move.h).
 inline constexpr int64_t kBlockBytesInFlight = 64 << 10;
 
 struct ProtocolCost {
   int64_t hop_ps = 0;  // from the arrival of a message's last byte until its receiver can see it
-  // An instruction that sends or receives holds its threadblock so long beside the bytes: polls, barriers, a
-  // fence and a flag. Once, whatever the number of peers.
+  // Time that an instruction which sends or receives holds its threadblock beside the bytes: polls, barriers,
+  // a fence and a flag. It counts once, whatever the number of peers.
   int64_t message_ps = 0;
   int64_t block_bytes_per_s = 0;  // rate at which one threadblock moves data; 0: no limit
-  // Rate at which one threadblock reads what a fan-in adds up: its members' messages and its own operand. 0:
-  // that at which it moves data.
+  // Rate at which one threadblock reads the operands of a fan-in: its members' messages and its own. 0: the
+  // rate at which it moves data.
   int64_t read_bytes_per_s = 0;
   // `data_bytes` of data occupy `wire_bytes` on a link, because flags travel with the data.
   int32_t data_bytes = 1, wire_bytes = 1;
@@ -35,19 +35,19 @@ struct ProtocolCost {
   int64_t WireBytes(int64_t bytes) const;  // rounded up; saturates
   // How long an instruction holds a threadblock that moves so many bytes; without its message.
   int64_t BlockPs(int64_t bytes) const;
-  // The same for a fan-in of so many operands of `bytes` each.
+  // How long a fan-in of so many operands of `bytes` each holds its threadblock; without its messages.
   int64_t FanInPs(int64_t bytes, int64_t operands) const;
 };
 
 struct MachineModel {
-  std::string name = {};    // of a known machine (ir/known_machines.h): "hopper"; not in files
+  std::string name = {};    // name of a known machine (ir/known_machines.h): "hopper"; not in files
   std::string source;       // source of the figures
   int64_t launch_ps = 0;    // duration of an operation that moves nothing
   int64_t hand_off_ps = 0;  // from the end of an instruction until another threadblock of its GPU goes on
-  // What all NVLinks of a GPU carry in one direction, where the topology says more; 0: what it says.
+  // Most that all NVLinks of a GPU carry together in one direction; 0: as much as the topology says.
   int64_t nvlink_bytes_per_s = 0;
   int32_t nic_per_mille = 1000;  // share of its line rate that a NIC reaches; 1..1000
-  int64_t nic_hop_ps = 0;        // what a message that passes NICs takes beside its links: the host's part
+  int64_t nic_hop_ps = 0;        // time of the host for a message that passes NICs, beside its links'
   // Share of a link's bandwidth that multicasts and sums in switches reach; 1..1000.
   int32_t switch_per_mille = 1000;
   std::array<ProtocolCost, kNumProtocols> protocols;  // by Protocol
@@ -56,10 +56,10 @@ struct MachineModel {
   const ProtocolCost& CostOf(Protocol protocol) const { return protocols[static_cast<size_t>(protocol)]; }
 };
 
-// The bandwidth that each link of the topology reaches, in bytes per second, by link. NVLinks are the links
-// between two GPUs, and those between a GPU and a switch that has only GPUs on it.
+// The bandwidth that each link of the topology reaches, in bytes per second, by link. A link counts as an
+// NVLink if it joins two GPUs, or a GPU and a switch that has only GPUs on it.
 std::vector<int64_t> ReachedBandwidths(const Topology& topology, const MachineModel& model);
-// The topology with these bandwidths.
+// The topology with ReachedBandwidths as its links' bandwidths.
 Topology WithReachedBandwidths(const Topology& topology, const MachineModel& model);
 
 // Reads and writes machine.json (docs/ir.md §12): {"format":2, "source":"...", "launch_ps":N,

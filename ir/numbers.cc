@@ -56,7 +56,8 @@ uint32_t RoundMagnitude(uint32_t magnitude, int mantissa, int bias) {
   return RoundShift((magnitude & 0x7fffff) | 0x800000, shift);
 }
 
-// The value of magnitude bits in such a format. Requires: not infinity or NaN.
+// The value of the magnitude bits of a floating-point format with `mantissa` bits of mantissa and exponent
+// bias `bias`. Requires: not infinity or NaN.
 float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
   const uint32_t exponent = magnitude >> mantissa;
   const uint32_t fraction = magnitude & ((1u << mantissa) - 1);
@@ -69,7 +70,7 @@ float WidenMagnitude(uint32_t magnitude, int mantissa, int bias) {
 struct Format {
   int bits, mantissa, bias;
   uint32_t overflow_from;              // the bits of the least float that is too large
-  uint32_t overflow_to, not_a_number;  // what that and NaN become
+  uint32_t overflow_to, not_a_number;  // the format's bits for a float that is too large, and for NaN
 };
 constexpr Format kHalf = {16, 10, 15, 0x47800000, 0x7c00, 0x7e00};  // 2^16 and above
 constexpr Format kE4m3 = {8, 3, 7, 0x43e00000, 0x7e, 0x7f};         // 448 and above, infinity too

@@ -16,7 +16,7 @@
 
 namespace xccl {
 
-// What a file leaves out is as it is here.
+// How a plan was made. A field that a file leaves out has the default given here.
 struct MadeBy {
   std::string engine;
   uint64_t seed = 0;
@@ -28,8 +28,8 @@ struct MadeBy {
   bool operator==(const MadeBy&) const = default;
 };
 
-// Sizes that a plan is for, as nccl-tests count them, both inclusive. Plans run at any size: this is what
-// whoever made the plan wants it chosen for, and what files for other executors say.
+// Sizes that a plan is for, as nccl-tests count them, both inclusive. Plans run at any size; its maker wants
+// the plan chosen for these sizes, and files for other executors state them.
 struct PlanSizes {
   int64_t min_bytes = 0, max_bytes = 0;  // 0: no upper limit
   bool operator==(const PlanSizes&) const = default;

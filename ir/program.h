@@ -16,9 +16,9 @@
 //
 // Groups. A switch that multicasts or reduces serves several connections with one message. A threadblock
 // has a group in place of a peer: it sends to all members, or receives the reduction of what they send.
-// Executors without such a switch send to and receive from the members one at a time; the result is the
+// An executor without that switch sends to and receives from the members one at a time; the result is the
 // same. A fan-in needs no switch: its threadblock receives from all members over connections of their own,
-// and adds up what they send and its own value in one order.
+// and adds up their messages and its own value in one order.
 #pragma once
 
 #include <cstdint>
@@ -95,7 +95,7 @@ struct Group {
   // A tree out of the root, or into it; each link carries a message once. Empty in a fan-in, whose members'
   // messages take the paths of their connections.
   std::vector<LinkId> path;
-  int32_t own = 0;  // of a fan-in: 0..members.size()
+  int32_t own = 0;  // fan-in: number of members before the root's own operand, 0..members.size()
   bool operator==(const Group&) const = default;
 };
 // Do switches move its messages?
@@ -111,14 +111,14 @@ struct Threadblock {
       send_group;  // index in Program::groups of a multicast of this rank; then no send_peer
   std::optional<int32_t>
       recv_group;       // index in Program::groups of a reduction or fan-in at this rank; then no recv_peer
-  int32_t channel = 0;  // of both directions
+  int32_t channel = 0;  // channel of both directions
   std::vector<Instruction> instructions;
   bool operator==(const Threadblock&) const = default;
 };
 
-// A FIFO from one rank to another. Its links are those of the topology that the program was lowered for.
-// The k-th send of a group is the k-th message of each of its connections; its k-th receive takes the k-th
-// message of each.
+// A FIFO from one rank to another. Its path consists of links of the topology that the program was lowered
+// for. The k-th send of a group is the k-th message of each of its connections; its k-th receive takes the
+// k-th message of each.
 struct Connection {
   Rank src, dst;
   int32_t channel = 0;
@@ -146,9 +146,9 @@ struct Program {
   std::vector<Connection> connections;  // sorted by (src, dst, channel), each once
   // Sorted by (kind, root, channel), each once; a connection is in at most one group.
   std::vector<Group> groups;
-  std::vector<Dependency> dependencies;  // of all instructions
+  std::vector<Dependency> dependencies;  // dependencies of all instructions
   bool in_place = false;  // also correct if input and output share memory (Collective::InPlaceOf)
-  int32_t slots = 2;      // of every connection, 1..kMaxSlots
+  int32_t slots = 2;      // slots of every connection, 1..kMaxSlots
   int32_t instances = 1;  // copies of every threadblock that share the passes, 1..kMaxInstances
   Protocol protocol = Protocol::kSimple;
   int64_t segment_bytes = 0;  // passes by NumPasses; 0: one pass
@@ -159,8 +159,8 @@ struct Program {
 // more. NCCL takes 16 to 32 of an H100's 132 multiprocessors; the rest are the application's.
 inline constexpr int32_t kDefaultBlocks = 32;
 
-// A program, and the collective whose chunks its slots hold. Each of these chunks is a chunk of the
-// schedule that it was lowered from, or several neighbouring ones.
+// A program, and the collective whose chunks its slots hold. Each chunk of the program is one chunk of the
+// schedule that it was lowered from, or several neighbouring chunks.
 struct LoweredProgram {
   Collective collective;
   Program program;
@@ -177,9 +177,9 @@ struct ProgramStats {
 ProgramStats Stats(const Program& program, const CollectiveSizes& sizes);
 
 // The number of passes at these sizes, and the elements [begin, end) of a chunk (relative to its start)
-// that pass k touches. Slices start at multiples of 16 bytes; those of short chunks may be empty, that of the
-// largest chunk is empty in no pass. There are at most kMaxPasses; if that is too few, segments become larger
-// than segment_bytes.
+// that pass k touches. Slices start at multiples of 16 bytes. A slice of a short chunk may be empty; a slice
+// of the largest chunk never is. There are at most kMaxPasses passes; if that is too few, segments become
+// larger than segment_bytes.
 inline constexpr int32_t kMaxPasses = 1 << 20;
 int32_t NumPasses(const Program& program, const CollectiveSizes& sizes);
 struct Slice {
@@ -192,7 +192,7 @@ Slice SliceOf(int64_t chunk_elements, int64_t element_bytes, int32_t passes, int
 struct BufferLayout {
   std::vector<ChunkId> chunk;
   std::vector<int64_t> begin;  // element offset of each slot
-  int64_t elements = 0;        // of the whole buffer
+  int64_t elements = 0;        // size of the whole buffer
 };
 BufferLayout LayoutOf(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                       Rank rank, BufferKind buffer);

@@ -19,7 +19,7 @@ constexpr int32_t kMax = std::numeric_limits<int32_t>::max();
 // In the order of Opcode; MSCCL's names where they exist.
 constexpr std::array<std::string_view, 9> kShortNames = {"s",    "r",   "rcs", "rrs", "rrc",
                                                          "rrcs", "cpy", "re",  "nop"};
-constexpr std::string_view kBuffers = "ios-";  // '-': the opcode has no such operand
+constexpr std::string_view kBuffers = "ios-";  // '-': the opcode does not use the operand
 constexpr std::string_view kFlags = ".flb";    // nothing, first, final (last), both
 
 char BufferCode(const Operand& operand, bool used) {
@@ -244,7 +244,7 @@ StatusOr<Group> ReadGroup(const JsonValue& value) {
   return group;
 }
 
-// Programs without groups have no such key.
+// Programs without groups have no key "groups".
 Status ReadGroups(const JsonValue& program, std::vector<Group>& groups) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, program.Find("groups"));
   if (!value) return OkStatus();

@@ -1,11 +1,11 @@
 // Compressed schedules: columns for one rank of each orbit, translated over a symmetric machine. The input
-// is a Schedule with generators of a SymmetryGroup; the result is what its translates do, or the plain
+// is a Schedule with generators of a SymmetryGroup; the result is facts about its translates, or the plain
 // form.
 //
 // A translation permutes ranks, and thereby blocks of chunks. In allgather(v) and reduce_scatter(v) the
 // part of a rank maps to the part of its image, and in alltoall(v) likewise for pairs. In an allreduce of n
 // ranks and n·C chunks, chunk c is in the block of member c ÷ C. A block represents its orbit if its rank
-// (in a pair, the source) is the lowest of its orbit. The columns move chunks of these blocks only.
+// (in a pair, the source) is the lowest of its orbit. The columns move chunks of representing blocks only.
 // docs/ir.md, Compressed schedules.
 #pragma once
 
@@ -27,13 +27,13 @@ struct ChunkBlocks {
   std::vector<int32_t> first;
   bool of_pairs = false;  // block i·n + j belongs to members (i, j), else block i to member i
 };
-// Errors: kInvalidInput for collectives without such blocks: "broadcast has no part for each rank".
+// Errors: kInvalidInput for collectives without a block for each rank: "broadcast has no part for each rank".
 StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective);
 
 class Translations {
  public:
-  // Errors: what is wrong with the schedule's symmetry (rule S7). Cost: linear in generators × (nodes +
-  // links) and blocks.
+  // Errors: kInvalidInput with the fault of the schedule's symmetry (rule S7). Cost: linear in generators ×
+  // (nodes + links) and blocks.
   static StatusOr<Translations> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology);
 

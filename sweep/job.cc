@@ -37,7 +37,8 @@ std::string StatusName(int status) {
   return "failed";
 }
 
-// The last line that says why, without the program's name; the rest of the line where there is no such line.
+// The reason of a failure: the signal that ended the process; else the last line of stderr that begins with
+// the program's name, without the name; else the exit code.
 std::string ErrorOf(const ChildOutput& output) {
   if (WIFSIGNALED(output.status)) {
     const int signal = WTERMSIG(output.status);

@@ -13,7 +13,7 @@
 
 namespace xccl {
 
-// What a child printed, and how it ended.
+// The output of a child process, and how the process ended.
 struct ChildOutput {
   int status = 0;  // as waitpid gives it
   std::string out, err;

@@ -31,7 +31,7 @@ struct SweepRequest {
 
 class Sweep {
  public:
-  // Errors: those of SweepTable::Open.
+  // Errors: as SweepTable::Open.
   static StatusOr<Sweep> Open(SweepRequest request);
 
   size_t num_jobs() const { return request_.jobs.size(); }
@@ -40,7 +40,7 @@ class Sweep {
   // The next job, or none. Jobs that may take long come first, so that the last ones end together: engines
   // that search for long, then many ranks.
   const SweepJob* Next();
-  // Writes the row of a job. Errors: those of SweepTable::Append.
+  // Writes the row of a job. Errors: as SweepTable::Append.
   Status Record(const SweepJob& job, SweepResult result) { return table_.Append(job, std::move(result)); }
   // Puts the table into the order of the list.
   Status Finish() const { return table_.Finish(request_.jobs); }
@@ -52,7 +52,7 @@ class Sweep {
 
   SweepRequest request_;
   SweepTable table_;
-  std::vector<size_t> order_;  // of jobs without a row
+  std::vector<size_t> order_;  // jobs without a row, in order
   size_t next_ = 0;
 };
 
@@ -63,7 +63,7 @@ Status RunSweep(Sweep& sweep, const std::string& program, int32_t workers, const
                 const std::function<void(size_t rows)>& said);
 
 // Writes one table with the rows of all, the last row of a job counting. Rows that `table` has are kept where
-// the others have none. Returns how many jobs have no row. Errors: kInvalidInput for what is no table.
+// `tables` have none. Returns how many jobs have no row. Errors: kInvalidInput for a file that is no table.
 StatusOr<size_t> MergeTables(std::span<const SweepJob> jobs, std::span<const std::string> tables,
                              const std::string& table);
 

@@ -17,7 +17,7 @@
 
 namespace xccl {
 
-// What came of a job: a value for each name of ResultNames(), in that order.
+// The result of a job: one value for each name of ResultNames(), in that order.
 using SweepResult = std::vector<std::string>;
 std::span<const std::string_view> ResultNames();
 
@@ -38,7 +38,7 @@ class SweepRows {
   // Adds the rows of a table's text. Errors: kInvalidInput with `file` in front for a text that is no table.
   Status Add(std::string_view text, const std::string& file);
   void Add(const SweepRows& others);
-  // The whole table: rows in the order of the jobs, then those of other jobs.
+  // The whole table: rows in the order of the list's jobs, then rows of jobs that the list lacks.
   std::string ToText(std::span<const SweepJob> jobs) const;
 
  private:

@@ -61,7 +61,7 @@ TEST_F(SweepTableTest, RowsAreWholeLinesAndComeBackAsTheyWere) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(again->rows().StatusOf(Job(2)), "limit");
   EXPECT_EQ(again->rows().StatusOf(Job(3)), "");
-  // The order of the list; a row that the list lacks is kept behind the others.
+  // Rows come in the order of the list; a row that the list lacks is kept at the end.
   ASSERT_TRUE(again->Finish(std::vector{Job(3), Job(1)}).ok());
   EXPECT_EQ(Text(), kNames + Row(1, "late") + quoted);
 }

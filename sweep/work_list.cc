@@ -24,7 +24,7 @@ struct Known {
   std::string_view flag;
   Takes takes = Takes::kValues;
 };
-constexpr std::string_view kProgram = "--program";  // of the list alone; the others are those of `plan`
+constexpr std::string_view kProgram = "--program";  // only work lists have it; `plan` has all other options
 constexpr Known kKnown[] = {{"--collective"},
                             {"--size"},
                             {"--engine"},
@@ -64,7 +64,7 @@ constexpr std::pair<std::string_view, std::string_view> kShort[] = {
 
 constexpr size_t kMostJobs = 1'000'000;
 
-// One list of values. Of a flag that takes nothing, one empty value.
+// A flag and its list of values. A flag without a value has one empty value.
 struct Axis {
   const Known* flag = nullptr;  // none: topologies
   std::vector<std::string> values = {};
@@ -88,7 +88,7 @@ StatusOr<const Known*> FindFlag(std::string_view word) {
       fmt::format("no option '{}' in a sweep{}", Shortened(word), DidYouMean(word, WorkListFlags())));
 }
 
-// Checks what is cheap to check before a long sweep, and writes out ranges of sizes.
+// Does the cheap checks before a long sweep, and writes out ranges of sizes.
 StatusOr<std::vector<std::string>> ValuesOf(std::string_view flag, const std::string& word) {
   if (flag == "--size") {
     XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizeList(word));

@@ -35,7 +35,7 @@ std::vector<std::string> PlanArguments(const SweepJob& job);
 // The jobs in the order of the list: the last option of a line varies fastest, then the one before. A job
 // that is listed twice is one job. `file` is the name shown in errors. Errors: kInvalidInput as FILE:LINE.
 StatusOr<std::vector<SweepJob>> ParseWorkList(std::string_view text, const std::string& file);
-// Errors: also those of reading.
+// Errors: also the errors of reading the file.
 StatusOr<std::vector<SweepJob>> ReadWorkList(const std::string& file);
 
 // The options that a list may have: "--collective".

@@ -56,7 +56,7 @@ TEST(BoundMonotony, LosingLinksNeverLowersABound) {
   for (uint64_t seed = 1; seed <= seeds; ++seed) CheckSeed(seed);
 }
 
-// Sweeps follow the links: alone they miss the worst cuts of these machines.
+// Sweeps follow the links: sweeps alone miss the worst cuts of the following machines.
 TEST(BoundMonotony, WhereSweepsMissedTheWorstCut) {
   for (const uint64_t seed : {228, 488, 780}) CheckSeed(seed);
 }

@@ -16,7 +16,7 @@
 namespace xccl {
 namespace {
 
-// Not those that take long, and those that only choose among the others.
+// All engines but the ones that take long, and the ones that only choose among other engines' plans.
 bool IsQuick(const Engine& engine) { return !engine.searches_long && !engine.asks_others; }
 
 TEST(Bound, IsNotBeatenOnRandomMachines) {

@@ -190,7 +190,8 @@ TEST(CheckPlanEmpty, AgreesWhereNothingMoves) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CheckPlan, ::testing::Range(0, 4));
 
-// Programs of their own schedule, and of those of other engines, whose paths and orders differ.
+// Programs are checked against their own schedule, and against other engines' schedules, whose paths and
+// orders differ.
 TEST(CheckPlanPrograms, AgreesOnWhatBelongsTogether) {
   if (!HavePython()) GTEST_SKIP() << "no python3";
   const std::string path = ::testing::TempDir() + "/programs.plan.json";
@@ -201,7 +202,7 @@ TEST(CheckPlanPrograms, AgreesOnWhatBelongsTogether) {
          {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
       const Collective collective = testing::MakeCollective(kind, topology.num_ranks());
       SynthesisRequest request{.topology = &topology, .collective = &collective};
-      std::optional<LoweredProgram> before;  // of the engine before
+      std::optional<LoweredProgram> before;  // program of the engine before
       for (const Engine& engine : AllEngines()) {
         if (engine.name == "smt" || engine.name == "auto" || !engine.Serves(request).ok()) continue;
         const StatusOr<Synthesis> answer = engine.Synthesize(request);

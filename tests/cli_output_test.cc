@@ -1,4 +1,4 @@
-// What xccl-synth prints and writes: keys, texts, files, and what pages show.
+// The output of xccl-synth: JSON keys, texts, files, and the data of pages.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -198,7 +198,7 @@ TEST_F(Cli, PlansAreWrittenForMscclpp) {
       Run({"emit", "a.plan.json", "--to", "mscclpp-json", "--min-size", "3GiB", "-o", "b.json"}));
 }
 
-// Sizes that a file is for are the plan's, and those of what is written of it.
+// The sizes that a file is for become the plan's, and the sizes of the files that are written from the plan.
 TEST_F(Cli, SizesOfForeignPlansAreKept) {
   Out({"plan", "torus:4", "-c", "allgather", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "msccl-xml", "--min-size", "1KiB", "--max-size", "64KiB",
@@ -275,8 +275,8 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
   EXPECT_TRUE(alone["times"].empty());
 }
 
-// What a switch does, and the paths: taken on the machine of the plan, on others done rank by rank over paths
-// that they have.
+// A plan's multicasts, sums in switches and paths are kept on the machine that the plan names. On another
+// machine they become messages rank by rank, over paths of that machine.
 TEST_F(Cli, ForeignPlansOfSwitches) {
   Out({"plan", "dgx-h100", "-c", "allreduce", "-s", "1MiB", "-o", "a.plan.json"});
   EXPECT_EQ(Run({"emit", "a.plan.json", "--to", "mscclpp-json", "-o", "a.json"}).code, 0);
@@ -308,7 +308,7 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
   ExpectWrong({{}, 2, "--root: allgather has none"}, Run({"import", "a.xml", "--root", "1"}));
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
-  // A swap of which rank 1 puts what it receives where its own data is to be.
+  // A swap in which rank 1 puts the received data where its own data should be.
   Write("b.xml",
         R"(<algo name="b" proto="Simple" nchannels="1" nchunksperloop="2" ngpus="2" coll="allgather"
   inplace="0">

@@ -41,7 +41,8 @@ TEST_F(Cli, APlanThatIsNotMadeFasterKeepsItsEngine) {
       << text;
 }
 
-// smt tells the line on the terminal what it asks its solver, while it plans and while the plan is explained.
+// smt shows its questions to the solver on the terminal's line, while it plans and while the plan is
+// explained.
 TEST_F(Cli, PlansOfEnginesThatTellWhatTheyDoAreExplained) {
   const std::string text = Out({"plan", "ring:3", "-c", "allgather", "-e", "smt", "--explain"});
   EXPECT_NE(text.find("  engine     smt"), std::string::npos) << text;

@@ -209,7 +209,8 @@ TEST_F(Cli, LaunchedRanksMakeOneRun) {
 TEST_F(Cli, TokensDoNotStayInPs) {
   RingPlan();
   for (const std::string flag : {"--token ", "--token="}) {
-    // The pattern does not match itself: until it runs the program, the process is a shell with these words.
+    // The pattern does not match itself: until the shell runs the program, its own command line has the
+    // words.
     const Said said = Shell("$X run a.json --rank 1 --ranks 4 --address 127.0.0.1:1 " + flag +
                             "sesame & running=$!; until tr '\\0' ' ' </proc/$running/cmdline | "
                             "grep -o 'token[ =]x\\{6\\}'; do sleep 0.01; done; "

@@ -21,7 +21,7 @@ constexpr const char* kOddDump =
     "GT/s\" "
     "link_width=\"16\"><gpu dev=\"1\" sm=\"70\" rank=\"1\"/></pci>\n</cpu>\n</system>\n";
 
-// Ways to lose what is written to a descriptor. Of the last, the only reader has ended.
+// Ways to lose output that is written to a descriptor. In the last one the only reader has ended.
 struct Lost {
   std::string before, descriptor;  // commands of the shell; what stands behind "2>"
   std::string reason;

@@ -209,7 +209,7 @@ TEST_F(CliSweep, WrongCommandLines) {
   EXPECT_EQ(Files(), (Words{"a.csv", "work.txt"}));
 }
 
-// A flag that `plan` gets is one that lists may have, unless it is among those that make no single plan.
+// Every flag of `plan` may stand in a work list, except flags with which `plan` makes no single plan.
 TEST_F(CliSweep, ListsHaveTheFlagsOfPlan) {
   const std::vector<std::string> others = {"--help",   "--groups", "--from", "--pareto",
                                            "--output", "--json",   "--for",  "--explain"};

@@ -1,4 +1,4 @@
-// What xccl-synth says of wrong command lines, machines and plans.
+// The messages of xccl-synth about wrong command lines, machines and plans.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What the shells and the manual get from the command line: bash completes as it says, the page formats without a
+# Completion and the manual page: bash completes commands, options and values, and the manual page formats without a
 # warning and has every command.
 set -euo pipefail
 PATH=$PWD/cli:$PATH

@@ -125,7 +125,7 @@ TEST(CudaGroups, ThroughTheSwitch) {
 TEST(CudaGroups, ThroughTheSwitchBetweenProcesses) {
   ExpectRight({.name = "processes", .processes = true, .groups = "through the switch"}, 3, 3);
 }
-// What ranks register, the switch reaches where they are all of a group, and their devices can.
+// The switch reaches registered buffers if its group has all ranks and all their devices can multicast.
 TEST(CudaGroups, InRegisteredBuffers) {
   ExpectRight({.name = "registered",
                .processes = true,
@@ -231,7 +231,7 @@ TEST(CudaGroups, EveryCallMayFail) {
     if (found.groups.rfind("member by member: cuda: device", 0) == 0) ++by_hand;
     EXPECT_EQ(machine.fake().Leaks(), "") << "call " << call;
   }
-  // These are failures of creating, joining, binding and mapping.
+  // The failing calls create, join, bind and map the multicast object.
   EXPECT_GE(by_hand, 8);
 }
 

@@ -36,7 +36,7 @@ class Machine {
       return &fake_->table();
     };
   }
-  // What stands in a module for this kernel, type and operator; null: the interpreter kernel.
+  // Modules that stand in for compiled code of this kernel; null: the interpreter kernel.
   cuda::KernelImages ImagesOf(const device::HostKernel* kernel, Protocol protocol) {
     return [this, kernel, protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
       std::function<void(const device::LaunchArgs&)> check;

@@ -44,7 +44,7 @@ NOT_RUN = {
     r"plan rail-8 --for": "takes 15 s; docs/training.md has a smaller one",
 }
 
-# What the commands that are run begin with.
+# The beginnings of the commands that are run.
 RUNS = ("xccl-synth ", "cut ", "printf ", "python3 examples/")
 
 # Groups are figures that differ from run to run: what a clock measured. Simulated times are not among them.
@@ -61,10 +61,10 @@ SECONDS = 300  # that a command may take at most
 
 
 class Command(typing.NamedTuple):
-    line: int  # of the page, from 0
+    line: int  # line of the page, from 0
     text: str
     shown: list[str] | None  # None: not in a session
-    first: int  # of the lines below the command
+    first: int  # first of the lines below the command
     last: int  # exclusive
 
 

@@ -193,7 +193,7 @@ TEST(Emitted, DoesSoWithSeveralThreadsPerBlock) {
   }
 }
 
-// A rank whose peers never come gives up and reports where. The others can start again elsewhere.
+// A rank whose peers never come gives up and reports where. Other ranks can start again elsewhere.
 TEST(Emitted, GivesUpWhenNobodyComes) {
   if (XCCL_RANKS == 1) GTEST_SKIP() << "one rank waits for nobody";
   const std::vector<KernelCase> cases = KernelCases(XCCL_RANKS);

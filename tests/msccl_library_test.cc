@@ -1,7 +1,7 @@
-// Plans for the library's machines as MSCCL XML: emitted, or refused with the limit named. What is emitted is
-// read again, proved, put on its machine, written to the same text, and takes the time of the plan's program
-// within 1 %, once that has the pieces and slots of the executor, which the format cannot say. XCCL_LONG=1
-// takes machines of up to 64 ranks, else they have 8.
+// Plans for the library's machines as MSCCL XML: emitted, or refused with the limit named. An emitted file is
+// read again, proved, put on its machine, and written to the same text. Its program takes the time of the
+// plan's program within 1 %, once the latter has the pieces and slots of the executor, which the format
+// cannot say. XCCL_LONG=1 takes machines of up to 64 ranks, else they have 8.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 

@@ -89,7 +89,7 @@ TEST(MscclppExecutorTest, SumsOfManyInPlace) {
   }
 }
 
-// Plans of earlier writers, which hang and add wrongly: the executor finds what the reader does.
+// Plans of earlier writers, which hang and add wrongly: the executor finds the same faults as the reader.
 TEST(MscclppExecutorTest, PlansThatRunWronglyAreFound) {
   const std::string packets = ReadFile("tests/mscclpp/ll_broadcast.json").value();
   EXPECT_NE(RunOften(packets, CollectiveKind::kBroadcast, 0), "");

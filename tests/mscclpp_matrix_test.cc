@@ -1,7 +1,7 @@
-// Library machines × collectives as execution plans of MSCCL++: every plan that is written is read again,
-// proved, put on its machine, and takes the time of the plan's program within 1 %; every other names the
-// limit. What is written in either protocol, out of place and in place, runs right on numbers by the
-// executor's rules, two calls in a row with late ports (three in packets), and is proved for calls in a row.
+// Library machines × collectives as execution plans of MSCCL++. A plan that is written is read again, proved,
+// put on its machine, and takes the time of the plan's program within 1 %; a plan that is not written names
+// the limit. Written plans, in either protocol, out of place and in place, run right on numbers by the
+// executor's rules, two calls in a row with late ports (three in packets), and are proved for calls in a row.
 // XCCL_LONG=1 takes all machines of up to 128 ranks at four sizes; XCCL_MACHINES=NAME,NAME picks some, and
 // may name files. Where one process runs all of them, at least 80 % must be written.
 #include <fmt/core.h>
@@ -35,8 +35,8 @@ namespace {
 const bool kLong = std::getenv("XCCL_LONG") != nullptr;
 
 struct Count {
-  int32_t written = 0, refused = 0, alike = 0;  // of the plans' own programs
-  int32_t run = 0, too_large = 0;               // of all that is written: run on numbers, and left out there
+  int32_t written = 0, refused = 0, alike = 0;  // plans' own programs
+  int32_t run = 0, too_large = 0;  // all plans that are written: run on numbers, and too large for it
 };
 
 int64_t TimeOf(const LoweredProgram& lowered, const Topology& topology, int64_t size) {

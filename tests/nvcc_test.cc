@@ -42,7 +42,7 @@ constexpr const char* kInterpreter = "interpreter";
 // In place of a plan: the receiving end of a one-shot allreduce with flags in its data.
 struct Choice {
   std::string plan, arch, protocol, type = "float", op = "kSum";
-  bool groups = false;  // of the interpreter kernel's programs
+  bool groups = false;  // whether the interpreter kernel's programs have groups
 };
 
 std::string ToString(const Choice& c) {
@@ -85,7 +85,8 @@ void ExpectNoLocalMemory(const Compiled& compiled) {
   EXPECT_EQ(compiled.ptx.find(".local "), std::string::npos) << "local memory in the PTX";
 }
 
-// What the driver in host memory would be told: the cubin says what ptxas printed, and a block fits.
+// Checks the numbers that the fake driver reads from a cubin: registers and shared memory are as ptxas
+// printed them, and at least one block fits a multiprocessor.
 void ExpectFits(const Choice& choice, const Compiled& compiled) {
   const auto kernel = cuda::ReadCubin(compiled.cubin, "xccl_kernel");
   ASSERT_TRUE(kernel.ok()) << kernel.status().message();

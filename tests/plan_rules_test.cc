@@ -199,7 +199,7 @@ TEST_F(PlanRules, AProgramBelongsToItsSchedule) {
       "the schedule (and so for 3 more chunks)");
 }
 
-// What a file may leave out, and what that means.
+// A file may leave out "made_by"; the defaults are the pipelined model and 64 MiB.
 TEST_F(PlanRules, WithoutMadeByThereIsAModelAndASize) {
   Json plan = Json::parse(Plan(kBroadcast));
   plan.erase("made_by");

@@ -40,7 +40,7 @@ void CheckMachine(uint64_t seed) {
   std::vector<Collective> subset;
   for (size_t k = seed % 3; k < kinds.size(); k += 3) subset.push_back(kinds[k]);
   for (const Collective& collective : subset) check(topology, collective);
-  // The same, if idle ranks may carry nothing.
+  // Once more on a machine without relays: ranks that are not members carry nothing.
   const Topology without = WithoutRelays(topology, subset.front().ranks());
   if (without == topology || !CheckReachable(without, subset.front()).ok()) return;
   for (const Collective& collective : subset) check(without, collective);

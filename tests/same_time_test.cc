@@ -1,5 +1,5 @@
-// One plan has one time: what its engine says, what `plan` prints, what `compare` prints, what `simulate`
-// says of the plan's file, and what a trace of it ends with are the same picosecond.
+// One plan has one time: its engine, `plan`, `compare`, `simulate` on the plan's file, and the end of its
+// trace give the same picosecond.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -118,7 +118,8 @@ class BruteForce {
     return false;
   }
 
-  // All states that one step of `rounds` rounds leads to; for copies, only those that no other includes.
+  // All states that one step of `rounds` rounds leads to; for copies, only states that no other state
+  // includes.
   std::vector<State> Next(const State& state, int32_t rounds) {
     std::set<State> all;
     State next = state;
@@ -147,7 +148,7 @@ class BruteForce {
     for (LinkId l : path.links) --load[l.index()];
   }
 
-  // Chooses what is sent to position i (one rank and chunk) and to those after it.
+  // Chooses the data that is sent to position i (one rank and chunk) and to all positions after it.
   void Extend(const State& state, int32_t rounds, size_t i, State& next, std::vector<int64_t>& load,
               std::set<State>& all) {
     if (++nodes_ > kMostNodes) return;
@@ -197,7 +198,7 @@ class BruteForce {
   std::map<std::pair<State, std::pair<int32_t, int32_t>>, bool> known_;
 };
 
-// Numbers of questions that brute force answered, and of those that it or smt gave up on.
+// The number of questions that brute force answered, and the number that it or smt gave up on.
 struct Count {
   int yes = 0, no = 0, too_long = 0, stopped = 0;
 };

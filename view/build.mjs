@@ -1,5 +1,5 @@
 // Bundles the sources of each page, src/pages/NAME.tsx and what it imports, into one committed HTML file,
-// dist/NAME.html. xccl-synth embeds these files and puts its data where they say @XCCL_DATA@.
+// dist/NAME.html. xccl-synth embeds the pages of dist/ and puts its data where they say @XCCL_DATA@.
 //   node build.mjs           writes dist/
 //   node build.mjs --check   fails where dist/ is not what the sources give
 import { build } from "esbuild";

@@ -16,8 +16,8 @@ namespace xccl {
 std::string DescribeText(const Topology& topology);
 
 // A part of DescribeText: how the GPUs of one host reach each other, as `nvidia-smi topo -m` shows it.
-// One line and one column per GPU, then the meaning of the cells. A cell is GB/s over direct links, or what
-// the widest path passes: SW, PIX, PXB, PHB, SYS, NET; "-" means only other GPUs.
+// One line and one column per GPU, then the meaning of the cells. A cell is GB/s over direct links, or the
+// kind of node that the widest path passes: SW, PIX, PXB, PHB, SYS, NET; "-" means only other GPUs.
 std::string GpuMatrix(const Topology& topology, std::span<const Rank> ranks);
 
 }  // namespace xccl

@@ -328,7 +328,7 @@ class HostTexts {
           break;
       }
     }
-    // PCIe switches come after the others, because there are many.
+    // PCIe switches come after all other switches, because there are many of them.
     std::stable_partition(switches.begin(), switches.end(),
                           [](const std::string& line) { return !line.starts_with("pci"); });
     std::string text = Heading(hosts, ranks);

@@ -1,9 +1,11 @@
 // Units stand in a row at the bottom: hosts, or GPUs where a host holds one or the machine is one switched
-// host. What joins them stands in tiers above, by distance from them. With one tier, half of many units
-// stand above it. Routers that are joined among themselves form groups (two routers are of one group if they
-// are joined and have a common neighbour that is a router), which face each other in two rows.
+// host. The switches that join them stand in tiers above, by distance from them. With one tier and many
+// units, half of the units stand above it. Routers that are joined among themselves form groups (two routers
+// are of one group if they are joined and have a common neighbour that is a router), which face each other in
+// two rows.
 //
-// What would be wider than kMostWidth is folded: first hosts to one item each, then runs of neighbours.
+// A row that would be wider than kMostWidth is folded: first each host becomes one item, then each run of
+// neighbouring hosts does.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -122,7 +124,7 @@ class ClusterDrawer {
     return GroupsOf(groups, neighbours);
   }
 
-  // Routers without a common neighbour are in pairs: those of neighbouring numbers that are joined.
+  // Routers without a common neighbour form pairs: two joined routers with neighbouring numbers.
   std::vector<std::vector<NodeId>> GroupsOf(UnionFind& groups,
                                             const std::vector<std::vector<int32_t>>& neighbours) const {
     const std::vector<NodeId>& routers = tiers_[0];
@@ -241,7 +243,7 @@ class ClusterDrawer {
     Describe();
   }
 
-  // Places the fabric over the units of the lower side, and those of the upper side over it.
+  // Places the fabric over the units of the lower side, and the units of the upper side over the fabric.
   void PlaceTiers(const std::vector<int32_t>& tops, const std::vector<int32_t>& bottoms, double width,
                   double unit_height) {
     const std::vector<std::vector<int32_t>> tiers = AddTierItems();
@@ -296,7 +298,7 @@ class ClusterDrawer {
       if (moves[static_cast<size_t>(cable.a)])
         for (DrawnPoint& point : cable.points) point.y += dy;
   }
-  // Units with a frame come in order, those of the lower side first.
+  // Units with a frame come in order; the units of the lower side come first.
   size_t LowerFrames(const std::vector<int32_t>& items) const {
     size_t frames = 0;
     std::optional<HostId> last;
@@ -421,7 +423,8 @@ class ClusterDrawer {
     PlaceCircle(place, sketch_);
   }
 
-  // The first half of the groups above, upside down, the others below: all routers face the middle.
+  // Places the first half of the groups above, upside down, and the second half below, so that all routers
+  // face the middle.
   void FaceGroups(std::vector<Sketch>& groups) {
     const size_t above = groups.size() / 2;
     double height = 0, upper = 0;

@@ -1,6 +1,6 @@
-// In a row-major grid, vertex 0's neighbours are the strides of the dimensions, and the last vertices of
-// those that wrap. So the strides are among its neighbours, and every chain of strides in which each divides
-// the next is tried.
+// In a row-major grid, vertex 0's neighbours are the strides of the dimensions, and the last vertex of each
+// dimension that wraps. So the strides are among its neighbours, and every chain of strides in which each
+// divides the next is tried.
 #include "draw/layout/grid_shape.h"
 
 #include <fmt/core.h>

@@ -17,8 +17,8 @@ struct GridShape {
   std::vector<bool> wraps;       // by dimension; a dimension of 2 does not
   std::string ToString() const;  // "torus 4x4", "mesh 2x8", "hypercube 4", "ring 8", "line 3"
 };
-// Of several that fit, the one with the fewest dimensions. Cost: linear in the edges for each factorisation
-// of the number of vertices that the neighbours of vertex 0 allow.
+// The grid that the graph is; with the fewest dimensions, if several grids fit. Cost: linear in the edges for
+// each factorisation of the number of vertices that the neighbours of vertex 0 allow.
 std::optional<GridShape> FindGrid(const Neighbours& neighbours);
 
 bool IsFullMesh(const Neighbours& neighbours);

@@ -36,8 +36,8 @@ class HostDrawer {
         visit(static_cast<size_t>(other));
   }
 
-  // Marks what NICs, CPUs and nodes outside reach without passing a GPU, and measures how far switches are
-  // from GPUs.
+  // Marks the nodes that NICs, CPUs and nodes outside reach without passing a GPU, and measures how far
+  // switches are from GPUs.
   void FindOutward() {
     outward_.assign(nodes_.size(), false);
     distance_.assign(nodes_.size(), -1);
@@ -148,7 +148,7 @@ class HostDrawer {
   const std::vector<NodeId>& nodes_;
   std::vector<int32_t> here_;  // by node: its item, or -1
   std::vector<bool> outward_;
-  std::vector<int32_t> distance_;  // of a switch from the nearest GPU; -1: no way
+  std::vector<int32_t> distance_;  // links from each switch to the nearest GPU; -1: no way
   std::vector<ItemRow> rows_;
   size_t base_ = 0;
   Sketch sketch_;

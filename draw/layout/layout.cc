@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// The corner of what is drawn comes to the margin.
+// Moves the drawing so that its upper left corner is at the margin.
 void Fit(Sketch& sketch) {
   double left = 1e18, top = 1e18, right = -1e18, bottom = -1e18;
   const auto cover = [&](double x0, double y0, double x1, double y1) {
@@ -78,7 +78,7 @@ void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, Machine
   }
 }
 
-// What folded items stand for, in words.
+// How many boxes stand for several nodes, and for how many: "; 2 boxes stand for 32 nodes". Empty: none does.
 std::string Folding(const MachineLayout& layout) {
   int64_t folded = 0, nodes = 0;
   for (const DrawnItem& item : layout.items) {

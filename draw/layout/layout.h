@@ -1,10 +1,10 @@
-// Where the nodes and cables of a machine are in a drawing, as people draw such machines: a ring and a full
-// mesh as a circle, a grid as a grid, a cube of grids as a lattice, GPUs in a row under their switch, a host
-// as a box with its NICs at the upper edge, the switches of a fabric in tiers above the hosts, groups of
-// routers in two rows that face each other. The shape is found in the graph, not in the topology's name.
+// Where the nodes and cables of a machine are in a drawing, as people draw machines: a ring and a full mesh
+// as a circle, a grid as a grid, a cube of grids as a lattice, GPUs in a row under their switch, a host as a
+// box with its NICs at the upper edge, the switches of a fabric in tiers above the hosts, groups of routers
+// in two rows that face each other. The shape is found in the graph, not in the topology's name.
 //
-// What is too large to draw is folded: one item then stands for several nodes, and says how many. Lengths
-// are in pixels at scale 1, x to the right and y down.
+// Machines that are too large to draw are folded: one item then stands for several nodes, and says how many.
+// Lengths are in pixels at scale 1, x to the right and y down.
 #pragma once
 
 #include <cstdint>
@@ -25,10 +25,10 @@ struct DrawnPoint {
 struct DrawnItem {
   double x = 0, y = 0;  // its centre
   double width = 0, height = 0;
-  NodeKind kind = NodeKind::kGpu;  // of all its nodes; kGpu for a host
-  std::vector<std::string> lines;  // of text, one or two
+  NodeKind kind = NodeKind::kGpu;  // kind of all its nodes; kGpu for a host
+  std::vector<std::string> lines;  // one or two lines of text
   std::vector<NodeId> nodes;       // never empty; ascending
-  int32_t ranks = 0;               // of its nodes
+  int32_t ranks = 0;               // number of ranks among its nodes
   bool folded = false;             // stands for several nodes
   bool operator==(const DrawnItem&) const = default;
 };

@@ -38,7 +38,7 @@ std::vector<double> Spread(const std::vector<double>& wanted, const std::vector<
   return x;
 }
 
-// Places one row by what its items are joined to among those that are placed.
+// Places every item of a row above or below the middle of its neighbours that are placed already.
 void PlaceByNeighbours(const ItemRow& row, const Neighbours& neighbours, const std::vector<bool>& placed,
                        double width, Sketch& sketch) {
   struct Wish {
@@ -62,7 +62,7 @@ void PlaceByNeighbours(const ItemRow& row, const Neighbours& neighbours, const s
     DrawnItem& bar = sketch.items[static_cast<size_t>(wishes[0].item)];
     bar.width = std::max(bar.width, width);
   }
-  // What all wants much the same place spreads over the whole.
+  // Items that all want nearly one place are spread over the whole width.
   const double n = static_cast<double>(wishes.size());
   if (wishes.size() > 1 && wishes.back().x - wishes.front().x < 0.35 * width)
     for (size_t i = 0; i < wishes.size(); ++i)

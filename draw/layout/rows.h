@@ -14,15 +14,15 @@ std::vector<std::pair<int32_t, int32_t>> JoinedItems(const Topology& topology,
                                                      const std::vector<int32_t>& item_of);
 
 struct ItemRow {
-  std::vector<int32_t> items;  // in `sketch.items`; those of the base row from left to right
+  std::vector<int32_t> items;  // indices in `sketch.items`; in the base row from left to right
   bool arcs_down = false;      // cables within the row bend down, not up
 };
 
-// Places rows below each other, from the top one. Rows above the base row and below it are ordered, and
-// placed, by the middle of what they are joined to in rows that are nearer to it. An item alone in its row
-// that is joined to many becomes a bar. The base row's x stay as they are. Cables within a row become arcs
-// where they pass another item. `height` is that of all rows.
-// `width`: what rows without a place of their own spread over, from x = 0.
+// Places rows below each other, from the top one. The items of a row above or below the base row are ordered
+// and placed by the middle of their neighbours in rows nearer to the base row. An item alone in its row that
+// is joined to many becomes a bar. The base row's x stay as they are. Cables within a row become arcs where
+// they pass another item. `width`: the range, from x = 0, over which a row spreads if its items all want one
+// place.
 void PlaceRows(const std::vector<ItemRow>& rows, size_t base, double top,
                const std::vector<std::pair<int32_t, int32_t>>& joined, double width, Sketch& sketch);
 

@@ -8,10 +8,11 @@
 
 namespace xccl {
 
-// The same program with one instance, in which every chunk is `copies` equal chunks and every threadblock so
-// many threadblocks, on channels of their own. Copy i moves the i-th chunk of each, and never waits for
-// another copy. An instruction of n chunks becomes n instructions where there are several copies. Requires:
-// copies >= 1 and a program that verifies, without groups. Linear in what comes out.
+// Returns a program with one instance that does the work of `copies` instances: every chunk becomes `copies`
+// equal chunks and every threadblock `copies` threadblocks, each with a channel of its own. Copy i of a
+// threadblock moves the i-th part of every chunk, and never waits for another copy. An instruction of n
+// chunks becomes n instructions where there are several copies. Requires: copies >= 1 and a program that
+// verifies, without groups. Cost: linear in the result.
 LoweredProgram WithInstancesApart(const Program& program, const Collective& collective, int32_t copies);
 
 }  // namespace xccl

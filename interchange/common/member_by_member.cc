@@ -1,5 +1,5 @@
-// Instruction by instruction, the threadblocks of the members wait for one another in a chain; the first
-// waits for what the instruction waited for, and for the instruction before it.
+// For every instruction of a fan-in, the threadblocks of its members wait for one another in a chain. The
+// first waits for the instruction's dependencies, and for the instruction before it.
 #include "interchange/common/member_by_member.h"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Apart {
     for (size_t b = 0; b < lists.size(); ++b) WriteDown(lists[b], rank.threadblocks[b], made.dependencies);
   }
 
-  // The number of a group among those that stay.
+  // Turns the number of a group into its number among the groups that stay.
   void Renumber(std::optional<int32_t>& group) const {
     if (!group) return;
     const auto before = std::span(program_.groups).first(static_cast<size_t>(*group));
@@ -92,7 +92,8 @@ class Apart {
     return {waits.begin(), waits.end()};
   }
 
-  // A wait for the last instruction of a list as it is now: below 0, unlike those of the program as it was.
+  // A wait for the last instruction that a list has so far. Its index is below 0, to tell it from the waits
+  // of the given program.
   static Dependency On(int32_t block, const List& list) {
     return {block, -static_cast<int32_t>(list.size())};
   }

@@ -6,12 +6,12 @@
 
 namespace xccl {
 
-// The same program without fan-ins: the root has a threadblock for every member, and each adds what it
-// receives to what those before it have, in the order of the group. The last of them has the place of the
-// fan-in's and does what that did besides. All ranks add in the order that they had; types narrower than
-// float are rounded after every addition. Sums that the program nowhere stores, and those in which the rank's
-// own value is not the first, take scratch. Other groups stay. Requires: a program that verifies. Linear in
-// what comes out.
+// Returns the program without fan-ins. In place of a fan-in's threadblock, the root has one threadblock for
+// every member. Each adds the member's message to the sum of the threadblocks before it, in the order of the
+// group. The last one has the number of the fan-in's threadblock, and also sends and stores the sum as the
+// fan-in did. The order of additions stays; types narrower than float are rounded after every addition. A sum
+// takes scratch if the program stores it nowhere, or if the root's own value is not its first operand. Groups
+// of other kinds stay. Requires: a program that verifies. Cost: linear in the result.
 Program WithoutFanIns(const Program& program, const Collective& collective);
 
 }  // namespace xccl

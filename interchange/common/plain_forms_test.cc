@@ -26,7 +26,7 @@ void Check(const Program& program, const Collective& collective, const Topology&
   CheckRuns(program, collective, {.size_bytes = 9216});
 }
 
-// Of all collectives and hand-written algorithms, with these chunks.
+// Checks the programs of all collectives and hand-written algorithms on four ranks, with 1 and 3 chunks.
 void ForPrograms(const std::function<void(const LoweredProgram&, const Topology&)>& check) {
   const Topology mesh = FullMesh(4);
   for (const CollectiveKind kind : AllNamedCollectives())
@@ -41,7 +41,7 @@ void ForPrograms(const std::function<void(const LoweredProgram&, const Topology&
       }
 }
 
-// All ranks send all they have to all others, and each adds it up in one order.
+// Every rank sends all its data to every other rank, and each adds up what it receives in one order.
 TEST(PlainFormsTest, FanInsAreWrittenOut) {
   const Topology mesh = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 4).WithChunks(3);
@@ -70,7 +70,7 @@ TEST(PlainFormsTest, ProgramsWithoutFanInsStayAsTheyAre) {
   });
 }
 
-// One rank sums the others' values with its own in every place of the order, and sends the sum or not.
+// One rank sums the other ranks' values and its own, which has any place in the order; it may send the sum.
 TEST(PlainFormsTest, TheOwnValueKeepsItsPlace) {
   const Topology mesh = FullMesh(4);
   CollectiveSpec spec;

@@ -16,7 +16,7 @@ struct RoundedParts {
 };
 
 // The collective with chunks that are whole numbers of the fewest units of a part, of which there are at most
-// `most_units`; absent: none of these is within 0.5 % of every chunk's size.
+// `most_units`; absent: no number of units up to that brings every chunk within 0.5 % of its size.
 std::optional<RoundedParts> RoundedWeights(const Collective& collective, int32_t most_units);
 
 }  // namespace xccl

@@ -37,7 +37,7 @@ class Channels {
  public:
   Channels(Program& program, int32_t most) : program_(program), most_(most) {}
 
-  // Gives the first channel with room to these connections. False: there is none.
+  // Gives the connections of the bundle the first channel with room for them. False: no channel has.
   bool Place(const std::vector<int32_t>& bundle) {
     constexpr int32_t kMostChannels = 1024;  // more than any executor has
     int32_t channel = 0;

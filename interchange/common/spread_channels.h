@@ -7,10 +7,10 @@
 
 namespace xccl {
 
-// The same program with connections on other channels, so that at most `most` threadblocks of a rank send,
-// and receive, on one. Connections that a threadblock joins stay on one channel. Where the program keeps to
-// that already, it stays as it is. Requires: a program that verifies, without groups. Cost: connections ×
-// channels.
+// Moves connections to other channels, so that at most `most` threadblocks of a rank send on one channel, and
+// at most `most` receive on it. The two connections of a threadblock that both sends and receives stay on one
+// channel. A program that keeps the limit already stays as it is. Requires: a program that verifies, without
+// groups. Cost: connections × channels.
 Program WithFewPeersOnAChannel(const Program& program, int32_t most);
 
 }  // namespace xccl

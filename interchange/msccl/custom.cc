@@ -1,5 +1,5 @@
-// Steps are run on (part, contributions) in an order that they allow. What is wrong with them is for RunFile
-// to say: here, what nothing has written is no part.
+// Steps are run on pairs (part, contributions) in an order that they allow. RunFile reports wrong steps; here
+// a place that nothing has written just holds no part.
 #include "interchange/msccl/custom.h"
 
 #include <fmt/core.h>

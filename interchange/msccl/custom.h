@@ -1,4 +1,4 @@
-// What a file of coll="custom" does, as a collective. Private to the reader.
+// The collective that a file of coll="custom" performs. Private to the reader.
 #pragma once
 
 #include <string_view>

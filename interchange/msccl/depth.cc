@@ -56,8 +56,9 @@ Messages Split(const Program& program, const ChunksOf& chunks, int32_t at_a_time
 
 int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? 2 : 8; }
 
-// Of Simple 4 of NCCL's 8 slots of 512 KiB, of LL and LL128 the data of one: NCCL's 512 threads × 8 lines × 8
-// data bytes, and 640 × 120 elements of 8 bytes with 15 of 16 data.
+// A message takes 4 of NCCL's 8 slots of 512 KiB in Simple, and one slot in LL and LL128. A slot holds 512
+// threads × 8 lines × 8 data bytes in LL; in LL128 it holds 640 threads × 120 elements × 8 bytes, of which
+// 15/16 are data.
 int64_t PieceBytes(Protocol protocol) {
   constexpr std::array<int64_t, kNumProtocols> kPieces = {2LL << 20, 32LL << 10, 576'000};
   return kPieces[static_cast<size_t>(protocol)];

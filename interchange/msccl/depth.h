@@ -28,8 +28,8 @@ int64_t LargestSize(Protocol protocol, int32_t at_a_time, int64_t chunks);
 // How many chunks an instruction of a rank moves.
 using ChunksOf = std::function<int64_t(Rank, const Instruction&)>;
 
-// An instruction that waits forever where so many chunks are a message; none: all end. Rule P5 is what is
-// checked. Cost: linear in the messages.
+// An instruction that waits forever if `at_a_time` chunks are a message; none: all instructions end. Checks
+// rule P5. Cost: linear in the messages.
 std::optional<ProgramSite> WaitsForever(const Program& program, const ChunksOf& chunks, int32_t at_a_time);
 // The fewest chunks of a message with which all instructions end; none: they never do.
 std::optional<int32_t> FewestAtATime(const Program& program, const ChunksOf& chunks);

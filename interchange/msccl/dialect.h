@@ -1,5 +1,5 @@
-// What the executors of MSCCL XML would refuse, or read otherwise, though this program reads it: their
-// parsers know less than XML. The rules are those of docs/msccl.md. Private to the reader.
+// Finds XML that this program reads, but that the executors of MSCCL XML would refuse or read otherwise,
+// because their parsers know less than XML. docs/msccl.md lists the rules. Private to the reader.
 #pragma once
 
 #include <string>

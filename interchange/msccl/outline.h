@@ -17,7 +17,7 @@ namespace xccl::msccl {
 
 struct Outline {
   Program program;             // an instruction a step, with all operands in slot 0 of output
-  std::vector<int32_t> order;  // of all instructions, in which none waits for a later one
+  std::vector<int32_t> order;  // all instructions, in an order in which none waits for a later one
 };
 
 // Rules P1 to P5 hold. Errors: kInvalidInput with the line, or the rule and the place.

@@ -1,7 +1,7 @@
 // Steps become instructions in three passes: the structure is proved on stand-in chunks of one size (P1 to
-// P5, msccl_outline.h); the steps are run on symbolic values in an order so found, which tells what every
-// slot holds (msccl_run.h); and the program is written down from that. Chunks of a part may differ by an
-// element, so that a scratch slot for several of them becomes several.
+// P5, interchange/msccl/outline.h); the steps are run on symbolic values in an order that this finds, which
+// tells the value of every slot (interchange/msccl/run.h); and the program is written down from the values.
+// Chunks of a part may differ by an element, so that a scratch slot for several chunks becomes several slots.
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -23,7 +23,7 @@ namespace {
 constexpr int64_t kMostMessages = 1 << 23;
 
 // Executors send large chunks one by one, and a file that counts on several chunks a message may then wait in
-// a circle. Limits the sizes to those at which it does not; returns a warning.
+// a circle. Limits max_bytes so that no size makes it wait, and returns a warning that says so.
 StatusOr<std::string> LimitSizes(const msccl::File& file, const std::string& name, int64_t& max_bytes) {
   XCCL_ASSIGN_OR_RETURN(msccl::Outline outline, msccl::OutlineOf(file, name));
   outline.program.protocol = file.protocol;

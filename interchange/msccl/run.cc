@@ -16,7 +16,7 @@ namespace {
 
 struct Value {
   int32_t chunk = -1;  // -1: never written
-  int32_t set = 0;     // of contributions
+  int32_t set = 0;     // index of its set of contributions
   bool raw = false;    // the rank's own input
   int32_t key = -1;    // in scratch of the program: the slot there
 };
@@ -225,8 +225,9 @@ class Runner {
     return OkStatus();
   }
 
-  // A message of own input and of output, side by side in place, is all from output: the rank copies its own
-  // there in any case. Sums differ, for their own input is scaled when it is first read.
+  // A send that reads own input and output side by side, in place, reads all of it from output instead, since
+  // the rank copies its own input there in any case. Reductions are left as they are, because own input is
+  // scaled when it is first read.
   void ReadCopies(const Memory& memory, Made& made) const {
     if (collective_.Reduces() || !Sends(made.op)) return;
     const auto own = [](const Operand& operand) { return operand.buffer == BufferKind::kInput; };
@@ -237,7 +238,8 @@ class Runner {
     made.after_copies = true;
   }
 
-  // Also finds what only in place needs no copy.
+  // Checks that every output holds what the collective asks for. Also lists the own input that nothing writes
+  // to the output: a rank copies it there unless it runs in place.
   Status CheckOutputs() {
     ran_.copies.resize(memory_.size());
     std::vector<Holding> after;

@@ -1,4 +1,4 @@
-// Runs the steps of an MSCCL XML file on symbolic values, which tells what every slot holds. Private to the
+// Runs the steps of an MSCCL XML file on symbolic values, which tells the value of every slot. Private to the
 // reader.
 #pragma once
 
@@ -31,8 +31,8 @@ struct Ran {
   std::vector<std::vector<std::array<int32_t, 3>>> scratch;
 };
 
-// In place, what is read before anything has written it is the rank's input, and all else is output or
-// scratch. Errors: kInvalidInput with the step, or the (rank, chunk), that is wrong first.
+// In place, a cell that is read before anything has written it is the rank's input; every other cell is
+// output or scratch. Errors: kInvalidInput with the step, or the (rank, chunk), that is wrong first.
 StatusOr<Ran> RunFile(const File& file, std::string_view name, const Collective& collective,
                       const Outline& outline);
 

@@ -1,4 +1,4 @@
-// What MSCCL XML files do not say: the sizes at which executors end them, and their root.
+// Two facts that MSCCL XML files do not state: the sizes at which executors end them, and their root.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -94,7 +94,7 @@ TEST(MscclSizesTest, FilesOfTooManyChunksSayNothing) {
       "circle");
 }
 
-// What was found to be safe is what the writer takes.
+// The writer takes exactly the sizes that the reader found to be safe.
 TEST(MscclSizesTest, SafeSizesCanBeWrittenAgain) {
   const StatusOr<Imported> read = ReadMscclXml(Swap(4, "Simple", ""), {});
   ASSERT_TRUE(read.ok()) << read.status().message();

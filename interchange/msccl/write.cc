@@ -31,17 +31,17 @@ constexpr std::array<std::string_view, kNumProtocols> kProtocols = {"Simple", "L
 // The arrays of the parsers and kernels: msccl.h and xml.h of microsoft/msccl b23e9cd, msccl_struct.h and
 // msccl_parser.cc of msccl-executor-nccl c6f6b36 and of RCCL 0cbce2a, which has 64 threadblocks.
 struct Limits {
-  int32_t steps;         // of a threadblock
-  int32_t threadblocks;  // of a rank
+  int32_t steps;         // steps of a threadblock
+  int32_t threadblocks;  // threadblocks of a rank
 };
 constexpr std::array<Limits, 3> kLimits = {{{256, 216}, {64, 1024}, {64, 64}}};  // by MscclTarget
 constexpr int32_t kMostChannels = 32;
 using msccl::kMostCount;
 constexpr int32_t kMostNodes = 4096;      // XML elements that one rank keeps
-constexpr int32_t kMostChildren = 1024;   // of one XML element
+constexpr int32_t kMostChildren = 1024;   // children of one XML element
 constexpr int32_t kMostDependedOn = 128;  // threadblocks; the number of one that is waited for is an int8
-constexpr int64_t kMultiprocessors = 80;  // of a V100, the smallest GPU of the library
-constexpr size_t kMostText = 255;         // of an attribute
+constexpr int64_t kMultiprocessors = 80;  // a V100's, the smallest GPU of the library
+constexpr size_t kMostText = 255;         // characters of an attribute
 constexpr int64_t kDefaultMaxBytes = int64_t{1}
                                      << 27;  // what microsoft/msccl takes where a file says nothing
 
@@ -256,7 +256,8 @@ class Writer {
     }
   }
 
-  // Only the first 128 threadblocks can be waited for; where there are more, those that are come first.
+  // Only the first 128 threadblocks can be waited for. Where there are more, the threadblocks that others
+  // wait for come first.
   Status Number(Rank r, std::vector<Block>& blocks, std::vector<int32_t>& order) {
     for (const Block& block : blocks)
       for (const Step& step : block.steps)
@@ -333,8 +334,8 @@ class Writer {
     return OkStatus();
   }
 
-  // The path of what a threadblock sends, for readers that know the machine: parsers look up the attributes
-  // that they want and pass over others.
+  // The path of a threadblock's sends, for readers that know the machine. Parsers of MSCCL XML look up the
+  // attributes that they know and pass over all others.
   std::string LinksOf(Rank r, const Threadblock& tb) const {
     if (!tb.send_peer) return "";
     const std::optional<int32_t> c = FindConnection(program_, r, *tb.send_peer, tb.channel);
@@ -439,10 +440,10 @@ class Writer {
   const MscclXmlOptions& options_;
   const Limits limits_;
   int32_t channels_ = 0;
-  int64_t most_blocks_ = 0;  // of a rank
+  int64_t most_blocks_ = 0;  // most threadblocks of a rank
   int64_t parts_of_loop_ = 1;
   int64_t unit_ = 1;  // XML chunks of a part
-  Offsets offsets_;   // of the rank that is written
+  Offsets offsets_;   // offsets of the rank that is written
   std::string body_;
 };
 

@@ -1,4 +1,5 @@
-// A program as MSCCL XML, instruction by instruction. Private to msccl_xml.h, which makes it fit first.
+// A program as MSCCL XML, instruction by instruction. Private to interchange/msccl/xml.h, which makes the
+// program fit first.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ StatusOr<MscclTarget> ParseMscclTarget(std::string_view name) {
 StatusOr<MscclXml> WriteMscclXml(const Program& program, const Collective& collective,
                                  const MscclXmlOptions& options) {
   const Program plain = WithoutFanIns(program, collective);
-  // As many instances as fit; chunks of exact sizes, or else of nearly these.
+  // Tries as many instances as fit, first with chunks of exact sizes and then with chunks of rounded sizes.
   StatusOr<MscclXml> refused = InvalidInput("");
   for (int32_t copies = plain.groups.empty() ? plain.instances : 1; copies > 0; copies /= 2) {
     LoweredProgram apart = WithInstancesApart(plain, collective, copies);

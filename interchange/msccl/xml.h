@@ -25,10 +25,11 @@ StatusOr<MscclTarget> ParseMscclTarget(std::string_view name);
 
 struct MscclXmlOptions {
   MscclTarget target = MscclTarget::kExecutor;
-  std::string name = "xccl";  // of the algorithm; opens messages
+  std::string name = "xccl";  // name of the algorithm; opens messages
   int64_t min_bytes = 0;      // sizes that the target selects the file for
   int64_t max_bytes = 0;      // 0: as large as the target can
-  // microsoft/msccl runs a file either in place or out of place. The others take what the program can do.
+  // Only for microsoft/msccl, which runs a file either in place or out of place. For the other targets the
+  // file says what the program can do.
   bool in_place = false;
 };
 

@@ -186,7 +186,7 @@ TEST(MscclXmlTest, LimitsAndOneMore) {
     all.resize(static_cast<size_t>(blocks), Threadblock(all[1]));
     return made;
   };
-  const auto with_steps = [](int32_t steps) {  // of 60 threadblocks, and one more
+  const auto with_steps = [](int32_t steps) {  // 60 threadblocks with so many steps, and one more
     Case made = Broadcast(1, 1);
     std::vector<Threadblock>& all = made.program.ranks[Rank(0)].threadblocks;
     const Instruction copy = all[1].instructions[0];
@@ -280,7 +280,7 @@ TEST(MscclXmlTest, InstancesAreWrittenAsFarAsTheyFit) {
   const StatusOr<MscclXml> all = Write(made, {.target = MscclTarget::kMsccl});
   ASSERT_TRUE(all.ok()) << all.status().message();
   EXPECT_EQ(all->chunks_per_loop, 8);
-  EXPECT_EQ(all->warnings.size(), 1U);  // of the root
+  EXPECT_EQ(all->warnings.size(), 1U);  // a warning about the root
   EXPECT_NE(all->text.find(R"(<tb id="6" send="1" recv="-1" chan="3">)"), std::string::npos) << all->text;
   std::vector<Threadblock>& blocks = made.program.ranks[Rank(0)].threadblocks;
   blocks.resize(100, Threadblock(blocks[1]));

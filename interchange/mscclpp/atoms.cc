@@ -1,5 +1,5 @@
-// A message that finds its place free is put there, else into scratch, from where the receive takes it. What
-// a threadblock waits for is left out where an earlier wait of its includes it.
+// A message is put where its receive writes if that place is free by then; else into scratch, from where the
+// receive takes it. A wait of a threadblock is left out if an earlier wait of the threadblock includes it.
 #include "interchange/mscclpp/atoms.h"
 
 #include <fmt/core.h>
@@ -74,7 +74,8 @@ std::span<const int32_t> Atoms::ReceivesFrom(int32_t node) const {
                                                : std::span<const int32_t>();
 }
 
-// Of the waits of a threadblock for another one, those that no earlier one includes.
+// Keeps a threadblock's wait for an instruction of another threadblock, unless an earlier wait for that
+// threadblock already includes it.
 void Atoms::KeepWaits() {
   waits_.resize(static_cast<size_t>(index_.size()));
   awaited_.resize(static_cast<size_t>(index_.size()));
@@ -236,7 +237,7 @@ std::vector<Piece> Atoms::RemotePieces(int32_t node, int32_t connection, int32_t
   return pieces;
 }
 
-// Sends what lies in these pieces. A port's put with its signal is one op where it is one piece.
+// Sends the data of the source pieces. A put over a port and its signal are one op if there is one piece.
 void Atoms::AddPuts(int32_t node, const std::vector<Piece>& source, int32_t copy, Atom& atom) {
   Pieces copied;
   if (places_.IsCopied(node)) copied = Local(BufferKind::kScratch, places_.CopyOf(node, copy));
@@ -287,7 +288,8 @@ void Atoms::AddSums(const std::vector<Pieces>& inputs, const Pieces& dst, const 
   }
 }
 
-// What a receive adds up, in order; a packet op adds its own operand last, wherever it stands.
+// The operands that a receive adds up: the messages in order, and the instruction's own operand at its place
+// in the group; first with packets, whose op adds its own operand last in any case.
 std::vector<Atoms::Pieces> Atoms::InputsOf(int32_t node, int32_t copy) {
   const Instruction& i = index_.instruction(node);
   std::vector<Pieces> inputs;

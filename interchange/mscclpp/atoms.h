@@ -1,4 +1,4 @@
-// What the instructions of a program become in an MSCCL++ plan. Private to the writer.
+// The ops of an MSCCL++ plan that a program's instructions become. Private to the writer.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct BlockOptions {
   IdVector<Rank, int32_t> domains;  // as in MscclppOptions
   bool in_place = false;
   bool packets = false;        // protocol LL
-  int64_t pipeline_bytes = 0;  // of a segment; 0: no pipeline
+  int64_t pipeline_bytes = 0;  // size of a segment; 0: no pipeline
 };
 
 // How two ranks reach each other.
@@ -43,7 +43,7 @@ struct Lane {
 // Pieces of a peer, switches and semaphores count in the rank's lists.
 struct AtomOp {
   Op op;
-  std::optional<Lane> lane = std::nullopt;  // of a put or the like
+  std::optional<Lane> lane = std::nullopt;  // lane of an op that moves a message, such as a put
 };
 // One instruction of one instance, in this order.
 struct Atom {
@@ -59,7 +59,7 @@ struct Atom {
 class Atoms {
  public:
   Atoms(const Program& program, const Collective& collective, const Cut& cut, const BlockOptions& options);
-  // Errors: kInvalidInput that names what the executor's ops cannot do with groups.
+  // Errors: kInvalidInput that names the group and the limit of the executor's ops that it breaks.
   Status CheckGroups() const;
   // Errors: kInvalidInput where an instruction moves more pieces than the ops of a threadblock can.
   Status CheckSpans() const;
@@ -88,7 +88,7 @@ class Atoms {
   bool HasWaits(int32_t node) const {
     return !waits_[static_cast<size_t>(node)].empty() || !awaited_[static_cast<size_t>(node)].empty();
   }
-  // The path of what a threadblock sends, or of what a switch adds up for it.
+  // The path of a threadblock's sends, or of the messages that a switch adds up for it.
   std::vector<LinkId> LinksOf(int32_t block, bool sends) const;
   Lane LaneOfSend(int32_t send, int32_t connection, int32_t copy) const {
     return {connection, copy, part(send), part(ReceiveOf(send, connection))};
@@ -135,7 +135,7 @@ class Atoms {
   std::vector<int32_t> part_;                          // by instruction
   std::vector<std::vector<int32_t>> waits_, awaited_;  // by instruction: instructions of other threadblocks
   std::map<std::array<int32_t, 5>, int32_t> semaphores_;
-  // What switches store in the outputs of their roots: output slot to input slot, by rank.
+  // Chunks of a root's input that a switch also stores in its output, by rank: output slot to input slot.
   std::vector<std::map<int32_t, int32_t>> stored_;
 };
 

@@ -1,7 +1,7 @@
 // A threadblock's atoms are written one after the other, with a nop wherever its threads must have met:
-// before an op that follows a wait or touches what an earlier op did, and before a signal. Waits and signals
-// are made by single threads, and follow each other without one. A threadblock of too many ops is cut into
-// parts at atoms.
+// before an op that follows a wait or touches the data of an earlier op, and before a signal. Waits and
+// signals are made by single threads, so no nop is needed between them. A threadblock of too many ops is cut
+// into parts at atoms.
 #include "interchange/mscclpp/blocks.h"
 
 #include <algorithm>
@@ -38,7 +38,8 @@ class Ops {
     waited_ = false;
     since_.clear();
   }
-  // In place, input and output may be one: what of it is, only the caller's pointers tell.
+  // In place, input and output may share memory. Only the caller's pointers tell which part, so any two
+  // pieces of them count as one place.
   void Data(Op op, bool in_place) {
     const auto alike = [&](Piece piece) {
       if (in_place && piece.buffer == BufferKind::kInput) piece.buffer = BufferKind::kOutput;
@@ -68,7 +69,7 @@ class Ops {
 
  private:
   bool waited_ = false;
-  std::vector<std::pair<Piece, bool>> since_;  // what ops touch since threads met; true: they write it
+  std::vector<std::pair<Piece, bool>> since_;  // pieces that ops used since threads met; true: they write it
 };
 
 class Assembler {
@@ -116,7 +117,7 @@ class Assembler {
     return LastOf(block) < index_.BlockFirst(block) ? 0 : atoms_.part(LastOf(block)) + 1;
   }
 
-  // Both ends of a lane list their channels in one order, which is what pairs them.
+  // Both ends of a lane list their channels in one order, by which the executor pairs them.
   void NumberLanes() {
     std::set<Lane> lanes;
     for (int32_t node = 0; node < index_.size(); ++node)
@@ -247,7 +248,8 @@ class Assembler {
       ops.all = std::move(before);
       ops.all.push_back(std::move(pipeline));
     }
-    // A port reads what is put after the op: nobody may write there before it has arrived.
+    // A port reads the data of a put after the op has ended: nobody may overwrite them before they have
+    // arrived.
     for (Op& op : SyncOps(OpName::kSignal, ports_in)) ops.Signal(std::move(op));
     for (Op& op : SyncOps(OpName::kWait, ports_out)) ops.Wait(std::move(op));
     return WithOwnLists(ops.TakeAll());

@@ -17,7 +17,8 @@ namespace {
 
 // ---- packets ----
 
-// The packets that come back were made of those that went: what they are stored over has been read.
+// The packets that come back were made of the packets that were sent, so the chunks that they overwrite have
+// been read.
 TEST(MscclppCallsTest, PacketsOfPeersOrderWhatTheyAreMadeOf) {
   File file = AllPairsOfPackets(4);
   file.in_place = true;
@@ -31,7 +32,7 @@ TEST(MscclppCallsTest, PacketsOfPeersOrderWhatTheyAreMadeOf) {
   const StatusOr<Imported> read = ReadMscclppJson(WriteFile(file), {});
   ASSERT_TRUE(read.ok()) << read.status().message();
   CheckRuns(read->lowered);
-  // Packets that come back were not made of what goes to another peer.
+  // The packets that come back were not made of the packets that go to another peer.
   for (Gpu& gpu : file.gpus) std::swap(gpu.blocks[1].ops[0].dst, gpu.blocks[1].ops[1].dst);
   EXPECT_NE(Refused(file).find("races with"), std::string::npos) << Refused(file);
 }
@@ -101,7 +102,7 @@ TEST(MscclppCallsTest, PacketsOfTheNextCallsHaveAPlace) {
 
 // ---- ports ----
 
-// Swap over ports, which read what they put at any time until it has arrived.
+// Swap over ports. A port reads the data of a put at any time until they have arrived.
 File SwapOverPorts(OpName put) {
   File file = Swap();
   for (Gpu& gpu : file.gpus) {
@@ -114,7 +115,7 @@ File SwapOverPorts(OpName put) {
       if (op.type == ChannelType::kMemory) op.type = ChannelType::kPort;
     block.ops[3].name = put;
     if (put != OpName::kPut) block.ops.erase(block.ops.begin() + 4, block.ops.begin() + 6);
-    // An answer: the other has what was put, and so the port has read it.
+    // An answer: the other rank has the data of the put, so the port has read them.
     Op signal = block.ops[0], wait = block.ops[1];
     if (put != OpName::kPwsf) block.ops.insert(block.ops.end(), {Op{}, signal, wait});
   }

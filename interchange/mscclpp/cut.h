@@ -31,16 +31,16 @@ class Cut {
                             const std::string& name);
 
   int32_t copies() const { return copies_; }
-  int64_t span_size() const { return span_; }               // of every span, where pipelined
+  int64_t span_size() const { return span_; }               // size of every span, where pipelined
   int64_t spans_of_largest() const { return most_spans_; }  // spans of a copy of the largest chunk
-  // Chunks of a rank's input and output by the sizes that callers pass, where the rank has such a buffer or
-  // not: the executor divides by them.
+  // Chunks of a rank's input and output by the sizes that callers pass, also for a rank without that buffer:
+  // the executor divides by them.
   int64_t NominalInput() const { return nominal_[0] * unit_; }
   int64_t NominalOutput() const { return nominal_[1] * unit_; }
   int64_t Width(Rank r, BufferKind buffer) const { return offsets_[r][static_cast<size_t>(buffer)].back(); }
   // A copy's share of `count` slots: one span where it is in one piece. kAllCopies: all of it, as one.
   std::vector<Span> Spans(Rank r, const Operand& operand, int32_t count, int32_t copy) const;
-  int64_t SizeOf(Rank r, const Operand& operand, int32_t count) const;  // of all spans of one copy
+  int64_t SizeOf(Rank r, const Operand& operand, int32_t count) const;  // all spans of one copy
 
  private:
   Cut() = default;

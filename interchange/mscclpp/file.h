@@ -17,8 +17,8 @@
 namespace xccl::mscclpp {
 
 // execution_common.hpp, execution_kernel.hpp and executor.cc of microsoft/mscclpp.
-inline constexpr int32_t kMostOps = 64;          // of a threadblock; a pipeline counts, and what is in it
-inline constexpr int32_t kMostChannels = 16;     // of one type in a threadblock; remote buffers too
+inline constexpr int32_t kMostOps = 64;          // ops of a threadblock; a pipeline and the ops in it count
+inline constexpr int32_t kMostChannels = 16;     // channels of one type in a threadblock; also remote buffers
 inline constexpr int32_t kMostChannelsOfOp = 8;  // also remote buffers of an op
 inline constexpr int32_t kMostBuffersOfOp = 10;  // on each side: 2 local and 8 remote ones
 inline constexpr int32_t kMostSemaphoresOfOp = 16;
@@ -94,8 +94,8 @@ struct Op {
   int32_t barrier = 0, barrier_blocks = 0;
   int32_t group_block = 0, group_size = 1;  // this threadblock's share of the op's bytes
   bool sums = false;                        // names an operator, and that is sum
-  int64_t unit_bytes = 0, unit_chunks = 0;  // of a pipeline: it repeats its ops for every unit_bytes
-  std::vector<Op> ops = {};                 // of a pipeline
+  int64_t unit_bytes = 0, unit_chunks = 0;  // a pipeline repeats its ops for every unit_bytes
+  std::vector<Op> ops = {};                 // ops of a pipeline
 };
 
 struct Block {
@@ -103,8 +103,8 @@ struct Block {
   std::array<std::vector<int32_t>, kNumChannelTypes> channels;  // by type: in the rank's list
   std::array<std::vector<int32_t>, 2> remotes;                  // by type: in the rank's remote buffers
   int32_t continues = -1;  // the threadblock that this one is the next part of; -1: none
-  // Hints: links of the machine that the plan was made for. The path of what the threadblock sends, and that
-  // of what a switch adds up for it. Empty: not said.
+  // Hints: links of the machine that the plan was made for. The path of the threadblock's sends, and the path
+  // of the messages that a switch adds up for it. Empty: not said.
   std::vector<LinkId> links = {}, recv_links = {};
 };
 
@@ -135,18 +135,18 @@ struct File {
   int32_t threads = 1024;
   int64_t alignment = kAlignment, min_bytes = 0;
   uint64_t max_bytes = std::numeric_limits<uint64_t>::max();
-  int32_t slots = 0;  // of the program that it was written from; 0: not said
+  int32_t slots = 0;  // slots of the program that the file was written from; 0: not said
   std::vector<Gpu> gpus;
 };
 
 std::string WriteFile(const File& file);
 
-// Errors: kInvalidInput with the place of what is missing, of another type or out of range. Indexes of
-// chunks, channels and buffers are left to CheckLimits.
+// Errors: kInvalidInput with the place of a value that is missing, of another type or out of range. Indexes
+// of chunks, channels and buffers are left to CheckLimits.
 StatusOr<File> ReadFile(std::string_view text, std::string_view name);
 
-// What the executor has no room for, and ops that it rejects or runs wrongly. Errors: kInvalidInput with the
-// rank, threadblock and op, after `name`.
+// Checks the file against the executor's limits: counts that it has no room for, and ops that it rejects or
+// runs wrongly. Errors: kInvalidInput with the rank, threadblock and op, after `name`.
 Status CheckLimits(const File& file, std::string_view name);
 // Ops that some executors run wrongly, or that do nothing: a line for each kind, with the first of them.
 std::vector<std::string> LimitWarnings(const File& file, std::string_view name);

@@ -133,12 +133,12 @@ class Writer {
     return collective_.kind() == CollectiveKind::kReduceScatter ? "reducescatter" : collective_.name();
   }
 
-  // Sizes that the plan is selected for: those of a rank's input, of an allgather's output.
+  // Chunks of the buffer by whose size a plan is selected: a rank's input, but in an allgather its output.
   int64_t ChunksOfSize(const mscclpp::Cut& cut) const {
     return collective_.kind() == CollectiveKind::kAllgather ? cut.NominalOutput() : cut.NominalInput();
   }
 
-  // All offsets have 32 bits, those into packets doubled, and a doubled buffer's by half of it again.
+  // All offsets must fit 32 bits. Offsets into packets are doubled, and a doubled buffer adds half of itself.
   Status SetSizes(const mscclpp::Cut& cut, File& file) const {
     int64_t most_chunks = std::max(cut.NominalInput(), cut.NominalOutput());
     for (const Gpu& gpu : file.gpus)

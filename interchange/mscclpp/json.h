@@ -15,15 +15,16 @@
 namespace xccl {
 
 struct MscclppOptions {
-  std::string name = "xccl";  // of the plan, before a hash of all else; opens messages
+  std::string name = "xccl";  // name of the plan, before a hash of all else; opens messages
   bool in_place = false;      // a plan is selected either in place or out of place
   int64_t min_bytes = 0;      // sizes that the plan is selected for
   int64_t max_bytes = 0;      // 0: as large as the executor's 32 bits allow
-  // By rank: which ranks reach each other's memory by loads and stores. Empty: all do. Others use ports.
+  // By rank: the number of its domain. Ranks of one domain reach each other's memory by loads and stores;
+  // ranks of different domains use ports. Empty: one domain.
   IdVector<Rank, int32_t> domains = {};
 };
 
-// The domains of a topology: ranks of one host, and those that links join without a NIC between.
+// The domains of a topology: two ranks share one if they are on one host, or joined by links without a NIC.
 IdVector<Rank, int32_t> LoadStoreDomains(const Topology& topology);
 
 struct MscclppJson {

@@ -117,7 +117,7 @@ TEST(MscclppJsonTest, WritesWhatTheExecutorLoads) {
                 "the plan is right for root 0 alone, and MSCCL++ does not look at the root"}));
 }
 
-// MSCCL++ keeps what it has set up for a plan by the buffers and the plan's name.
+// MSCCL++ caches the set-up of a plan by the buffers and the plan's name.
 TEST(MscclppJsonTest, PlansThatDifferHaveOtherNames) {
   const auto name = [](const StatusOr<MscclppJson>& json) {
     return json->text.substr(0, json->text.find(','));

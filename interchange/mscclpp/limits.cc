@@ -1,5 +1,5 @@
-// Ops in the order of the file, each against the arrays of execution_common.hpp and what the handlers of
-// execution_kernel.hpp do with its operands.
+// Ops in the order of the file, each checked against the arrays of execution_common.hpp and against the use
+// that the handlers of execution_kernel.hpp make of its operands.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -292,8 +292,8 @@ class Checker {
     return OkStatus();
   }
 
-  // In every second call packets lie in the second half of scratch. An op takes its offset from its own
-  // rank's scratch, and takes none for plain data elsewhere and for what ports read.
+  // In every second call packets lie in the second half of scratch. An op computes the half's offset from its
+  // own rank's scratch, and adds none for plain data elsewhere and for data that ports read.
   Status CheckHalves(const Op& op, const Piece& piece, BufferKind buffer,
                      const std::vector<int64_t>& owners) const {
     const bool local = piece.where == Piece::Where::kLocal;

@@ -35,7 +35,7 @@ Places::Places(const Program& program, const Collective& collective, const Cut& 
   }
 }
 
-// One number for what shares memory.
+// The numbers of the operand's places: equal for places that share memory.
 std::vector<int64_t> Places::CellsOf(Rank r, const Operand& operand, int32_t count) const {
   std::vector<int64_t> cells;
   const std::optional<int32_t> shift = in_place_ ? InPlaceShift(collective_, r) : std::nullopt;
@@ -140,7 +140,8 @@ void Places::FindDirect() {
       for (const int32_t other : users_[RankOf(node).index()][cell]) {
         if (position_[static_cast<size_t>(other)] >= position_[static_cast<size_t>(node)]) break;
         before.push_back(other);
-        // What did not land where it belongs is sent on from where it did.
+        // A received message that landed elsewhere is sent on from there, so its readers do not use this
+        // cell.
         const bool elsewhere = index_.instruction(other).op == Opcode::kRecvCopySend && !IsDirect(other);
         if (IsCopied(other) || elsewhere) continue;
         const std::vector<int32_t> late = LateReadersOf(other);

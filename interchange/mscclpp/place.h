@@ -28,10 +28,11 @@ class Places {
   Places(const Program& program, const Collective& collective, const Cut& cut, const ProgramIndex& index,
          bool in_place, bool packets, std::vector<bool> ports);
 
-  // Lands a receive where it writes? That is where all that uses the place before is done before the send.
+  // Does the message of a receive land where the receive writes? True if all earlier uses of that place are
+  // done before the send.
   bool IsDirect(int32_t receive) const { return direct_[static_cast<size_t>(receive)]; }
-  // A port reads what it sends at any time until the message has arrived. Is something written there earlier?
-  // Then ports send a copy.
+  // Do ports send a copy of a send's data? A port reads its data at any time until the message has arrived,
+  // so they must if the place may be written earlier than that.
   bool IsCopied(int32_t send) const { return copied_[static_cast<size_t>(send)]; }
   // Where that copy is; the same at every call.
   const std::vector<Span>& CopyOf(int32_t send, int32_t copy);
@@ -48,7 +49,7 @@ class Places {
   void FindUsers();
   void FindCopied();
   void FindDirect();
-  // The receives of what an instruction sends over ports from a place that others may write.
+  // The receives of the messages that an instruction sends over ports from a place that may be written later.
   std::vector<int32_t> LateReadersOf(int32_t send) const;
   const Operand& SourceOfSend(int32_t send) const;
   void PutIntoScratch(Rank r, std::vector<Span>& spans);

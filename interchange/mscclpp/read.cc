@@ -1,5 +1,5 @@
-// The plan is run without data (mscclpp_run.h), which gives steps and their order, and translated to MSCCL
-// XML's model (mscclpp_translate.h), whose reader proves the result.
+// The plan is run without data (interchange/mscclpp/run.h), which gives steps and their order, and translated
+// to MSCCL XML's model (interchange/mscclpp/translate.h), whose reader proves the result.
 #include "interchange/mscclpp/read.h"
 
 #include <fmt/core.h>
@@ -125,7 +125,7 @@ StatusOr<Imported> ReadMscclppJson(std::string_view text, const ImportOptions& o
     warnings.push_back(in_a_row +
                        "; one call is right, and calls in a row need a barrier of all ranks between them");
   }
-  // MSCCL++ counts a rank's input, which is one part of what a gather moves.
+  // MSCCL++ counts a rank's input; in a gather that is one part of the size.
   const auto factor =
       static_cast<uint64_t>(*proving.collective == CollectiveKind::kGather ? std::ssize(file.gpus) : 1);
   constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();

@@ -1,5 +1,5 @@
-// Reads execution plans of MSCCL++ (interchange/mscclpp/json.h, and those that its own language writes) as
-// a program, and proves it. docs/msccl.md says what is taken.
+// Reads execution plans of MSCCL++, written by interchange/mscclpp/json.h or by MSCCL++'s own language, as a
+// program, and proves it. docs/msccl.md lists the plans that it accepts.
 #pragma once
 
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace xccl {
 
-// Errors: kInvalidInput with the place of what is malformed; with the rank, threadblock and op of what
-// the executor has no room for or runs wrongly, of ops that race with each other or wait forever, and of
-// signals without waits; or with the rule, or the (rank, chunk), that is wrong first.
+// Errors: kInvalidInput with the place of a malformed value; with the rank, threadblock and op that the
+// executor has no room for or runs wrongly, that races with another op or waits forever, or whose signal
+// nobody waits for; or with the rule, or the (rank, chunk), that is wrong first.
 StatusOr<Imported> ReadMscclppJson(std::string_view text, const ImportOptions& options);
 
 }  // namespace xccl

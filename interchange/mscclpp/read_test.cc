@@ -97,7 +97,7 @@ TEST(MscclppReadTest, OwnInputsAreAddedInTheirTurnInPlace) {
 
 // ---- on a machine ----
 
-// Groups of the switch at every rank: what it reduces, and what it stores in all outputs.
+// Every rank has a group in which the switch reduces, and one in which it stores in all outputs.
 TEST(MscclppReadTest, SwitchesAreGroupsOnMachinesThatHaveThem) {
   const std::string text = WriteFile(OverASwitch(8));
   const StatusOr<Imported> read = ReadMscclppJson(text, {});

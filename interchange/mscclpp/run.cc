@@ -1,7 +1,7 @@
-// Vector clocks tell what is ordered. The threads of a block run apart between two nops (or barriers), so a
-// block's time counts these: what an op does is known to others when its block has met after it, and an op
-// knows what its block had waited for when it met before. Packets order more, element by element: see
-// Runner::Packet.
+// Vector clocks tell which accesses are ordered. The threads of a block run apart between two nops (or
+// barriers), where they meet, so a block's time counts its nops and barriers. Other blocks can know that an
+// op is done once its block has met after it; an op knows whatever its block had waited for at the meeting
+// before it. Packets order more, element by element: see Runner::Packet.
 #include "interchange/mscclpp/run.h"
 
 #include <fmt/core.h>

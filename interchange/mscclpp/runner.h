@@ -1,5 +1,5 @@
-// The state of a plan that runs without data (mscclpp_run.h), and what its ops do to it. Private to the
-// reader.
+// The state of a plan that runs without data (interchange/mscclpp/run.h), and the effect of each op on it.
+// Private to the reader.
 #pragma once
 
 #include <fmt/core.h>
@@ -22,7 +22,8 @@
 
 namespace xccl::mscclpp {
 
-// For some blocks, ascending, up to which time of theirs all is known; of the others nothing is.
+// A vector clock: for each listed block, ascending, the time up to which all that it did is known. Nothing is
+// known of a block that is not listed.
 class Clock {
  public:
   int32_t At(int32_t block) const {
@@ -65,12 +66,12 @@ class Clock {
 };
 
 struct Access {
-  int32_t block = -1;  // of all; -1: none; behind them, what a rank's caller does between two calls
-  int32_t time = 0;    // its block's
+  int32_t block = -1;  // number among all blocks, with the ranks' callers behind them; -1: none
+  int32_t time = 0;    // time of its block
   int32_t step = -1, op = 0, call = 0;
   OpName name = OpName::kNop;
-  int64_t chunk = 0;          // of all that the op takes
-  int64_t packets_from = -1;  // of a packet op: where its run of chunks begins; -1: of others
+  int64_t chunk = 0;          // index among all chunks that the op takes
+  int64_t packets_from = -1;  // where the run of chunks of a packet op begins; -1: another op
 };
 // A chunk of an op that has been done, of all calls.
 struct Done {
@@ -90,7 +91,7 @@ struct State {
   size_t next = 0;
   int32_t call = 0;
   bool ended = false;  // all ops of the call are done
-  int32_t time = 1;    // 0 is before all of the others know of it
+  int32_t time = 1;    // from 1; 0 in a clock means that nothing of the block is known
   Clock known, heard;  // heard: by single threads, since the block has met
   bool in_barrier = false;
   std::vector<int32_t> after;  // steps that the next one comes after
@@ -161,7 +162,7 @@ class Runner {
   // In the rank's list.
   static int32_t ChannelOf(const State& state, ChannelType type, int32_t channel);
   Wire& WireOf(const State& state, const Op& op, int32_t channel);
-  // A port signals after what was put before, other channels after what the block has met since.
+  // Tells the peer of all stores that the block knows to be done, and, on a port, of the port's earlier puts.
   Status SignalOn(State& state, const Op& op, int32_t channel);
 
   StatusOr<bool> DoWait(State& state, const Op& op);
@@ -178,13 +179,13 @@ class Runner {
 
   // Packets alternate between two halves of scratch where the plan says so.
   int32_t HalfOf(const State& state) const { return file_.double_scratch ? state.call % 2 : 0; }
-  // One number for what shares memory. Packets lie behind plain chunks.
+  // The number of a chunk's place: equal for places that share memory. Packets lie behind plain chunks.
   int64_t CellOf(int32_t rank, BufferKind buffer, int64_t index, int32_t half = 0) const;
   // In place: where the input begins in the output, or the output in the input as a negative number.
   int64_t InputInOutput(int32_t rank) const;
 
-  // When an op has touched what it does: until its block meets; before a signal of the same thread; or, as a
-  // port reads, by the time that the message is waited for.
+  // When an op's accesses are over: kNow, when its block next meets; kEarly, before a signal of the same
+  // thread; kLater, for reads by a port, when the message is waited for.
   enum class When : uint8_t { kNow, kEarly, kLater };
   Status Touch(State& state, int32_t number, int32_t rank, Place place, int64_t count, bool writes,
                int32_t step, When when = When::kNow);
@@ -202,16 +203,16 @@ class Runner {
   Status Put(State& state, int32_t number, Place src, int32_t peer, Place dst, int64_t count,
              int32_t port = -1);
   Status PutPackets(State& state, int32_t number, Place src, int32_t peer, int64_t index, int64_t count);
-  // `past`: by chunk, ops that are past what the packets are made of; empty: none.
+  // `past`: by chunk, the ops that are past the data which the packet is made of; empty: none.
   Status AddPackets(const State& state, int32_t number, int32_t rank, int64_t index, int64_t count,
                     int32_t send, const std::vector<std::vector<Done>>& past);
   Place Packets(int32_t rank, int64_t index) const;
   Place OnTheWay(int32_t rank, int64_t count);
 
-  // dst = the sum of all inputs. Where it is one of them, the others are added to it.
+  // dst = the sum of all inputs. If dst is one of the inputs, the other inputs are added to it.
   Status Sum(State& state, int32_t number, std::vector<Place> inputs, Place dst, int64_t count);
 
-  // Are all packets there that the op reads? Those that nothing has read yet are received.
+  // Have all packets come that the op reads? A packet that is read for the first time is received.
   StatusOr<bool> HasPackets(State& state, const Op& op, size_t first);
   // Packets are read as they come: the op itself knows of them.
   void HearAtOnce(State& state) { Learn(state, state.heard); }
@@ -238,8 +239,8 @@ class Runner {
   // Chunk i of packets lies where plain chunks 2i and 2i + 1 do.
   Status CheckScratch() const;
 
-  // Packets are made element by element of packets or data that the same thread has read, so that whoever
-  // reads an element of one knows that all these ops are past that element.
+  // A thread makes every element of a packet from packets or data that it has read itself. So whoever reads
+  // an element of the packet knows that the ops in `past` are past that element.
   struct Packet {
     int32_t send = -1;  // -1: made here
     int32_t call = 0;
@@ -253,8 +254,8 @@ class Runner {
   const int32_t calls_;
   Run run_;
   int32_t signals_ = 0;
-  int64_t known_ = 0;                           // entries of what all blocks know
-  std::vector<State> states_, callers_;         // callers by rank, with a block number behind all others
+  int64_t known_ = 0;                           // entries of all blocks' clocks together
+  std::vector<State> states_, callers_;         // callers by rank, with block numbers behind all blocks
   std::vector<int32_t> running_;                // by rank: threadblocks that have not ended the call
   std::vector<std::map<int64_t, Cell>> cells_;  // by rank
   std::vector<std::array<std::vector<Wire>, 2>> wires_;       // by rank, type and channel
@@ -270,8 +271,9 @@ class Runner {
   std::map<std::array<int64_t, 3>, Packet> packets_;  // by rank, half of scratch and chunk
   // By chunk of the op that is done: ops that are past it, where it polls packets.
   std::vector<std::vector<Done>> past_;
-  int64_t first_chunk_ = 0;  // of the piece that it takes, of all
-  // By rank: chunks of ops that its calls have been told of by packets; and of those before the one it is in.
+  int64_t first_chunk_ = 0;  // number of chunks of the op before the piece that is done
+  // By rank, the chunks of ops that packets have told its calls of: in all calls, and in the calls before the
+  // one that it is in.
   std::vector<std::set<Done>> heard_past_, known_past_;
   std::vector<int64_t> extra_;  // by rank: chunks of scratch and behind it
 };

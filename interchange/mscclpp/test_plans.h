@@ -37,7 +37,8 @@ inline Op Data(OpName name, std::vector<Piece> src, std::vector<Piece> dst) {
 inline constexpr BufferKind kIn = BufferKind::kInput, kOut = BufferKind::kOutput,
                             kScratch = BufferKind::kScratch;
 
-// All ranks are joined by one memory channel each; rank r has the others' buffers of this kind in order.
+// Every two ranks are joined by one memory channel. A rank's remote buffers are the other ranks' buffers of
+// kind `remote`, in order of ranks.
 inline File AllToAll(std::string collective, int32_t ranks, int64_t input, int64_t output, int64_t scratch,
                      BufferKind remote) {
   File file;
@@ -155,7 +156,7 @@ inline File OverASwitch(int32_t ranks) {
 inline std::string Refused(const File& file) {
   return ReadMscclppJson(WriteFile(file), {.file = "p"}).status().message();
 }
-// What goes wrong in calls that follow each other.
+// The fault that the reader finds in calls that follow each other; empty: none.
 inline std::string WrongInARow(const File& file) {
   const StatusOr<Imported> read = ReadMscclppJson(WriteFile(file), {.file = "p"});
   return read.ok() ? read->in_a_row : "refused: " + read.status().message();

@@ -1,6 +1,6 @@
-// Steps of a threadblock that has one peer on each side stay together, and a receive becomes one with what it
-// feeds, as far as nothing else reads it; other threadblocks are taken apart by peer. What a switch does for
-// all its ranks is a step of its own.
+// Steps of a threadblock that has one peer on each side stay together, and a receive and the step that it
+// feeds become one if nothing else reads the data. Other threadblocks are taken apart by peer. A switch's
+// work for all its ranks is a step of its own.
 #include "interchange/mscclpp/translate.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr int32_t kDefaultSlots = 8;  // every message of a plan has a place of 
 struct Made {
   Opcode op = Opcode::kNop;
   Place src, dst;
-  std::vector<int32_t> steps;  // of the plan
+  std::vector<int32_t> steps;  // steps of the plan that it joins
   int64_t count = 0;
 };
 
@@ -70,7 +70,7 @@ class Translator {
     std::vector<LinkId> links = {}, recv_links = {};
   };
 
-  // Of a chunk, whose pieces all pipelines take as many of at a time.
+  // The bytes of a chunk that a pipeline moves at a time; 0: the plan has no pipeline.
   int64_t SegmentBytes() const {
     int64_t bytes = 0;
     for (const Gpu& gpu : file_.gpus)
@@ -99,7 +99,7 @@ class Translator {
     if (each_) return {PeerOf(StepAt(s)), static_cast<size_t>(std::min(s, StepAt(s).other))};
     const Step& other = StepAt(StepAt(s).other);
     const auto b = static_cast<size_t>(other.block < 0 ? 0 : other.block);
-    // What is done aside has a threadblock for each that it is done for.
+    // Steps done aside for another rank have one threadblock for each threadblock that they serve.
     if (other.aside) return {other.rank, file_.gpus[static_cast<size_t>(other.rank)].blocks.size() + b};
     return {other.rank, together ? FirstPart(static_cast<size_t>(other.rank), b) : b};
   }
@@ -173,8 +173,8 @@ class Translator {
     return made;
   }
 
-  // A receive, what adds or copies it, and what sends the result, in one: where the last of them stands
-  // first.
+  // Joins a receive, the step that adds or copies its message, and the send of the result into one step at
+  // the place of one of them. If messages would then be out of order, every step stays by itself.
   std::vector<Made> Fused(const std::vector<int32_t>& steps) const {
     std::map<int32_t, Made> joined;  // by the step in whose place it is done
     std::set<int32_t> gone;
@@ -211,7 +211,7 @@ class Translator {
     return true;
   }
 
-  // The one reader of what a step wrote, in the same threadblock and of the same chunks.
+  // The one step that reads a step's result, if it is in the same threadblock and reads the same chunks.
   std::optional<int32_t> ReaderOf(int32_t s, int32_t readers) const {
     const Step& step = StepAt(s);
     if (step.readers != readers || step.reader < 0) return std::nullopt;
@@ -320,7 +320,7 @@ class Translator {
     return -1;
   }
 
-  // Are these neighbours in a threadblock two pieces of one message on each side, which lie side by side?
+  // Are two steps that follow each other in a threadblock pieces of one message, side by side in memory?
   bool ArePieces(const Made& a, const Made& b) const {
     if (a.op != b.op || !(Sends(a.op) || Receives(a.op))) return false;
     const auto follow = [&](const Place& at, const Place& next) {
@@ -335,8 +335,8 @@ class Translator {
            (!Receives(a.op) || same(Step::Kind::kRecv));
   }
 
-  // The most messages that a threadblock sends with one signal: where pieces lie apart, what is one message
-  // of the plan takes so many slots.
+  // The most messages that a threadblock sends with one signal. One message of the plan whose pieces lie
+  // apart takes so many slots.
   int32_t MostOfASignal() const {
     int32_t most = 1;
     for (const std::vector<MadeBlock>& blocks : blocks_)
@@ -349,7 +349,8 @@ class Translator {
     return most;
   }
 
-  // Steps of a threadblock become one with those before them, where both ends of their messages can.
+  // Merges a step of a threadblock into the step before it, if the other ends of their messages can be
+  // merged, too.
   void MergePieces() {
     // By rank, block and step: is it one with the step before?
     std::vector<std::vector<std::vector<bool>>> joins(blocks_.size());

@@ -1,7 +1,8 @@
-// A rank's instructions are taken pass by pass in an order in which everything that they wait for comes
-// first; of those that wait for as many others in a row, the nearest peers behind the rank come first, so
-// that ranks which send to all peers at once do not begin with the same one. An instruction's *frontier* is
-// the nodes that are done when it is: its own, or what a local one waits for.
+// A rank's instructions are taken pass by pass, each after all instructions that it waits for. Instructions
+// at the same depth (the longest chain of waits before them) are ordered by peer, the nearest peer behind the
+// rank first, so that ranks which send to all peers at once do not all begin with one peer. An instruction's
+// *frontier* is the set of nodes that are done when it is: its own nodes, or, if it is local, the nodes that
+// it waits for.
 #include "interchange/traces/chakra.h"
 
 #include <fmt/core.h>
@@ -149,7 +150,7 @@ class Tracer {
                   blocks = index_.RankFirstBlock(Rank(r.value + 1)) - first_block;
     const int32_t first_node = index_.BlockFirst(first_block);
     const size_t nodes = static_cast<size_t>(index_.BlockFirst(first_block + blocks) - first_node);
-    // What the last instruction of each threadblock's copy left.
+    // The frontier that the last instruction of each instance of a threadblock left.
     std::vector<Frontier> last(static_cast<size_t>(blocks) * static_cast<size_t>(program_.instances));
     std::vector<Frontier> done(nodes);
     for (int32_t pass = 0; pass < passes_; ++pass) {

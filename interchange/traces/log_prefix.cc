@@ -36,7 +36,7 @@ size_t NumberLength(std::string_view text) {
   return end;
 }
 
-// Does the word have digits in groups of these lengths, with one of the signs between?
+// Does the word have groups of digits with the given lengths, with one of the signs between groups?
 bool HasGroups(std::string_view word, const std::vector<size_t>& lengths, std::string_view signs) {
   for (size_t at = 0; at < word.size(); ++at) {
     if (!IsDigit(word[at]) || (at > 0 && IsDigit(word[at - 1]))) continue;

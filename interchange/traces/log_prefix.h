@@ -1,5 +1,5 @@
-// What a launcher or a log writes before each line of a program: mpirun's "[1,0]<stdout>:", srun's "0: ",
-// kubectl's "[pod/NAME/CONTAINER] ", and time stamps, which differ from line to line.
+// The prefix that a launcher or a log writes before each line of a program: mpirun's "[1,0]<stdout>:", srun's
+// "0: ", kubectl's "[pod/NAME/CONTAINER] ", and time stamps, which differ from line to line.
 #pragma once
 
 #include <cstddef>

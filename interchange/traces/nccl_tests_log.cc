@@ -1,7 +1,7 @@
-// A table is read by the line that names its columns, since versions differ in their number. What stands
-// before that line's '#' is the prefix of the table's lines (log_prefix.h): the lines with one prefix are a
-// stream, read apart from those of other streams, so that tables of ranks that print at once stay whole. A
-// first pass finds the prefixes, a second one gives each line to the stream with the longest prefix.
+// A table is read by the line that names its columns, since versions have different columns. The text before
+// that line's '#' is the prefix of the table's lines (log_prefix.h). The lines with one prefix form a stream.
+// Each stream is read by itself, so that tables of ranks that print at once stay whole. A first pass finds
+// the prefixes, and a second one gives each line to the stream with the longest prefix.
 #include "interchange/traces/nccl_tests_log.h"
 
 #include <fmt/core.h>
@@ -29,10 +29,10 @@ constexpr std::pair<std::string_view, CollectiveKind> kPrograms[] = {
     {"gather_perf", CollectiveKind::kGather},
     {"scatter_perf", CollectiveKind::kScatter}};
 
-// Where a table's row has what counts: columns after the size.
+// The columns of a table's row that are read, counted from the column after the size.
 struct Columns {
-  size_t time = 0, count = 0;         // of the first time; of all
-  std::optional<size_t> root, wrong;  // of the first such column
+  size_t time = 0, count = 0;         // the first column of a time; number of columns
+  std::optional<size_t> root, wrong;  // the first column of that name
 };
 
 std::optional<Columns> ColumnsOf(const std::vector<std::string_view>& words) {
@@ -67,11 +67,11 @@ void ForEachLine(std::string_view text, Visit visit) {
 // One run, as far as it was read.
 struct Run {
   NcclTestsRun values;
-  int line = 0;  // that it begins with
+  int line = 0;  // line that it begins with
   std::optional<Columns> columns;
   std::set<std::string, std::less<>> hosts;
   std::set<int64_t> listed;  // ranks
-  Status wrong;              // the first row that cannot be read, or what says that runs are mixed
+  Status wrong;              // error of the first row that cannot be read, or that runs are mixed
   bool mixed = false;
 };
 
@@ -127,7 +127,7 @@ class Stream {
       Device(words);
     } else if (words.size() > 1 && (words[1] == "ranks" || words[1] == "rank")) {
       NcclTestsRun& run = At(false).values;
-      run.ranks = NumberOf<int64_t>(words[0]).value_or(0);  // of xccl-synth run
+      run.ranks = NumberOf<int64_t>(words[0]).value_or(0);  // a table of xccl-synth run
       run.ranks_place = Place();
     }
   }

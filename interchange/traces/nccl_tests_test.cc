@@ -141,7 +141,7 @@ TEST(NcclTestsTable, LinesOfOtherRanksCountForNothing) {
   EXPECT_EQ(run.cut_rows, 0);
 }
 
-// What NCCL_DEBUG prints in the middle of a row.
+// NCCL_DEBUG may print a line in the middle of a row.
 TEST(NcclTestsTable, ARowThatIsCutIsLeftOut) {
   const NcclTestsRun run = OnlyRun(
       Table("        1024           256     float     sum      -1h0:77:77 [0] NCCL INFO Connected all rings\n"

@@ -20,7 +20,7 @@ std::optional<Number> NumberOf(std::string_view word) {
   return number;
 }
 
-// Of a program of theirs, "all_reduce_perf", or of a collective as xccl-synth run names it.
+// The collective that a program of nccl-tests measures, "all_reduce_perf", or that `xccl-synth run` names.
 std::optional<CollectiveKind> CollectiveOfProgram(std::string_view program);
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// A track is a thread of a process: the format knows no other. Slices of one track must nest, so those that
-// overlap are spread over lanes, each slice to the first lane that is free.
+// A track is a thread of a process, the only kind of track in the format. Slices of one track must nest, so
+// slices that overlap are spread over lanes: each slice takes the first lane that is free.
 #include "interchange/traces/perfetto.h"
 
 #include <fmt/core.h>
@@ -332,7 +332,7 @@ class TraceBuilder {
         slice.flows_in.push_back(id(connection, index.RecvOrdinal(pass.node)));
   }
 
-  static constexpr int64_t kFirstFlow = int64_t{1} << 32;  // beyond those of messages
+  static constexpr int64_t kFirstFlow = int64_t{1} << 32;  // beyond the numbers of messages' flows
   const Topology& topology_;
   std::vector<Slice> slices_;
   std::map<int32_t, std::string> processes_;

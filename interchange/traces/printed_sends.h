@@ -1,5 +1,5 @@
-// What other synthesizers print of an allgather: who sends which chunk to whom. It names no links; with a
-// topology it becomes a schedule (pipeline/import_sends.h).
+// The sends of an allgather as other synthesizers print them: who sends which chunk to whom. They name no
+// links; with a topology they become a schedule (pipeline/import_sends.h).
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace xccl {
 struct PrintedSend {
   Rank src, dst;
   ChunkId chunk;
-  int32_t line = 0;  // of the file
+  int32_t line = 0;  // line of the file
 };
 // Invariants: ranks and chunks are in range, no rank sends to itself, and no rank gets a chunk twice or gets
 // its own. A chunk need not have reached its sender.
@@ -29,7 +29,7 @@ struct PrintedSends {
   bool links_in_order = false;  // a link carries its sends one after another, in their order here
 };
 
-// Reads what one of the tools below printed; absent where the text does not begin as theirs do.
+// Reads the output of one of the tools below; absent if the text begins like the output of neither.
 std::optional<StatusOr<PrintedSends>> ReadPrintedSends(std::string_view text, std::string_view file);
 
 // Trees as ForestColl's spanning_trees_to_xml prints them: an <Algo> of <tree root nchunks>, each of <send

@@ -58,14 +58,15 @@ class ProgramIndex {
   std::span<const int32_t> ReceivesOf(int32_t connection) const {
     return receives_[static_cast<size_t>(connection)];
   }
-  // The connections that a block sends on or receives from: one, those of a group in order of its members,
-  // or none.
+  // The connections that a block sends on or receives from: none, one, or the connections of a group in order
+  // of its members.
   std::span<const int32_t> SendConnections(int32_t block) const { return Connections(block, true); }
   std::span<const int32_t> RecvConnections(int32_t block) const { return Connections(block, false); }
   // The first of them, or -1 if there is none.
   int32_t SendConnection(int32_t block) const { return FirstOf(SendConnections(block)); }
   int32_t RecvConnection(int32_t block) const { return FirstOf(RecvConnections(block)); }
-  // The index of a send or receive among those of each of its connections; -1 if the instruction is none.
+  // The index of a send among the sends of its connection, likewise of a receive; -1 if the instruction is no
+  // send or receive. In a group the index is the same on every connection.
   int32_t SendOrdinal(int32_t node) const { return send_ordinal_[static_cast<size_t>(node)]; }
   int32_t RecvOrdinal(int32_t node) const { return recv_ordinal_[static_cast<size_t>(node)]; }
 
@@ -100,8 +101,8 @@ enum class ProgramEdges : uint8_t {
 // instructions wait for each other in a cycle. Requires for kAll: rule P4. Cost: linear.
 std::vector<int32_t> TopologicalOrder(const Program& program, const ProgramIndex& index, ProgramEdges edges);
 
-// Sets `out` to what an instruction waits for along these edges. If `slots` is 0, waits for free slots are
-// left out.
+// Sets `out` to the instructions that instruction `node` waits for along `edges`. If `slots` is 0, waits for
+// free slots are left out.
 void Predecessors(const ProgramIndex& index, int32_t node, ProgramEdges edges, int32_t slots,
                   std::vector<int32_t>& out);
 

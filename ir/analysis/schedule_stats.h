@@ -25,11 +25,11 @@ struct ScheduleStats {
 // verifies. Cost: linear in transfers × chunks each moves × links of a path.
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
-// What a schedule puts on the links at one size.
+// The messages and bytes that a schedule puts on links at one size.
 struct LinkUse {
   int64_t messages = 0;
-  double message_bytes = 0;        // of a message, on average
-  double between_hosts_bytes = 0;  // that leave a host, each as often as it does
+  double message_bytes = 0;        // mean size of a message
+  double between_hosts_bytes = 0;  // bytes that leave a host, each as often as it leaves one
 };
 // Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in transfers × links of a
 // path, and in the chunks each moves.

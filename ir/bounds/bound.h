@@ -19,7 +19,7 @@ enum class BoundKind : uint8_t {
   kLp,            // exact: a linear program
   kCounting,      // bytes times the number of moves that each needs, over their total bandwidth
   kRelaxed,       // a weaker bound, because the exact one would take too long
-  kFlowOverTime,  // distance and bytes together: what one rank must get or give
+  kFlowOverTime,  // distance and bytes together, for the data that one rank must get or give
 };
 std::string_view ToString(BoundKind kind);
 
@@ -29,7 +29,7 @@ struct Bound {
   BoundKind bandwidth_kind = BoundKind::kRelaxed;  // kind of bandwidth_ps
   // The largest of both and of flows over time, rounded down.
   int64_t bound_ps = 0;
-  // kFlowOverTime where these give more than the other two, else bandwidth_kind.
+  // kFlowOverTime if flows over time give more than latency_ps and bandwidth_ps, else bandwidth_kind.
   BoundKind kind = BoundKind::kRelaxed;
   int64_t size_bytes = 0;  // the real size, after rounding down
 };

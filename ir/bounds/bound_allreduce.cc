@@ -7,8 +7,8 @@
 // outside the blocks store, copy or sum. Then the byte passes from block to block at least 2(k-1) times.
 // Proof: treat a block as one node that knows all that its nodes know. Let x be the first block that knows
 // all contributions. By then each other block with members has sent at least once: k-1 messages, or k if x
-// has no members. Of these blocks only x knows all, so each other one must still receive: k-1 more
-// messages. So T >= 2(k-1) × bytes ÷ (bandwidth out of the blocks), and the same holds for the bandwidth
+// has no members. At that time only x knows all, so each other block with members must still receive: k-1
+// more messages. So T >= 2(k-1) × bytes ÷ (bandwidth out of the blocks), and the same holds for the bandwidth
 // into them. This is true of trees, rings, recursive doubling and any other plan.
 //
 // Where GPUs are joined directly, all are members, and both directions of each cable have equal bandwidth,

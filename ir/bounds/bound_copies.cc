@@ -2,10 +2,10 @@
 // of D gets it by a way that leaves A for the last time over some link a -> b. From there the byte goes on to
 // the first node v that can copy, a GPU or a switch that multicasts, since no other node makes two messages
 // of one. If it leaves a with the time u to go until the plan's end, it can only be for ranks that are near
-// enough:
+// enough to v:
 //   c(a -> b, u) = the most ranks of D within u - (way to v) of one such v.
-// The ranks for which a byte's messages over the links out of A are together are all of D. So the sum of
-// their c is at least |D|, for every byte of the bytes that A holds:
+// The messages that carry a byte over the links out of A must together serve all of D. So the sum of their c
+// is at least |D|, for every byte of the bytes that A holds:
 //   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt, from the way to its tail until T  >=  |D| ×
 //   bytes.
 // The left side grows with T along straight lines, and the T with equality is the bound.
@@ -13,9 +13,9 @@
 // With one rank in D this is one cut of a flow over time. With all of them it counts the copies: on a switch
 // with a port for each of n ranks the root of a broadcast must send the bytes of the last alpha n - 1 times.
 //
-// A sum for many ranks is the mirror image: all links and the time reversed, and nodes that reduce in place
-// of those that copy. In an allreduce the bytes of one rank go to all others, joined with those of others or
-// not, and what one rank gets comes from all of them, so that both hold.
+// A sum for many ranks is the mirror image: all links and the time are reversed, and nodes that reduce take
+// the place of nodes that copy. An allreduce obeys both bounds: the bytes of one rank go to all other ranks,
+// whether joined with other ranks' bytes or not, and the sum that one rank gets comes from all ranks.
 #include "ir/bounds/bound_copies.h"
 
 #include <algorithm>
@@ -50,8 +50,8 @@ std::vector<int64_t> Spread(const std::set<int64_t>& values, size_t so_many) {
 
 class WorstCopies {
  public:
-  // `bytes`: by member of the collective, what it holds and all others need. With `is_sum` several members
-  // together hold no more than one, since one message may carry all that they have.
+  // `bytes`: by member of the collective, the bytes that it holds and all other members need. With `is_sum`
+  // several members together hold no more than one, since one message may carry the sum of all their bytes.
   WorstCopies(const Topology& topology, TimeModel model, bool mirrored, const Collective& collective,
               std::vector<int64_t> bytes, bool is_sum, int64_t most_work)
       : arcs_(Arcs(topology, model, mirrored)),
@@ -66,7 +66,7 @@ class WorstCopies {
     for (const Rank r : collective.ranks()) members_.push_back(topology.NodeOf(r).value);
   }
 
-  // The larger of `best` and of what the links out of A allow.
+  // The larger of `best` and of the bound that the links out of A give; `inside` is A.
   int64_t Raise(int64_t best, const NodeSet& inside) {
     std::vector<int32_t> holders, outside;
     __int128 held = 0;
@@ -142,8 +142,8 @@ class WorstCopies {
     if (from_[Index(node)].empty()) from_[Index(node)] = anywhere_.CostsFrom(std::span(&node, 1));
     return from_[Index(node)];
   }
-  // The nodes that can copy which a message gets to from `node` before any other such node, and how long it
-  // takes.
+  // The copying nodes that a message can reach from `node` without passing another copying node, and the way
+  // to each.
   const std::vector<std::pair<int32_t, int64_t>>& Reach(int32_t node) {
     auto& reach = reach_[Index(node)];
     if (!reach.empty()) return reach;
@@ -165,7 +165,7 @@ class WorstCopies {
     return std::ssize(nodes) * std::ssize(arcs_);
   }
 
-  // How many of these are within a time of `node`.
+  // How many of the nodes `served` are within a time of `node`, as a step function of the time.
   std::vector<Step> Near(int32_t node, const std::vector<int32_t>& served) {
     const std::vector<int64_t>& way = From(node);
     std::vector<int64_t> ways;
@@ -183,7 +183,7 @@ class WorstCopies {
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
     std::vector<std::vector<Step>> near(copies_.size());
-    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and by what the slope of the left side grows
+    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and how much steeper the left side gets there
     for (const CostArc& arc : arcs_) {
       if (!inside[Index(arc.from)] || inside[Index(arc.to)] || way[Index(arc.from)] < 0) continue;
       std::vector<Step> steps;
@@ -225,7 +225,7 @@ class WorstCopies {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node
 };
 
-// What each member holds that all others need, or the other way round.
+// The bytes that each member holds and all others need; in a reduction, that it needs and all others hold.
 std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes& sizes) {
   std::vector<int64_t> bytes;
   const bool by_member = TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerMember;
@@ -237,8 +237,8 @@ std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes
   return bytes;
 }
 
-// Sets of nodes around ranks that stand for all; then the groups that hosts and fast links make, and all but
-// each of them.
+// Tries sets of nodes around the given ranks, which stand for all ranks by symmetry; then every group of
+// nodes that hosts and fast links form, and the complement of each group.
 int64_t Worst(WorstCopies cuts, const Topology& topology, const std::vector<Rank>& ranks, int64_t best) {
   for (const Rank r : ranks)
     for (const NodeSet& inside : cuts.Around(topology.NodeOf(r).value)) best = cuts.Raise(best, inside);

@@ -14,9 +14,9 @@
 namespace xccl {
 
 // For broadcast, allgather(v) and allreduce, and by their mirror images for reduce and reduce_scatter.
-// Rounded down; absent elsewhere and where it is not above `at_least`, which is another bound. Where the work
-// reaches a limit, what is found by then: valid, maybe not the largest. Requires: every need of the
-// collective can be met on this topology.
+// Rounded down; absent for other collectives, and if it is not above `at_least`, which is another bound. If
+// the work reaches a limit, the result is the largest bound found by then, which is valid. Requires: every
+// need of the collective can be met on this topology.
 std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                    int64_t at_least);

@@ -2,14 +2,16 @@
 //
 // Cuts, all parts together: a part must leave a set of nodes if a contribution that only ranks inside hold is
 // needed outside. It must enter the set if one that only ranks outside hold is needed inside. The parts'
-// bytes add up and share the bandwidth of the cut. On machines of few nodes these are all cuts, else sweeps.
+// bytes add up and share the bandwidth of the cut. All cuts are tried on machines of few nodes; on larger
+// ones only sweeps are.
 //
 // Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone
-// hold some contribution, and F those that need all of these. When the first block x knows them all, each
-// block of E but x has sent at least once; later each block of F but x must receive. That makes |E|+|F|-2
-// passes between blocks or, if E is one block, one for every other block of F. The blocks that must send,
-// and those that must receive, give the least number of passes in any case. If nothing outside the blocks
-// copies or sums, the passes of all parts share the bandwidth out of the blocks, and that into them.
+// hold some contribution, and F the blocks that need all contributions of E. When the first block x knows
+// them all, each block of E but x has sent at least once; later each block of F but x must receive. That
+// makes |E|+|F|-2 passes between blocks or, if E is one block, one for every other block of F. The number of
+// blocks that must send, and the number that must receive, are lower bounds on the passes in any case. If
+// nothing outside the blocks copies or sums, the passes of all parts share the bandwidth out of the blocks,
+// and the bandwidth into them.
 //
 // Cost: contributions × needers of each part, times the sweeps.
 //
@@ -127,7 +129,8 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return sweep.Seconds();
 }
 
-// The worst of all cuts, on machines of a few nodes: what must leave a set of nodes over its links outwards.
+// The seconds of the worst of all cuts, on machines of a few nodes: the bytes that must leave a set of nodes
+// over the bandwidth of its links outwards.
 double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& parts) {
   const auto mask_of = [&](const std::vector<Rank>& ranks) {
     uint32_t mask = 0;

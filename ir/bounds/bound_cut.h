@@ -8,8 +8,8 @@
 
 namespace xccl {
 
-// The problem of FindRatioCut without supplies and sinks. Nodes are those of the machine and arcs its links,
-// with bandwidths in bytes per second; `reversed` turns every link.
+// The problem of FindRatioCut without supplies and sinks. Its nodes are the machine's nodes and its arcs the
+// machine's links, with bandwidths in bytes per second; `reversed` turns every link.
 RatioCutProblem CutsOf(const Topology& topology, bool reversed = false);
 
 }  // namespace xccl

@@ -77,7 +77,7 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     cost_ps.push_back(model == TimeModel::kBlocking ? first_cost_ps.back() : alpha);
   }
   int64_t farthest = 0;
-  // Updates `farthest` with the farthest destination of these holders.
+  // Raises `farthest` to the latency of the destination that is farthest from its nearest holder.
   const auto search = [&](std::span<const Rank> holders, std::span<const Rank> destinations) -> Status {
     std::vector<NodeId> nodes;
     for (const Rank holder : holders) nodes.push_back(topology.NodeOf(holder));

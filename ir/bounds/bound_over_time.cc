@@ -1,18 +1,18 @@
 // Take any plan, and follow each byte that a rank needs back to a rank that held it at first. In its time
 // slot every link carries at most its bandwidth, and what enters it arrives alpha later at the earliest:
-// together these ways are a flow over time (base/graph/flow_over_time.h). So no plan is faster than the
-// least time of such a flow from
+// together the ways of all bytes are a flow over time (base/graph/flow_over_time.h). So no plan is faster
+// than the least time of a flow from
 //   one holder to one rank that needs all that the holder has (broadcast, reduce, allreduce),
 //   any set of the holders of different bytes, joined into one source, to the rank that needs them,
 //   one holder to any set of ranks that need different bytes of it, joined into one sink.
 // Sums for different ranks are different bytes too: a holder's share of each goes to its own destination,
-// whatever joins it on the way. Of one sum, several holders' shares may travel as one, so that they are
-// never joined.
+// whatever joins it on the way. Shares of one sum that several holders have may travel as one, so the holders
+// of one sum are never joined into a source.
 //
-// The worst set: with o(A) what the joined set A can bring by time T, and d(A) its bytes, o - d is
-// submodular (Hoppe and Tardos 2000). Tried are all ranks at least so far away, for every distance, and those
-// outside the host; then base/graph/submodular.h looks for a set below zero at the largest T so far, until
-// there is none.
+// The worst set: let o(A) be the bytes that the joined set A can bring by time T, and d(A) the bytes that it
+// has to bring; then o - d is submodular (Hoppe and Tardos 2000). The sets tried are, for every distance, all
+// ranks at least so far away, and all ranks outside the host. Then base/graph/submodular.h looks for a set
+// below zero at the largest T so far, until there is none.
 //
 // Overhead: in `blocking` data waits for alpha + overhead on every link before its bytes pass, so both delay
 // it. In `pipelined` only the first message of a link is sure to pay it. Where the link leaves the
@@ -39,12 +39,12 @@ namespace {
 
 constexpr size_t kDistances = 24;     // sets of the ranks at least so far away that are tried for each rank
 constexpr int64_t kOrders = 8;        // a search for the worst set begins if there is time for so many orders
-constexpr int32_t kShares = 1 << 18;  // of all ranks that are looked at
+constexpr int32_t kShares = 1 << 18;  // shares of all ranks together that are looked at
 // Limits, in arcs looked at.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
 
-// One rank, and what it must get from others, or give to them.
+// One rank, and the data that it must get from each other rank, or give to it.
 struct Exchange {
   struct Share {
     int32_t node;
@@ -94,7 +94,7 @@ class Exchanges {
     return kept;
   }
 
-  // Adds what `rank` exchanges with each member but itself; bytes(member) says how much.
+  // Adds the exchange of `rank` with every other member; bytes(member) is its size.
   template <typename Bytes>
   void Add(Rank rank, bool gets, bool joined, Bytes bytes) {
     Exchange exchange{.node = NodeOf(rank), .gets = gets, .joined = joined, .shares = {}};
@@ -187,8 +187,8 @@ class WorstExchange {
   }
 
   int64_t Run(std::vector<Exchange> exchanges) {
-    // Bounds that need no flow come first: those which promise most are then tried first, and most others
-    // are given up early.
+    // Bounds that need no flow come first. They order the exchanges, the most promising first, so that most
+    // of the later ones are given up early.
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t e = 0; e < exchanges.size() && HasTime(); ++e) order.emplace_back(-Simple(exchanges[e]), e);
     std::ranges::sort(order);
@@ -261,8 +261,9 @@ class WorstExchange {
     }
   }
 
-  // The shares at least so far away, for the distances that promise most by the links of this end alone; then
-  // those outside its host, and each by itself where its start costs more.
+  // Tries sets of shares: all shares at least so far away, for the distances that promise most by the links
+  // of this rank alone; then all shares outside its host; then each share by itself where its start costs
+  // more.
   void TryFarOnes(const Exchange& exchange) {
     const std::vector<Exchange::Share>& shares = exchange.shares;
     const int64_t own = (exchange.gets ? in_ : out_)[static_cast<size_t>(exchange.node)];

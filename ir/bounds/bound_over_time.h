@@ -1,5 +1,6 @@
-// The bound from flows over time: what one rank must get, or give, moves over links that take their bandwidth
-// and let it arrive alpha later. It counts distance and bytes together. docs/ir.md, Lower bounds.
+// The bound from flows over time: the data that one rank must get, or give, moves over links that take in at
+// most their bandwidth and deliver alpha later. It counts distance and bytes together. docs/ir.md, Lower
+// bounds.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@
 
 namespace xccl {
 
-// One arc for each link, by id, whose cost is what data waits for on it: alpha, in `blocking` with the
-// overhead.
+// One arc for each link, by id. Its cost is the time that data spends on the link beside its bytes: alpha,
+// and in `blocking` also the overhead.
 std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
 
 // The most arcs that a bound of this kind looks at.
 int64_t MostArcs(BoundEffort effort);
 
-// The largest such bound found, rounded down, if it is above `at_least`, which is another bound. Where the
-// work reaches a limit, what is found by then: valid, maybe not the largest. Always absent for user-defined
-// tables. Requires: every need of the collective can be met on this topology.
+// The largest flow-over-time bound found, rounded down, if it is above `at_least`, which is another bound;
+// else absent. If the work reaches a limit, the result is the largest bound found by then, which is valid.
+// Always absent for user-defined tables. Requires: every need of the collective can be met on this topology.
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                          int64_t at_least);

@@ -1,14 +1,14 @@
-// A transfer begins at a GPU at time 0 or later and ends at a GPU by the plan's time T. So a link can only
-// carry bytes of use from when they can have come to its tail until they just come from its head to an end in
-// time: all but wait = (way to it) + alpha + (way on) of T.
+// A transfer begins at a GPU at time 0 or later and ends at a GPU by the plan's time T. So useful bytes enter
+// a link no earlier than a GPU's bytes can reach its tail, and leave its head early enough to reach a GPU by
+// T. The link is useful for T - wait, with wait = (way to its tail) + alpha + (way on from its head).
 //
 // Passes between blocks (bound_allreduce.cc): Σ bandwidth × (T - wait) over the links out of the blocks is at
-// least 2(k-1) × bytes, and likewise for those into them. Links whose wait is T or more carry nothing.
+// least 2(k-1) × bytes, and likewise over the links into them. Links whose wait is T or more carry nothing.
 //
 // Demands: for any prices y of the links, a byte uses up at least its distance under y, so
 //   Σ bandwidth × y × (T - wait) >= Σ demand × distance under y.
-// The best prices are those of a linear program (concurrent_flow.h). A wait is taken to be at most the bound
-// so far, so that T - wait is never below zero.
+// A linear program finds the best prices (concurrent_flow.h). A wait is taken to be at most the bound so far,
+// so that T - wait is never below zero.
 #include "ir/bounds/bound_windows.h"
 
 #include <algorithm>
@@ -26,10 +26,10 @@
 namespace xccl {
 namespace {
 
-// Of floating point in the linear program.
+// Relative error that floating point may bring into the prices of the linear program.
 constexpr double kRounding = 1e-12;
 
-// By link; kForeverPs where it is of no use.
+// The wait of each link, by link; kForeverPs if no useful byte can pass it.
 std::vector<int64_t> WaitsOf(const Topology& topology, TimeModel model, std::span<const int32_t> sources,
                              std::span<const int32_t> sinks) {
   const std::vector<CostArc> arcs = ArcsOf(topology, model);

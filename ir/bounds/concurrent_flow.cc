@@ -1,14 +1,14 @@
 // Give every link a length y >= 0. A byte that travels a distance uses up that much of Σ bandwidth × y, so
-//   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y,
-// and with links that wait, Σ bandwidth × y × wait more above the line,
-// and the best y attains the optimum of the linear program. Every y here is evaluated by this formula, so a
-// bound is valid whatever the solver returned. With symmetry y is equal on all links of an orbit, and all
-// sources of an orbit do the same: prices are y ÷ share, and one source stands for its orbit.
+//   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y.
+// If links wait, Σ bandwidth × y × wait is added to the numerator. The best y attains the optimum of the
+// linear program. Every y here is evaluated by this formula, so a bound is valid whatever the solver
+// returned. With symmetry y is equal on all links of an orbit, and all sources of an orbit do the same:
+// prices are y ÷ share, and one source stands for its orbit.
 //
-// The program: maximise Σ z_s, where z_s <= what source s's demands pay along any one tree of paths, and Σ
-// bandwidth × price = 1. Each round adds the shortest-path tree of every source, at prices between the best
-// so far and the program's. The program's value is an upper bound for all prices, and its dual values are
-// the weights of the trees: a flow with that load.
+// The program: maximise Σ z_s, where z_s is at most the price that source s's demands pay along any one tree
+// of paths, and Σ bandwidth × price = 1. Each round adds the shortest-path tree of every source, at prices
+// between the best so far and the program's. The program's value is an upper bound for all prices, and its
+// dual values are the weights of the trees: a flow with that load.
 #include "ir/bounds/concurrent_flow.h"
 
 #include <algorithm>
@@ -211,7 +211,8 @@ class CuttingPlanes {
       last[source] = t;
       if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
     }
-    // The program may ignore a source whose demands are tiny beside the others'; any tree serves it.
+    // The linear program may ignore a source whose demands are tiny beside other sources'; any tree serves
+    // it.
     for (size_t s = 0; s < sources_; ++s)
       if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
     for (FlowTree& tree : trees_) {

@@ -24,7 +24,7 @@ struct FlowProblem {
   Demands demands;             // with symmetry: of one source per orbit
   std::vector<int32_t> orbit;  // by link, dense from 0
   // By orbit. The bytes of a source over its links × share give the load of each link after translation.
-  // Capacities are those of one link, in bytes per second.
+  // A capacity is that of one link of the orbit, in bytes per second.
   std::vector<double> share, capacity;
   // By orbit, or empty: the seconds in which no demand can use its links. `load_s` is then the least time T
   // in which every link gets its load within T less its seconds, and the time that the prices prove is so,
@@ -56,7 +56,7 @@ struct ConcurrentFlow {
 
 struct FlowOptions {
   double gap = 1e-9;                   // stop at this relative gap between load and bound
-  int32_t rounds = 100;                // of cutting planes, at most
+  int32_t rounds = 100;                // rounds of cutting planes, at most
   std::function<bool()> stopped = {};  // asked after each round; true ends the search with the result so far
 };
 

@@ -88,8 +88,8 @@ TEST(ConcurrentFlow, OfNothingIsNothing) {
   EXPECT_EQ(flow.bound_s, 0);
 }
 
-// The program ignores a source that is tiny beside the others. Such a source had no tree, and the flow
-// engine crashed.
+// The linear program ignores a source that is tiny beside other sources. That source had no tree, and the
+// flow engine crashed.
 TEST(ConcurrentFlow, ASourceOfNextToNothingHasATree) {
   const Topology topology = LoadTopology("ring:3").value();
   CollectiveSpec spec;

@@ -1,4 +1,4 @@
-// What must move: contributions by who has them and who lacks them.
+// The data that must move: contributions, by the ranks that hold them and the ranks that need them.
 #pragma once
 
 #include <compare>

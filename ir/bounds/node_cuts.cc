@@ -31,7 +31,8 @@ std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
 
 constexpr size_t kLandmarks = 4;
 
-// Picks nodes far from each other: each is the farthest from those before.
+// Picks landmarks far from each other: each is the node farthest from the landmarks before it. Returns the
+// hops from each landmark to every node.
 std::vector<std::vector<int32_t>> LandmarkHops(const Topology& topology) {
   std::vector<std::vector<int32_t>> landmarks = {Hops(topology, 0)};
   std::vector<int32_t> nearest = landmarks[0];

@@ -1,5 +1,5 @@
-// Families of cuts that are quick to list: around groups of nodes, and along sweeps over the nodes. What must
-// cross a cut, over the bandwidth across it, bounds the time of a collective.
+// Families of cuts that are quick to list: around groups of nodes, and along sweeps over the nodes. The bytes
+// that must cross a cut, over the bandwidth across it, bound the time of a collective.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ double PassBandwidth(const Topology& topology, const NodeGroups& group_of);
 // The most seconds that a group's bytes take over the bandwidth around it.
 double SecondsAround(const std::vector<OutAndIn>& bytes, const std::vector<OutAndIn>& bandwidth);
 
-// Keys of all nodes for sweeps, which cut between nodes with different keys. The first is document order.
-// The others say how much nearer a node is to one landmark than to another, which slices a grid along its
-// dimensions.
+// Lists of keys of all nodes for sweeps, which cut between nodes with different keys. The keys of the first
+// list are in document order. In each other list a key says how much nearer the node is to one landmark than
+// to another, which slices a grid along its dimensions.
 std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
 
 // The cuts between nodes of different keys. Places number the keys: the nodes at places 0..i are on the low

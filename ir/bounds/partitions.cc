@@ -53,7 +53,8 @@ class Strength {
     for (const auto& [ends, sum] : capacity) arcs_.push_back({ends.first, ends.second, sum});
   }
 
-  // The block of every rank in a worst partition, which is the least of its ranks.
+  // For every rank its block in a worst partition; a block is named by its lowest rank. Absent: there are
+  // fewer than two GPUs, or the numbers are too large for exact arithmetic.
   std::optional<std::vector<int32_t>> WorstPartition() const {
     std::vector<int32_t> best(static_cast<size_t>(gpus_));
     std::iota(best.begin(), best.end(), 0);
@@ -120,12 +121,12 @@ class Strength {
 
   int32_t gpus_, nodes_;
   bool fits_ = false;
-  int64_t out_ = 0;  // of GPUs
+  int64_t out_ = 0;  // bandwidth of all links that leave GPUs
   std::vector<CapacityArc> arcs_;
 };
 
-// The same blocks with the nodes that do not copy on that side of a block's border that leaves least
-// bandwidth out of it, resp. into it.
+// Assigns the nodes that cannot copy (plain switches and NICs) to the blocks, so that each block's outgoing
+// (`into`: incoming) bandwidth is least. GPUs and copying switches stay in their blocks.
 NodeGroups WithLeastBorders(const Topology& topology, const NodeGroups& block_of, bool into) {
   const std::vector<CapacityArc> links = CutsOf(topology, into).arcs;
   const int32_t source = topology.num_nodes(), sink = source + 1;

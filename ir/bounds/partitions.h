@@ -11,11 +11,11 @@
 
 namespace xccl {
 
-// Partitions whose blocks hold all GPUs and all nodes that copy or sum. These are tried: every GPU alone;
-// every host; what the faster links join; and, where all GPUs are members, the one with the least bandwidth
-// out of its blocks ÷ (blocks - 1). For that one Newton's method takes steps of Dilworth's truncation
-// (Cunningham 1985), where a block's bandwidth is that of the least cut around it. Switches that only pass on
-// and NICs then go to the side that makes the cut around a block least.
+// Partitions of a machine into blocks that hold all GPUs and all nodes that copy or sum. They are: every GPU
+// alone; every host; the groups that faster links join; and, if all GPUs are members, the partition with the
+// least bandwidth out of its blocks ÷ (blocks - 1). Newton's method finds the last one, with Dilworth's
+// truncation in each step (Cunningham 1985); a block's bandwidth there is that of the least cut around it.
+// Plain switches and NICs then go to the side that makes the cut around a block least.
 std::vector<NodeGroups> Partitions(const Topology& topology, const Collective& collective,
                                    BoundEffort effort);
 

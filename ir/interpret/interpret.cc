@@ -77,7 +77,7 @@ class Interpreter {
       random.Shuffle(std::span(order));
       bool moved = false;
       for (int32_t block : order) {
-        // A threadblock takes several steps in a row, so that some run far ahead of others.
+        // A threadblock takes several steps in a row, so that some threadblocks run far ahead of the rest.
         for (uint64_t burst = random.Below(4) + 1; burst > 0 && CanGoOn(block); --burst) {
           Step(block);
           --left;

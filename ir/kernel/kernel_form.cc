@@ -1,7 +1,7 @@
 // One walk over the ranks finds order, merged blocks and direct modes; another over the instructions finds
-// their runs. All operands of an instruction, and those at the other ends of its messages, hold the same
-// chunks. A run ends where the next chunk is not its neighbour in the part or has another weight, so runs
-// are the same everywhere.
+// their runs. All operands of an instruction, and the operands at the other ends of its messages, hold the
+// same chunks. A run ends where the next chunk does not follow in the part or has another weight. Since that
+// depends on chunks alone, sender and receiver have the same runs.
 #include "ir/kernel/kernel_form.h"
 
 #include <fmt/core.h>
@@ -89,7 +89,7 @@ class FormMaker {
     const std::unique_ptr<SlotAccesses> over =
         program_.in_place ? std::make_unique<SlotAccesses>(program_, collective_, index_, r, true) : nullptr;
     if (!apart.AllOrdered(local) || (over && !over->AllOrdered(local))) form_.messages_order = true;
-    // A rank does not know the begins in its peers' tables.
+    // With tables, messages cannot be direct: a rank does not know the offsets in its peers' tables.
     if (form_.tables) return;
     const auto allowed = [&](auto question) {
       const bool first = question(apart);
@@ -111,7 +111,7 @@ class FormMaker {
     }
   }
 
-  // Are these slots of two ranks the same place in their input, or in their output?
+  // Are the two operands the same slots, holding the same chunks, of both ranks' inputs, or of both outputs?
   bool SamePlace(Rank a, const Operand& of_a, Rank b, const Operand& of_b, int32_t count) const {
     if (of_a.buffer != of_b.buffer || of_a.buffer == BufferKind::kScratch) return false;
     const auto kind = static_cast<size_t>(of_a.buffer);
@@ -123,8 +123,8 @@ class FormMaker {
         return false;
     return true;
   }
-  // Whatever writes these slots of the root is a copy of what `send` sends, which waits for nothing. Then
-  // `send` comes after it.
+  // True if the only writes to `slots` of the root are copies, which wait for nothing, of the data that
+  // `send` sends. If so, `send` comes after them.
   bool HoldsWhatItSends(Rank root, int32_t send, const Operand& slots) {
     const Instruction& sent = index_.instruction(send);
     if (sent.op != Opcode::kSend || sent.final || slots.buffer != BufferKind::kOutput) return false;
@@ -144,7 +144,7 @@ class FormMaker {
     for (const int32_t node : copies) extra_after_.emplace_back(send, node);
     return !copies.empty();
   }
-  // Neither it nor what its threadblock does before.
+  // True if neither the instruction nor any instruction before it in its threadblock waits for anything.
   bool WaitsForNothing(int32_t node) const {
     for (int32_t before = index_.BlockFirst(index_.BlockOf(node)); before <= node; ++before) {
       const Instruction& i = index_.instruction(before);
@@ -303,7 +303,7 @@ class FormMaker {
     return get.out_of_place ? DirectMode::kGetOutOfPlace : DirectMode::kNo;
   }
 
-  // The index of a connection or group among those of its rank.
+  // The index of a connection or group in its rank's list.
   static int32_t LocalIndex(const std::vector<int32_t>& all, int32_t of) {
     return static_cast<int32_t>(std::ranges::lower_bound(all, of) - all.begin());
   }
@@ -443,7 +443,7 @@ class FormMaker {
   std::vector<KernelDependency> node_place_;  // block and index of each instruction
   std::vector<int32_t> place_;                // by instruction: its position in a topological order
   std::vector<Allowed> put_, get_;            // by instruction
-  std::vector<std::pair<int32_t, int32_t>> extra_after_;  // instructions, and what they must come after
+  std::vector<std::pair<int32_t, int32_t>> extra_after_;  // an instruction, and one that it must come after
   std::vector<bool> switch_put_, switch_get_;             // by instruction of a group's root
   std::vector<Slots> slots_;                              // by rank
 };

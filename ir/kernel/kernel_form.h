@@ -19,9 +19,9 @@
 // root's at the same place:
 //   switch get  the switch adds up what the members' instructions read, and what the root's reads.
 //   switch put  the switch stores where all members' instructions, and the root's or a copy of it, store.
-// The rules are those of get and put on every member, but the order that the root's threadblock makes counts:
-// what it takes, it takes before what it sends then. So both may work on one buffer, in place. Messages of a
-// fan-in are never direct, nor are other messages of an instruction that has a group.
+// Every member must satisfy the rules of get and put, with one exception: the order of the root's threadblock
+// counts, too. The root takes a sum before it sends later data, so both may work on one buffer, in place.
+// Messages of a fan-in are never direct, nor are other messages of an instruction that has a group.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ struct KernelRun {
   PartId part;
   int64_t total = 1;   // weight of the part
   int64_t before = 0;  // weight of its chunks before the run
-  int64_t weight = 1;  // of each chunk
+  int64_t weight = 1;  // weight of each chunk
   int32_t count = 0;   // number of chunks
   KernelPlace src, dst;
   KernelPlace peer;      // if this instruction sends a put: its destination in the peer's buffers
@@ -64,7 +64,7 @@ struct KernelRun {
 };
 
 struct KernelDependency {
-  int32_t block = 0;  // of the same rank
+  int32_t block = 0;  // threadblock of the same rank
   int32_t index = 0;  // within that block
 };
 
@@ -80,7 +80,7 @@ struct KernelInstruction {
   std::vector<KernelRun> runs;
 };
 
-// Where what an instruction sends lies on its rank.
+// The buffer that holds the data which an instruction sends.
 inline BufferKind SentFrom(const KernelInstruction& i) {
   return i.what.op == Opcode::kSend ? i.what.src.buffer : i.what.dst.buffer;
 }
@@ -97,9 +97,9 @@ struct ScratchRun {
 };
 
 struct KernelRank {
-  // Indices in Program::connections of those with an end at this rank, ascending.
+  // Connections with an end at this rank: indices in Program::connections, ascending.
   std::vector<int32_t> connections;
-  // Indices in Program::groups of those whose root is this rank, ascending.
+  // Groups whose root is this rank: indices in Program::groups, ascending.
   std::vector<int32_t> groups;
   std::vector<ScratchRun> scratch;
   std::vector<KernelBlock> blocks;
@@ -124,8 +124,8 @@ struct KernelForm {
 inline constexpr int32_t kMaxKernelEnds = 32;  // the most connections of one block
 inline constexpr int64_t kMaxKernelInstructions = 1 << 22;
 
-// Requires: the program verifies. Errors: kInvalidInput for a message that arrives as other chunks than
-// those sent, for weights of 2^31 and more, and for more than kMaxKernelInstructions. Cost: O(instructions
+// Requires: the program verifies. Errors: kInvalidInput for a message that arrives as other chunks than were
+// sent, for weights of 2^31 and more, and for more than kMaxKernelInstructions. Cost: O(instructions
 // × threadblocks of their rank + accesses of a slot squared). If `merge` is false, every threadblock is a
 // block of its own.
 StatusOr<KernelForm> MakeKernelForm(const Program& program, const Collective& collective, bool merge = true);

@@ -16,7 +16,8 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kSliceBytes = 16;
-// The most that a run of chunks needs in a slot beyond its bytes: its own skew and that of what precedes it.
+// The most bytes that a run of chunks needs in a slot beyond its data: its own skew, and that of the run
+// before.
 constexpr int64_t kSkewBytes = 32;
 
 int64_t UnitOf(const CollectiveSizes& sizes) {
@@ -90,8 +91,8 @@ int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank 
 
 namespace {
 
-// What an instruction's message takes of a slot where there are `passes`. Its bytes shrink in proportion; the
-// overhead of its chunks does not.
+// The bytes of a slot that an instruction's message takes if the kernel makes `passes` passes. The bytes of
+// data shrink in proportion; the overhead of chunks does not.
 int64_t MessageBytes(const KernelInstruction& i, const CollectiveSizes& sizes, int64_t passes,
                      Protocol protocol) {
   int64_t bytes = 0;

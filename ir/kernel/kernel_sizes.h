@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// The number of elements before each scratch run, and last the total. Requires: `sizes` are those of the
+// The number of elements before each scratch run, and last the total. Requires: `sizes` were made for the
 // form's collective.
 std::vector<int64_t> ScratchRunBegins(const KernelForm& form, const CollectiveSizes& sizes, Rank rank);
 // The number of elements before each part of a rank's input or output, by position, and last the total.
@@ -22,12 +22,12 @@ std::vector<int64_t> PartBegins(const Collective& collective, const CollectiveSi
                                 BufferKind buffer);
 // The size of a rank's scratch in bytes.
 int64_t ScratchBytes(const KernelForm& form, const CollectiveSizes& sizes, Rank rank);
-// What the largest message takes of a slot in the program's own number of passes.
+// The bytes of a slot that the largest message takes in the program's own number of passes.
 int64_t LargestMessageBytes(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
                             Protocol protocol);
 // The number of passes at these sizes: the program's, or more if a message would not fit `slot_bytes` with
-// the protocol. The same on all ranks. Errors: kInvalidInput if one message has more chunks than a slot can
-// hold.
+// the protocol. All ranks make that many. Errors: kInvalidInput if one message has more chunks than a slot
+// can hold.
 StatusOr<int32_t> KernelPasses(const Program& program, const KernelForm& form, const CollectiveSizes& sizes,
                                int64_t slot_bytes, Protocol protocol);
 

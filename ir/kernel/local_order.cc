@@ -17,7 +17,7 @@ SlotAccesses::SlotAccesses(const Program& program, const Collective& collective,
   const int32_t end = index.BlockFirst(index.RankFirstBlock(Rank(rank.value + 1)));
   for (int32_t node = index.BlockFirst(index.RankFirstBlock(rank)); node < end; ++node) {
     const Instruction& i = index.instruction(node);
-    // In place, what is copied onto itself is left alone.
+    // In place, a copy of a slot onto itself does nothing.
     if (i.op == Opcode::kCopy && !i.first && !i.final && line_.SlotOf(i.src) == line_.SlotOf(i.dst)) continue;
     if (ReadsSource(i.op)) Add(i.src, i.count, node, false);
     if (WritesDestination(i.op)) Add(i.dst, i.count, node, true);

@@ -25,9 +25,9 @@ class SlotAccesses {
   // Nodes of the rank that a question leaves out: something else orders them.
   using Except = std::function<bool(int32_t node)>;
 
-  // True if every other access to what `node` writes certainly comes after it.
+  // True if every other access to the slots that `node` writes certainly comes after `node`.
   bool NothingBefore(int32_t node, const RankClocks& order, const Except& except = {}) const;
-  // True if every other write to these slots is certainly done when `node` starts.
+  // True if every other write to the slots of `operand` is certainly done when `node` starts.
   bool NothingWritesAfter(int32_t node, const Operand& operand, const RankClocks& order,
                           const Except& except = {}) const;
   // True if the rank's own order covers every two conflicting accesses.
@@ -45,20 +45,21 @@ class SlotAccesses {
   std::vector<std::vector<Access>> of_slot_;
 };
 
-// The order that the roots of groups give their members' accesses: what a root's threadblock takes, it takes
-// before what it sends then. In one instruction, every element is loaded before it is stored.
+// The order that the roots of groups give their members' accesses: a root's threadblock takes a message
+// before it sends the next one. In one instruction, every element is loaded before it is stored.
 class RootTurns {
  public:
   explicit RootTurns(const ProgramIndex& index) : index_(index) {}
 
-  // The instructions of a rank that are over when a root sends what `node` receives.
+  // The instructions of a rank that are over when a root sends the message that `node` receives.
   SlotAccesses::Except TakenBeforeSent(int32_t node) const;
-  // Those that start when a root has taken what `node` sends.
+  // The instructions of a rank that start after a root has taken the message that `node` sends.
   SlotAccesses::Except SentAfterTaken(int32_t node) const;
 
  private:
   const Threadblock& ThreadblockOf(int32_t node) const { return index_.threadblock(index_.BlockOf(node)); }
-  // The root's instruction that takes what a member's `node` sends; that sends what it receives.
+  // The root's instruction that takes the message of a member's send `node`; and the one that sends the
+  // message of a member's receive `node`.
   std::optional<int32_t> TakenBy(int32_t node) const;
   std::optional<int32_t> SentBy(int32_t node) const;
   bool InTurn(std::optional<int32_t> taken, std::optional<int32_t> sent) const;

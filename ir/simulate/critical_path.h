@@ -27,7 +27,7 @@ std::string_view ToString(PathKind kind);  // "transfer"
 struct PathPiece {
   PathKind kind = PathKind::kTransfer;
   int64_t start_ps = 0, end_ps = 0;
-  std::optional<LinkId> link = std::nullopt;      // of a transfer, a latency, an overhead
+  std::optional<LinkId> link = std::nullopt;      // link of a transfer, a latency or an overhead
   std::optional<int32_t> message = std::nullopt;  // schedules: index in ScheduleTrace::messages
   std::optional<int32_t> block = std::nullopt;    // programs: the threadblock, by ProgramIndex
   int64_t ps() const { return end_ps - start_ps; }
@@ -52,14 +52,15 @@ struct PathShare {
   int64_t pieces = 0;
   bool operator==(const PathShare&) const = default;
 };
-// Longest first; those of equal length by kind, link and block.
+// The shares of the path, longest first; shares of equal length are ordered by kind, link and block.
 std::vector<PathShare> SharesOf(const CriticalPath& path);
 
-// What a longer run has more of: bytes on links, or also all that a pass of a program brings with it.
+// The kinds of pieces that a longer run has more of: bytes on links alone, or all but a program's launch.
 enum class Elastic : uint8_t { kTransfers, kAllButLaunch };
 
-// The chain from its pieces, last first: drops empty ones, joins neighbours, and stretches the elastic ones
-// so that the last ends at `time_ps`; all, where these are too few.
+// Makes the path from its pieces, which come last first. Drops empty pieces, joins neighbours, and stretches
+// the elastic pieces so that the last piece ends at `time_ps`; stretches all pieces if the elastic ones do
+// not suffice.
 CriticalPath MakeCriticalPath(std::vector<PathPiece> last_first, int64_t time_ps, Elastic elastic);
 
 }  // namespace xccl

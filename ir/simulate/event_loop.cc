@@ -1,5 +1,5 @@
 // Each instant is handled in two halves. First everything that happens at it is applied: links become idle,
-// heads and whole segments arrive, and what waited for them becomes ready. Then every idle link that was
+// heads and whole segments arrive, and jobs that waited for them become ready. Then every idle link that was
 // touched takes its least ready job. Neither half depends on the order of events, so the result is unique.
 #include "ir/simulate/event_loop.h"
 

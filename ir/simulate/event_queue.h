@@ -39,7 +39,7 @@ class EventQueue {
   }
 
  private:
-  static constexpr int kBits = 4;  // of a digit
+  static constexpr int kBits = 4;  // bits of a digit
   static constexpr size_t kDigits = size_t{1} << kBits, kLevels = 64 / kBits;
 
   // By the highest digit in which its time differs from now_.
@@ -68,8 +68,8 @@ class EventQueue {
 
   std::vector<Event> due_;  // at now_
   std::array<std::vector<Event>, kLevels * kDigits> buckets_;
-  std::array<uint32_t, kLevels> used_ = {};  // of each level's buckets, as bits
-  uint32_t levels_ = 0;                      // those with used buckets
+  std::array<uint32_t, kLevels> used_ = {};  // by level: its buckets with events, as bits
+  uint32_t levels_ = 0;                      // levels with events, as bits
   int64_t now_ = 0;
   uint64_t size_ = 0;
 };

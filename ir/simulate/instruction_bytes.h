@@ -14,8 +14,8 @@ namespace xccl {
 // The bytes that each instruction moves in a pass.
 class InstructionBytes {
  public:
-  // `all`: covers every instruction, not only those that send. `whole`: passes past the end count as if the
-  // chunks continued, to observe a steady state.
+  // `all`: covers every instruction; else only sends. `whole`: passes past the end count as if the chunks
+  // continued, to observe a steady state.
   InstructionBytes(const Program& program, const Collective& collective, const CollectiveSizes& sizes,
                    const ProgramIndex& index, int32_t passes, bool all, bool whole)
       : sizes_(sizes), passes_(passes), whole_(whole), first_(static_cast<size_t>(index.size()) + 1, 0) {
@@ -52,7 +52,7 @@ class InstructionBytes {
   const int32_t passes_;
   const bool whole_;
   std::vector<int64_t> first_;     // by instruction: its first index in elements_
-  std::vector<int64_t> elements_;  // of the chunks that instructions move
+  std::vector<int64_t> elements_;  // sizes of the chunks that instructions move
 };
 
 }  // namespace xccl

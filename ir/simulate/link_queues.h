@@ -1,4 +1,4 @@
-// The links of a simulator. Each serves one entry at a time; then it takes the least of those that wait.
+// The links of a simulator. A link serves one entry at a time, and then takes the least entry that waits.
 #pragma once
 
 #include <algorithm>

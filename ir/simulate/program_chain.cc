@@ -1,8 +1,8 @@
-// Goes back from the last event. An instruction ends when its threadblock has moved its bytes or, where that
-// is later, when the first link of its message has. It begins when the last thing that it waited for is
-// there. A link ends a message when it has carried it or, where that is later, when its last byte came from
-// the link before. It starts one when it becomes free, or when the message's first byte came. The pieces
-// between two such instants are what happened in between.
+// Goes back from the last event. An instruction ends when its threadblock has moved its bytes and the first
+// link of its message has carried them, whichever is later. It begins when the last thing that it waited for
+// is there. A link ends a message when it has carried it and the message's last byte has come from the link
+// before, whichever is later. It starts a message when it becomes free, or when the message's first byte
+// comes. A piece of the path is whatever fills the time between two such instants.
 #include "ir/simulate/program_chain.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ class Walk {
     return log_.blocking ? 0 : topology_.link(hop.link).latency_ps;
   }
 
-  // Adds what happened since `since_ps`, and goes back to then.
+  // Adds a piece from `since_ps` until the present instant, and goes back to `since_ps`.
   void Back(PathKind kind, int64_t since_ps, std::optional<LinkId> link, std::optional<int32_t> block) {
     since_ps = std::clamp<int64_t>(since_ps, 0, now_);
     if (since_ps < now_) pieces_.push_back({kind, since_ps, now_, link, {}, block});

@@ -1,6 +1,6 @@
-// What happens in one run of a program's simulation: every instruction of every pass, every message on every
-// link, and for each the event that let it begin. RunProgram writes it; the critical path and the rows of a
-// trace are read from it.
+// The log of one run of a program's simulation: every instruction of every pass, every message on every link,
+// and for each the event that let it begin. RunProgram writes it; the critical path and the rows of a trace
+// are read from it.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-// What a message in flight knows of its log. Numbers of hops are indices in ProgramLog::hops.
+// The entries of the log that a message in flight refers to. Hops are indices in ProgramLog::hops.
 struct MessageLog {
   int32_t sender = -1;  // index in ProgramLog::instructions
   int32_t head = -1;    // the hop over which its first byte came; -1: none yet
@@ -28,7 +28,7 @@ class ProgramLog {
     int64_t moved_ps = 0;                       // when the threadblock can have moved the bytes
     ProgramWait cause = ProgramWait::kNothing;  // what it waited for last
     int32_t cause_event = -1;                   // an instruction, or for a message its last hop; -1: none
-    int32_t first_hop = -1;                     // of a send
+    int32_t first_hop = -1;                     // first hop of a send
   };
   struct Hop {
     LinkId link;

@@ -66,7 +66,7 @@ class ProgramRun {
     group_of_ = GroupsOfConnections(program);
     first_hop_.assign(program.connections.size(), 0);
     for (const Group& group : program.groups) {
-      // The messages of a fan-in go like any others.
+      // The messages of a fan-in go over links as messages without a group do.
       const GroupTree& tree =
           trees_.emplace_back(HasSwitch(group) ? TreeOf(program, group, topology) : GroupTree());
       const std::vector<int32_t> connections = ConnectionsOf(program, group);
@@ -120,10 +120,10 @@ class ProgramRun {
     kHandedOff = 4ULL << 61,
     kMask = 7ULL << 61
   };
-  // What a run asks of an instruction, and its dependencies: packed, since a run passes over all of them
-  // again and again.
+  // The facts about an instruction that a run reads, and its dependencies. They are packed, since a run reads
+  // all of them in every pass.
   struct Step {
-    int32_t first_wait = 0;  // of waits_
+    int32_t first_wait = 0;  // index in waits_
     bool sends = false, receives = false, is_nop = false;
   };
   struct Wait {
@@ -147,7 +147,7 @@ class ProgramRun {
   struct Fifo {
     int32_t arrived = 0, taken = 0;  // messages that have arrived; slots in use
   };
-  // A message in flight. A group's message is several of these, each waiting for one link.
+  // A message in flight. A message of a switch's group is several Messages, each waiting for one link.
   struct Message {
     int32_t fifo = 0;  // for a group: the fifo of any member
     int32_t hop = 0;
@@ -197,7 +197,7 @@ class ProgramRun {
     return timed_blocks_ ? bandwidths_[link.index()] : topology_.link(link).bandwidth_bytes_per_s;
   }
 
-  // The bytes whose time a message takes on a link: those of a switch's group are slower.
+  // The message's bytes for the time on a link: more for a message of a switch's group, which is slower.
   int64_t LinkBytes(const Message& message) const {
     if (switch_per_mille_ == 1000 || GroupOf(message.fifo) < 0) return message.bytes;
     return static_cast<int64_t>(static_cast<__int128>(message.bytes) * 1000 / switch_per_mille_);
@@ -294,7 +294,7 @@ class ProgramRun {
     const Instruction& i = index_.instruction(node);
     const int64_t message_ps = Sends(i.op) || Receives(i.op) ? cost_.message_ps : 0;
     const int64_t members = Receives(i.op) ? std::ssize(index_.RecvConnections(block)) : 1;
-    // A switch sums what a reducing group receives, and a fan-in reads all of it.
+    // A reduce group receives one sum, which the switch has made; a fan-in reads the messages of all members.
     const bool is_fan_in = members > 1 && GroupOfBlock(block) < 0;
     return message_ps +
            (is_fan_in ? cost_.FanInPs(bytes, members + (ReadsSource(i.op) ? 1 : 0)) : cost_.BlockPs(bytes));
@@ -304,8 +304,9 @@ class ProgramRun {
     return group_of_[static_cast<size_t>(index_.RecvConnections(block).front())];
   }
 
-  // When what an instruction of another threadblock did in `pass` may be used. Of an instruction that has
-  // been done again since, the time is no longer kept, but that was long ago.
+  // When an instruction may go on that waits for instruction `node` of another threadblock in `pass`. If that
+  // instruction has been done again in a later pass, its time is not kept; it was long ago, so the result is
+  // 0.
   int64_t HandedOffAt(int32_t node, const Runner& source, Wait on, int32_t pass) const {
     const int32_t last_pass = source.next > on.index ? source.pass : source.pass - instances_;
     if (last_pass != pass) return 0;
@@ -378,7 +379,8 @@ class ProgramRun {
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id.value));
     if (log_ != nullptr) log_->AddHop(link_id, message.queued_at, now, end, message.logged);
-    // A threadblock slower than the link lets others use the link, as if it sent its bytes at the end.
+    // A threadblock that is slower than the link leaves it to other messages meanwhile, as if the threadblock
+    // sent its bytes at the end.
     if (message.leaves) {
       message.leaves = false;
       const int64_t sent = std::max(end, message.moved_at);
@@ -440,7 +442,8 @@ class ProgramRun {
     }
   }
 
-  // True if the message is the last of those added up before `next`; it then continues for all.
+  // True if the message is the last to come of the messages added up before `next`; it then continues for
+  // all.
   bool Joins(int32_t id, int32_t next) {
     Message& message = messages_[static_cast<size_t>(id)];
     const size_t group = static_cast<size_t>(GroupOf(message.fifo));

@@ -1,5 +1,5 @@
-// One run of the event simulation of a program with a given number of passes, and what SimulateProgram made
-// of such runs. ir/simulate/simulate_program.h defines what is simulated.
+// One run of the event simulation of a program with a given number of passes, and the runs from which
+// SimulateProgram finds its time. ir/simulate/simulate_program.h defines the simulation.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace xccl {
 
 class ProgramLog;  // ir/simulate/program_log.h
 
-// What every run of a simulation has in common. All of it outlives the setting.
+// The inputs that all runs of a simulation share. They outlive the setting.
 struct ProgramSetting {
   const Program& program;
   const Collective& collective;
@@ -24,7 +24,7 @@ struct ProgramSetting {
   const ProgramIndex& index;
   const Topology& topology;
   const SimulateOptions& options;
-  int32_t passes = 1;  // of the program at these sizes
+  int32_t passes = 1;  // passes of the program at these sizes
 };
 
 // The time of so many passes, without the launch. `whole`: passes past the end count as if the chunks

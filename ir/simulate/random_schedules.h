@@ -1,5 +1,5 @@
-// Random topologies and schedules for tests of simulations. The schedules do not verify; timing ignores what
-// is sent.
+// Random topologies and schedules for tests of simulations. The schedules do not verify; timing does not
+// depend on the data that is sent.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +58,7 @@ inline Playground RandomPlayground(Random& random) {
   return made;
 }
 
-// Timing ignores what is sent, so any transfers will do. Many write one (rank, chunk), which tests the
+// Timing does not depend on data, so any transfers will do. Many write one (rank, chunk), which tests the
 // order in which they land.
 inline Schedule RandomSchedule(Random& random, const Playground& playground, int32_t chunks) {
   Schedule schedule;

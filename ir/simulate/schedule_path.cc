@@ -1,8 +1,8 @@
 // Goes back from the last arrival. At the end of a segment on a link, either the link has carried it since it
 // started, or its last byte came late from the link before. At its start, either the link has just become
 // free, or the first byte has just come from the link before, or the last chunk that it needs has just
-// arrived. A log has the times of all of these, and the one that matches is the cause. A busy link is
-// preferred where two match. Every cause started before its effect, so the walk ends.
+// arrived. The log has the times of all these events, and the event whose time matches is the cause. A busy
+// link is preferred where two match. Every cause started before its effect, so the walk ends.
 #include "ir/simulate/schedule_path.h"
 
 #include <algorithm>
@@ -81,7 +81,7 @@ class Walk {
     return TransferPs(model_.unit_bytes[unit], topology_.link(LinkOf(entry)).bandwidth_bytes_per_s, parts_);
   }
 
-  // The entry that arrives last, or -1 if nothing moves. Of several, the first that started.
+  // The entry that arrives last, or -1 if nothing moves. If several arrive last, the first that started.
   int64_t Last() const {
     int64_t last = -1;
     for (const int64_t entry : log_.order)

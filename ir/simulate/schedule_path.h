@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-// The pieces of the chain that ends with the last arrival, last piece first. The arguments are those of the
+// The pieces of the chain that ends with the last arrival, last piece first. Requires: the arguments of the
 // run that wrote the log. Cost: linear in the model and the log.
 std::vector<PathPiece> ChainOf(const SimulationModel& model, const Topology& topology, TimeModel time_model,
                                int64_t parts, int64_t segments, const EventLog& log);

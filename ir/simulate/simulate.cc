@@ -80,7 +80,8 @@ struct RunsMade {
 RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
   while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
-  // Agreements come with the run of 8m segments, after those of m, 2m and 4m: together as long as 15m.
+  // Runs agree at the earliest with the run of 8m segments, after the runs of m, 2m and 4m: together they
+  // take as long as 15m segments.
   const auto run_all = [&]() -> RunsMade {
     const int64_t time_ps = run(segments);
     return {time_ps, segments, time_ps};
@@ -178,7 +179,7 @@ Topology SharedLinks(const Topology& topology, const SymmetryGroup& group) {
   return Topology::Create(std::move(spec)).value();
 }
 
-// Runs the schedule on the topology, and sets all of `made` but what it is run in place of.
+// Runs the schedule on the topology, and sets all fields of `made` but `plain` and `slower`.
 void Run(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
          const Topology& topology, const SimulateOptions& options, Quotient quotient, SimulationRuns& made) {
   made.quotient = std::move(quotient);

@@ -54,9 +54,9 @@ struct Simulation {
 // most 2^21 unless whole chunks are more. Depends only on its arguments. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
-// A schedule that sends what is not there yet is not run: Simulation::unsound. Requires: a normalized
-// schedule. Cost: O(n log n) in transfers × chunks each moves × links
-// of a path. A compressed schedule takes exactly the time of its plain form. It costs only as much as its
+// A schedule that sends data before they are there is not run: Simulation::unsound. Requires: a normalized
+// schedule. Cost: O(n log n) in transfers × chunks each moves × links of a path. A compressed schedule takes
+// exactly the time of its plain form. It costs only as much as its
 // columns if all translates of a chunk have the same bytes and no two translates of a transfer share a
 // link. Otherwise the plain form is expanded. If that would exceed kMostExpanded, the result is
 // approximate: a link that translates share counts as that many times slower, and all translates of a chunk
@@ -66,7 +66,8 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
 
 // When every chunk of every transfer leaves its source and has arrived; by transfer, then chunk. For an
 // in-switch reduction the last source counts, for a multicast the last destination. Pipelined, without
-// segments. Ranks may send what they do not hold. Requires: a normalized, plain schedule. Cost as Simulate.
+// segments. Ranks may send data that they do not hold. Requires: a normalized, plain schedule. Cost: as
+// Simulate.
 struct MoveTimes {
   std::vector<int64_t> start_ps, arrival_ps;
 };

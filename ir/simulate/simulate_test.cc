@@ -79,7 +79,7 @@ TEST(Simulate, OverheadOncePerMessage) {
 
 TEST(Simulate, LinksTakeTheEarliestStepThatIsReady) {
   // 0 -> 1 is fast, 1 -> 2 slow. Rank 1's own chunk of step 5 goes before the chunk of step 1, which has
-  // not arrived yet. Of the chunks that wait at 100 ns, the earlier step goes first.
+  // not arrived yet. At 100 ns two chunks wait; the chunk with the earlier step goes first.
   const Topology topology = MakeGraph("line", 3, 0, {{0, 1, 10}, {1, 2, 1}});
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3).WithChunks(2);
   Schedule schedule;

@@ -1,7 +1,8 @@
 // Messages are found by a stamp per path, units by a counting sort over messages. Cells are built chunk by
 // chunk: a chunk's moves are visited in order of step, reads before writes. A read's `need` is the number
-// of writes visited before. A read that no write comes before needs what its rank had from the start, and
-// every link of a path follows others or leaves a GPU. Then, by induction over the steps, every job starts.
+// of writes visited before. A read before the first write needs data that its rank had from the start, and
+// every link of a path leaves a GPU or follows another link. So, by induction over the steps, every job
+// starts.
 #include "ir/simulate/simulation_model.h"
 
 #include <fmt/core.h>
@@ -54,7 +55,7 @@ class ModelBuilder {
     if (made_.unsound.empty()) made_.unsound = std::move(why);
   }
 
-  // Are the columns what the rest of the model may take for granted?
+  // Checks the properties of the columns that the rest of the model relies on.
   void CheckColumns() {
     const size_t transfers = schedule_.first.size();
     if (schedule_.count.size() != transfers || schedule_.path.size() != transfers ||
@@ -327,7 +328,7 @@ class ModelBuilder {
   std::vector<int32_t> path_missing_, path_carry_;
   // State of the current chunk.
   std::vector<Holding> holdings_;
-  std::vector<int32_t> had_;  // by rank: the last chunk that it held from the start, of those looked at
+  std::vector<int32_t> had_;  // by rank: the last chunk looked at that it held from the start
   int32_t had_chunk_ = -1;
   std::vector<int32_t> cell_of_rank_, last_reader_;
   std::vector<Rank> touched_;

@@ -88,8 +88,8 @@ struct Quotient {
 // For a plain schedule: every path and link stands for itself.
 Quotient NoTranslates(const Schedule& schedule, int32_t num_links);
 
-// What may be sent before anything has come: only what the collective says, or anything, where a schedule is
-// played backwards.
+// The data that a rank may send before anything has arrived: the data that the collective says it holds, or
+// any data, for a schedule that is played backwards.
 enum class FromTheStart : uint8_t { kWhatIsHeld, kAnything };
 
 // Requires: a normalized schedule. Linear in transfers × chunks each moves × links of a path.

@@ -1,4 +1,5 @@
-// What Simulate did to find a time, for those who also want to see how it came about (ir/simulate/trace.h).
+// The runs by which Simulate found a time, for callers that also show how the time came about
+// (ir/simulate/trace.h).
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@ namespace xccl {
 
 struct SimulationRuns {
   Simulation simulation;
-  std::optional<Schedule> plain;   // what was run in place of a compressed schedule
-  std::optional<Topology> slower;  // what it was run on in place of the topology
+  std::optional<Schedule> plain;   // the plain form, if it was run in place of a compressed schedule
+  std::optional<Topology> slower;  // the topology with slower links, if it was used in place of the given one
   Quotient quotient;
-  SimulationModel model;  // of what was run
-  int64_t segments = 1;   // of every unit
+  SimulationModel model;  // model of the schedule that was run
+  int64_t segments = 1;   // segments of every unit
   // Segments of the longest run. If they are not all, the time is on the line through that run and the one
   // with half as many segments.
   int64_t longest = 1;

@@ -175,8 +175,9 @@ class Tracer {
         trace.chunk_arrival_ps.push_back(times.unit_arrival_ps[static_cast<size_t>(model_.UnitOf(t, i))]);
   }
 
-  // The lines of single events and the time of the simulation may differ by what a steady state may
-  // (simulate.cc). The last arrival is then moved to that time.
+  // Extrapolated times of single events may differ from the extrapolated time of the simulation by the
+  // tolerance of a steady state (ir/simulate/simulate.cc). The last arrival is then moved to the simulation's
+  // time.
   void EndWithTheTime(ScheduleTrace& trace) const {
     const auto end = [&](auto& rows, auto time_of) {
       int64_t last = 0;

@@ -1,7 +1,7 @@
 // The simulation of a schedule, written down: when each message is on each link of its path, when each chunk
-// arrives, and why it takes as long as it does. The times are those of Simulate, to the picosecond. Where
-// Simulate extrapolates a steady state, each event is put on the same kind of line, through the same two
-// runs. Trace of a program: trace_program.h.
+// arrives, and why it takes as long as it does. The times are exactly Simulate's. If Simulate extrapolates a
+// steady state, each event's time is extrapolated from the same two runs. Trace of a program:
+// trace_program.h.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct TraceOptions {
 
 struct TracedMessage {
   int32_t step = 0;
-  Rank src, dst;  // as in the schedule: of a tree, its root or its first end
+  Rank src, dst;  // as in the schedule; for a tree its root and its first other end
   PathId path;
   int64_t bytes = 0;
   int64_t first_hop = 0;  // index in ScheduleTrace::hops; one hop for each link of the path, in its order
@@ -49,11 +49,11 @@ struct TracedSlice {
 };
 
 struct ScheduleTrace {
-  Simulation simulation;     // as Simulate returns it
-  Schedule schedule;         // what was traced: the plain form unless that is too long, then the columns
-  int64_t copies = 1;        // translates that each message and link stands for; 1 in a plain schedule
-  int64_t segments = 1;      // that each chunk (blocking: each message) moves in
-  int64_t ran_segments = 1;  // those of the longest run; fewer where times are extrapolated
+  Simulation simulation;  // as Simulate returns it
+  Schedule schedule;      // the schedule that was traced: the plain form or, if that is too long, the columns
+  int64_t copies = 1;     // translates that each message and link stands for; 1 in a plain schedule
+  int64_t segments = 1;   // number of segments of each chunk (blocking: of each message)
+  int64_t ran_segments = 1;               // segments of the longest run; fewer where times are extrapolated
   std::vector<TracedMessage> messages;    // by step, then order of first transfer
   std::vector<int32_t> message_of;        // by transfer
   std::vector<TracedHop> hops;            // by message, then link of its path

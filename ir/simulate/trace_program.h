@@ -1,7 +1,6 @@
 // The simulation of a program, written down: when each instruction runs and what it waits for, when messages
-// are on links, and why it takes as long as it does. The times are those of SimulateProgram, to the
-// picosecond. Where that extrapolates a steady state, each row is put on the same kind of line. Trace of a
-// schedule: trace.h.
+// are on links, and why it takes as long as it does. The times are exactly SimulateProgram's. If it
+// extrapolates a steady state, each row's time is extrapolated in the same way. Trace of a schedule: trace.h.
 #pragma once
 
 #include <array>
@@ -19,14 +18,14 @@
 
 namespace xccl {
 
-// What an instruction waits for, in the order in which it does.
+// The reasons for which an instruction waits, in the order in which it waits for them.
 enum class ProgramWait : uint8_t {
   kNothing,      // its threadblock was busy with the instruction before it
   kThreadblock,  // an instruction of another threadblock
   kHandOff,      // the machine's time from that instruction until this one may go on
   kMessage,      // the arrival of a message
   kSlot,         // a free slot of its connection
-  kLink,         // of a send: the link out of its rank carries something else
+  kLink,         // a send waits while the link out of its rank carries something else
 };
 inline constexpr size_t kNumProgramWaits = 6;
 std::string_view ToString(ProgramWait wait);  // "message"
@@ -58,7 +57,7 @@ struct TracedProgramHop {
 struct ProgramTrace {
   Simulation simulation;  // as SimulateProgram returns it
   int32_t passes = 1;
-  int32_t ran_passes = 1;  // those of the longest run; fewer where times are extrapolated
+  int32_t ran_passes = 1;  // passes of the longest run; fewer where times are extrapolated
   std::vector<TracedInstruction> instructions;  // by node
   // By start. Empty if times are extrapolated or there are too many.
   std::vector<TracedPass> slices;
@@ -68,12 +67,12 @@ struct ProgramTrace {
 };
 
 struct ProgramTraceOptions {
-  int64_t most_slices = 1 << 18;  // of each of the two lists
+  int64_t most_slices = 1 << 18;  // entries of `slices`, and of `hops`
   int64_t most_events = 1 << 22;  // instructions, and messages × links, in all passes of the longest run
 };
 
-// Requires: as SimulateProgram. Cost: that of SimulateProgram twice, and memory for the events of its longest
-// run. Errors: those of SimulateProgram; kLimit if there are more events than that.
+// Requires: as SimulateProgram. Cost: twice SimulateProgram's, and memory for the events of its longest run.
+// Errors: as SimulateProgram; kLimit if there are more than most_events events.
 StatusOr<ProgramTrace> TraceProgram(const Program& program, const Collective& collective,
                                     const Topology& topology, const SimulateOptions& options,
                                     const ProgramTraceOptions& trace_options = {});

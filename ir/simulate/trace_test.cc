@@ -21,7 +21,7 @@ using testing::MakeCollective;
 using testing::MakeGraph;
 using testing::MakeGrid;
 
-// What holds for every trace.
+// Checks the properties that every trace has.
 void Check(const ScheduleTrace& trace, const SimulateOptions& options, const Collective& collective,
            const Topology& topology) {
   const int64_t time_ps = trace.simulation.time_ps;

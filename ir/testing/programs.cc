@@ -25,7 +25,7 @@ Topology Made(TopologySpec spec) {
   return std::move(topology).value();
 }
 
-// For a part of a kind that copies: the member that holds it first, and those that need it.
+// For a part of a collective without sums: the member that holds it first, and the members that need it.
 struct Copying {
   Rank from;
   std::vector<Rank> to;

@@ -1,4 +1,5 @@
-// What the messages of a schedule, or of its program, carry: what rule P10 compares.
+// The traffic of a schedule or of its program: which chunks and contributions each chain of links carries.
+// Rule P10 compares the two.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,9 @@
 
 namespace xccl {
 
-// For every chunk: each chain of links that it takes, with the contributions that it brings, as often as it
-// does. A message on a tree counts on the chain to each of its ends. Kept as one sum of hashes a chunk, so
-// that chunks with equal sums have equal traffic, up to a 64-bit collision.
+// For every chunk the multiset of (chain of links, contributions): one entry for each message that carries
+// the chunk. A message on a tree counts on the chain to each of its ends. The set is kept as one sum of
+// hashes a chunk, so chunks with equal sums have equal traffic, up to a 64-bit collision.
 class Traffic {
  public:
   // One chunk over one chain: hashes of the chain and of the contributions.
@@ -28,7 +29,7 @@ class Traffic {
     for (LinkId l : chain) hash = Mix(hash + static_cast<uint64_t>(l.value));
     return hash;
   }
-  // Of one contribution. The hash of a set is the sum of those of its members.
+  // The hash of one contribution. The hash of a set of contributions is the sum of the hashes of its members.
   static uint64_t HashOf(Rank contributor) { return Mix(static_cast<uint64_t>(contributor.value)); }
 
   void Add(ChunkId chunk, uint64_t chain, uint64_t contributions) {

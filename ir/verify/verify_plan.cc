@@ -156,7 +156,7 @@ class Belonging {
   const Topology& topology_;
   std::vector<Violation>& violations_;
   std::vector<ChunkId> merged_into_;                          // by chunk of the schedule that has a weight
-  std::unordered_map<uint64_t, std::vector<LinkId>> chains_;  // of the schedule, by hash
+  std::unordered_map<uint64_t, std::vector<LinkId>> chains_;  // chains of the schedule's links, by hash
 };
 
 std::vector<Violation> CheckClaim(bool claimed, bool schedule_does, bool program_does) {

@@ -5,10 +5,10 @@
 //       neighbouring ones of a part. The path of each connection is a path of the schedule or a branch of
 //       one, and the path of each group is one. For each chunk that is not always empty, each chain of links
 //       and each set of contributions, the messages of the program and the transfers of the schedule carry
-//       the chunk with these contributions over this chain equally often. What takes a tree counts on the
-//       chain to each of its ends.
-//   C1  `bitwise_same`, where the plan has it, is what the schedule does; where it is true, the program does
-//       it too
+//       the chunk with these contributions over this chain equally often. A message on a tree counts on the
+//       chain to each of the tree's ends.
+//   C1  `bitwise_same`, where the plan has it, says whether the schedule gives all ranks the same bits; where
+//       it is true, the program gives them too
 #pragma once
 
 #include <string_view>

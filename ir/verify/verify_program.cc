@@ -434,7 +434,7 @@ std::vector<Violation> VerifyProgram(const Program& program, const Collective& c
   }
   for (bool in_place : {false, true}) {
     if (in_place && (!program.in_place || !violations.empty())) break;
-    // Neither changes what the other reads.
+    // The checks of values and of accesses may run at once: neither changes data that the other reads.
     std::vector<Violation> of_values;
     const auto check_values = [&] {
       CheckValues(program, collective, index, order, in_place, of_values, in_place ? nullptr : record);

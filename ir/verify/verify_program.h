@@ -32,7 +32,7 @@ namespace xccl {
 
 inline constexpr std::string_view kProgramRules[] = {"P1", "P2", "P3", "P4", "P5", "P6", "P7", "P8", "P9"};
 
-// What a program without violations does, seen beside the rules.
+// Facts about a program without violations that the verifier finds beside the rules.
 struct ProgramRecord {
   Traffic traffic;
   // All ranks that end with a sum of one chunk compute the same expression, up to commuting operands. Every

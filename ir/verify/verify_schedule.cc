@@ -1,8 +1,8 @@
 // Checks S1 over the columns and S2 once per distinct path, then S3..S6 by playing the transfers of one
 // chunk after the other. Every rank that holds the chunk has a bitset of contributions, and all reads of a
 // step come before its writes. In a compressed schedule, S7 comes first; then only chunks that represent
-// their orbits are played. No translate of another transfer moves them, so what holds for them holds,
-// translated, for all. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
+// their orbits are played. No translate of another transfer moves them, so a rule that holds for them holds,
+// translated, for all chunks. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
 // members bits.
 #include "ir/verify/verify_schedule.h"
 
@@ -162,8 +162,9 @@ std::string SetText(std::vector<Rank> ranks) {
   return text + "}";
 }
 
-// Follows the hashes of contributions that ranks hold of one chunk, and adds to the traffic what transfers
-// carry. Does nothing without a traffic. What it adds means nothing where the schedule breaks a rule.
+// Follows the hashes of contributions that ranks hold of one chunk, and adds the contributions that transfers
+// carry to the traffic. Does nothing if there is no traffic. The traffic is meaningless if the schedule
+// breaks a rule.
 class CarriedHashes {
  public:
   CarriedHashes(Traffic* traffic, const Schedule& schedule, const Topology& topology,
@@ -209,8 +210,8 @@ class CarriedHashes {
   const Schedule& s_;
   const std::vector<PathShape>& shapes_;
   std::vector<std::vector<uint64_t>> chains_;  // by path: the hashes of its branches
-  std::vector<uint64_t> held_;                 // by rank; of an earlier chunk where it holds nothing
-  std::vector<uint64_t> values_;               // of the step's transfers
+  std::vector<uint64_t> held_;                 // by rank: hash of its set; stale if it holds nothing
+  std::vector<uint64_t> values_;               // by transfer of the step: the hash of the set that it brings
 };
 
 class ChunkPlayer {
@@ -303,7 +304,7 @@ class ChunkPlayer {
       for (Rank to : Destinations(t)) written_[to.index()] = WriteKind::kNone;
   }
 
-  // Reads what transfer t carries, as it was before the step.
+  // Reads the contributions that transfer t carries, as they were before the step.
   bool Read(int32_t t, uint64_t* value) {
     for (Rank from : Sources(t)) {
       if (!holds_[from.index()]) {
@@ -385,7 +386,7 @@ class ChunkPlayer {
   std::vector<uint8_t> holds_;      // by rank
   std::vector<WriteKind> written_;  // by rank, in the step being played
   std::vector<Rank> holders_;
-  std::vector<uint64_t> values_;  // of the step's transfers
+  std::vector<uint64_t> values_;  // by transfer of the step: the set of contributions that it brings
   std::vector<uint8_t> readable_;
   std::vector<Holding> conditions_;
   ChunkId chunk_;

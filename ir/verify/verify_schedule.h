@@ -28,8 +28,8 @@ inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S
 
 // All violations up to kMaxViolations, by step where there is one. Cost: linear in transfers × chunks each
 // moves, chunk by chunk; besides the index, memory for one chunk's sets (ranks² bits). A compressed
-// schedule costs what its columns cost. Adds what the transfers of the columns carry to `traffic`, where it
-// is given.
+// schedule costs only as much as its columns. Adds the traffic of the columns' transfers to `traffic`, where
+// it is given.
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& topology, Traffic* traffic = nullptr);
 

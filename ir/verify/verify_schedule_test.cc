@@ -312,7 +312,7 @@ TEST(VerifySchedule, EveryRuleHasARejection) {
 TEST(VerifySchedule, FirstViolationsByStepAreKept) {
   const Collective gather = Make(CollectiveKind::kAllgather, 2).WithChunks(2000);
   std::vector<Move> moves;
-  for (int c = 0; c < 1999; ++c) moves.push_back({c, 1, 1, 0, {9}, kCopy, c});  // rank 1 does not hold these
+  for (int c = 0; c < 1999; ++c) moves.push_back({c, 1, 1, 0, {9}, kCopy, c});  // rank 1 does not hold c
   Schedule schedule = Build(gather.num_chunks(), moves);
   const std::vector<Violation> violations = VerifySchedule(schedule, gather, Machine(false, false));
   ASSERT_EQ(violations.size(), static_cast<size_t>(kMaxViolations));

@@ -12,7 +12,7 @@
 namespace xccl {
 namespace {
 
-// Finds what is wrong with one generator by itself, or "".
+// Returns the fault of one generator by itself, or "".
 std::string GeneratorError(const Automorphism& generator, const Topology& topology) {
   const std::vector<NodeId>& image = generator.image;
   const int32_t nodes = topology.num_nodes();
@@ -134,7 +134,7 @@ std::string ImageError(const Collective& collective, const Pieces& pieces, size_
   return "";
 }
 
-// Checks what a generator does to the members and their pieces.
+// Checks the effect of a generator on the members and their pieces.
 std::string MembersError(const Automorphism& generator, const Collective& collective, const Pieces& pieces,
                          const Topology& topology) {
   std::vector<size_t> image;

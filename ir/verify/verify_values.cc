@@ -326,7 +326,7 @@ class Execution {
     return sum;
   }
 
-  // Returns the expression of what is there.
+  // Checks a chunk of the output, and returns the expression of its value; 0: none.
   uint64_t CheckOutput(ChunkId c, const Holding& holding) {
     Memory& memory = memory_[holding.rank.index()];
     const std::optional<int32_t> slot = Find(memory.output_slot, c);

@@ -18,14 +18,14 @@ namespace xccl::python {
 
 namespace py = pybind11;
 
-// A schedule with what it is for. Parts of a plan share its ownership.
+// A schedule with the topology and collective that it is for. Parts of a plan share its ownership.
 struct BoundSchedule {
   std::shared_ptr<const Topology> topology;
   std::shared_ptr<const Collective> collective;
   std::shared_ptr<const Schedule> schedule;
 };
 
-// A plan with what was found out about it.
+// A plan with the facts that planning found: bound, ratio, statistics.
 using SharedPlan = std::shared_ptr<PlanResult>;
 
 // A part of a value that Python holds, which lives as long as the whole. Nothing in Python changes it.

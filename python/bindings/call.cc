@@ -41,7 +41,8 @@ class Watch {
     ended_ = true;
     wake_.notify_all();
   }
-  // Waits a little, or until something happens. Returns whether the work has ended; takes what was said.
+  // Waits a little, or until something happens. Returns whether the work has ended; moves the texts that it
+  // has reported into `said`.
   bool Wait(std::vector<std::string>& said) {
     std::unique_lock lock(mutex_);
     wake_.wait_for(lock, kLook, [this] { return ended_ || !said_.empty(); });

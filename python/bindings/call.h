@@ -1,6 +1,5 @@
-// Calls that take long: they run on a thread of their own without the GIL, while the thread that called
-// waits, looks for signals, and tells Python what the call says. Ctrl-C asks the call to end with what it
-// has.
+// Long calls run on a thread of their own without the GIL, while the calling thread waits, looks for signals,
+// and hands progress texts to Python. Ctrl-C asks the call to end with the best result so far.
 #pragma once
 
 #include <atomic>
@@ -20,7 +19,7 @@
 
 namespace xccl::python {
 
-// What both threads share. Safe from any thread.
+// The state that the calling thread and the working thread share. Thread-safe.
 class Watch;
 
 // Says from another thread of Python that calls are to end.
@@ -32,20 +31,20 @@ struct Stop {
 struct Watching {
   std::shared_ptr<Stop> stop = nullptr;  // null: none
   py::object progress = py::none();      // or called with a text
-  // Ctrl-C asks the call to end with what it has; else it gives the call up at once.
+  // True: Ctrl-C asks the call to end with its best result so far. False: Ctrl-C gives the call up at once.
   bool keeps_best = false;
-  // Half a second after it the call is given up; stages that ask the deadline themselves end before that.
+  // The call is given up half a second after the deadline; stages that check the deadline end before that.
   Deadline deadline = Deadline();
   mutable bool interrupted = false;  // set by a call that Ctrl-C has asked to end
 };
 
-// What the work sees of the caller.
+// The caller, as the work sees it: whether it has asked the work to stop, and where progress texts go.
 class Caller {
  public:
   explicit Caller(std::shared_ptr<Watch> watch) : watch_(std::move(watch)) {}
   bool Stopped() const;
   void Say(const std::string& text) const;
-  // The same, interrupted where the call is to end. Only while the work runs.
+  // A copy of the deadline that also passes when the call is asked to end. Valid only while the work runs.
   Deadline Within(const Deadline& deadline) const;
   std::function<void(const std::string&)> progress() const {
     return [caller = *this](const std::string& text) { caller.Say(text); };

@@ -10,7 +10,7 @@
 
 namespace xccl::python {
 
-// Text of any bytes, as those of a file's name: what is not UTF-8 becomes U+FFFD.
+// A Python text of any bytes, for example of a file's name. Bytes that are not UTF-8 become U+FFFD.
 py::str TextOf(std::string_view text);
 
 // Throws. Requires: the GIL, and a status that is not OK.

@@ -10,7 +10,7 @@
 
 namespace xccl::python {
 
-// Texts are parsed where a call begins.
+// The options as Python passes them. OptionsOf parses the texts when a call begins.
 struct Asked {
   std::string engine = kDefaultEngine;
   int64_t size_bytes = int64_t{64} << 20;
@@ -18,7 +18,7 @@ struct Asked {
   std::optional<int32_t> chunks, steps, rounds;
   uint64_t seed = 0;
   bool allow_divergent = false;
-  std::optional<std::string> machine;  // absent: that of the topology's GPUs
+  std::optional<std::string> machine;  // absent: the machine of the topology's GPUs
   std::optional<int32_t> max_ctas;
   bool lower = true;
   bool verify_passes = false;
@@ -26,14 +26,14 @@ struct Asked {
   std::optional<double> time_limit_s;
 };
 
-// Throws where a text is wrong. The time of its deadline begins here.
+// Throws if a text is wrong. The time limit runs from this call.
 PlanOptions OptionsOf(const Asked& asked);
-// The options within a call: they hear when it is to stop, and say what happens.
+// Returns options that stop when the caller asks the call to stop, and that report progress to the caller.
 PlanOptions Within(PlanOptions options, const Caller& caller);
 
-// Throws where there is no such model.
+// Throws if no model has this name.
 TimeModel ModelOf(const std::string& name);
-// Throws where there is no such machine, or its file is wrong.
+// Throws if no machine has this name, or the file that it names is wrong.
 std::optional<MachineModel> MachineOf(const std::string& name);
 
 }  // namespace xccl::python

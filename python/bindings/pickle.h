@@ -1,5 +1,5 @@
-// States of values for Python's pickle and copy: topologies as XML, the others as the JSON of plan files.
-// What a state says is read and checked as a file is. Functions here throw.
+// States of values for Python's pickle and copy: topologies as XML, other values as the JSON of plan files.
+// States are read and checked as files are. Functions here throw.
 #pragma once
 
 #include "python/bindings/bindings.h"

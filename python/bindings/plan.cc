@@ -1,4 +1,4 @@
-// Plans: made by engines or of a schedule, read and written, and what is known of them.
+// Plans: made by engines or of a schedule, read, written, and described.
 #include "ir/plan.h"
 
 #include <fmt/core.h>
@@ -88,7 +88,7 @@ SharedPlan MakeWatched(const Watching& watching, Work work) {
   });
 }
 
-// The machine that a plan may use: without relays, only its members and what joins them.
+// The machine that a plan may use: without relays, only its members and the nodes between them.
 StatusOr<std::shared_ptr<const Topology>> MachineFor(const std::shared_ptr<Topology>& topology,
                                                      const Collective& collective, bool relays) {
   if (relays) return std::shared_ptr<const Topology>(topology);
@@ -100,7 +100,7 @@ SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr
                 const Asked& asked, const SharedPlan& start, Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
   const Engine& engine = *ValueOf(FindEngine(asked.engine));
-  // The others have no best so far: Ctrl-C gives them up, as the command line does.
+  // Other engines have no best plan so far: Ctrl-C gives them up, as on the command line.
   watching.keeps_best = engine.searches_long || engine.asks_others || engine.starts_from_plan;
   watching.deadline = options.deadline;
   CheckMembers(*topology, *collective);
@@ -242,7 +242,7 @@ void Save(const SharedPlan& plan, const std::string& path) {
   });
 }
 
-// What `plan --json` prints, and the exact times.
+// The fields that `plan --json` prints, and exact times.
 py::dict Facts(const SharedPlan& shared) {
   const PlanResult& result = *shared;
   const Plan& plan = result.plan;

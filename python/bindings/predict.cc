@@ -135,7 +135,7 @@ py::dict Moves(const SharedPlan& plan, int64_t size_bytes) {
   return columns;
 }
 
-// What is compared ends when the caller stops; the sizes before count.
+// A comparison ends early when the caller stops it; the sizes compared until then are returned.
 py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
                    const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                    const Asked& asked, const std::vector<std::pair<std::string, SharedPlan>>& others,

@@ -21,7 +21,7 @@ struct BoundProgram {
   SharedPlan plan;
 };
 
-// One row an instruction. Codes are those of the lists `opcodes` and `buffers`.
+// One row an instruction. Opcodes and buffers are indices in the lists `opcodes` and `buffers`.
 py::dict Instructions(const BoundProgram& bound) {
   std::vector<int32_t> rank, threadblock, index, count, src_slot, dst_slot, dependencies;
   std::vector<uint8_t> op, src_buffer, dst_buffer;

@@ -1,4 +1,4 @@
-// Schedules: their columns, and the writer of those that are written in Python.
+// Schedules: their columns, and the writer for schedules that are written in Python.
 #include "ir/schedule.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,5 @@
-// Plan books for a machine: of what ran fastest on threads of this process, and of what is faster than NCCL
-// by its own model.
+// Plan books for a machine: of the plans that ran fastest on threads of this process, and of plans faster
+// than NCCL by its own model.
 #include "pipeline/tune.h"
 
 #include <fmt/core.h>
@@ -45,7 +45,7 @@ TuneRequest RequestOf(const Topology& topology, const SharedCollectives& collect
   return request;
 }
 
-// What the plans of a request are told, and what they tell.
+// Returns the request with the caller's deadline, and with progress that is reported to the caller.
 TuneRequest Within(TuneRequest request, const Caller& caller) {
   request.pipeline = Within(request.pipeline, caller);
   request.on_collective = [caller](size_t done, size_t all) {
@@ -54,7 +54,8 @@ TuneRequest Within(TuneRequest request, const Caller& caller) {
   return request;
 }
 
-// Makes the directory and what goes into it. A directory that was made for nothing is taken away.
+// Makes the directory and its files. If the work fails, a directory that was made for it is removed, if it is
+// empty.
 template <typename Work>
 auto IntoBook(const std::string& directory, const Work& work) -> decltype(work()) {
   const bool is_new = !PathExists(directory);

@@ -184,7 +184,7 @@ class Schedule:
         assert self._c is not None
         return self._c
 
-    # What is written.
+    # Facts about the schedule that is written.
 
     @property
     def num_transfers(self) -> int:

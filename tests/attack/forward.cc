@@ -36,7 +36,7 @@ using Clock = std::chrono::steady_clock;
 using Frame = std::vector<unsigned char>;
 
 constexpr auto kLate = std::chrono::milliseconds(3);      // more than a loaded core makes frames wait
-constexpr auto kSecond = std::chrono::microseconds(500);  // of a doubled frame, after the first
+constexpr auto kSecond = std::chrono::microseconds(500);  // delay of a doubled frame after the first
 constexpr size_t kMostBytes = 1 << 16;
 constexpr int kFramesPerTurn = 64;
 
@@ -88,7 +88,7 @@ class Way {
     }
   }
 
-  // Sends what is due; the time of the next frame.
+  // Sends the frames that are due. Returns the time of the next frame.
   Clock::time_point Give(Clock::time_point now) {
     while (!waiting_.empty() && waiting_.begin()->first <= now) {
       const Frame& frame = waiting_.begin()->second;

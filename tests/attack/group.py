@@ -13,7 +13,7 @@ from world import RANKS, inside
 
 PATIENCE = float(os.environ.get("XCCL_PATIENCE", "1"))  # how many times longer than promised ends may take, on slow machines
 LIMIT_S = 4  # the time limit that groups set, where a case sets no other
-HANG_S = 10  # what groups may take beyond all limits before they are killed
+HANG_S = 10  # seconds that groups may take beyond all limits before they are killed
 
 
 class Group:

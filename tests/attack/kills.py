@@ -11,7 +11,7 @@ import time
 from group import HANG_S, PATIENCE, Group, describe
 from world import RANKS
 
-LIMIT_S = 2  # of the groups
+LIMIT_S = 2  # time limit of the groups
 AT_ONCE_S = PATIENCE
 FORK_S = 3 * PATIENCE
 AT_LIMIT_S = LIMIT_S + PATIENCE
@@ -136,7 +136,7 @@ def cut_cable(world, _, limit_s=LIMIT_S, within_s=AT_LIMIT_S):
     behind = range(RANKS // 2, RANKS)
     problems += survivors_of(group, None, since, within_s, r"\brank \d")
     network.cut(1, "up")
-    for rank in range(RANKS):  # who is behind the cut loses the others
+    for rank in range(RANKS):  # a rank behind the cut loses all other ranks
         lost = [r for r in range(RANKS) if (r in behind) != (rank in behind)]
         if not re.search(rf"rank [{lost[0]}-{lost[-1]}]\b", group.failure(rank)):
             problems.append(f"rank {rank}: {group.failure(rank)}; expected one of the ranks {lost}")

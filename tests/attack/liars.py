@@ -75,7 +75,7 @@ def play_server(ready, address, token, how):
     server.play()
 
 
-HOSTS = {  # what it says of itself
+HOSTS = {  # the liar's false statements about its host
     "another's host": wire.host("the host"),
     "a nasty name of its host": wire.host("the liar's host", name=NASTY),
     "a name of its host of 1 MiB": wire.host("the liar's host", name="h" * (1 << 20)),
@@ -97,7 +97,7 @@ def every_lie():
                    {"mine": lambda k, blob, number=number, change=change: change(blob) if k == number else blob})
 
 
-SHORT = 8  # of the lies, spread over all
+SHORT = 8  # number of lies in a short run, spread over all
 
 
 def cases(world, full):

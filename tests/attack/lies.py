@@ -11,7 +11,7 @@ import time
 
 import wire
 
-RANK = 3  # the last of four, whom all others call
+RANK = 3  # the last of four ranks, which every other rank calls
 NASTY = "\x1b[2J\x07evil\r\nrank 1: all is well\x00\x9b\u202e\udcff"  # control characters, an escape, a direction mark, no UTF-8
 LONG = 60000
 
@@ -303,7 +303,7 @@ LIES = {
 }
 
 
-# What it gives to an all-gather, made from what it should give.
+# False data for an all-gather: each function makes the liar's data from the true data.
 BLOBS = {
     "nothing": lambda blob: b"",
     "half": lambda blob: blob[: len(blob) // 2],

@@ -25,7 +25,7 @@ LIMIT_S = 4
 FILES = 512  # that a rank may have open, whom strangers flood
 LATE_S = 0.4  # after which the last rank is started, so that strangers find a meeting that waits
 STEPS = "init book=one connect allreduce=100 sync wait=300 allreduce=20000 ring=9000 sync destroy"
-quiet_s = {}  # place's name: what a start takes without strangers
+quiet_s = {}  # place's name: seconds that a start takes without strangers
 
 
 def started_s(group):
@@ -318,7 +318,7 @@ def show(pid):
 class Kind(typing.NamedTuple):
     name: str
     places: tuple
-    play: typing.Callable  # of world, place, chance
+    play: typing.Callable  # a function of world, place, chance
     often: int  # in the long form; 200 for each role of a stranger
     short: str = ""  # the place of the short form; "": none
 

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT / "tools/net"))
 
 from shapes import NET, may_make_hosts, star, tool  # noqa: E402, F401
 
-RANKS = 4  # of every group, two on a host
+RANKS = 4  # ranks of every group, two on a host
 CLONE_NEWNET = 0x40000000
 NOBODY = 65534  # the user of strangers
 
@@ -54,7 +54,7 @@ class Place(typing.NamedTuple):
     name: str
     spaces: tuple  # each rank's namespace
     host_ids: tuple  # each rank's XCCL_HOST_ID; None: not set
-    address: str  # of the rendezvous
+    address: str  # address of the rendezvous
     interface: str
 
 
@@ -139,7 +139,7 @@ class Network:
 
 
 C = ("cc", "-std=c11", "-D_GNU_SOURCE")
-TOPOLOGY = star("attack", [8000, 8000], RANKS // 2)  # fast: plans are not what is tried here
+TOPOLOGY = star("attack", [8000, 8000], RANKS // 2)  # fast, because attacks do not try plans
 
 
 class World:

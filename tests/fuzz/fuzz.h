@@ -13,7 +13,7 @@ namespace xccl::testing {
 // Defined by each target.
 void FuzzOne(std::string_view text);
 
-// Checks that what a reader refused is the fault of its input, and that it says why.
+// Checks that a refusal blames the reader's input, and gives a reason.
 void CheckRefusal(const Status& status);
 
 // A file of this process with some contents; the next call replaces it. For readers that take a path.

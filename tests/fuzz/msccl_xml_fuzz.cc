@@ -25,7 +25,7 @@ void FuzzOne(std::string_view text) {
   if (!read.ok()) return CheckRefusal(read.status());
   const LoweredProgram& lowered = read->lowered;
   if (!IsSmall(lowered)) return;
-  // What is proved runs.
+  // A program that the reader accepts runs.
   const InterpretOptions options{.size_bytes = 4096};
   std::vector<std::vector<std::byte>> inputs;
   for (Rank r(0); r.value < lowered.program.ranks.size(); ++r.value)
@@ -34,7 +34,7 @@ void FuzzOne(std::string_view text) {
                                          CollectiveSizes(lowered.collective, 4096), r, BufferKind::kInput)
                                     .elements));
   XCCL_CHECK(Interpret(lowered.program, lowered.collective, inputs, options).ok());
-  // What is written is read again, and written to the same text.
+  // A file that the writer makes can be read again.
   const MscclXmlOptions to{.target = MscclTarget::kMsccl};
   const StatusOr<MscclXml> once = WriteMscclXml(lowered.program, lowered.collective, to);
   if (!once.ok()) return CheckRefusal(once.status());

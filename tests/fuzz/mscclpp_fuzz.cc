@@ -1,4 +1,4 @@
-// Execution plans of MSCCL++: those that are taken are proved, and written and read again.
+// Execution plans of MSCCL++: a plan that the reader accepts is proved, written, and read again.
 #include <string_view>
 
 #include "interchange/common/foreign.h"
@@ -15,7 +15,7 @@ void FuzzOne(std::string_view text) {
   if (!read.ok()) return CheckRefusal(read.status());
   const StatusOr<MscclppJson> written =
       WriteMscclppJson(read->lowered.program, read->lowered.collective, {.name = "written"});
-  // What is read may need more ops than a plan has room for.
+  // A program that was read may need more ops than a plan has room for.
   if (!written.ok()) return CheckRefusal(written.status());
   const StatusOr<Imported> again = ReadMscclppJson(written->text, {.file = "written"});
   XCCL_CHECK(again.ok());

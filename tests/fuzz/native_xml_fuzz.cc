@@ -1,4 +1,4 @@
-// The native format: what is read is described, and written and read again without a difference.
+// The native format: a topology that is read is described, and written and read again without a difference.
 #include "cli/describe/describe.h"
 #include "draw/draw.h"
 #include "draw/layout/layout.h"

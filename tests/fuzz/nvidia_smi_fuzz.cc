@@ -1,4 +1,4 @@
-// What nvidia-smi prints: its matrix and, after a line "--", its table of GPUs.
+// The output of nvidia-smi: its matrix and, after a line "--", its table of GPUs.
 #include "tests/fuzz/fuzz.h"
 #include "topologies/nccl/nvidia_smi.h"
 #include "topologies/xml/native_xml.h"

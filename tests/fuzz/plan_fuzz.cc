@@ -1,4 +1,4 @@
-// Plan files: what is read and proved is written twice to the same bytes, and timed as schedule and as
+// Plan files: a plan that is read and proved is written twice to the same bytes, and timed as schedule and as
 // program.
 #include "base/files.h"
 #include "ir/simulate/simulate.h"

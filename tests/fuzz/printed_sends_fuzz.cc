@@ -1,4 +1,5 @@
-// What other synthesizers print, as plans of a full mesh: of ForestColl, and, without a '<' first, of TACOS.
+// Sends that other synthesizers print, read as plans for a full mesh: a text that begins with '<' is
+// ForestColl's, any other text is TACOS'.
 #include <string>
 
 #include "interchange/traces/printed_sends.h"

@@ -314,7 +314,7 @@ TEST(Groups, MutationsAreRejectedOrHarmless) {
 
 // The groups and their connections follow the links of trees of the machine.
 TEST(Groups, PathsAreTrees) {
-  // Ranks 0 to 2 at switch s3, whose links are those of TreeSwitch(3), and a switch t behind it.
+  // Ranks 0 to 2 at switch s3, with the links of TreeSwitch(3), and a switch t behind it.
   TopologySpec spec = TreeSwitch(3).spec();
   spec.nodes.push_back({NodeKind::kSwitch, "t", spec.nodes.back().host, true, true});
   Link to_t = spec.links[0];

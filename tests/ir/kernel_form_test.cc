@@ -136,7 +136,7 @@ TEST(KernelForm, GroupsAreEndsOfTheirRoots) {
   EXPECT_TRUE(form.ranks[Rank(1)].blocks[0].instructions[1].from == 0);
 }
 
-// What the switch does at the root and what the members send and receive: two modes of one form each.
+// Whether the switch adds up for the root, and whether it stores the root's data at all ranks.
 struct SwitchUse {
   bool adds_up = false, stores = false;
   bool operator==(const SwitchUse&) const = default;

@@ -211,12 +211,13 @@ TEST(SimulateOnMachine, WhatWaitsForAnotherThreadblockGoesOnOneHandOffLater) {
   EXPECT_EQ(time(), 2 * kUs);
   machine.hand_off_ps = 5 * kUs;
   EXPECT_EQ(time(), 7 * kUs);
-  // Of two passes by one instance, the second hand-off overlaps the first copy of pass 1.
+  // One instance makes two passes: the hand-off of pass 1 overlaps that of pass 0, so its time does not add
+  // up.
   program.segment_bytes = 512;
   EXPECT_EQ(time(), 512'000 + 5 * kUs + 512'000 + 488'000);
 }
 
-// Every rank adds up what the three others send, and its own value.
+// Every rank adds up the values of the three other ranks, and its own.
 TEST(SimulateOnMachine, AFanInReadsEveryOperandAndCostsOneMessage) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllreduce, 4);

@@ -72,7 +72,7 @@ Written Write(const Topology& topology, const Collective& collective, const Sche
 void Check(Written& written) {
   std::ranges::stable_sort(written.slices, {},
                            [](const Slice& s) { return std::tuple(s.process, s.track, s.start_ps); });
-  std::map<int64_t, int64_t> ends;  // of processes
+  std::map<int64_t, int64_t> ends;  // by process: the end of its last slice
   for (size_t i = 0; i < written.slices.size(); ++i) {
     const Slice& slice = written.slices[i];
     ends[slice.process] = std::max(ends[slice.process], slice.end_ps);

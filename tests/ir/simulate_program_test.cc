@@ -69,7 +69,7 @@ TEST(SimulateProgram, PassesFillAPipeline) {
   }
 }
 
-// Passes beyond those that are simulated are extrapolated linearly.
+// Only some passes are simulated; the time of all passes is extrapolated linearly.
 TEST(SimulateProgram, ManyPassesAreExtrapolated) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
@@ -117,7 +117,7 @@ TEST(SimulateProgram, SegmentsBelowTheAlignmentTakeNoEmptyPasses) {
   Program aligned = program;
   aligned.segment_bytes = 16;
   int64_t before = 0;
-  // The last of these has too many passes for each to be simulated.
+  // The last size has too many passes for each to be simulated.
   for (const int64_t size : {16, 60, 4096, 65536, 66560, 131072, 8 << 20}) {
     EXPECT_EQ(NumPasses(program, CollectiveSizes(collective, size)), (size + 15) / 16);
     const int64_t time_ps = TimePs(program, collective, topology, size);

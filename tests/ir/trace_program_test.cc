@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMegabyte = 1'000'000;
 constexpr int64_t kUs = 1'000'000;
 
-// What holds for every trace.
+// Checks the properties that every trace has.
 void Check(const ProgramTrace& trace, const Program& program, const Collective& collective,
            const Topology& topology, const SimulateOptions& options) {
   const int64_t time_ps = trace.simulation.time_ps;

@@ -68,7 +68,7 @@ def change_json(text, r):
     all_places = places(value)
     if not all_places:
         return json.dumps(r.choice(OTHERS))
-    # Each key as often as the others: long columns would hide the rest.
+    # Every key is drawn equally often: else long columns would hide all other keys.
     kinds = {}
     for container, key in all_places:
         kinds.setdefault(key if isinstance(key, str) else id(container), []).append((container, key))

@@ -54,7 +54,7 @@ class Request(typing.NamedTuple):
     size: str = "64KiB"
     files: tuple = ()  # (name, text)
     then: tuple = ()  # what is done with the plan: steps of plays.STEPS
-    sizes: tuple = ()  # of plans in ascending order
+    sizes: tuple = ()  # sizes of plans, ascending
     changes: tuple = ()  # seeds of changes of one file
     target: str = ""  # the file that is changed
 
@@ -329,7 +329,7 @@ def most_ranks(r, engine):
     return r.randint(2, 6) if few else r.randint(2, 12)
 
 
-# What is done with a plan, and how often.
+# The commands that are run on a plan, and how often each is.
 STEPS = (
     (("bound",), 0.3),
     (("verify",), 0.9),

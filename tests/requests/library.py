@@ -6,7 +6,7 @@ from draw import COLLECTIVES, LIBRARY, Request
 
 SIZES = 40
 MOST_BYTES = 1 << 30
-# Planning for these takes minutes for some collectives, so they are tried with --full alone.
+# Machines on which planning takes minutes for some collectives, so that they are tried with --full alone.
 LARGE = ("fat-tree-128", "rail-16", "rail-32", "rail-64", "rail-128", "gb200-nvl72", "dragonfly-72", "tpu-v4", "tpu-v5e")
 
 

@@ -260,7 +260,7 @@ KINDS = {
 }
 
 
-# ---- Wear: each takes the links and returns others ----
+# ---- Wear: each function takes the links of a machine and returns worn ones ----
 
 
 def each(share, change):

@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 import check_plan  # examples/check_plan.py
 
 PLAN = "p.plan.json"
-ROUNDING = 1e-9  # of times that are printed as microseconds
+ROUNDING = 1e-9  # relative error of times that are printed as microseconds
 # auto's time over that of the best engine by itself: 2 % for fewer messages (synth/portfolio/preference.h), and what is
 # left above the bound where auto stops.
 WORSE = 1.03
@@ -55,7 +55,7 @@ def flag_value(flags, name):
 class Planned(typing.NamedTuple):
     request: object
     shell: Shell
-    row: dict  # of plan --json
+    row: dict  # row that plan --json prints
     file: str
 
     def size(self):

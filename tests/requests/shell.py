@@ -17,13 +17,14 @@ import time
 import typing
 
 CODES = (0, 1, 2, 3, 5)
-CPU_SECONDS = 60  # of one command
-WALL_SECONDS = 900  # of one command, for those that wait for ever
+CPU_SECONDS = 60  # limit of one command
+WALL_SECONDS = 900  # limit of one command, for commands that wait for ever
 MEMORY_BYTES = 3 << 30
-# What a command may take beyond its --time-limit: half a second until the watchdog ends it, and what a loaded machine adds.
+# The time that a command may take beyond its --time-limit: half a second until the watchdog ends it, and more on a loaded
+# machine.
 LATE_SECONDS = 5
 
-# What only a fault of the program prints.
+# Texts that the program prints only if it has a fault.
 NEVER = re.compile(
     r"check failed|\bbug\b|unexpected exception|AddressSanitizer|runtime error:|terminate called|std::|Assertion"
 )
@@ -148,6 +149,6 @@ class Shell:
         command, limit = done.words[0], seconds_of(done.words)
         if done.peak_bytes > self.memory_bytes:
             raise Fault(f"{command}: memory", f"{done.peak_bytes >> 20} MiB; expected {self.memory_bytes >> 20} MiB at most")
-        # CPU time, since wall time is also that of others; a command with two threads may use twice as much.
+        # CPU time, since wall time also depends on other processes; a command with two threads may use twice as much.
         if limit is not None and min(done.wall_s, done.cpu_s) > limit + LATE_SECONDS:
             raise Fault(f"{command}: later than --time-limit", f"{done.cpu_s:.1f} s of CPU time")

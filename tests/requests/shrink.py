@@ -48,7 +48,7 @@ def smaller_machines(machine):
         lambda link: link._replace(latency_ps=PLAIN_LATENCY_PS) if link.latency_ps else link,
         lambda link: link._replace(duplex=True),
     )
-    for change in changes:  # of all links, then of each
+    for change in changes:  # first changes of all links, then of each
         for chosen in [range(len(machine.links)), *([n] for n in range(len(machine.links)))]:
             links = tuple(change(link) if n in chosen else link for n, link in enumerate(machine.links))
             if links != machine.links:

@@ -1,4 +1,4 @@
-// The table of engines: what it says is so, and nobody else names an engine.
+// The table of engines: its claims are true, and no other source names an engine.
 #include "synth/engines.h"
 
 #include <fmt/core.h>
@@ -50,7 +50,7 @@ TEST(Engines, AreInTheDocumentWithWhatTheyAreExactOn) {
   }
 }
 
-// Each has a page, which says what it serves. No page is of an engine that does not exist.
+// Each engine has a page, which lists the collectives that it serves. Every page is of an engine that exists.
 TEST(Engines, HavePages) {
   int pages = 0;
   for (const Engine& engine : AllEngines()) {

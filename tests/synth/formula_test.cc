@@ -248,7 +248,7 @@ TEST(Formula, StepsWhereTimeHasNoOneFormula) {
   }
 }
 
-// What the size decides: how many trees pat aggregates, and the radices.
+// The size decides how many trees pat aggregates, and the radices.
 TEST(Formula, StepsBySize) {
   using enum CollectiveKind;
   struct Case {

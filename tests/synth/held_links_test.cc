@@ -73,7 +73,7 @@ TEST(WithLag, WhatDependsOnHeldLinksComesLater) {
   schedule.Add(ChunkId(1), 1, Rank(0), Rank(2), direct, TransferOp::kCopy, 1);
   schedule.Add(ChunkId(1), 1, Rank(0), Rank(1), held, TransferOp::kCopy, 2);
   const Schedule late = forest::WithLag(schedule, topology, 2);
-  std::vector<std::pair<int32_t, int32_t>> steps;  // of (chunk, step)
+  std::vector<std::pair<int32_t, int32_t>> steps;  // pairs (chunk, step)
   for (int64_t t = 0; t < late.size(); ++t) steps.emplace_back(late.first[t].value, late.step[t]);
   // Steps 0 and 1 stay; what was in 0, 1 and 2 on held links, or behind them, is in 2, 3 and 4.
   EXPECT_EQ(steps, (std::vector<std::pair<int32_t, int32_t>>{{2, 0}, {1, 1}, {0, 2}, {0, 3}, {1, 4}}));

@@ -30,7 +30,7 @@ Topology With(const Topology& topology, bool multicast, bool reduce) {
   return Topology::Create(std::move(spec)).value();
 }
 
-// GPU 0 is on a switch that multicasts and reduces; the others are behind a second switch that does neither.
+// GPU 0 is on a switch that multicasts and reduces; all other GPUs are behind a switch that does neither.
 Topology SwitchBehindASwitch() {
   TopologySpec spec;
   spec.name = "two-switches";

@@ -173,7 +173,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
   const Collective allreduce = MakeCollective(CollectiveKind::kAllreduce, AllRanks(mesh.num_ranks()));
   const Collective allgather = MakeCollective(CollectiveKind::kAllgather, AllRanks(mesh.num_ranks()));
   const Collective some = MakeCollective(CollectiveKind::kAllgather, {Rank(0), Rank(1)});
-  // Both ranks end with the sum, and neither is the root: walking along such edges once did not terminate.
+  // Both ranks end with the sum, and neither is the root: a walk along edges without a root must terminate.
   const Collective pair = MakeCollective(CollectiveKind::kAllreduce, {Rank(0), Rank(1)});
   Plan sent_back = MakePlan(mesh, allgather, "direct");
   ASSERT_EQ(sent_back.collective.num_chunks(), 4);
@@ -209,7 +209,7 @@ TEST(Replan, SaysWhatItCannotRepair) {
   }
 }
 
-// Such plans have no trees at all; distributing them once did not terminate.
+// Plans of this kind have no trees at all; distributing trees must terminate on them.
 TEST(Replan, PlansThatMoveNothingStayAsTheyAre) {
   const Topology ring = testing::MakeRing(4);
   const Failure failure = FailCables(ring, 1, 0, {}).value();

@@ -167,7 +167,7 @@ TEST(Smt, Refusals) {
   }
 }
 
-// SCCL's encoding takes seconds or more to refute these.
+// SCCL's encoding takes seconds or more to refute the following requests.
 TEST(Smt, RefutesByPricesAndSaysWhatWouldDo) {
   const Topology dgx1 = testing::MakeDgx1();
   EXPECT_EQ(

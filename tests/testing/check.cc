@@ -144,7 +144,7 @@ std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& 
                request.topology->name());
   if (!engine.Serves(request).ok()) return std::nullopt;
   SynthesisRequest asked = request;
-  // By itself it may take seconds for each of these thousands of requests.
+  // Without a limit the engine may take seconds for each of thousands of requests.
   if (engine.searches_long) asked.limits.work_units = 500'000;
   std::vector<std::string> faults;
   asked.faults = &faults;

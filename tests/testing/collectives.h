@@ -11,7 +11,7 @@ namespace xccl::testing {
 // At least one of every kind on ranks 0..ranks-1, including a user-defined one: rooted kinds with the first
 // and the last rank as root, uneven and zero counts, pairs that share ends.
 std::vector<Collective> AllCollectives(int32_t ranks);
-// The same on the given ranks, in their order.
+// Collectives of every kind on the given ranks, in their order.
 std::vector<Collective> SubsetCollectives(const std::vector<Rank>& ranks);
 // "broadcast root 1", for failure messages.
 std::string Describe(const Collective& collective);

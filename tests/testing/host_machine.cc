@@ -249,7 +249,7 @@ struct HostMachine::State {
         if (!with_switch || !HasSwitch(group)) continue;
         char* const own = memory.emplace_back(program.slots * slot_bytes).data();
         made.multicast = MulticastOfSlots(of_group, own);
-        // What it stores, it stores at all ranks.
+        // The switch reaches buffers only if its group has all ranks, because it stores at all of them.
         if (std::ssize(group.members) + 1 == program.ranks.size())
           made.switch_delta = switch_rows[group.root.index()].data();
         if (!sends) made.own = own;

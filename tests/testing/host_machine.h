@@ -31,7 +31,7 @@ struct HostLaunch {
   bool whole = false;       // floating inputs are 1 or 2, so that their order in a sum is all one
   uint64_t jitter = 0;
   int64_t spin_limit_ns = 60'000'000'000;
-  device::HostShape shape = {};  // of every block
+  device::HostShape shape = {};  // shape of every block
 };
 
 // Arbitrary bits for integers; for floating types numbers near one, some of them special.

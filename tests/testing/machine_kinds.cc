@@ -225,7 +225,7 @@ class KindMaker {
     Damage(From(1, 3));
   }
 
-  // Removes cables one by one, each such that all nodes still reach each other. Requires: links are cables.
+  // Removes cables one by one, so that all nodes still reach each other. Requires: links are cables.
   void Damage(int32_t cables) {
     for (; cables > 0; --cables) {
       std::vector<Link> kept = spec_.links;

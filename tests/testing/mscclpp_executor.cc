@@ -20,8 +20,8 @@ namespace xccl {
 namespace mscclpp {
 namespace {
 
-constexpr int64_t kElements = 2;  // of a chunk
-constexpr int32_t kThreads = 2;   // of a block
+constexpr int64_t kElements = 2;  // elements of a chunk
+constexpr int32_t kThreads = 2;   // threads of a block
 
 struct Place {
   int32_t rank = 0;
@@ -42,18 +42,18 @@ struct Task {
   std::optional<Lane> lane;
   bool raw = false;  // both words of packets
   bool signals = false;
-  int64_t* done = nullptr;  // of who waits for it
+  int64_t* done = nullptr;  // counter of the thread that waits for it
 };
 struct Thread {
   int32_t rank = 0, block = 0, id = 0;
-  const std::vector<const Op*>* ops = nullptr;  // of its block
+  const std::vector<const Op*>* ops = nullptr;  // ops of its block
   size_t op = 0;
   int64_t position = 0;    // in the op
-  int64_t iteration = -1;  // of a pipeline
+  int64_t iteration = -1;  // iteration of a pipeline
   size_t pipeline = 0;
   int64_t waits_until = -1, flushed = 0;
   bool arrived = false, ended = false;
-  std::vector<Lane> lanes = {};  // of the op that it is in
+  std::vector<Lane> lanes = {};  // lanes of the op that it is in
 };
 
 class Executor {
@@ -65,7 +65,7 @@ class Executor {
     SetUp();
     while (true) {
       bool moved = false;
-      // A thread goes on for a while, so that some are far ahead of others.
+      // A thread goes on for a while, so that some threads are far ahead of the rest.
       for (size_t turn = 0; turn < threads_.size(); ++turn) {
         Thread& thread = threads_[random_.Below(threads_.size())];
         for (uint64_t n = random_.Below(64); n > 0 && Step(thread); --n) moved = true;
@@ -73,7 +73,7 @@ class Executor {
       }
       if (!execution_.late_ports || !moved) moved |= RunPort();
       if (moved) continue;
-      // None of those that were drawn could: ask all.
+      // None of the threads that were drawn could go on: ask all threads.
       for (Thread& thread : threads_) moved |= Step(thread);
       if (!wrong_.empty()) return wrong_;
       if (moved) continue;
@@ -545,7 +545,7 @@ class Executor {
     std::array<std::vector<uint64_t>, 2> buffers;  // input and output
     std::vector<uint64_t> scratch;
   };
-  static constexpr int64_t kIterations = 2;  // of a pipeline
+  static constexpr int64_t kIterations = 2;  // iterations of a pipeline
 
   const File& file_;
   const CollectiveKind kind_;

@@ -14,12 +14,12 @@ namespace xccl {
 
 struct MscclppExecution {
   int32_t calls = 2;
-  uint64_t seed = 0;       // of numbers and of the order in which threads take turns
+  uint64_t seed = 0;       // seeds the numbers and the order in which threads take turns
   bool late_ports = true;  // ports move nothing while some thread can go on; else at any time
 };
 
-// What went wrong: the first wrong element, or a thread that waits forever; empty: nothing. Between two calls
-// of a rank its caller overwrites inputs and outputs. Operators are sums.
+// Runs the plan and returns the first fault: a wrong element, or a thread that waits forever; empty: none.
+// Between two calls of a rank its caller overwrites inputs and outputs. Operators are sums.
 std::string RunMscclppPlan(const std::string& text, CollectiveKind kind, int32_t root,
                            const MscclppExecution& execution);
 

@@ -1,4 +1,4 @@
-// What tests of sweeps share: a work list, and tables without the one column that differs between runs.
+// Helpers for tests of sweeps: a work list, and tables without the one column that differs between runs.
 #pragma once
 
 #include <string>

@@ -127,7 +127,7 @@ TEST(Symmetry, LongCyclesOfConstantDisplacementFirst) {
   EXPECT_EQ(cluster.Image(8, Rank(7)), Rank(15));
 }
 
-// The same machine with its nodes and links in another order.
+// Returns the machine with its nodes and links in another order.
 Topology Shuffle(const Topology& t, Random& random) {
   std::vector<int32_t> order(static_cast<size_t>(t.num_nodes())), place(order.size());
   std::iota(order.begin(), order.end(), 0);

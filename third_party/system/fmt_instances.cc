@@ -1,4 +1,4 @@
-// What libfmt.so holds beside fmt's headers, for libraries that must not need it.
+// The parts of fmt that libfmt.so holds beside fmt's headers, for libraries that must not need libfmt.so.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

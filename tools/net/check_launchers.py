@@ -75,7 +75,7 @@ def cases_on_hosts(net, slurm_conf, folder):
                                 "WORLD_SIZE": str(SIZE), "MASTER_ADDR": address, "MASTER_PORT": str(port),
                                 "TORCHELASTIC_RUN_ID": "check", "TORCHELASTIC_RESTART_COUNT": "0"}
     mpirun = on_first + ["mpirun", "--hostfile", hostfile, "-np", str(SIZE), "--mca", "plm_rsh_agent", f"{NET}/rsh.sh"]
-    # No resolver knows the first host's name; Hydra tells it to the others.
+    # No resolver knows the first host's name; Hydra tells it to the other hosts.
     hydra = on_first + ["mpiexec.hydra", "-iface", "eth0", "-launcher", "ssh", "-launcher-exec", f"{NET}/rsh.sh", "-hosts",
                         ",".join(host[0] for host in net.hosts), "-n", str(SIZE), "-ppn", str(RANKS)]
     srun = on_first + ["srun", "-N", str(HOSTS), "--ntasks-per-node", str(RANKS)]

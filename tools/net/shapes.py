@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 NET = os.path.dirname(os.path.abspath(__file__))
-PAYLOAD = 1448 / 1514  # of a frame's bytes: TCP with time stamps, MTU 1500
+PAYLOAD = 1448 / 1514  # payload's share of a frame's bytes: TCP with time stamps, MTU 1500
 LATENCY_US = 9  # one way between processes of two hosts, through sockets; as `tune` measures it
-OVERHEAD_US = 10  # of a message, in the sender's system calls: 5 as `tune` measures it, and two ranks share a core here
+OVERHEAD_US = 10  # cost of a message in the sender's system calls: 5 as `tune` measures it, and two ranks share a core here
 INSIDE = "3GB/s"  # between processes of one host, through memory
 
 def link(a, b, rate, latency_us, duplex=True):

@@ -139,7 +139,7 @@ async function checkPage(browser, name, { file, rows }) {
   }
 }
 
-// What a trade-off's front is, from the rows that the command printed.
+// The front of a trade-off, computed from the rows that the command printed.
 function frontOf(rows, cost, size) {
   const some = rows.filter((row) => row.size_bytes === size && row.engine !== "auto" && row[cost] !== null).sort((a, b) => a[cost] - b[cost] || a.time_us - b.time_us);
   let least = Infinity;

@@ -68,7 +68,7 @@ async function checkScrubbing(name, page) {
   check(`${name}: at the end all is there`, /^0 links busy, ([\d,]+) of \1 ranks complete$/.test(await page.locator(".readout span").textContent()));
 }
 
-// What a canvas shows, to see that it was drawn anew.
+// The picture on a canvas, to see whether the canvas was redrawn.
 const picture = (page, label) => page.locator(`canvas[aria-label^="${label}"]`).evaluate((canvas) => canvas.toDataURL());
 
 async function checkFiltering(name, page) {
@@ -144,7 +144,7 @@ async function checkPage(browser, name, file, mostMs) {
   }
 }
 
-// What the page says is what the command line says.
+// The page states the numbers that the command line prints.
 async function checkNumbers(browser, name, file) {
   const [row] = JSON.parse(run("simulate", `${name}.plan.json`, "--json"));
   const { page } = await open(browser, file);

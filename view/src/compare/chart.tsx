@@ -75,7 +75,7 @@ export function spread(wanted: number[], from: number, to: number): number[] {
   return placed;
 }
 
-// What stands out is drawn last.
+// The engines in the order of drawing: highlighted engines are drawn last, over the others.
 function inOrder({ engines, chosen, pointed }: ChartProps): EngineData[] {
   const weight = (engine: EngineData) => (engine === pointed ? 4 : engine === chosen ? 3 : engine === automatic ? 0 : engine.leads ? 2 : 1);
   return [...engines].sort((a, b) => weight(a) - weight(b));

@@ -1,4 +1,4 @@
-// The three charts and their controls. What is pointed at in one stands out in all.
+// The three charts and their controls. An engine that is pointed at in one chart stands out in all.
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import * as format from "../shared/format";
@@ -75,7 +75,7 @@ function Chart({ measure }: { measure: Measure }) {
   );
 }
 
-// What the charts say at the size of the cursor.
+// The values of the charts at the size of the cursor, in words.
 function Readout() {
   const size = sizes[cursor.value]!;
   const of = several && !chosen.value ? shown.value : [automatic, chosen.value].filter((engine): engine is EngineData => !!engine);

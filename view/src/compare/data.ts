@@ -1,4 +1,4 @@
-// What `xccl-synth compare --html` writes into the page of engines or machines; pipeline/view/comparison_page.cc writes it. Times are
+// The data that `xccl-synth compare --html` writes into the page of engines or machines (pipeline/view/comparison_page.cc). Times are
 // picoseconds, sizes bytes, bandwidths bytes per second.
 import type { DrawingData, TopologyData } from "../view/data";
 
@@ -8,10 +8,10 @@ interface Compared {
   command: string;
   collective: string;
   model: string; // pipelined or blocking
-  groups: { name: string; label: string }[]; // those that have engines
-  engines: EngineData[]; // auto first, what was measured, then those that lead, the others of the front, the others
+  groups: { name: string; label: string }[]; // groups that have engines
+  engines: EngineData[]; // auto, then measured lines, then engines that lead, the rest of the front, all other engines
   left_out: string[]; // "ring: reason"
-  notes: string[]; // of measured lines and of machines
+  notes: string[]; // notes on measured lines and on machines
 }
 export interface MachineData {
   ranks: number; // that take part
@@ -36,6 +36,6 @@ export interface EngineData {
   bound_ps: number[];
   busbw: number[];
   made_by: string[]; // the engine whose plan it is
-  messages: (number | null)[]; // of the schedule
-  threadblocks: (number | null)[]; // of the program: the most on one rank; null: schedules have none
+  messages: (number | null)[]; // messages of the schedule
+  threadblocks: (number | null)[]; // the most threadblocks of the program on one rank; null: schedules have none
 }

@@ -12,7 +12,7 @@ import { MadeBy } from "../shared/made_by";
 import { atFirst, chosen, cost, costs, cursor, data, groups, machines, one, several, shown, shownGroups, sizes, timesAreOf, timesOf, title } from "./state";
 import { AllRows, Answer, Front } from "./tables";
 
-// The engine after the chosen one among those that are shown.
+// The engine after the chosen one among the engines that are shown.
 function next(direction: 1 | -1) {
   const list = shown.value.filter((engine) => engine.group !== "auto");
   const at = chosen.value ? list.indexOf(chosen.value) : direction > 0 ? -1 : 0;

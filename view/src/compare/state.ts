@@ -87,8 +87,8 @@ export const shown = computed(() =>
   data.engines.filter((engine) =>
     engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
 
-// Six colours for those that lead, for machines and for what was measured, or for all where there are few; ink for auto
-// and for a chosen engine without a colour; grey for the others.
+// Six colours for leading engines, machines and measured lines, or for all engines where there are few; ink for auto and
+// for a chosen engine without a colour; grey for all other engines.
 const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads || engine.measured || engine.group === "machines").slice(0, 6);
 export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
   const at = coloured.indexOf(engine);
@@ -102,7 +102,7 @@ export const timesAreOf = machines.every(({ machine }) => machine === machines[0
   ? timesOf(machines[0]!.machine)
   : machines.map(({ name, machine }) => `${name}: ${timesOf(machine)}`).join("; ");
 
-// What a plan costs beside time: what the trade-off is with.
+// A cost of a plan beside its time. The trade-off shows the time over one of the costs.
 export interface Cost {
   name: "messages" | "threadblocks";
   label: string;
@@ -118,8 +118,8 @@ export function plansAt(size: number): Point[] {
   return best && !found.some(({ engine }) => engine.name === best.madeBy) ? [best, ...found] : found;
 }
 
-// Of these points, those that none of the others equals or beats in both the cost and the time; by cost. Of equal ones
-// the first counts. Requires: the cost of each is known.
+// The Pareto front of the points by cost and time, ordered by cost: the points that no other point equals or beats in
+// both. Where points are equal, the first is kept. Requires: the cost of each point is known.
 export function frontOf(some: Point[], name: Cost["name"]): Point[] {
   let least = Infinity;
   return [...some].sort((a, b) => a[name]! - b[name]! || a.time - b.time).filter((point) => point.time < least && ((least = point.time), true));

@@ -42,7 +42,7 @@ function Drawing({ look, pointed, ...drawn }: Drawn & { look: Look; pointed?: Po
     last = x.at(tick);
     return true;
   });
-  // As the cost grows the least time so far: what the front makes possible.
+  // The least time at each cost or less, as a staircase along the front.
   const steps = front.map((point, i) => (i === 0 ? `M${at(point).map((v) => v.toFixed(1)).join(" ")}` : `H${at(point)[0].toFixed(1)}V${at(point)[1].toFixed(1)}`)).join("");
   return (
     <g font-family={font} font-size="11">

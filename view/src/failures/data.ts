@@ -1,4 +1,4 @@
-// What `xccl-synth compare --failures N --html` writes into the page; pipeline/view/failures_page.cc writes it. Times are
+// The data that `xccl-synth compare --failures N --html` writes into the page (pipeline/view/failures_page.cc). Times are
 // microseconds on ideal links, sizes bytes.
 import type { DrawingData, TopologyData } from "../view/data";
 

@@ -44,5 +44,5 @@ export function costsOf(row: TimesData): Cost[] {
 }
 
 export const current = computed(() => rowsAt(size.value).find((row) => row.engine === engine.value) ?? rowsAt(size.value)[0]!);
-// The costliest first; what has no plan costs most.
+// The costliest first; a failure without a plan costs most.
 export const sorted = computed(() => costsOf(current.value).sort((a, b) => (b.slowdown ?? Infinity) - (a.slowdown ?? Infinity) || a.draw - b.draw));

@@ -1,4 +1,4 @@
-// The page of `xccl-synth view`: one plan, or those of a book.
+// The page of `xccl-synth view`: one plan, or the plans of a book.
 import { render } from "preact";
 import { Page } from "../view/page";
 import "../shared/base.css";

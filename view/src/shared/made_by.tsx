@@ -1,4 +1,4 @@
-// How a page was made: facts of it, and what was left out.
+// How a page was made: version, command and other facts, and the parts that were left out.
 export function MadeBy({ command, version, facts, leftOut }: { command: string; version: string; facts: [string, string][]; leftOut: string[] }) {
   const lines: [string, string][] = [["command", command], ["version", `xccl-synth ${version}`], ...facts];
   return (

@@ -1,4 +1,4 @@
-// What lies under the pointer, beside it. Its text is for the eye; the same facts are in the tables.
+// A tooltip beside the pointer about the thing under it. Screen readers find its facts in the tables instead.
 import { signal } from "@preact/signals";
 
 const shown = signal<{ x: number; y: number; lines: string[] } | null>(null);

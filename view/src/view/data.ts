@@ -1,6 +1,6 @@
-// What `xccl-synth view` writes into the page; pipeline/view writes it. Columns, not objects: entry i of every list of
-// a group belongs together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count from 0. A list
-// of lists is flat: entry i holds items X_first[i] up to X_first[i + 1]. Kinds are one letter each, in one string.
+// The data that `xccl-synth view` writes into the page (pipeline/view). It has columns, not objects: the entries i of all
+// lists of a group belong together. Times are picoseconds, sizes bytes, bandwidths bytes per second; ids count from 0. A
+// list of lists is flat: entry i holds items X_first[i] up to X_first[i + 1]. Kinds are one letter each, in one string.
 
 // <script id="data">: the list of plans. Plan i is in <script id="plan-i">.
 export interface Index {
@@ -30,7 +30,7 @@ export interface PlanData {
   made_by: MadeBy;
   facts: Facts;
   schedule: ScheduleData;
-  critical: CriticalData | null; // of the schedule
+  critical: CriticalData | null; // critical path of the schedule
   program_critical: CriticalData | null;
   program: ProgramData | null;
   program_note: string; // why there is none though the plan has a program; empty otherwise
@@ -83,13 +83,13 @@ export interface MadeBy {
 
 export interface Facts {
   size_bytes: number;
-  time_ps: number; // of the schedule, on links alone
-  program_time_ps: number | null; // of the program, on the machine of machine_source, or on links alone
+  time_ps: number; // time of the schedule, on links alone
+  program_time_ps: number | null; // time of the program, on the machine of machine_source, or on links alone
   machine_source: string;
   bound_ps: number;
   bound_kind: string;
-  latency_ps: number; // of the bound
-  bandwidth_ps: number; // of the bound
+  latency_ps: number; // latency bound
+  bandwidth_ps: number; // bandwidth bound
   bus_factor: number; // busbw = size / time * this
   meets_bound: boolean; // the schedule does
   bitwise_same: boolean | null;
@@ -121,7 +121,7 @@ export interface ScheduleDetail {
   chunk: number[]; // the first
   count: number[]; // how many
   op: string; // c copies, r reduces
-  arrival: number[]; // of its last chunk
+  arrival: number[]; // when its last chunk arrives
   // Links of message i, and when it is on them.
   hop_first: number[];
   hop_link: number[];
@@ -168,8 +168,8 @@ export interface CriticalData {
   start: number[];
   end: number[];
   link: number[]; // -1: none
-  message: number[]; // of detail; -1: none
-  rank: number[]; // of a threadblock; -1: none
+  message: number[]; // index of a message of `detail`; -1: none
+  rank: number[]; // rank of a threadblock; -1: none
   block: number[]; // a threadblock of that rank; -1: none
   stretched: boolean; // a shorter run, stretched to the time
 }
@@ -181,7 +181,7 @@ export interface ProgramData {
   passes: number;
   time_ps: number;
   notes: string[];
-  ranks: number[]; // those that are here
+  ranks: number[]; // ranks whose threadblocks the page has
   block_first: number[]; // threadblocks of ranks[i]
   // By threadblock, in order of their rank's.
   channel: number[];
@@ -199,10 +199,10 @@ export interface ProgramData {
   to_buffer: string;
   to: number[];
   dependency_first: number[];
-  dependency_block: number[]; // of the same rank
+  dependency_block: number[]; // threadblock of the same rank
   dependency_index: number[];
-  start: number[]; // of its first pass, its waits over
-  end: number[]; // of its last pass
+  start: number[]; // when its first pass starts, after its waits
+  end: number[]; // when its last pass ends
   busy: number[]; // sum over passes
   // Sums over passes of the waits for another threadblock (hand-off included), a message, a slot, a link.
   wait_block: number[];
@@ -216,6 +216,6 @@ export interface ProgramData {
     reached: number[]; // its threadblock has nothing else to do
     start: number[];
     end: number[];
-    waited: string; // for what last: b another threadblock, h its hand-off, m a message, s a slot, l a link, - nothing
+    waited: string; // the last thing it waited for: b another threadblock, h its hand-off, m a message, s a slot, l a link, - nothing
   } | null;
 }

@@ -19,7 +19,7 @@ export interface View {
   scale: number; // pixels per unit of the layout
   x: number; // pixel of the layout's corner
   y: number;
-  width: number; // of the canvas
+  width: number; // width of the canvas
   height: number;
 }
 export type Target = { kind: "item"; item: number } | { kind: "cable"; cable: number };
@@ -268,7 +268,8 @@ export class Drawing {
     this.drawLines(context, items.lines[item]!.split("\n"), box, view, kind === "g", look);
   }
 
-  // How full an item is drawn: with what its ranks need in the end, or with those that hold the followed chunk.
+  // How full an item is drawn: the share of its final data that its ranks hold, or the share of its ranks that hold
+  // the followed chunk.
   private filled(ranks: number[], look: Look): number {
     if (ranks.length === 0) return 0;
     let sum = 0;
@@ -296,7 +297,7 @@ export class Drawing {
     });
   }
 
-  // What lies at a pixel.
+  // The item or cable at a pixel; null: neither.
   pick(view: View, x: number, y: number): Target | null {
     const { items } = this.model.data.drawing;
     for (let item = items.kind.length - 1; item >= 0; item--) {

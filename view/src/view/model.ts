@@ -4,7 +4,7 @@ import type { CriticalData, PlanData } from "./data";
 export type Follow =
   | { kind: "none" }
   | { kind: "rank"; rank: number }
-  | { kind: "item"; item: number } // of the drawing: ranks folded into one
+  | { kind: "item"; item: number } // an item of the drawing: ranks folded into one
   | { kind: "chunk"; chunk: number }
   | { kind: "link"; link: number }
   | { kind: "critical" };
@@ -27,19 +27,19 @@ export function after(list: ArrayLike<number>, at: number): number {
 }
 
 export class Model {
-  readonly end: number; // of the time that the page plays
+  readonly end: number; // end of the time that the page plays
   readonly numRanks: number;
   readonly numLinks: number;
   readonly nodeOfRank: number[] = [];
   readonly rankOfNode: Int32Array; // -1: no gpu
-  readonly linksOfRank: number[][]; // that leave or enter it
-  readonly ranksOfItem: number[][]; // of the drawing
+  readonly linksOfRank: number[][]; // links that leave or enter each rank
+  readonly ranksOfItem: number[][]; // ranks in each item of the drawing
   readonly itemOfNode: Int32Array;
-  readonly usedLinks: number[]; // that carry anything, busiest first
+  readonly usedLinks: number[]; // links that carry data, busiest first
   readonly moments: Float64Array; // where something ends: the stops of stepping
   readonly holdings: Holdings;
   readonly maxBandwidth: number;
-  readonly critical: CriticalData; // of the schedule; empty where it is not known
+  readonly critical: CriticalData; // critical path of the schedule; empty where it is not known
   readonly criticalLinks = new Map<number, number>(); // link -> picoseconds of that path
   // With detail: hops of link l, by start: hopsOfLink[hopFirst[l] .. hopFirst[l + 1]).
   readonly hopFirst: Int32Array;
@@ -180,7 +180,7 @@ export class Model {
     return sum / (to - from);
   }
 
-  // What the drawing shows of a link at a time: its load in a short while around it.
+  // The load that the drawing shows for a link at a time: the mean over a short while around that time.
   loadNow(link: number, at: number): number {
     if (at >= this.end) return 0; // all has arrived
     const half = this.end / (2 * (this.data.schedule.binned?.bins ?? 150));
@@ -248,7 +248,7 @@ export class Model {
     const { from, to } = this.data.topology.links;
     return this.itemOfNode[from[link]!] === item || this.itemOfNode[to[link]!] === item;
   }
-  // What leaves or reaches these ranks.
+  // The messages that leave or reach these ranks, and their links; without details, all links of the ranks.
   private ofRanks(ranks: Set<number>) {
     const messages = this.messagesWhere((m) => {
       const detail = this.data.schedule.detail!;

@@ -175,7 +175,7 @@ function Lanes({ program, blocks, slices, end, nameOf, block }: LanesProps) {
 
 const waitKinds = [["wait_message", "message"], ["wait_block", "threadblock"], ["wait_slot", "slot"], ["wait_link", "link"]] as const;
 
-// What each threadblock does with its time, over all passes and instances.
+// A table of how each threadblock spends its time, over all passes and instances.
 function Totals({ program, blocks, nameOf, end, choose, chosen }: {
   program: ProgramData; blocks: number[]; nameOf: (block: number) => string; end: number; choose: (block: number) => void; chosen: number;
 }) {

@@ -1,4 +1,4 @@
-// What the reader has chosen, and the time that is shown. Every panel reads these signals and redraws itself.
+// The reader's choices, and the time that is shown. Every panel reads these signals and redraws itself.
 import { computed, signal } from "@preact/signals";
 import { readPageData } from "../shared/page_data";
 import type { Index, PlanData } from "./data";

@@ -1,4 +1,4 @@
-// What every link, or every rank, does over time. Ctrl and the wheel zoom, dragging pans, the ruler scrubs.
+// The timeline: the activity of every link, or of every rank. Ctrl and the wheel zoom, dragging pans, the ruler scrubs.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { batch, signal, useSignal } from "@preact/signals";
 import { scaleLinear } from "d3-scale";

@@ -168,7 +168,7 @@ function drawLoads(context: CanvasRenderingContext2D, model: Model, row: Row, st
   context.globalAlpha = 1;
 }
 
-// What a row has at a time, in lines of a tooltip; its message, if one is meant.
+// The thing that a row shows at a time: a piece of the critical path, the shortest message around that time, or a load.
 export function rowAt(model: Model, messages: RankMessages, row: Row, at: number, slack: number, lower: boolean): { piece: number } | { message: number } | { load: number } | null {
   const { schedule } = model.data;
   const { critical } = model;

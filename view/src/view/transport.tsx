@@ -1,4 +1,4 @@
-// Play, step, scrub, speed, and what is followed.
+// The controls of time: play, step, scrub and speed; and the thing that is followed.
 import { announcement, follow, model, now, playing, seek, speed, step, togglePlay, followed } from "./state";
 import { Icon } from "../shared/icons";
 import * as format from "../shared/format";
@@ -11,7 +11,7 @@ export function faster(direction: 1 | -1) {
   speed.value = speeds[Math.min(speeds.length - 1, Math.max(0, i + direction))]!;
 }
 
-// What is to be seen at this time, in words.
+// The situation at the time shown, in words: "3 links busy, 2 of 8 ranks complete".
 export function situation(): string {
   const current = model.value;
   let busy = 0, complete = 0, needing = 0;

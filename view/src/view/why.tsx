@@ -1,4 +1,4 @@
-// What bounds the plan: its time beside the bound, and the chain of events that ends with the last arrival.
+// The panel "Why": the plan's time beside the bound, and the chain of events that ends with the last arrival.
 import { useSignal } from "@preact/signals";
 import { category } from "../shared/colours";
 import * as format from "../shared/format";

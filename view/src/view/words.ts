@@ -1,4 +1,4 @@
-// Names of what one letter stands for in the page's data.
+// The names of the kinds that the page's data has as single letters.
 import type { CriticalData } from "./data";
 import type { Model } from "./model";
 
