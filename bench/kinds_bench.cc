@@ -1,12 +1,14 @@
-// How near auto's plans come to the bound on machines that nobody tuned for: the machines of
-// tests/testing/machine_kinds.h, drawn anew in every run.
-//   bazel run --config=release //bench:kinds [-- --machines N --seed S --ranks N --collective C --size S
-//     --schedule --rows --repairs N --write FOLDER]
-// The seed is printed; it repeats a run, and the seed of a row with --machines 1 its machine. --rows prints
-// every plan, the worst first, as commands can use it.
-// --schedule times schedules and makes no programs. --repairs damages the machines (a cable gone, or at a
-// tenth of its bandwidth) and sets repaired plans beside fresh ones. --write keeps the machines, for
-// commands.
+// How near auto's plans come to the bound on machines of the kinds of tests/testing/machine_kinds.h.
+//   bazel run --config=release //bench:kinds [-- --set tuning|published --release NAME --machines N --seed S
+//     --ranks N --collective C --size S --schedule --rows --repairs N --write FOLDER]
+// Machine i of a run has the seed S + 2 i. Two sets have seeds of their own. Tuning has even ones, always
+// from 0 on: changes of the search are measured on it. Published has odd ones, which the release's name
+// draws: nobody has looked at its rows, so neither --rows nor --write serves it. Without a set S is drawn
+// anew, and printed.
+// --rows prints every plan, the worst first, as commands can use it; the seed of a row with --machines 1
+// makes its machine. --schedule times schedules and makes no programs. --repairs damages the machines (a
+// cable gone, or at a tenth of its bandwidth) and sets repaired plans beside fresh ones. --write keeps the
+// machines, for commands.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -23,6 +25,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/standard_streams.h"
+#include "base/strings.h"
 #include "base/units.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
@@ -40,7 +43,9 @@ struct Wanted {
   std::optional<CollectiveKind> kind;
   std::optional<int64_t> size_bytes;
   bool lower = true, rows = false;
-  std::string folder;  // where machines are written; empty: nowhere
+  std::string folder;   // where machines are written; empty: nowhere
+  std::string set;      // empty: machines that are drawn anew
+  std::string release;  // draws the published set
 };
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
@@ -58,8 +63,25 @@ struct Planned {
 };
 
 Topology MachineOf(uint64_t seed, const Wanted& wanted) {
-  return testing::MakeMachineOfKind(static_cast<int32_t>(seed % testing::kMachineKinds), seed,
+  return testing::MakeMachineOfKind(static_cast<int32_t>(seed / 2 % testing::kMachineKinds), seed,
                                     static_cast<int32_t>(wanted.ranks));
+}
+
+uint64_t SeedOf(const Wanted& wanted, int64_t machine) {
+  return wanted.seed + 2 * static_cast<uint64_t>(machine);
+}
+
+// The first seed of the set.
+StatusOr<uint64_t> FirstSeed(const Wanted& wanted) {
+  if (wanted.set.empty()) return wanted.seed;
+  if (wanted.set == "tuning") return 0;
+  if (wanted.set != "published")
+    return UsageError(fmt::format("--set: '{}'; expected tuning or published", wanted.set));
+  if (wanted.release.empty()) return UsageError("--set published: no --release; expected the release's name");
+  if (wanted.rows || !wanted.folder.empty())
+    return UsageError("--set published: its machines are not looked at; expected neither --rows nor --write");
+  const uint64_t drawn = HashOf(wanted.release) >> 1;  // the sum with 2 i stays in 64 bits
+  return drawn | 1;
 }
 
 Collective WholeOf(CollectiveKind kind, const Topology& topology) {
@@ -114,7 +136,7 @@ Status Ratios(const Wanted& wanted) {
       std::vector<double> ratios, seconds, messages;
       int64_t exact = 0;
       for (int64_t i = 0; i < wanted.machines; ++i) {
-        const uint64_t seed = wanted.seed + static_cast<uint64_t>(i);
+        const uint64_t seed = SeedOf(wanted, i);
         const Topology topology = MachineOf(seed, wanted);
         ShowProgress(fmt::format("{} {} {} of {}", ToString(kind), FormatSize(size), i, wanted.machines));
         XCCL_ASSIGN_OR_RETURN(Planned plan, PlanOne(topology, kind, size, wanted));
@@ -148,7 +170,7 @@ Status Repairs(const Wanted& wanted) {
   std::map<std::pair<int64_t, bool>, std::vector<double>> ratios;  // by size and damage
   std::map<std::pair<int64_t, bool>, int64_t> said;                // notes that name a fresh plan
   for (int64_t i = 0; i < wanted.repairs; ++i) {
-    const uint64_t seed = wanted.seed + static_cast<uint64_t>(i);
+    const uint64_t seed = SeedOf(wanted, i);
     const Topology topology = MachineOf(seed, wanted);
     const CollectiveKind kind = wanted.kind.value_or(kKinds[random.Below(std::size(kKinds))]);
     const int64_t size = random.Below(3) == 0 ? 1 << 20 : 64 << 20;
@@ -183,7 +205,7 @@ Status Repairs(const Wanted& wanted) {
 
 Status WriteMachines(const Wanted& wanted) {
   for (int64_t i = 0; i < wanted.machines; ++i) {
-    const Topology topology = MachineOf(wanted.seed + static_cast<uint64_t>(i), wanted);
+    const Topology topology = MachineOf(SeedOf(wanted, i), wanted);
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}/{}.xml", wanted.folder, topology.name()),
                                              WriteNativeXml(topology)));
   }
@@ -202,6 +224,8 @@ Status Run(int argc, char** argv) {
     const std::string value = argv[++i];
     if (flag == "--write") {
       wanted.folder = value;
+    } else if (flag == "--set" || flag == "--release") {
+      (flag == "--set" ? wanted.set : wanted.release) = value;
     } else if (flag == "--collective") {
       XCCL_ASSIGN_OR_RETURN(wanted.kind, ParseCollectiveKind(value));
     } else if (flag == "--size") {
@@ -220,7 +244,10 @@ Status Run(int argc, char** argv) {
         return UsageError(fmt::format("'{}'; expected a flag of the head of bench/kinds_bench.cc", flag));
     }
   }
-  fmt::print("Seed {}.\n\n", wanted.seed);
+  XCCL_ASSIGN_OR_RETURN(wanted.seed, FirstSeed(wanted));
+  fmt::print("{}\n\n", wanted.set.empty()       ? fmt::format("Seed {}.", wanted.seed)
+                       : wanted.set == "tuning" ? "The tuning set."
+                                                : fmt::format("The published set of {}.", wanted.release));
   if (!wanted.folder.empty()) return WriteMachines(wanted);
   return wanted.repairs > 0 ? Repairs(wanted) : Ratios(wanted);
 }
