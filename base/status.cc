@@ -24,7 +24,7 @@ int ExitCode(StatusCode code) {
 
 Status Annotate(Status status, std::string_view prefix) {
   if (status.ok()) return status;
-  return Status(status.code(), std::string(prefix) + ": " + status.message());
+  return Status(status.code(), std::string(prefix) + ": " + status.message(), status.needed());
 }
 
 void ReadWithoutValue(const Status& status) {

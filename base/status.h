@@ -3,6 +3,7 @@
 // leaves the file that includes a throwing library. Texts follow `place: what was seen; what was expected`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,18 +30,22 @@ int ExitCode(StatusCode code);
 class [[nodiscard]] Status {
  public:
   Status() = default;  // OK
-  Status(StatusCode code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(StatusCode code, std::string message, std::optional<int64_t> needed = {})
+      : code_(code), message_(std::move(message)), needed_(needed) {}
 
   bool ok() const { return code_ == StatusCode::kOk; }
   StatusCode code() const { return code_; }
   // Complete text for the user, without a final period or line break; empty when ok().
   const std::string& message() const { return message_; }
+  // kLimit: a value of the limit that was reached with which there is an answer; absent where none is known.
+  std::optional<int64_t> needed() const { return needed_; }
 
   bool operator==(const Status&) const = default;
 
  private:
   StatusCode code_ = StatusCode::kOk;
   std::string message_;
+  std::optional<int64_t> needed_;
 };
 
 inline Status OkStatus() { return Status(); }
@@ -50,7 +55,9 @@ inline Status InvalidInput(std::string message) {
 inline Status UsageError(std::string message) { return Status(StatusCode::kUsage, std::move(message)); }
 inline Status Infeasible(std::string message) { return Status(StatusCode::kInfeasible, std::move(message)); }
 inline Status BugError(std::string message) { return Status(StatusCode::kBug, std::move(message)); }
-inline Status LimitReached(std::string message) { return Status(StatusCode::kLimit, std::move(message)); }
+inline Status LimitReached(std::string message, std::optional<int64_t> needed = {}) {
+  return Status(StatusCode::kLimit, std::move(message), needed);
+}
 inline Status SystemError(std::string message) { return Status(StatusCode::kSystem, std::move(message)); }
 inline Status PeerEnded(std::string message) { return Status(StatusCode::kPeerEnded, std::move(message)); }
 

@@ -91,9 +91,9 @@ Status Engine::Serves(const SynthesisRequest& request) const {
 namespace {
 
 // The engine's plans without those that its own simulations found to be wrong. A check that fails in the
-// engine is an error like others.
+// engine is an error.
 template <typename Make>
-StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make, std::vector<std::string>* faults) {
+StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make) {
   StatusOr<Synthesis> made = RunGuarded(make);
   if (!made.ok())
     return made.status().code() == StatusCode::kBug && !made.status().message().starts_with(engine)
@@ -101,7 +101,7 @@ StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make, std::vect
                : made.status();
   std::erase_if(made->others, [&](const Synthesis& other) {
     const Status sound = CheckSound(engine, other);
-    if (!sound.ok() && faults != nullptr) faults->emplace_back(sound.message());
+    if (!sound.ok()) made->faults.push_back(sound.message());
     return !sound.ok();
   });
   XCCL_RETURN_IF_ERROR(CheckSound(engine, *made));
@@ -126,30 +126,21 @@ StatusOr<Offer> Engine::Offered(const SynthesisRequest& request) const {
   }
   StatusOr<Offer> offered = RunGuarded([&] { return offer(request); });
   if (offered.ok() && offered->make)
-    offered->make = [name = name, make = std::move(offered->make),
-                     faults = request.faults](int64_t most_work) {
-      return Guarded(
-          name, [&] { return make(most_work); }, faults);
+    offered->make = [name = name, make = std::move(offered->make)](int64_t most_work) {
+      return Guarded(name, [&] { return make(most_work); });
     };
   return offered;
 }
 
-StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
+StatusOr<Synthesis> Engine::Plan(const SynthesisRequest& request) const {
   XCCL_RETURN_IF_ERROR(Serves(request));
-  const auto plan = [&](const SynthesisRequest& asked) {
-    return NamedWhereEmpty(*this, Guarded(
-                                      name, [&] { return make(asked); }, request.faults));
-  };
-  if (!request.limits.steps) return plan(request);
-  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-  int32_t fewest = kNone;
-  SynthesisRequest asked = request;
-  asked.fewest_steps = &fewest;
-  StatusOr<Synthesis> made = plan(asked);
-  if (fewest == kNone || made.ok() || made.status().code() == StatusCode::kBug) return made;
-  if (request.fewest_steps == nullptr) return RefusalForSteps(*this, request, fewest, made.status());
-  *request.fewest_steps = std::min(*request.fewest_steps, fewest);
-  return made;  // who asked explains it
+  return NamedWhereEmpty(*this, Guarded(name, [&] { return make(request); }));
+}
+
+StatusOr<Synthesis> Engine::Synthesize(const SynthesisRequest& request) const {
+  StatusOr<Synthesis> made = Plan(request);
+  if (made.ok() || !request.limits.steps || !made.status().needed()) return made;
+  return RefusalForSteps(*this, request, made.status());
 }
 
 }  // namespace xccl

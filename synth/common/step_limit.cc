@@ -14,10 +14,6 @@
 namespace xccl {
 namespace {
 
-void Tell(const SynthesisRequest& request, int32_t steps) {
-  if (request.fewest_steps != nullptr) *request.fewest_steps = std::min(*request.fewest_steps, steps);
-}
-
 // Transfers to every node from the nearest holder; -1 where there is no path. Links that leave a rank begin a
 // transfer.
 std::vector<int32_t> TransfersFrom(const Topology& topology, std::span<const Rank> holders) {
@@ -73,15 +69,17 @@ std::optional<std::string> TooFar(const Topology& topology, const Collective& co
 Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps) {
   const std::optional<int32_t> most = request.limits.steps;
   if (!most || steps <= *most) return OkStatus();
-  Tell(request, steps);
   return LimitReached(
-      fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}", engine, steps, *most, steps));
+      fmt::format("{}: takes {} steps; expected at most {}; hint: --steps={}", engine, steps, *most, steps),
+      steps);
 }
 
 Status StepBudget::Refusal() const {
-  return LimitReached(fmt::format(
-      "{}: {} on {}: {} steps at least were used; at most {} are allowed; hint: --steps={}", engine_,
-      request_->collective->name(), request_->topology->name(), *fewest_, Most(), *fewest_));
+  return LimitReached(
+      fmt::format("{}: {} on {}: {} steps at least were used; at most {} are allowed; hint: --steps={}",
+                  engine_, request_->collective->name(), request_->topology->name(), *fewest_, Most(),
+                  *fewest_),
+      *fewest_);
 }
 
 int32_t StepBudget::Most() const {
@@ -91,12 +89,11 @@ int32_t StepBudget::Most() const {
 bool StepBudget::Allows(int32_t steps) {
   if (steps <= Most()) return true;
   fewest_ = std::min(fewest_.value_or(steps), steps);
-  Tell(*request_, steps);
   return false;
 }
 
-Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, int32_t fewest,
-                       Status refusal) {
+Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal) {
+  const int64_t fewest = refusal.needed().value();
   const int32_t steps = *request.limits.steps;
   const std::string wanted = fmt::format("{} on {} ranks in {} step{}", request.collective->name(),
                                          request.collective->num_members(), steps, steps == 1 ? "" : "s");

@@ -20,10 +20,10 @@ class StepBudget {
   StepBudget(std::string_view engine, const SynthesisRequest& request)
       : engine_(engine), request_(&request) {}
   int32_t Most() const;  // without a limit the largest number
-  // Are so many steps within the limit? Remembers numbers that are not, and tells the request.
+  // Are so many steps within the limit? Remembers numbers that are not.
   bool Allows(int32_t steps);
   bool HasRefused() const { return fewest_.has_value(); }
-  // kLimit, with the fewest steps that were seen. Requires: HasRefused().
+  // kLimit, whose needed() is the fewest steps that were refused. Requires: HasRefused().
   Status Refusal() const;
 
  private:
@@ -32,10 +32,10 @@ class StepBudget {
   std::optional<int32_t> fewest_;
 };
 
-// The error of an engine that refused plans for their steps, the shortest of so many. kInfeasible where a
-// rank is more transfers away from what it needs than steps are allowed, so that no engine has a plan; else
-// `refusal`, or where the engine asked others, kLimit. The hint is of steps in which the engine has a plan.
-// Cost: linear in ranks × links.
-Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, int32_t fewest, Status refusal);
+// Explains `refusal`, by which an engine refused plans for their steps. kInfeasible where a rank is more transfers
+// away from what it needs than steps are allowed, so that no engine has a plan; else `refusal`, or, where the
+// engine asked other engines, kLimit. The hint names refusal.needed(), with which the engine has a plan. Requires:
+// refusal.needed(). Cost: linear in ranks × links.
+Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal);
 
 }  // namespace xccl

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,27 +40,18 @@ struct SynthesisRequest {
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
   uint64_t seed = 0;
-  bool rough = false;  // times are for choosing among many plans (ir/simulate/simulate.h)
-  // Another time than the schedule's decides: auto goes on beyond a plan at the bound, for cheap others.
-  bool others_wanted = false;
-  // Programs are made of the plan and its others, and the fastest is taken.
-  bool programs_wanted = false;
+  bool rough = false;            // times are for choosing among many plans (ir/simulate/simulate.h)
   bool allow_divergent = false;  // ranks may end with different roundings of one sum
   // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
-  const Synthesis* start = nullptr;
+  std::shared_ptr<const Synthesis> start = {};
   // Told what an engine that searches for long does at the moment.
   std::function<void(const std::string&)> progress = {};
-  // The caller's knowledge of this request, so that engines need not compute it again; null where unknown.
-  // The lower bound may be of any effort; the graphs say which ranks are neighbours.
+  // The lower bound, of any effort; null where it is not known.
   const Bound* bound = nullptr;
-  RankGraphs* graphs = nullptr;
-  // Told of every engine that made a wrong plan and so lost its turn, with what was wrong. That is a bug of
-  // ours, which users should see beside their plan, and which fails a test. Null where nobody asks.
-  std::vector<std::string>* faults = nullptr;
+  // Which ranks are neighbours, found once for all engines that are asked; null where nobody has asked yet.
+  std::shared_ptr<RankGraphs> graphs = {};
   // Engines that auto does not ask, by name.
   std::vector<std::string> passed_over = {};
-  // Lowered to the steps of a plan that was refused for limits.steps; null where nobody asks.
-  int32_t* fewest_steps = nullptr;
 
   bool IsPassedOver(std::string_view engine) const;
 };
@@ -72,6 +64,9 @@ struct Synthesis {
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
       {};  // the schedule's, at the request's size and model, if it was run
+  // Every engine that made a wrong plan and so lost its turn, with what was wrong. That is a bug of ours,
+  // which users should see beside their plan, and which fails a test.
+  std::vector<std::string> faults = {};
   // Other plans of the request, which may not be simulated: their programs may be faster, or smaller. auto's
   // are simulated, the fastest first.
   std::vector<Synthesis> others = {};
@@ -145,9 +140,12 @@ struct Engine {
   Status Serves(const SynthesisRequest& request) const;
   // A closed-form guess, cheap beside the plan. Errors: those of Serves.
   StatusOr<Offer> Offered(const SynthesisRequest& request) const;
-  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped),
-  // kBug (it made a plan that its simulation found unsound).
+  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped;
+  // needed() is the least number of steps of a plan that limits.steps refused), kBug (it made a plan that its
+  // simulation found unsound).
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
+  // As Synthesize, for rows that ask other rows: a refusal for its steps is not explained.
+  StatusOr<Synthesis> Plan(const SynthesisRequest& request) const;
 };
 
 // The whole table, asked for when it is used: two of its rows ask the others.

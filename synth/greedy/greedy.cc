@@ -78,7 +78,7 @@ class CandidateSearch {
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
-    XCCL_RETURN_IF_ERROR(request_.start != nullptr ? TryStart(*request_.start) : TryAllCuts());
+    XCCL_RETURN_IF_ERROR(request_.start ? TryStart(*request_.start) : TryAllCuts());
     if (best_) {
       best_->exact = MeetsBound(best_ps_, bound_);
       return *std::move(best_);
@@ -310,7 +310,7 @@ int64_t WorkOf(const SynthesisRequest& request) {
       kMovesPerMove * request.limits.chunks.value_or(1) * ChunksInTurn(collective) * MovesOf(collective);
   if (collective.num_members() <= kFewRanks) return moves;
   std::optional<RankGraph> own;
-  if (request.graphs == nullptr) own.emplace(*request.topology);
+  if (!request.graphs) own.emplace(*request.topology);
   const RankGraph& graph = own ? *own : request.graphs->forward();
   const int64_t neighbours = graph.num_hops() / graph.num_ranks();
   const int64_t density = std::max<int64_t>(1, neighbours / kFewNeighbours);

@@ -69,10 +69,10 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
                                  .limits = {.deadline = options_.deadline},
                                  .seed = options_.seed,
                                  .rough = rough,
-                                 .allow_divergent = options_.allow_divergent,
-                                 .faults = options_.faults};
+                                 .allow_divergent = options_.allow_divergent};
   ++searches_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, engine->Synthesize(request));
+  faults_.insert(faults_.end(), made.faults.begin(), made.faults.end());
   if (!made.simulation)
     made.simulation = Simulate(made.schedule, made.collective, machine, TimingOf(request));
   return made;

@@ -28,8 +28,7 @@ struct MemberPlanOptions {
   TimeModel model = TimeModel::kPipelined;
   uint64_t seed = 0;
   bool allow_divergent = false;
-  std::vector<std::string>* faults = nullptr;  // as SynthesisRequest's
-  Deadline deadline = Deadline();              // of all searches together
+  Deadline deadline = Deadline();  // of all searches together
 };
 
 struct MemberPlan {
@@ -58,6 +57,8 @@ class MemberPlans {
 
   // The number of times that an engine was asked.
   int64_t searches() const { return searches_; }
+  // As Synthesis::faults, of all of them.
+  const std::vector<std::string>& faults() const { return faults_; }
 
  private:
   struct Seen {  // a group on the whole machine
@@ -86,6 +87,7 @@ class MemberPlans {
   std::vector<Seen> seen_;
   std::optional<SymmetryGroup> translations_;
   int64_t searches_ = 0;
+  std::vector<std::string> faults_;
 };
 
 }  // namespace xccl

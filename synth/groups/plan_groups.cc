@@ -276,12 +276,12 @@ class GroupsPlanner {
     if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)
       return;
     const Engine& greedy = ImprovingEngine();
-    const Synthesis start{.collective = best_->collective,
-                          .schedule = best_->schedule,
-                          .exact = false,
-                          .engine = "groups",
-                          .note = "",
-                          .simulation = {}};
+    const auto start = std::make_shared<const Synthesis>(Synthesis{.collective = best_->collective,
+                                                                   .schedule = best_->schedule,
+                                                                   .exact = false,
+                                                                   .engine = "groups",
+                                                                   .note = "",
+                                                                   .simulation = {}});
     SynthesisRequest request{.topology = &topology_,
                              .collective = &joint_.collective,
                              .size_bytes = joint_.size_bytes,
@@ -289,12 +289,13 @@ class GroupsPlanner {
                              .limits = {.deadline = options_.deadline},
                              .seed = options_.seed,
                              .rough = true,
-                             .allow_divergent = options_.allow_divergent,
-                             .faults = options_.faults};
-    for (const Synthesis* const from : {&start, static_cast<const Synthesis*>(nullptr)}) {
+                             .allow_divergent = options_.allow_divergent};
+    for (const std::shared_ptr<const Synthesis>& from : {start, std::shared_ptr<const Synthesis>()}) {
       request.start = from;
       StatusOr<Synthesis> made = greedy.Synthesize(request);
-      if (!made.ok() || !made->schedule.symmetry.empty()) continue;
+      if (!made.ok()) continue;
+      faults_.insert(faults_.end(), made->faults.begin(), made->faults.end());
+      if (!made->schedule.symmetry.empty()) continue;
       if (!options_.allow_divergent && !IsBitwiseSame(made->schedule, made->collective, topology_)) continue;
       const int64_t before_ps = best_ps_;
       Consider({std::move(made->collective), std::move(made->schedule)}, best_choice_,
@@ -320,7 +321,9 @@ class GroupsPlanner {
                    .exact = exact,
                    .engine = "groups",
                    .note = note_,
-                   .simulation = std::move(simulation)};
+                   .simulation = std::move(simulation),
+                   .faults = std::move(faults_)};
+    made.faults.insert(made.faults.end(), plans_.faults().begin(), plans_.faults().end());
     return {std::move(joint_), std::move(made), bound_, std::move(outcomes_), unaware_ps_};
   }
 
@@ -339,6 +342,7 @@ class GroupsPlanner {
   int64_t together_ps_ = 0;
   bool by_greedy_ = false;
   std::string note_;
+  std::vector<std::string> faults_;  // of engines that searched all groups at once
 };
 
 }  // namespace

@@ -36,9 +36,9 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
   SynthesisRequest smaller = request;
   smaller.topology = &alone.topology;
   smaller.collective = &collective;
-  smaller.start = nullptr;
+  smaller.start.reset();
   smaller.bound = nullptr;
-  smaller.graphs = nullptr;
+  smaller.graphs.reset();
   StatusOr<Synthesis> made = TryEngines(smaller, engines);
   if (!made.ok()) return TryEngines(request, engines);
   const bool proved = made->exact;

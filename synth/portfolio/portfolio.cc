@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -133,6 +134,7 @@ class Portfolio {
       Justify();
     if (unsimulated_) {
       unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
+      unsimulated_->faults = std::move(faults_);
       return *std::move(unsimulated_);
     }
     if (kept_.empty()) return Refusal();
@@ -158,8 +160,7 @@ class Portfolio {
   }
 
   void TryOthers(int64_t limit) {
-    graphs_.emplace(*request_.topology);
-    request_.graphs = &*graphs_;
+    request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
     if (HasPlan() && !request_.others_wanted) others_.clear();  // too much work for what is left to gain
     for (const Engine& engine : engines_)
       if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
@@ -239,7 +240,7 @@ class Portfolio {
       if (tried.transfers * (chunks / tried.chunks) > left || deadline_()) return;
       const StatusOr<Offer> offer = tried.engine->Offered(finer);
       if (!offer.ok() || offer->work > left) return;
-      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(finer);
+      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Plan(finer);
       if (!made.ok() || made->schedule.size() > kMoreTransfers * tried.transfers) return;
       const double finer_ps = SimulatedPs(*tried.engine, *made);
       if (finer_ps > kFinerGain * time_ps) return;
@@ -279,7 +280,7 @@ class Portfolio {
       if (!offer.ok()) return;
       if (offer->work > left) continue;
       left -= offer->work;
-      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Synthesize(coarser);
+      StatusOr<Synthesis> made = offer->make ? offer->make(left) : tried.engine->Plan(coarser);
       if (!made.ok()) return;
       const double coarser_ps = SimulatedPs(*tried.engine, *made);
       Consider(*tried.engine, std::move(made).value(), true);
@@ -327,14 +328,15 @@ class Portfolio {
     image.topology = &topology;
     image.collective = &*collective;
     image.bound = nullptr;
-    image.graphs = nullptr;
-    image.start = nullptr;
+    image.graphs.reset();
+    image.start.reset();
     std::vector<Engine> near;
     for (const Engine& engine : engines_)
       if (BestPs(engine) <= kNotAgain * best_ps_ && MayGainFromMirror(engine)) near.push_back(engine);
     if (near.empty()) return;
     StatusOr<Synthesis> best = Portfolio(image, near, true).Run();
     if (!best.ok()) return;
+    faults_.insert(faults_.end(), best->faults.begin(), best->faults.end());
     std::vector<Synthesis> plans = std::exchange(best->others, {});
     plans.push_back(*std::move(best));
     for (const Synthesis& plan : plans) {
@@ -396,7 +398,7 @@ class Portfolio {
 
   void Try(const Candidate& candidate, int64_t most_work, bool simulate = true) {
     StatusOr<Synthesis> made =
-        candidate.offer.make ? candidate.offer.make(most_work) : candidate.engine->Synthesize(request_);
+        candidate.offer.make ? candidate.offer.make(most_work) : candidate.engine->Plan(request_);
     if (!made.ok()) return Refuse(*candidate.engine, made.status());
     Consider(*candidate.engine, std::move(made).value(), simulate);
   }
@@ -412,6 +414,7 @@ class Portfolio {
 
   // Keeps the plan if it is about as fast as the fastest so far, and likewise the engine's other ones.
   void Consider(const Engine& engine, Synthesis made, bool simulate, bool is_ordered = false) {
+    faults_.insert(faults_.end(), made.faults.begin(), made.faults.end());
     for (Synthesis& other : std::exchange(made.others, {})) Consider(engine, std::move(other), simulate);
     if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
         !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
@@ -445,6 +448,7 @@ class Portfolio {
     Synthesis best = std::move(kept_[preferred].made);
     for (size_t i = 0; i < kept_.size(); ++i)
       if (i != preferred) best.others.push_back(std::move(kept_[i].made));
+    best.faults = std::move(faults_);
     best.note = best.schedule.size() == 0 ? "nothing to move" : Note(best.engine);
     return best;
   }
@@ -468,7 +472,7 @@ class Portfolio {
   void Refuse(const Engine& engine, Status why) {
     if (why.code() == StatusCode::kBug) {
       faulty_.push_back(&engine);
-      if (request_.faults != nullptr) request_.faults->emplace_back(why.message());
+      faults_.push_back(why.message());
     }
     refusals_.push_back(std::move(why));
   }
@@ -476,19 +480,23 @@ class Portfolio {
   Status Refusal() const {
     const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
     const Status& why = bug != refusals_.end() ? *bug : refusals_.back();
+    std::optional<int64_t> steps;  // the fewest of a plan that was refused for them
+    for (const Status& refusal : refusals_)
+      if (refusal.needed() && (!steps || *refusal.needed() < *steps)) steps = refusal.needed();
     return Status(why.code(),
                   fmt::format("{}: no engine has a plan for {} on {}: {}", kDefaultEngine,
-                              request_.collective->name(), request_.topology->name(), why.message()));
+                              request_.collective->name(), request_.topology->name(), why.message()),
+                  steps);
   }
 
   SynthesisRequest request_;  // with the bound and, from TryOthers on, the graphs
   const std::span<const Engine> engines_;
   const Deadline deadline_;
   const bool is_mirror_;  // plans the mirror image of another request
-  std::optional<RankGraphs> graphs_;
   Bound bound_;
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<const Engine*> faulty_;  // made a wrong plan
+  std::vector<std::string> faults_;    // what was wrong with each
   std::vector<Candidate> others_;      // not tried by TryNearBound
   std::vector<Tried> tried_;
   std::vector<Kept> kept_;                // the fastest first

@@ -80,7 +80,7 @@ std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machin
   std::vector<Witness> witnesses;
   for (const Engine& engine : engines) {
     if (!engine.is_witness) continue;
-    StatusOr<Synthesis> made = engine.Synthesize(asked);
+    StatusOr<Synthesis> made = engine.Plan(asked);
     if (!made.ok() || !(made->collective == cut)) continue;
     if (!made->schedule.symmetry.empty()) {
       StatusOr<Schedule> plain = Expand(made->schedule, made->collective, *request.topology);

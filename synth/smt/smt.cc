@@ -247,7 +247,7 @@ class RequestSearch {
     const bool is_open = !limits.chunks && !limits.steps && !limits.rounds;
     for (const Engine& engine : engines_) {
       if (!is_open || !engine.asks_others) continue;
-      if (StatusOr<Synthesis> made = engine.Synthesize(asked); made.ok()) {
+      if (StatusOr<Synthesis> made = engine.Plan(asked); made.ok()) {
         const std::string by = made->engine;
         const int32_t chunks = made->collective.ChunksOf(PartId(0));
         consider(Finish(chunks, *std::move(made), by, true));

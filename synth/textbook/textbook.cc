@@ -300,7 +300,7 @@ namespace {
 // Placed on the request's graphs, or, where it has none, on those made here.
 StatusOr<PlacedEngine> PlacedFor(const TextbookEngine& engine, const SynthesisRequest& request,
                                  std::optional<RankGraphs>& own) {
-  RankGraphs& graphs = request.graphs != nullptr ? *request.graphs : own.emplace(*request.topology);
+  RankGraphs& graphs = request.graphs ? *request.graphs : own.emplace(*request.topology);
   return PlacedEngine::Place(engine, graphs, request);
 }
 
@@ -309,7 +309,7 @@ StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& re
   XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedFor(engine, request, graphs));
   Offer offer{.time_ps = std::numeric_limits<double>::infinity(), .work = placed.Work()};
   if (offer.work <= kMostEstimated) offer.time_ps = placed.EstimatePs();
-  if (request.graphs != nullptr) offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
+  if (request.graphs) offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
   return offer;
 }
 
