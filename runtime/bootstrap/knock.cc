@@ -57,7 +57,7 @@ StatusOr<bool> Knocks::Hear(Door& door) {
       ReceiveMessage(server.socket.get(), server.reader, kMostWords, Clock::now());
   if (theirs.status().code() == StatusCode::kLimit) return false;
   if (!theirs.ok()) return theirs.status();
-  if (theirs->type == MessageType::kRefused) return UnpackStatus(theirs->body);
+  if (theirs->type == MessageType::kRefused) return UnpackStatus(theirs->body, kMostOfAStrangersReason);
   if (theirs->type != MessageType::kChallenge || theirs->body.size() != sizeof(Digest))
     return InvalidInput("who listens there speaks another protocol");
   const Digest key = KeyedHash(key_, kUseOfRendezvous, std::string(View(door.mine)) + theirs->body);

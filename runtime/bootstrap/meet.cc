@@ -144,7 +144,8 @@ Attempt Visitor::Wait(Connection server, const std::string& name, Clock::time_po
     if (message.ok()) {
       const bool refused = message->type == MessageType::kRefused;
       Status opened = server.seal.Open(*message);
-      if (!opened.ok()) return {refused ? UnpackStatus(message->body) : opened, false, refused, {}};
+      if (!opened.ok() && refused) opened = UnpackStatus(message->body, kMostOfAStrangersReason);
+      if (!opened.ok()) return {std::move(opened), false, refused, {}};
     }
     // A rendezvous of an earlier meeting may close its door while we are in it.
     if (!message.ok() && served_by.empty()) return TryAgain(message.status());

@@ -14,6 +14,8 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/version.h"
 #include "runtime/bootstrap/bootstrap.h"
@@ -25,6 +27,7 @@
 #include "runtime/bootstrap/test_group.h"
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/bootstrap/wire.h"
+#include "runtime/host/owned_file.h"
 
 namespace xccl {
 namespace {
@@ -214,6 +217,32 @@ TEST(Rendezvous, Rank0WhoseHostHasNotTheAddressSaysSo) {
       ", where rank 0 is, or local rank 0 of the same job and token on the host with that address; hint: "
       "XCCL_ADDRESS=HOST:PORT with ";
   EXPECT_EQ(WithoutAnswers(text).substr(0, expected.size()), expected);
+}
+
+// Whoever has the port first may send a text of any length, with escapes for terminals.
+TEST(Rendezvous, AStrangersRefusalIsCut) {
+  bootstrap::Address address = Loopback(0);
+  const OwnedFile door = bootstrap::Listen(address).value();
+  BootstrapOptions options;
+  options.time_limit = milliseconds(300);
+  const std::string refusal =
+      bootstrap::Encode(bootstrap::MessageType::kRefused,
+                        bootstrap::PackStatus(InvalidInput("go away\x1b[2J" + std::string(4000, 'x'))));
+  std::atomic<bool> ended = false;
+  std::thread stranger([&] {
+    std::vector<OwnedFile> guests;
+    for (pollfd comes = {door.get(), POLLIN, 0}; !ended; (void)poll(&comes, 1, 10)) {
+      OwnedFile guest = bootstrap::Accept(door);
+      if (guest.get() < 0) continue;
+      (void)bootstrap::SendAll(guest.get(), refusal, bootstrap::After(seconds(5))).ok();
+      guests.push_back(std::move(guest));
+    }
+  });
+  const std::string seen = JoinAll({PlaceOf(1, 2, Endpoint(address.port()))}, options)[0].message();
+  ended = true;
+  stranger.join();
+  EXPECT_NE(seen.find("go away?[2Jxxx"), std::string::npos) << seen;
+  EXPECT_LT(seen.size(), 1500u) << seen;
 }
 
 // Rank 0 serves at its loopback, and cannot reach it.

@@ -47,14 +47,13 @@ std::string PackStatus(const Status& status) {
   return Packer().Put(static_cast<uint16_t>(status.code())).PutText(status.message()).Take();
 }
 
-Status UnpackStatus(std::string_view body) {
+Status UnpackStatus(std::string_view body, size_t most) {
   Unpacker reader(body);
   const auto code = reader.Get<uint16_t>();
   const std::string_view text = reader.GetText();
   if (!reader.ok() || code == 0 || code > static_cast<uint16_t>(StatusCode::kPeerEnded))
     return InvalidInput("a notice of failure that cannot be read");
-  constexpr size_t kMostOfAReason = 4096;
-  return Status(static_cast<StatusCode>(code), Cleaned(text, kMostOfAReason));
+  return Status(static_cast<StatusCode>(code), Cleaned(text, most));
 }
 
 }  // namespace xccl::bootstrap

@@ -110,8 +110,12 @@ class Unpacker {
   bool ok_ = true;
 };
 
+// The longest text that a peer may send as a reason, and the longest from somebody who has not proved that it
+// knows the secret: a paragraph, which is more than this program's own refusals have.
+inline constexpr size_t kMostOfAReason = 4096, kMostOfAStrangersReason = 1024;
+
 std::string PackStatus(const Status& status);
-// The text is Cleaned. A body that is no status gives kInvalidInput.
-Status UnpackStatus(std::string_view body);
+// The text is Cleaned, and has at most so many bytes. A body that is no status gives kInvalidInput.
+Status UnpackStatus(std::string_view body, size_t most = kMostOfAReason);
 
 }  // namespace xccl::bootstrap

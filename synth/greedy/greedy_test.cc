@@ -271,6 +271,18 @@ TEST(Greedy, OneWayRingsWithOneChunkEnd) {
   EXPECT_EQ(made->schedule.num_steps(), 2);
 }
 
+// A flood of 1,024 ranks' searches through one fabric takes a minute; trees, which take over from it, have no
+// such loop.
+TEST(Greedy, AFloodThatIsLostInALargeFabricIsGivenUp) {
+  const Topology rails = LoadTopology("rail-128").value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(rails.num_ranks());
+  spec.root = Rank(0);
+  const Collective broadcast = Collective::Create(std::move(spec)).value();
+  ExpectGood(rails, broadcast, TimeModel::kPipelined, 4, "rail-128");
+}
+
 TEST(Greedy, RefusesZeroChunks) {
   const Topology topology = LoadTopology("ring:4").value();
   Random random(0);
