@@ -30,8 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
 constexpr mode_t kFileMode = 0664;  // less the umask; never writable by all, since kernels are programs
-constexpr mode_t kMostMode =
-    0775;  // the most that a replaced file keeps of its access rights, for the same reason
+constexpr mode_t kMostMode = 0775;  // the rights that a replaced file may keep, for the same reason
 
 Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
