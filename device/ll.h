@@ -98,7 +98,7 @@ struct LinePair {
 // A thread's share of the lines of a slice. A warp's lanes hold neighbouring lines, every lane `pairs` pairs
 // of one of them.
 struct LineLane {
-  int32_t lines;                             // of the slice
+  int32_t lines;                             // lines of the slice
   int32_t pairs = kLinePairs / LineLanes();  // 1 on a GPU
   int32_t lane = ThreadIndex() & (LineLanes() - 1), own = ThreadIndex() % Lanes() / LineLanes();
   int32_t stride = Threads() / LineLanes();  // the lines that the block holds at a time

@@ -38,7 +38,8 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-// What describes a topology: XCCL's own words, or another's text.
+// The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, or the matrix of
+// nvidia-smi.
 enum class Form : uint8_t { kMachine, kDump, kMatrix };
 
 struct Loaded {
