@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/lower/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "topologies/gpu_links.h"
@@ -26,7 +27,6 @@ constexpr int32_t kMostInstances = 16;
 constexpr int64_t kWork = 2'000'000, kLittleWork = 500'000;
 // By one instance of a connection, on average, where there are several.
 constexpr int64_t kLeastSentBytes = 512 << 10;
-constexpr int64_t kAllowedLoss = 50;  // one part in so many
 
 struct Choice {
   int32_t instances = 1, passes = 1;
@@ -147,12 +147,6 @@ int64_t NumInstructions(const Program& program) {
   return instructions;
 }
 
-bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
-
-bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
-  return time_ps < plainer_ps - plainer_ps / kAllowedLoss;
-}
-
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
@@ -243,7 +237,7 @@ StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& to
   int64_t best_ps = time_ps;  // of all that were tried
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
     XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kWork));
-    if (!Keeps(fewer_ps, best_ps)) return false;
+    if (!IsWithinTolerance(fewer_ps, best_ps)) return false;
     best_ps = std::min(best_ps, fewer_ps);
     taken = fewer;
     time_ps = fewer_ps;

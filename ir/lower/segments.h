@@ -29,11 +29,6 @@ struct BlockLimits {
 // Of all ranks.
 int64_t NumInstructions(const Program& program);
 
-// Is a program as fast as is wanted, but for a fiftieth?
-bool Keeps(int64_t time_ps, int64_t wanted_ps);
-// Is it faster by more than a fiftieth? A less plain program must be.
-bool IsFaster(int64_t time_ps, int64_t plainer_ps);
-
 // Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
 // the protocol, too: LL128 only where all connections are GPUs' links. kTimed simulates each choice with each
 // protocol, or what the program `like` took in place of the middle where one is given, and returns the time
