@@ -84,12 +84,14 @@ bool IsSmall(const Program& program) { return NumInstructions(program) <= kSmall
 
 // Is the candidate slower than a plainer one, which has as many segments as help it, by more than the ratio?
 bool IsSlower(const Candidate& candidate, const std::optional<Candidate>& plainer, double ratio) {
-  return plainer && candidate.time_ps && !IsWithin(*candidate.time_ps, ratio, *plainer->time_ps);
+  return plainer && plainer->time_ps && candidate.time_ps &&
+         !IsWithin(*candidate.time_ps, ratio, *plainer->time_ps);
 }
 
 // Is the candidate faster than a plainer one? Large programs, which have no time, are never replaced.
 bool IsBetter(const Candidate& candidate, const std::optional<Candidate>& plainer) {
-  return !plainer || (candidate.time_ps && IsFaster(*candidate.time_ps, *plainer->time_ps));
+  if (!plainer) return true;
+  return candidate.time_ps && plainer->time_ps && IsFaster(*candidate.time_ps, *plainer->time_ps);
 }
 
 // Gives a timed program more passes and instances while each step helps; `briefly` with less work.

@@ -90,7 +90,7 @@ class Trials {
         program_(program),
         instructions_(NumInstructions(program)) {}
 
-  // kForeverPs where the choice is not allowed, or is more work than is left.
+  // kForeverPs where the choice is not allowed, is more work than is left, or the deadline passes.
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
@@ -98,9 +98,10 @@ class Trials {
     if (!limits_.Fits(choice) || work_ + cost > most_work) return kForeverPs;
     work_ += cost;
     Take(choice, protocol);
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                          SimulateProgram(program_, collective_, topology_, options_));
-    at->second = simulation.time_ps;
+    const StatusOr<Simulation> simulation = SimulateProgram(program_, collective_, topology_, options_);
+    if (simulation.ok()) at->second = simulation->time_ps;
+    const bool is_late = simulation.status().code() == StatusCode::kLimit && options_.deadline();
+    if (!simulation.ok() && !is_late) return simulation.status();
     return at->second;
   }
   void Take(Choice choice, Protocol protocol) const {
@@ -181,6 +182,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
       best_of = {choice, protocol};
     }
   }
+  if (best == kForeverPs) return LimitReached(options.deadline.Passed() + " while the program was simulated");
   trials.Take(best_of.first, best_of.second);
   return best;
 }

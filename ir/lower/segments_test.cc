@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/deadline.h"
 #include "ir/lower/testing/line.h"
 #include "ir/lower/tolerance.h"
 #include "ir/machine_model.h"
@@ -119,6 +120,26 @@ TEST(Segments, RefuseTooManyThreadblocks) {
                   .status(),
               InvalidInput("lower: 2 threadblocks on a rank; expected at most 1; hint: --max-ctas=2"));
   }
+}
+
+TEST(Segments, ALateSearchKeepsTheProgramThatItHas) {
+  const SimulateOptions late{.size_bytes = 64 * kMiB, .deadline = Deadline(0)};
+  Program program = LineProgram();
+  program.segment_bytes = kMiB;
+  const Program before = program;
+  const BlockLimits blocks = {512, 512};
+  EXPECT_EQ(SetSegments(Segments::kTimed, LineCollective(), Line(), LineMoves().moves, late, blocks, nullptr,
+                        program)
+                .status(),
+            LimitReached("--time-limit=0s passed while the program was simulated"));
+  program = before;
+  EXPECT_EQ(
+      MoreSegments(LineCollective(), Line(), LineMoves().moves, late, blocks, 1000, false, program).value(),
+      1000);
+  EXPECT_EQ(program, before);
+  EXPECT_EQ(FewerSegments(LineCollective(), Line(), LineMoves().moves, late, blocks, 1000, program).value(),
+            1000);
+  EXPECT_EQ(program, before);
 }
 
 TEST(Segments, TheLargestChunkCounts) {
