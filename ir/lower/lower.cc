@@ -39,16 +39,19 @@ namespace {
 
 using namespace lowering;  // the search reads better without it
 
-// Above so many moves a program is not simulated in every form; fewer where a folded program is at hand.
+// Moves above which a program has one form, which is not simulated: the simulation takes seconds.
 constexpr int64_t kLargeMoves = 500'000;
-constexpr int64_t kLargeUnfoldedMoves = 100'000;
-constexpr int64_t kMostUnfoldedMoves = 200'000;  // where a folded program is at hand
-constexpr int64_t kSmallProgram = 4000;          // instructions; a form of so many is refined in 0.2 s
-constexpr double kLargeTolerance = 1.05;         // for the folded program where its own chunks are above that
-// Ratios to the time of a plainer program.
-constexpr double kHopelessRatio = 1.25;      // the first form of the chains: no other will be faster
-constexpr double kRecoverableRatio = 1.125;  // more segments may make up for so much, now and then
-constexpr double kNearRatio = 1.01;          // more segments often make up for so much
+// Moves in the schedule's own chunks above which only the folded program is made. A program in its own chunks
+// has an instruction for every chunk, which costs more than a pass of a folded chunk.
+constexpr int64_t kMostUnfoldedMoves = 100'000;
+// Instructions of a program up to which passes are refined in every form, which takes 0.2 s a form.
+constexpr int64_t kSmallProgram = 4000;
+// A candidate that takes so many times as long as a plainer one is given up: neither more segments nor a less
+// plain form is expected to make up for that.
+constexpr double kHopelessRatio = 1.25;
+
+// How one schedule in its chunks is lowered.
+enum class Variant { kPlain, kFanIns, kChains };
 
 // One way to lower the schedule. The simulated time is absent where the program was too large to be simulated
 // in every form.
@@ -57,7 +60,7 @@ struct Candidate {
   std::optional<int64_t> time_ps;
 };
 
-// Guides the whole search.
+// The wish that all candidates are measured by, and how they are timed.
 struct Search {
   const Topology& topology;
   const LowerOptions& options;
@@ -65,11 +68,12 @@ struct Search {
   BlockLimits blocks;
   int64_t wanted_ps;  // the schedule's time
 
-  // Verifies a schedule that a pass made, with verify_passes.
-  Status Check(std::string_view pass, const ChunkedSchedule& made) const {
-    return PassVerifier(options.verify_passes, made.collective, topology).Check(pass, made.schedule);
+  PassVerifier Verifier(const ChunkedSchedule& source) const {
+    return PassVerifier(options.verify_passes, source.collective, topology);
   }
   bool IsLate() const { return options.deadline(); }
+  // Did the deadline end the work that returned the status?
+  bool HasEnded(const Status& status) const { return status.code() == StatusCode::kLimit && IsLate(); }
   bool IsReachedBy(const Candidate& candidate) const {
     return candidate.time_ps && IsWithinTolerance(*candidate.time_ps, wanted_ps);
   }
@@ -105,21 +109,15 @@ Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSc
   return OkStatus();
 }
 
-// A schedule as one variant has it, and the forms that its program may have.
-struct Variant {
-  const ChunkedSchedule& source;
-  OnceOptions once;
-  SplitSchedule split;
-  std::vector<Form> forms;
-  bool is_chains = false;
-};
-
-// The best program of a variant. `plainer`: the best of the variants before it. Chains end their search at
-// the first form that is far slower than groups.
-StatusOr<Candidate> BestForm(const Search& search, const Variant& variant,
+// The best program of a variant over its forms. `plainer`: the best program of the variants before it. The
+// search of chains ends at the first form that is hopeless beside groups.
+StatusOr<Candidate> BestForm(const Search& search, Variant variant, const ChunkedSchedule& source,
+                             const OnceOptions& once, const SplitSchedule& split,
                              const std::optional<Candidate>& plainer) {
-  const auto& [source, once, split, forms, is_chains] = variant;
-  const PassVerifier verify(once.verify_passes, source.collective, source.topology);
+  const std::vector<Form> forms = search.options.form
+                                      ? std::vector{*search.options.form}
+                                      : FormsFor(source.schedule, source.collective, once.size_bytes,
+                                                 std::ssize(split.moves.moves), kLargeMoves);
   std::optional<Candidate> best;
   std::optional<Ordered> ordered;
   std::optional<Program> last;  // in one pass: forms that follow one another may make the same program
@@ -134,14 +132,15 @@ StatusOr<Candidate> BestForm(const Search& search, const Variant& variant,
     const StatusOr<std::optional<int64_t>> timed =
         SetSegments(form.segments, source.collective, source.topology, split.moves.moves, search.timing,
                     search.blocks, like, program);
-    if (best && timed.status().code() == StatusCode::kLimit && search.IsLate()) break;
+    if (best && search.HasEnded(timed.status())) break;
     XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
-    XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
+    XCCL_RETURN_IF_ERROR(search.Verifier(source).Check("segments", program));
     Candidate candidate{std::move(program), time_ps};
-    if (IsSmall(candidate.program) && !IsSlower(candidate, best, kRecoverableRatio))
-      XCCL_RETURN_IF_ERROR(Refine(search, source, split, IsSlower(candidate, best, kNearRatio), candidate));
+    if (IsSmall(candidate.program) && !IsSlower(candidate, best, kHopelessRatio))
+      XCCL_RETURN_IF_ERROR(
+          Refine(search, source, split, IsSlower(candidate, best, kToleratedRatio), candidate));
     if (IsBetter(candidate, best)) best = std::move(candidate);
-    if (is_chains && IsSlower(*best, plainer, kHopelessRatio)) break;
+    if (variant == Variant::kChains && IsSlower(*best, plainer, kHopelessRatio)) break;
     if (search.IsReachedBy(*best)) break;
   }
   // Large programs take long to refine, so the best form alone is refined.
@@ -149,27 +148,24 @@ StatusOr<Candidate> BestForm(const Search& search, const Variant& variant,
   return *std::move(best);
 }
 
-// Where the best program of a variant is better than `best`, it replaces it, in as few passes and instances
-// as keep its time. Above `large_moves` moves programs have one form.
-Status TryVariant(const Search& search, const ChunkedSchedule& source, bool all_fan_ins, bool is_chains,
-                  int64_t large_moves, std::optional<Candidate>& best) {
+// Makes the best program of a variant. If it is better than `best`, it replaces `best`, in as few instances
+// and passes as keep its time.
+Status TryVariant(const Search& search, Variant variant, const ChunkedSchedule& source,
+                  std::optional<Candidate>& best) {
   const OnceOptions once{.size_bytes = search.options.size_bytes,
-                         .all_fan_ins = all_fan_ins,
+                         .all_fan_ins = variant == Variant::kFanIns,
                          .limit_connections = !search.options.max_blocks,
                          .verify_passes = search.options.verify_passes};
-  XCCL_ASSIGN_OR_RETURN(SplitSchedule split, SplitOnce(source, once));
-  std::vector<Form> forms = search.options.form
-                                ? std::vector{*search.options.form}
-                                : FormsFor(source.schedule, source.collective, once.size_bytes,
-                                           std::ssize(split.moves.moves), large_moves);
-  const Variant variant{source, once, std::move(split), std::move(forms), is_chains};
-  XCCL_ASSIGN_OR_RETURN(Candidate candidate, BestForm(search, variant, best));
-  if (!IsBetter(candidate, best)) return OkStatus();
-  best = std::move(candidate);
+  XCCL_ASSIGN_OR_RETURN(const SplitSchedule split, SplitOnce(source, once));
+  StatusOr<Candidate> candidate = BestForm(search, variant, source, once, split, best);
+  if (best && search.HasEnded(candidate.status())) return OkStatus();
+  XCCL_RETURN_IF_ERROR(candidate.status());
+  if (!IsBetter(*candidate, best)) return OkStatus();
+  best = *std::move(candidate);
   if (!best->time_ps) return OkStatus();
   XCCL_ASSIGN_OR_RETURN(best->time_ps,
-                        FewerSegments(source.collective, source.topology, variant.split.moves.moves,
-                                      search.timing, search.blocks, *best->time_ps, best->program));
+                        FewerSegments(source.collective, source.topology, split.moves.moves, search.timing,
+                                      search.blocks, *best->time_ps, best->program));
   return OkStatus();
 }
 
@@ -182,21 +178,20 @@ bool HasMoreFanIns(const ChunkedSchedule& source) {
 }
 
 // The best program of one schedule in its chunks, over all variants. `pass` has made the schedule.
-StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, const ChunkedSchedule& source,
-                                int64_t large_moves) {
-  XCCL_RETURN_IF_ERROR(search.Check(pass, source));
+StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, const ChunkedSchedule& source) {
+  XCCL_RETURN_IF_ERROR(search.Verifier(source).Check(pass, source.schedule));
   std::optional<Candidate> best;
-  XCCL_RETURN_IF_ERROR(TryVariant(search, source, false, false, large_moves, best));
+  XCCL_RETURN_IF_ERROR(TryVariant(search, Variant::kPlain, source, best));
   if (search.timing.machine != nullptr && !search.IsLate() && HasMoreFanIns(source))
-    XCCL_RETURN_IF_ERROR(TryVariant(search, source, true, false, large_moves, best));
-  const bool has_slow_trees =
+    XCCL_RETURN_IF_ERROR(TryVariant(search, Variant::kFanIns, source, best));
+  const bool has_slow_groups =
       std::ranges::any_of(best->program.groups, HasSwitch) && best->time_ps && !search.IsReachedBy(*best);
-  if (search.IsLate() || !has_slow_trees) return *std::move(best);
+  if (search.IsLate() || !has_slow_groups) return *std::move(best);
   const StatusOr<Schedule> chains = WithoutTrees(source.schedule, source.topology);
   if (!chains.ok()) return *std::move(best);
-  const ChunkedSchedule chained{*chains, source.collective, source.topology};
-  XCCL_RETURN_IF_ERROR(search.Check("chains", chained));
-  XCCL_RETURN_IF_ERROR(TryVariant(search, chained, false, true, large_moves, best));
+  XCCL_RETURN_IF_ERROR(search.Verifier(source).Check("chains", *chains));
+  XCCL_RETURN_IF_ERROR(
+      TryVariant(search, Variant::kChains, {*chains, source.collective, source.topology}, best));
   return *std::move(best);
 }
 
@@ -207,16 +202,7 @@ Status AddTime(const Search& search, const ChunkedSchedule& source, Candidate& c
   const StatusOr<Simulation> simulation =
       SimulateProgram(candidate.program, source.collective, source.topology, search.timing);
   if (simulation.ok()) candidate.time_ps = simulation->time_ps;
-  return simulation.ok() || search.IsLate() ? OkStatus() : simulation.status();
-}
-
-// Is the folded program good enough that the schedule's own chunks need not be lowered? Many chunks cost much
-// to be lowered, and their programs run worse.
-bool IsGoodEnough(const Search& search, const Candidate& folded, const Schedule& plain) {
-  const int64_t own_moves = NumMoves(plain);
-  if (own_moves > kMostUnfoldedMoves || search.IsReachedBy(folded)) return true;
-  return own_moves > kLargeUnfoldedMoves && folded.time_ps &&
-         IsWithin(*folded.time_ps, kLargeTolerance, search.wanted_ps);
+  return search.HasEnded(simulation.status()) ? OkStatus() : simulation.status();
 }
 
 TimedProgram InChunksOf(const Collective& collective, Candidate candidate) {
@@ -274,19 +260,21 @@ StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& co
       {most_blocks, options.max_blocks || !options.machine ? most_blocks : kDefaultBlocks},
       options.least_ps ? *options.least_ps : LeastTime(own.schedule, collective, topology, timing)};
   if (!waves) {
-    XCCL_ASSIGN_OR_RETURN(Candidate only, BestVariant(search, "expand", own, kLargeMoves));
+    XCCL_ASSIGN_OR_RETURN(Candidate only, BestVariant(search, "expand", own));
     return InChunksOf(collective, std::move(only));
   }
   const ChunkedSchedule folded{waves->schedule, waves->collective, topology};
-  XCCL_ASSIGN_OR_RETURN(Candidate in_waves, BestVariant(search, "fold", folded, kLargeMoves));
+  XCCL_ASSIGN_OR_RETURN(Candidate in_waves, BestVariant(search, "fold", folded));
   XCCL_RETURN_IF_ERROR(AddTime(search, folded, in_waves));
-  if (search.IsLate() || IsGoodEnough(search, in_waves, own.schedule))
+  const bool is_own_too_large = NumMoves(own.schedule) > kMostUnfoldedMoves;
+  if (search.IsLate() || search.IsReachedBy(in_waves) || is_own_too_large)
     return InChunksOf(folded.collective, std::move(in_waves));
-  XCCL_ASSIGN_OR_RETURN(Candidate in_own, BestVariant(search, "expand", own, kLargeUnfoldedMoves));
-  XCCL_RETURN_IF_ERROR(AddTime(search, own, in_own));
-  if (!in_own.time_ps || IsWithinTolerance(*in_waves.time_ps, *in_own.time_ps))
+  StatusOr<Candidate> in_own = BestVariant(search, "expand", own);
+  if (in_own.ok()) XCCL_RETURN_IF_ERROR(AddTime(search, own, *in_own));
+  if (!in_own.ok() && !search.HasEnded(in_own.status())) return in_own.status();
+  if (!in_own.ok() || !in_own->time_ps || IsWithinTolerance(*in_waves.time_ps, *in_own->time_ps))
     return InChunksOf(folded.collective, std::move(in_waves));
-  return InChunksOf(collective, std::move(in_own));
+  return InChunksOf(collective, *std::move(in_own));
 }
 
 }  // namespace xccl
