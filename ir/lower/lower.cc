@@ -3,7 +3,8 @@
 //
 // 1. Chunks. Waves of chunks are folded into one chunk each first, where the schedule has any; the program
 //    then has few instructions. The schedule's own chunks follow where the folded program loses time.
-// 2. Variants of these chunks' schedule. First, trees of links are groups, and additions are fan-ins only
+// 2. Variants of the schedule in these chunks. First, trees of links are groups, and additions are fan-ins
+// only
 //    where several ranks must add in one order. With a machine model, which has a price for the hand-offs
 //    between threadblocks that add to one chunk, every addition is a fan-in second. Last, trees become
 //    chains, where groups lose time: a group's message goes on only when all members have room for it.
@@ -26,6 +27,7 @@
 #include "ir/lower/fold.h"
 #include "ir/lower/forms.h"
 #include "ir/lower/lower_once.h"
+#include "ir/lower/order.h"
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
 #include "ir/lower/tolerance.h"
@@ -66,7 +68,7 @@ struct Search {
   const LowerOptions& options;
   SimulateOptions timing;
   BlockLimits blocks;
-  int64_t wanted_ps;  // the schedule's time
+  int64_t wanted_ps;  // LeastTime of the schedule
 
   PassVerifier Verifier(const ChunkedSchedule& source) const {
     return PassVerifier(options.verify_passes, source.collective, topology);
@@ -79,6 +81,7 @@ struct Search {
   }
 };
 
+// The moves of a schedule, where all branches of a tree count as one.
 int64_t NumMoves(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
 }
@@ -210,7 +213,7 @@ TimedProgram InChunksOf(const Collective& collective, Candidate candidate) {
 }
 
 // Are all transfers multicasts, or sums in switches?
-bool IsOfTrees(const Schedule& schedule, const Topology& topology) {
+bool HasOnlyTrees(const Schedule& schedule, const Topology& topology) {
   std::vector<Rank> from, to;
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {
     PathEnds(topology, schedule.paths[PathId(p)], from, to);
@@ -223,15 +226,15 @@ bool IsOfTrees(const Schedule& schedule, const Topology& topology) {
 
 int64_t LeastTime(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   const SimulateOptions& options, std::optional<int64_t> links_ps) {
-  SimulateOptions of_schedule = options;
-  of_schedule.machine = nullptr;
+  SimulateOptions on_links = options;
+  on_links.machine = nullptr;
   if (options.machine == nullptr)
-    return links_ps ? *links_ps : Simulate(schedule, collective, topology, of_schedule).time_ps;
+    return links_ps ? *links_ps : Simulate(schedule, collective, topology, on_links).time_ps;
   MachineModel machine = *options.machine;
-  if (IsOfTrees(schedule, topology))
+  if (HasOnlyTrees(schedule, topology))
     machine.nvlink_bytes_per_s = machine.nvlink_bytes_per_s / 1000 * machine.switch_per_mille;
   const Topology reached = WithReachedBandwidths(topology, machine);
-  return options.machine->launch_ps + Simulate(schedule, collective, reached, of_schedule).time_ps;
+  return options.machine->launch_ps + Simulate(schedule, collective, reached, on_links).time_ps;
 }
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,

@@ -13,9 +13,9 @@
 namespace xccl::lowering {
 
 // A run is one move or several moves of one path and step with consecutive chunks. Runs of a group's paths
-// have the same chunks. A run becomes one send and one receive; where its moves are fused with other moves,
-// these other moves are a run of as many chunks. It is sent at the place of its first move, and received at
-// the place of its last.
+// have the same chunks. A run becomes one send and one receive; where its moves are fused, the
+// moves that they are fused with are a run of as many chunks. A run is sent at the place of its first move,
+// and received at the place of its last.
 struct Runs {
   // By move:
   std::vector<int32_t> previous;  // the move before this one in its run; kNoMove: this one is the first

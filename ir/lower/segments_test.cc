@@ -60,8 +60,8 @@ TEST(Segments, TheMiddleIsTakenAsFarAsItIsAllowed) {
   EXPECT_EQ(SetOn(Segments::kMiddle, kMiB / 2, 512), (Set{1, 0, Protocol::kSimple}));
 }
 
-// A segment of a small chunk would be below 4 KiB; a large chunk is cut into 128, which is fewer than 1024
-// and about as fast.
+// A segment of a small chunk would be below 4 KiB. A large chunk is cut into 128 segments, which are about as
+// fast as 1024.
 TEST(Segments, TimeDecides) {
   EXPECT_EQ(SetOn(Segments::kTimed, 4096, 512), (Set{1, 0, Protocol::kSimple}));
   EXPECT_EQ(SetOn(Segments::kTimed, 64 * kMiB, 512), (Set{1, kMiB / 4, Protocol::kSimple}));
@@ -89,7 +89,7 @@ TEST(Segments, FewerAreComparedWithTheFastestSoFar) {
   EXPECT_EQ(*time_ps, time_of(16));
 }
 
-// Its lines would be torn on the way through a CPU.
+// LL128's lines would be torn on the way through a CPU.
 TEST(Segments, Ll128IsForLinksOfGpusOnly) {
   MachineModel machine;
   for (ProtocolCost& cost : machine.protocols) cost.hop_ps = 1'000'000'000;
