@@ -54,7 +54,7 @@ Messages Split(const Program& program, const ChunksOf& chunks, int32_t at_a_time
 
 }  // namespace
 
-int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? 2 : 8; }
+int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? kSimpleDepth : 8; }
 
 // Of Simple 4 of NCCL's 8 slots of 512 KiB, of LL and LL128 the data of one: NCCL's 512 threads × 8 lines × 8
 // data bytes, and 640 × 120 elements of 8 bytes with 15 of 16 data.
