@@ -12,12 +12,17 @@
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
 #include "pipeline/explain.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "pipeline/predict.h"
-#include "pipeline/training.h"
-#include "synth/smt/pareto.h"
 
 namespace xccl {
+
+struct GroupsResult;
+struct ProcessGroup;
+struct TrainingPlan;
+namespace smt {
+struct Front;
+}
 
 // What times are of, where no machine's model adds more.
 inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";

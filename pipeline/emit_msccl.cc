@@ -12,6 +12,7 @@
 #include "interchange/place.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
+#include "pipeline/plan_result.h"
 
 namespace xccl {
 namespace {
@@ -44,7 +45,8 @@ int64_t TimeOf(const StatusOr<MscclXml>& file, const Plan& plan) {
 }
 
 bool IsSlower(int64_t file_ps, int64_t plan_ps) {
-  return file_ps<kForeverPs&& static_cast<double>(file_ps)> kSlower * static_cast<double>(plan_ps);
+  const bool is_known = file_ps < kForeverPs;
+  return is_known && static_cast<double>(file_ps) > kSlower * static_cast<double>(plan_ps);
 }
 
 void WarnIfSlower(int64_t file_ps, int64_t plan_ps, const Plan& plan, std::vector<std::string>& warnings) {

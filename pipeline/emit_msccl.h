@@ -11,10 +11,6 @@
 
 namespace xccl {
 
-// A file that takes more than this times the plan's time has a warning that says so. Both are simulated, at
-// the plan's size and on its machine, the file as it is read again.
-inline constexpr double kSlower = 1.1;
-
 // Sizes that a file is to be selected for, as its format counts them; what is absent is as the plan says
 // (Plan::sizes).
 struct AskedSizes {
