@@ -191,7 +191,7 @@ Status EmitMscclpp(const EmitFlags& flags) {
 }
 
 // A picture or a trace.
-template <Drawing what>
+template <Drawing kWhat>
 Status EmitDrawing(const EmitFlags& flags) {
   XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
   if (IsPlanBook(flags.plan))
@@ -203,7 +203,7 @@ Status EmitDrawing(const EmitFlags& flags) {
     XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", *size_bytes, plan.collective));
   }
   XCCL_ASSIGN_OR_RETURN(const Drawn drawn, WithProgress("simulating " + flags.plan, [&](Progress&) {
-                          return DrawPlan(plan, what, size_bytes);
+                          return DrawPlan(plan, kWhat, size_bytes);
                         }));
   if (!drawn.note.empty()) SayNote(drawn.note);
   return flags.output.empty() ? Print(drawn.text) : WriteFileAtomically(flags.output, drawn.text);

@@ -59,7 +59,8 @@ StatusOr<ExecutorProgram> LowerFor(const MscclXmlOptions& target, const Plan& pl
   const bool counts_on_more = own.program.slots > kMscclSimpleSlots && own.program.groups.empty();
   if (counts_on_more && (!own_as_run.ok() || IsSlower(own_ps, plan_ps))) {
     StatusOr<LoweredProgram> few = LowerForFewSlots(plan);
-    const StatusOr<LoweredProgram> few_as_run = few.ok() ? as_run(*few) : few.status();
+    const StatusOr<LoweredProgram> few_as_run =
+        few.ok() ? as_run(*few) : StatusOr<LoweredProgram>(few.status());
     const std::optional<int64_t> few_ps = TimeOf(few_as_run, plan);
     if (few_as_run.ok() && (!own_as_run.ok() || (few_ps && *few_ps < *own_ps))) {
       ExecutorProgram other{*std::move(few), {}};

@@ -61,7 +61,7 @@ TEST(LowerForExecutor, AProgramOfFewSlotsStays) {
 
 TEST(LowerForExecutor, AProgramThatIsMuchSlowerWithFewSlotsIsReplaced) {
   const Plan plan = PlanOf({"mesh:4", CollectiveKind::kAlltoall, 3 << 10});
-  const ExecutorProgram lowered = LowerFor({.target = MscclTarget::kMsccl}, plan).value();
+  const ExecutorProgram lowered = LowerFor(MscclXmlOptions{.target = MscclTarget::kMsccl}, plan).value();
   EXPECT_LE(lowered.lowered.program.slots, kMscclSimpleSlots);
   ASSERT_EQ(lowered.warnings.size(), 1u);
   EXPECT_TRUE(lowered.warnings[0].starts_with(
@@ -71,7 +71,7 @@ TEST(LowerForExecutor, AProgramThatIsMuchSlowerWithFewSlotsIsReplaced) {
 
 TEST(LowerForExecutor, AProgramThatWaitsInACircleWithFewSlotsIsReplaced) {
   const Plan plan = PlanOf({"torus:4", CollectiveKind::kAllreduce, 64 << 20});
-  const ExecutorProgram lowered = LowerFor({.name = "a"}, plan).value();
+  const ExecutorProgram lowered = LowerFor(MscclXmlOptions{.name = "a"}, plan).value();
   ASSERT_EQ(lowered.warnings.size(), 2u);
   EXPECT_EQ(
       lowered.warnings[0],
@@ -84,7 +84,7 @@ TEST(LowerForExecutor, AProgramThatWaitsInACircleWithFewSlotsIsReplaced) {
 
 TEST(LowerForExecutor, ThePlansOwnRefusalIsTheError) {
   const Plan plan = PlanOf({"full-mesh:4", CollectiveKind::kGather, 1 << 20});
-  const StatusOr<ExecutorProgram> lowered = LowerFor({.name = "g"}, plan);
+  const StatusOr<ExecutorProgram> lowered = LowerFor(MscclXmlOptions{.name = "g"}, plan);
   EXPECT_EQ(
       lowered.status().message(),
       "g: gather; expected allreduce, allgather, reduce_scatter, alltoall, broadcast or reduce: executor "
