@@ -56,7 +56,7 @@ using uint64_t = unsigned long long;
 inline constexpr int32_t kAbiVersion = 7;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
-// In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
+// The values of xccl::DataType, ReduceOp and Protocol in ir/, which runtime/device_values.h asserts.
 enum class Type : int32_t {
   kInt8,
   kUint8,
@@ -74,12 +74,16 @@ enum class Type : int32_t {
 enum class Operator : int32_t { kSum, kProd, kMin, kMax, kAvg };
 enum class Protocol : int32_t { kSimple, kLl, kLl128 };
 
+// A line of a protocol that sends flags among data, and the bytes of it that are data (device/ll.h).
+inline constexpr int kLlData = 8, kLlLine = 16;
+inline constexpr int kLl128Data = 120, kLl128Line = 128;
+
 #ifndef __CUDACC_RTC__
-// The data bytes that a slot holds. LL: 8 bytes carry 4. LL128: 128 carry 120.
+// The data bytes that a slot holds.
 constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
   return protocol == Protocol::kSimple ? slot_bytes
-         : protocol == Protocol::kLl   ? slot_bytes / 2
-                                       : slot_bytes / 128 * 120;
+         : protocol == Protocol::kLl   ? slot_bytes / kLlLine * kLlData
+                                       : slot_bytes / kLl128Line * kLl128Data;
 }
 #endif
 
