@@ -320,8 +320,9 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
     // Engines leave other plans unsimulated; a plan whose time is not known is not lowered.
     std::erase_if(made.others, [&](Synthesis& other) {
       StatusOr<Simulation> simulation = SimulationOf(other, request, options.deadline);
-      if (simulation.ok()) other.simulation = *std::move(simulation);
-      return !simulation.ok();
+      if (!simulation.ok()) return true;
+      other.simulation = *std::move(simulation);
+      return false;
     });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
     std::string engine = made.engine;
