@@ -317,13 +317,15 @@ StatusOr<PlanResult> PlanWith(const Topology& topology, const Collective& collec
   while (true) {
     XCCL_ASSIGN_OR_RETURN(Synthesis made, synthesize(request));
     XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request, options.deadline));
-    // Engines leave other plans unsimulated; a plan whose time is not known is not lowered.
-    std::erase_if(made.others, [&](Synthesis& other) {
-      StatusOr<Simulation> simulation = SimulationOf(other, request, options.deadline);
-      if (!simulation.ok()) return true;
-      other.simulation = *std::move(simulation);
-      return false;
-    });
+    // Engines leave other plans unsimulated; lowering compares their times, and passes over a plan without
+    // one.
+    if (options.lower)
+      std::erase_if(made.others, [&](Synthesis& other) {
+        StatusOr<Simulation> simulation = SimulationOf(other, request, options.deadline);
+        if (!simulation.ok()) return true;
+        other.simulation = *std::move(simulation);
+        return false;
+      });
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
     std::string engine = made.engine;
     StatusOr<PlanResult> result = RunGuarded(
