@@ -62,12 +62,13 @@ double Search::Seconds() const {
 
 StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) const {
   XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request_, options_.deadline));
-  // Engines leave other plans unsimulated; a plan whose time is not known is not lowered.
-  std::erase_if(made.others, [&](Synthesis& other) {
-    StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);
-    if (simulation.ok()) other.simulation = *std::move(simulation);
-    return !simulation.ok();
-  });
+  // Engines leave other plans unsimulated; lowering compares their times, and passes over a plan without one.
+  if (options_.lower)
+    std::erase_if(made.others, [&](Synthesis& other) {
+      StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);
+      if (simulation.ok()) other.simulation = *std::move(simulation);
+      return !simulation.ok();
+    });
   return PlansOf(std::move(made));
 }
 

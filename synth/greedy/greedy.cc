@@ -165,7 +165,7 @@ class CandidateSearch {
     const bool one_kind =
         (phases.has_gather && phases.has_spread) || MovesOf(collective) == collective.num_chunks();
     const std::span<const double> weights = std::span(kDepthWeights).first(one_kind ? 1 : 2);
-    const int64_t run_work = std::max(kMostOfARun * left_, kMostOfARun * kWorkPerMove * MovesOf(collective));
+    const int64_t run_work = kMostOfARun * std::max(left_, kWorkPerMove * MovesOf(collective));
     bool found = false;
     for (int64_t batch_bytes : batches) {
       if (found && (left_ <= 0 || deadline_())) break;
@@ -175,7 +175,6 @@ class CandidateSearch {
         found |= TryMethod(collective, phases, greedy::FindTrees, batch_bytes, depth_weight);
       }
     }
-    if (!found && floods) TryMethod(collective, phases, greedy::FindFlood, 0);
   }
 
   // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
