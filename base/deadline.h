@@ -1,4 +1,4 @@
-// A moment by the wall clock at which work is to end. It is made once, where a command begins, and handed to
+// The moment at which work is to end, in wall time. It is made once, where a command begins, and handed to
 // every stage, so that all of them together keep one limit.
 #pragma once
 
@@ -37,13 +37,13 @@ class Deadline {
   bool IsInterrupted() const { return interrupt_ != nullptr && interrupt_->IsSet(); }
   // Infinite where it cannot pass.
   double SecondsLeft() const;
-  // The same limit, to be kept earlier: `share` of what is left, but at most `most_s` seconds, stay for the
-  // stages that follow. An interrupt ends it at once.
+  // A copy that passes earlier: it leaves `share` of the time that is left, but at most `most_s` seconds, to
+  // the stages that follow. The copy passes at once when the interrupt is set.
   Deadline Leaving(double share, double most_s) const;
-  // The same limit for quick work that makes a result of what a search has found: an interrupt leaves it
-  // time.
+  // A copy for the quick work that turns what a search has found into a result: after an interrupt it passes
+  // only when kSecondsAfterInterrupt are over, or the limit is.
   Deadline ForTheRest() const;
-  // The same, with this interrupt, which outlives all copies.
+  // A copy that the interrupt ends, too. Requires: `interrupt` outlives all copies.
   Deadline With(const Interrupt& interrupt) const;
   // For messages: "--time-limit=2.5s", as it was given; "Ctrl-C" after an interrupt.
   std::string ToString() const;

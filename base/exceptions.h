@@ -1,5 +1,5 @@
-// What an exception of the C++ library means, for the places that none may leave: main, the C API, threads
-// and child processes.
+// Turns an exception of the C++ library into a Status, in the places that no exception may leave: main, the C
+// API, threads and child processes.
 #pragma once
 
 #include <exception>

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBlockBytes = size_t{1} << 16;
 constexpr mode_t kFileMode = 0664;  // less the umask; never writable by all, since kernels are programs
-constexpr mode_t kMostMode = 0775;  // that is kept of a file that is replaced, for the same reason
+constexpr mode_t kMostMode = 0775;  // the rights that a replaced file may keep, for the same reason
 
 Status IoError(const std::string& path, const char* verb, int error) {
   return InvalidInput(path + ": cannot " + verb + ": " + std::strerror(error));
@@ -89,7 +89,7 @@ class FileBuffer : public std::streambuf {
 struct Target {
   std::string final;           // its name when it is complete
   bool direct = false;         // a device or pipe; a rename cannot replace it
-  std::optional<mode_t> mode;  // of a file of this user's that is replaced
+  std::optional<mode_t> mode;  // access rights of the replaced file, if it is this user's
 };
 
 std::string FolderOf(const std::string& path) {
@@ -97,7 +97,8 @@ std::string FolderOf(const std::string& path) {
   return folder.empty() ? "." : folder;
 }
 
-// A link in a folder that others may write can be a trap: whoever made it chose the file that is replaced.
+// A link in a folder that other users may write can be a trap: whoever made it chose the file that is
+// replaced.
 Status CheckLink(const std::string& path, const struct stat& link) {
   struct stat folder = {};
   if (link.st_uid == geteuid() || link.st_uid == 0) return OkStatus();
@@ -150,7 +151,7 @@ std::string FolderAbove(const std::string& path) {
 // Makes a file under a name that nobody can guess or has taken, so that no link that others planted is
 // followed; `name` begins with that of the file that it is to become. -1 and errno where that fails.
 int MakeTemporary(const std::string& folder, const std::string& final, std::string& name) {
-  constexpr size_t kMostOfName = 200;  // of the 255 bytes that a name may have
+  constexpr size_t kMostOfName = 200;  // bytes taken from `final`; a name may have 255
   constexpr int kTries = 100;
   const std::string begin = folder + "/" + fs::path(final).filename().string().substr(0, kMostOfName);
   for (int i = 0; i < kTries; ++i) {

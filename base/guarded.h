@@ -7,9 +7,9 @@
 
 namespace xccl {
 
-// What `work` returns, a Status or StatusOr; kBug "FILE:LINE: check failed: TEXT" where a check fails in it
-// on this thread. Threads that it starts abort as ever. Requires: what `work` leaves behind, beside its
-// result, is not used afterwards.
+// Calls `work` and returns its Status or StatusOr; kBug "FILE:LINE: check failed: TEXT" where a check fails
+// in it on this thread. A failed check on a thread that `work` starts ends the process. Requires: nothing
+// that `work` has changed, beside its result, is used after a failed check.
 template <typename Work>
 auto RunGuarded(Work&& work) -> decltype(work()) {
   const ChecksThrow guard;

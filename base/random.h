@@ -24,7 +24,7 @@ class Random {
   uint64_t state_[4];
 };
 
-// Of the system, not repeatable.
+// 64 random bits from the system; not repeatable.
 uint64_t SystemRandom();
 // A number that no other process has. A process's own number may be that of one in another container, and a
 // fork has the same random one.

@@ -61,7 +61,7 @@ inline Status LimitReached(std::string message, std::optional<int64_t> needed = 
 inline Status SystemError(std::string message) { return Status(StatusCode::kSystem, std::move(message)); }
 inline Status PeerEnded(std::string message) { return Status(StatusCode::kPeerEnded, std::move(message)); }
 
-// The same status with `prefix: ` before its message.
+// The status with `prefix: ` before its message and its code unchanged.
 Status Annotate(Status status, std::string_view prefix);
 
 // Aborts as XCCL_CHECK does, with the status' message: somebody read a value that is not there.

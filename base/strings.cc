@@ -163,7 +163,7 @@ std::string Cleaned(std::string_view text, size_t most) {
 namespace {
 
 constexpr size_t kLongestCompared = 64;   // names that a person could have meant are shorter
-constexpr size_t kMostCompared = 10'000;  // of the known names
+constexpr size_t kMostCompared = 10'000;  // known names
 constexpr size_t kEdit = 2, kOtherCase = 1;
 
 size_t ReplaceCost(char a, char b) {
@@ -189,7 +189,8 @@ size_t EditDistance(std::string_view a, std::string_view b) {
   return cost[a.size()][b.size()];
 }
 
-// The most that a meant name may be away. Two edits make any three letters out of any others.
+// The most that a meant name may be away. It is small for short names, since two edits turn any three letters
+// into any other three.
 size_t MostDistance(std::string_view name) {
   constexpr size_t kShortName = 4;
   return kEdit * (name.size() <= kShortName ? 1 : std::max<size_t>(2, name.size() / 3));

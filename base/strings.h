@@ -13,7 +13,7 @@ namespace xccl {
 
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty fields
 std::string_view Trim(std::string_view text);                           // removes blanks at both ends
-std::vector<std::string_view> WordsOf(std::string_view text);           // what blanks separate
+std::vector<std::string_view> WordsOf(std::string_view text);           // its words, separated by blanks
 std::string Join(std::span<const std::string> items, std::string_view separator);
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps", "2 switches"
 std::string Either(std::span<const std::string> items);    // "a, b or c"
@@ -36,8 +36,8 @@ std::string ReplaceBadUtf8(std::string_view text);
 // The text as a message quotes it: what is longer than 80 bytes is cut and ends in "...".
 std::string Shortened(std::string_view text);
 
-// What another process says, as messages quote it: at most `most` bytes, with "?" for controls, marks of
-// direction and what is no UTF-8.
+// Another process's text as messages quote it: at most `most` bytes, with "?" for each control, mark of
+// direction and byte that is not UTF-8. A longer text ends in "..." behind those bytes.
 std::string Cleaned(std::string_view text, size_t most = 256);
 
 // The known name with the least edit distance to `name`, or "" if none is close enough to suggest. Cost:

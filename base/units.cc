@@ -95,8 +95,9 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
   // Another first letter is another unit: GiB is not meant by EiB.
   const std::string_view letters = Trim(suffix);
   std::erase_if(names, [&](std::string_view name) {
-    return letters.empty() || std::tolower(static_cast<unsigned char>(name[0])) !=
-                                  std::tolower(static_cast<unsigned char>(letters[0]));
+    return letters.empty() || name.empty() ||
+           std::tolower(static_cast<unsigned char>(name[0])) !=
+               std::tolower(static_cast<unsigned char>(letters[0]));
   });
   return bad(fmt::format("unknown unit '{}'{}", suffix, DidYouMean(suffix, names)));
 }

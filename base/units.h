@@ -17,7 +17,7 @@ inline constexpr int64_t kPsPerUs = 1'000'000;
 inline constexpr int64_t kPsPerSecond = 1'000'000'000'000;
 // The limits of one link, in every reader.
 inline constexpr int64_t kMaxBandwidthBytesPerS = 1'000'000'000'000'000;  // 1000000GB/s
-inline constexpr int64_t kMaxLatencyPs = kPsPerSecond;                    // of a latency, and of an overhead
+inline constexpr int64_t kMaxLatencyPs = kPsPerSecond;  // for a latency, and for an overhead
 
 // "4096", "1KiB", "1K", "1KB". K, M, G, T and KiB.. are powers of 2; KB, MB, GB, TB are powers of 10. Case
 // matters. Fractions are accepted if the result is a whole number ("1.5MiB"). Never negative.

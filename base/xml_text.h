@@ -1,4 +1,5 @@
-// What an XML parser would let through, checked on the raw text: XML readers call this first.
+// Checks the raw text of an XML file for faults that an XML parser would let through. XML readers call it
+// first.
 #pragma once
 
 #include <string_view>

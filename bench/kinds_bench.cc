@@ -31,6 +31,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/testing/graphs.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/repair.h"
 #include "tests/testing/machine_kinds.h"
 #include "topologies/xml/native_xml.h"
 

@@ -167,7 +167,7 @@ Option Option::Between(int64_t low, int64_t high) {
       high > kMostShown ? fmt::format("{} or more", low) : fmt::format("{} to {}", low, high));
   return *this;
 }
-Option Option::OneOf(std::initializer_list<std::string_view> values) {
+Option Option::OneOf(const std::vector<std::string_view>& values) {
   const std::vector<std::string> known(values.begin(), values.end());
   const auto parse = [known](const std::string& text) {
     if (std::ranges::find(known, text) != known.end()) return std::string();

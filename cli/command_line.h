@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,7 +37,7 @@ class Option {
   Option Required(bool required = true);
   Option ShowDefault();                       // help says what the value is when the option is not given
   Option Between(int64_t low, int64_t high);  // for a number
-  Option OneOf(std::initializer_list<std::string_view> values);
+  Option OneOf(const std::vector<std::string_view>& values);
   Option TypeName(const std::string& name);  // what help shows for the value
   Option Excludes(Option other);
   Option Needs(Option other);

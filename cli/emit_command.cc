@@ -2,6 +2,7 @@
 // tool; or draws it.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@
 #include "pipeline/draw.h"
 #include "pipeline/emit.h"
 #include "pipeline/emit_msccl.h"
+#include "pipeline/run.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"
@@ -96,8 +98,7 @@ Status EmitChakra(const EmitFlags& flags) {
     return UsageError("--to chakra: needs -o PREFIX: one file a rank, PREFIX.0.et, ...");
   if (IsPlanBook(flags.plan))
     return UsageError(flags.plan + ": a plan book; expected one plan for --to chakra");
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
-  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.plan));
   int64_t size_bytes = plan.made_by.size_bytes;
   if (!flags.size.empty()) {
     XCCL_ASSIGN_OR_RETURN(size_bytes, ParseSizeFlag("--size", flags.size));
@@ -167,8 +168,7 @@ Status EmitMsccl(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const AskedSizes sizes, SizesOf(flags));
   if (IsPlanBook(flags.plan))
     return UsageError(flags.plan + ": a plan book; expected a plan file: MSCCL XML is one file a plan");
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
-  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.plan));
   XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options, sizes));
   SayNote(xml.selection);
   for (const std::string& line : xml.warnings) SayWarning(line);
@@ -183,8 +183,7 @@ Status EmitMscclpp(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const AskedSizes sizes, SizesOf(flags));
   if (IsPlanBook(flags.plan))
     return UsageError(flags.plan + ": a plan book; expected a plan file: an MSCCL++ plan is one file a plan");
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
-  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.plan));
   XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options, sizes));
   SayNote(json.selection);
   for (const std::string& line : json.warnings) SayWarning(line);
@@ -192,7 +191,8 @@ Status EmitMscclpp(const EmitFlags& flags) {
 }
 
 // A picture or a trace.
-Status EmitDrawing(const EmitFlags& flags, Drawing what) {
+template <Drawing kWhat>
+Status EmitDrawing(const EmitFlags& flags) {
   XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
   if (IsPlanBook(flags.plan))
     return UsageError(fmt::format("{}: a plan book; expected a plan file for --to {}", flags.plan, flags.to));
@@ -203,28 +203,18 @@ Status EmitDrawing(const EmitFlags& flags, Drawing what) {
     XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", *size_bytes, plan.collective));
   }
   XCCL_ASSIGN_OR_RETURN(const Drawn drawn, WithProgress("simulating " + flags.plan, [&](Progress&) {
-                          return DrawPlan(plan, what, size_bytes);
+                          return DrawPlan(plan, kWhat, size_bytes);
                         }));
   if (!drawn.note.empty()) SayNote(drawn.note);
   return flags.output.empty() ? Print(drawn.text) : WriteFileAtomically(flags.output, drawn.text);
 }
 
-Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
-  const bool has_size = flags.to == "chakra" || flags.to == "svg" || flags.to == "perfetto";
-  if (!has_size && !flags.size.empty())
-    return UsageError("--size: needs --to chakra, svg or perfetto; other formats serve all sizes");
-  XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
-  if (flags.to == "chakra") return EmitChakra(flags);
-  if (flags.to == "msccl-xml") return EmitMsccl(flags);
-  if (flags.to == "mscclpp-json") return EmitMscclpp(flags);
-  if (flags.to == "svg") return EmitDrawing(flags, Drawing::kSvg);
-  if (flags.to == "dot") return EmitDrawing(flags, Drawing::kDot);
-  if (flags.to == "perfetto") return EmitDrawing(flags, Drawing::kPerfetto);
+// CUDA or host source.
+Status EmitSource(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const AheadOfTime ahead, AheadOf(flags));
   XCCL_ASSIGN_OR_RETURN(const EmitOptions options, OptionsOf(flags, ahead));
   if (IsPlanBook(flags.plan)) return EmitBook(flags, options, ahead);
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.plan));
-  if (!plan.program) return InvalidInput(flags.plan + ": no program in the file; hint: plan -o writes one");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(flags.plan));
   if (!ahead.archs.empty() && flags.output.empty())
     return UsageError("--arch: needs -o FILE: cubins are written beside it");
   StatusOr<std::string> text = Emit(plan.program->program, plan.program->collective, options);
@@ -233,6 +223,37 @@ Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
     return WriteKernel(*text, flags.output, TypeClass::kAny, plan.collective.Reduces(), ahead).status();
   if (!flags.output.empty()) return WriteFileAtomically(flags.output, *text);
   return Print(*text);
+}
+
+// One format of --to.
+struct Format {
+  std::string_view name;
+  Status (*emit)(const EmitFlags& flags);
+  bool has_size = false;  // takes --size; the others serve all sizes
+};
+constexpr Format kFormats[] = {
+    {"cuda", EmitSource},
+    {"host", EmitSource},
+    {"chakra", EmitChakra, true},
+    {"msccl-xml", EmitMsccl},
+    {"mscclpp-json", EmitMscclpp},
+    {"svg", EmitDrawing<Drawing::kSvg>, true},
+    {"dot", EmitDrawing<Drawing::kDot>},
+    {"perfetto", EmitDrawing<Drawing::kPerfetto>, true},
+};
+
+std::vector<std::string_view> FormatNames() {
+  std::vector<std::string_view> names;
+  for (const Format& format : kFormats) names.push_back(format.name);
+  return names;
+}
+
+Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
+  const Format& format = *std::ranges::find(kFormats, flags.to, &Format::name);
+  if (!format.has_size && !flags.size.empty())
+    return UsageError("--size: needs --to chakra, svg or perfetto; other formats serve all sizes");
+  XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
+  return format.emit(flags);
 }
 
 }  // namespace
@@ -249,7 +270,7 @@ void AddEmitCommand(CommandLine& line, Session& session) {
                  "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL), "
                  "mscclpp-json (execution plans for MSCCL++), svg (the schedule drawn), dot (the machine "
                  "for Graphviz) or perfetto (the simulation as a trace for ui.perfetto.dev)")
-      .OneOf({"cuda", "host", "chakra", "msccl-xml", "mscclpp-json", "svg", "dot", "perfetto"})
+      .OneOf(FormatNames())
       .Required();
   command.AddOption("-s,--size", flags.size,
                     "chakra, svg, perfetto: the size (default: that which the plan is made for)");

@@ -18,7 +18,7 @@
 #include "ir/collective.h"
 #include "ir/simulate/simulate.h"
 #include "pipeline/launch.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "pipeline/run.h"
 #include "runtime/cuda/run_program.h"
 #include "synth/groups/training.h"

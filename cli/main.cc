@@ -9,11 +9,11 @@
 #include "base/exceptions.h"
 #include "base/guarded.h"
 #include "base/standard_streams.h"
+#include "base/version.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
 #include "cli/say.h"
-#include "pipeline/pipeline.h"
 
 extern const char kCommit[];  // commit of the sources, "" where the build is not told (commit.cc)
 

@@ -12,12 +12,17 @@
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
 #include "pipeline/explain.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "pipeline/predict.h"
-#include "pipeline/training.h"
-#include "synth/smt/pareto.h"
 
 namespace xccl {
+
+struct GroupsResult;
+struct ProcessGroup;
+struct TrainingPlan;
+namespace smt {
+struct Front;
+}
 
 // Describes times that come from links alone, without a machine's model.
 inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";

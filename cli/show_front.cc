@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include "cli/show.h"
+#include "synth/smt/pareto.h"
 
 namespace xccl {
 namespace {

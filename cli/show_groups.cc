@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 #include "ir/sizes.h"
+#include "pipeline/groups_together.h"
 
 namespace xccl {
 namespace {

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/show.h"
+#include "pipeline/training.h"
 
 namespace xccl {
 namespace {

@@ -1,5 +1,6 @@
 // Blocks whose code differs only in numbers form one class. A number that all members share is written into
-// the code. The others are columns of a table with one row per member; equal columns are stored once.
+// the code. Numbers that differ are columns of a table with one row per member; equal columns are stored
+// once.
 #include "codegen/emit.h"
 
 #include <fmt/core.h>

@@ -32,8 +32,8 @@
 // members. Members have ordinary Connections. The slots of a reduce group are in the SENDERS' memory, where a
 // switch reads all of them at once; those of a multicast group and of a fan-in are in the receivers' memory,
 // as usual. If a switch serves the group, `multicast` is the address at which it reaches the slots of all
-// members and of the root. Where all ranks have registered their buffers it may reach these, too, and then no
-// slot is used; docs/kernels.md, section 5.
+// members and of the root. Where all ranks have registered their buffers the switch may reach the buffers,
+// too, and then no slot is used; docs/kernels.md, section 5.
 #pragma once
 
 #ifndef __CUDACC_RTC__
@@ -56,7 +56,7 @@ using uint64_t = unsigned long long;
 inline constexpr int32_t kAbiVersion = 7;
 inline constexpr int32_t kLineBytes = 128;  // counters and slots are aligned to this
 
-// In the same order as xccl::DataType, ReduceOp, Protocol and Opcode in ir/.
+// The values of xccl::DataType, ReduceOp and Protocol in ir/, which runtime/device_values.h asserts.
 enum class Type : int32_t {
   kInt8,
   kUint8,
@@ -74,12 +74,16 @@ enum class Type : int32_t {
 enum class Operator : int32_t { kSum, kProd, kMin, kMax, kAvg };
 enum class Protocol : int32_t { kSimple, kLl, kLl128 };
 
+// A line of a protocol that sends flags among data, and the bytes of it that are data (device/ll.h).
+inline constexpr int kLlData = 8, kLlLine = 16;
+inline constexpr int kLl128Data = 120, kLl128Line = 128;
+
 #ifndef __CUDACC_RTC__
-// The data bytes that a slot holds. LL: 8 bytes carry 4. LL128: 128 carry 120.
+// The data bytes that a slot holds.
 constexpr int64_t PayloadBytes(Protocol protocol, int64_t slot_bytes) {
   return protocol == Protocol::kSimple ? slot_bytes
-         : protocol == Protocol::kLl   ? slot_bytes / 2
-                                       : slot_bytes / 128 * 120;
+         : protocol == Protocol::kLl   ? slot_bytes / kLlLine * kLlData
+                                       : slot_bytes / kLl128Line * kLl128Data;
 }
 #endif
 
@@ -89,7 +93,7 @@ enum class Wait : int32_t { kNone, kDependency, kMessage, kCredit, kEntry, kDrai
 struct ErrorRecord {
   uint32_t state = 0;  // 0: nothing; 2: complete, the fields may be read
   int32_t rank = 0;
-  int32_t threadblock = 0;  // of the Program
+  int32_t threadblock = 0;  // the Program's threadblock
   int32_t instruction = 0;  // index within the threadblock; -1 before the first and after the last
   int32_t instance = 0;
   int32_t pass = 0;
@@ -118,7 +122,7 @@ inline constexpr uint64_t kBySwitch = 8;
 
 // The delta of a window that a peer cannot reach.
 inline constexpr uint64_t kUnmapped = ~uint64_t{0};
-inline constexpr int32_t kNoWindow = -1;  // of a buffer that peers cannot reach
+inline constexpr int32_t kNoWindow = -1;  // the window of a buffer that peers cannot reach
 inline constexpr int32_t kWindows = 32;   // 0: one address space; the others: registered buffers
 
 // One end of a connection, as its rank sees it.
@@ -127,9 +131,9 @@ struct Connection {
   uint64_t* head = nullptr;               // the receiver's memory
   uint64_t* tail = nullptr;               // the sender's memory
   uint64_t* steps = nullptr;              // this end's messages in earlier launches; this rank's memory
-  const PeerEntry* entry_here = nullptr;  // what the peer wrote about its buffers; this rank's memory
-  // What this rank writes about its buffers; the peer's memory. Null where the rank has a Fifo: the peer is
-  // of another host.
+  const PeerEntry* entry_here = nullptr;  // the peer's record of its buffers; this rank's memory
+  // This rank's record of its buffers, in the peer's memory. Null where the peer is of another host, which is
+  // reached through the Fifo.
   PeerEntry* entry_there = nullptr;
   // By window of this rank: the difference between the peer's address and this rank's address of the same
   // byte, or kUnmapped. By convention window 0 is "one address space": delta 0, or kUnmapped. Between a
@@ -148,14 +152,14 @@ struct GroupMember {
   uint64_t* head = nullptr;  // where the receiver polls
   uint64_t* tail = nullptr;  // where the sender polls
   int32_t rank = 0;
-  int32_t place = -1;                     // of another host: its index in RankArgs::connections
+  int32_t place = -1;                     // a member of another host: its index in RankArgs::connections
   const PeerEntry* entry_here = nullptr;  // as Connection's
   PeerEntry* entry_there = nullptr;
 };
 static_assert(sizeof(GroupMember) == 48);
 
 struct GroupConnection {
-  const GroupMember* members = nullptr;  // [count], ascending; of a fan-in in the order of its sum
+  const GroupMember* members = nullptr;  // [count], ascending; a fan-in's: in the order of its sum
   uint64_t* steps = nullptr;             // messages in earlier launches; this rank's memory
   // The slots of all members and of the root at once; null: no switch serves the group.
   char* multicast = nullptr;
@@ -163,7 +167,7 @@ struct GroupConnection {
   uint64_t* holds = nullptr;  // reduce: that element's bits, eight bytes of them; this rank's memory
   int64_t slot_bytes = 0;     // a multiple of kLineBytes
   int32_t count = 0;
-  int32_t own_place = -1;  // of a fan-in: how many members come before the rank's own value
+  int32_t own_place = -1;  // fan-in: how many members come before the rank's own value
   // Two rows, by window of this rank. Added to an address, the first gives a number that is the same on all
   // ranks for the same byte of what they registered together; the second turns that into the address at which
   // the switch reaches the byte on all ranks. kUnmapped: it does not. Null: it reaches no windows.
@@ -180,8 +184,8 @@ struct BlockState {
 };
 static_assert(sizeof(BlockState) == 128);
 
-// What a kernel tells the proxy. `turn` is stored last, with release: 1 + the number of the entry since the
-// start, which tells it from those that were in its place before.
+// An entry that a kernel leaves for the proxy. `turn` is stored last, with release. It is 1 + the entry's
+// number since the start, which tells the entry from earlier ones in the same place.
 struct FifoEntry {
   uint64_t what = 0;  // a FifoWord, encoded
   uint64_t turn = 0;
@@ -224,10 +228,10 @@ struct RankArgs {
 };
 static_assert(sizeof(RankArgs) == 32);
 
-// What a call brings, one a rank. Buffers are aligned to their element size. Tables only for programs whose
-// parts differ (KernelInfo::tables), in elements and for this rank: where the parts of its input and of its
-// output begin, by position, and its scratch runs. Scratch comes with the call as well: where it is too
-// small, larger memory takes its place while kernels still use the old.
+// The buffers of one rank in one call, aligned to their element size. The tables `..._begin` are given only
+// for programs whose parts differ (KernelInfo::tables). They are in elements and for this rank: where the
+// parts of its input and of its output begin, by position, and where its scratch runs begin. Scratch belongs
+// to the call, too: where it is too small, larger memory takes its place while kernels still use the old.
 struct RankBuffers {
   const char* input = nullptr;
   char* output = nullptr;
@@ -256,13 +260,13 @@ struct LaunchArgs {
   const uint32_t* abort = nullptr;         // memory that the host writes, or null; nonzero ends the launch
   const int32_t* table = nullptr;          // interpreter kernel only: the program (device/interpret.h)
   RankBuffers own;
-  int64_t elements = 0;       // of every part, without KernelInfo::tables
+  int64_t elements = 0;       // elements of every part, without KernelInfo::tables
   int64_t spin_limit_ns = 0;  // limit on a wait without progress; 0: none
   uint64_t jitter = 0;        // if not 0, the seed of random delays before instructions
   int32_t first_rank = 0, ranks_here = 1;
-  int32_t passes = 1;     // the same on all ranks; with it every message fits a slot
+  int32_t passes = 1;     // equal on all ranks; with so many every message fits a slot
   int32_t instances = 1;  // copies of every threadblock, at most KernelInfo::instances
-  int32_t direct = 0;     // kDirectPeers, kDirectSwitch; the same on all ranks
+  int32_t direct = 0;     // kDirectPeers, kDirectSwitch; equal on all ranks
 };
 static_assert(sizeof(LaunchArgs) == 168);
 #ifndef __CUDACC_RTC__
@@ -274,10 +278,10 @@ static_assert(offsetof(LaunchArgs, own) == 56 && offsetof(LaunchArgs, first_rank
 struct KernelInfo {
   int32_t abi_version = kAbiVersion;
   int32_t ranks = 0;
-  int32_t blocks_per_rank = 0;  // of one copy
+  int32_t blocks_per_rank = 0;  // threadblocks of one instance
   int32_t threads = 0;          // per block
   int32_t slots = 0;
-  int32_t instances = 0;  // the most copies
+  int32_t instances = 0;  // the most instances
   int32_t tables = 0;     // parts differ, so part tables are needed
   int32_t direct = 0;     // some message can be direct
   Protocol protocol = Protocol::kSimple;

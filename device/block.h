@@ -94,7 +94,7 @@ class Block : public BlockEnds<C> {
         if (!config_.kSimple && kMessage) MoveFlagged<kOp>(marks, from, to, at, offset, bytes);
     }
   }
-  // The same where one of the ends is a group's.
+  // Moves one run, as Move does, where one of the ends is a group's.
   template <class Run>
   XCCL_DEVICE void MoveGroup(Op op, uint32_t marks, const End& from, const End& to, const Run& run,
                              const Places& at) {
@@ -145,7 +145,8 @@ class Block : public BlockEnds<C> {
       Advance(from);
     }
     if (signals && IsThread(2)) {
-      // What the switch stored in this rank's own buffers comes before what other blocks do there.
+      // The switch's stores to this rank's own buffers come before the accesses of the blocks that wait for
+      // this instruction.
       if (kHasSwitch && Info(to.index).group != nullptr) FenceAlias();
       StoreReleaseDevice(&Info().states[block_].progress, done_);
     }
@@ -311,12 +312,13 @@ class Block : public BlockEnds<C> {
       if ((marks & kFirst) != 0) does |= kScaleFirst;
     }
     if ((marks & kFinal) != 0) does |= kFinish;
-    // What a peer has put is already in place, unless it must still be changed.
+    // Elements that a peer has put into this rank's buffer are not copied, unless they must still be scaled
+    // or finished.
     const bool changes = (numbers_.scales() && (does & (kScaleFirst | kScaleSecond)) != 0) ||
                          (numbers_.finishes() && (does & kFinish) != 0);
     if constexpr (kOp == Op::kRecv || kOp == Op::kRecvCopySend)
       if (lends_put && !changes) local = nullptr;
-    // In place, copying a rank's own share onto itself is skipped, since others may be reading it.
+    // In place, copying a rank's own share onto itself is skipped, since other ranks may be reading it.
     if constexpr (kOp == Op::kCopy)
       if (source[0] == local && !changes) return;
     constexpr int kSources = kOp == Op::kReduce || (Reads(kOp) && Receives(kOp)) ? 2 : 1;
@@ -328,7 +330,8 @@ class Block : public BlockEnds<C> {
     }
   }
 
-  // Requires: at.put and at.get are those of a switch, and as ir/kernel/kernel_form.h allows them.
+  // Requires: at.put and at.get are addresses at which a switch serves the group's buffers, or null, as
+  // ir/kernel/kernel_form.h allows.
   XCCL_DEVICE void MoveGroupSlice(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
                                   int64_t offset, int64_t bytes) {
     const uint32_t received_place = Receives(op) ? Place(received_at_, offset, bytes) : 0;
@@ -398,7 +401,8 @@ class Block : public BlockEnds<C> {
       if (config_.kProtocol == Protocol::kLl128) failed_ = !FanInLl128(numbers_, args, Who());
   }
 
-  // What a slice with flags moves but for where it is received, and its place in the slots.
+  // The arguments that move a slice with flags (LL, LL128), without `in` and `peer`. Counts the slice's bytes
+  // in the messages received and sent.
   XCCL_DEVICE LlArgs Flagged(Op op, uint32_t marks, const End& from, const End& to, const Places& at,
                              int64_t offset, int64_t bytes) {
     LlArgs args;

@@ -124,7 +124,7 @@ class BlockEnds {
     if (!Meets(kDirectSwitch)) return;
     Sync();  // thread 0 wrote what follows
     bool agrees = true;
-    uint64_t low = 0, high = 0;  // of the places' last bits
+    uint64_t low = 0, high = 0;  // the last two bits of the members' places (AskMembers)
     (AskMembers(*Info(ends.index).group, agrees, low, high), ...);
     // Slices that do not end at multiples of 4 bytes must be the same ones in all buffers.
     agrees = !SyncOr(!agrees || (low & high) != 0);
@@ -196,7 +196,8 @@ class BlockEnds {
   XCCL_DEVICE char* Scratch(int32_t run, int64_t before, int64_t skip) const {
     return Info().scratch + ScratchBegin(run, before, skip);
   }
-  // The same in the peer's memory; null if it cannot be reached or the launch does not allow it.
+  // The addresses of a part, or of a scratch run, in the peer's buffer; null if this rank cannot reach the
+  // buffer or the launch does not allow it.
   XCCL_DEVICE char* PeerInput(Direct mode, const End& end, int32_t position) const {
     return Reaches(mode, end, Buffer::kInput) ? Info(end.index).buffer[0] + PartBegin(nullptr, position)
                                               : nullptr;

@@ -13,7 +13,7 @@ namespace xccl::device {
 struct FanInArgs {
   LlArgs ll;
   const GroupConnection* from = nullptr;
-  int64_t from_at = 0;  // of the slice, in every member's slots
+  int64_t from_at = 0;  // offset of the slice in every member's slots
 };
 
 // 8 bytes of a sum, one operand after the other.

@@ -11,8 +11,8 @@ XCCL_DEVICE uint64_t Encode(const FifoWord& word) {
          (word.taken ? 1u : 0u);
 }
 
-// What this thread saw, and what its block stored before the last barrier, is visible to the proxy when it
-// sees the entry. Any thread may push.
+// Adds an entry for the proxy; any thread may. When the proxy sees the entry, it also sees everything that
+// this thread has seen and that its block stored before the last barrier.
 XCCL_DEVICE void Push(Fifo* fifo, uint64_t word) {
   const uint64_t turn = FetchAddDevice(&fifo->pushed, 1);
   FifoEntry* const entry = fifo->entries + (turn & fifo->mask);

@@ -23,7 +23,7 @@ struct GroupMove {
   int64_t from_at = 0, to_at = 0;       // offset of the slice in the groups' slots
   int64_t bytes = 0;                    // whole elements
   uint32_t marks = 0;                   // kScaleFirst applies to `local`; kFinish
-  int32_t threads = 1;                  // that share the work: the block's first ones
+  int32_t threads = 1;                  // the first threads of the block, which share the work
 };
 
 // Does a fan-in add the local value itself?
@@ -38,12 +38,12 @@ XCCL_DEVICE void LoadOperand(const N& numbers, const GroupMove& args, int32_t o,
   XCCL_UNROLL
   for (int u = 0; u < kUnits; ++u) {
     value[u] = LoadData<kWidth>(from + u * stride);
-    // As others would receive it: scaled, and rounded.
+    // The local value is scaled and rounded as a message of it would be.
     if (o == own) value[u] = CombineBits<1, kWidth>(numbers, args.marks & kScaleFirst, value[u], value[u]);
   }
 }
-// Reduces kUnits units of every member, from offset `at` of the slice on; in a fan-in those of the local
-// value too, in its place.
+// Reduces kUnits units of every member, from offset `at` of the slice on. A fan-in adds the units of the
+// local value, too, in its place among the members.
 template <int kWidth, int kUnits, class N>
 XCCL_DEVICE void ReduceMembers(const N& numbers, const GroupMove& args, int64_t at, int64_t stride,
                                Bits<kWidth>* value) {

@@ -12,8 +12,8 @@ namespace xccl::device {
 // Ends the block of the thread that throws it, as an illegal address ends a kernel.
 struct HostKilled {};
 
-// A barrier for a fixed number of threads that can be used again and again. What a thread wrote before it
-// arrived is visible to all after the barrier.
+// A barrier for a fixed number of threads that can be used again and again. Everything that a thread wrote
+// before it arrived is visible to all after the barrier.
 class HostBarrier {
  public:
   explicit HostBarrier(int32_t threads) : threads_(threads) {}

@@ -104,7 +104,7 @@ struct RankInfo {
   const char* input;
   char* output;
   char* scratch;
-  BlockState* states;  // of this instance
+  BlockState* states;  // the states of this instance's blocks
   Waiter waiter;
   const RankBuffers* buffers;
 };

@@ -10,8 +10,8 @@ namespace xccl::device {
 // registers.
 template <Protocol kProtocol>
 inline constexpr int32_t kDefaultThreads = kProtocol == Protocol::kSimple ? 512 : 256;
-// The same for programs with groups, whose code needs up to 141 registers under simple: 512 threads would
-// leave 128 and spill.
+// The default number of threads per block for programs with groups. Their code needs up to 141 registers
+// under simple: 512 threads would leave 128 and spill.
 template <Protocol kProtocol>
 inline constexpr int32_t kGroupThreads = kProtocol == Protocol::kSimple ? 384 : 256;
 

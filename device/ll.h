@@ -1,10 +1,9 @@
 // Moves data with flags among them. The sender writes data and flag together, and the receiver polls the
 // data themselves: no counter, fence or barrier is needed between the two.
 //   LL     16-byte lines of two 8-byte words {4 bytes of data, flag}; only 8-byte stores must be atomic.
-//   LL128  128-byte lines: 120 bytes of data, then the flag. Neighbouring lanes, eight on a GPU, store one
-//   line
-//          in one instruction, and its 128 bytes must become visible in order (NVLink and one GPU's memory
-//          ensure it).
+//   LL128  128-byte lines: 120 bytes of data, then the flag. Neighbouring lanes, eight on a GPU, store a line
+//          in one instruction. Its 128 bytes must become visible in order, as NVLink and one GPU's memory
+//          ensure.
 // Every slice starts at a new line.
 #pragma once
 
@@ -12,9 +11,6 @@
 #include "device/spin.h"
 
 namespace xccl::device {
-
-inline constexpr int kLlData = 8, kLlLine = 16;
-inline constexpr int kLl128Data = 120, kLl128Line = 128;
 
 // One slice. `in` and `out` are the lines received and sent. Functions return false if a wait was given up.
 struct LlArgs {
@@ -98,7 +94,7 @@ struct LinePair {
 // A thread's share of the lines of a slice. A warp's lanes hold neighbouring lines, every lane `pairs` pairs
 // of one of them.
 struct LineLane {
-  int32_t lines;                             // of the slice
+  int32_t lines;                             // lines of the slice
   int32_t pairs = kLinePairs / LineLanes();  // 1 on a GPU
   int32_t lane = ThreadIndex() & (LineLanes() - 1), own = ThreadIndex() % Lanes() / LineLanes();
   int32_t stride = Threads() / LineLanes();  // the lines that the block holds at a time

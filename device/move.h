@@ -13,7 +13,7 @@ struct MoveArgs {
   char* destination[2];
   int64_t bytes = 0;  // whole elements
   uint32_t marks = 0;
-  int32_t threads = 1;  // that share the work: the block's first ones
+  int32_t threads = 1;  // the first threads of the block, which share the work
 };
 
 // Moves kUnits units of kWidth bytes, `stride` apart: all loads, then all stores. kSome: only the units

@@ -215,9 +215,9 @@ XCCL_DEVICE void StoreData(char* at, const Bits<kWidth>& v) {
   }
 }
 
-// A switch that multicasts and reduces. Every access to a multicast address is one of these. FenceAlias
-// separates them from accesses to the same memory at its own address; the threads that wait for or post the
-// counters in between call it.
+// Accesses through a switch that multicasts and reduces: SwitchStore and SwitchLoad are the only accesses to
+// a multicast address. FenceAlias separates them from accesses to the same memory at its own address; the
+// threads that wait for or post the counters in between call it.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
 inline constexpr bool kHasSwitch = true;
 template <int kWidth>
@@ -400,7 +400,7 @@ inline void Sleep(uint32_t nanoseconds) {
 
 #endif
 
-// The same bits as another type of the same size.
+// Reinterprets the bits of a value as a type of the same size.
 template <class To, class From>
 XCCL_DEVICE To BitCast(const From& from) {
   static_assert(sizeof(To) == sizeof(From));

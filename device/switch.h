@@ -1,6 +1,6 @@
 // A switch that stores to the same place of several ranks' memory, and loads the reduction of what they have
 // there: one multimem.st or multimem.ld_reduce a unit. It works on the slots of a group (device/group.h) and,
-// where all ranks have registered their buffers, on these: then no slot takes part. docs/kernels.md,
+// where all ranks have registered their buffers, on the buffers: then no slot takes part. docs/kernels.md,
 // section 5.
 #pragma once
 
@@ -30,8 +30,8 @@ XCCL_DEVICE constexpr bool SwitchReduces(const N& numbers) {
   }
 }
 
-// True if it may do so in the ranks' own buffers, too. What avg scales is then scaled after the sum, which
-// could exceed half's range.
+// True if a switch may perform the reduction in the ranks' own buffers, too. An average is then scaled after
+// the sum, and the sum could exceed half's range.
 template <class N>
 XCCL_DEVICE constexpr bool SwitchReducesBuffers(const N& numbers) {
   return SwitchReduces(numbers) && !(kTypeOf<typename N::Element> == Type::kHalf && numbers.scales());
@@ -213,17 +213,17 @@ XCCL_DEVICE void StoreUnit(char* at, const Bits<kWidth>& unit) {
   StoreData<kWidth>(at, unit);
 }
 
-// One slice. The switch adds `from` up, if kPulled, and stores to `to`; the others are this rank's own or a
-// message.
+// One slice. With kPulled the switch reduces what all members have at `from`; it stores to `to`. Without
+// kPulled `from` is this rank's memory or a message, as `also` always is.
 struct SwitchMove {
   const char* from = nullptr;
   char* to = nullptr;    // a multicast address, or null
   char* also = nullptr;  // or null
-  int64_t bytes = 0;     // a multiple of 4, as `to` and what is pulled are
+  int64_t bytes = 0;     // a multiple of 4, as are `to` and, with kPulled, `from`
   uint32_t marks = 0;    // kScaleFirst, kFinish, kPulled
-  int32_t threads = 1;   // that share the work: the block's first ones
+  int32_t threads = 1;   // the first threads of the block, which share the work
 };
-// In `marks`, beside those of numbers.h.
+// A bit of `marks`, beside the bits of numbers.h.
 inline constexpr uint32_t kPulled = 16;
 
 template <int kWidth, int kUnits, class N>

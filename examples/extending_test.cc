@@ -111,7 +111,7 @@ TEST(Extending, TheTransportCarriesAProgram) {
           {reinterpret_cast<const std::byte*>(input.data()),
            reinterpret_cast<std::byte*>(outputs[static_cast<size_t>(r)].data()), scratch.data()},
           endpoint);
-      // No rank leaves while others may still read what it lent them.
+      // No rank leaves while other ranks may still read memory that it lent to them.
       static_cast<void>(endpoint.Barrier(std::chrono::seconds(30)));
     });
   }

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/protocol_lines.h"
 
 namespace xccl {
 namespace {
@@ -54,6 +55,7 @@ void SetProtocols(int64_t simple, int64_t ll128, int64_t reads, MachineModel& mo
   const auto set = [&](Protocol protocol, const ProtocolCost& cost) {
     model.protocols[static_cast<size_t>(protocol)] = cost;
   };
+  const ProtocolLine ll = LineOf(Protocol::kLl), ll128_line = LineOf(Protocol::kLl128);
   set(Protocol::kSimple, {.hop_ps = 2 * kPsPerUs / 5,
                           .message_ps = 2 * kPsPerUs,
                           .block_bytes_per_s = simple,
@@ -62,14 +64,14 @@ void SetProtocols(int64_t simple, int64_t ll128, int64_t reads, MachineModel& mo
                       .message_ps = kPsPerUs / 2,
                       .block_bytes_per_s = ll128 / 2,
                       .read_bytes_per_s = ll128 / 2,
-                      .data_bytes = 8,
-                      .wire_bytes = 16});
+                      .data_bytes = ll.data_bytes,
+                      .wire_bytes = ll.wire_bytes});
   set(Protocol::kLl128, {.hop_ps = 0,
                          .message_ps = 9 * kPsPerUs / 10,
                          .block_bytes_per_s = ll128,
                          .read_bytes_per_s = ll128,
-                         .data_bytes = 120,
-                         .wire_bytes = 128});
+                         .data_bytes = ll128_line.data_bytes,
+                         .wire_bytes = ll128_line.wire_bytes});
 }
 
 constexpr std::string_view kNames[] = {"ampere", "blackwell", "hopper"};

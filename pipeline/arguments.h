@@ -25,7 +25,7 @@ Status CheckNotEmpty(int64_t size_bytes, const Collective& collective);
 // time. Errors: kUsage with "did you mean"; those of reading it.
 StatusOr<std::optional<MachineModel>> FindMachine(const std::string& name);
 
-// The machine without the links of ranks that take no part. Errors: kInvalidInput where only such ranks join
+// The machine without the links of ranks that take no part. Errors: kInvalidInput where only idle ranks join
 // the members.
 StatusOr<Topology> WithoutIdleRanks(Topology whole, const Collective& collective);
 

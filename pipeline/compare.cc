@@ -12,6 +12,7 @@
 #include "ir/program.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
+#include "pipeline/pipeline.h"
 #include "synth/engines.h"
 
 namespace xccl {
@@ -48,63 +49,50 @@ void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out) {
 
 namespace {
 
-// An engine's schedule on ideal links.
-StatusOr<TimedPlan> ScheduleTime(const std::string& name, const SynthesisRequest& request,
-                                 const Deadline& deadline) {
-  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-  XCCL_ASSIGN_OR_RETURN(const Synthesis made, engine->Synthesize(request));
-  XCCL_ASSIGN_OR_RETURN(const Simulation simulation, ProvedTime(made, request, deadline));
-  TimedPlan timed = MakeTimedPlan(name, made.engine, made.collective, simulation, request.bound->bound_ps);
-  timed.messages = Stats(made.schedule, made.collective, *request.topology).messages;
-  return timed;
-}
-
-// An engine's program on the machine of the options.
-StatusOr<TimedPlan> ProgramTime(const std::string& name, const SynthesisRequest& request,
-                                const PlanOptions& options, LeftOut& left_out) {
-  PlanOptions one = options;
-  one.engine = name;
-  one.lower = true;
-  one.request.bound = request.bound;
-  XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(*request.topology, *request.collective, one));
+// An engine's plan, timed by its program on the machine of the options, or else by its schedule on ideal
+// links.
+StatusOr<TimedPlan> EngineTime(const std::string& name, const Topology& topology,
+                               const Collective& collective, PlanOptions options, LeftOut& left_out) {
+  options.engine = name;
+  options.lower = options.machine.has_value();
+  XCCL_ASSIGN_OR_RETURN(PlanResult result, MakePlan(topology, collective, options));
   for (const std::string& fault : result.faults) LeaveOut(name, BugError(fault), left_out);
-  if (!result.program_time_ps) return LimitReached(name + ": no program: " + result.no_program);
-  result.simulation.time_ps = *result.program_time_ps;
+  if (options.lower) {
+    if (!result.program_time_ps) return LimitReached(name + ": no program: " + result.no_program);
+    result.simulation.time_ps = *result.program_time_ps;
+  }
   TimedPlan timed = MakeTimedPlan(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
-                                  request.bound->bound_ps);
+                                  result.bound.bound_ps);
   timed.messages = result.schedule_stats.messages;
   if (result.program_stats) timed.threadblocks = result.program_stats->threadblocks;
   return timed;
 }
 
-StatusOr<TimedPlan> OtherTime(const OtherPlan& other, const SynthesisRequest& request,
-                              const PlanOptions& options) {
+// A plan that was read, timed as EngineTime does.
+StatusOr<TimedPlan> OtherTime(const OtherPlan& other, const PlanOptions& options) {
   const Plan& plan = other.plan;
-  const SimulateOptions simulate{.size_bytes = request.size_bytes,
-                                 .model = request.model,
-                                 .machine = options.machine ? &*options.machine : nullptr,
-                                 .deadline = options.deadline};
+  const SimulateOptions timing = ProgramTiming(options);
   Simulation simulation;
   if (options.machine) {
-    XCCL_ASSIGN_OR_RETURN(simulation, SimulateProgram(plan.program->program, plan.program->collective,
-                                                      plan.topology, simulate));
+    XCCL_ASSIGN_OR_RETURN(
+        simulation, SimulateProgram(plan.program->program, plan.program->collective, plan.topology, timing));
   } else {
-    simulation = Simulate(plan.schedule, plan.collective, plan.topology, simulate);
+    simulation = Simulate(plan.schedule, plan.collective, plan.topology, timing);
   }
-  TimedPlan timed =
-      MakeTimedPlan(other.name, plan.made_by.engine, plan.collective, simulation, request.bound->bound_ps);
+  TimedPlan timed = MakeTimedPlan(other.name, plan.made_by.engine, plan.collective, simulation,
+                                  options.request.bound->bound_ps);
   timed.messages = Stats(plan.schedule, plan.collective, plan.topology).messages;
   if (plan.program) {
-    const CollectiveSizes sizes(plan.program->collective, request.size_bytes);
+    const CollectiveSizes sizes(plan.program->collective, options.request.size_bytes);
     timed.threadblocks = Stats(plan.program->program, sizes).threadblocks;
   }
   return timed;
 }
 
-// What was measured at the real size of the request, if anything was.
-void AddMeasured(std::span<const MeasuredTimes> measured, const SynthesisRequest& request,
-                 std::vector<TimedPlan>& times) {
-  const int64_t size = CollectiveSizes(*request.collective, request.size_bytes).size_bytes();
+// Adds the times that were measured at the real size of the request.
+void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& collective,
+                 const PlanOptions& options, std::vector<TimedPlan>& times) {
+  const int64_t size = CollectiveSizes(collective, options.request.size_bytes).size_bytes();
   for (const MeasuredTimes& each : measured) {
     const auto found = each.time_ps.find(size);
     if (found == each.time_ps.end()) continue;
@@ -112,15 +100,16 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const SynthesisRequest
     taken.time_ps = found->second;
     taken.size_bytes = size;
     times.push_back(
-        MakeTimedPlan(each.name, each.made_by, *request.collective, taken, request.bound->bound_ps));
+        MakeTimedPlan(each.name, each.made_by, collective, taken, options.request.bound->bound_ps));
     times.back().measured = true;
   }
 }
 
-// The engines' plans for one size, fastest first.
-std::vector<TimedPlan> TimesAt(const SynthesisRequest& request, const std::vector<std::string>& engines,
-                               std::span<const OtherPlan> others, std::span<const MeasuredTimes> measured,
-                               const PlanOptions& options, LeftOut& left_out) {
+// All plans and measurements at the size of the options, fastest first. Requires: options with their bound.
+std::vector<TimedPlan> TimesAt(const Topology& topology, const Collective& collective,
+                               const std::vector<std::string>& engines, std::span<const OtherPlan> others,
+                               std::span<const MeasuredTimes> measured, const PlanOptions& options,
+                               LeftOut& left_out) {
   std::vector<TimedPlan> times;
   const auto add = [&](const std::string& name, StatusOr<TimedPlan> timed) {
     if (timed.ok())
@@ -129,10 +118,9 @@ std::vector<TimedPlan> TimesAt(const SynthesisRequest& request, const std::vecto
       LeaveOut(name, timed.status(), left_out);
   };
   for (const std::string& name : engines)
-    add(name, options.machine ? ProgramTime(name, request, options, left_out)
-                              : ScheduleTime(name, request, options.deadline));
-  for (const OtherPlan& other : others) add(other.name, OtherTime(other, request, options));
-  AddMeasured(measured, request, times);
+    add(name, EngineTime(name, topology, collective, options, left_out));
+  for (const OtherPlan& other : others) add(other.name, OtherTime(other, options));
+  AddMeasured(measured, collective, options, times);
   std::ranges::stable_sort(times, {}, &TimedPlan::time_ps);
   return times;
 }
@@ -175,11 +163,8 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     if (IsTooLate(options.deadline, size, left_out)) break;
     at_size.request.size_bytes = size;
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(topology, collective, size, options.request.model));
-    SynthesisRequest request = RequestOf(topology, collective, at_size, &bound);
-    std::vector<std::string> faults;
-    request.faults = &faults;
-    of_size.times = TimesAt(request, compared.names, others, measured, at_size, left_out);
-    for (const std::string& fault : faults) LeaveOut(kDefaultEngine, BugError(fault), left_out);
+    at_size.request.bound = &bound;
+    of_size.times = TimesAt(topology, collective, compared.names, others, measured, at_size, left_out);
     if (IsCutShort(options.deadline, !all.times.empty(), size, left_out)) break;
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));

@@ -13,12 +13,12 @@
 #include "base/status.h"
 #include "interchange/traces/nccl_tests.h"
 #include "ir/plan.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "pipeline/predict.h"
 
 namespace xccl {
 
-// What engines are compared on.
+// The problem that engines are compared on.
 struct Compared {
   std::string collective, topology, model;
   std::string machine = {};  // source of the model of the machine that programs run on; empty: schedules
@@ -26,15 +26,15 @@ struct Compared {
 
 struct Comparison {
   std::string title;
-  Compared on;                        // of several topologies: what they share, the others empty
+  Compared on;                        // with several topologies only the fields that they share are set
   std::vector<TimedPlan> times;       // by size, then by time
   std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
-  std::vector<std::string> notes =
-      {};  // what a reader has to know of measured rows and of machines that differ
-  std::vector<Compared> machines = {};  // several topologies, by the names that times have; empty: one
+  // Remarks about measured rows, and about machines whose times are not alike.
+  std::vector<std::string> notes = {};
+  std::vector<Compared> machines = {};  // by the topology names of `times`; empty: there is one topology
 };
 
-// The engines to compare, and lines about the others.
+// The engines to compare, and lines about the engines that are not compared.
 struct ComparedEngines {
   std::vector<std::string> names;
   std::vector<std::string> left_out;  // "ring, tree: not for alltoall"
@@ -45,8 +45,8 @@ struct ComparedEngines {
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
-// What is left out and, where nothing is left, the code to exit with: a proof that there is no plan counts
-// more than a limit, that more than an engine's bug, and that more than engines that do not serve the
+// The rows that are left out and, where no row is left, the code to exit with. A proof that there is no plan
+// outranks a limit; a limit outranks an engine's bug; a bug outranks an engine that does not serve the
 // request.
 struct LeftOut {
   std::vector<std::string> lines;
@@ -55,24 +55,24 @@ struct LeftOut {
 // Adds "NAME: why", once.
 void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out);
 
-// A plan beside those of the engines, for the same collective and topology, at all sizes.
+// A plan that is compared with the engines' plans, for their collective and topology, at all sizes.
 struct OtherPlan {
   std::string name;
   Plan plan;  // with a program
 };
 
-// What was measured of the same collective, by real size.
+// Measured times of the collective that is compared, by real size.
 struct MeasuredTimes {
   std::string name;     // "measured: FILE"
   std::string made_by;  // "nccl-tests" or "rccl-tests"
-  std::string note;     // what was measured, for people
+  std::string note;     // says to people what was measured
   std::map<int64_t, int64_t> time_ps;
 };
-// The runs of a file of nccl-tests beside what is compared, each by itself; `name` is that of its rows,
-// without "measured: ", followed by the line of the run where several are compared. The fastest of several
-// rows of one size counts, and none with a wrong element. Runs of another collective, root or number of
-// ranks, or of none of the sizes, are left out. Notes tell of all that is. Errors: kInvalidInput, with the
-// place and the first reason, where no run is left. Requires: at least one run.
+// The runs of a file of nccl-tests that can be compared, each by itself. Rows of a run are called
+// "measured: NAME", followed by the line of the run where several are compared. The fastest of several rows
+// of one size counts; rows with a wrong element do not. Runs of another collective, root or number of ranks,
+// or without any of the sizes, are left out, and notes say so. Errors: kInvalidInput, with the place and the
+// first reason, where no run is left. Requires: at least one run.
 StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsRun>& runs,
                                                     const std::string& name, const std::string& file,
                                                     const Collective& collective,
@@ -81,9 +81,10 @@ StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsR
 // Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
-// Chooses engines as EnginesToCompare does. Other plans are timed as those of engines are: by their programs
-// on a machine, else by their schedules. Sizes that the deadline cuts off are among what is left out. Errors:
-// the engines' reasons where none has a plan for any size, kLimit where the deadline is the reason.
+// Makes every plan by MakePlan, with the engines that EnginesToCompare chooses. All plans, also `others`, are
+// timed by their programs where the options have a machine, or else by their schedules on ideal links. Sizes
+// that the deadline cuts off are left out. Errors: the engines' reasons where none has a plan for any size,
+// kLimit where the deadline is the reason.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {},
@@ -91,11 +92,11 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
                              std::span<const MeasuredTimes> measured = {});
 // One of several machines, and the collective on its ranks. Both outlive the comparison.
 struct ComparedMachine {
-  std::string name;  // of its own
+  std::string name;  // unlike the names of the other machines
   const Topology* topology;
   const Collective* collective;
 };
-// auto's plan, and those of the engines, on each machine. `on_size` has the rows of all machines at a size.
+// Compares auto and the engines on each machine. `on_size` is told the rows of all machines at a size.
 // Errors: those of Compare where no machine has a row.
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
@@ -105,12 +106,13 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
 // "dgx1: times on ideal links", where the times of several machines are not all of links alone.
 std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
-// Is there no time for this size? Adds a line that it and what follows is left out. Sizes are as asked for.
+// Is there no time for this size, as it was asked for? Then adds the line that this size and all that follow
+// are left out.
 bool IsTooLate(const Deadline& deadline, int64_t size_bytes, LeftOut& left_out);
-// The same of a size that has just ended, where others have rows: an interrupt has cut its searches short,
-// and they do not stand beside whole ones.
+// Has an interrupt cut the searches of this size short, where earlier sizes have rows? Then adds the line
+// that IsTooLate adds: plans of searches that were cut short are not compared with plans of whole ones.
 bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, LeftOut& left_out);
-// Why a comparison has no row. kLimit where the deadline has passed.
+// The error of a comparison without a row. kLimit where the deadline has passed.
 Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
 
 }  // namespace xccl

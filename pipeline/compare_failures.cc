@@ -3,13 +3,14 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "pipeline/pipeline.h"
 #include "synth/engines.h"
 #include "synth/replan/replan.h"
 #include "topologies/failures.h"
@@ -17,68 +18,79 @@
 namespace xccl {
 namespace {
 
-// Plans every draw in one manner, and adds a row unless no draw has a plan.
-void AddTimes(const std::string& name, std::optional<double> whole_us,
-              std::span<const SynthesisRequest> draws,
-              const std::function<StatusOr<Synthesis>(const SynthesisRequest&)>& make,
-              const Deadline& deadline, std::vector<FailureTimes>& times, LeftOut& left_out) {
-  FailureTimes row{.engine = name, .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
-  for (const SynthesisRequest& request : draws) {
-    const auto start = std::chrono::steady_clock::now();
-    const StatusOr<Synthesis> made = make(request);
+// A machine, and the options of its plans: the bound is the machine's.
+struct Machine {
+  const Topology* topology;
+  PlanOptions options;
+};
+
+// An engine's plan on a machine.
+StatusOr<PlanResult> PlanOn(const Machine& machine, const Engine& engine, const Collective& collective,
+                            LeftOut& left_out) {
+  PlanOptions options = machine.options;
+  options.engine = engine.name;
+  StatusOr<PlanResult> result = MakePlanBy(engine, *machine.topology, collective, options);
+  if (!result.ok()) {
+    LeaveOut(engine.name, result.status(), left_out);
+    return result;
+  }
+  for (const std::string& fault : result->faults) LeaveOut(engine.name, BugError(fault), left_out);
+  return result;
+}
+
+// Plans every draw by one engine, and adds a row unless no draw has a plan.
+void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<const Machine> draws,
+              const Collective& collective, std::vector<FailureTimes>& times, LeftOut& left_out) {
+  FailureTimes row{
+      .engine = std::string(engine.name), .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
+  for (const Machine& draw : draws) {
+    const StatusOr<PlanResult> result = PlanOn(draw, engine, collective, left_out);
     row.draw_us.emplace_back();
-    if (!made.ok()) {
-      LeaveOut(name, made.status(), left_out);
-      continue;
-    }
-    row.synthesis_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const StatusOr<Simulation> simulation = ProvedTime(*made, request, deadline);
-    if (!simulation.ok()) {
-      LeaveOut(name, simulation.status(), left_out);
-      continue;
-    }
-    const double ratio = RatioOf(simulation->time_ps, request.bound->bound_ps);
-    row.size_bytes = simulation->size_bytes;
+    if (!result.ok()) continue;
+    row.size_bytes = result->simulation.size_bytes;
     ++row.planned;
-    row.draw_us.back() = PsToUs(simulation->time_ps);
-    row.mean_us += PsToUs(simulation->time_ps);
-    row.bound_us += PsToUs(request.bound->bound_ps);
-    row.mean_ratio += ratio;
-    row.worst_ratio = std::max(row.worst_ratio, ratio);
+    row.draw_us.back() = PsToUs(result->simulation.time_ps);
+    row.mean_us += PsToUs(result->simulation.time_ps);
+    row.bound_us += PsToUs(result->bound.bound_ps);
+    row.mean_ratio += result->ratio;
+    row.worst_ratio = std::max(row.worst_ratio, result->ratio);
+    row.synthesis_s += result->synthesis_s;
   }
   if (row.planned == 0) return;
   for (double* mean : {&row.mean_us, &row.bound_us, &row.mean_ratio, &row.synthesis_s}) *mean /= row.planned;
   times.push_back(row);
 }
 
-// The rows of one size. The first request is for the machine without failures, the others for the draws.
-StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const SynthesisRequest> requests,
-                                            const std::vector<std::string>& engines, const Deadline& deadline,
-                                            LeftOut& left_out) {
-  const SynthesisRequest& whole = requests.front();
-  const std::span<const SynthesisRequest> draws = requests.subspan(1);
-  const StatusOr<Synthesis> start = DefaultEngine().Synthesize(whole);  // what replan repairs
-  const auto time_us = [&](const StatusOr<Synthesis>& made) -> std::optional<double> {
-    if (!made.ok()) return std::nullopt;
-    const StatusOr<Simulation> simulation = ProvedTime(*made, whole, deadline);
-    return simulation.ok() ? std::optional(PsToUs(simulation->time_ps)) : std::nullopt;
+// The engine that repairs one plan, for the machine of each request.
+Engine RepairOf(const Plan& from) {
+  return {.name = kReplan,
+          .summary = "",
+          .serves = [](const SynthesisRequest&) { return OkStatus(); },
+          .make = [&from](const SynthesisRequest& request) { return Replan(from, request); }};
+}
+
+// The rows of one size. The first machine has no failures; the draws follow it.
+StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const Machine> machines,
+                                            const std::vector<std::string>& engines,
+                                            const Collective& collective, LeftOut& left_out) {
+  const Machine& whole = machines.front();
+  const std::span<const Machine> draws = machines.subspan(1);
+  LeftOut of_whole;  // an engine that has no plan for the whole machine is shown by an empty cell
+  const StatusOr<PlanResult> start = PlanOn(whole, DefaultEngine(), collective, of_whole);
+  const auto time_us = [](const StatusOr<PlanResult>& result) -> std::optional<double> {
+    return result.ok() ? std::optional(PsToUs(result->simulation.time_ps)) : std::nullopt;
   };
-  const std::optional<double> start_us = time_us(start);
   std::vector<FailureTimes> times;
   for (const std::string& name : engines) {
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
-    std::optional<double> whole_us = start_us;
-    if (engine != &DefaultEngine()) whole_us = time_us(engine->Synthesize(whole));
-    const auto make = [&](const SynthesisRequest& request) { return engine->Synthesize(request); };
-    AddTimes(name, whole_us, draws, make, deadline, times, left_out);
+    const std::optional<double> whole_us =
+        engine == &DefaultEngine() ? time_us(start) : time_us(PlanOn(whole, *engine, collective, of_whole));
+    AddTimes(*engine, whole_us, draws, collective, times, left_out);
   }
-  if (start_us) {
-    Plan from{*whole.topology, start->collective, start->schedule, std::nullopt, {}};
-    from.made_by.engine = start->engine;
-    const auto make = [&](const SynthesisRequest& request) { return Replan(from, request); };
-    AddTimes(kReplan, start_us, draws, make, deadline, times, left_out);
+  if (start.ok()) {
+    AddTimes(RepairOf(start->plan), time_us(start), draws, collective, times, left_out);
   } else {
-    LeaveOut(kReplan, start.ok() ? ProvedTime(*start, whole, deadline).status() : start.status(), left_out);
+    LeaveOut(kReplan, start.status(), left_out);
   }
   std::ranges::stable_sort(times, {},
                            [](const FailureTimes& row) { return std::pair(-row.planned, row.mean_us); });
@@ -109,17 +121,19 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
     machines.push_back(std::move(failure.topology));
   }
   PlanOptions at_size = options;
+  at_size.lower = false;  // schedules are compared, on ideal links
   for (const int64_t size : sizes) {
     if (IsTooLate(options.deadline, size, left_out)) break;
     at_size.request.size_bytes = size;
     std::vector<Bound> bounds(machines.size());
-    std::vector<SynthesisRequest> requests;
+    std::vector<Machine> planned_on;
     for (size_t i = 0; i < machines.size(); ++i) {
       XCCL_ASSIGN_OR_RETURN(bounds[i], LowerBound(machines[i], collective, size, options.request.model));
-      requests.push_back(RequestOf(machines[i], collective, at_size, &bounds[i]));
+      planned_on.push_back({&machines[i], at_size});
+      planned_on.back().options.request.bound = &bounds[i];
     }
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
-                          TimesAt(requests, compared.names, options.deadline, left_out));
+                          TimesAt(planned_on, compared.names, collective, left_out));
     if (IsCutShort(options.deadline, !comparison.times.empty(), size, left_out)) break;
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
     FailureBounds& bound = comparison.bounds.emplace_back();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "pipeline/compare.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 
 namespace xccl {
 

@@ -19,10 +19,10 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Are times of links alone?
+// Are the times simulated on ideal links?
 bool OfLinks(const Compared& on) { return on.machine.empty(); }
 
-// Where some times are of links alone and some are not.
+// A remark where the times of some machines are simulated on ideal links and those of other machines are not.
 std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
   if (std::ranges::all_of(machines, OfLinks) || std::ranges::none_of(machines, OfLinks)) return {};
   return {"a program takes longer than ideal links; hint: --machine=none times all alike"};

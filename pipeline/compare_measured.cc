@@ -27,7 +27,7 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
   const auto text = [](const std::optional<int64_t>& rank) {
     return rank ? fmt::format("root {}", *rank) : std::string("no root");
   };
-  // Older tables have no such column.
+  // Older tables have no column for the root.
   if (run.names_root && run.root != root && (run.root || run.lists_variables || !run.program.empty()))
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
   return OkStatus();

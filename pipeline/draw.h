@@ -16,9 +16,9 @@ enum class Drawing : uint8_t {
   kPerfetto,  // every message and instruction, for ui.perfetto.dev
 };
 
-// At this size, or the one that the plan is made for. Programs run on the machine that the plan names, if
-// any; times are those of `simulate`. A program that is too long to trace is left out of a trace, with a
-// line in `notes`. Errors: those of TraceSchedule. Requires: a plan that verifies.
+// Draws the plan at this size, or at the size that it is made for. Programs run on the machine that the plan
+// names, if any, and take the times that `simulate` shows. A program that is too long to trace is left out,
+// and `note` says so. Errors: those of TraceSchedule. Requires: a plan that verifies.
 struct Drawn {
   std::string text;
   std::string note;

@@ -1,4 +1,5 @@
-// A plan's program in the files of MSCCL and MSCCL++, timed as they will run.
+// A plan's program in the files of MSCCL and MSCCL++: lowered for the executor (lower_for_executor.h), then
+// written.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +12,18 @@
 
 namespace xccl {
 
-// A file that takes more than this times the plan's time has a warning that says so. Both are simulated, at
-// the plan's size and on its machine, the file as it is read again.
-inline constexpr double kSlower = 1.1;
-
 // Sizes that a file is to be selected for, as its format counts them; what is absent is as the plan says
 // (Plan::sizes).
 struct AskedSizes {
   std::optional<int64_t> min_bytes, max_bytes;
 };
 
-// Executors have few slots. Where the plan's program counts on more, its schedule is also lowered for so few,
-// and the faster file is taken; a warning says that it is another program than the plan's.
-// Options' sizes are set from `sizes`. Errors: those of WriteMscclXml for the plan's own program. Requires: a
-// program.
+// Options' sizes are set from `sizes`; the file's warnings include those of LowerFor. Errors: those of
+// LowerFor. Requires: a program.
 StatusOr<MscclXml> EmitMscclXml(const Plan& plan, MscclXmlOptions options, const AskedSizes& sizes);
-// The plan is read back and proved by the executor's rules; where it is too large for that, a warning says
-// so. Options' domains and sizes are set from the plan's machine and `sizes`. Errors: those of
-// WriteMscclppJson and ReadMscclppJson. Requires: a program.
+// The plan that is written is read back and proved by the executor's rules, as programs are proved after
+// lowering; where it is too large for that, a warning says so. Options' domains and sizes are set from the
+// plan's machine and `sizes`. Errors: those of WriteMscclppJson and ReadMscclppJson. Requires: a program.
 StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, const AskedSizes& sizes);
 
 }  // namespace xccl

@@ -14,13 +14,18 @@
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"
+#include "pipeline/pipeline.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostTransfersAgain = 200'000;  // of a plan that is made again in more chunks
-constexpr int32_t kLarge = 256;                   // ranks; beyond, bounds of little effort will do
-constexpr double kLeastGain = 0.01;               // a smaller one is none
+// A plan of more transfers is not made again in twice as many chunks: --explain would take much longer than
+// the plan.
+constexpr int64_t kMostTransfersAgain = 200'000;
+// Machines of more ranks get bounds of little effort.
+constexpr int32_t kMostRanksBoundExactly = 256;
+// A change that takes a smaller share off the time is listed as no gain: gains are shown in percent.
+constexpr double kLeastGain = 0.01;
 
 // Links that are alike: what they join, and how fast they are.
 using LinkClass = std::tuple<NodeKind, NodeKind, int64_t, int64_t>;
@@ -129,11 +134,11 @@ class Explainer {
   int64_t BoundOn(const Topology& topology) const {
     const StatusOr<Bound> bound =
         LowerBound(topology, collective_, options_.request.size_bytes, options_.request.model,
-                   topology.num_ranks() > kLarge ? BoundEffort::kFast : BoundEffort::kExact);
+                   topology.num_ranks() > kMostRanksBoundExactly ? BoundEffort::kFast : BoundEffort::kExact);
     return bound.ok() ? bound->bound_ps : 0;
   }
 
-  // The same schedule on another machine.
+  // Simulates the schedule on another machine.
   void Simulated(const std::string& change, const StatusOr<Topology>& topology) {
     if (!topology.ok() || !HasTime()) return;
     const Simulation simulation =

@@ -10,28 +10,28 @@
 
 #include "ir/collective.h"
 #include "ir/simulate/critical_path.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// What a change would bring.
+// The time that a change to the machine or to the plan would bring.
 struct WhatIf {
   std::string change;    // "gpu-switch links twice as fast"
-  int64_t time_ps = 0;   // of the same schedule, or of a new plan
+  int64_t time_ps = 0;   // the schedule's on the changed machine, or a new plan's
   int64_t bound_ps = 0;  // on the changed machine
   bool replanned = false;
 };
 
-// Time of the critical path by what it passes, in parts of the whole; of the program where there is one, or
-// else of the schedule.
+// The critical path of the program, or of the schedule where there is no program, and the changes that were
+// tried.
 struct Explanation {
   CriticalPath path;     // empty where it was not traced
   std::string untraced;  // why not; empty: it was
   bool of_program = false;
-  int64_t time_ps = 0;          // of what the path is of
-  std::vector<WhatIf> changes;  // those that were tried, the best first
-  std::string stopped;          // why not all of them were; empty: they were
+  int64_t time_ps = 0;          // the program's or the schedule's, as the path
+  std::vector<WhatIf> changes;  // the changes that were tried, the best first
+  std::string stopped;          // why not all changes were tried; empty: all were
 };
 
 // Requires: a result of MakePlan with these arguments. A path that cannot be traced, and changes that there

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/pipeline.h"
 #include "topologies/load/load.h"
 
 namespace xccl {

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "interchange/common/foreign.h"
 #include "ir/plan.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -19,10 +19,10 @@ struct ImportedPlan {
   std::vector<std::string> warnings = {};
 };
 
-// Reads the file at `path`, which also opens messages: a program, or sends, which are lowered for the size
-// and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks. What the file has a
-// switch do is done rank by rank where the machine has none that can. Errors: those of
-// ReadForeign (interchange/import.h), PlaceOnMachine (interchange/place.h), ReadPrintedSends
+// Reads the file at `path`, which also opens messages. The file has a program, or sends, which are lowered
+// for the size and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks.
+// Multicasts and sums in switches are done rank by rank where the machine has no switch that can. Errors:
+// those of ReadForeign (interchange/import.h), PlaceOnMachine (interchange/place.h), ReadPrintedSends
 // (interchange/traces/printed_sends.h) and ImportSends (pipeline/import_sends.h).
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering);

@@ -44,7 +44,8 @@ StatusOr<Collective> CollectiveOf(const PrintedSends& printed, std::string_view 
   return whole.WithWeights({all});
 }
 
-// The step of every send: after the one that brings its chunk, and after those before it on an ordered link.
+// Finds the step of every send: after the send that brings its chunk, and after all earlier sends of its link
+// where links keep an order.
 class Steps {
  public:
   Steps(const PrintedSends& printed, int32_t chunks) : printed_(printed) {

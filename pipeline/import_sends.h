@@ -1,4 +1,4 @@
-// What another synthesizer printed as sends (interchange/traces/printed_sends.h), as a plan of ours: on a
+// Sends that another synthesizer printed (interchange/traces/printed_sends.h) become a plan of XCCL: on a
 // topology, proved, timed and lowered.
 #pragma once
 
@@ -7,15 +7,15 @@
 #include "base/status.h"
 #include "interchange/traces/printed_sends.h"
 #include "ir/collective.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// The sends are an allgather; a reduce_scatter is the same backwards, and an allreduce both. A send takes the
-// hop between its ranks, of parallel ones the least loaded. `file` opens messages. Errors: kInvalidInput for
-// another collective, sends that no hop carries, chunks that do not reach their sender, with their line, and
-// ranks that miss a chunk; those of CompletePlan.
+// The sends are an allgather. A reduce_scatter runs them backwards, and an allreduce runs them backwards and
+// then forwards. A send takes the hop between its ranks, and the least loaded hop where several are parallel.
+// `file` opens messages. Errors: kInvalidInput for another collective, sends that no hop carries, chunks that
+// do not reach their sender, with their line, and ranks that miss a chunk; those of CompletePlan.
 StatusOr<PlanResult> ImportSends(const PrintedSends& printed, std::string_view file, const Topology& topology,
                                  CollectiveKind kind, const PlanOptions& options);
 

@@ -1,5 +1,5 @@
-// Ranks that a launcher started as processes: whether this process is one of them, and its meeting with the
-// others. docs/running.md has the launchers.
+// Ranks that a launcher started as processes: joins this process with the other ranks. docs/running.md lists
+// the launchers.
 #pragma once
 
 #include <chrono>
@@ -19,7 +19,7 @@ struct LaunchOptions {
   std::string address;  // where the ranks meet: "host:port"; empty: the launcher's
   std::string token;    // empty: that of token_file, or the launcher's
   std::string token_file;
-  std::string interface;  // of the network; empty: chosen
+  std::string interface;  // the network interface; empty: chosen
   LaunchedGroupOptions group;
 };
 

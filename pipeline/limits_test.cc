@@ -6,6 +6,7 @@
 #include "pipeline/compare.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/run.h"
+#include "pipeline/search.h"
 #include "synth/engines.h"
 #include "topologies/load/load.h"
 
@@ -27,10 +28,11 @@ TEST(Limits, APlanWhoseProgramIsNotThereInTimeIsKeptWithoutIt) {
       LowerBound(topology, allreduce, options.request.size_bytes, options.request.model).value();
   const SynthesisRequest request = RequestOf(topology, allreduce, options, &bound);
   Synthesis made = FindEngine("ring").value()->Synthesize(request).value();
-  made.simulation = ProvedTime(made, request, options.deadline).value();
+  made.simulation = SimulationOf(made, request, options.deadline).value();
   const int64_t transfers = made.schedule.size();
   options.deadline = Deadline(0);
-  const StatusOr<PlanResult> result = CompletePlan(topology, std::move(made), bound, 0, options);
+  std::vector<Synthesis> found = {std::move(made)};
+  const StatusOr<PlanResult> result = CompletePlan(topology, found, bound, 0, options);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_FALSE(result->plan.program);
   EXPECT_FALSE(result->program_time_ps);

@@ -9,6 +9,7 @@
 namespace xccl {
 namespace {
 
+// Operations of up to so many bytes are run at least so many times, as the header says.
 constexpr int64_t kSmallBytes = 64 << 10;
 constexpr int32_t kSmallIterations = 100;
 

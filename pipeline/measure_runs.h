@@ -8,9 +8,9 @@
 
 namespace xccl {
 
-// Runs a program as the settings say, and checks every element; at sizes up to 64 KiB at least 100 times,
-// since the start and the end of a small operation are blurred by as much as it takes. The topology outlives
-// it. Errors: those of RunPlan; kBug where elements are wrong.
+// Runs a program as the settings say, and checks every element. Sizes up to 64 KiB run at least 100 times:
+// the clock's error at both ends of a run is as long as one small operation. The topology outlives the
+// result. Errors: those of RunPlan; kBug where elements are wrong.
 MeasureRanks MeasureByRunning(const RunSettings& settings, const Topology& topology);
 
 // The slowest rank's time.

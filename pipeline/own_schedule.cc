@@ -11,6 +11,7 @@
 #include "ir/simulate/simulate_program.h"
 #include "ir/verify/verify_schedule.h"
 #include "pipeline/arguments.h"
+#include "pipeline/pipeline.h"
 
 namespace xccl {
 
@@ -127,7 +128,8 @@ StatusOr<PlanResult> PlanOfSchedule(const Topology& topology, Collective collect
     return LimitReached(fmt::format("{} before the schedule was simulated", options.deadline.Passed()));
   made.exact = MeetsBound(made.simulation->time_ps, bound);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
-  return CompletePlan(topology, std::move(made), bound, seconds.count(), options);
+  std::vector<Synthesis> found = {std::move(made)};
+  return CompletePlan(topology, found, bound, seconds.count(), options);
 }
 
 StatusOr<PlanResult> DescribePlan(Plan plan) {

@@ -1,5 +1,5 @@
-// Schedules that a person wrote, transfer by transfer: the links of each are found, and the whole becomes a
-// plan as those of engines do.
+// Schedules that a person wrote, transfer by transfer: finds the links of each transfer, and completes the
+// schedule to a plan as MakePlan completes an engine's.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "synth/common/rank_graph.h"
 #include "topologies/topology.h"
 
@@ -34,15 +34,16 @@ class ScheduleWriter {
  public:
   ScheduleWriter(const Topology& topology, const Collective& collective);
 
-  // Chunks first..first+count-1 from one rank to another in a step, over the links of the hop between them,
-  // of parallel ones the least loaded. Errors: kInvalidInput for ranks and chunks that there are not, and for
-  // ranks that only other GPUs join.
+  // Sends chunks first..first+count-1 from one rank to another in a step, over the links of the hop between
+  // them; of parallel hops it takes the least loaded. Errors: kInvalidInput for ranks and chunks that do not
+  // exist, and for ranks that only other GPUs join.
   Status Add(ChunkId first, int32_t count, Rank src, Rank dst, TransferOp op, int32_t step);
-  // The same from one rank to several, through switches that multicast.
+  // Sends chunks from one rank to several, through switches that multicast. Errors: as Add.
   Status Multicast(ChunkId first, int32_t count, Rank src, std::span<const Rank> dsts, int32_t step);
-  // The sum of what several ranks hold, added up in switches, into what `dst` holds.
+  // Adds up in switches what several ranks hold, and adds the sum to the chunks of `dst`. Errors: as Add.
   Status ReduceInSwitch(ChunkId first, int32_t count, std::span<const Rank> srcs, Rank dst, int32_t step);
-  // Over these links, whatever they are.
+  // Sends chunks over the links, which need not be a hop. Errors: kInvalidInput for links that do not join
+  // GPUs.
   Status AddOver(std::span<const LinkId> links, ChunkId first, int32_t count, TransferOp op, int32_t step);
 
   int64_t size() const { return schedule_.size(); }
@@ -67,9 +68,9 @@ class ScheduleWriter {
 StatusOr<PlanResult> PlanOfSchedule(const Topology& topology, Collective collective, Schedule schedule,
                                     const std::string& name, const PlanOptions& options);
 
-// What MakePlan says of a plan, for one that was read: its times at the size that it was made for, on the
-// machine that it was made for, the bound and the counts. Errors: those of LowerBound; kInvalidInput for a
-// machine that is not known. Requires: a plan that verifies.
+// Describes a plan that was read as MakePlan describes a plan that it makes: the times at the size and on the
+// machine that the plan was made for, the bound and the counts. Errors: those of LowerBound; kInvalidInput
+// for a machine that is not known. Requires: a plan that verifies.
 StatusOr<PlanResult> DescribePlan(Plan plan);
 
 }  // namespace xccl

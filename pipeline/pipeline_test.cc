@@ -83,7 +83,7 @@ TEST(Pipeline, AnEnginesWrongPlanCostsItsTurnAndIsSaid) {
   const Topology topology = LoadTopology("full-mesh:3").value();
   const Collective allreduce = Of(CollectiveKind::kAllreduce, topology);
   int32_t asked = 0;
-  const Synthesize synthesize = [&](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+  const auto synthesize = [&](const SynthesisRequest& request) -> StatusOr<Synthesis> {
     ++asked;
     XCCL_ASSIGN_OR_RETURN(const Engine* const ring, FindEngine("ring"));
     XCCL_ASSIGN_OR_RETURN(Synthesis made, ring->Synthesize(request));
@@ -92,9 +92,10 @@ TEST(Pipeline, AnEnginesWrongPlanCostsItsTurnAndIsSaid) {
     std::ranges::fill(made.schedule.op, TransferOp::kReduce);
     return made;
   };
+  const Engine engine{.name = kDefaultEngine, .summary = "", .make = synthesize};
   for (const bool lower : {false, true}) {
     asked = 0;
-    const StatusOr<PlanResult> result = PlanWith(topology, allreduce, {.lower = lower}, synthesize);
+    const StatusOr<PlanResult> result = MakePlanBy(engine, topology, allreduce, {.lower = lower});
     ASSERT_TRUE(result.ok()) << result.status().message();
     EXPECT_EQ(asked, 2);
     EXPECT_EQ(result->plan.made_by.engine, "ring");
@@ -102,7 +103,7 @@ TEST(Pipeline, AnEnginesWrongPlanCostsItsTurnAndIsSaid) {
     EXPECT_TRUE(result->faults[0].starts_with("liar: it made a wrong plan: [S4] ")) << result->faults[0];
   }
   // Nobody else is asked in place of an engine that was named.
-  const StatusOr<PlanResult> named = PlanWith(topology, allreduce, {.engine = "liar"}, synthesize);
+  const StatusOr<PlanResult> named = MakePlanBy(engine, topology, allreduce, {.engine = "liar"});
   ASSERT_EQ(named.status().code(), StatusCode::kBug);
   EXPECT_TRUE(named.status().message().starts_with("liar: it made a wrong plan: [S4] "));
 }

@@ -3,7 +3,7 @@
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 
 namespace xccl {
 

@@ -15,7 +15,7 @@
 
 namespace xccl {
 
-// One line of simulate and compare. compare says what is below the ratio.
+// One line of simulate and compare. For a program's time, compare still divides by the schedule's bound.
 struct TimedPlan {
   std::string engine;   // as asked for
   std::string made_by;  // the engine that made the plan: auto's winner
@@ -25,10 +25,10 @@ struct TimedPlan {
   double busbw_bytes_per_s = 0;
   int64_t bound_ps = 0;
   double ratio = 0;
-  std::optional<int64_t> messages = {};      // of the schedule
-  std::optional<int32_t> threadblocks = {};  // of the program: the most on one rank
+  std::optional<int64_t> messages = {};      // the schedule's
+  std::optional<int32_t> threadblocks = {};  // the program's, the most on one rank
   bool measured = false;                     // on a real machine; else simulated
-  std::string topology = {};                 // of several that are compared; empty: there is one
+  std::string topology = {};                 // where several are compared; empty: there is one
 };
 // nccl-tests' bus bandwidth in bytes per second.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);

@@ -83,7 +83,7 @@ std::string DescribeRanks(const Plan& plan, const RunSettings& settings) {
   return hosts == 1 ? text + " of one host" : text + fmt::format(" of {} hosts", hosts);
 }
 
-// The processes of a group have the same plan, of as many ranks as they are.
+// Checks that all processes of a group have one plan, and that it has as many ranks as there are processes.
 Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& settings) {
   if (settings.group == nullptr) return OkStatus();
   const int32_t ranks = plan.program->program.ranks.size();
@@ -94,7 +94,7 @@ Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& 
   return settings.group->Agree("plan", fmt::format("{:016x}", HashOf(text)));
 }
 
-// They also make the same run of it.
+// Checks that all processes of a group run it alike.
 Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes) {
   if (settings.group == nullptr) return OkStatus();
   const RunOptions& options = settings.options;
@@ -108,7 +108,7 @@ Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes
                                text);
 }
 
-// Runs what serves a size of a book's collective.
+// Runs the plan that the book has for one size of a collective.
 StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const RunSettings& settings,
                              const std::optional<MachineModel>& machine) {
   XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
@@ -123,7 +123,7 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
-// What a table's head says of a plan, before it runs. On GPUs the run adds which they are.
+// The head of a plan's table, before the plan runs. On GPUs the run adds their names.
 RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measured) {
   const RunOptions& options = settings.options;
   return {.title = plan.collective.name(),
@@ -148,7 +148,7 @@ void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
                                     collective.name(), collective.num_members(), ToString(options.type)));
 }
 
-// Plans run at all sizes, also at those that they are not for.
+// Says which sizes are outside the sizes that the plan is for. It runs there all the same.
 void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
                       std::vector<std::string>& notices) {
   for (const int64_t size : sizes)

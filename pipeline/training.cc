@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "ir/plan.h"
 #include "ir/sizes.h"
+#include "pipeline/pipeline.h"
 #include "runtime/plan_book.h"
 #include "synth/common/members_alone.h"
 #include "topologies/submachine.h"
@@ -17,7 +18,8 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;  // the limit of bounds on single collectives
+// The time of all collectives of a line in one step: a day, as for the bounds of single collectives.
+constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
 
 // The group's plan as a communicator of its own; absent where it needs relays.
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,

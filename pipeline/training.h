@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/status.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/groups_together.h"
+#include "pipeline/plan_result.h"
 #include "synth/groups/training.h"
 #include "topologies/topology.h"
 
@@ -32,8 +33,8 @@ struct TrainingPlan {
 
 // Plans each line. With a book (a directory, made if missing), the first group of each line is also planned
 // as a communicator of its own, on the submachine of its members, lowered and written. Groups that need
-// relays have no such plan. Where lines have the same collective, number of ranks and size, the index lists
-// the first.
+// relays get no plan in the book. Where lines have the same collective, number of ranks and size, the index
+// lists the first.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book);
 

@@ -14,7 +14,7 @@
 #include "ir/machine_model.h"
 #include "ir/plan.h"
 #include "pipeline/measure/machine.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "runtime/plan_book.h"
 #include "topologies/topology.h"
 
@@ -30,7 +30,7 @@ struct TuneRequest {
 struct TunedRow {
   std::string collective, engine, file;
   std::string topology = {};      // whose plan it is
-  std::optional<Rank> root = {};  // of rooted collectives
+  std::optional<Rank> root = {};  // only rooted collectives have one
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
   int32_t threadblocks = 0;  // CTAs of a rank

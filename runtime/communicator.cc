@@ -77,7 +77,7 @@ Status StatusInFlight(Rank rank) noexcept {
 struct Communicator::Loaded {
   PlanBook book;
   std::vector<ServedPlan> plans;  // by index in the book's entries
-  size_t first_plan = 0;          // of this book, in all books
+  size_t first_plan = 0;          // index of this book's first plan among all books' plans
   Wiring wiring;
   std::unique_ptr<Endpoint> endpoint;
   std::optional<ProgramRunner> runner;  // else
@@ -407,7 +407,7 @@ Status Communicator::Enqueue(const Call& call) {
   return OkStatus();
 }
 
-// What one rank sends to itself is what it receives, also as a sum or an average.
+// A communicator of one rank copies its input to its output, which is also its sum and its average.
 Status Communicator::CopyAlone(const Call& call) const {
   if (call.collective != CollectiveKind::kBarrier && call.send != call.receive)
     std::memmove(call.receive, call.send, static_cast<size_t>(ShareBytes(call)));
@@ -468,7 +468,7 @@ Status Communicator::ExecuteOn(const Queued& queued) {
   const Call& call = queued.call;
   // Ranks that disagree may take their plans from different books.
   for (const Loaded* book : Books()) book->endpoint->Announce(queued.signature);
-  // What is multiplied is a copy: ranks other than the root of a reduce keep their input.
+  // A copy of the input is multiplied: ranks other than the root of a reduce keep their input.
   const bool in_place = !call.scalar && IsInPlace(call, rank_) && loaded.plans[queued.plan].program.in_place;
   XCCL_ASSIGN_OR_RETURN(const RankWork* const work,
                         loaded.WorkFor(rank_, queued, in_place, backend_->one_address_space));

@@ -58,7 +58,8 @@ class Communicator {
   // the same books in the same order. A call takes its plan from the book loaded last that has one for it.
   // Errors: those of reading; no plan for `ranks`; kSystem without a thread to execute calls on.
   Status LoadPlanBook(const std::string& directory);
-  // The same for plans at hand. Requires: they verify and are for all ranks of this communicator.
+  // As LoadPlanBook, for plans in memory. Requires: the plans verify and are for all ranks of this
+  // communicator.
   Status LoadPlans(std::string name, std::vector<ServedPlan> plans);
 
   // Runs what all ranks do together, as they load books, and not at the same time.
@@ -70,11 +71,12 @@ class Communicator {
   // Queues a call; the queue has no bound. Ranks whose calls differ fail with both calls in the text; back
   // ends that run whole programs do not compare them. A call of no elements does nothing and needs no plan, a
   // barrier excepted. One rank alone on the host copies at once and needs no plan either. Buffers may overlap
-  // in any way: where the plan cannot run in place, the input is copied first. On back ends that run whole
-  // programs such calls are refused. Errors at once: kUsage for null buffers, a root that is no rank and
-  // counts out of range; no plan serves it; an earlier failure.
+  // in any way: where the plan cannot run in place, the input is copied first. Back ends that run whole
+  // programs refuse calls that would need the copy. Errors at once: kUsage for null buffers, a root that is
+  // no rank and counts out of range; no plan serves it; an earlier failure.
   Status Enqueue(const Call& call);
-  // What Enqueue would refuse at once, without queueing the call: the arguments alone, and all of it.
+  // The errors that Enqueue would return at once, without queueing the call. CheckArguments looks at the
+  // arguments alone, Check at everything.
   Status CheckArguments(const Call& call) const;
   Status Check(const Call& call);
   // Connects every pair of ranks, once; all ranks call it in the same place among their loads. Errors:
@@ -83,7 +85,8 @@ class Communicator {
   // Queues messages with other ranks, which run side by side. Errors at once: kUsage for null buffers, a peer
   // that is no rank, counts out of range and receives that share memory; kInvalidInput where the pairs are
   // not connected and for messages of the rank to itself without their counterpart; an earlier failure.
-  // Check: those alone.
+  // CheckPairs returns these errors without queueing anything, CheckPairArguments the errors of the arguments
+  // alone.
   Status EnqueuePairs(std::vector<PairMessage> messages);
   Status CheckPairArguments(std::span<const PairMessage> messages) const;
   Status CheckPairs(std::span<const PairMessage> messages);

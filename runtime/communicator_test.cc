@@ -207,8 +207,8 @@ TEST(Communicator, AFailureInOneBookReachesRanksThatWaitInAnother) {
   const Communicators all = Threads(3);
   for (const auto& each : all) EXPECT_EQ(each->LoadPlans("more", {Rings(3)[0]}), OkStatus());
   std::vector<float> in(99), out(99);
-  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 99)), OkStatus());  // of "more"
-  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllgather, in, out, 33)), OkStatus());  // of "rings"
+  EXPECT_EQ(all[0]->Enqueue(Make(CollectiveKind::kAllreduce, in, out, 99)), OkStatus());  // a plan of "more"
+  EXPECT_EQ(all[1]->Enqueue(Make(CollectiveKind::kAllgather, in, out, 33)), OkStatus());  // a plan of "rings"
   all[2]->Abort();
   for (int32_t r : {0, 1}) EXPECT_EQ(all[r]->Synchronize(), LimitReached("rank 2: aborted"));
 }
@@ -286,7 +286,7 @@ TEST(Communicator, ProcessesOfOneHostAndOfTwo) {
 TEST(Communicator, RanksWhoseCallsDifferAreToldBothCalls) {
   struct Case {
     std::string name;
-    std::function<void(Call&)> change;  // of rank 1's call
+    std::function<void(Call&)> change;  // changes rank 1's call
     std::string theirs;
   };
   const std::string own = "call 2, allreduce of 1000 float, sum";

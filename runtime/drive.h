@@ -61,7 +61,8 @@ Status DriveRounds(Part& part, Endpoint& endpoint, std::chrono::nanoseconds limi
   }
 }
 
-// The same from entering the operation to leaving it, also where an exception ends it. `make` gives the Part.
+// Drives a whole operation: enters it, makes the Part with `make`, drives its rounds, and leaves the
+// operation, also where an exception ends it.
 template <typename Make>
 Status Drive(Endpoint& endpoint, std::chrono::nanoseconds limit, const Make& make) {
   endpoint.Enter();

@@ -23,7 +23,7 @@ class EndpointGroup {
   virtual void NoteProgress() = 0;
   virtual uint64_t Progress() const = 0;  // grows while any rank of another host notes progress
   virtual void Fail(const Status& status) = 0;
-  // The same where `status` names the rank that is to blame: nobody is asked who it was.
+  // As Fail, where `status` names the rank that is to blame: the group does not look for it.
   virtual void FailAsSaid(const Status& status) = 0;
   virtual Status Barrier(std::chrono::nanoseconds limit) = 0;
   // This rank is in, or enters, a call, for what others hear when it leaves.
@@ -37,7 +37,7 @@ class EndpointGroup {
   virtual bool HasLeft(Rank rank) const = 0;
 };
 
-// What an endpoint's transports use, where nothing else owns it.
+// Memory that an endpoint's transports use and that the endpoint owns.
 class EndpointMemory {
  public:
   virtual ~EndpointMemory() = default;
@@ -51,7 +51,7 @@ class Endpoint {
   // Connections by index: over the transport of that index in `transports`; -1: this rank is no end of it.
   struct Parts {
     std::unique_ptr<EndpointMemory> memory;  // freed after the transports
-    const SharedRegion* region = nullptr;    // of this host; outlives the endpoint, or is of its memory
+    const SharedRegion* region = nullptr;    // this host's; outlives the endpoint, or lies in `memory`
     EndpointGroup* group = nullptr;          // outlives it; null: all ranks are of this host
     std::vector<std::unique_ptr<Transport>> transports;
     std::vector<int32_t> transport_of;
@@ -82,23 +82,23 @@ class Endpoint {
   // operation failed, or after `limit`.
   uint32_t Ticket() const;
   void Wait(uint32_t ticket, std::chrono::nanoseconds limit);
-  // Around an operation. A rank that has entered reads what others lent it until it leaves. After a failure
-  // Leave returns only when no rank that shares this address space reads any more, so that buffers may be
-  // freed.
+  // Called before and after an operation. A rank that has entered reads the memory that other ranks lent it
+  // until it leaves. After a failure Leave returns only when no rank that shares this address space reads any
+  // more, so that buffers may be freed.
   void Enter();
   void Leave();
   // Counts progress of this rank; the sum over all ranks tells a slow operation from a stuck one.
   void NoteProgress();
   uint64_t TotalProgress() const;
 
-  // Tells the ranks which call this rank is in, or enters: those of this host at once, the others when it
-  // leaves.
+  // Tells the ranks which call this rank is in, or enters: ranks of this host at once, ranks of other hosts
+  // when it leaves.
   void Announce(const CallSignature& call);
   // Fails the operation where a rank of this host is in another call of this number, or some rank has left
   // before it. For ranks that wait: linear in the ranks.
   void CheckCalls(const CallSignature& mine);
 
-  // The rank has destroyed its endpoint. Of other hosts' the first alone is known.
+  // True if a rank of this host has destroyed its endpoint, or a rank of any host has left the group.
   bool HasLeft(Rank rank) const;
 
   // Ends the operation on all ranks; the first reason stays. AsSaid: as EndpointGroup's.

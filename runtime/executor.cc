@@ -245,7 +245,7 @@ class RankExecution {
     return {base, source ? &ranges[0].src_begin : &ranges[0].dst_begin, sizeof(ByteRange) / sizeof(int64_t)};
   }
 
-  // The same elements at every place that an instruction touches.
+  // Addresses of one run of elements in every buffer and message that an instruction touches.
   struct Pieces {
     std::byte* src = nullptr;
     std::byte* dst = nullptr;
@@ -256,8 +256,8 @@ class RankExecution {
 
   // Instructions that do several things to an element do them block by block, while it is in the first cache.
   // A group's messages are reduced first, in a fan-in with the source after the first `own` of them: the
-  // instruction then has what it would receive. What a group sends is written for one member and copied for
-  // the others.
+  // result takes the place of the received value. Messages to a group are written for one member and copied
+  // for the other members.
   void Move(Step step, Pieces pieces, std::optional<int32_t> own) {
     const int64_t block = kBlockBytes / work_.element_bytes;
     const Step whole = step;
@@ -362,7 +362,7 @@ class RankExecution {
   std::vector<ThreadblockState> threadblocks_;
   bool scales_ = false, finishes_ = false;
   std::vector<const std::byte*> received_;  // by message, its data of the current chunk
-  std::vector<const std::byte*> operands_;  // of one reduction
+  std::vector<const std::byte*> operands_;  // operands of one reduction
   std::vector<std::byte*> sent_;            // and where each message is to hold it; none where it is lent
   alignas(64) std::array<std::byte, kBlockBytes> block_;     // a scaled source
   alignas(64) std::array<std::byte, kBlockBytes> gathered_;  // the values that a group received

@@ -21,7 +21,7 @@ struct ExecuteOptions {
   ReduceOp op = ReduceOp::kSum;
   // The operation fails as stuck when no rank of it has moved for this long.
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);
-  CallSignature call = {};  // the same on all ranks, else it fails on all
+  CallSignature call = {};  // equal on all ranks, else the call fails on all ranks
 };
 
 struct RankBuffers {

@@ -23,7 +23,7 @@ class FurthestEnds {
       second_ = use;
     }
   }
-  // The use that reaches furthest among those of other owners.
+  // The use that reaches furthest among the uses of other owners.
   std::optional<size_t> OfOthers(size_t owner) const {
     return first_ && uses_[*first_].by == owner ? second_ : first_;
   }
@@ -35,7 +35,7 @@ class FurthestEnds {
   const std::byte* End(size_t use) const { return uses_[use].begin + uses_[use].bytes; }
 
   std::span<const MemoryUse> uses_;
-  std::optional<size_t> first_, second_;  // of different owners
+  std::optional<size_t> first_, second_;  // uses of different owners
 };
 
 }  // namespace

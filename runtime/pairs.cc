@@ -20,8 +20,8 @@
 namespace xccl {
 namespace {
 
-// Of all slots of the pairs: what a host spends on a few ranks' large messages, or on many ranks' small
-// slots.
+// The memory in bytes that a host spends on all slots of its pairs: wanted with few ranks, for large
+// messages; at most with many ranks, each with small slots.
 constexpr int64_t kWantedMemory = 32 << 20, kMostMemory = 1 << 30;
 constexpr int64_t kSmallestPiece = 4096, kLargestPiece = 128 << 10;
 constexpr int32_t kSlots = 2;
@@ -79,7 +79,7 @@ class PairsExecution {
     };
     for (const Lane& lane : lanes_) {
       if (!waits(lane) || !endpoint_.HasLeft(lane.peer)) continue;
-      // What it did before it left counts.
+      // Messages that the peer sent or took before it left still count.
       endpoint_.Progress();
       if (waits(lane))
         endpoint_.FailAsSaid(PeerEnded(fmt::format("rank {}: has left; {}", lane.peer.value, Awaited(lane))));
@@ -108,7 +108,7 @@ class PairsExecution {
   static bool Waits(const Lane& lane) { return lane.Over() ? IsLent(lane) : !IsReady(lane); }
 
   std::string Awaited(const Lane& lane) const {
-    // Of what is lent the oldest message is awaited.
+    // Once all messages are sent, the oldest one whose buffer is still lent is awaited.
     const uint64_t lent = lane.Over() ? lane.counter - lane.end.tail->load(std::memory_order_acquire) : 0;
     const size_t at = lane.at - std::min<size_t>(lane.at, lent);
     return fmt::format("rank {} expected rank {} to {} message {}, {}", endpoint_.rank().value,
@@ -161,7 +161,7 @@ class PairsExecution {
     }
     const int64_t piece = lent == nullptr ? PieceOf(lane) : BytesOf(message);
     const std::byte* const from = lent == nullptr ? slot + kMessageHead : lent->base;
-    // What is lent may be this very memory, where ranks of one process share buffers.
+    // The lent buffer may overlap the receiving one, where ranks of one process share buffers.
     if (piece > 0) std::memmove(message.data + lane.moved, from, static_cast<size_t>(piece));
     Pass(lane, piece);
     endpoint_.Take(lane.connection, /*together=*/false);

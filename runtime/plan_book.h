@@ -22,7 +22,8 @@
 
 namespace xccl {
 
-// Of index.json: tens of thousands of plans. Parsing takes thirty times as much memory.
+// The largest index.json in bytes; it has room for tens of thousands of plans. Parsing takes thirty times as
+// much memory.
 inline constexpr int64_t kMostIndexBytes = 16 << 20;
 
 enum class TypeClass : uint8_t { kAny, kFloating, kInteger };
@@ -79,14 +80,14 @@ StatusOr<PlanBook> ReadPlanBook(const std::string& directory);
 StatusOr<std::string> ReadKernel(const PlanBook& book, const PlanBookEntry& entry);
 // Makes the directory where there is none, and checks that an index can be written there.
 Status MakePlanBookDirectory(const std::string& directory);
-// Writes the index atomically; the directory and the plans must exist. The same value gives the same bytes.
+// Writes the index atomically; the directory and the plans must exist. Equal books give equal bytes.
 Status WritePlanBook(const PlanBook& book);
 // The index of the entry that serves a call, if there is one. A call whose ranks differ in being in place
 // gets the first entry for both; if there is none, the first of any. Allocates nothing.
 std::optional<size_t> FindPlan(const PlanBook& book, const PlanQuery& query);
-// The same. Errors: kInvalidInput naming the call and what the book has of its collective.
+// As FindPlan. Errors: kInvalidInput naming the call and the book's plans for its collective.
 StatusOr<size_t> SelectPlan(const PlanBook& book, const PlanQuery& query);
-// That error, for several books in the order in which they were searched.
+// SelectPlan's error, for several books in the order in which they were searched.
 Status NoPlan(std::span<const PlanBook* const> books, const PlanQuery& query);
 
 }  // namespace xccl

@@ -11,10 +11,10 @@
 
 namespace xccl {
 
-// By the program's connections. Those whose path has no NIC of a host get that host's first.
+// By connection of the program. A connection whose path has no NIC of a host gets that host's first NIC.
 std::vector<Rails> RailsOf(const Program& program, const Topology& topology);
-// Gives them to the wiring, which has all connections of the program. Of programs that disagree the last
-// wins.
+// Sets the rails in the wiring, which has all connections of the program. Where programs disagree, the last
+// one set wins.
 void SetRails(const Program& program, std::span<const Rails> rails, Wiring& wiring);
 
 }  // namespace xccl

@@ -36,7 +36,7 @@ struct Step {
 };
 
 struct ThreadblockWork {
-  std::vector<int32_t> send, recv;  // connections: one, those of a group in order of its members, or none
+  std::vector<int32_t> send, recv;           // connections: none, one, or a group's in order of its members
   std::vector<Rank> send_peers, recv_peers;  // by connection
   int32_t channel = 0;
   std::optional<int32_t> fan_in_own = {};  // Group::own, where `recv` is a fan-in
@@ -54,7 +54,8 @@ struct RankWork {
   std::vector<Dependency> dependencies;
 };
 
-// Passes so that every message of every rank, with its head, fits slot_bytes. The same on all ranks.
+// The number of passes with which every message of every rank, with its head, fits slot_bytes. It is equal on
+// all ranks.
 StatusOr<int32_t> PassesFor(const Program& program, const Collective& collective,
                             const CollectiveSizes& sizes, int64_t slot_bytes);
 // Requires: the program verifies. `allow_direct`: ranks share an address space. Errors: kInvalidInput for an

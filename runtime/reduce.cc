@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "device/numbers.h"
+#include "runtime/device_values.h"
 
 namespace xccl {
 namespace {
@@ -34,8 +35,7 @@ template <typename T, ReduceOp kOp>
 #else
 #pragma GCC ivdep
 #endif
-  for (int64_t i = 0; i < elements; ++i)
-    d[i] = device::Combine<T>(static_cast<device::Operator>(kOp), a[i], b[i]);
+  for (int64_t i = 0; i < elements; ++i) d[i] = device::Combine<T>(ToDevice(kOp), a[i], b[i]);
 }
 
 template <typename T, ReduceOp kOp>
@@ -120,7 +120,7 @@ void ReduceFp8(std::byte* dst, const std::byte* local, const std::byte* received
 
 template <ReduceOp kOp>
 ReduceFunction FindFor(DataType type) {
-  return device::WithType(static_cast<device::Type>(type), [](auto zero) -> ReduceFunction {
+  return device::WithType(ToDevice(type), [](auto zero) -> ReduceFunction {
     using T = decltype(zero);
     if constexpr (sizeof(T) == 1 && !device::kIsInteger<T>)
       return ReduceFp8<static_cast<DataType>(device::kTypeOf<T>), kOp>;

@@ -14,12 +14,12 @@
 namespace xccl {
 
 struct RunRow {
-  int64_t size_bytes = 0;  // the real one
+  int64_t size_bytes = 0;  // the size that was run
   int64_t count = 0;       // elements of a rank's own share, as nccl-tests counts them
   bool in_place = false;
   double time_us = 0;                // one operation, mean over iterations and ranks
-  double slowest_us = 0;             // the same on the slowest rank
-  std::vector<double> rank_us = {};  // the same by rank; 0 for ranks that take no part
+  double slowest_us = 0;             // time_us of the slowest rank
+  std::vector<double> rank_us = {};  // time_us by rank; 0 for ranks that take no part
   double algbw_gb_per_s = 0;
   double busbw_gb_per_s = 0;
   std::optional<double> predicted_us;
@@ -35,7 +35,7 @@ struct RunTableOptions {
   std::optional<Rank> root;    // absent: -1
   int32_t iterations = 0, warmup = 0;
   std::string details = {};    // a line of its own; empty: none
-  std::string predicted = {};  // what the predicted times are of, likewise
+  std::string predicted = {};  // says what the predicted times are for, likewise
 };
 
 // nccl-tests 2.19's table, with the predicted time as one more column, in three parts so that it can be

@@ -65,7 +65,7 @@ uint64_t Encode(DataType type, double value) {
   return bits;
 }
 
-// SplitMix64's finaliser over both.
+// SplitMix64's finaliser over a and b.
 uint64_t Hash(uint64_t a, uint64_t b) {
   uint64_t z = a * 0x9e3779b97f4a7c15ULL + b * 0xd1342543de82ef95ULL + 1;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -73,7 +73,8 @@ uint64_t Hash(uint64_t a, uint64_t b) {
   return z ^ (z >> 31);
 }
 
-// The ranks that contribute at an element: `active` of n members, rotating.
+// The members that contribute a nonzero value to the sum at element j: `active` of the n members, starting at
+// a member that depends on j, so that the exact sum fits the type.
 struct Shares {
   int64_t n = 1, active = 1, largest = 1;  // each active one contributes 1..largest
   bool Has(int64_t member, int64_t j) const {
@@ -129,7 +130,7 @@ class Pattern {
     const uint64_t random = Hash(static_cast<uint64_t>(rank) + 1, static_cast<uint64_t>(j));
     if (moves_only_) return random;
     if (!IsFloating(type_)) return op_ == ReduceOp::kProd ? random | 1 : random;
-    const uint64_t common = Hash(0, static_cast<uint64_t>(j));  // the same on all ranks
+    const uint64_t common = Hash(0, static_cast<uint64_t>(j));  // equal on all ranks
     const bool negative = (common & 1) != 0;
     const int exponent = static_cast<int>(common >> 1 & 1);
     switch (op_) {

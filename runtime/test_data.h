@@ -30,9 +30,9 @@ class TestData {
 
   // Fills a rank's input buffer. Requires: `input` is as large as the rank's input parts at `sizes`.
   void Fill(const CollectiveSizes& sizes, Rank rank, std::byte* input) const;
-  // Elements of a rank's output that are not, bit for bit, what they should be.
+  // The number of elements of a rank's output that are not, bit for bit, what they should be.
   int64_t CountWrong(const CollectiveSizes& sizes, Rank rank, const std::byte* output) const;
-  // The same for an input that must not have changed.
+  // The number of elements of a rank's input that differ from what Fill wrote.
   int64_t CountChanged(const CollectiveSizes& sizes, Rank rank, const std::byte* input) const;
 
  private:

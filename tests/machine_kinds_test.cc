@@ -18,6 +18,7 @@
 #include "base/units.h"
 #include "ir/bounds/bound.h"
 #include "pipeline/pipeline.h"
+#include "pipeline/repair.h"
 #include "synth/engines.h"
 #include "tests/testing/check.h"
 #include "tests/testing/collectives.h"

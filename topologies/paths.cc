@@ -150,7 +150,7 @@ class NeighbourSearch {
   const Topology& topology_;
   std::vector<State> states_;  // by node
   uint32_t row_ = 0, search_ = 0;
-  std::vector<FoundPath> found_;  // of all rows
+  std::vector<FoundPath> found_;  // the paths of all rows
   std::vector<std::tuple<int64_t, int32_t, int32_t>> heap_;
   std::vector<std::pair<int64_t, int32_t>> left_out_;  // width and head of links too narrow for the search
   NeighbourTable table_;

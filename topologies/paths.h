@@ -17,7 +17,7 @@ namespace xccl {
 struct Neighbour {
   Rank rank;
   std::span<const LinkId> path;       // points into the NeighbourTable
-  int64_t bandwidth_bytes_per_s = 0;  // of the slowest link on it
+  int64_t bandwidth_bytes_per_s = 0;  // the bandwidth of the slowest link on it
   int64_t latency_ps = 0;             // sum along it
 };
 

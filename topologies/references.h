@@ -1,5 +1,5 @@
 // References to nodes in XML, flags and messages: `0`, `nvswitch`, `gpu:3`, `h0/gpu:3`, `gpu:*`, `leaf*`,
-// `gpu:0..3`, and lists of these with commas. docs/topologies.md has the rules of look-up.
+// `gpu:0..3`, and lists of references with commas. docs/topologies.md has the rules of look-up.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct ReferenceScope {
   std::optional<HostId> host;
   int32_t first = 0;
   std::optional<int32_t> last;  // absent: up to the last node
-  std::string prefix;           // of the copy: "pod1."
+  std::string prefix;           // goes before the names inside the copy: "pod1."
 };
 
 // An index of the nodes of a description that may still grow. Keeps a reference to the description.

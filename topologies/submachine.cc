@@ -103,7 +103,7 @@ std::vector<int32_t> Keep(const std::vector<Item>& items, const std::vector<bool
   return place;
 }
 
-// All nodes, but no links of those in `alone`.
+// The topology without the links that leave or enter a node of `alone`; all nodes stay.
 TopologySpec Without(const Topology& topology, const std::vector<bool>& alone) {
   TopologySpec spec = topology.spec();
   std::erase_if(spec.links, [&](const Link& l) { return alone[l.from.index()] || alone[l.to.index()]; });

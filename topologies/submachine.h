@@ -21,8 +21,8 @@ struct Submachine {
 // node twice and no other GPU. All links between kept nodes stay. Requires: at least one member. Linear.
 Submachine MembersAlone(const Topology& topology, std::span<const Rank> members);
 
-// Removes the links that no transfer can use, those of a NIC, CPU or switch that only leads back where it
-// came from; all nodes stay. Absent if there is none. Linear.
+// Removes the links that no transfer can use: the links of a NIC, CPU or switch that only leads back to where
+// a path came from. All nodes stay. Absent if there is none. Linear.
 std::optional<Topology> WithoutDeadEnds(const Topology& topology);
 
 // Removes the links of GPUs that are not members; all nodes and ranks stay.

@@ -48,8 +48,9 @@ StatusOr<std::vector<LinkId>> LinkImages(const Topology& topology, std::span<con
   };
   const auto to = [&](LinkId l) { return topology.link(l).to; };
   const auto to_image = [&](LinkId l) { return image[to(l).index()]; };
-  // The links that leave a node, by (head, numbers, id), beside those that leave the node moved there, by the
-  // same of their images.
+  // A node's outgoing links in the order of (head, numbers, id). `head` gives a link's head or the image of
+  // its head. In an automorphism, the links of a node by the images of their heads correspond, one by one, to
+  // the links of the node's image by their heads.
   const auto sorted_by = [&](NodeId tail, const auto& head) {
     std::vector<LinkId> order(topology.Out(tail).begin(), topology.Out(tail).end());
     std::ranges::sort(order, {}, [&](LinkId l) { return std::tuple(head(l), numbers(l), l); });

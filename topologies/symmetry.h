@@ -1,8 +1,8 @@
 // Translations of a machine: an abelian group of automorphisms in which no element but the identity keeps a
 // GPU in place. It is found, or given by generators, and has the orbits of ranks, nodes and links. The
 // group is always correct, and often as large as the machine has ranks (tori, rings, cubes, full meshes,
-// switches, clusters with rails, leaf-spine, fat trees). What holds for one rank of an orbit holds,
-// translated, for all.
+// switches, clusters with rails, leaf-spine, fat trees). A statement about one rank of an orbit holds,
+// translated, for all ranks of the orbit.
 //
 // An automorphism is a permutation of nodes that keeps kind, multicast and reduce. It takes the links from
 // a to b onto those from image(a) to image(b) with equal bandwidth, latency and overhead; equal parallel

@@ -55,7 +55,7 @@ Status CheckLinks(const Topology& topology) {
   return OkStatus();
 }
 
-// By character: those that references use, blanks and controls.
+// By character: true for the characters that references use, blanks and controls.
 constexpr std::array<bool, 256> kNotInNames = [] {
   std::array<bool, 256> table{};
   for (size_t c = 0; c <= ' '; ++c) table[c] = true;

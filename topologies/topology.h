@@ -56,8 +56,8 @@ struct TopologySpec {
   std::vector<Host> hosts;    // indexed by HostId; never empty in a Topology
   std::vector<Node> nodes;    // indexed by NodeId, document order
   std::vector<Link> links;    // indexed by LinkId, document order; a duplex cable is two, forward first
-  std::vector<std::string>
-      warnings;  // what a reader had to guess or what a file contradicts; not part of the value
+  std::vector<std::string> warnings;  // each says what a reader had to guess or where a file contradicts
+                                      // itself; not part of the value
   bool operator==(const TopologySpec& other) const {
     return name == other.name && source == other.source && gpu_arch == other.gpu_arch &&
            hosts == other.hosts && nodes == other.nodes && links == other.links;
@@ -82,7 +82,7 @@ Status CheckGpuArch(std::string_view arch);
 class Topology {
  public:
   // Errors: kInvalidInput naming the node or link that breaks an invariant. GPUs without a host get the
-  // implicit host. Bytes of the name and the source that are not UTF-8, as those of a file's name, become
+  // implicit host. Bytes of the name and the source that are not UTF-8 (a file's name may have some) become
   // U+FFFD.
   static StatusOr<Topology> Create(TopologySpec spec);
 
@@ -99,7 +99,7 @@ class Topology {
   std::optional<Rank> RankOf(NodeId n) const { return node_rank_[n.index()]; }
   bool IsGpu(NodeId n) const { return node(n).kind == NodeKind::kGpu; }
   HostId HostOf(Rank r) const { return *node(NodeOf(r)).host; }
-  // The links that leave n, and those that enter it, by id.
+  // Out: the links that leave n; In: the links that enter n; by id.
   std::span<const LinkId> Out(NodeId n) const { return out_[n.value]; }
   std::span<const LinkId> In(NodeId n) const { return in_[n.value]; }
   // Node name for messages: "gpu 3", "switch nvswitch", with "h0/" before the id if there are several hosts.

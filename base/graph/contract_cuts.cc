@@ -134,7 +134,7 @@ class Contraction {
     const int32_t lost = sets_[node].degree;
     for (int32_t k = 0; k < lost; ++k) edges_[sets_[node].edge[k]].gone = true;
     Set& set = sets_[neighbour];
-    // What enters the node leaves the neighbour.
+    // The node has no other neighbour, so all capacity into the node is capacity out of the neighbour.
     set.out -= sets_[node].in;
     set.in -= sets_[node].out;
     Add(node, neighbour);

@@ -10,7 +10,7 @@ namespace xccl {
 
 struct ContractedCuts {
   RatioCutProblem left;  // one node for every set of nodes that stay together; nothing is alike
-  RatioCut worst;        // of the cuts around single nodes, at any stage
+  RatioCut worst;        // the worst cut around a single node, at any stage
 };
 
 // The worst cut of the problem is `worst` or the worst of `left`. Trees become single

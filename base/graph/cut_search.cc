@@ -141,7 +141,7 @@ Amount CutSearch<Amount>::Pull(int32_t sink, Amount wanted) {
 
 template <typename Amount>
 Amount CutSearch<Amount>::Bring(int32_t sink, Amount wanted) {
-  // All its supply arrives, except for what was spent on others.
+  // The sink's own supply has arrived, except for what earlier sinks took: that must be brought as well.
   Amount brought = std::min(wanted, -spent_[sink]);
   Spend(sink, Supply(sink) - spent_[sink]);
   level_limit_ = 0;

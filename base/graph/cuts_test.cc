@@ -29,7 +29,7 @@ int64_t SupplyOutside(const std::vector<int64_t>& supply, uint32_t inside) {
   return outside;
 }
 
-// Trees, rings with chords and others, with cables and with arcs one way.
+// A tree, a ring with chords or any other graph; some pairs of nodes are joined in one direction only.
 RatioCutProblem RandomProblem(Random& random) {
   const int32_t nodes = 2 + static_cast<int32_t>(random.Below(7));
   const uint64_t shape = random.Below(3), most = 1 + random.Below(6);
@@ -145,7 +145,7 @@ TEST(RatioCut, ManyLevelsCostNoStack) {
   }
 }
 
-// What a search with the flows and sources of earlier sinks finds is what one from the start finds.
+// A search that keeps the flows and sources of earlier sinks finds the same cuts as a search from the start.
 TEST(CutSearch, FindsTheSmallestSetsWhateverCameBefore) {
   Random random(11);
   for (int32_t round = 0; round < 3000; ++round) {

@@ -143,7 +143,7 @@ int64_t MostByCopies(const Network& network, int64_t time) {
   for (int64_t moment = 0; moment <= time; ++moment) {
     for (const CostArc& arc : network.arcs) {
       const bool starts = network.sources == std::vector{arc.from};
-      // What goes in between `moment` and the next comes out a unit later at the end of that time.
+      // All flow that enters the arc in the unit of time after `moment` has come out at `out`.
       const int64_t out = moment + 1 + arc.cost + (starts ? arc.start_cost : 0);
       if (out <= time) arcs.push_back({at(arc.from, moment + 1), at(arc.to, out), arc.capacity});
     }

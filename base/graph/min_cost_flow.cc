@@ -1,8 +1,8 @@
 // Successive shortest paths, all of one length at once. Every node has a potential, so that no arc with room
 // left has a reduced cost below zero. Dijkstra's search finds the distances under reduced costs, which are
 // added to the potentials. All shortest paths then consist of arcs of reduced cost zero; blocking flows
-// along levels (Dinic 1970) fill them. What is added to a potential is less by the distance of the sink, so
-// that nodes which the search did not come to keep theirs.
+// along levels (Dinic 1970) fill them. Every addition is less by the distance of the sink, so that nodes
+// which the search did not reach keep their potentials.
 #include "base/graph/min_cost_flow.h"
 
 #include <algorithm>

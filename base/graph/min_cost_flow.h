@@ -17,12 +17,12 @@ namespace xccl {
 struct CostArc {
   int32_t from = 0, to = 0;
   int64_t capacity = 0;    // >= 0
-  int64_t cost = 0;        // of a unit; >= 0
-  int64_t start_cost = 0;  // more of it where the arc leaves the only source; >= 0
+  int64_t cost = 0;        // per unit of flow; >= 0
+  int64_t start_cost = 0;  // added to `cost` where the arc leaves the only source; >= 0
 };
 
 struct FlowStep {
-  int64_t cost = 0;    // of a unit
+  int64_t cost = 0;    // per unit of flow
   int64_t amount = 0;  // > 0
 };
 
@@ -38,15 +38,15 @@ class MinCostFlow {
   }
 
   // Forgets all flow. Flow starts at any of the sources, as much as there is room for, and ends at any of
-  // the sinks. What several sources can send together is submodular, so that their arcs have no start_cost.
-  // Requires: no node is both; the spans outlive the steps.
+  // the sinks. With several sources start_cost does not count, so that the most that sets of sources can send
+  // is submodular. Requires: no node is both; the spans outlive the steps.
   void Start(std::span<const int32_t> sources, std::span<const int32_t> sinks);
   // The next step, if it costs less than `below`; else the flow is as it was.
   // Cost: a search by Dijkstra from the sources and blocking flows by Dinic along its shortest paths.
   std::optional<FlowStep> Next(int64_t below = std::numeric_limits<int64_t>::max());
 
-  // The least cost of a path to each node from any of these, or from it to any of these; -1 where there is
-  // none. The start_cost does not count.
+  // The least cost of a path to each node from any of `nodes` (CostsTo: from each node to any of `nodes`); -1
+  // where there is no path. The start_cost does not count.
   std::vector<int64_t> CostsFrom(std::span<const int32_t> nodes) { return Costs(nodes, true); }
   std::vector<int64_t> CostsTo(std::span<const int32_t> nodes) { return Costs(nodes, false); }
 
@@ -63,7 +63,8 @@ class MinCostFlow {
   int64_t Residual(int32_t code) const;
   // All sources are one node, and all sinks.
   int64_t& Potential(int32_t node);
-  // Of going over an arc, forward or back, beside the difference of potentials; >= 0 where there is room.
+  // The arc's cost plus the potential of its tail less that of its head, negated if flow goes back over the
+  // arc; >= 0 where there is room.
   int64_t ReducedCost(int32_t code);
   // True if flow may go that way: there is room, and the arc ends at no source.
   bool MayGo(const Incident& incident) const;

@@ -1,5 +1,5 @@
-// Writes JSON as a stream: values go out in the order of the calls, and only one buffer is held. The same
-// calls give the same bytes. A container opened with Layout::kLines puts each entry on its own line.
+// Writes JSON as a stream: values go out in the order of the calls, and only one buffer is held. Equal calls
+// give equal bytes. A container opened with Layout::kLines puts each entry on its own line.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class JsonWriter {
   void Integer(int64_t value);
   void Unsigned(uint64_t value);
   void Number(double value);  // shortest text that reads back to the same value. Requires: finite
-  void Real(double value);    // the same, but never as an integer: 4.0
+  void Real(double value);    // as Number, but never as an integer: 4.0
   void Bool(bool value);
   void Null();
   // Each byte that is not valid UTF-8 is written as the character U+0080..U+00FF.

@@ -54,7 +54,7 @@ Messages Split(const Program& program, const ChunksOf& chunks, int32_t at_a_time
 
 }  // namespace
 
-int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? 2 : 8; }
+int32_t Depth(Protocol protocol) { return protocol == Protocol::kSimple ? kSimpleDepth : 8; }
 
 // A message takes 4 of NCCL's 8 slots of 512 KiB in Simple, and one slot in LL and LL128. A slot holds 512
 // threads × 8 lines × 8 data bytes in LL; in LL128 it holds 640 threads × 120 elements × 8 bytes, of which

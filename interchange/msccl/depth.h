@@ -17,6 +17,7 @@ namespace xccl::msccl {
 inline constexpr int32_t kMostCount = 71;  // chunks of a step
 
 // Messages under way on a connection: of NCCL's 8 slots protocol Simple uses 4 a message.
+inline constexpr int32_t kSimpleDepth = 2;
 int32_t Depth(Protocol protocol);
 // Bytes of a chunk that are moved at a time, with NCCL's buffers (4 MiB in protocol Simple).
 int64_t PieceBytes(Protocol protocol);

@@ -68,18 +68,21 @@ class Writer {
         options_(options),
         limits_(kLimits[static_cast<size_t>(options.target)]) {}
 
-  StatusOr<MscclXml> Write() {
+  StatusOr<WrittenXml> Write() {
     XCCL_RETURN_IF_ERROR(CheckOptions());
     XCCL_RETURN_IF_ERROR(CheckProgram());
     XCCL_RETURN_IF_ERROR(CutChunks());
     for (Rank r(0); r.value < program_.ranks.size(); ++r.value) XCCL_RETURN_IF_ERROR(WriteRank(r));
     XCCL_RETURN_IF_ERROR(CheckDepth());
-    MscclXml xml;
+    WrittenXml written;
+    for (ChunkId c(0); c.value < collective_.num_chunks(); ++c.value)
+      written.most_of_a_chunk = std::max(written.most_of_a_chunk, WidthOf(c));
+    MscclXml& xml = written.xml;
     xml.chunks_per_loop = static_cast<int32_t>(ChunksOfPart() * parts_of_loop_);
     xml.text = Head(xml.chunks_per_loop) + body_ + "</algo>\n";
     xml.selection = Selection(xml.chunks_per_loop);
     xml.warnings = Warnings();
-    return xml;
+    return written;
   }
 
  private:
@@ -449,8 +452,8 @@ class Writer {
 
 }  // namespace
 
-StatusOr<MscclXml> WriteAsItIs(const Program& program, const Collective& collective,
-                               const MscclXmlOptions& options) {
+StatusOr<WrittenXml> WriteAsItIs(const Program& program, const Collective& collective,
+                                 const MscclXmlOptions& options) {
   return Writer(program, collective, options).Write();
 }
 

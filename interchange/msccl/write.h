@@ -18,8 +18,12 @@ inline constexpr int32_t kMostPeersOfChannel =
     32;  // threadblocks of a rank that send, or receive, on one channel
 inline constexpr int32_t kMostOffset = std::numeric_limits<int16_t>::max();
 
+struct WrittenXml {
+  MscclXml xml;
+  int64_t most_of_a_chunk = 1;  // chunks of the file that the program's largest chunk is
+};
 // Requires: one instance. Errors: those of WriteMscclXml.
-StatusOr<MscclXml> WriteAsItIs(const Program& program, const Collective& collective,
-                               const MscclXmlOptions& options);
+StatusOr<WrittenXml> WriteAsItIs(const Program& program, const Collective& collective,
+                                 const MscclXmlOptions& options);
 
 }  // namespace xccl

@@ -40,10 +40,19 @@ struct MscclXml {
   std::vector<std::string> warnings;  // what is lost, and what makes the target pass the file over
 };
 
+// Messages under way on a connection in protocol Simple, of every target: of NCCL's 8 slots each takes 4.
+inline constexpr int32_t kMscclSimpleSlots = 2;
+
 // Errors: kInvalidInput that names the limit of the target, or what the format cannot say: groups, chunks of
 // unequal sizes, other collectives. Requires: a program that verifies. Cost: linear in the chunks that
 // instructions touch.
 StatusOr<MscclXml> WriteMscclXml(const Program& program, const Collective& collective,
                                  const MscclXmlOptions& options);
+
+// The program as the target runs the file that WriteMscclXml writes: in the plain form that the format has,
+// with the target's slots and pieces. Its simulation is that of the file. Errors, requirements and cost:
+// those of WriteMscclXml.
+StatusOr<LoweredProgram> AsRunByMsccl(const Program& program, const Collective& collective,
+                                      const MscclXmlOptions& options);
 
 }  // namespace xccl

@@ -33,6 +33,18 @@ using mscclpp::Gpu;
 // execution_plan.cc reads it as an int.
 constexpr int64_t kMostMinBytes = std::numeric_limits<int32_t>::max();
 
+// Do some connections leave what loads and stores reach?
+bool UsesPorts(const Program& program, const MscclppOptions& options) {
+  return std::ranges::any_of(program.connections, [&](const Connection& c) {
+    return mscclpp::TypeOf(options.domains, c.src, c.dst) == ChannelType::kPort;
+  });
+}
+
+// Packets go over memory channels alone.
+bool SendsPackets(const Program& program, const MscclppOptions& options) {
+  return program.protocol == Protocol::kLl && !UsesPorts(program, options);
+}
+
 class Writer {
  public:
   Writer(const Program& program, const Collective& collective, const MscclppOptions& options)
@@ -41,10 +53,8 @@ class Writer {
   StatusOr<MscclppJson> Write() {
     XCCL_RETURN_IF_ERROR(CheckOptions());
     XCCL_RETURN_IF_ERROR(CheckProgram());
-    const bool ports = std::ranges::any_of(program_.connections, [&](const Connection& c) {
-      return mscclpp::TypeOf(options_.domains, c.src, c.dst) == ChannelType::kPort;
-    });
-    const bool packets = program_.protocol == Protocol::kLl && !ports;
+    const bool ports = UsesPorts(program_, options_);
+    const bool packets = SendsPackets(program_, options_);
     const bool pipelined = !packets && program_.segment_bytes > 0;
     XCCL_ASSIGN_OR_RETURN(const mscclpp::Cut cut,
                           mscclpp::Cut::Make(program_, collective_, pipelined, options_.name));
@@ -225,6 +235,16 @@ IdVector<Rank, int32_t> LoadStoreDomains(const Topology& topology) {
   IdVector<Rank, int32_t> domains;
   for (int32_t r = 0; r < topology.num_ranks(); ++r) domains.push_back(find(topology.NodeOf(Rank(r)).value));
   return domains;
+}
+
+Program AsRunByMscclpp(Program program, const MscclppOptions& options) {
+  if (SendsPackets(program, options)) {
+    program.segment_bytes = 0;
+    program.instances = 1;
+  } else {
+    program.protocol = Protocol::kSimple;
+  }
+  return program;
 }
 
 StatusOr<MscclppJson> WriteMscclppJson(const Program& program, const Collective& collective,

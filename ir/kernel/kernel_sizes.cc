@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/protocol_lines.h"
+
 namespace xccl {
 namespace {
 
@@ -43,9 +45,10 @@ int64_t SlotBytes(Protocol protocol, int64_t bytes) {
     case Protocol::kSimple:
       return bytes + kSkewBytes;
     case Protocol::kLl:
-      return AlignUp(bytes, 8) * 2;
-    case Protocol::kLl128:
-      return AlignUp(bytes, 120) / 120 * 128;
+    case Protocol::kLl128: {
+      const ProtocolLine line = LineOf(protocol);
+      return AlignUp(bytes, line.data_bytes) / line.data_bytes * line.wire_bytes;
+    }
   }
   return bytes;
 }

@@ -1,4 +1,4 @@
-// Pass "buffers": where every chunk lies at every rank.
+// Pass "buffers": gives every value a place in the memory of its rank.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,15 @@
 namespace xccl::lowering {
 
 // A rank's own contribution lies in its input. Any other value lies in the output where the output has the
-// chunk, else in scratch. Scratch slots are in order of chunk, so neighbouring chunks are neighbours there.
+// chunk, else in scratch. Scratch slots are in order of chunk, so neighbouring chunks have neighbouring
+// slots.
 class Buffers {
  public:
-  // `scratch`: of every rank the chunks that need a slot there, ascending. `collective` must outlive this.
+  // `scratch`: by rank, the chunks that need a slot in scratch, ascending. `collective` must outlive the
+  // object.
   Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch);
 
-  // Does the output have room for it?
+  // Has the rank's output a slot for the chunk?
   bool InOutput(Rank rank, ChunkId chunk) const { return SlotIn(output_[rank], chunk).has_value(); }
   // Requires: the precondition gives the chunk to the rank.
   Operand Input(Rank rank, ChunkId chunk) const;
@@ -41,11 +43,12 @@ class Buffers {
   IdVector<Rank, std::vector<ChunkId>> scratch_;
 };
 
-// Does the move leave its value at the receiver? A sum does not where its only reader is the send that is
+// Does the receiver store the value of the move? A sum is not stored where its one reader is the send that is
 // fused with its receive.
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t move);
 
-// Guarantees a slot for every value that is stored and not in the output, and no other scratch.
+// Guarantees a slot for every stored value: in the output where the output has the chunk, else in scratch.
+// Scratch has no other slots.
 Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,
                      int32_t num_ranks);
 

@@ -40,7 +40,7 @@ TEST(Buffers, OtherValuesLieInScratchInOrderOfChunk) {
   EXPECT_EQ(buffers.Held(Rank(0), ChunkId(4)), (Operand{kOutput, 4}));
 }
 
-// A sum whose only reader is the send that is fused with its receive; a copy is stored all the same.
+// A sum is not stored where its only reader is the send that is fused with its receive. A copy is.
 TEST(Buffers, SumsThatAreOnlySentOnAreNotStored) {
   const Collective reduce = testing::MakeCollective(CollectiveKind::kReduce, 3, Rank(0)).WithChunks(6);
   Moves moves = Passing(true);

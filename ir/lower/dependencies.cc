@@ -1,6 +1,7 @@
-// Per rank, instructions in order of place. Every slot remembers who wrote it last and who has read it since;
-// an instruction waits for the last writer of what it reads, and for the readers and the writer of what it
-// writes. With pacing, a link remembers who sent on it last, and who sends next waits for that.
+// Visits the instructions of each rank in order of place. Every slot remembers its last writer and the
+// readers since that write. An instruction waits for the last writer of the slots that it reads, and for the
+// last writer and the readers of the slots that it writes. With pacing, a link remembers its last sender, for
+// which the next sender waits.
 #include "ir/lower/dependencies.h"
 
 #include <algorithm>
@@ -13,7 +14,7 @@
 namespace xccl::lowering {
 namespace {
 
-// An instruction of the rank at hand.
+// An instruction of the rank whose instructions are visited.
 struct Site {
   int32_t place;
   int32_t threadblock;
@@ -68,10 +69,10 @@ class RankAccesses {
  private:
   struct Slot {
     std::optional<Dependency> writer;
-    std::vector<Dependency> readers;  // since that write
+    std::vector<Dependency> readers;  // since the last write
   };
 
-  // In place, a copy from input to output may be a copy onto itself: nothing to order.
+  // In place, a copy from input to output may be a copy onto itself, which accesses nothing.
   bool IsIdle(const Instruction& instruction) const {
     return instruction.op == Opcode::kCopy && !instruction.first &&
            line_.SlotOf(instruction.src) == line_.SlotOf(instruction.dst);
@@ -86,7 +87,7 @@ class RankAccesses {
     waits.push_back(*on);
   }
 
-  // The last instruction of each threadblock is enough.
+  // Keeps one wait for each threadblock: for the last instruction, since the ones before it are then done.
   static void Reduce(std::vector<Dependency>& waits) {
     std::sort(waits.begin(), waits.end(), [](const Dependency& a, const Dependency& b) {
       return std::tuple(a.threadblock, -a.index) < std::tuple(b.threadblock, -b.index);
@@ -102,18 +103,18 @@ class RankAccesses {
   std::vector<std::optional<Dependency>> last_send_;  // by first link
   std::vector<Slot> slots_;
   const size_t blocks_;
-  std::vector<int32_t> known_;  // [waiting threadblock][other]: the last of the other that it has waited for
+  std::vector<int32_t> known_;  // [waiting threadblock][awaited one]: the last instruction awaited
 };
 
-// Numbers the links by which a rank's threadblocks send: for every threadblock its first link's number. One
-// that does not send has number 0.
+// Numbers the first links of a rank's connections. Returns, by threadblock, the number of the link on which
+// it sends; a threadblock that does not send has number 0.
 std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
   std::vector<LinkId> seen;
   std::vector<int32_t> numbers;
   for (const Threadblock& block : program.ranks[rank].threadblocks) {
     numbers.push_back(0);
     const std::span<const Rank> peers = SendPeers(program, block);
-    if (peers.empty()) continue;  // of a group all connections begin with one link
+    if (peers.empty()) continue;  // all connections of a group begin with one link
     const std::optional<int32_t> c = FindConnection(program, rank, peers.front(), block.channel);
     const LinkId link = program.connections[static_cast<size_t>(*c)].path.front();
     const auto it = std::find(seen.begin(), seen.end(), link);
@@ -125,7 +126,7 @@ std::vector<int32_t> FirstLinks(const Program& program, Rank rank) {
 
 }  // namespace
 
-// Waits of a rank's instructions, gathered in order of place, are laid out in order of threadblock.
+// The waits of a rank are gathered in order of place, and then laid out in order of threadblock.
 void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program) {
   program.in_place =
       std::ranges::all_of(collective.ranks(), [&](Rank r) { return collective.InPlaceOf(r).has_value(); });

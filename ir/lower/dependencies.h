@@ -1,4 +1,4 @@
-// Pass "dependencies": orders accesses to the same memory, and sends on the same link.
+// Pass "dependencies": orders the accesses of a rank to one slot of memory, and its sends on one link.
 #pragma once
 
 #include "ir/collective.h"
@@ -8,11 +8,12 @@
 namespace xccl::lowering {
 
 // Fills program.dependencies, and sets program.in_place where the collective has an in-place form. Guarantees
-// rule P6: two instructions of a rank that touch one slot, one of them writing it, happen in the order of
-// their places, in place too. A wait is left out where the threadblock's own order or an earlier wait implies
-// it. With `pace`, threadblocks of a rank whose connections begin with the same link send in the order of
-// their places, too: else one that has much to send would hold up the others, and messages would meet at the
-// far end of a switch. Cost: linear in chunks touched, and per rank in threadblocks squared.
+// rule P6: two instructions of a rank that access one slot, at least one of them to write, happen in the
+// order of their places. The rule holds for separate buffers and in place. A wait is left out where the
+// threadblock's own order or an earlier wait implies it. With `pace`, threadblocks whose connections begin
+// with the same link also send in the order of their places. Without it a threadblock with much to send holds
+// up the other threadblocks on the link, and messages meet at the far end of a switch. Cost: linear in the
+// chunks accessed, and quadratic in the threadblocks of a rank.
 void AddDependencies(const Places& places, const Collective& collective, bool pace, Program& program);
 
 }  // namespace xccl::lowering

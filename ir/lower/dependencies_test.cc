@@ -54,7 +54,7 @@ TEST(Dependencies, NothingToWaitFor) {
 TEST(Dependencies, AReadWaitsForTheWriteBeforeIt) {
   EXPECT_EQ(AddTo({{Receive(kOut)}, {Send(kOut)}, {}}, {{0}, {1}, {}}, false),
             (Waits{{{0}, {1}, {}}, {{0, 0}}}));
-  // The places say which comes first, not the lists.
+  // The places say which instruction comes first; the order of threadblocks does not.
   EXPECT_EQ(AddTo({{Receive(kOut)}, {Send(kOut)}, {}}, {{1}, {0}, {}}, false),
             (Waits{{{1}, {0}, {}}, {{1, 0}}}));
 }
@@ -64,8 +64,8 @@ TEST(Dependencies, AWriteWaitsForAllReadsBeforeIt) {
             (Waits{{{2}, {0}, {0}}, {{1, 0}, {2, 0}}}));
 }
 
-// The second send of a threadblock knows already that the first has waited; of two receives it waits for the
-// later.
+// The second send of a threadblock need not wait again for a receive that the first send has awaited. Where
+// there are two receives, it waits for the later one.
 TEST(Dependencies, ImpliedWaitsAreLeftOut) {
   EXPECT_EQ(AddTo({{Receive(kOut)}, {Send(kOut), Send(kOut)}, {}}, {{0}, {1, 2}, {}}, false),
             (Waits{{{0}, {1, 0}, {}}, {{0, 0}}}));

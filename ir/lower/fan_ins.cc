@@ -1,4 +1,5 @@
-// Every chunk is followed by itself: of each rank's value the lowest contributor, and how many there are.
+// Follows one chunk at a time through the steps. Every rank's value of the chunk is known by its lowest
+// contributor and the number of its contributions.
 #include "ir/lower/fan_ins.h"
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 namespace xccl::lowering {
 namespace {
 
+// The sum of some ranks' contributions to the chunk that is followed.
 struct Value {
   int32_t lowest = std::numeric_limits<int32_t>::max();
   int32_t contributions = 0;
@@ -22,7 +24,7 @@ struct Value {
   }
 };
 
-// One transfer's value of the chunk at hand, at the end of one branch of its path.
+// The value that one transfer brings to the end of one branch of its path.
 struct Write {
   Rank to;
   Value value;
@@ -93,7 +95,8 @@ class Finder {
     }
   }
 
-  // All writes of a step to one rank, in ascending order of their lowest contributor.
+  // Writes to the chunk at one rank. `writes`: all of one step, in ascending order of their lowest
+  // contributor.
   void Meet(std::span<const Write> writes) {
     Value& held = values_[writes.front().to.index()];
     touched_.push_back(writes.front().to);
@@ -112,7 +115,7 @@ class Finder {
       adds = adds || write.reduces || !write.over_chain;
       held.Add(write.value);
     }
-    // The ranks of a user-defined collective may add up what its file does not call complete.
+    // A user-defined collective does not say which sum is complete, so every addition may complete one.
     if (adds &&
         (collective_.kind() == CollectiveKind::kCustom || held.contributions == collective_.num_members()))
       ++sums_;
@@ -136,12 +139,12 @@ class Finder {
   std::vector<int64_t> first_unit_;                        // by transfer
   FanIns found_;
   std::map<std::tuple<Rank, int32_t, std::vector<PathId>>, int32_t> numbers_;
-  // Of the chunk at hand:
+  // About the chunk that is followed:
   std::vector<Holding> holdings_;
   std::vector<Rank> touched_;
   std::vector<Write> writes_;
   std::vector<std::pair<FanIn, std::vector<Write>>> candidates_;
-  int32_t sums_ = 0;  // how often a rank completes the sum
+  int32_t sums_ = 0;  // how many ranks complete the chunk's sum
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Pass "fan_ins": which additions one threadblock does at once. A schedule adds all writes of a step to one
-// (rank, chunk), and what it holds, in ascending order of their lowest contributor (docs/ir.md, section 3).
+// Pass "fan_ins": finds the additions that one threadblock does at once. All values that reach one chunk of
+// one rank in one step of a schedule, and the value that the rank holds, are one sum. Its addends come in
+// ascending order of their lowest contributor (docs/ir.md, section 3).
 #pragma once
 
 #include <cstdint>
@@ -14,27 +15,27 @@ namespace xccl::lowering {
 
 inline constexpr int32_t kNoFanIn = -1;
 
-// What several ranks send to one in a step, over chains.
+// One sum of a step: the values that several ranks send to one rank, the root, over chains.
 struct FanIn {
   Rank root;
-  std::vector<PathId> paths;  // in the order in which what they bring is added
-  int32_t own = 0;            // how many of them come before what the root holds
+  std::vector<PathId> paths;  // one a member, in the order in which the members' values are added
+  int32_t own = 0;            // how many members' values are added before the root's own
   bool operator==(const FanIn&) const = default;
 };
 
 struct FanIns {
   std::vector<FanIn> all;  // each once
-  // By unit, a chunk of a transfer, in order of transfer, then chunk: the unit's fan-in. Empty where there is
-  // no fan-in at all.
+  // A unit is one chunk of one transfer; units are in order of transfer, then chunk. By unit: its fan-in, an
+  // index in `all`, or kNoFanIn. Empty where `all` is.
   std::vector<int32_t> of_unit;
   int32_t Of(int64_t unit) const { return of_unit.empty() ? kNoFanIn : of_unit[static_cast<size_t>(unit)]; }
   bool operator==(const FanIns&) const = default;
 };
 
-// Guarantees a fan-in wherever a step has several additions to one (rank, chunk), all over chains, and more
-// than one rank adds up that chunk: these ranks then compute the same bits. Where one rank alone does, any
-// order will do; with `everywhere` these additions, too, are fan-ins. Linear in the transfers × chunks each
-// moves. Requires: a normalized schedule that verifies.
+// Guarantees a fan-in for all additions of a step to one chunk of one rank, where all of them come over
+// chains and several ranks complete the sum of that chunk. All ranks then compute the same bits. Where one
+// rank alone completes the sum, any order gives all ranks the same bits, so its additions are fan-ins only
+// with `everywhere`. Linear in the units. Requires: a normalized schedule that verifies.
 FanIns FindFanIns(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   bool everywhere = false);
 

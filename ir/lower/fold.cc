@@ -12,7 +12,8 @@
 namespace xccl::lowering {
 namespace {
 
-// The transfers of every chunk, in order of step; those of a step in one order for all chunks.
+// The transfers of every chunk, in order of step. Within a step they are in an order of their paths, so that
+// the transfers of two chunks can be compared one by one.
 class Journeys {
  public:
   Journeys(const Schedule& schedule, int32_t num_chunks)
@@ -50,7 +51,7 @@ class Journeys {
 std::optional<Folded> FoldWaves(const Schedule& schedule, const Collective& collective) {
   const Journeys journeys(schedule, collective.num_chunks());
   std::vector<std::vector<int64_t>> weights;
-  std::vector<int32_t> firsts;  // of the chunks that become one
+  std::vector<int32_t> firsts;  // the first of the neighbours that become one chunk
   for (int32_t p = 0; p < collective.num_parts(); ++p) {
     weights.emplace_back();
     const int32_t first = collective.FirstChunk(PartId(p)).value;

@@ -53,7 +53,7 @@ TEST(Fold, PartsStayApart) {
   EXPECT_EQ(folded->collective, gather.WithWeights({{2}, {2}}));
 }
 
-// The order of the paths counts, and so does what is done at their end.
+// The order of the paths counts, and so does the operation at their ends.
 TEST(Fold, NothingWhereNeighboursDiffer) {
   Schedule schedule;
   schedule.num_chunks = 2;

@@ -6,8 +6,10 @@
 namespace xccl::lowering {
 namespace {
 
+// Moves above which three forms are tried, since simulating a form takes long.
 constexpr int64_t kManyMoves = 50'000;
-constexpr int64_t kFewSegments = 4;  // of a chunk, that a schedule can do without
+// Segments of a chunk in the simulated schedule that are so few that a program of one pass loses little.
+constexpr int64_t kFewSegments = 4;
 
 }  // namespace
 

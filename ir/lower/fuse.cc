@@ -1,5 +1,5 @@
-// Each connection's sends in order. Send j may move to the place of the receive that feeds it when send j-1
-// is before that place, and so is the receive of send j-slots.
+// Visits the sends of each connection in order. Send j may move to the place of the receive that feeds it, if
+// send j-1 comes before that place and the message of send j-slots is received before it.
 #include "ir/lower/fuse.h"
 
 #include <algorithm>
@@ -14,8 +14,9 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
   if (!fuse) return fusion;
   const size_t connections = assignment.channel.size();
   const size_t slots = static_cast<size_t>(program_slots);
-  std::vector<int32_t> last_place(connections, -1);           // of the connection's last send
-  std::vector<int32_t> recv_places(connections * slots, -1);  // of its last `slots` moves, a ring
+  std::vector<int32_t> last_place(connections, -1);  // by connection: of its last send
+  std::vector<int32_t> recv_places(connections * slots,
+                                   -1);  // by connection: a ring of its last `slots` moves
   std::vector<size_t> sends(connections, 0);
   for (int32_t event : order.events) {
     if (event % 2 != 0) continue;
@@ -30,7 +31,7 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
       place = order.recv_place[a];
     }
     last_place[c] = place;
-    // The slot is free when the last of the moves is received that are sent with b.
+    // The slot is free once all moves that are sent together with b are received.
     const auto first = order.recv_place.begin();
     oldest_recv = *std::max_element(first + b, first + EndOfSent(moves, b));
     ++sends[c];

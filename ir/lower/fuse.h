@@ -11,14 +11,15 @@
 namespace xccl::lowering {
 
 struct Fusion {
-  std::vector<int32_t> send_of;  // of every received move: the move sent on with it, or kNoMove
-  std::vector<int32_t> recv_of;  // of every sent move: the move it is fused with, or kNoMove
+  std::vector<int32_t> send_of;  // by move: the move whose send is fused with this one's receive, or kNoMove
+  std::vector<int32_t> recv_of;  // by move: the move whose receive is fused with this one's send, or kNoMove
   bool operator==(const Fusion&) const = default;
 };
 
-// A fused send happens at the place of its receive, earlier than ordered. Guarantees that connections keep
-// their order, and that at most `program_slots` moves of one are under way at any place: OrderMoves' promise
-// that nothing deadlocks stays true. Without `fuse`, nothing is joined. Linear.
+// A fused send happens at the place of its receive, which is earlier than its own. Guarantees that
+// connections keep their order, and that at most `program_slots` moves of a connection are under way at any
+// place. The program therefore stays free of deadlocks, as OrderMoves promises. Without `fuse`, nothing is
+// joined. Linear.
 Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
                     int32_t program_slots, bool fuse);
 

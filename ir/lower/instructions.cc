@@ -46,13 +46,13 @@ class Writer {
   }
 
   Instruction Copy(const LocalCopy& copy, int32_t count) const {
-    Instruction made;
-    made.op = Opcode::kCopy;
-    made.count = count;
-    made.src = buffers_.Input(copy.rank, copy.chunk);
-    made.dst = buffers_.Held(copy.rank, copy.chunk);
-    made.first = reduces_;
-    return made;
+    Instruction local;
+    local.op = Opcode::kCopy;
+    local.count = count;
+    local.src = buffers_.Input(copy.rank, copy.chunk);
+    local.dst = buffers_.Held(copy.rank, copy.chunk);
+    local.first = reduces_;
+    return local;
   }
 
  private:
@@ -75,7 +75,8 @@ std::vector<Connection> ListConnections(const Paths& paths, const Assignment& as
   return connections;
 }
 
-// Lists the groups in a program's order. Threadblocks, which named them by their place in Paths, follow.
+// Lists the groups in the order that a program has. Threadblocks, which name a group by its index in Paths,
+// get its index in the program.
 void ListGroups(const Paths& paths, const Assignment& assignment, Program& program) {
   std::vector<int32_t> order(paths.groups.size()), place(order.size());
   std::iota(order.begin(), order.end(), 0);
@@ -87,11 +88,11 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
   for (size_t i = 0; i < order.size(); ++i) {
     const PathGroup& group = paths.groups[order[i]];
     place[order[i]] = static_cast<int32_t>(i);
-    Group& made = program.groups.emplace_back(
+    Group& listed = program.groups.emplace_back(
         Group{group.kind, group.root, {}, channel(group), group.links, group.own});
     for (int32_t p = group.first; p < group.first + group.count; ++p) {
       const Path& path = paths.paths[p];
-      made.members.push_back(group.kind == Group::Kind::kMulticast ? path.dst : path.src);
+      listed.members.push_back(group.kind == Group::Kind::kMulticast ? path.dst : path.src);
     }
   }
   for (RankProgram& rank : program.ranks)
@@ -100,7 +101,7 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
         if (*group) *group = place[**group];
 }
 
-// Appends a threadblock to every rank that copies chunks from its input to its output.
+// Appends a threadblock of copies to every rank that copies chunks from its input to its output.
 void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
   for (size_t i = 0; i < moves.copies.size();) {
     const LocalCopy& copy = moves.copies[i];
@@ -138,7 +139,7 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
     program.ranks[r].threadblocks[block].instructions.push_back(instruction);
     places[r][block].push_back(place);
   };
-  // The first move of the run that a move belongs to: runs arrive in order on their connection.
+  // By connection: the first move of the run that arrives. A connection's runs arrive one after the other.
   std::vector<int32_t> head(assignment.channel.size(), kNoMove);
   for (size_t place = 0; place < order.events.size(); ++place) {
     const int32_t m = order.events[place] / 2;

@@ -1,4 +1,4 @@
-// Pass "instructions": opcodes, operands and flags.
+// Pass "instructions": writes the instructions, with opcodes, operands and flags.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@
 
 namespace xccl::lowering {
 
-// Fills program.ranks, program.connections and program.groups. Guarantees rules P1, P2 and P4, and every
-// threadblock's instructions in the order of the events. Local copies, which nothing waits for, have a
-// threadblock of their own. Returns for every rank and threadblock the place of each instruction: the index
-// of its event.
+// By rank, threadblock and instruction: the instruction's place, which is the index of its event in the
+// order.
 using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
+
+// Fills program.ranks, program.connections and program.groups. Guarantees rules P1, P2 and P4. The
+// instructions of a threadblock are in the order of their events. Copies from input to output, for which
+// nothing waits, have a threadblock of their own at each rank.
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
                          const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Paths& paths,
                          bool reduces, Program& program);

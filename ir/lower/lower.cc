@@ -1,111 +1,219 @@
-// The list of passes. One order over all sends and receives is fixed early; every later pass keeps that
-// order, so that none can make the program deadlock or read the wrong value. Two decisions are made by
-// trying: which form a program has (forms.h), and which form of the schedule is lowered. The latter are at
-// most six: folded or in its own chunks, and each with trees as groups, with more fan-ins, or with chains.
+// The search for a program. lower_once.cc lists the passes that make one program; this file decides which
+// programs are made, and which one is kept. Candidates differ in three ways, one inside the other:
+//
+// 1. Chunks. Waves of chunks are folded into one chunk each first, where the schedule has any; the program
+//    then has few instructions. The schedule's own chunks follow where the folded program loses time.
+// 2. Variants of the schedule in these chunks. First, trees of links are groups, and additions are fan-ins
+// only
+//    where several ranks must add in one order. With a machine model, which has a price for the hand-offs
+//    between threadblocks that add to one chunk, every addition is a fan-in second. Last, trees become
+//    chains, where groups lose time: a group's message goes on only when all members have room for it.
+// 3. Forms of a variant's program (forms.h), plainest first. Passes, instances and the protocol of each are
+//    chosen by simulation (segments.h).
+//
+// The plainest candidate that takes no longer than the schedule, within 2 %, ends each of the three searches.
+// Where no candidate does, a less plain one must save 2 % to replace a plainer one. A deadline that passes
+// ends the search with the best candidate so far.
 #include "ir/lower/lower.h"
-
-#include <fmt/core.h>
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "ir/lower/buffers.h"
 #include "ir/lower/chains.h"
-#include "ir/lower/dependencies.h"
 #include "ir/lower/fan_ins.h"
 #include "ir/lower/fold.h"
 #include "ir/lower/forms.h"
-#include "ir/lower/fuse.h"
-#include "ir/lower/instructions.h"
-#include "ir/lower/merge.h"
-#include "ir/lower/moves.h"
+#include "ir/lower/lower_once.h"
 #include "ir/lower/order.h"
-#include "ir/lower/paths.h"
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
+#include "ir/lower/tolerance.h"
 #include "ir/lower/verify_passes.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
-#include "ir/sizes.h"
 #include "ir/translated.h"
 
 namespace xccl {
 namespace {
 
-// Above so many moves a program is not simulated in every form; fewer where a folded program is at hand.
+using namespace lowering;  // the search reads better without it
+
+// Moves above which a program has one form, which is not simulated: the simulation takes seconds.
 constexpr int64_t kLargeMoves = 500'000;
-constexpr int64_t kLargeUnfoldedMoves = 100'000;
-constexpr int64_t kMostUnfoldedMoves = 200'000;  // where a folded program is at hand
-constexpr int64_t kSmallProgram = 4000;          // instructions; a form of so many is refined in 0.2 s
-constexpr int64_t kHopelessLoss = 4;             // one part in so many
-// One part in so many that more segments may make up for: now and then, and often.
-constexpr int64_t kMadeUpLoss = 8, kNearLoss = 100;
-constexpr int64_t kLargeLoss = 20;  // one part in so many that the folded program may lose above that
+// Moves in the schedule's own chunks above which only the folded program is made. A program in its own chunks
+// has an instruction for every chunk, which costs more than a pass of a folded chunk.
+constexpr int64_t kMostUnfoldedMoves = 100'000;
+// Instructions of a program up to which passes are refined in every form, which takes 0.2 s a form.
+constexpr int64_t kSmallProgram = 4000;
+// A candidate that takes so many times as long as a plainer one is given up: neither more segments nor a less
+// plain form is expected to make up for that.
+constexpr double kHopelessRatio = 1.25;
 
-// A schedule in the chunks of its collective, and the number of moves above which its programs are large.
-struct Cut {
-  const Schedule& schedule;
-  const Collective& collective;
-  int64_t large_moves;
-};
-
-// What is lowered of a cut. Trees of links stay, and become groups. With a machine model, which has a price
-// for the hand-offs between threadblocks that add to one chunk, fan-ins come second. Chains come last, where
-// groups lose time.
+// How one schedule in its chunks is lowered.
 enum class Variant { kPlain, kFanIns, kChains };
 
-// A program, and its simulated time; absent: it was too large to be simulated in every form.
-struct Made {
+// One way to lower the schedule. The simulated time is absent where the program was too large to be simulated
+// in every form.
+struct Candidate {
   Program program;
   std::optional<int64_t> time_ps;
 };
 
-// Of every chunk of every transfer.
+// The wish that all candidates are measured by, and how they are timed.
+struct Search {
+  const Topology& topology;
+  const LowerOptions& options;
+  SimulateOptions timing;
+  BlockLimits blocks;
+  int64_t wanted_ps;  // LeastTime of the schedule
+
+  PassVerifier Verifier(const ChunkedSchedule& source) const {
+    return PassVerifier(options.verify_passes, source.collective, topology);
+  }
+  bool IsLate() const { return options.deadline(); }
+  // Did the deadline end the work that returned the status?
+  bool HasEnded(const Status& status) const { return status.code() == StatusCode::kLimit && IsLate(); }
+  bool IsReachedBy(const Candidate& candidate) const {
+    return candidate.time_ps && IsWithinTolerance(*candidate.time_ps, wanted_ps);
+  }
+};
+
+// The moves of a schedule, where all branches of a tree count as one.
 int64_t NumMoves(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
 }
 
-// Is the folded program good enough that the schedule's own chunks need not be lowered? Many chunks cost much
-// to be lowered, and their programs run worse.
-bool IsGoodEnough(int64_t folded_ps, int64_t wanted_ps, const Schedule& plain) {
-  if (lowering::Keeps(folded_ps, wanted_ps)) return true;
-  return NumMoves(plain) > kLargeUnfoldedMoves && folded_ps <= wanted_ps + wanted_ps / kLargeLoss;
-}
-
-// Are trees to be lowered as chains, too? Groups may lose time: a group's message goes on only when all of
-// its members have room for it.
-bool NeedsChains(const Made& with_groups, int64_t wanted_ps) {
-  return std::ranges::any_of(with_groups.program.groups, HasSwitch) && with_groups.time_ps &&
-         !lowering::Keeps(*with_groups.time_ps, wanted_ps);
-}
-
 // Does it cost little to refine the passes of every form?
-bool IsSmall(const Program& program) { return lowering::NumInstructions(program) <= kSmallProgram; }
+bool IsSmall(const Program& program) { return NumInstructions(program) <= kSmallProgram; }
 
-// Are chains so much slower than groups that no form of theirs will be faster?
-bool IsHopeless(const Made& chains, const Made& groups) {
-  return chains.time_ps && *chains.time_ps > *groups.time_ps + *groups.time_ps / kHopelessLoss;
+// Is the candidate slower than a plainer one, which has as many segments as help it, by more than the ratio?
+bool IsSlower(const Candidate& candidate, const std::optional<Candidate>& plainer, double ratio) {
+  return plainer && plainer->time_ps && candidate.time_ps &&
+         !IsWithin(*candidate.time_ps, ratio, *plainer->time_ps);
 }
 
-// Is the program slower than a plainer one, which has as many segments as help it, by more than one part in
-// so many?
-bool IsSlower(const Made& made, const std::optional<Made>& plainer, int64_t part) {
-  return plainer && made.time_ps && *made.time_ps > *plainer->time_ps + *plainer->time_ps / part;
+// Is the candidate faster than a plainer one? Large programs, which have no time, are never replaced.
+bool IsBetter(const Candidate& candidate, const std::optional<Candidate>& plainer) {
+  if (!plainer) return true;
+  return candidate.time_ps && plainer->time_ps && IsFaster(*candidate.time_ps, *plainer->time_ps);
 }
 
-// Is the program faster than a plainer one? Large programs, which have no time, are never replaced.
-bool IsBetter(const Made& made, const std::optional<Made>& plainer) {
-  return !plainer || (made.time_ps && lowering::IsFaster(*made.time_ps, *plainer->time_ps));
+// Gives a timed program more passes and instances while each step helps; `briefly` with less work.
+Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSchedule& split, bool briefly,
+              Candidate& candidate) {
+  if (!candidate.time_ps) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(
+      candidate.time_ps,
+      MoreSegments(source.collective, source.topology, split.moves.moves, search.timing, search.blocks,
+                   *candidate.time_ps, briefly || search.IsReachedBy(candidate), candidate.program));
+  return OkStatus();
 }
 
-}  // namespace
+// The best program of a variant over its forms. `plainer`: the best program of the variants before it. The
+// search of chains ends at the first form that is hopeless beside groups.
+StatusOr<Candidate> BestForm(const Search& search, Variant variant, const ChunkedSchedule& source,
+                             const OnceOptions& once, const SplitSchedule& split,
+                             const std::optional<Candidate>& plainer) {
+  const std::vector<Form> forms = search.options.form
+                                      ? std::vector{*search.options.form}
+                                      : FormsFor(source.schedule, source.collective, once.size_bytes,
+                                                 std::ssize(split.moves.moves), kLargeMoves);
+  std::optional<Candidate> best;
+  std::optional<Ordered> ordered;
+  std::optional<Program> last;  // in one pass: forms that follow one another may make the same program
+  for (const Form& form : forms) {
+    if (best && search.IsLate()) break;
+    XCCL_ASSIGN_OR_RETURN(Program program, LowerOnce(source, once, split, form, ordered));
+    if (last == program) continue;
+    last = program;
+    const Program* const like = best                                ? &best->program
+                                : plainer && !search.timing.machine ? &plainer->program
+                                                                    : nullptr;
+    const StatusOr<std::optional<int64_t>> timed =
+        SetSegments(form.segments, source.collective, source.topology, split.moves.moves, search.timing,
+                    search.blocks, like, program);
+    if (best && search.HasEnded(timed.status())) break;
+    XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
+    XCCL_RETURN_IF_ERROR(search.Verifier(source).Check("segments", program));
+    Candidate candidate{std::move(program), time_ps};
+    if (IsSmall(candidate.program) && !IsSlower(candidate, best, kHopelessRatio))
+      XCCL_RETURN_IF_ERROR(
+          Refine(search, source, split, IsSlower(candidate, best, kToleratedRatio), candidate));
+    if (IsBetter(candidate, best)) best = std::move(candidate);
+    if (variant == Variant::kChains && IsSlower(*best, plainer, kHopelessRatio)) break;
+    if (search.IsReachedBy(*best)) break;
+  }
+  // Large programs take long to refine, so the best form alone is refined.
+  if (!IsSmall(best->program)) XCCL_RETURN_IF_ERROR(Refine(search, source, split, false, *best));
+  return *std::move(best);
+}
 
-namespace {
+// Makes the best program of a variant. If it is better than `best`, it replaces `best`, in as few instances
+// and passes as keep its time.
+Status TryVariant(const Search& search, Variant variant, const ChunkedSchedule& source,
+                  std::optional<Candidate>& best) {
+  const OnceOptions once{.size_bytes = search.options.size_bytes,
+                         .all_fan_ins = variant == Variant::kFanIns,
+                         .limit_connections = !search.options.max_blocks,
+                         .verify_passes = search.options.verify_passes};
+  XCCL_ASSIGN_OR_RETURN(const SplitSchedule split, SplitOnce(source, once));
+  StatusOr<Candidate> candidate = BestForm(search, variant, source, once, split, best);
+  if (best && search.HasEnded(candidate.status())) return OkStatus();
+  XCCL_RETURN_IF_ERROR(candidate.status());
+  if (!IsBetter(*candidate, best)) return OkStatus();
+  best = *std::move(candidate);
+  if (!best->time_ps) return OkStatus();
+  XCCL_ASSIGN_OR_RETURN(best->time_ps,
+                        FewerSegments(source.collective, source.topology, split.moves.moves, search.timing,
+                                      search.blocks, *best->time_ps, best->program));
+  return OkStatus();
+}
+
+// Are there additions that need not be fan-ins, but may be?
+bool HasMoreFanIns(const ChunkedSchedule& source) {
+  const auto find = [&](bool everywhere) {
+    return FindFanIns(source.schedule, source.collective, source.topology, everywhere);
+  };
+  return find(true) != find(false);
+}
+
+// The best program of one schedule in its chunks, over all variants. `pass` has made the schedule.
+StatusOr<Candidate> BestVariant(const Search& search, std::string_view pass, const ChunkedSchedule& source) {
+  XCCL_RETURN_IF_ERROR(search.Verifier(source).Check(pass, source.schedule));
+  std::optional<Candidate> best;
+  XCCL_RETURN_IF_ERROR(TryVariant(search, Variant::kPlain, source, best));
+  if (search.timing.machine != nullptr && !search.IsLate() && HasMoreFanIns(source))
+    XCCL_RETURN_IF_ERROR(TryVariant(search, Variant::kFanIns, source, best));
+  const bool has_slow_groups =
+      std::ranges::any_of(best->program.groups, HasSwitch) && best->time_ps && !search.IsReachedBy(*best);
+  if (search.IsLate() || !has_slow_groups) return *std::move(best);
+  const StatusOr<Schedule> chains = WithoutTrees(source.schedule, source.topology);
+  if (!chains.ok()) return *std::move(best);
+  XCCL_RETURN_IF_ERROR(search.Verifier(source).Check("chains", *chains));
+  XCCL_RETURN_IF_ERROR(
+      TryVariant(search, Variant::kChains, {*chains, source.collective, source.topology}, best));
+  return *std::move(best);
+}
+
+// Simulates a program that was too large for it, so that it can be compared. Its time stays absent where the
+// deadline passes.
+Status AddTime(const Search& search, const ChunkedSchedule& source, Candidate& candidate) {
+  if (candidate.time_ps) return OkStatus();
+  const StatusOr<Simulation> simulation =
+      SimulateProgram(candidate.program, source.collective, source.topology, search.timing);
+  if (simulation.ok()) candidate.time_ps = simulation->time_ps;
+  return search.HasEnded(simulation.status()) ? OkStatus() : simulation.status();
+}
+
+TimedProgram InChunksOf(const Collective& collective, Candidate candidate) {
+  return {{collective, std::move(candidate.program)}, candidate.time_ps};
+}
 
 // Are all transfers multicasts, or sums in switches?
-bool IsOfTrees(const Schedule& schedule, const Topology& topology) {
+bool HasOnlyTrees(const Schedule& schedule, const Topology& topology) {
   std::vector<Rank> from, to;
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {
     PathEnds(topology, schedule.paths[PathId(p)], from, to);
@@ -118,166 +226,58 @@ bool IsOfTrees(const Schedule& schedule, const Topology& topology) {
 
 int64_t LeastTime(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   const SimulateOptions& options, std::optional<int64_t> links_ps) {
-  SimulateOptions of_schedule = options;
-  of_schedule.machine = nullptr;
+  SimulateOptions on_links = options;
+  on_links.machine = nullptr;
   if (options.machine == nullptr)
-    return links_ps ? *links_ps : Simulate(schedule, collective, topology, of_schedule).time_ps;
+    return links_ps ? *links_ps : Simulate(schedule, collective, topology, on_links).time_ps;
   MachineModel machine = *options.machine;
-  if (IsOfTrees(schedule, topology))
+  if (HasOnlyTrees(schedule, topology))
     machine.nvlink_bytes_per_s = machine.nvlink_bytes_per_s / 1000 * machine.switch_per_mille;
   const Topology reached = WithReachedBandwidths(topology, machine);
-  return options.machine->launch_ps + Simulate(schedule, collective, reached, of_schedule).time_ps;
+  return options.machine->launch_ps + Simulate(schedule, collective, reached, on_links).time_ps;
 }
 
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options) {
-  XCCL_ASSIGN_OR_RETURN(TimedProgram made, LowerTimed(schedule, collective, topology, options));
-  return std::move(made.program);
+  XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, LowerTimed(schedule, collective, topology, options));
+  return std::move(lowered.program);
 }
 
 StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& collective,
                                   const Topology& topology, const LowerOptions& options) {
-  using namespace lowering;  // the list of passes reads better without it
+  // Passes on the schedule: symmetry is written out, and waves become one chunk.
+  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
+  if (!expanded.ok()) return Annotate(expanded.status(), "lower");
+  const ChunkedSchedule own{*expanded, collective, topology};
+  const std::optional<Folded> waves = options.fold ? FoldWaves(own.schedule, collective) : std::nullopt;
+
   const SimulateOptions timing{.size_bytes = options.size_bytes,
                                .model = options.model,
                                .machine = options.machine,
                                .deadline = options.deadline};
-
-  // Symmetry is written out.
-  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
-  if (!expanded.ok()) return Annotate(expanded.status(), "lower");
-  const Schedule& plain = *expanded;
-  // A program is to keep the schedule's time.
-  const int64_t wanted_ps =
-      options.least_ps ? *options.least_ps : LeastTime(plain, collective, topology, timing);
-  // Waves become one chunk. The schedule's own chunks come second, and are lowered where folding loses time.
-  const std::optional<Folded> folded = options.fold ? FoldWaves(plain, collective) : std::nullopt;
-  std::vector<Cut> cuts;
-  if (folded) cuts.push_back({folded->schedule, folded->collective, kLargeMoves});
-  cuts.push_back({plain, collective, folded ? kLargeUnfoldedMoves : kLargeMoves});
-
-  std::optional<TimedProgram> result;
-  for (const Cut& one : cuts) {
-    if (result && NumMoves(one.schedule) > kMostUnfoldedMoves) break;
-    const Schedule& own_schedule = one.schedule;
-    const Collective& cut = one.collective;
-    if (result && (options.deadline() || IsGoodEnough(*result->time_ps, wanted_ps, plain))) break;
-    const PassVerifier verify(options.verify_passes, cut, topology);
-    const int64_t chunk_bytes = CollectiveSizes(cut, options.size_bytes).LargestChunkBytes();
-    std::optional<Made> of_cut;
-    FanIns needed;
-    for (const Variant variant : {Variant::kPlain, Variant::kFanIns, Variant::kChains}) {
-      const bool as_chains = variant == Variant::kChains;
-      if (of_cut && options.deadline()) break;
-      if (as_chains && !NeedsChains(*of_cut, wanted_ps)) break;
-      if (variant == Variant::kFanIns && options.machine == nullptr) continue;
-      const StatusOr<Schedule> chains = as_chains ? WithoutTrees(own_schedule, topology) : Schedule();
-      if (!chains.ok()) break;
-      const Schedule& source = as_chains ? *chains : own_schedule;
-      XCCL_RETURN_IF_ERROR(verify.Check(as_chains           ? "chains"
-                                        : folded && !result ? "fold"
-                                                            : "expand",
-                                        source));
-      // What several ranks must add up to the same bits is added at once.
-      const FanIns fan_ins = FindFanIns(source, cut, topology, variant == Variant::kFanIns);
-      if (variant == Variant::kPlain) needed = fan_ins;
-      if (variant == Variant::kFanIns && fan_ins == needed) continue;
-      // Every path gets a connection, every tree and fan-in a group.
-      const Paths paths = ListPaths(source, topology, fan_ins);
-      XCCL_RETURN_IF_ERROR(verify.Check(paths));
-      if (!options.max_blocks) XCCL_RETURN_IF_ERROR(CheckConnections(paths, topology.num_ranks()));
-      // Transfers become moves, which know what feeds them and what follows them at either end.
-      const MoveTimes times =
-          TimesOfMoves(source, paths, SimulateMoves(source, cut, topology, options.size_bytes));
-      const auto split = [&](const MoveTimes* by) {
-        return SplitByRank(source, paths, cut, topology.num_ranks(), by);
-      };
-      XCCL_ASSIGN_OR_RETURN(const Moves moves, split(&times));
-      XCCL_RETURN_IF_ERROR(verify.Check(moves));
-
-      const BlockLimits blocks = {
-          options.max_blocks.value_or(kMostBlocks),
-          options.max_blocks.value_or(options.machine != nullptr ? kDefaultBlocks : kMostBlocks)};
-      const auto add_segments = [&](Made& made, bool briefly) -> Status {
-        if (!made.time_ps) return OkStatus();
-        XCCL_ASSIGN_OR_RETURN(made.time_ps,
-                              MoreSegments(cut, topology, moves.moves, timing, blocks, *made.time_ps,
-                                           briefly || Keeps(*made.time_ps, wanted_ps), made.program));
-        return OkStatus();
-      };
-      std::optional<Made> of_forms;
-      std::optional<Ordered> ordered;
-      std::optional<Program> last;  // before segments: one form after another may come out the same
-      for (const Form& form : options.form ? std::vector{*options.form}
-                                           : FormsFor(source, cut, options.size_bytes,
-                                                      std::ssize(moves.moves), one.large_moves)) {
-        if (of_forms && options.deadline()) break;
-        // One order over all sends and receives.
-        if (!ordered || ordered->slots != form.slots) {
-          XCCL_ASSIGN_OR_RETURN(ordered,
-                                OrderMoves(moves, times, paths.size(), form.slots, chunk_bytes, split));
-          XCCL_RETURN_IF_ERROR(verify.Check(*ordered));
-        }
-        const auto& [asked, in_order, order] = *ordered;
-        Program program;
-        program.slots = std::max(form.slots.value_or(2), order.slots);
-        // Connections get threadblocks and channels.
-        const Assignment assignment =
-            AssignThreadblocks(in_order.moves, paths, topology.num_ranks(), form.fuse);
-        XCCL_RETURN_IF_ERROR(verify.Check(assignment, paths));
-        // Receives join the sends that forward their values.
-        const Fusion fusion = FuseForwards(in_order.moves, order, assignment, program.slots, form.fuse);
-        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, assignment, fusion, program.slots));
-        // Values get slots in buffers.
-        const Buffers buffers = PlaceBuffers(in_order, fusion, cut, topology.num_ranks());
-        XCCL_RETURN_IF_ERROR(verify.Check(in_order, fusion, buffers));
-        // Neighbouring chunks share an instruction.
-        const Runs runs = MergeRuns(in_order, order, assignment, fusion, buffers, form.merge);
-        XCCL_RETURN_IF_ERROR(verify.Check(*ordered, fusion, runs, form.merge));
-        // Instructions are written.
-        const Places places = WriteInstructions(in_order, order, assignment, fusion, runs, buffers, paths,
-                                                cut.Reduces(), program);
-        XCCL_RETURN_IF_ERROR(verify.Check("instructions", program, false));
-        // Conflicting accesses wait for one another.
-        AddDependencies(places, cut, form.pace, program);
-        XCCL_RETURN_IF_ERROR(verify.Check("dependencies", program));
-        if (last == program) continue;
-        last = program;
-        // Passes, instances and the protocol are chosen.
-        const StatusOr<std::optional<int64_t>> timed =
-            SetSegments(form.segments, cut, topology, moves.moves, timing, blocks,
-                        of_forms                     ? &of_forms->program
-                        : of_cut && !options.machine ? &of_cut->program
-                                                     : nullptr,
-                        program);
-        if (of_forms && timed.status().code() == StatusCode::kLimit && options.deadline()) break;
-        XCCL_ASSIGN_OR_RETURN(const std::optional<int64_t> time_ps, timed);
-        XCCL_RETURN_IF_ERROR(verify.Check("segments", program));
-        Made made{std::move(program), time_ps};
-        if (IsSmall(made.program) && !IsSlower(made, of_forms, kMadeUpLoss))
-          XCCL_RETURN_IF_ERROR(add_segments(made, IsSlower(made, of_forms, kNearLoss)));
-        if (IsBetter(made, of_forms)) of_forms = std::move(made);
-        if (as_chains && IsHopeless(*of_forms, *of_cut)) break;
-        if (of_forms->time_ps && Keeps(*of_forms->time_ps, wanted_ps)) break;
-      }
-      // Of large programs the best form alone is refined.
-      if (!IsSmall(of_forms->program)) XCCL_RETURN_IF_ERROR(add_segments(*of_forms, false));
-      if (!IsBetter(*of_forms, of_cut)) continue;
-      of_cut = std::move(of_forms);
-      if (!of_cut->time_ps) continue;
-      XCCL_ASSIGN_OR_RETURN(of_cut->time_ps, FewerSegments(cut, topology, moves.moves, timing, blocks,
-                                                           *of_cut->time_ps, of_cut->program));
-    }
-    // Large programs are simulated only where two cuts are compared.
-    if (folded && !of_cut->time_ps) {
-      const StatusOr<Simulation> simulation = SimulateProgram(of_cut->program, cut, topology, timing);
-      if (!simulation.ok() && !options.deadline()) return simulation.status();
-      if (simulation.ok()) of_cut->time_ps = simulation->time_ps;
-    }
-    if (result && (!of_cut->time_ps || Keeps(*result->time_ps, *of_cut->time_ps))) break;
-    result = TimedProgram{{cut, std::move(of_cut->program)}, of_cut->time_ps};
+  const int32_t most_blocks = options.max_blocks.value_or(kMostBlocks);
+  const Search search{
+      topology,
+      options,
+      timing,
+      {most_blocks, options.max_blocks || !options.machine ? most_blocks : kDefaultBlocks},
+      options.least_ps ? *options.least_ps : LeastTime(own.schedule, collective, topology, timing)};
+  if (!waves) {
+    XCCL_ASSIGN_OR_RETURN(Candidate only, BestVariant(search, "expand", own));
+    return InChunksOf(collective, std::move(only));
   }
-  return *std::move(result);
+  const ChunkedSchedule folded{waves->schedule, waves->collective, topology};
+  XCCL_ASSIGN_OR_RETURN(Candidate in_waves, BestVariant(search, "fold", folded));
+  XCCL_RETURN_IF_ERROR(AddTime(search, folded, in_waves));
+  const bool is_own_too_large = NumMoves(own.schedule) > kMostUnfoldedMoves;
+  if (search.IsLate() || search.IsReachedBy(in_waves) || is_own_too_large)
+    return InChunksOf(folded.collective, std::move(in_waves));
+  StatusOr<Candidate> in_own = BestVariant(search, "expand", own);
+  if (in_own.ok()) XCCL_RETURN_IF_ERROR(AddTime(search, own, *in_own));
+  if (!in_own.ok() && !search.HasEnded(in_own.status())) return in_own.status();
+  if (!in_own.ok() || !in_own->time_ps || IsWithinTolerance(*in_waves.time_ps, *in_own->time_ps))
+    return InChunksOf(folded.collective, std::move(in_waves));
+  return InChunksOf(collective, *std::move(in_own));
 }
 
 }  // namespace xccl

@@ -41,7 +41,7 @@ int64_t Instructions(const LoweredProgram& lowered) {
   return Stats(lowered.program, CollectiveSizes(lowered.collective, 1 << 20)).instructions;
 }
 
-// The schedule's collective says what is right, for inputs and outputs know nothing of chunks.
+// Judges the program by the schedule's collective: inputs and outputs do not depend on chunks.
 void CheckProgram(const LoweredProgram& lowered, const Collective& collective, const Topology& topology,
                   int64_t size_bytes) {
   ASSERT_EQ(ToStatus(VerifyProgram(lowered.program, lowered.collective, topology)).message(), "");
@@ -75,7 +75,7 @@ TEST(LowerFolded, WavesBecomePassesInTheSameTime) {
   const Schedule schedule = Pipeline(collective, line);
   const LoweredProgram lowered = LowerFoldedChecked(schedule, collective, line).value();
   EXPECT_EQ(lowered.collective, collective.WithWeights({{62}}));
-  // One at either end, a forwarding one between, and the root's copy of its own.
+  // One instruction at either end, a forwarding one at each rank between, and the root's own copy.
   EXPECT_EQ(Instructions(lowered), 5 * lowered.program.instances);
   EXPECT_GT(NumPasses(lowered.program, CollectiveSizes(lowered.collective, 64 << 20)), 1);
   const int64_t planned = Simulate(schedule, collective, line, {}).time_ps;

@@ -196,7 +196,7 @@ TEST(Lower, TwoAdditionsToOneChunkInOneStepKeepTheirOrder) {
   }
 }
 
-// A chunk once round a ring, from rank 0, and all its translates.
+// A chunk goes once round a ring, from rank 0, and so do all its translates.
 Schedule RoundARing(int32_t ranks, Topology& ring) {
   TopologySpec spec;
   spec.name = "ring";
@@ -239,7 +239,7 @@ TEST(Lower, RefusesCompressedSchedulesOfTooManyTransfers) {
                    "out"));
 }
 
-// A later step whose data is there overtakes an earlier one that waits for a relay.
+// A move of a later step whose data is there overtakes a move of an earlier step that waits for a relay.
 TEST(Lower, MovesGoWhenTheyCan) {
   const Topology topology = FullMesh(3);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 3);
@@ -262,8 +262,8 @@ TEST(Lower, MovesGoWhenTheyCan) {
   EXPECT_EQ(sent, std::vector<Operand>({{BufferKind::kInput, 0}, {BufferKind::kOutput, 2}}));
 }
 
-// In order of time, connections 0->2 and 1->2 would each carry first what may only be stored when rank 2 has
-// sent on what comes behind it on the other one.
+// In order of time, connections 0->2 and 1->2 would each carry first a chunk that rank 2 may store only after
+// it has sent on the second chunk of the other connection.
 TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
@@ -288,8 +288,9 @@ TEST(Lower, FallsBackToStepsWhereTimeOrderWouldDeadlock) {
   }
 }
 
-// Over a slow link from rank 0 to rank 1, what rank 2 sends comes first. Where rank 1 alone adds up, it takes
-// that first; where every rank does, all keep the schedule's order, for the same bits.
+// The link from rank 0 to rank 1 is slow, so the value of rank 2 comes to rank 1 first. Where rank 1 alone
+// adds up, it adds the value of rank 2 first. Where every rank adds up, all keep the schedule's order, for
+// the same bits.
 TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
   TopologySpec spec = FullMesh(3).spec();
   for (Link& link : spec.links)
@@ -323,8 +324,8 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
   EXPECT_EQ(first_added(CollectiveKind::kAllreduce, true), 0);
 }
 
-// Rank 2 adds up chunk 0 from 0 and then 1, chunk 1 from 1 and then 0, by step; by time, each of the two
-// first sends the chunk that needs nothing from rank 3, which is the later one.
+// By step, rank 2 adds up chunk 0 from rank 0 and then rank 1, and chunk 1 from rank 1 and then rank 0. By
+// time, ranks 0 and 1 each send first the chunk that needs nothing from rank 3, which rank 2 takes second.
 TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kReduce, 4).WithChunks(2);
@@ -347,7 +348,8 @@ TEST(Lower, PartialSumsThatCrossDoNotHoldEachOtherUp) {
             Simulate(schedule, collective, topology, {}).time_ps * 101 / 100);
 }
 
-// Threadblocks whose connections begin with one link take turns; those with links of their own need not.
+// Threadblocks whose connections begin with one link take turns; threadblocks with links of their own need
+// not.
 TEST(Lower, PacingOrdersSendsOnOneLink) {
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4);
   const auto dependencies = [&](const Topology& topology, bool pace) {

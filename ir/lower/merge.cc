@@ -1,13 +1,15 @@
-// Every join starts out that is possible at its own two ends. Joins then fall that a fused partner cannot
-// follow, until nothing changes. Last, long runs are cut, and so are runs whose early send or late receive
-// would pass another access to one of their chunks. A bundle joins as a whole or not at all.
+// A join puts a move into the run of the move before it on its path. The pass starts with every join that the
+// sender and the receiver of the two moves allow. A join is then undone where the moves that its moves are
+// fused with do not join, until nothing changes. Last, runs are cut where they are too long, and where the
+// early send or the late receive of a run would pass another access to one of its chunks. A bundle joins as a
+// whole or not at all.
 #include "ir/lower/merge.h"
 
 namespace xccl::lowering {
 namespace {
 
-// May two moves of one path be one instruction at both ends? An end that the first of a bundle stands for is
-// not asked.
+// May two moves of one path be one instruction at both ends? Where the first move of a bundle is sent or
+// received for all of them, the other moves allow every join at that end.
 bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers, int32_t a, int32_t b) {
   const Move& x = moves.moves[a];
   const Move& y = moves.moves[b];
@@ -17,7 +19,7 @@ bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers,
   if (x.step != y.step || x.chunk.value + 1 != y.chunk.value) return false;
   const bool sent_alike =
       fed_from(x) == fed_from(y) && (fusion.recv_of[a] == kNoMove) == (fusion.recv_of[b] == kNoMove);
-  // Where several add to one chunk in a step, each keeps its place among them.
+  // Where several moves add to one chunk in a step, none changes its place among the additions.
   const bool received_alike = !x.crowded && !y.crowded && x.reduces == y.reduces &&
                               x.local_input == y.local_input && x.complete == y.complete &&
                               IsStored(moves, fusion, a) == IsStored(moves, fusion, b) &&
@@ -26,7 +28,8 @@ bool SameShape(const Moves& moves, const Fusion& fusion, const Buffers& buffers,
   return (!x.sends || sent_alike) && (!x.receives || received_alike);
 }
 
-// For every move the one before it on its path, where the two are neighbours in both threadblocks' lists.
+// Returns, by move, the move before it on its path, if the two are neighbours in the instruction lists of
+// both threadblocks; else kNoMove.
 std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const Assignment& assignment,
                                 const Fusion& fusion) {
   const size_t count = moves.moves.size();
@@ -61,7 +64,7 @@ std::vector<int32_t> Neighbours(const Moves& moves, const Order& order, const As
   return before;
 }
 
-// Bundles that do not join as a whole do not join.
+// Undoes the joins of bundles that do not join as a whole.
 void JoinWholeBundles(const Moves& moves, std::vector<int32_t>& previous) {
   for (size_t m = 0; m < previous.size(); m += static_cast<size_t>(moves.moves[m].bundle_size)) {
     const size_t end = m + static_cast<size_t>(moves.moves[m].bundle_size);
@@ -99,7 +102,7 @@ class Merger {
     }
   }
 
-  // A join holds where its fused partners join in the same way.
+  // Undoes the join of move m unless the moves that it is fused with join in the same way.
   void Check(int32_t m) {
     const int32_t p = runs_.previous[m];
     if (p == kNoMove) return;
@@ -155,8 +158,8 @@ class Merger {
     if (next_[m] != kNoMove) CutBefore(next_[m]);
   }
 
-  // A chunk's accesses at one rank must stay in order: a value is received before it is sent, and sent before
-  // it is overwritten; writes follow one another.
+  // Cuts runs so that each rank accesses a chunk in the right order: a value is received before it is sent
+  // on, and sent before it is overwritten, and writes keep their order. Returns whether a join was undone.
   bool CutWhereOrderBreaks() {
     for (int32_t m = 0; m < count_; ++m) {
       const Move& move = At(m);
@@ -178,8 +181,8 @@ class Merger {
   const int32_t count_;
   Runs runs_;
   std::vector<int32_t> fallen_;
-  std::vector<int32_t> head_, next_;  // by move: the first of its run; the next one in it
-  std::vector<int32_t> last_;         // by the first of a run
+  std::vector<int32_t> head_, next_;  // by move: the first move of its run; the next move of its run
+  std::vector<int32_t> last_;         // by the first move of a run: the last one
 };
 
 }  // namespace

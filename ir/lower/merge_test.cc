@@ -34,7 +34,7 @@ TEST(Merge, JoinsOnlyAscendingChunks) {
 TEST(Merge, JoinsOnlyMovesOfOneStep) {
   Moves moves = LineMoves();
   moves.moves[3].step = 2;
-  // Moves 0 and 1 would join, but what they are fused with cannot.
+  // Moves 0 and 1 could join, but the moves that they are fused with cannot.
   EXPECT_EQ(Merged(moves, LineOrder(), LineAssignment(), LineFusion()), kApart);
 }
 

@@ -1,7 +1,7 @@
-// Every chunk is followed by itself: where each rank holds it, which move left it there, and how many
-// contributions it has. The chunk's moves are visited in order of step; the reads of a step come before its
-// writes. Moves that add to one place with no read in between may come in any order; the order is fixed when
-// the sum is read.
+// Follows one chunk at a time. Every rank's cell says where the rank holds the chunk, which move left it
+// there, and how many contributions it has. The chunk's moves are visited in order of step; all reads of a
+// step come before its writes. Moves that add to one cell may come in any order until the cell is read; the
+// order is settled then.
 #include "ir/lower/moves.h"
 
 #include <fmt/core.h>
@@ -33,9 +33,9 @@ int64_t CountMoves(const Schedule& schedule, const Paths& paths) {
   return total;
 }
 
-// Sorts moves by step and chunk, those of a bundle next to each other, in the order of its paths.
+// Sorts moves by step and chunk, so that the moves of a bundle are neighbours, in the order of their paths.
 void SortIntoBundles(const Paths& paths, std::vector<Move>& moves) {
-  // The moves of a fan-in come from several transfers; they stand where the first of them would.
+  // The moves of a fan-in come from several transfers. All of them get the place of the first one.
   std::map<std::tuple<int32_t, int32_t, ChunkId>, int32_t> first_of;
   const auto is_fan_in = [&](const Move& move) {
     const int32_t group = paths.paths[move.path].group;
@@ -90,15 +90,15 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& pat
   return moves;
 }
 
-// One rank's share of the chunk that is being followed.
+// What one rank has of the chunk that is followed.
 struct Cell {
   bool has_input = false;   // in the rank's input buffer
   bool has_output = false;  // the rank's output buffer has room for it
   bool held = false;        // some move has put it into output or scratch
   int32_t writer = kNoMove;
   int32_t contributions = 0;
-  int32_t last_read = kNoMove;   // a list of the moves that sent it since it was last written
-  int32_t last_added = kNoMove;  // a list of the moves that add to it, whose order is not settled
+  int32_t last_read = kNoMove;   // heads a list (before_) of the moves that sent it since its last write
+  int32_t last_added = kNoMove;  // heads a list (added_before_) of the additions whose order is not settled
 };
 
 class Follower {
@@ -114,7 +114,7 @@ class Follower {
                       ? collective.num_members()
                       : std::numeric_limits<int32_t>::max()) {}
 
-  // `own` are the moves of chunk c, in order.
+  // `own`: the moves of chunk c, in order.
   void Follow(ChunkId c, std::span<const int32_t> own, std::vector<LocalCopy>& copies) {
     const bool same_sums =
         collective_.kind() == CollectiveKind::kAllreduce || collective_.kind() == CollectiveKind::kBarrier;
@@ -158,13 +158,14 @@ class Follower {
     for (const Holding& holding : holdings_) Touch(holding.rank).has_output = true;
   }
 
-  // How many contributions each move of a step carries: as they were before the step.
+  // Notes how many contributions each move of a step carries: as many as its sender had before the step.
   void Read(std::span<const int32_t> own) {
     sent_.clear();
     for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
   }
 
-  // Contributions that the move at `own[i]` brings with its bundle. Requires: Read(own); it receives.
+  // How many contributions the move `own[i]` brings, with its bundle. Requires: Read(own) was called; the
+  // move receives.
   int32_t Brings(std::span<const int32_t> own, size_t i) const {
     const Move& move = moves_[own[i]];
     if (!IsAddedUp(moves_, move)) return sent_[i];
@@ -172,7 +173,7 @@ class Follower {
     return std::accumulate(first, first + move.bundle_size, 0);
   }
 
-  // Does one rank alone add up the sum? Then all ranks get the same bits, whatever the order.
+  // Does one rank alone complete the sum? All ranks then get the same bits in any order of additions.
   bool SumsOnce(ChunkId c, std::span<const int32_t> own) {
     Begin(c);
     int32_t sums = 0;
@@ -222,7 +223,7 @@ class Follower {
     }
   }
 
-  // Fixes the order of the moves that add to a cell, since it was last read or replaced.
+  // Settles the order of the additions to a cell since its value was last read or replaced.
   void Settle(Cell& cell) {
     if (cell.last_added == kNoMove) return;
     group_.clear();
@@ -261,9 +262,9 @@ class Follower {
   std::vector<Move>& moves_;
   const MoveTimes* const times_;
   IdVector<Rank, Cell> cells_;
-  std::vector<int32_t> before_;        // by move: the one before it in its Cell::last_read
-  std::vector<int32_t> added_before_;  // by move: the one before it in its Cell::last_added
-  const int32_t complete_;
+  std::vector<int32_t> before_;        // by move: the next one of the list that Cell::last_read heads
+  std::vector<int32_t> added_before_;  // by move: the next one of the list that Cell::last_added heads
+  const int32_t complete_;             // contributions of a complete sum
   bool by_time_ = false;
   std::vector<Rank> touched_;
   std::vector<Holding> holdings_;

@@ -33,7 +33,7 @@ Move Addition(int32_t number) {
   return move;
 }
 
-// The first adds to the receiver's input, the second to the result, and completes it.
+// The first move adds to the receiver's input, the second to the result, and completes the sum.
 TEST(Moves, AddInOrderOfArrivalWhereTimesAreGiven) {
   const Topology topology = testing::MakeGraph("line", 3, 0, testing::Duplex({{0, 1}, {1, 2}}));
   const Collective reduce = testing::MakeCollective(CollectiveKind::kReduce, 3, Rank(1));
@@ -53,7 +53,7 @@ TEST(Moves, AddInOrderOfArrivalWhereTimesAreGiven) {
   }
 }
 
-// Rank 0 has chunk 0 sent by two others, one after the other, and sends it on in between.
+// Two other ranks send chunk 0 to rank 0, one after the other, and rank 0 sends it on in between.
 TEST(Moves, NameWhatOverwritesAValue) {
   const Topology topology = testing::MakeGraph("line", 3, 0, testing::Duplex({{0, 1}, {1, 2}}));
   const Collective reduce = testing::MakeCollective(CollectiveKind::kAllreduce, 3);
@@ -100,7 +100,8 @@ TEST(Moves, AddInOneOrderWhereSeveralRanksAddUpTheSum) {
   }
 }
 
-// One move for each branch: the multicast is sent by the first, the reduction received by the first.
+// A tree has one move for each branch. The first move's send sends a whole multicast; the first move's
+// receive receives a whole reduction.
 TEST(Moves, TreesBecomeBundles) {
   Schedule schedule;
   schedule.num_chunks = 1;

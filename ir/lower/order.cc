@@ -1,11 +1,11 @@
-// A topological sort of the events; those that are simulated to happen first come first. A send waits for its
-// feed and for a slot. A receive waits for its send, for the receive before it on its connection, for the
-// writes before its group, and for all reads of the value that the group overwrites.
+// Sorts the events topologically. Of the events that can go on, the one comes first that the simulation has
+// first. A send waits for its feed and for a slot. A receive waits for its send, for the receive before it on
+// its connection, for the writes before its group, and for all reads of the value that the group overwrites.
 //
-// By time, later steps may overtake earlier ones on a connection. First-in-first-out may then close a circle
-// with the order of reads and writes. Step by step it cannot: every value that a step sends is there before
-// the step, and its connections carry moves as they are sorted. A send that only lacks a slot is let through
-// when nothing else can go on.
+// By time, moves of a later step may overtake moves of an earlier step on a connection. Since connections are
+// first-in-first-out, the waits may then form a circle. Step by step they cannot: every value that a step
+// sends is there before the step, and connections carry the moves as they are sorted. A send that lacks
+// nothing but a slot is let through when no other event can go on.
 #include "ir/lower/order.h"
 
 #include <algorithm>
@@ -18,19 +18,19 @@
 namespace xccl::lowering {
 namespace {
 
-// Slots of a connection where none are given: step by step, and by time as many as this many bytes fill.
-constexpr int32_t kSlotsByStep = 32;
-constexpr int64_t kMostInFlight = 16 << 20;
-constexpr int64_t kLeastSlotsByTime = 8;
+// Where a form gives no number of slots, slots are not to hold up what the schedule has under way. They are
+// memory of the receiver, so the bytes of a connection limit them.
+constexpr int64_t kMostInFlightBytes = 16 << 20;
+constexpr int64_t kLeastSlots = 8;  // the larger number that a form gives (forms.cc)
 
-int32_t SlotsByTime(int64_t chunk_bytes) {
-  const int64_t slots = kMostInFlight / std::max<int64_t>(1, chunk_bytes);
-  return static_cast<int32_t>(std::clamp<int64_t>(slots, kLeastSlotsByTime, kMaxSlots));
+int32_t SlotsFor(int64_t chunk_bytes) {
+  const int64_t slots = kMostInFlightBytes / std::max<int64_t>(1, chunk_bytes);
+  return static_cast<int32_t>(std::clamp<int64_t>(slots, kLeastSlots, kMaxSlots));
 }
 
 class Orderer {
  public:
-  // `times`: null for the order in which moves are sorted.
+  // Without `times`, events come in the order of `moves`.
   Orderer(const std::vector<Move>& moves, int32_t num_connections, int32_t slots, const MoveTimes* times)
       : moves_(moves),
         slots_(slots),
@@ -54,7 +54,8 @@ class Orderer {
     }
   }
 
-  // Orders the moves [begin, end). False where they cannot all be. Requires: all before are ordered.
+  // Orders the moves [begin, end). False where some cannot be ordered. Requires: all moves before `begin` are
+  // ordered.
   bool Run(int32_t begin, int32_t end) {
     for (int32_t m = begin; m < end; ++m) {
       expected_ += (At(m).sends ? 1 : 0) + (At(m).receives ? 1 : 0);
@@ -86,22 +87,22 @@ class Orderer {
 
  private:
   struct Fifo {
-    std::vector<int32_t> sent, waiting;  // moves, in order
+    std::vector<int32_t> sent, waiting;  // moves that were sent, and that found no slot, in order
     std::vector<int32_t> parked;         // moves whose bundles' turns have not come
-    size_t received = 0, resumed = 0;    // of them, how many are received, how many wait no longer
+    size_t received = 0, resumed = 0;    // how many of `sent` are received, and of `waiting` have got a slot
   };
-  // Moves that one group feeds, of those that are being ordered.
+  // A linked list of the moves that one group feeds, among the moves that Run orders.
   struct Fed {
     int32_t first, next;
   };
-  using Key = std::tuple<int64_t, int32_t, int32_t>;  // when, in case of a tie, event
+  using Key = std::tuple<int64_t, int32_t, int32_t>;  // time, order of equal times, event
 
   const Move& At(int32_t m) const { return moves_[m]; }
 
-  // Is what move m leaves complete, its whole group received?
+  // Is the value that move m leaves there, which means that its whole group is received?
   bool IsWritten(int32_t m) const { return m == kNoMove || to_come_[At(m).group] == 0; }
 
-  // At equal times receives come first: they free slots, and feed sends.
+  // Receives come before sends of the same time: they free slots, and feed sends.
   void Push(int32_t event) {
     const int32_t m = event / 2;
     if (times_ == nullptr) {
@@ -119,8 +120,8 @@ class Orderer {
   Fifo& FifoOf(int32_t m) { return fifos_[At(m).path]; }
   const Fifo& FifoOf(int32_t m) const { return fifos_[At(m).path]; }
 
-  // A switch adds up the k-th messages of all members: bundles get their turns when the first of their moves
-  // would be sent, and the others wait for them.
+  // A switch adds up the k-th messages of all members, so all members must send bundles in one order. A
+  // bundle gets its turn when the first of its moves could be sent; its other moves wait for the same turn.
   bool IsItsTurn(int32_t m) {
     const Move& move = At(m);
     if (!IsAddedUp(moves_, move)) return true;
@@ -169,7 +170,7 @@ class Orderer {
     if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
 
-  // Queues the receive of m if nothing holds it up. Called whenever one of its reasons to wait is gone.
+  // Queues the receive of m unless something holds it up. Called whenever one of its reasons to wait is gone.
   void Offer(int32_t m) {
     if (!At(m).receives) m = At(m).bundle;
     if (offered_[m]) return;
@@ -221,16 +222,16 @@ class Orderer {
   const MoveTimes* const times_;
   Order order_;
   std::vector<Fifo> fifos_;          // by connection
-  std::vector<int32_t> unread_;      // by the first of a group: sends to come of what it overwrites
-  std::vector<int32_t> to_come_;     // by the first of a group: how many are not received
-  std::vector<int32_t> next_write_;  // by move: the next one that writes the same
+  std::vector<int32_t> unread_;      // by the first of a group: sends to come of the value that it overwrites
+  std::vector<int32_t> to_come_;     // by the first of a group: how many of its moves are not received
+  std::vector<int32_t> next_write_;  // by move: the next move that writes the same chunk at the same rank
   std::vector<bool> offered_;        // by move: its receive was queued
-  std::vector<int32_t> turn_;   // by the first of a bundle that a switch adds up: its place; -1: none yet
-  std::vector<int32_t> turns_;  // by the first path of such a group: places that are given
-  std::vector<Fed> fed_;        // by move
-  std::vector<int32_t> full_;   // connections in the order in which sends found no slot
-  int64_t expected_ = 0;        // events of the moves that are being ordered, and those before
-  size_t let_through_ = 0;      // of them, how many were looked at
+  std::vector<int32_t> turn_;        // by the first of a bundle that a switch adds up: its turn; -1: none yet
+  std::vector<int32_t> turns_;       // by the first path of a group that adds up: how many turns it has given
+  std::vector<Fed> fed_;             // by move
+  std::vector<int32_t> full_;        // connections in the order in which sends found no slot
+  int64_t expected_ = 0;             // events of all moves that Run was called for
+  size_t let_through_ = 0;           // how many entries of full_ were looked at
   std::priority_queue<Key, std::vector<Key>, std::greater<>> heap_;
 };
 
@@ -257,8 +258,8 @@ Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32
 
 StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
                              std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split) {
-  if (std::optional<Order> order =
-          OrderByTime(moves.moves, num_connections, slots ? *slots : SlotsByTime(chunk_bytes), times)) {
+  const int32_t num_slots = slots ? *slots : SlotsFor(chunk_bytes);
+  if (std::optional<Order> order = OrderByTime(moves.moves, num_connections, num_slots, times)) {
     const size_t count = moves.moves.size();
     bool may_swap = false;
     for (size_t m = 0; m < count && !may_swap; ++m)
@@ -271,7 +272,7 @@ StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t
     return Ordered{slots, std::move(ordered), *std::move(order)};
   }
   XCCL_ASSIGN_OR_RETURN(Moves by_step, split(nullptr));
-  Order order = OrderByStep(by_step.moves, num_connections, slots.value_or(kSlotsByStep));
+  Order order = OrderByStep(by_step.moves, num_connections, num_slots);
   return Ordered{slots, std::move(by_step), std::move(order)};
 }
 

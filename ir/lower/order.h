@@ -1,5 +1,6 @@
-// Pass "order": one order over all sends and receives of all ranks. Every later pass keeps each threadblock
-// in this order, so a lowered program cannot deadlock: the earliest event that is not done can always go on.
+// Pass "order": puts all sends and receives of all ranks in one order. Every later pass keeps the
+// instructions of a threadblock in this order, so a program cannot deadlock: the earliest event that is not
+// done can always go on.
 #pragma once
 
 #include <cstdint>
@@ -14,45 +15,45 @@
 namespace xccl::lowering {
 
 struct Order {
-  // 2m: move m is sent; 2m+1: it is received; first to last. A bundle that is sent, or received, as one has
-  // one event, of its first move, and all its moves have that event's place.
+  // From first to last. Event 2m sends move m, event 2m+1 receives it. A bundle that is sent, or received, at
+  // once has one event, the first move's; all moves of the bundle have the place of that event.
   std::vector<int32_t> events;
-  std::vector<int32_t> send_place;  // of every move: index in events
-  std::vector<int32_t> recv_place;
-  int32_t slots = 1;  // most moves of one connection that are sent and not yet received, at any place
+  std::vector<int32_t> send_place;  // by move: the index in `events` of its send
+  std::vector<int32_t> recv_place;  // by move: the index in `events` of its receive
+  int32_t slots = 1;  // most moves of one connection that are under way (sent, not received) at any place
   bool operator==(const Order&) const = default;
 };
 
-// Follows `times`, when moves start and arrive, as far as that can be. Guarantees:
+// Orders events by `times`, when moves start and arrive, as far as the guarantees allow:
 //   1. a move is sent before it is received;
 //   2. the moves of one connection are received in the order in which they are sent;
 //   3. a value is received before it is sent on, and it is sent before it is overwritten;
-//   4. moves that write one chunk of one rank are received in the order of Move::previous, except that those
-//      of one Move::group may change places;
-//   5. at most `slots` moves of a connection are under way, unless 1 to 4 need more: result.slots says how
-//   many;
+//   4. moves that write one chunk of one rank are received in the order of Move::previous, except that the
+//      moves of one Move::group may change places;
+//   5. at most `slots` moves of a connection are under way, unless 1 to 4 need more; Order::slots says how
+//      many;
 //   6. all paths of a group carry the same bundles in one order.
-// Absent where 1 to 4 cannot all be met. Cost: a heap operation an event.
+// Absent where 1 to 4 cannot all be met. Cost: one heap operation for each event.
 std::optional<Order> OrderByTime(const std::vector<Move>& moves, int32_t num_connections, int32_t slots,
                                  const MoveTimes& times);
 
-// The same guarantees, and all moves of a step come before those of the next, in the order in which they are
-// sorted. Such an order always exists. Requires: moves split without times.
+// Orders events step by step, in the order of `moves` within a step, with all guarantees of OrderByTime. An
+// order of this kind always exists. Requires: moves split without times.
 Order OrderByStep(const std::vector<Move>& moves, int32_t num_connections, int32_t slots);
 
-// Moves, and an order that keeps their `previous` exactly.
+// Moves, and an order that keeps Move::previous even within a group.
 struct Ordered {
   std::optional<int32_t> slots;  // as asked for
   Moves moves;
   Order order;
 };
 
-// SplitByRank of the schedule at hand, by these times.
+// SplitByRank of the schedule whose moves are ordered, with `times`.
 using Split = std::function<StatusOr<Moves>(const MoveTimes* times)>;
 
-// The order by time where there is one, else by step. Moves that changed places in their group are split
-// again, so that additions follow the order. Where `slots` is absent, a connection has as many as 16 MiB of
-// chunks of `chunk_bytes`, 8 to kMaxSlots; by step 32.
+// Orders by time where that is possible, else by step. Where moves of a group changed places, the schedule is
+// split again, so that Move::previous follows the order. Where `slots` is absent, a connection has as many
+// slots as chunks of `chunk_bytes` fill 16 MiB, but at least 8 and at most kMaxSlots.
 StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
                              std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split);
 

@@ -8,7 +8,7 @@ namespace xccl::lowering {
 
 namespace {
 
-// Does some unit outside fan-ins move on the path?
+// By path of the schedule: does some unit outside fan-ins take it?
 std::vector<bool> UsedAlone(const Schedule& schedule, const FanIns& fan_ins) {
   std::vector<bool> used(static_cast<size_t>(schedule.paths.size()), fan_ins.of_unit.empty());
   int64_t unit = 0;
@@ -18,7 +18,7 @@ std::vector<bool> UsedAlone(const Schedule& schedule, const FanIns& fan_ins) {
   return used;
 }
 
-// Appends a group for every fan-in, and finds the path of every unit that belongs to one.
+// Appends a group for every fan-in, and notes the path of every unit that belongs to a fan-in.
 void AddFanIns(const Schedule& schedule, const Topology& topology, const FanIns& fan_ins, Paths& paths) {
   if (fan_ins.all.empty()) return;
   const int32_t first_group = static_cast<int32_t>(paths.groups.size());

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/lower/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "topologies/gpu_links.h"
@@ -17,27 +18,27 @@
 namespace xccl::lowering {
 namespace {
 
-// Smaller messages cost more than moving their bytes. A machine model says what they cost; but 512 threads
-// move 8 bytes each at least.
-constexpr int64_t kLeastSegmentBytes = 4096, kLeastTimedSegmentBytes = 1024;
+// A segment is one message. With a machine model, which has a price for messages, it has at least one element
+// of 4 bytes for each of the 256 threads of an LL threadblock (device/kernel.h). Without a model messages
+// have no price; two limits stand for it: 8 bytes a segment for each of the 512 threads of a simple
+// threadblock, and a share of each instance that takes an NVLink port of 400 GB/s about 1 µs.
+constexpr int64_t kLeastTimedSegmentBytes = 1024;
+constexpr int64_t kLeastSegmentBytes = 4096;
+constexpr int64_t kLeastSentBytes = 512 << 10;  // by one of several instances, over an average connection
 constexpr int32_t kMostInstances = 16;
-// Instructions × passes that the trials of one program may simulate together; less where little is to be
-// gained.
-constexpr int64_t kWork = 2'000'000, kLittleWork = 500'000;
-// By one instance of a connection, on average, where there are several.
-constexpr int64_t kLeastSentBytes = 512 << 10;
-constexpr int64_t kAllowedLoss = 50;  // one part in so many
+// Work of all simulations of one form, in instructions × passes, so that lowering takes seconds at most.
+constexpr int64_t kMostWork = 2'000'000;
 
 struct Choice {
   int32_t instances = 1, passes = 1;
   auto operator<=>(const Choice&) const = default;
 };
-// What is tried first of every form. Without passes nothing overlaps within a chunk; with one instance a
-// threadblock that waits leaves its links idle.
+// The choices that are tried first in every form. Within one pass nothing of a chunk overlaps; with one
+// instance a threadblock that waits leaves its links idle.
 constexpr Choice kPlain = {1, 1};
 constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};  // the first that fits
 
-// The bounds of the choices.
+// Which choices a program may have.
 class Limits {
  public:
   Limits(const CollectiveSizes& sizes, const std::vector<Move>& moves, const Program& program,
@@ -78,7 +79,7 @@ class Limits {
   int64_t blocks_ = 1;
 };
 
-// Simulates one program by several choices and protocols, each once.
+// Simulates one program with several choices and protocols, each of them once.
 class Trials {
  public:
   Trials(const Collective& collective, const Topology& topology, const SimulateOptions& options,
@@ -90,7 +91,7 @@ class Trials {
         program_(program),
         instructions_(NumInstructions(program)) {}
 
-  // kForeverPs where the choice is not allowed, or is more work than is left.
+  // kForeverPs where the choice is not allowed, is more work than is left, or the deadline passes.
   StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
@@ -98,9 +99,10 @@ class Trials {
     if (!limits_.Fits(choice) || work_ + cost > most_work) return kForeverPs;
     work_ += cost;
     Take(choice, protocol);
-    XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
-                          SimulateProgram(program_, collective_, topology_, options_));
-    at->second = simulation.time_ps;
+    const StatusOr<Simulation> simulation = SimulateProgram(program_, collective_, topology_, options_);
+    if (simulation.ok()) at->second = simulation->time_ps;
+    const bool is_late = simulation.status().code() == StatusCode::kLimit && options_.deadline();
+    if (!simulation.ok() && !is_late) return simulation.status();
     return at->second;
   }
   void Take(Choice choice, Protocol protocol) const {
@@ -121,8 +123,8 @@ class Trials {
 
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-// Those that a program may have: its own where no machine model can tell them apart, where it has switches'
-// groups, or where messages pass NICs, which order no bytes.
+// The protocols that a program may have. It keeps its own where no machine model tells protocols apart, and
+// where it has groups of switches. NICs do not keep the order of a message's bytes, which LL and LL128 need.
 std::vector<Protocol> ProtocolsOf(const Program& program, const Topology& topology,
                                   const SimulateOptions& options) {
   if (options.machine == nullptr || std::ranges::any_of(program.groups, HasSwitch)) return {program.protocol};
@@ -147,12 +149,6 @@ int64_t NumInstructions(const Program& program) {
   return instructions;
 }
 
-bool Keeps(int64_t time_ps, int64_t wanted_ps) { return time_ps <= wanted_ps + wanted_ps / kAllowedLoss; }
-
-bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
-  return time_ps < plainer_ps - plainer_ps / kAllowedLoss;
-}
-
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
@@ -162,7 +158,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kWhole) return std::optional<int64_t>();
   const int64_t most_passes =
-      segments == Segments::kTimed ? kWork / std::max<int64_t>(1, NumInstructions(program)) : kNoLimit;
+      segments == Segments::kTimed ? kMostWork / std::max<int64_t>(1, NumInstructions(program)) : kNoLimit;
   const auto* const middle = std::ranges::find_if(
       kMiddle, [&](Choice choice) { return limits.Fits(choice) && choice.passes <= most_passes; });
   const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
@@ -187,6 +183,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
       best_of = {choice, protocol};
     }
   }
+  if (best == kForeverPs) return LimitReached(options.deadline.Passed() + " while the program was simulated");
   trials.Take(best_of.first, best_of.second);
   return best;
 }
@@ -197,13 +194,13 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
   const CollectiveSizes sizes(collective, options.size_bytes);
   const Limits limits(sizes, moves, program, blocks, options.machine != nullptr);
   Trials trials(collective, topology, options, limits, program);
-  const int64_t work = briefly ? kLittleWork : kWork;
+  const int64_t work = briefly ? kMostWork / 4 : kMostWork;
   struct Taken {
     Choice choice;
     Protocol protocol;
     int64_t time_ps;
   };
-  // As many passes of each of more instances, or more passes.
+  // Twice as many instances of as many passes each, or four times as many passes.
   const auto climb = [&](Taken taken) -> StatusOr<Taken> {
     for (bool gains = true; gains;) {
       gains = false;
@@ -240,10 +237,10 @@ StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& to
   const Protocol protocol = program.protocol;
   Trials trials(collective, topology, options, limits, program);
   Choice taken = {program.instances, limits.PassesOf(program)};
-  int64_t best_ps = time_ps;  // of all that were tried
+  int64_t best_ps = time_ps;  // the least time that was tried
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
-    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kWork));
-    if (!Keeps(fewer_ps, best_ps)) return false;
+    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kMostWork));
+    if (!IsWithinTolerance(fewer_ps, best_ps)) return false;
     best_ps = std::min(best_ps, fewer_ps);
     taken = fewer;
     time_ps = fewer_ps;

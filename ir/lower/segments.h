@@ -1,4 +1,5 @@
-// Pass "segments": how many passes a program makes, how many instances share them, and by which protocol.
+// Pass "segments": chooses how many passes a program makes, how many instances share the passes, and the
+// protocol, all by simulation.
 #pragma once
 
 #include <cstdint>
@@ -16,45 +17,44 @@
 namespace xccl::lowering {
 
 enum class Segments {
-  kTimed,   // one pass of one instance or the middle, by simulation
-  kMiddle,  // four instances of two passes each, as far as that is allowed
+  kTimed,   // the faster of one pass of one instance and the middle, by simulation
+  kMiddle,  // 8 passes that 4 instances share; fewer of both where limits ask for it
   kWhole,   // one pass of one instance
 };
 
-// Threadblocks of a rank: of one instance, and of all where there are several.
+// The most threadblocks of a rank.
 struct BlockLimits {
-  int32_t one = 0, all = 0;
+  int32_t one = 0;  // in a program of one instance
+  int32_t all = 0;  // in all instances together, where a program has several
 };
 
-// Of all ranks.
+// The instructions of all ranks, of one instance.
 int64_t NumInstructions(const Program& program);
 
-// Is a program as fast as is wanted, but for a fiftieth?
-bool Keeps(int64_t time_ps, int64_t wanted_ps);
-// Is it faster by more than a fiftieth? A less plain program must be.
-bool IsFaster(int64_t time_ps, int64_t plainer_ps);
-
-// Sets program.segment_bytes and program.instances for one size and model; with a machine model kTimed sets
-// the protocol, too: LL128 only where all connections are GPUs' links. kTimed simulates each choice with each
-// protocol, or what the program `like` took in place of the middle where one is given, and returns the time
-// in ps of what it takes. The middle is left out where it is too much work. Without a machine model, which
-// has a price for messages, an instance sends 512 KiB over an average connection at least. Deterministic.
-// Errors, except for kWhole: kInvalidInput where one instance is too many threadblocks.
+// Sets program.segment_bytes and program.instances for one size and model. With a machine model kTimed sets
+// the protocol, too; it considers LL128 only where all connections are GPUs' links. kTimed simulates one pass
+// of one instance and the middle, which it leaves out where that is too much work, each with each protocol.
+// Where `like` is given, its passes, instances and protocol replace the middle and the protocols. kTimed
+// returns the time in ps of what it chose; the other two return nothing. Without a machine model, which has a
+// price for messages, each of several instances sends kLeastSentBytes (segments.cc) or more over an average
+// connection. Deterministic. Errors: kInvalidInput where one instance has too many threadblocks; kLimit where
+// the deadline passes before anything was simulated.
 StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective& collective,
                                              const Topology& topology, const std::vector<Move>& moves,
                                              const SimulateOptions& options, const BlockLimits& blocks,
                                              const Program* like, Program& program);
 
-// From what SetSegments has chosen, which takes `time_ps`: more passes and more instances, 16 at most, while
-// each gains a fiftieth; with a machine model, unless `briefly`, so from one instance by each other protocol.
-// Simulates as often as a fixed amount of work allows, a quarter of it `briefly`.
-// Returns the program's time in ps.
+// Starts from what SetSegments chose, which takes `time_ps`, and adds passes and instances, up to
+// kMostInstances (segments.cc), while each addition makes the program faster (tolerance.h). With a machine
+// model, unless `briefly`, it does so for each other protocol, too, from one pass of one instance. The
+// simulations together do a fixed amount of work, a quarter of it `briefly`; a deadline that passes ends
+// them. Returns the time of the program in ps.
 StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& topology,
                                const std::vector<Move>& moves, const SimulateOptions& options,
                                const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program);
 
-// Fewer instances, then fewer passes, while the loss beside the best of all that were tried is no more than a
-// fiftieth. Returns the time.
+// Takes away instances, then passes, while the program's time is within the tolerance of the best time that
+// was tried. A deadline that passes ends the trials. Returns the time of the program in ps.
 StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& topology,
                                 const std::vector<Move>& moves, const SimulateOptions& options,
                                 const BlockLimits& blocks, int64_t time_ps, Program& program);

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/deadline.h"
 #include "ir/lower/testing/line.h"
+#include "ir/lower/tolerance.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
 
@@ -38,7 +40,7 @@ Set SetOn(Segments segments, int64_t size_bytes, int32_t most_blocks) {
     const StatusOr<int64_t> fewer_ps =
         FewerSegments(collective, topology, LineMoves().moves, timing, blocks, *more_ps, program);
     EXPECT_TRUE(fewer_ps.ok()) << fewer_ps.status().message();
-    EXPECT_TRUE(Keeps(*fewer_ps, *more_ps));
+    EXPECT_TRUE(IsWithinTolerance(*fewer_ps, *more_ps));
     EXPECT_EQ(*fewer_ps, SimulateProgram(program, collective, topology, timing).value().time_ps);
   }
   return {program.instances, program.segment_bytes, program.protocol};
@@ -58,8 +60,8 @@ TEST(Segments, TheMiddleIsTakenAsFarAsItIsAllowed) {
   EXPECT_EQ(SetOn(Segments::kMiddle, kMiB / 2, 512), (Set{1, 0, Protocol::kSimple}));
 }
 
-// A segment of a small chunk would be below 4 KiB; a large chunk is cut into 128, which is fewer than 1024
-// and about as fast.
+// A segment of a small chunk would be below 4 KiB. A large chunk is cut into 128 segments, which are about as
+// fast as 1024.
 TEST(Segments, TimeDecides) {
   EXPECT_EQ(SetOn(Segments::kTimed, 4096, 512), (Set{1, 0, Protocol::kSimple}));
   EXPECT_EQ(SetOn(Segments::kTimed, 64 * kMiB, 512), (Set{1, kMiB / 4, Protocol::kSimple}));
@@ -76,8 +78,8 @@ TEST(Segments, FewerAreComparedWithTheFastestSoFar) {
     program.segment_bytes = 32 * kMiB / passes;
     return SimulateProgram(program, LineCollective(), topology, timing).value().time_ps;
   };
-  ASSERT_TRUE(Keeps(time_of(4), time_of(64)));
-  ASSERT_FALSE(Keeps(time_of(4), time_of(16)));
+  ASSERT_TRUE(IsWithinTolerance(time_of(4), time_of(64)));
+  ASSERT_FALSE(IsWithinTolerance(time_of(4), time_of(16)));
   Program program = LineProgram();
   program.segment_bytes = kMiB / 2;
   const StatusOr<int64_t> time_ps =
@@ -87,7 +89,7 @@ TEST(Segments, FewerAreComparedWithTheFastestSoFar) {
   EXPECT_EQ(*time_ps, time_of(16));
 }
 
-// Its lines would be torn on the way through a CPU.
+// LL128's lines would be torn on the way through a CPU.
 TEST(Segments, Ll128IsForLinksOfGpusOnly) {
   MachineModel machine;
   for (ProtocolCost& cost : machine.protocols) cost.hop_ps = 1'000'000'000;
@@ -120,11 +122,24 @@ TEST(Segments, RefuseTooManyThreadblocks) {
   }
 }
 
-TEST(Segments, AFiftiethIsAllowed) {
-  EXPECT_TRUE(Keeps(102, 100));
-  EXPECT_FALSE(Keeps(103, 100));
-  EXPECT_TRUE(IsFaster(97, 100));
-  EXPECT_FALSE(IsFaster(98, 100));
+TEST(Segments, ALateSearchKeepsTheProgramThatItHas) {
+  const SimulateOptions late{.size_bytes = 64 * kMiB, .deadline = Deadline(0)};
+  Program program = LineProgram();
+  program.segment_bytes = kMiB;
+  const Program before = program;
+  const BlockLimits blocks = {512, 512};
+  EXPECT_EQ(SetSegments(Segments::kTimed, LineCollective(), Line(), LineMoves().moves, late, blocks, nullptr,
+                        program)
+                .status(),
+            LimitReached("--time-limit=0s passed while the program was simulated"));
+  program = before;
+  EXPECT_EQ(
+      MoreSegments(LineCollective(), Line(), LineMoves().moves, late, blocks, 1000, false, program).value(),
+      1000);
+  EXPECT_EQ(program, before);
+  EXPECT_EQ(FewerSegments(LineCollective(), Line(), LineMoves().moves, late, blocks, 1000, program).value(),
+            1000);
+  EXPECT_EQ(program, before);
 }
 
 TEST(Segments, TheLargestChunkCounts) {

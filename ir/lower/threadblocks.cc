@@ -1,7 +1,7 @@
-// Pairing is a greedy matching of incoming with outgoing connections at every rank, the pairs with most
-// forwarded moves first. Paired connections form chains and rings that must share a channel; a chain never
-// takes in a second path between two ranks that it already joins. The paths of a group are on one chain from
-// the start. Channels are then given chain by chain.
+// Pairs incoming with outgoing connections at every rank by a greedy matching, the pairs with most forwarded
+// moves first. Paired connections form chains and rings, each of which has one channel; a chain takes no
+// second path between two ranks that it already joins. The paths of a group are on one chain from the start.
+// Channels are then given chain by chain.
 #include "ir/lower/threadblocks.h"
 
 #include <fmt/core.h>
@@ -39,14 +39,14 @@ std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   return pairings;
 }
 
-// Chains of connections as a union-find, each with what no second chain of its channel may have: of every
-// connection the entries of `shared_ends`, sorted.
+// Chains of connections, as a union-find. Each chain has the sorted `shared_ends` of its connections: two
+// chains that have a shared end in common need different channels.
 class Chains {
  public:
   explicit Chains(const std::vector<std::vector<int32_t>>& shared_ends)
       : sets_(shared_ends.size()), ends_(shared_ends) {}
   int32_t Find(int32_t c) { return sets_.Find(c); }
-  // False where the two would then join two ranks by two paths.
+  // Makes the chains of a and b one; false where the chain would have two paths between the same two ranks.
   bool Join(int32_t a, int32_t b) {
     a = Find(a), b = Find(b);
     if (a == b) return true;
@@ -66,7 +66,7 @@ class Chains {
   std::vector<std::vector<int32_t>> ends_;
 };
 
-// For every key the index of the first that is equal, or kNoMove where there is no other.
+// Returns, by key, the index of the first equal key; kNoMove where no other key is equal.
 template <typename Key>
 std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
   std::vector<std::pair<Key, int32_t>> sorted;
@@ -82,8 +82,8 @@ std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
   return shared;
 }
 
-// For every path its (src, dst) and, for the first of a group, the group's (kind, root), where others have
-// the same.
+// Returns, by path, its shared ends. Paths with the same (src, dst) share an end, and so do the first paths
+// of groups with the same (kind, root). A shared end is a number; an end that no other path has is left out.
 std::vector<std::vector<int32_t>> SharedEnds(const Paths& paths) {
   std::vector<std::vector<int32_t>> shared(paths.paths.size());
   std::vector<std::pair<Rank, Rank>> ends;
@@ -116,7 +116,7 @@ void PairConnections(const std::vector<Move>& moves, Chains& chains, Assignment&
 void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t num_groups, Chains& chains,
                   Assignment& assignment) {
   const int32_t count = static_cast<int32_t>(shared_ends.size());
-  // What each chain has that others have, too; a chain without any gets channel 0.
+  // By chain: its shared ends. A chain without shared ends gets channel 0.
   std::vector<std::vector<int32_t>> ends_of_chain(static_cast<size_t>(count));
   for (int32_t c = 0; c < count; ++c)
     for (int32_t end : shared_ends[c]) ends_of_chain[chains.Find(c)].push_back(end);
@@ -155,45 +155,45 @@ void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
     block.recv_peer = paths.paths[path].src;
 }
 
-// One threadblock for every connection at its sender and one at its receiver, joined where paired; for those
-// of a group, at its root, one alone.
+// Makes a threadblock for every connection at its sender and one at its receiver. Paired connections share
+// one, and so do the connections of a group at the group's root.
 void MakeBlocks(const Paths& paths, Assignment& assignment) {
-  struct Made {
+  struct Serving {
     Threadblock block;
-    int32_t in, out;  // connections, or kNoMove
+    int32_t in, out;  // the connections that it serves, or kNoMove
   };
-  IdVector<Rank, std::vector<Made>> made(static_cast<size_t>(assignment.blocks.size()));
+  IdVector<Rank, std::vector<Serving>> serving(static_cast<size_t>(assignment.blocks.size()));
   std::vector<bool> has_sender(paths.paths.size(), false);
   for (int32_t c = 0; c < paths.size(); ++c) {
     if (paths.RecvUnit(c) != c) continue;
-    Made block{{}, c, assignment.forwards_to[c]};
+    Serving block{{}, c, assignment.forwards_to[c]};
     ReceiveOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
     if (block.out != kNoMove) {
       SendOn(paths, block.out, block.block);
       has_sender[block.out] = true;
     }
-    made[paths.paths[c].dst].push_back(std::move(block));
+    serving[paths.paths[c].dst].push_back(std::move(block));
   }
   for (int32_t c = 0; c < paths.size(); ++c) {
     if (has_sender[c] || paths.SendUnit(c) != c) continue;
-    Made block{{}, kNoMove, c};
+    Serving block{{}, kNoMove, c};
     SendOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
-    made[paths.paths[c].src].push_back(std::move(block));
+    serving[paths.paths[c].src].push_back(std::move(block));
   }
-  for (Rank r(0); r.value < made.size(); ++r.value) {
-    std::sort(made[r].begin(), made[r].end(), [](const Made& a, const Made& b) {
+  for (Rank r(0); r.value < serving.size(); ++r.value) {
+    std::sort(serving[r].begin(), serving[r].end(), [](const Serving& a, const Serving& b) {
       const auto key = [](const Threadblock& block) {
         return std::tuple(block.channel, block.recv_peer, block.send_peer, block.recv_group,
                           block.send_group);
       };
       return key(a.block) < key(b.block);
     });
-    for (size_t i = 0; i < made[r].size(); ++i) {
-      if (made[r][i].in != kNoMove) assignment.recv_block[made[r][i].in] = static_cast<int32_t>(i);
-      if (made[r][i].out != kNoMove) assignment.send_block[made[r][i].out] = static_cast<int32_t>(i);
-      assignment.blocks[r].push_back(std::move(made[r][i].block));
+    for (size_t i = 0; i < serving[r].size(); ++i) {
+      if (serving[r][i].in != kNoMove) assignment.recv_block[serving[r][i].in] = static_cast<int32_t>(i);
+      if (serving[r][i].out != kNoMove) assignment.send_block[serving[r][i].out] = static_cast<int32_t>(i);
+      assignment.blocks[r].push_back(std::move(serving[r][i].block));
     }
   }
   for (int32_t c = 0; c < paths.size(); ++c) {

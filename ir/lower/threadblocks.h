@@ -1,5 +1,5 @@
-// Pass "threadblocks": which threadblock serves which path, and on which channel. With its channel a path is
-// a connection. At the root of a group one threadblock serves all of its paths.
+// Pass "threadblocks": gives every path a threadblock at its sender, one at its receiver, and a channel. A
+// path with a channel is a connection. At the root of a group one threadblock serves all paths of the group.
 #pragma once
 
 #include <cstdint>
@@ -13,29 +13,31 @@
 
 namespace xccl::lowering {
 
-inline constexpr int32_t kMostBlocks = 512;  // of a rank, all instances, where no other limit is given
+// Most threadblocks of a rank, all instances, where the caller gives no limit. All of them must run at once,
+// and an H100 runs 528 of 512 threads: 132 multiprocessors of 2,048 threads (H100 datasheet).
+inline constexpr int32_t kMostBlocks = 512;
 
-// Each path that a rank sends on, and each that it receives on, needs a threadblock of its own there; those
-// of a group that the rank handles as one need one. Errors: kInvalidInput where these alone are above
-// kMostBlocks.
+// Each path that a rank sends on, and each path that it receives on, needs a threadblock of its own; all
+// paths of a group need one at the group's root. Errors: kInvalidInput where the paths in one direction alone
+// need more than kMostBlocks.
 Status CheckConnections(const Paths& paths, int32_t num_ranks);
 
 struct Assignment {
   // By path:
   std::vector<int32_t> channel;
   std::vector<int32_t> send_block, recv_block;  // threadblock at the sender, at the receiver
-  // The path that its receiver's threadblock sends on; kNoMove where that only receives. Where a rank handles
-  // the paths of a group as one, the first stands for all.
+  // The path on which the threadblock that receives this path sends; kNoMove where it only receives. At the
+  // root of a group the first path stands for all paths of the group.
   std::vector<int32_t> forwards_to;
-  // Every rank's threadblocks, without instructions, sorted by (channel, receive peer, send peer). Their
-  // groups are those of Paths.
+  // By rank: threadblocks without instructions, sorted by (channel, receive peer, send peer). They name
+  // groups by their index in Paths.
   IdVector<Rank, std::vector<Threadblock>> blocks;
 };
 
-// Guarantees rule P1. With `pair`, a receive shares a threadblock with the send that forwards its values, if
-// the two have at least half of what either moves. Paths between the same two ranks get different channels,
-// the lowest that are free, and so do groups of one root. Cost: sorting the moves by the pair of paths that
-// they join.
+// Guarantees rule P1. With `pair`, an incoming path shares a threadblock with the outgoing path to which its
+// values are forwarded, if the forwarded moves are at least half of the moves of either path. Paths between
+// the same two ranks get different channels, the lowest free ones, and so do groups of one root. Cost:
+// sorting the moves by the pair of paths that they join.
 Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths, int32_t num_ranks,
                               bool pair);
 

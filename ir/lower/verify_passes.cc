@@ -28,8 +28,8 @@ std::string Name(const Move& move, size_t m) {
                      move.dst.value);
 }
 
-// The moves that one event of move m stands for: those behind it in its bundle that have no event of their
-// own.
+// Returns move m and the moves after it in its bundle that have no event of their own: the event of m stands
+// for all of them.
 std::span<const Move> AllOfEvent(const std::vector<Move>& moves, size_t m, bool Move::*has_event) {
   size_t end = m + 1;
   while (end < moves.size() && moves[end].bundle == moves[m].bundle && !(moves[end].*has_event)) ++end;
@@ -52,7 +52,7 @@ bool Join(Contributions& sum, const Contributions& more) {
   return sum.size() == both;
 }
 
-// Performs the events of one chunk after the other.
+// Performs all events, chunk by chunk.
 class Replay {
  public:
   Replay(std::string_view pass, const Moves& moves, const Collective& collective, int32_t num_ranks)
@@ -78,7 +78,7 @@ class Replay {
   }
 
  private:
-  // The chunk at one rank.
+  // What one rank has of the chunk that is replayed.
   struct Place {
     std::optional<Contributions> input, held;
     int32_t writer = kNoMove;
@@ -134,7 +134,8 @@ class Replay {
     return OkStatus();
   }
 
-  // Move `by` overwrites the place, or nothing does. `more`: reads to come of what lies there.
+  // The value of a place ends: move `by` overwrites it, or the chunk is done (kNoMove). `more`: reads of the
+  // value that are no sends or additions.
   Status Close(Place& place, int32_t by, int32_t more) {
     for (const int32_t m : place.senders)
       if (moves_[m].overwriter != by)
@@ -171,12 +172,12 @@ class Replay {
   const std::vector<LocalCopy>& copies_;
   const Collective& collective_;
   IdVector<Rank, Place> places_;
-  std::vector<std::optional<Contributions>> carried_;  // by move: what is under way
-  std::vector<int32_t> reads_;                         // by move: of what it left
+  std::vector<std::optional<Contributions>> carried_;  // by move: the value that it carries
+  std::vector<int32_t> reads_;                         // by move: reads of the value that it left
   std::vector<Holding> holdings_;
 };
 
-// An order of events that every move's own fields allow; fewer events where they form a circle.
+// Returns an order of events that all fields of the moves allow. Events that wait in a circle are left out.
 std::vector<int32_t> SomeOrder(const std::vector<Move>& moves) {
   const size_t count = moves.size();
   std::vector<std::vector<int32_t>> next(2 * count);
@@ -206,7 +207,7 @@ std::vector<int32_t> SomeOrder(const std::vector<Move>& moves) {
   return events;
 }
 
-// Every move that has an event has it once.
+// Every move that is sent, or received, by its own event has that event once.
 Status CheckEvents(std::string_view pass, const std::vector<Move>& moves,
                    const std::vector<int32_t>& events) {
   std::vector<int32_t> times(2 * moves.size(), 0);
@@ -246,7 +247,7 @@ Status CheckConnections(std::string_view pass, const std::vector<Move>& moves,
 
 constexpr size_t kAnySlots = SIZE_MAX;
 
-// All of the above, for one order of events.
+// Checks events, connections and values for one order of events.
 Status CheckOrder(std::string_view pass, const Moves& moves, const std::vector<int32_t>& events, size_t slots,
                   const Collective& collective, const Topology& topology) {
   XCCL_RETURN_IF_ERROR(CheckEvents(pass, moves.moves, events));

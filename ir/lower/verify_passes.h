@@ -1,6 +1,7 @@
-// What `verify_passes` proves after each pass of lowering. Schedules and programs go to the verifiers of
-// ir/verify. The values in between are replayed: every move is sent and received once, in an order that the
-// value itself implies, with sets of ranks in place of data. Shares no code with the passes.
+// Proves the result of each pass of lowering, where LowerOptions::verify_passes asks for it. Schedules and
+// programs go to the verifiers of ir/verify. The values in between are replayed: every move is sent and
+// received once, in an order that the value itself implies, with sets of ranks in place of data. Shares no
+// code with the passes.
 //
 // Every function returns OK, or kBug with `lower: after PASS: what is wrong`.
 #pragma once
@@ -24,7 +25,7 @@ namespace xccl::lowering {
 
 class PassVerifier {
  public:
-  // Not `on`: every function returns OK at once. The rest must outlive this.
+  // Unless `on`, every function returns OK at once. `collective` and `topology` must outlive the verifier.
   PassVerifier(bool on, const Collective& collective, const Topology& topology)
       : on_(on), collective_(collective), topology_(topology) {}
 
@@ -32,24 +33,26 @@ class PassVerifier {
   Status Check(std::string_view pass, const Schedule& schedule) const;
   // Each path is a chain of links between its two ranks; a group's paths use its links and share its root.
   Status Check(const Paths& paths) const;
-  // Some order of all sends and receives has every move send what its feed left, add what is not yet in the
-  // sum, and write after `previous`; readers and overwriters are as stated; the postcondition holds.
+  // There is an order of all sends and receives in which every move sends the value that its feed left, adds
+  // no contribution twice, and writes directly after `previous`. Readers and overwriters are as the moves
+  // say; the postcondition holds.
   Status Check(const Moves& moves) const;
-  // The same in this order; connections are first-in-first-out with at most order.slots moves under way.
+  // All that Check(moves) says holds in this order. Connections are first-in-first-out, with at most
+  // order.slots moves under way.
   Status Check(const Ordered& ordered) const;
-  // Threadblocks name the peers and channels of their paths, one path a direction; no two paths are one
-  // connection.
+  // Threadblocks name the peers and channels of their paths, at most one path in each direction. No two paths
+  // are the same connection.
   Status Check(const Assignment& assignment, const Paths& paths) const;
-  // What Check(ordered) says, for the order in which fused sends happen, with `slots`; a fused pair shares a
-  // threadblock.
+  // All that Check(ordered) says, with `slots`, holds in the order in which a fused send happens at its
+  // receive. A fused pair shares a threadblock.
   Status Check(const Ordered& ordered, const Assignment& assignment, const Fusion& fusion,
                int32_t slots) const;
-  // Every value that is sent, received or copied has a slot that stands for its chunk.
+  // Every value that is sent, received or copied has a slot for its chunk.
   Status Check(const Moves& moves, const Fusion& fusion, const Buffers& buffers) const;
-  // What Check(ordered) says, without slots, for the order in which runs are sent and received; runs are
-  // consecutive chunks of one path, at most `max_count`.
+  // All that Check(ordered) says, but for slots, holds in the order in which runs are sent and received. A
+  // run is consecutive chunks of one path, at most `max_count`.
   Status Check(const Ordered& ordered, const Fusion& fusion, const Runs& runs, int32_t max_count) const;
-  // Rules P1 to P9; without dependencies P1 to P5.
+  // Rules P1 to P9 hold; without dependencies, P1 to P5.
   Status Check(std::string_view pass, const Program& program, bool has_dependencies = true) const;
 
  private:

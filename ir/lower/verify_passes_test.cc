@@ -121,7 +121,7 @@ TEST(VerifyPasses, RejectsEverySpoiledValue) {
 
 TEST(VerifyPasses, RejectsASlotOfAnotherChunk) {
   const Topology topology = Line();
-  // Slots of a gather of two chunks a rank, judged by one of three.
+  // The slots of a gather of two chunks a rank are judged by a gather of three chunks a rank.
   const Collective two = testing::MakeCollective(CollectiveKind::kGather, 3, Rank(1)).WithChunks(2);
   const Collective three = testing::MakeCollective(CollectiveKind::kGather, 3, Rank(1)).WithChunks(3);
   const Buffers other = PlaceBuffers(Moves(), Fusion(), two, 3);

@@ -137,6 +137,7 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
   return done;
 }
 
+// Requires: chunks and paths that exist.
 int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
                      bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
@@ -185,10 +186,6 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
   made.quotient = std::move(quotient);
   Simulation& result = made.simulation;
   result.size_bytes = sizes.size_bytes();
-  result.segment_bytes = options.segment_bytes;
-  if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, sizes, made.quotient, options.rough);
-
   made.model = BuildSimulationModel(schedule, collective, sizes, topology, options.model, made.quotient);
   const SimulationModel& model = made.model;
   if (!model.unsound.empty()) {
@@ -196,6 +193,9 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
     result.time_ps = kForeverPs;
     return;
   }
+  result.segment_bytes = options.segment_bytes;
+  if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
+    result.segment_bytes = SegmentBytes(schedule, sizes, made.quotient, options.rough);
   int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = made.segments = SegmentCount(largest, result.segment_bytes);

@@ -17,7 +17,7 @@ constexpr int32_t kManyMessages = 64;
 constexpr int32_t kRepeats = 5;  // the fastest counts: other work of the hosts only adds
 constexpr int64_t kFirstLarge = 4 << 20, kLargest = 256 << 20;
 constexpr double kLongEnoughUs = 100'000;  // beside bursts that a link lets pass at once
-// A flow that is slower than this part of what its ends can do shares a link with others. Flows of one
+// A flow that is slower than this part of what its ends can do shares a link with other flows. Flows of one
 // network differ by 2 % (docs/benchmarks.md).
 constexpr double kFullRate = 0.9;
 
@@ -106,7 +106,7 @@ using Round = std::vector<Flow>;
 
 // Rounds of pairs of hosts in which a host either sends or receives, so that its time is that of one flow,
 // and in which as many flows run as can: those of a tournament, in either direction, and so with every second
-// pair turned round. Flows of one direction share links that others do not.
+// pair turned round. Flows of one direction share links that flows of both directions do not.
 std::vector<Round> Rounds(int32_t hosts) {
   const int32_t even = hosts + hosts % 2;
   std::vector<Round> rounds;

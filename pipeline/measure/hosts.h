@@ -1,5 +1,5 @@
-// What connects hosts, found by running messages between their ranks: the cost of a message, what each host
-// sends and receives per second, and which hosts share links to the others. The result is a topology.
+// Measures the network of hosts by running messages between their ranks: the cost of a message, the bytes
+// that each host sends and receives per second, and which hosts share links. The result is a topology.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ using MeasureRanks =
 struct MeasuredLink {
   double alpha_us = 0;      // one way, of a message of 64 bytes
   double overhead_us = 0;   // what one more message costs
-  double bytes_per_us = 0;  // of a large message
+  double bytes_per_us = 0;  // with a large message
 };
 
 struct MeasuredHosts {
@@ -30,7 +30,7 @@ struct MeasuredHosts {
   MeasuredLink between;              // between hosts; its rate is the best pair's
   std::vector<double> out, in;       // bytes per us, by host: its best flow
   std::vector<int32_t> leaf;         // by host; hosts of different leaves share links
-  std::vector<double> up, down;      // bytes per us, by leaf: what it carried to and from the others
+  std::vector<double> up, down;      // bytes per us, by leaf, to and from all other leaves
   double several = 0;                // several flows through one NIC, together, over one alone; 0: one rank
   std::vector<std::string> notices;  // what a star of leaves does not explain
 };

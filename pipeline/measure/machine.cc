@@ -1,11 +1,11 @@
-// Times are those of operations that follow each other without a pause, in which a rank that only sends may
-// begin the next before others have ended this. So a message that shows latency returns to its sender.
+// Operations are timed one after another without a pause. A rank that only sends may begin the next operation
+// before other ranks have ended this one, so that a message that is to show latency returns to its sender.
 //
 // Rates are found from the times of kLargeBytes and of half of that, in pieces of one size, so that launch,
 // latency and the first and last pieces drop out. With b the time of a threadblock for kLargeBytes, l that of
-// the links, and m that of one message, n pieces of which one is received while others are sent take
+// the links, and m that of one message, n pieces of which one is received while another is sent take
 // max(l, b + n m). With one slot sender and receiver take turns, and n (m + hop) + b are added.
-// What kBlocks threadblocks beside each other send takes l, or b / kBlocks and messages.
+// A part that kBlocks threadblocks send beside each other takes l, or b / kBlocks and messages.
 #include "pipeline/measure/machine.h"
 
 #include <algorithm>
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "ir/protocol_lines.h"
 #include "pipeline/measure/programs.h"
 #include "topologies/gpu_links.h"
 #include "topologies/paths.h"
@@ -36,7 +37,7 @@ constexpr int32_t kInFlight = 8;             // pieces
 constexpr int32_t kBlocks = kDefaultBlocks;  // that saturate a link
 constexpr int32_t kHandOffs = 16;
 constexpr size_t kMostAdded = 3;    // members of a fan-in
-constexpr size_t kMostMembers = 7;  // of a multicast; a host of eight GPUs
+constexpr size_t kMostMembers = 7;  // receivers of a multicast on a host of eight GPUs
 // A threadblock or link is taken for the slower of the two only where it is by this much. Measurements of one
 // program on CPU threads differ by more, those on an idle GPU by less.
 constexpr double kSame = 1.05;
@@ -67,7 +68,7 @@ double LatencyUs(const Topology& topology, std::span<const LinkId> path) {
   return PsToUs(ps);
 }
 
-// Of the slowest link.
+// The slowest link's rate.
 double Reached(const Topology& topology, std::span<const LinkId> path, const MachineModel& model) {
   const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -120,7 +121,7 @@ std::vector<Lane> LanesTo(const Topology& topology, Rank to, Wanted wanted) {
   return lanes;
 }
 
-// The first switch that multicasts from one GPU to two others or more.
+// The first switch that multicasts from one GPU to at least two other GPUs.
 std::optional<SwitchTree> FindSwitch(const Topology& topology) {
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
     if (!topology.node(NodeId(n)).multicast) continue;
@@ -141,7 +142,7 @@ std::optional<SwitchTree> FindSwitch(const Topology& topology) {
   return std::nullopt;
 }
 
-// Of small messages, in microseconds.
+// Times of small messages, in microseconds.
 struct Messages {
   double hop_us = 0;   // from the arrival of one until that of the next, which it sends on, without links
   double rest_us = 0;  // an operation's beside its hops: the launch and a message
@@ -189,7 +190,7 @@ class Measuring {
  private:
   ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
 
-  // What kLargeBytes take longer than half of them, twice, in pieces.
+  // Twice the time that kLargeBytes take longer than half of them, in pieces.
   StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
     lowered.program.slots = slots;
     lowered.program.segment_bytes = piece_bytes;
@@ -211,14 +212,14 @@ class Measuring {
     return as_receiver_us < kNoise * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
   }
 
-  // The time of links for kLargeBytes that kBlocks threadblocks move; nullopt where these are slower.
+  // The time of links for kLargeBytes that kBlocks threadblocks move; nullopt where threadblocks are slower.
   StatusOr<std::optional<double>> LinkUs(const LoweredProgram& flows, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kBlocks));
     const double of_blocks_us = block_us / kBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
     return us > kSame * of_blocks_us ? std::optional(us) : std::nullopt;
   }
 
-  // What the links of a lane reach, where threadblocks are not slower.
+  // The rate that the links of a lane reach, where threadblocks are not slower.
   Status MeasureLinks(const Lane& lane, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks_, {&lane, 1}, kBlocks, Protocol::kSimple));
     XCCL_ASSIGN_OR_RETURN(const std::optional<double> us, LinkUs(flows, block_us));
@@ -273,8 +274,10 @@ class Measuring {
   // All but the bytes of small messages, which are in `message_ps` until MeasureBlock takes them off.
   StatusOr<Messages> MeasureMessages(Protocol protocol) {
     ProtocolCost& cost = CostOf(protocol);
-    if (flags_travel_ && protocol == Protocol::kLl) cost.data_bytes = 8, cost.wire_bytes = 16;
-    if (flags_travel_ && protocol == Protocol::kLl128) cost.data_bytes = 120, cost.wire_bytes = 128;
+    if (flags_travel_ && protocol != Protocol::kSimple) {
+      cost.data_bytes = LineOf(protocol).data_bytes;
+      cost.wire_bytes = LineOf(protocol).wire_bytes;
+    }
     XCCL_ASSIGN_OR_RETURN(Messages found, RoundsUs(ring_, protocol));
     XCCL_ASSIGN_OR_RETURN(LoweredProgram row, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     row.program.segment_bytes = kSmallBytes;

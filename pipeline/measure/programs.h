@@ -26,8 +26,8 @@ StatusOr<LoweredProgram> Rounds(int32_t ranks, std::span<const Lane> ring, int32
 // Requires: no two lanes have the same ends.
 StatusOr<LoweredProgram> Flows(int32_t ranks, std::span<const Lane> lanes, int32_t blocks, Protocol protocol);
 
-// One threadblock of the rank at which all lanes end adds up what these bring, and its own part. Requires:
-// two lanes or more.
+// One threadblock of the rank at which all lanes end adds up what the lanes bring, and its own part.
+// Requires: two lanes or more.
 StatusOr<LoweredProgram> AddUp(int32_t ranks, std::span<const Lane> lanes, Protocol protocol);
 
 // The lane's source copies its part `hand_offs` + 1 times, each copy from the one before, and sends the last.

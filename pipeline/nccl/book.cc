@@ -11,11 +11,12 @@
 #include "base/units.h"
 #include "ir/simulate/simulate_program.h"
 #include "pipeline/nccl/steer.h"
+#include "pipeline/pipeline.h"
 
 namespace xccl::nccl {
 namespace {
 
-// Entries for runs of kept sizes with one plan.
+// Adds one book entry for each run of sizes that share a plan.
 void Keep(const TuneRequest& request, const Tuned& tuned, std::span<const BookRow> rows, Book& book) {
   const std::vector<int64_t>& sizes = request.sizes_bytes;
   for (size_t s = 0; s < rows.size(); ++s) {
@@ -45,7 +46,7 @@ class Simulated {
             const PlanOptions& options)
       : topology_(topology), collective_(collective), graphs_(graphs), options_(options) {}
 
-  // Absent: no engine of this name makes such a plan.
+  // Absent: no engine of this name makes a plan for the collective.
   std::optional<double> Us(nccl_tuner::Algorithm algorithm, nccl_tuner::Protocol protocol,
                            int64_t size_bytes) {
     // Within a host NCCL's trees are chains, which no engine lays.
@@ -85,7 +86,7 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// What beats NCCL's own choice, if there is something.
+// The algorithm or plan that beats NCCL's own choice; absent: none does.
 std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Timed>& offered,
                                    const Timed& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);

@@ -1,5 +1,5 @@
-// What pays off beside NCCL on a machine: plans where they are faster than what NCCL would do by its own
-// model, and a table for NCCL where another of its own algorithms is.
+// A book of what pays off beside NCCL on a machine: plans where they are faster than what NCCL would do by
+// its own model, and a table for NCCL where another of its own algorithms is.
 #pragma once
 
 #include <optional>

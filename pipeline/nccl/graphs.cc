@@ -27,7 +27,7 @@ constexpr double kBlackwellInter[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
                                       17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
 constexpr int32_t kMostRings = 32;
 constexpr int32_t kNvlsChannels = 16;
-constexpr double kLeastShare = 0.49;       // of the widest ring's bandwidth: narrower ones are not tried
+constexpr double kLeastShare = 0.49;       // rings below this times the widest one's bandwidth are not tried
 constexpr int64_t kMostSearched = 20'000;  // ranks tried for the rings of one bandwidth
 
 std::optional<Generation> GenerationOfArch(std::string_view arch) {
@@ -111,7 +111,7 @@ class RingSearch {
     return false;
   }
 
-  // What the hops between two ranks have left together.
+  // The bandwidth that the hops between two ranks have left together.
   double Width(Rank a, Rank b) const {
     const std::optional<HopId> best = graph_.Find(a, b);
     double width = 0;
@@ -150,7 +150,7 @@ class RingSearch {
   int64_t searched_ = 0;
 };
 
-// What each NIC of a host sends to other hosts, in GB/s.
+// The rate at which each NIC of a host sends to other hosts, in GB/s.
 std::vector<double> NicsOf(const Topology& topology, HostId host) {
   std::vector<double> nics;
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {

@@ -19,7 +19,7 @@ StatusOr<Generation> GenerationOf(const Topology& topology);
 
 struct Channels {
   int32_t count = 0;                              // 0: NCCL cannot run it
-  double intra_gb_per_s = 0, inter_gb_per_s = 0;  // of one channel, within a host and between hosts
+  double intra_gb_per_s = 0, inter_gb_per_s = 0;  // a channel's, within a host and between hosts
 };
 
 struct Graphs {

@@ -32,7 +32,7 @@ constexpr double kTreeShare[3][22] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9}};
-constexpr double kNetworkUs = 1;  // of a message, beside Intel's CPUs; AMD's have 2
+constexpr double kNetworkUs = 1;  // a message's cost beside Intel's CPUs; AMD's have 2
 
 struct Case {
   const Graphs& graphs;
@@ -44,7 +44,7 @@ struct Case {
   size_t scale() const { return graphs.nodes == 1 ? 0 : graphs.nodes == 2 ? 1 : 2; }
   const Channels& channels() const { return algorithm == Algorithm::kNvls ? graphs.nvls : graphs.ring; }
   bool Is(Algorithm a, Protocol p) const { return algorithm == a && protocol == p; }
-  // Steps of a ring, and those between hosts.
+  // Steps of a ring: all, and the steps between hosts.
   int32_t Steps(int32_t members) const {
     return kind == Kind::kAllreduce                                   ? 2 * (members - 1)
            : kind == Kind::kAllgather || kind == Kind::kReduceScatter ? members - 1
@@ -69,7 +69,7 @@ bool IsOffered(const Case& c) {
   }
 }
 
-// What an algorithm moves, of the bytes of a call, in GB/s.
+// The rate at which an algorithm moves the bytes of a call, in GB/s.
 double Bandwidth(const Case& c) {
   const Channels& channels = c.channels();
   const double n = c.graphs.ranks, count = channels.count;

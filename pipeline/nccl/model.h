@@ -19,13 +19,13 @@ struct Timed {
   double us = 0;
 };
 
-// Broadcast, reduce, allgather, reduce_scatter and allreduce; NCCL has no model of the others.
+// Broadcast, reduce, allgather, reduce_scatter and allreduce; NCCL models no other collective.
 std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
 
 // Everything that NCCL can run, by default and without CollNet, in order of algorithm and protocol. `bytes`
 // is nccl-tests' size. Requires: several ranks.
 std::vector<Timed> Times(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
-// What NCCL chooses: the first of the fastest.
+// NCCL's choice: the first of the fastest.
 Timed Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
 
 }  // namespace xccl::nccl

@@ -43,7 +43,7 @@ std::optional<Enum> Named(std::string_view name, int count) {
 
 std::string Quoted(const std::string& text) { return fmt::format("'{}'", Shortened(text)); }
 
-// What the variables of a run force. `place` opens messages.
+// The algorithm and protocol that the variables of a run force. `place` opens messages.
 StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::string>& variables,
                                            const std::string& place) {
   const auto value = [&](const char* name) {

@@ -20,7 +20,7 @@ struct Choosing {
   std::optional<int> channels = {};
   bool operator==(const Choosing&) const = default;
 };
-// What is better than NCCL's own choice at a size; absent: nothing.
+// An algorithm and protocol that are better than NCCL's own choice at a size; absent: none is.
 struct Better {
   int64_t bytes = 0;
   std::optional<Choosing> choice;
@@ -49,7 +49,7 @@ StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);
 // Rows where a forced choice is at least `least_gain` times as fast as NCCL's own on the same ranks. Errors:
 // kInvalidInput where a forced run has none of NCCL's own beside it.
 StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, double least_gain);
-// The same for files of nccl-tests. Errors: those of ReadTestRun, and of reading.
+// Reads files of nccl-tests and steers by them. Errors: those of ReadTestRun, and of reading.
 StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain);
 
 }  // namespace xccl::nccl

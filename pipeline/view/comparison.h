@@ -9,9 +9,9 @@
 
 namespace xccl {
 
-// What made a page or a picture.
+// The program and the command that made a page or a picture.
 struct Origin {
-  std::string version;  // of xccl-synth: "0.1.0 (commit 0123456789ab)"
+  std::string version;  // xccl-synth's: "0.1.0 (commit 0123456789ab)"
   std::string command;  // as it was typed
 };
 
@@ -23,7 +23,8 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison,
 
 // An SVG for a paper, on white: time, bus bandwidth and time over bound, by size; where there is one size
 // alone, by engine. auto, the engines that are the fastest at some size, and what was measured have colours
-// and labels, the others are grey; where there are few engines all have colours. Measured lines are dashed.
+// and labels, all other lines are grey; where there are few engines all have colours. Measured lines are
+// dashed.
 std::string ComparisonSvg(const Comparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -171,7 +171,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
       svg::Text(left + kLeft, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
   text += Grid(x, y, sizes, measure);
   std::vector<Label> labels;
-  // What comes later lies on top: grey ones, auto, those that lead.
+  // Later lines lie on top: grey lines, then auto, then the lines that lead.
   std::vector<size_t> order;
   for (size_t i = lines.size(); i-- > 0;) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].leads; });
@@ -231,7 +231,7 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
   return text;
 }
 
-// What cannot be seen in the plots: what the times are of, the grey lines, the command.
+// Text for what the plots do not show: what is timed, the grey lines, the command.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;

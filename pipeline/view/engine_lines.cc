@@ -63,7 +63,7 @@ double MeanRatio(const EngineLine& line) {
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
-// Is it compared with the others?
+// Is it compared with other lines?
 bool Competes(const EngineLine& line) {
   return line.group != EngineGroup::kAuto && line.group != EngineGroup::kMeasured;
 }

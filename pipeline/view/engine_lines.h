@@ -12,7 +12,7 @@
 namespace xccl {
 
 enum class EngineGroup : uint8_t {
-  kAuto,       // the choice among the others
+  kAuto,       // the choice among all other engines
   kSearches,   // that look at the links
   kSwitches,   // that multicast or reduce in switches
   kTrees,      // rings, trees and grids of the textbook
@@ -27,18 +27,18 @@ std::string_view LabelOf(EngineGroup group);   // "Searches", for people
 EngineGroup GroupOf(std::string_view engine);
 
 struct EngineLine {
-  std::string name;  // of several machines: "dgx-h100" for auto, else "dgx-h100: ring"
+  std::string name;  // with several machines: "dgx-h100" for auto, else "dgx-h100: ring"
   EngineGroup group = EngineGroup::kOthers;
   bool leads = false;  // on the front, and at some size no engine is faster
   // No other engine is at least as fast at all of its sizes. Of engines that are equal at all sizes the first
-  // counts. auto neither leads nor is on the front: its plans are those of the others. Nor does what was
+  // counts. auto neither leads nor is on the front: its plans are other engines' plans. Nor does what was
   // measured: it is no plan.
   bool on_front = false;
   std::vector<TimedPlan> points;  // by size
 };
 
-// auto first, then what was measured, then those that lead at some size, then the others of the front, then
-// the others, each by their mean ratio to the bound (geometric).
+// Lines in this order: auto, measured lines, lines that lead at some size, other lines of the front, all
+// other lines; lines of one kind by their mean ratio to the bound (geometric).
 std::vector<EngineLine> EngineLines(const Comparison& comparison);
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-// What failed cables cost, as a page and as a picture.
+// The cost of failed cables, as a page and as a picture.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
 
 struct Picture {
   const FailureComparison& comparison;
-  std::vector<const FailureTimes*> rows;  // of the largest size, the one that has bars first
+  std::vector<const FailureTimes*> rows;  // at the largest size, the row with bars first
   std::vector<size_t> draws;              // the costliest first
   size_t left_out = 0;                    // draws that have no row, though they are not drawn twice
   double most = 1;

@@ -12,7 +12,7 @@
 namespace xccl::view {
 namespace {
 
-constexpr int32_t kMostGroups = 48;  // of ranks, and of chunks
+constexpr int32_t kMostGroups = 48;  // ranks, and chunks, are shown in so many groups at most
 constexpr int32_t kFrames = 48;
 
 }  // namespace

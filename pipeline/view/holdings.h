@@ -25,7 +25,7 @@ struct HoldingRun {
   Rank rank;
   int32_t chunk = 0, count = 0, contributions = 0;
 };
-// What the precondition (`before`) or the postcondition says, in runs of chunks.
+// The precondition (`before`) or the postcondition, in runs of chunks.
 std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ranks, bool before);
 
 // Who holds what over time, added up over groups of ranks and of chunks, and some chunks in full.
@@ -59,7 +59,7 @@ class BinnedHoldings {
   Ends ends_;
   std::vector<int64_t> first_arrival_;            // by transfer: index in chunk_arrival_ps
   std::vector<Holding> conditions_;               // scratch
-  std::vector<int32_t> initial_, needed_, held_;  // of the chunk at hand, by rank
+  std::vector<int32_t> initial_, needed_, held_;  // for the chunk at hand, by rank
   std::vector<double> gains_;                     // by frame, row, column: needed cells gained
   std::vector<double> rank_gains_;                // by frame, rank
   std::vector<int64_t> needed_cells_;             // by row, column

@@ -99,7 +99,7 @@ class ProgramWriter {
   }
 
  private:
-  // What a rank adds to the longest list.
+  // The entries that a rank adds to the longest list.
   std::vector<int64_t> EntriesOfRanks() const {
     std::vector<int64_t> entries(static_cast<size_t>(index_.num_ranks()));
     for (int32_t node = 0; node < index_.size(); ++node)

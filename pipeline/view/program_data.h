@@ -13,7 +13,7 @@
 namespace xccl::view {
 
 // Writes the value of "program". A program with more instructions or passes than the page takes is there for
-// some ranks: those of its critical path first.
+// some ranks, and the ranks of its critical path come first.
 void WriteProgram(const LoweredProgram& lowered, const ProgramTrace& trace, const ViewOptions& options,
                   JsonWriter& json);
 

@@ -1,4 +1,4 @@
-// The schedule's part of the page: every message on every link, or, where these are too many, loads and
+// The schedule's part of the page: every message on every link, or, where messages are too many, loads and
 // holdings added up. view/src/view/data.ts: ScheduleData.
 #pragma once
 
@@ -16,7 +16,7 @@ bool ShowsMessages(const Plan& plan, const ScheduleTrace& trace, const ViewOptio
 // Writes the value of "schedule".
 void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options,
                    JsonWriter& json);
-// The same of a schedule that cannot be traced, with the reason.
+// The part of the page for a schedule that cannot be traced, with the reason.
 void WriteUntraced(const Plan& plan, const Simulation& simulation, const std::string& reason,
                    JsonWriter& json);
 

@@ -17,7 +17,7 @@ namespace xccl {
 
 struct ViewOptions {
   const MachineModel* machine = nullptr;  // that the program runs on; null: only links take time
-  int64_t most_entries = 60'000;          // of one list of the page; a schedule with more is added up
+  int64_t most_entries = 60'000;          // in one list of the page; a schedule with more is added up
   Deadline deadline = Deadline();
 };
 
@@ -28,7 +28,7 @@ struct PlanView {
   std::string collective, topology, engine;
   int32_t ranks = 0;
   int64_t size_bytes = 0;
-  int64_t time_ps = 0;  // of the program where there is one
+  int64_t time_ps = 0;  // the program's where there is one
   int64_t bound_ps = 0;
   std::string json;  // without '<', so that it may stand in a page
 };

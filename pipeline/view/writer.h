@@ -1,4 +1,4 @@
-// What the writers of the page's JSON share.
+// Helpers that the writers of the page's JSON share.
 #pragma once
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "topologies/topology.h"
 
 namespace xccl::python {

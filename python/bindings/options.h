@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "pipeline/pipeline.h"
+#include "pipeline/plan_result.h"
 #include "python/bindings/call.h"
 
 namespace xccl::python {

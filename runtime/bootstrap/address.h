@@ -34,9 +34,9 @@ Address AddressV4(uint32_t host_order, uint16_t port);
 StatusOr<Address> NumericAddress(std::string_view ip, uint16_t port);
 
 // "host:port", "[v6]:port", several with commas; names are looked up, and each may have several addresses.
-// All names are looked up side by side. Of several, those that cannot be looked up, or not within a second
-// after another was, are left out. Errors: kInvalidInput naming what has no port, or the first that cannot be
-// looked up where none can; kLimit where the first is still looked up at `until`.
+// All names are looked up side by side. Where there are several, a name that cannot be looked up, or not
+// within a second after another name was, is left out. Errors: kInvalidInput naming what has no port, or the
+// first that cannot be looked up where none can; kLimit where the first is still looked up at `until`.
 StatusOr<std::vector<Address>> Resolve(
     std::string_view endpoints,
     std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max());
@@ -52,11 +52,12 @@ struct Interface {
   Address address;
   bool loopback = false;
 };
-// The addresses of interfaces that are up, the best first: others before bridges of containers and virtual
-// machines, IPv4 before IPv6, loopback last. Link-local addresses are left out.
+// The addresses of interfaces that are up, the best first: bridges of containers and virtual machines come
+// after other interfaces, IPv6 after IPv4, loopback last. Link-local addresses are left out.
 std::vector<Interface> Interfaces();
-// Those that `names` selects: "eth,ib" by their starts, "=eth1" exactly, "^docker,lo" all but these; "": all.
-// Errors: kInvalidInput "XCCL_INTERFACE=eth7: no interface ...; this host has eth0, lo".
+// The interfaces that `names` selects: "eth,ib" by the starts of their names, "=eth1" by the whole name,
+// "^docker,lo" all that do not start so; "": all. Errors: kInvalidInput "XCCL_INTERFACE=eth7: no interface
+// ...; this host has eth0, lo".
 StatusOr<std::vector<Interface>> Interfaces(std::string_view names);
 
 // Is the host part of `address` one of this host's own?

@@ -111,9 +111,9 @@ bool OnlyLoopback(const std::string& endpoints) {
   });
 }
 
-// Rank 0 serves on its own host; where the address is another host's, that host's local rank 0. Of several
-// addresses, only rank 0 answers for all: bridges have the same address on every host. A host may know its
-// own name as that of its loopback; others then come to its other addresses.
+// Rank 0 serves on its own host; where the address is another host's, that host's local rank 0. Only rank 0
+// serves more than the first of several addresses: bridges have the same address on every host. A host may
+// know its own name as the name of its loopback; ranks of other hosts then come to its other addresses.
 std::vector<Address> ServedAddresses(const Placement& placement, const std::vector<Address>& addresses) {
   const bool first = placement.rank.value == 0;
   std::vector<Address> served;
@@ -126,7 +126,7 @@ std::vector<Address> ServedAddresses(const Placement& placement, const std::vect
   const bool alone = OnlyLoopback(placement.rendezvous);
   for (const Address& address : addresses) {
     if (bootstrap::IsOwn(address)) {
-      // Of several endpoints with ports of their own, the first counts.
+      // Endpoints whose port differs from the first one's are not served.
       if (served.empty() || served[0].port() == address.port()) add(address, address.port());
       if (address.IsLoopback() && !alone)
         for (const bootstrap::Interface& interface : bootstrap::Interfaces())

@@ -68,7 +68,7 @@ class Bootstrap {
   // The reason why the group has failed, the same text on all ranks wherever possible.
   std::optional<Status> Failure() const;
   // Called once with the failure, by the watcher's thread; at once, by this thread, if the group has failed
-  // already. What it uses outlives this object.
+  // already. Everything that `callback` uses outlives this object.
   void OnFailure(std::function<void(const Status&)> callback);
   // A rank that has left in good order, and the last call that it noted; 0: none. All ranks hear of it,
   // within a few heartbeats.

@@ -1,4 +1,4 @@
-// What ranks and the rendezvous say to each other.
+// The messages of a rendezvous: each rank's Hello says who it is, and each Welcome names the rank's partners.
 #pragma once
 
 #include <chrono>
@@ -19,15 +19,15 @@ struct Hello {
   int32_t pid = 0;
   std::string host;                          // name
   std::string address;                       // IP at which partners reach this rank
-  uint16_t port = 0;                         // of its door
+  uint16_t port = 0;                         // port at which partners reach this rank
   Digest challenge = {};                     // random, for the keys of its partners' connections
-  std::chrono::nanoseconds limit{}, left{};  // of joining; max: for ever
+  std::chrono::nanoseconds limit{}, left{};  // time limit for joining, and what is left of it; max: none
 };
 std::string Pack(const Hello& hello);
-// Texts are Cleaned.
+// The texts of the Hello have gone through Cleaned (base/strings.h).
 std::optional<Hello> UnpackHello(std::string_view body);
 
-// A rank to which this one keeps a socket.
+// A rank with which this rank keeps a connection. `address` and `port` say where it listens.
 struct Partner {
   int32_t rank = 0, pid = 0;
   std::string host, address;

@@ -1,4 +1,4 @@
-// What tells hosts, processes and jobs apart.
+// Identities that tell hosts and jobs apart, and the names of ranks in messages.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ uint16_t PortOf(std::string_view job);
 std::string HostIdentity(const std::string& given);
 std::string HostName();
 
-// The text begins with the number of a rank, as the texts of ranks and of the rendezvous do. A rank that
-// tells something else is named before it.
+// True if the text begins with the number of a rank, as the texts of ranks and of the rendezvous do. Before
+// any other text from a rank, messages name the rank.
 bool NamesARank(std::string_view text);
 // "rank 3 (host h1, pid 4711)".
 std::string Who(int32_t rank, std::string_view host, int32_t pid);

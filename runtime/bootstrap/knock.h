@@ -30,7 +30,8 @@ class Knocks {
   void CloseAll();
 
   bool AllRefused() const;  // each address when it was tried last
-  // What each gave last: "10.0.0.1:4000: Connection refused, 10.0.0.2:4000: no answer".
+  // Each address with the reason of its last failure: "10.0.0.1:4000: Connection refused, 10.0.0.2:4000: no
+  // answer".
   std::string Reasons() const;
 
  private:
@@ -40,7 +41,7 @@ class Knocks {
     Stage stage = Stage::kPause;
     Connection connection;
     Digest mine = {};
-    Clock::time_point began = {}, until = {};  // of the stage
+    Clock::time_point began = {}, until = {};  // when the stage began, and its end
     std::chrono::nanoseconds took{};
     std::chrono::milliseconds pause{5};
     Status why = LimitReached("no answer");

@@ -13,7 +13,7 @@
 namespace xccl::bootstrap {
 namespace {
 
-constexpr int kMostOfATurn = 256;  // that strangers do at the door, so that they hold up nobody
+constexpr int kMostOfATurn = 256;  // events of strangers at the door, so that they hold up nobody
 constexpr auto kReach = std::chrono::seconds(10);
 
 Seal SealOf(const Digest& group, int32_t caller, int32_t called, bool calls) {

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kMostWords = 4096;
 constexpr auto kPatience = std::chrono::seconds(10);  // with a guest that is not kept
 constexpr auto kDeadLink = std::chrono::seconds(10);  // after which a host that is gone is missed
-constexpr int kMostPorts = 16;                        // that are tried
+constexpr int kMostPorts = 16;                        // ports that are tried
 
 // Below what a rank needs for its own work, whatever the limit is.
 size_t MostStrangers() {
@@ -103,7 +103,7 @@ Status Lobby::LetIn(const OwnedFile& door) {
   MakeRoom();
   const int guest = next_guest_++;
   Watch(ready_, socket.get(), guest);
-  WatchLink(socket.get(), kDeadLink);  // what follows a challenge goes out at once
+  WatchLink(socket.get(), kDeadLink);  // messages after a challenge go out at once
   Guest& made = guests_[guest];
   made.socket = std::move(socket);
   made.came = Clock::now();

@@ -1,7 +1,8 @@
-// A door where connections come in, and the guests behind it. A stranger that is not kept within ten seconds,
-// says garbage or says too much is shown out and holds up nobody. There are never more strangers than 1024,
-// nor than a quarter of the files that this process may open: the one that has been there longest makes room
-// for the next. Cost: a system call per event, for any number of guests.
+// Listening sockets (the door) and the connections that they have accepted (guests). A guest is a stranger
+// until Keep is called for it. A stranger that is not kept within ten seconds, or sends garbage or too much,
+// is disconnected and holds up nobody. There are at most 1024 strangers, and at most a quarter of the files
+// that this process may open: the stranger that has been there longest makes room for the next. Cost: a
+// system call per event, for any number of guests.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +31,18 @@ class Lobby {
   // kSystem; *in_use tells a port that another process has. Requires: some address.
   static StatusOr<std::unique_ptr<Lobby>> Open(const std::vector<Address>& addresses, bool* in_use = nullptr);
   uint16_t port() const { return port_; }
-  const std::vector<Address>& addresses() const { return addresses_; }  // on which it listens
+  const std::vector<Address>& addresses() const { return addresses_; }  // the addresses where it listens
   int file() const { return ready_.get(); }                             // can be read while there are events
 
   // The next event; none at `until`. Errors: kSystem "too many open files".
   StatusOr<std::optional<Event>> Wait(Clock::time_point until);
-  std::string From(int guest) const;  // "10.0.0.3:51234"
+  std::string From(int guest) const;  // the guest's address: "10.0.0.3:51234"
   // The guest's seal, none before it is challenged; null where the guest has gone.
   std::optional<Seal>* SealOf(int guest);
   // Small messages: they fit what a fresh connection buffers.
   void Send(int guest, const std::string& message);
   void ShowOut(int guest);
-  void Keep(int guest);  // it is no stranger
+  void Keep(int guest);  // the guest is no stranger from here on
   // The guest's connection, with what the reader holds of later messages.
   Connection Take(int guest);
   void CloseDoor();

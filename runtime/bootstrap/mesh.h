@@ -1,4 +1,5 @@
-// Connects a rank with its partners: it calls those of higher rank, and those of lower rank call it.
+// Connects a rank with its partners: it connects to its partners of higher rank, and its partners of lower
+// rank connect to it.
 #pragma once
 
 #include <vector>
@@ -15,7 +16,7 @@ struct Connected {
   Connection connection;
 };
 
-// What the keys of connections between the ranks of a group are made from.
+// The secret key of a group. The keys of all connections between its ranks are made from it.
 Digest KeyOfGroup(const Placement& placement, const Welcome& welcome);
 
 // One entry per partner, in their order; returns when all ranks have theirs. Errors: what the rendezvous says

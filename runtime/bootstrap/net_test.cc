@@ -151,7 +151,7 @@ TEST(Seal, OpensTheOtherEndsNextMessageAlone) {
   EXPECT_EQ(opened(first), "one");
   EXPECT_EQ(opened(first), refused.message());
   EXPECT_EQ(opened(second), "two");
-  // What an end says does not come back to it.
+  // A message that an end has sealed is refused when it comes back to that end.
   Message echo = MessageOf(door.Close(MessageType::kHello, "three"));
   EXPECT_EQ(door.Open(echo), refused);
   echo = MessageOf(Seal(KeyOf("key"), false).Close(MessageType::kHello, ""));

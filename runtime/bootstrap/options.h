@@ -10,7 +10,7 @@ namespace xccl {
 
 struct BootstrapOptions {
   static constexpr std::chrono::nanoseconds kForever = std::chrono::nanoseconds::max();
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of joining; kForever: none
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // for joining; kForever: none
   // A rank that shows no sign of life for so long has failed; kForever: none, but a link that is dead, which
   // TCP finds within ten seconds.
   std::chrono::nanoseconds silence_limit = std::chrono::seconds(10);

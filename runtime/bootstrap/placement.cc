@@ -21,7 +21,7 @@ namespace {
 // The variables of one launcher; empty names where it has none.
 struct Launcher {
   std::string_view name, rank, ranks, local_rank, local_ranks;
-  std::array<std::string_view, 3> job;  // what tells jobs apart
+  std::array<std::string_view, 3> job;  // variables whose values tell jobs apart
   std::string_view secret;              // random, known to the job alone
 };
 
@@ -198,7 +198,7 @@ StatusOr<std::string> Rendezvous(const Launcher& launcher, const Environment& en
   return all;
 }
 
-// What the user gives.
+// The token that the user gives, in XCCL_TOKEN or in a file. Absent: none.
 StatusOr<std::optional<std::string>> GivenToken(const Environment& environment) {
   std::optional<std::string> token = environment("XCCL_TOKEN");
   const std::optional<std::string> file = environment("XCCL_TOKEN_FILE");
@@ -210,7 +210,8 @@ StatusOr<std::optional<std::string>> GivenToken(const Environment& environment) 
   return token;
 }
 
-// What the user gives, what the launcher knows, or what the user's processes know, in that order.
+// Takes the token that the user gives, else the launcher's secret, else the secret that the user's processes
+// share (secret.h). Without any of them the job's name stands in, which can be guessed.
 Status FindToken(const Launcher& launcher, const Environment& environment, Placement& placement) {
   XCCL_ASSIGN_OR_RETURN(std::optional<std::string> token, GivenToken(environment));
   if (!token && !launcher.secret.empty()) token = environment(launcher.secret);

@@ -21,13 +21,13 @@ struct Placement {
   std::optional<int32_t> local_rank, local_ranks;  // among the ranks of this host, where the launcher says
   std::string job;                  // names this run on its hosts: letters, digits, dots and dashes
   std::string rendezvous;           // "host:port", "[v6]:port" or several with commas; "" where PMI tells
-  std::string token_seed;           // the same on all ranks: the secret by which they know each other
-  bool guessable = false;           // it is no secret: ranks meet on the loopback alone
+  std::string token_seed;           // the secret by which ranks know each other, equal on all
+  bool guessable = false;           // token_seed is no secret: ranks meet on the loopback alone
   std::optional<int32_t> pmi_file;  // an open file that speaks PMI-1
   std::string host_id;              // XCCL_HOST_ID; "": the kernel's boot and network namespace
   std::string interface;            // XCCL_INTERFACE, as BootstrapOptions::interface
   bool served = false;              // a process serves the rendezvous already: no rank does
-  std::string rank_variable, ranks_variable;  // that gave `rank` and `ranks`; "": none did
+  std::string rank_variable, ranks_variable;  // the sources of `rank`, `ranks`; "": none
   bool operator==(const Placement&) const = default;
 };
 

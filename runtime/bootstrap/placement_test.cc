@@ -25,7 +25,8 @@ StatusOr<Placement> Find(const Variables& variables) {
   });
 }
 
-// What a launcher gives, without the parts that the table's column for them compares as text.
+// The placement as one line, to be compared with the table's text. PORT stands for the port made from the job
+// and the token.
 std::string Text(const Placement& p) {
   const auto number = [](const std::optional<int32_t>& n) {
     return n ? std::to_string(*n) : std::string("-");

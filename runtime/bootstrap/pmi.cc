@@ -80,9 +80,9 @@ StatusOr<std::string> Pmi::Ask(const std::string& line, std::string_view answer,
 struct Session {
   std::mutex mutex;
   std::unique_ptr<Pmi> pmi;
-  std::string space;  // of the job's values
+  std::string space;  // name of the job's key-value space
   int meetings = 0;   // keys are not to be written twice
-  pid_t process = 0;  // that has begun
+  pid_t process = 0;  // the process that began the session
 };
 
 // Processes exit while other threads may still look here: it is never destroyed.

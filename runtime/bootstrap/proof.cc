@@ -1,6 +1,6 @@
 #include "runtime/bootstrap/proof.h"
 
-#define OPENSSL_SUPPRESS_DEPRECATED  // of SHA256_Init; the functions in its place share state
+#define OPENSSL_SUPPRESS_DEPRECATED  // SHA256_Init is; its replacements share state
 #include <openssl/sha.h>
 
 #include <algorithm>

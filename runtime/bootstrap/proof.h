@@ -16,7 +16,7 @@ namespace xccl::bootstrap {
 using Digest = std::array<char, 32>;
 inline std::string_view View(const Digest& digest) { return {digest.data(), digest.size()}; }
 
-Digest RandomDigest();  // of the system
+Digest RandomDigest();  // random bits from the system
 // `use` tells the hashes of one key and different purposes apart; it has no byte of 0.
 Digest KeyedHash(const Digest& key, std::string_view use, std::string_view bytes);
 // A key for a text that is a secret, of any length.

@@ -1,6 +1,6 @@
 // The two sides of the rendezvous. The server hears every rank say who it is, and when all have come tells
-// each the addresses of its partners. What makes meeting impossible is told to all who came. Memory and
-// sockets: one of each per rank, while it serves.
+// each the addresses of its partners. If the ranks cannot meet, the server tells the reason to all that came.
+// Memory and sockets: one of each per rank, while it serves.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ struct Serving {
 };
 // How long it stays after the meeting has failed, to tell ranks that come late.
 inline constexpr auto kLongestLinger = std::chrono::seconds(3);
-// What the keys of connections with it are for, and those between partners.
+// `use` in KeyedHash: for the keys of connections with the rendezvous, and of connections between partners.
 inline constexpr std::string_view kUseOfRendezvous = "rendezvous", kUseOfPartners = "partners";
 // Returns when all have reached their partners, or have been told why not. The result is what was told.
 Status Serve(Lobby& lobby, const Serving& serving);
@@ -41,16 +41,17 @@ Status Serve(Lobby& lobby, const Serving& serving);
 struct Meeting {
   Welcome welcome;
   std::string address;          // this rank's own, as it told the others
-  std::unique_ptr<Lobby> door;  // at which partners find this rank
-  Digest challenge = {};        // that it told them
+  std::unique_ptr<Lobby> door;  // where partners find this rank
+  Digest challenge = {};        // the challenge that it told them
   std::string served_by;        // "host h0, pid 4711"
   Connection server;
 };
 // Says who this rank is, and waits for the welcome. `serves`: this process serves the rendezvous.
 StatusOr<Meeting> Meet(const Placement& placement, const std::vector<Address>& addresses,
                        const BootstrapOptions& options, bool serves, Clock::time_point until);
-// What another process that serves one of these addresses, and knows the secret, has against this one as rank
-// 0: they are two jobs, and all who came to it are told the same. None where no such process meets there.
+// Asks whether another process serves one of these addresses and knows the secret. That process then refuses
+// this process as rank 0, since they belong to two jobs. It tells the ranks that came to it the same Status,
+// which is returned. None where no process with the secret serves there.
 std::optional<Status> Claim(const Placement& placement, const std::vector<Address>& addresses,
                             const BootstrapOptions& options, Clock::time_point until);
 // A rank that cannot meet tells the rendezvous why, if it is there within two seconds: the others are told.

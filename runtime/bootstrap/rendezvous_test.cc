@@ -114,7 +114,8 @@ bootstrap::Address Loopback(uint16_t port) { return bootstrap::AddressV4(INADDR_
 
 std::string Endpoint(uint16_t port) { return "127.0.0.1:" + std::to_string(port); }
 
-// What all of a group hear, rank 0 of which serves, when a third party says `hello`.
+// The failures of a group whose rank 0 serves, after a third party has said `hello` to it. by_all: the reason
+// that all ranks of the group are told; by_it: the third party's.
 struct Heard {
   std::string by_all, by_it;
 };
@@ -210,7 +211,7 @@ TEST(Rendezvous, ASecondRank0EndsBothJobs) {
 TEST(Rendezvous, Rank0WhoseHostHasNotTheAddressSaysSo) {
   BootstrapOptions options;
   options.time_limit = milliseconds(300);
-  // Of RFC 5737, for documents.
+  // RFC 5737 keeps this address for documents: no host has it.
   const std::string text = JoinAll({PlaceOf(0, 2, "192.0.2.1:4000")}, options)[0].message();
   const std::string expected =
       "rendezvous 192.0.2.1:4000: nobody serves it within 0.3 s; expected an address of host " + Host() +

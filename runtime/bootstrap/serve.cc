@@ -16,7 +16,7 @@ namespace xccl::bootstrap {
 namespace {
 
 constexpr uint64_t kFilesBeside = 64;  // strangers', and the program's own
-constexpr size_t kMostStrangers = 4;   // that a message names
+constexpr size_t kMostStrangers = 4;   // strangers that a message names
 // Ranks whose time is over say whom they miss, which the server cannot know.
 constexpr auto kLastWords = std::chrono::milliseconds(500);
 

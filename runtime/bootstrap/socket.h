@@ -42,7 +42,7 @@ void WatchLink(int socket, std::chrono::nanoseconds silence);
 // A connection whose ends have shown that they know the secret.
 struct Connection {
   OwnedFile socket;
-  MessageReader reader;  // what has come
+  MessageReader reader;  // bytes received and not used yet
   Seal seal;
 };
 // Errors: kPeerEnded, kLimit.

@@ -12,7 +12,8 @@
 namespace xccl::testing {
 
 uint16_t FreePort() {
-  // Of all addresses: an IPv4 port may be taken on another than the loopback.
+  // The port is free on all addresses: another process may use an IPv4 port on an address that is not the
+  // loopback.
   bootstrap::Address any = bootstrap::AddressV4(INADDR_ANY, 0);
   const StatusOr<OwnedFile> door = bootstrap::Listen(any);
   return door.ok() ? any.port() : uint16_t{0};

@@ -30,10 +30,10 @@ using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
 constexpr uint64_t kMostBytes =
-    (uint64_t{1} << 26) + (uint64_t{1} << 24);  // of one message: the blobs of an all-gather, and their index
+    (uint64_t{1} << 26) + (uint64_t{1} << 24);  // for one message: an all-gather's blobs and their index
 constexpr size_t kBytesPerTurn = size_t{1} << 20;
-constexpr uint32_t kMostRounds = 32;  // of a call: ranks are fewer than 2^32
-// What ranks leave for each other are ids of new groups.
+constexpr uint32_t kMostRounds = 32;  // per call: ranks are fewer than 2^32
+// A note carries the id of a new group, so notes are few and small.
 constexpr size_t kMostNotes = 4096, kMostOfANote = size_t{1} << 16;
 constexpr nanoseconds kLinkIsDead = std::chrono::seconds(10);  // a link that answers nothing for so long
 
@@ -371,7 +371,8 @@ void Watcher::QueueToAll(MessageType type, std::string_view body, const Peer* bu
     if (&peer != but) Queue(peer, type, body);
 }
 
-// What cannot be sent yet stays. Errors show when the socket is read, or is over.
+// Sends as many queued bytes as the socket takes; the rest stays queued. Errors show when the socket is read,
+// or is over.
 void Watcher::Flush(Peer& peer) {
   while (peer.sent < peer.out.size()) {
     const ssize_t sent = send(peer.connection.socket.get(), peer.out.data() + peer.sent,

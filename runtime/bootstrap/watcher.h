@@ -29,13 +29,13 @@ namespace xccl::bootstrap {
 
 struct LeftRank {
   int32_t rank = 0;
-  uint64_t call = 0;  // the last that it noted
+  uint64_t call = 0;  // the last call that it noted
 };
 
 // How ranks that are no partners find each other.
 struct Directory {
   std::unique_ptr<Lobby> door;  // this rank's
-  Digest key = {};              // of the group
+  Digest key = {};              // the group's (KeyOfGroup)
   std::vector<Partner> ranks;   // by rank: who it is and where its door is; no challenges
 };
 
@@ -82,11 +82,11 @@ class Watcher {
     Partner partner;
     Connection connection;
     std::string out;  // to be sent
-    size_t sent = 0;  // of it
+    size_t sent = 0;  // bytes of `out` that have been sent
     Clock::time_point heard;
     bool left = false, ended = false, shut = false;
-    bool link = false;   // it is no partner
-    uint64_t call = 0;   // that it is in, by its last heartbeat
+    bool link = false;   // the peer is no partner
+    uint64_t call = 0;   // the call that it is in, by its last heartbeat
     int32_t awaits = 0;  // the rank that holds it up
   };
 
@@ -135,7 +135,7 @@ class Watcher {
   std::optional<Status> failure_;
   std::vector<std::function<void(const Status&)>> callbacks_;
   std::map<int32_t, uint64_t> left_;  // the last call that each rank noted which has left
-  std::string left_news_;             // of them, what partners are not told yet
+  std::string left_news_;             // kLeft entries that partners are not told yet
   bool leaving_ = false;
   uint64_t call_ = 0;              // the last that this rank began
   std::optional<int32_t> awaits_;  // the partner for which it waits, and since when

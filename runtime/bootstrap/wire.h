@@ -1,4 +1,4 @@
-// What travels on the sockets of a group: messages of a fixed head and a body. The head is the same in every
+// The messages on the sockets of a group: each has a fixed head and a body. The head is the same in every
 // version of the protocol, so that versions can refuse each other by name.
 #pragma once
 

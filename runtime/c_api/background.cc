@@ -37,7 +37,7 @@ Status Background::Start(std::function<Status()> body) {
     } catch (const std::exception& error) {
       status = StatusOf(error);
     }
-    body = nullptr;  // what it holds goes before anyone is told that it is over
+    body = nullptr;  // frees what the body holds before anyone is told that it is over
     const std::lock_guard lock(state->mutex);
     state->running = false;
     state->result = std::move(status);

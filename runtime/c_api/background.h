@@ -1,4 +1,4 @@
-// What a non-blocking communicator does while its caller goes on: one thing at a time, on a thread of its
+// Runs a non-blocking communicator's work while its caller goes on: one body at a time, on a thread of its
 // own.
 #pragma once
 
@@ -16,7 +16,7 @@ class Background {
   // Runs body() and returns at once. Errors: kInvalidInput while another runs; kSystem without a thread.
   Status Start(std::function<Status()> body);
   bool running() const;
-  Status result() const;  // of the last one that ended
+  Status result() const;  // the result of the body that ended last
   void Wait() const;      // until none runs
 
  private:

@@ -1,4 +1,4 @@
-// What bench:cuda_api does on GPUs, on a driver and kernels in host memory.
+// Runs the checks that bench:cuda_api runs on GPUs, with a driver and kernels in host memory.
 #include "runtime/c_api/testing/gpu_checks.h"
 
 #include <gtest/gtest.h>

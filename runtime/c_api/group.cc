@@ -33,13 +33,13 @@ struct Group {
 };
 thread_local Group group;
 
-// What one communicator waits for, and how it ended.
+// The calls of one communicator in a group that wait for other ranks, and how they ended.
 struct Line {
   xcclComm_t comm = nullptr;
   std::vector<GroupCall> calls;
   xcclResult_t result = xcclSuccess;
-  std::string text;            // of the failure, which was remembered on another thread
-  std::shared_ptr<void> turn;  // to meet before others that are made later
+  std::string text;            // the failure's, which was remembered on another thread
+  std::shared_ptr<void> turn;  // to meet before communicators that are made later
 };
 
 void RunLine(Line& line) {

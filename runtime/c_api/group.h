@@ -19,11 +19,11 @@ namespace xccl::c_api {
 using GroupStep = std::function<xcclResult_t()>;
 struct GroupCall {
   GroupStep run;
-  GroupStep check = {};  // what run would refuse at once; may be empty
-  // The memory of calls on the CPU, where communicators run side by side: of a collective, or of all
-  // messages. A GPU's streams give an order that only the caller knows.
+  GroupStep check = {};  // returns what `run` would refuse at once; may be empty
+  // The memory that the call touches on the CPU, where communicators run side by side: a collective's, or
+  // that of all its messages. A GPU's streams give an order that only the caller knows.
   std::vector<MemoryUse> memory = {};
-  std::string name = {};  // of the call whose memory it is: "rank 1: allreduce"
+  std::string name = {};  // names the call in errors about `memory`: "rank 1: allreduce"
 };
 
 void StartGroup();
@@ -31,18 +31,19 @@ void StartGroup();
 bool InGroup();
 // Keeps a call until the group ends. `waits`: it waits for other ranks' calls. Requires: InGroup().
 void Defer(xcclComm_t comm, bool waits, GroupCall call);
-// Keeps messages between pairs of ranks. Those of a communicator in one group run side by side; call() is
-// made of all of them, and runs before the group's collectives.
+// Keeps messages between pairs of ranks. All messages of a communicator in one group run side by side: call()
+// makes one call of them, which runs before the group's collectives.
 using KeptMessages = std::shared_ptr<std::vector<PairMessage>>;
 void DeferMessages(xcclComm_t comm, std::span<const PairMessage> messages,
                    const std::function<GroupCall(KeptMessages)>& call);
-// A call of the group was refused: the group will run nothing and end with the first such result.
+// A call of the group was refused: the group will run nothing and end with the first refused call's result.
 void Refuse(xcclResult_t result);
-// Ends a group. The outermost one runs what was kept: the calls that wait, those of a communicator in their
-// order and those of different ones side by side, then the messages and the others, all of which are checked
-// before the first of them runs. Returns the first failure, after which the others that wait have run and the
-// rest have not. Errors: xcclInvalidUsage outside of a group; xcclInvalidArgument, before anything runs,
-// where calls on two communicators share memory that one of them writes.
+// Ends a group. The outermost one runs what was kept. First the calls that wait run: one communicator's calls
+// in their order, different communicators' calls side by side. Then the messages and the remaining calls run,
+// all of which are checked before the first of them runs. Returns the first failure. After a failure the
+// waiting calls of other communicators have run, and the remaining calls have not. Errors: xcclInvalidUsage
+// outside of a group; xcclInvalidArgument, before anything runs, where calls on two communicators share
+// memory that one of them writes.
 xcclResult_t EndGroup();
 
 }  // namespace xccl::c_api

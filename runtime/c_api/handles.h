@@ -39,7 +39,7 @@ struct OneProcess {
   Assembly assembly;             // guards itself
 };
 
-// What a communicator is told before its first book is loaded.
+// A communicator's settings, which are made before its first book is loaded.
 struct Settings {
   std::optional<int32_t> device;  // a GPU
   bool blocking = true;
@@ -69,7 +69,7 @@ struct Comm {
   Settings settings;
   std::map<int, UserOp> ops;           // by xcclRedOp_t
   int next_op = xcclNumOps;            // numbers are not used again
-  std::map<std::string, int> shrinks;  // so many by those ranks
+  std::map<std::string, int> shrinks;  // number of shrinks by the text of the ranks left out
   std::atomic<bool> aborted = false;
   Background background;      // guards itself
   Communicator communicator;  // it goes first, since its back end uses what is above

@@ -139,7 +139,7 @@ TEST(Messages, AlltoallvWithCountsOfItsOwnForEachPair) {
   DestroyAll(comms);
 }
 
-// What was received used to be sent on.
+// Each block must be sent before a received block takes its place: a rank must not send on what it received.
 TEST(Messages, AlltoallvInOneBuffer) {
   constexpr size_t kRanks = 4, kCount = 1000;
   const Comms comms = Connected(kRanks);

@@ -29,7 +29,7 @@ namespace {
 constexpr int kRanks = 4;
 constexpr int kRoot = kRanks / 2;  // the books'
 constexpr int kMostSets = 2;       // communicators of a rank
-constexpr int32_t kScalar = 3;     // of the third operator, which is a sum
+constexpr int32_t kScalar = 3;     // the scalar of the third operator, a sum
 constexpr size_t kMostMessages = 8;
 
 using Numbers = std::vector<int32_t>;
@@ -173,7 +173,7 @@ class Draw {
   const uint64_t sets_;
 };
 
-// What some communicator does with memory.
+// One read or write of memory by a communicator's rank.
 struct Use {
   int set, rank;
   bool writes, message;

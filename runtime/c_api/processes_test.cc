@@ -270,7 +270,7 @@ TEST(Processes, AMessageToARankThatHasLeftFails) {
   });
 }
 
-// What the ranks of a child sum up, each giving 1 + its rank in the parent.
+// True if the ranks of a child sum up to `sum`. Each gives 1 + its rank in the parent.
 bool SumsTo(xcclComm_t comm, const std::string& book, int rank, float sum) {
   auto number = static_cast<float>(rank + 1);
   return Is(xcclCommLoadPlanBook(comm, book.c_str()), xcclSuccess) && Is(Sum(comm, &number), xcclSuccess) &&

@@ -37,7 +37,7 @@ xcclResult_t Run(const Body& body, const void* comm = nullptr) noexcept {
   }
 }
 
-// The same for a call that stores something for the caller.
+// As Run, for a call that stores something at `result` for the caller. Errors: kUsage where `result` is null.
 template <typename Body>
 xcclResult_t RunFor(const void* result, const char* name, const Body& body) noexcept {
   return Run([&]() -> Status {
@@ -48,7 +48,7 @@ xcclResult_t RunFor(const void* result, const char* name, const Body& body) noex
 
 inline constexpr const char* kComm = "the communicator";
 
-// The same for a call that takes a communicator, which lives until the call returns.
+// As Run, for a call that takes a communicator. The communicator lives until the call returns.
 template <typename Body>
 xcclResult_t RunOn(xcclComm_t handle, const Body& body) noexcept {
   if (handle == nullptr) return RunFor(nullptr, kComm, OkStatus);

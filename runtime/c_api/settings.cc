@@ -27,8 +27,9 @@ constexpr std::array<size_t, 3> kEnds = {offsetof(xcclConfig_t, memoryBytes),
                                          offsetof(xcclConfig_t, timeLimit), sizeof(xcclConfig_t)};
 constexpr size_t kLargest = 4096;  // more than any header will ask for: the size is no size
 
-// Of what a newer header has behind this library's fields, the first byte of a field that is set. Fields are
-// unset as 0 or as XCCL_CONFIG_UNDEF_INT, and later headers leave no holes between them.
+// A newer header may have fields behind this library's. Returns the offset in bytes of the first of them that
+// is set; none: all are unset. Fields are unset as 0 or as XCCL_CONFIG_UNDEF_INT, and later headers leave no
+// holes between them.
 std::optional<size_t> FirstSetBehind(const std::byte* config, size_t size) {
   constexpr int kUndefined = XCCL_CONFIG_UNDEF_INT;
   for (size_t at = sizeof(xcclConfig_t); at < size; at += sizeof(int)) {

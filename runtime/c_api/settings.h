@@ -1,5 +1,5 @@
-// What a communicator is told beside its ranks: by calls, by a configuration, or by the communicator that it
-// is made from.
+// The settings of a communicator. They come from calls, from a configuration, or from the communicator that
+// it is made from.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,13 @@ Status SetTimeLimit(Comm& of, double seconds);
 Status UseCuda(Comm& on, int device);
 Status LimitCuda(Comm& of, int max_ctas, size_t memory_bytes);
 
-// A program's configuration, with the fields that its header has; the others are unset. Null: all are.
-// Errors: kUsage for a form that this library cannot read and for values that cannot be.
+// A program's configuration, with the fields that its header has; the fields that its header lacks are unset.
+// Null: all fields are unset. Errors: kUsage for a form that this library cannot read and for values that
+// cannot be.
 StatusOr<xcclConfig_t> ReadConfig(const xcclConfig_t* from);
-// Sets the fields that are set.
+// Applies the fields of the configuration that are set.
 Status Apply(const xcclConfig_t& config, Comm& comm);
-// What `from` was told holds for `to`. Requires: nobody else has it.
+// Copies the settings of `from` to `to`. Requires: `to` has no handle yet.
 void Inherit(Comm& from, Comm& to);
 
 }  // namespace xccl::c_api

@@ -45,7 +45,7 @@ using xccl::c_api::Assembly;
 using xccl::c_api::Choice;
 using xccl::c_api::Comm;
 
-using Members = std::vector<Rank>;  // of the parent, in the order of their ranks in the child
+using Members = std::vector<Rank>;  // ranks of the parent, in the order of their ranks in the child
 
 // The ranks of a color, by key; ranks of one key keep their order.
 Members MembersOf(const Assembly::Choices& all, int color) {
@@ -270,7 +270,8 @@ Status Deliver(Comm& parent, const xcclConfig_t& config, StatusOr<std::shared_pt
   return OkStatus();
 }
 
-// What `check` finds is refused at once; what it gives goes to `make`, which may wait for the other ranks.
+// Derives a communicator from `comm`. Errors of `check` are returned at once; the value that it returns goes
+// to `make`, which may wait for the other ranks.
 template <typename Wanted, typename Check, typename Make>
 xcclResult_t Derive(xcclComm_t comm, xcclComm_t* newcomm, const xcclConfig_t* config, const Check& check,
                     const Make& make) {

@@ -88,7 +88,7 @@ void Reap(const SharedRegion& region, std::vector<Child>& children) {
   }
 }
 
-// Others may have waited for a child that somebody stopped, and can name only whom they missed.
+// Names a stopped child in a time-out. Ranks that waited for it can name only the rank that they missed.
 Status Blame(const Status& failure, const std::vector<Child>& children) {
   if (failure.code() != StatusCode::kLimit) return failure;
   for (const Child& child : children)
@@ -98,7 +98,8 @@ Status Blame(const Status& failure, const std::vector<Child>& children) {
   return failure;
 }
 
-// What the children end with.
+// Waits until all children have ended, and returns the first failure. After a failure the children get at
+// most kToStop to end; then they are killed.
 Status AwaitChildren(const SharedRegion& region, std::vector<Child>& children,
                      std::chrono::nanoseconds time_limit) {
   const auto patience = std::min<std::chrono::nanoseconds>(time_limit, kToStop);

@@ -1,7 +1,7 @@
 // The device memory that connects ranks. Every rank has one arena, which its peers map: the slots it receives
-// into, its counters, what peers tell of their buffers, its threadblocks' state. The layout follows from the
-// Program alone, so all ranks know it of each other and exchange only the arena's address. The tables that a
-// kernel reads (device/abi.h) are made from the addresses.
+// into, its counters, its peers' records of their buffers, its threadblocks' state. The layout follows from
+// the Program alone, so all ranks know it of each other and exchange only the arena's address. The tables
+// that a kernel reads (device/abi.h) are made from the addresses.
 //
 // Groups. The ranks of a group, root and members, are a *team*. Every rank of a team has one region in its
 // arena with slots for each group of the team, at the same place in all of them. One multicast object over
@@ -71,9 +71,9 @@ struct ArenaLayout {
     size_t peer_end = 0;     // index of the other end in the peer's layout
     int64_t counter = 0;     // head where it receives, tail where it sends
     int64_t steps = 0, entry = 0;
-    std::optional<int64_t> slots = {};  // where they are this rank's: it receives, or sends to a reduce group
-    // The peer is of another host: the place of this end among this rank's cells and slots of such
-    // connections (runtime/cuda/proxy.h). There are no counter, entry and slots then.
+    std::optional<int64_t> slots = {};  // in this rank's memory; if it receives or sends to a reduce group
+    // Set if the peer is of another host: the place of this end among this rank's cells and slots of
+    // connections between hosts (runtime/cuda/proxy.h). Then counter, entry and slots are not used.
     std::optional<int32_t> cell = {};
   };
   // The end of a group that this rank is the root of.
@@ -96,7 +96,7 @@ struct ArenaLayout {
   int64_t windows = 0;
   int64_t connections = 0;        // device::Connection, one an end
   int64_t group_connections = 0;  // device::GroupConnection
-  int64_t slot_arrays = 0;        // that have slots × slot_bytes each
+  int64_t slot_arrays = 0;        // number of arrays of slots × slot_bytes
   int64_t bytes = 0;
 };
 
@@ -108,8 +108,8 @@ struct RemoteMemory {
   DevicePointer slots = 0, cells = 0;
 };
 
-// A rank's device::Connections. `arenas`: the address of every rank's arena as this rank sees it; only those
-// of peers of this host are read.
+// A rank's device::Connections. `arenas`: the address of every rank's arena as this rank sees it; only the
+// addresses of peers on this host are read.
 std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>& layouts,
                                               const ArenaShape& shape, Rank rank,
                                               std::span<const DevicePointer> arenas,
@@ -118,7 +118,7 @@ std::vector<device::Connection> ConnectionsOf(const IdVector<Rank, ArenaLayout>&
 // ArenaLayout::GroupEnd::members, and the GroupConnections. `switches`: by team.
 struct TeamSwitch {
   DevicePointer multicast = 0;   // the address at which a switch serves the team's regions; 0: none does
-  bool reaches_buffers = false;  // what all ranks register, the switch reaches for this team
+  bool reaches_buffers = false;  // the switch reaches buffers that all ranks register
 };
 struct GroupTables {
   std::vector<std::vector<device::GroupMember>> members;  // as ArenaLayout::groups

@@ -87,7 +87,7 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
 // buffers.
 struct OneRank {
   std::shared_ptr<Proxy> proxy;  // where ranks are on several hosts
-  std::optional<Exchange> met;   // those of this host
+  std::optional<Exchange> met;   // with the ranks of this host
   std::shared_ptr<BufferRegistry> buffers;
   std::vector<std::weak_ptr<Programs>> loaded;
 

@@ -29,7 +29,7 @@ struct BackendOptions {
   PlanImages images;
   // The interpreter kernel of a program, for plans without a kernel. Empty: such plans are refused.
   std::function<KernelImages(const Program& program)> interpreter = {};
-  std::shared_ptr<Residency> residency;  // that communicators reserve from; empty: the process's
+  std::shared_ptr<Residency> residency;  // for communicators to reserve from; empty: the process's
   // Where the ranks of ProcessBackend are on several hosts.
   std::optional<OtherHosts> hosts = {};
 };

@@ -144,7 +144,7 @@ std::vector<std::shared_ptr<const Gpu>> DeviceProgram::Gpus() const {
   return gpus;
 }
 
-// The same on all ranks.
+// The decision is equal on all ranks.
 void DeviceProgram::AllowDirect() {
   switch_direct_ = options_.direct && form_.switch_direct && options_.buffers != nullptr;
   direct_ = options_.direct && form_.direct && (one_process_ || options_.buffers != nullptr);

@@ -52,7 +52,7 @@ using KernelImages = std::function<StatusOr<std::string>(DataType type, ReduceOp
 struct DeviceProgramOptions {
   ArenaOptions arena;
   // The largest call, by nccl-tests' size: slots hold its messages. Larger calls take more passes. Absent:
-  // not known. The same on all ranks.
+  // not known. It is equal on all ranks.
   std::optional<int64_t> most_bytes = {};
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
   // Blocks of one rank: as many instances as fit. Absent: kDefaultBlocks, or one instance where that is more.
@@ -157,7 +157,7 @@ class DeviceProgram {
   Status ChooseKernel(const DeviceCall& first);
   Status Interpret();
   Status AgreeOnInstances(const Kernel& kernel);
-  // What all processes, of all hosts, say.
+  // Gives `mine` to all processes of all hosts, and returns theirs by process, or by rank between hosts.
   StatusOr<std::vector<std::string>> TellAll(std::string mine) const;
   RemoteMemory Remote() const { return line_ == nullptr ? RemoteMemory() : line_->memory(); }
   Status ConnectRanks(const DeviceCall& first);
@@ -208,17 +208,17 @@ class DeviceProgram {
   std::string notice_;
   bool one_process_ = true;               // all ranks are this process's
   bool direct_ = false;                   // messages may skip the slots
-  bool switch_direct_ = false;            // those of switches' groups may
-  std::atomic<bool> in_buffers_ = false;  // and did in a launch
-  std::optional<PeerReach> reach_;        // where they may, between devices of this process
+  bool switch_direct_ = false;            // messages of switches' groups may
+  std::atomic<bool> in_buffers_ = false;  // some launch has let the switch use buffers
+  std::optional<PeerReach> reach_;        // access between this process's devices, if `direct_` needs it
   std::map<int32_t, std::unique_ptr<DeviceState>> devices_;
   std::vector<std::unique_ptr<RankState>> states_;  // by local rank
   std::vector<DeviceMemory> mapped_;                // peers' arenas
   Switches switches_;                               // over the arenas
-  Proxy::Line* line_ = nullptr;                     // of the proxy: connections with other hosts
+  Proxy::Line* line_ = nullptr;                     // the proxy's: connections with other hosts
   PinnedMemory record_;                             // ErrorRecord, and the abort word on the next line
 
-  // Held while kernels are loaded, which may wait for those that run; these need launches of kernels that
+  // Held while kernels are loaded. Loading may wait for running kernels, which need launches of kernels that
   // all devices have.
   std::mutex load_mutex_;
   std::mutex failure_mutex_;  // guards failure_

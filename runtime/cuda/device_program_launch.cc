@@ -122,7 +122,7 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
   args.jitter = options_.jitter;
   args.passes = prepared->passes;
   args.instances = shape_.instances;
-  // The same on all ranks, since all register in the same order.
+  // `direct` is equal on all ranks, since all register in the same order.
   args.direct = (direct_ && (one_process_ || !options_.buffers->empty()) ? device::kDirectPeers : 0) |
                 (switch_direct_ && options_.buffers->switched() ? device::kDirectSwitch : 0);
   if ((args.direct & device::kDirectSwitch) != 0) in_buffers_ = true;

@@ -25,7 +25,7 @@ struct DeviceProgram::DeviceState {
   ConstantTables tables;
 };
 
-// What follows from a call's sizes, for one rank.
+// The arguments of one rank that follow from a call's sizes.
 struct DeviceProgram::Prepared {
   int32_t passes = 1;
   device::RankBuffers tables;              // no buffers in it

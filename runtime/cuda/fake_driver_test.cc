@@ -1,4 +1,4 @@
-// What makes FakeDriver strict: tests of other things rely on it.
+// Checks that FakeDriver refuses misuse of the driver. Tests of the runtime rely on that.
 #include "runtime/testing/cuda/fake_driver.h"
 
 #include <gtest/gtest.h>

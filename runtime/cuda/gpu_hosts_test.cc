@@ -114,7 +114,7 @@ std::vector<int> RunRanks(const GroupWork& work) {
 
 float ValueAt(int32_t rank, int64_t i) { return static_cast<float>(rank * 1000 + i % 977); }
 
-// What element i of a rank's output is.
+// The expected value of element i of a rank's output.
 float Expected(CollectiveKind kind, int32_t rank, int64_t i, int64_t count) {
   const auto block = static_cast<int32_t>(i / count);
   switch (kind) {
@@ -220,7 +220,7 @@ TEST(GpuHosts, AKilledRankIsNamedByAll) {
   for (size_t r = 0; r < 3; ++r) EXPECT_EQ(ends[r], 0) << "rank " << r;
 }
 
-// What `xccl-synth run --backend cuda` does under a launcher.
+// Runs a table of sizes as `xccl-synth run --backend cuda` does under a launcher.
 bool RunTableOn(LaunchedGroup& group, const cuda::KernelImages& images) {
   cuda::FakeDriver fake({.devices = 2});
   const Program program = RingAllreduce(kRanks);

@@ -36,7 +36,8 @@ uint64_t MadeFrom(const std::string& source);
 KernelImages ImagesOfSource(std::string name, std::string source, std::shared_ptr<KernelCache> cache,
                             std::vector<PlanCubin> cubins = {});
 
-// The same for the interpreter kernel that runs any program of this one's protocol, with groups or without.
+// As ImagesOfSource, for the interpreter kernel that runs any program of `program`'s protocol; there is one
+// for programs with groups and one for programs without.
 KernelImages ImagesOfInterpreter(const Program& program, std::shared_ptr<KernelCache> cache);
 
 }  // namespace xccl::cuda

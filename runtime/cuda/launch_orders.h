@@ -1,6 +1,6 @@
-// What the programs of one communicator share in a process: the multiprocessors that they hold, and each
-// rank's order of launches. A kernel fills its blocks' multiprocessors until all ranks have launched, so a
-// rank's kernels, of whichever program and stream, run one after another.
+// The state that the programs of one communicator share in a process: the multiprocessors that they hold, and
+// each rank's order of launches. A kernel fills its blocks' multiprocessors until all ranks have launched, so
+// a rank's kernels, of whichever program and stream, run one after another.
 #pragma once
 
 #include <cstdint>
@@ -38,10 +38,10 @@ class LaunchOrders {
  private:
   struct Order {
     std::mutex turn;
-    int64_t launches = 0;  // of the rank; all ranks launch the same
+    int64_t launches = 0;  // the rank's number of launches; all ranks launch the same
     DeviceId device = 0;
-    Stream stream = nullptr;    // of the last launch
-    std::optional<Event> done;  // of the last launch; absent: it is over, or there was none
+    Stream stream = nullptr;    // the last launch's
+    std::optional<Event> done;  // the last launch's; absent: it is over, or there was none
   };
   std::mutex mutex_;  // guards all but the turns; held for moments
   std::map<Rank, Order> orders_;

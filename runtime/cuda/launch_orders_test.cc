@@ -1,6 +1,6 @@
-// What threads that launch do to each other: one rank may be many calls ahead of the others, whether one
-// thread launches for all or each has its own. The driver is the one in host memory, which waits where a real
-// one does.
+// Threads that launch do not hold up each other: one rank may be many calls ahead of the others, whether one
+// thread launches for all ranks or each rank has its own. The driver is the one in host memory, which waits
+// where a real one does.
 #include "runtime/cuda/launch_orders.h"
 
 #include <gtest/gtest.h>
@@ -192,7 +192,7 @@ TEST(LaunchOrders, KernelsOfARankRunOneAfterAnotherWhateverTheirProgramAndStream
         DeviceProgram& program = call % 2 == 0 ? **first : **second;
         ASSERT_EQ(calls.Launch(program, r, call, streams[static_cast<size_t>(r)].get()), OkStatus());
       }
-    // What a program left behind it does not outlive it.
+    // An event of a program that has been destroyed is not waited for by launches that follow.
     second = InvalidInput("gone");
     ASSERT_EQ(calls.Launch(**first, 0, 0, more[0].get()), OkStatus());
     ASSERT_EQ(calls.Launch(**first, 1, 0, more[1].get()), OkStatus());

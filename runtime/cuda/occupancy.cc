@@ -127,7 +127,8 @@ class Cubin {
   Elf64_Shdr names_ = {};
 };
 
-// What a multiprocessor has. All have 64 Ki registers in four parts, given out to warps in units of 256.
+// The limits of a multiprocessor by architecture. All have 64 Ki registers in four parts, given out to warps
+// in units of 256.
 struct Limits {
   int32_t arch;
   int32_t warps, blocks;

@@ -32,7 +32,7 @@ std::string Cubin() {
     Append(info, static_cast<uint16_t>(format == 4 ? 4 * value.size() : 0));
     for (const uint32_t word : value) Append(info, word);
   };
-  attribute(3, 0x2f, {});           // of a format without a value
+  attribute(3, 0x2f, {});           // an attribute whose format has no value
   attribute(4, 0x11, {2, 999, 0});  // another number
   attribute(4, 0x2f, {1, 40});
   attribute(4, 0x2f, {2, 118});

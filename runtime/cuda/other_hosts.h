@@ -1,4 +1,5 @@
-// A communicator whose ranks are processes, perhaps of several hosts: what the others are to this one.
+// The other processes of a communicator whose ranks are processes, perhaps of several hosts, as one process
+// reaches them.
 #pragma once
 
 #include <chrono>
@@ -20,7 +21,7 @@
 namespace xccl::cuda {
 
 // All ranks of a communicator that is on several hosts, as this process, which is one rank, reaches them. Any
-// thread may call failure, fail and note_progress; all ranks call the others in one order.
+// thread may call failure, fail and note_progress; all ranks call the other functions in one order.
 struct OtherHosts {
   std::vector<int32_t> host_of;  // by rank
   std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
@@ -38,7 +39,7 @@ struct OtherHosts {
 
 // True if some connection is between ranks of different hosts.
 bool CrossesHosts(const Program& program, const std::vector<int32_t>& host_of);
-// What a program must keep to that does. Errors: kInvalidInput "NAME: protocol ll between hosts; expected
+// Checks a program that crosses hosts. Errors: kInvalidInput "NAME: protocol ll between hosts; expected
 // simple", "NAME: a multicast group has ranks 0 and 4 of different hosts; expected one host".
 Status CheckBetweenHosts(const Program& program, const std::vector<int32_t>& host_of,
                          const std::string& name);

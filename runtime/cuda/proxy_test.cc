@@ -60,7 +60,7 @@ class Hosts {
     for (std::thread& thread : threads) thread.join();
     return wrong;
   }
-  // Of the group; "" if there is none.
+  // The group's failure; "" if there is none.
   std::string failure() const { return failure_.value_or(OkStatus()).message(); }
 
  private:
@@ -173,7 +173,7 @@ TEST(Proxy, SlotsAreOfTheGpuWhereTheNetworkReachesIt) {
                      .rdma = one.rdma,
                      .dma_buf = one.dma_buf,
                      .rdma_ordered = one.ordered});
-    // What the devices write shows when the GPU is told of it.
+    // The network's writes become visible only when the GPU is flushed.
     int64_t flushed = 0;
     if (one.flushed) network.Withhold();
     fake.OnFlush([&] {

@@ -24,11 +24,11 @@ struct Offer {
   int32_t failed = 0;  // the reason follows
   int32_t rank = 0;
   DevicePointer begin = 0;  // start of the allocation, in the owner
-  // Of what the switch may reach: where the buffer begins in it, and its size; 0: nothing.
+  // The memory that the switch may reach: the buffer's offset in it, and its size in bytes; 0: none.
   uint64_t offset = 0, reach = 0;
 };
 
-// Says what of an allocation a switch may reach: the buffer, in whole units of what a driver binds.
+// Fills in the memory that a switch may reach: the buffer, rounded out to whole units that a driver binds.
 void OfferReach(const Gpu& gpu, const DeviceMemory& memory, DevicePointer address, size_t bytes,
                 Offer& offer) {
   if (!gpu.properties().multicast || memory.handle() == 0) return;

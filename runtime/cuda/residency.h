@@ -1,5 +1,5 @@
 // Counts the multiprocessors that each communicator holds. A kernel waits for others while it runs, so all
-// its blocks must run at once, and so must those of every communicator that may run beside it. On each
+// its blocks must run at once, and so must the blocks of every communicator that may run beside it. On each
 // device, a process's communicators together, each with its largest kernel, may fill no more multiprocessors
 // than the device has. Plans that do not fit are refused when they are loaded. The rule holds within a
 // process; between processes of one device the driver takes turns. Launches of one communicator follow each
@@ -31,8 +31,8 @@ class Residency {
   std::map<int32_t, int32_t> held_;  // multiprocessors by device
 };
 
-// What one communicator holds, on each device as much as the largest of its kernels needs: its plans share
-// it. Gives everything back at its end. Safe from any thread.
+// The multiprocessors that one communicator holds, on each device as many as the largest of its kernels
+// needs: its plans share them. Gives everything back at its end. Safe from any thread.
 class Reservation {
  public:
   explicit Reservation(std::shared_ptr<Residency> residency) : residency_(std::move(residency)) {}

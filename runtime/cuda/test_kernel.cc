@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "ir/kernel/kernel_form.h"
+#include "runtime/device_values.h"
 #include "runtime/kernel_table.h"
 
 namespace xccl::cuda {
@@ -30,9 +31,9 @@ void AddHostKernel(FakeDriver& driver, const device::HostKernel* kernel, DataTyp
                    device::HostShape shape) {
   device::KernelInfo info = kernel != nullptr ? kernel->info : device::KernelInfo();
   info.threads = kernel != nullptr ? 256 : 384;
-  info.type = static_cast<device::Type>(type);
-  info.op = static_cast<device::Operator>(op);
-  info.protocol = static_cast<device::Protocol>(protocol);
+  info.type = ToDevice(type);
+  info.op = ToDevice(op);
+  info.protocol = ToDevice(protocol);
   Add(driver, info, [kernel, info, check, shape](device::LaunchArgs& args) {
     if (check) check(args);
     RunOnHost(kernel != nullptr ? *kernel : device::InterpreterOnHost(args.table, args.instances), args,

@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr uint64_t kMagic = 0x314c43435843ULL;
-constexpr std::chrono::hours kLongest(24 * 365 * 50);  // what a clock can be asked for
+constexpr std::chrono::hours kLongest(24 * 365 * 50);  // the longest wait that a clock is asked for
 constexpr size_t kMostFiles = 200;                     // in one message: Linux allows 253
 constexpr uint64_t kMostBytes = uint64_t{1} << 32;
 constexpr const char* kOver = "another process has given up";

@@ -1,4 +1,5 @@
-// Pages of this host's memory, owned: for buffers, for what child processes share, for regions with a name.
+// Pages of this host's memory, owned: for buffers, for memory that child processes share, for regions with a
+// name.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ class HostMemory {
   // Zeroed memory of this process, in huge pages where the system gives them. Errors: kSystem saying how
   // much was asked for.
   static StatusOr<HostMemory> Create(int64_t bytes);
-  // The same for memory that processes forked from here on share.
+  // As Create, for memory that this process shares with processes forked from here on.
   static StatusOr<HostMemory> CreateShared(int64_t bytes);
   // A mapping with mmap's flags and descriptor. `what`: its name in errors.
   static StatusOr<HostMemory> Map(int64_t bytes, int flags, int descriptor, const std::string& what);

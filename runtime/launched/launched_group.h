@@ -28,13 +28,13 @@ std::optional<NetworkKind> ParseNetworkKind(std::string_view name);
 struct LaunchedGroupOptions {
   NetworkKind network = NetworkKind::kAuto;  // verbs where all ranks have it, else ofi
   std::vector<std::string> devices = {};     // by rail; empty: found
-  std::string provider = {};                 // of libfabric; empty: the best that is found
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of connecting
-  int32_t slots = 16;                // of a connection between hosts, where the memory allows it
-  int64_t memory_limit = 1LL << 30;  // of those slots, for this rank
+  std::string provider = {};                 // libfabric's provider; empty: the best that is found
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // for connecting
+  int32_t slots = 16;                // per connection between hosts, where the memory allows it
+  int64_t memory_limit = 1LL << 30;  // for this rank's slots of connections between hosts
 };
 
-// Thread-safe but for what connects, which one thread calls at a time.
+// Thread-safe, save the functions that connect: one thread calls them at a time.
 class LaunchedGroup final : public EndpointGroup {
  public:
   LaunchedGroup(std::unique_ptr<Bootstrap> bootstrap, LaunchedGroupOptions options);
@@ -44,18 +44,18 @@ class LaunchedGroup final : public EndpointGroup {
   // This rank's end of new connections. All ranks call it with the same wirings in the same order. The group
   // outlives the endpoint. Errors: those of any rank, on all ranks.
   StatusOr<std::unique_ptr<Endpoint>> Connect(const Wiring& wiring);
-  // The same, kept by the group: a wiring that was asked for last is not connected again.
+  // As Connect, but the group keeps the endpoint: the wiring that was asked for last is not connected again.
   StatusOr<Endpoint*> EndpointOf(const Wiring& wiring);
   // The network that all ranks have. All ranks call it together the first time; it then answers at once.
   StatusOr<NetworkKind> AgreeOnNetwork();
-  // True: that network's device can be given these slots, which are a GPU's.
+  // True if that network's device can reach the slots of `memory`, which are a GPU's.
   bool ReachesSlots(const NetworkMemory& memory);
-  // Connects this rank's slots and cells with those of other hosts, over the network that all ranks have. All
-  // ranks call it, with layouts of one wiring.
+  // Connects this rank's slots and cells with the slots and cells of ranks on other hosts, over the network
+  // that all ranks have. All ranks call it, with layouts of one wiring.
   StatusOr<std::unique_ptr<Transport>> ConnectNetwork(const NetworkMemory& memory);
   // Fails on all ranks unless all say the same: "rank 3 (host h1): another plan than rank 0 (host h0)".
   Status Agree(std::string_view what, std::string_view mine);
-  // What connects hosts, for people: "libfabric", "verbs"; empty: nothing has to.
+  // The network that connects hosts, for messages: "libfabric", "verbs"; empty: all ranks are on one host.
   std::string_view network() const;
 
   void NoteProgress() override { bootstrap_->NoteProgress(); }
@@ -92,7 +92,7 @@ class LaunchedGroup final : public EndpointGroup {
   };
   std::optional<Kept> kept_;
   std::mutex mutex_;                      // guards what follows
-  std::set<const Connected*> connected_;  // those of live endpoints
+  std::set<const Connected*> connected_;  // live endpoints'
 };
 
 }  // namespace xccl

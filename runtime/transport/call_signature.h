@@ -1,5 +1,5 @@
-// What ranks must agree on in a call, in 128 bits, so that it travels with every message and either side of a
-// disagreement can be named. Zero where a caller does not number its calls.
+// The values of a call on which its ranks must agree, in 128 bits, so that they travel with every message and
+// an error can name both sides of a disagreement. Zero where a caller does not number its calls.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ struct CallFields {
   ReduceOp op = ReduceOp::kSum;
   std::optional<Rank> root;
   uint64_t plan = 0;    // modulo 2^16
-  uint64_t number = 1;  // of the communicator's calls, from 1
+  uint64_t number = 1;  // the communicator's calls are numbered from 1
 };
 CallSignature SignatureOf(const CallFields& fields);
 

@@ -1,4 +1,4 @@
-// What the transports between hosts have in common: the memory of a rank that its peers write, and how a
+// The part that all transports between hosts share: the memory of a rank that its peers write, and how a
 // transport is given it. A rank has a cell (head and tail) for each of its connections with ranks of other
 // hosts, and slots: the sender's hold messages until they are written into the receiver's. Peers write a
 // receiver's slots and heads, and a sender's tails, and nothing else. All ranks compute all offsets from the
@@ -37,10 +37,10 @@ struct RemoteConnection {
 struct NetworkLayout {
   Rank rank;
   int64_t slot_bytes = 0;
-  int32_t num_slots = 1;                      // of every connection between hosts
+  int32_t num_slots = 1;                      // for every connection between hosts
   int32_t window = 1;                         // as ConnectionEnd's
-  int32_t needed_slots = 1;                   // what programs ask for; memory may not allow it
-  std::vector<RemoteConnection> connections;  // ascending by index; cell i is that of connections[i]
+  int32_t needed_slots = 1;                   // as many as programs ask for; memory may not allow them
+  std::vector<RemoteConnection> connections;  // ascending by index; cell i belongs to connections[i]
   int64_t SlotsBytes() const { return static_cast<int64_t>(connections.size()) * num_slots * slot_bytes; }
   int64_t CellsBytes() const { return static_cast<int64_t>(connections.size() * sizeof(ConnectionCell)); }
 };
@@ -49,13 +49,14 @@ struct NetworkLayout {
 NetworkLayout NetworkLayoutOf(const Wiring& wiring, const std::vector<int32_t>& hosts, int32_t num_slots,
                               Rank rank);
 
-// Whether counters of a connection can be: no message is taken that was not put, and none is put without a
-// slot for it.
+// True if a connection's counters are possible: no message is taken before it is put, and none is put without
+// a slot for it.
 inline bool CountersFit(uint64_t head, uint64_t tail, int32_t num_slots) {
   return tail <= head && head - tail <= static_cast<uint64_t>(num_slots);
 }
-// The other end's signal says what cannot be. kSystem "signal of rank 1 over net on eth0: message 9; expected
-// messages 4 to 7, each once" at the receiver, "...: 9 messages taken; expected 0 to 4" at the sender.
+// The error for a signal of the other end with impossible counters: kSystem "signal of rank 1 over net on
+// eth0: message 9; expected messages 4 to 7, each once" at the receiver, "...: 9 messages taken; expected 0
+// to 4" at the sender.
 Status WrongSignal(const std::string& peer, const std::string& rail, bool sends, uint64_t head, uint64_t tail,
                    int32_t num_slots);
 
@@ -69,10 +70,10 @@ struct NetworkMemory {
 
 struct NetworkOptions {
   std::vector<std::string> devices;  // by rail, as the library names them; empty: found
-  std::string provider;              // of libfabric; empty: the best that is found
+  std::string provider;              // libfabric's provider; empty: the best that is found
   std::string address;               // this rank's own IP address, by which the others know it
-  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // of connecting; and of a write
-  // All ranks give a blob, and get those of all, by rank. All ranks call it equally often.
+  std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // for connecting; for a write
+  // Every rank gives a blob and gets all ranks' blobs, by rank. All ranks call it equally often.
   std::function<StatusOr<std::vector<std::string>>(std::string_view mine)> all_gather;
 };
 

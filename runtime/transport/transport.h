@@ -22,7 +22,7 @@ struct DirectSource {
   const std::byte* base = nullptr;   // null: the bytes are in the slot
   const int64_t* offsets = nullptr;  // bytes; chunk c begins at base + offsets[c * stride]
   int64_t stride = 1;
-  CallSignature call = {};  // of a message in a slot too
+  CallSignature call = {};  // the message's call, also where the bytes are in the slot
 };
 
 // One end's view of one connection. The sender writes slots, `direct` and, through Put, head; the receiver
@@ -30,8 +30,9 @@ struct DirectSource {
 struct ConnectionEnd {
   std::byte* slots = nullptr;
   uint64_t num_slots = 1;
-  // Of a call that is cut into passes, the messages under way: at most num_slots. With few of them the flows
-  // of a link are as fast as their messages are large, as the plan has it, and not as TCP shares links out.
+  // The messages that may be under way in a call that is cut into passes; at most num_slots. With few under
+  // way, the flows of a link share its bandwidth in proportion to their messages, as the plan has it; with
+  // many, as TCP shares it.
   uint64_t window = 1;
   DirectSource* direct = nullptr;  // one a slot; null where ranks do not share an address space
   const std::atomic<uint64_t>* head = nullptr;
@@ -47,7 +48,7 @@ class Transport {
   // Sender: one more message, of `bytes` bytes in the slot (zero when direct), is complete.
   virtual void Put(int32_t connection, int64_t bytes) = 0;
   // Receiver: one more message has been read; its slot may be written again. `together`: the sender may learn
-  // of it with later ones.
+  // of it together with later messages.
   virtual void Take(int32_t connection, bool together) = 0;
   // Receiver: senders learn of all messages that have been read.
   virtual void GiveBack() {}

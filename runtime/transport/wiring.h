@@ -29,9 +29,9 @@ struct Rails {
 struct Wiring {
   int32_t ranks = 0;
   std::vector<ConnectionKey> connections;  // sorted, distinct
-  int32_t slots = 1;              // the same for every connection: the most that any program asks for
-  int64_t slot_bytes = 0;         // multiple of 64; every message is cut to fit behind its head
-  std::vector<Rails> rails = {};  // by connection; empty: the first device everywhere
+  int32_t slots = 1;                       // equal for every connection: the most that any program asks for
+  int64_t slot_bytes = 0;                  // multiple of 64; every message is cut to fit behind its head
+  std::vector<Rails> rails = {};           // by connection; empty: the first device everywhere
   bool operator==(const Wiring&) const = default;
 
   std::optional<int32_t> Find(const ConnectionKey& key) const;  // logarithmic

@@ -135,7 +135,7 @@ void Flood::Reset(const FloodPolicy& policy) {
   rotation_.assign(static_cast<size_t>(topology_.num_links()), -1);
 }
 
-bool Flood::Run(const FloodPolicy& policy) {
+bool Flood::Run(const FloodPolicy& policy, int64_t most_work) {
   Reset(policy);
   for (int32_t r = 0; r < ranks_; ++r) {
     destinations_.Mark(r);
@@ -144,7 +144,7 @@ bool Flood::Run(const FloodPolicy& policy) {
   while (missing_ > 0) {
     for (int32_t rank : destinations_.Take(random_)) ServeDestination(rank);
     for (int32_t rank : sources_.Take(random_)) ServeSource(rank);
-    if (queue_.empty()) return false;
+    if (queue_.empty() || work_ > most_work) return false;
     now_ps_ = queue_.PopBatch(batch_);
     std::ranges::sort(batch_, {}, &Event::what);
     for (const Event& event : batch_) Handle(event.what);

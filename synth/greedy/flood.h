@@ -58,7 +58,9 @@ class Flood {
   explicit Flood(const CopyProblem& problem);
   // True when every need was met before the deadline. Cost: linear in moves × (words of a row × links into a
   // rank), and for moves through switches × links that a switch has.
-  bool Run(const FloodPolicy& policy);
+  // Given up as well once `most_work` was done: where many ranks search a large fabric again and again, a run
+  // has no end.
+  bool Run(const FloodPolicy& policy, int64_t most_work = INT64_MAX);
 
   // Are some ranks joined better to each other than to the rest?
   bool grouped() const { return grouped_; }

@@ -31,6 +31,9 @@ using Method = decltype(greedy::FindFlood);
 constexpr std::string_view kName = "greedy";
 constexpr int64_t kDefaultWork = 12'000'000;
 constexpr int64_t kWorkPerMove = 60;
+// A flood that takes so many times the work that is left, and that its moves take elsewhere, is lost in the
+// fabric: where a chunk goes to 1,024 ranks over rails, it takes 55 s, and trees take 0.1 s.
+constexpr int64_t kMostOfARun = 4;
 constexpr int64_t kUnitsPerMove = 20;  // of its work, in the time of a move of a chunk that is written down
 constexpr int64_t kMovesPerMove = 3;   // what searching costs more than writing down
 constexpr int32_t kFewRanks = 64;      // up to so many, that is all
@@ -162,10 +165,11 @@ class CandidateSearch {
     const bool one_kind =
         (phases.has_gather && phases.has_spread) || MovesOf(collective) == collective.num_chunks();
     const std::span<const double> weights = std::span(kDepthWeights).first(one_kind ? 1 : 2);
+    const int64_t run_work = kMostOfARun * std::max(left_, kWorkPerMove * MovesOf(collective));
     bool found = false;
     for (int64_t batch_bytes : batches) {
       if (found && (left_ <= 0 || deadline_())) break;
-      if (floods) found |= TryMethod(collective, phases, greedy::FindFlood, batch_bytes);
+      if (floods) found |= TryMethod(collective, phases, greedy::FindFlood, batch_bytes, 0, run_work);
       for (const double depth_weight : weights) {
         if (found && (tight_ || cost > left_ || deadline_() || MeetsBound(best_ps_, bound_))) break;
         found |= TryMethod(collective, phases, greedy::FindTrees, batch_bytes, depth_weight);
@@ -188,7 +192,7 @@ class CandidateSearch {
   }
 
   bool TryMethod(const Collective& collective, const Phases& phases, Method& find, int64_t batch_bytes,
-                 double depth_weight = 0) {
+                 double depth_weight = 0, int64_t run_work = INT64_MAX) {
     const bool both = phases.has_gather && phases.has_spread;
     SearchOptions options{
         .seed = request_.seed,
@@ -197,6 +201,7 @@ class CandidateSearch {
         .work = std::max<int64_t>(0, left_ / (both                     ? 12
                                               : request_.limits.chunks ? 2
                                                                        : 6)),
+        .run_work = run_work,
         .one_round = !request_.limits.chunks && request_.model == TimeModel::kBlocking,
         .improve_work = request_.limits.chunks && !both ? 2 * std::max<int64_t>(0, left_) : 0,
         .stopped = deadline_};

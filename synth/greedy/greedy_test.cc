@@ -9,6 +9,8 @@
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
+#include "synth/common/problem.h"
+#include "synth/greedy/search.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -269,6 +271,33 @@ TEST(Greedy, OneWayRingsWithOneChunkEnd) {
   const StatusOr<Synthesis> made = GreedyEngine().Synthesize(request);
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->schedule.num_steps(), 2);
+}
+
+// A flood of 1,024 ranks' searches through one fabric takes a minute; trees, which take over from it, have no
+// such loop.
+TEST(Greedy, AFloodThatIsLostInALargeFabricIsGivenUp) {
+  const Topology rails = LoadTopology("rail-128").value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(rails.num_ranks());
+  spec.root = Rank(0);
+  const Collective broadcast = Collective::Create(std::move(spec)).value();
+  ExpectGood(rails, broadcast, TimeModel::kPipelined, 4, "rail-128");
+}
+
+TEST(Flood, IsGivenUpOnceItsWorkIsDone) {
+  const Topology topology = LoadTopology("nvswitch:8").value();
+  greedy::SearchOptions options;
+  CopyProblem problem;
+  problem.topology = &topology;
+  problem.chunks = 1;
+  problem.bytes = {4096};
+  problem.holders = {{0}};
+  problem.needers = {{1, 2, 3, 4, 5, 6, 7}};
+  int64_t work = 0;
+  EXPECT_TRUE(greedy::FindFlood(problem, options, work).has_value());
+  options.run_work = 1;
+  EXPECT_FALSE(greedy::FindFlood(problem, options, work).has_value());
 }
 
 TEST(Greedy, RefusesZeroChunks) {

@@ -112,7 +112,7 @@ std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOp
     policy.seed = options.seed * 1'000'003 + run;
     policy.deadline_ps = best_ps;
     policy.batch_bytes = options.batch_bytes;
-    const bool found = flood.Run(policy);
+    const bool found = flood.Run(policy, options.run_work);
     work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
     if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
     if (run < policies) tried.push_back({flood.missing(), found ? flood.time_ps() : INT64_MAX, choice});

@@ -14,7 +14,8 @@ struct SearchOptions {
   uint64_t seed = 0;
   double depth_weight = 0;        // of trees.h
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
-  int64_t work = 0;               // after which no further run starts; the first always runs to its end
+  int64_t work = 0;               // after which no further run starts
+  int64_t run_work = INT64_MAX;   // after which a flood is given up
   bool one_round = false;         // no policy runs twice
   int64_t improve_work = 0;       // of improve.h on the best flood
   std::function<bool()> stopped;  // asked between runs: has wall-clock time run out?
@@ -26,7 +27,7 @@ struct SearchResult {
 };
 
 // The best of several floods (flood.h). Absent: they do not deliver everything, since a flood does not pass
-// ranks that have no need. What was done is added to `work` in any case.
+// ranks that have no need, or since the first was given up. What was done is added to `work` in any case.
 std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 

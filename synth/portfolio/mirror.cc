@@ -28,9 +28,15 @@ std::optional<CollectiveKind> MirrorOf(CollectiveKind kind) {
       return CollectiveKind::kScatter;
     case CollectiveKind::kScatter:
       return CollectiveKind::kGather;
-    default:
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kAlltoall:
+    case CollectiveKind::kAlltoallv:
+    case CollectiveKind::kSendrecv:
+    case CollectiveKind::kBarrier:
+    case CollectiveKind::kCustom:
       return std::nullopt;
   }
+  return std::nullopt;
 }
 
 // Does every transfer go from one rank to one other?

@@ -29,7 +29,8 @@ class AttributeReader {
   std::string_view element() const { return element_; }
   bool Has(std::string_view name);
   std::optional<std::string_view> Text(std::string_view name);
-  // These are required: a missing one is the error "ELEMENT: no attribute 'NAME'".
+  // The attributes read by these functions are required: a missing one is the error "ELEMENT: no attribute
+  // 'NAME'".
   std::string_view RequiredText(std::string_view name);
   int64_t RequiredInteger(std::string_view name, int64_t low, int64_t high);
   int64_t RequiredBandwidth(std::string_view name);

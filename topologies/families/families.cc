@@ -172,7 +172,7 @@ TopologySize SizeOf(const Family& family) {
     case FamilyKind::kGrid: {
       int64_t links = 0;
       for (int64_t extent : family.dims) {
-        const int64_t cables = family.wraps && extent > 2 ? extent : extent - 1;  // of a line or a ring
+        const int64_t cables = family.wraps && extent > 2 ? extent : extent - 1;  // per line or ring
         links = std::min(int64_t{1} << 61, links + CappedProduct(gpus / extent, 2 * cables));
       }
       return {gpus, links};

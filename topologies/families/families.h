@@ -25,7 +25,7 @@ struct Family {
   std::vector<int64_t> dims;
   std::vector<LinkNumbers> links;  // one entry; mesh and torus: one per dimension
   bool wraps = true;               // for kGrid: false for a mesh
-  bool multicast = false;          // of the nvswitch
+  bool multicast = false;          // kNvswitch: its switch multicasts
   bool reduce = false;
   std::string id = "nvswitch";
   Network network;            // for kNetwork; its end points are GPUs

@@ -148,7 +148,7 @@ std::optional<NamedRails> RailsOfFacts(std::span<const HostNic> nics) {
     most = std::max(most, nic.facts.rail.value_or(-1));
   }
   if (!any) return std::nullopt;
-  // A NIC of which nothing is stated has a rail of its own, after the others.
+  // A NIC without a stated rail or plane has a rail of its own, after the stated rails.
   std::map<std::pair<std::optional<int32_t>, std::optional<int32_t>>, std::vector<size_t>> by_rail;
   for (size_t i = 0; i < nics.size(); ++i) {
     const NicFacts& facts = nics[i].facts;

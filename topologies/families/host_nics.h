@@ -24,15 +24,15 @@ enum class NicDistance : uint8_t {
 
 struct HostNic {
   NodeId node;
-  int64_t bandwidth_bytes_per_s = 0;  // of its fastest link
+  int64_t bandwidth_bytes_per_s = 0;  // the bandwidth of its fastest link
   NicFacts facts;
   std::vector<NicDistance> distance;  // by rank
 };
 
-// The NICs to join, in document order. Those that are not for the ranks' traffic are left out, and become one
-// warning: interfaces of software where others are devices; those without gdr where others have it; those
-// with less than a quarter of the fastest NIC's bandwidth; those that are nearest to no GPU. Each rule looks
-// at what the rules before it have left, and leaves at least one.
+// The NICs to join, in document order. NICs that are not for the ranks' traffic are left out, and one warning
+// names them: interfaces of software where other NICs are devices; NICs without gdr where other NICs have it;
+// NICs with less than a quarter of the fastest NIC's bandwidth; NICs that are nearest to no GPU. Each rule
+// looks at the NICs that the rules before it have left, and leaves at least one.
 std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts,
                                 std::vector<std::string>& warnings);
 

@@ -68,7 +68,7 @@ struct Network {
   // A leaf's downlinks : its uplinks = num : den. 0: not given.
   int64_t oversubscription_num = 0;
   int64_t oversubscription_den = 1;
-  bool multicast = false;  // of every switch
+  bool multicast = false;  // every switch multicasts
   bool reduce = false;
   std::string id = "fabric";  // kSwitch: the id of the switch
 };

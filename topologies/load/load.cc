@@ -38,7 +38,8 @@ Status UnknownTopology(std::string_view text) {
                   hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
 }
 
-// What describes a topology: XCCL's own words, or another's text.
+// The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, or the matrix of
+// nvidia-smi.
 enum class Form : uint8_t { kMachine, kDump, kMatrix };
 
 struct Loaded {
@@ -68,32 +69,32 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
 // Sets the architecture of a machine that does not state it, and warns of flags for other texts than this
 // one.
 StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
-  if (!options.gpus_per_switch && !options.gpu_busids && !options.pcie_gen && !options.nic_rate &&
-      !options.gpu_arch)
-    return std::move(loaded.topology);
-  TopologySpec spec = loaded.topology.spec();
-  const size_t before = spec.warnings.size();
+  const std::string& name = loaded.topology.name();
+  std::string arch = loaded.topology.gpu_arch();
+  std::vector<std::string> warnings;
   const auto idle = [&](std::string_view flag, bool given, Form form) {
     if (given && form != loaded.form)
-      spec.warnings.push_back(
-          fmt::format("{}: {} has no effect; it is for {}", spec.name, flag,
+      warnings.push_back(
+          fmt::format("{}: {} has no effect; it is for {}", name, flag,
                       form == Form::kDump ? "dumps of NCCL and RCCL" : "the matrix of nvidia-smi topo -m"));
   };
   idle("--gpus-per-switch", options.gpus_per_switch.has_value(), Form::kDump);
   idle("--gpu-busids", options.gpu_busids.has_value(), Form::kDump);
   idle("--pcie-gen", options.pcie_gen.has_value(), Form::kMatrix);
   idle("--nic-rate", options.nic_rate.has_value(), Form::kMatrix);
-  bool changed = spec.warnings.size() > before;
   if (options.gpu_arch && loaded.form == Form::kMachine) {
-    if (const Status arch = CheckGpuArch(*options.gpu_arch); !arch.ok())
-      return UsageError(fmt::format("--gpu-arch: {}", arch.message()));
-    if (!spec.gpu_arch.empty() && spec.gpu_arch != *options.gpu_arch)
-      spec.warnings.push_back(fmt::format("{}: its GPUs are {}; --gpu-arch={} has no effect", spec.name,
-                                          spec.gpu_arch, *options.gpu_arch));
-    if (spec.gpu_arch.empty()) spec.gpu_arch = *options.gpu_arch;
-    changed = true;
+    if (const Status known = CheckGpuArch(*options.gpu_arch); !known.ok())
+      return UsageError(fmt::format("--gpu-arch: {}", known.message()));
+    if (!arch.empty() && arch != *options.gpu_arch)
+      warnings.push_back(
+          fmt::format("{}: its GPUs are {}; --gpu-arch={} has no effect", name, arch, *options.gpu_arch));
+    if (arch.empty()) arch = *options.gpu_arch;
   }
-  return changed ? Topology::Create(std::move(spec)) : std::move(loaded.topology);
+  if (warnings.empty() && arch == loaded.topology.gpu_arch()) return std::move(loaded.topology);
+  TopologySpec spec = loaded.topology.spec();
+  spec.warnings.insert(spec.warnings.end(), warnings.begin(), warnings.end());
+  spec.gpu_arch = arch;
+  return Topology::Create(std::move(spec));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// GPUs are the <gpu> elements; if there are none, PCI devices of a GPU's class, or those that flags name.
-// Each rule is one pass over the flat tree.
+// GPUs are the <gpu> elements; if there are none, PCI devices of a GPU's class, or the devices that flags
+// name. Each rule is one pass over the flat tree.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -188,7 +188,7 @@ void WarnOfFlagsWithoutEffect(NcclSystem& system, const LoadOptions& options) {
                 fmt::format("the file lists its GPUs; --gpu-busids={} has no effect", *options.gpu_busids));
 }
 
-// The GPUs of a file that lists none: those of a GPU's class, or that flags name.
+// Finds the GPUs of a file that lists none: the devices that flags name, else the devices of a GPU's class.
 Status DeriveGpus(NcclSystem& system, const LoadOptions& options) {
   if (options.gpu_busids) return TakeGpusByBusid(system, *options.gpu_busids);
   const std::vector<int32_t> devices = DevicesOfGpuClass(system);

@@ -68,7 +68,8 @@ class GpuLinkReader {
     return system_[ranks.front()].part ? ranks : std::vector<int32_t>{gpu};
   }
 
-  // What a link leads to: a GPU's item, or one of the values above. Absent, with a warning: nothing.
+  // The item of the GPU that a link leads to, or one of the values above. Absent where the link is to be left
+  // out, mostly with a warning.
   std::optional<int32_t> TargetOf(int32_t gpu, const NcclEdge& edge) {
     if (edge.target_class.starts_with("0x068001")) return kToCpu;
     const bool hidden = edge.target.starts_with("fffffff:ff:ff");
@@ -182,7 +183,7 @@ class GpuLinkReader {
     for (const auto& [ends, bandwidth] : links_.between) linked.insert({ends.first, ends.second});
     for (const auto& [key, nvswitch] : links_.switches)
       for (const auto& [item, bandwidth] : nvswitch.ports) linked.insert(item);
-    std::set<std::string> archs;  // of linked GPUs
+    std::set<std::string> archs;  // the architectures of linked GPUs
     std::vector<int32_t> lacking;
     for (int32_t gpu : gpus_) {
       if (!system_[gpu].arch) continue;
@@ -207,8 +208,8 @@ class GpuLinkReader {
     }
   }
 
-  // GPUs with less of an NVSwitch than others of their kind. Between GPUs the numbers of links may differ by
-  // design.
+  // Warns of GPUs with less bandwidth to an NVSwitch than other GPUs of their architecture. Between GPUs the
+  // numbers of links may differ by design.
   void WarnOfFewerLinks() {
     for (const auto& [key, nvswitch] : links_.switches) {
       std::map<std::string, int64_t> most;  // by architecture

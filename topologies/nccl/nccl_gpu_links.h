@@ -17,7 +17,8 @@ namespace xccl {
 inline constexpr std::string_view kHiddenNvswitch = "*";
 
 struct NcclGpuLinks {
-  // All NVSwitches of a host are one. Hosts with Arm CPUs (GB200 NVL72) share those that the file hides.
+  // All NVSwitches of a host count as one switch. Hosts with Arm CPUs (GB200 NVL72) share the NVSwitches
+  // whose bus ids the file hides.
   struct Nvswitch {
     std::map<int32_t, int64_t> ports;  // item -> bandwidth, the same both ways
     bool nvls = true;                  // multicasts and reduces
@@ -28,8 +29,9 @@ struct NcclGpuLinks {
   std::map<int32_t, int64_t> to_cpu;                       // item -> bandwidth to the CPU above it
 };
 
-// The ends of links are GPUs, or the bridge above the ranks that share a GPU. Links that contradict
-// themselves, or exceed the number that a GPU has, are mended with a warning; so are GPUs that lack links.
+// A link ends at a GPU, or at the bridge above the ranks that share a GPU. Links beyond the number that a GPU
+// has are reduced to that number, and links that lead nowhere are left out, both with a warning. GPUs without
+// links, where GPUs of their architecture have some, are only warned of.
 NcclGpuLinks ReadNcclGpuLinks(NcclSystem& system, const std::vector<int32_t>& gpus);
 
 }  // namespace xccl

@@ -24,7 +24,7 @@ TEST(NcclXml, LinksOfGpus) {
   const auto link = [](std::string_view target, int count, std::string_view tclass) {
     return fmt::format(R"(<nvlink target="{}" count="{}" tclass="{}"/>)", target, count, tclass);
   };
-  // The links of GPU `own` to all of `gpus` others.
+  // The links of GPU `own` to each of `gpus` GPUs.
   const auto to_all = [&](int own, int gpus, int count, std::string_view tclass) {
     std::string links;
     for (int g = 0; g < gpus; ++g)

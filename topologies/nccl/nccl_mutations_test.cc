@@ -20,7 +20,7 @@
 namespace xccl {
 namespace {
 
-constexpr int kTrials = 300;  // of each text
+constexpr int kTrials = 300;  // mutations of each text
 
 // First byte and length of each element that is well-formed; an element contains those inside it.
 std::vector<std::pair<size_t, size_t>> Elements(std::string_view text) {

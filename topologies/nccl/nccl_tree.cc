@@ -20,7 +20,8 @@ namespace xccl {
 namespace {
 
 constexpr int kMaxDepth = 64;
-constexpr int64_t kMaxCount = 1 << 20;  // of bonded links, devices
+constexpr int64_t kMaxCount =
+    1 << 20;  // the most links, and the largest number of a device, rail or NUMA node
 constexpr int64_t kMaxPcieLanes = 32;
 
 std::string Lower(std::string_view text) {
@@ -215,7 +216,7 @@ class NcclTreeReader {
     }
   }
 
-  // Of a <pci> that is one device.
+  // Warns of unknown elements inside a <pci> that stands for one device.
   void WarnOfUnknownIn(pugi::xml_node pci) {
     for (pugi::xml_node child : pci.children()) {
       const std::string_view name = child.name();
@@ -317,7 +318,7 @@ class NcclTreeReader {
     item.latency_ps = LatencyOf(node);
   }
 
-  // In ps, of a number of microseconds.
+  // The latency in picoseconds, from a number of microseconds; 0 where there is none or it is 1 s or more.
   int64_t LatencyOf(pugi::xml_node net) {
     const std::string_view text = net.attribute("latency").value();
     const LeadingNumber<double> us = ReadLeadingFloat(text);
@@ -327,7 +328,8 @@ class NcclTreeReader {
     return us.value > 0 && us.value < 1e6 ? static_cast<int64_t>(us.value * 1e6) : 0;
   }
 
-  // Of other interfaces: as Linux names them, or NICs that NCCL has merged ("mlx5_0+mlx5_1").
+  // True if the interface combines several: a bond or team, as Linux names them, or NICs that NCCL has merged
+  // ("mlx5_0+mlx5_1").
   static bool IsBond(const NcclItem& net) {
     return net.name.starts_with("bond") || net.name.starts_with("team") ||
            net.name.find('+') != std::string::npos;

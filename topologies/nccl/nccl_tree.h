@@ -39,7 +39,7 @@ struct NcclEdge {
 struct NcclItem {
   NcclItemKind kind = NcclItemKind::kDevice;
   int32_t parent = -1;  // -1 for a CPU
-  size_t offset = 0;    // of the element, in bytes
+  size_t offset = 0;    // where the element begins in the text, in bytes
   bool removed = false;
   int32_t replaced_by = -1;  // for a removed bridge: the item that stands for it
   // Bandwidth towards the parent. 0: not stated.
@@ -65,7 +65,8 @@ struct NcclItem {
   std::optional<int64_t> port;  // kNet
   std::string guid;             // kNet, as written
   std::optional<bool> gdr;      // kNet: can it read and write the memory of GPUs? Absent: not stated
-  // kNet: an interface of containers or of a tunnel: right below a CPU, without gdr, and no bond of others.
+  // kNet: an interface of containers or of a tunnel: right below a CPU, without gdr, and no bond of other
+  // interfaces.
   bool software = false;
   std::optional<int32_t> rail, plane;  // kNet: the parts of the network that it is joined to (NCCL 2.30)
   int64_t latency_ps = 0;              // kNet
@@ -73,8 +74,8 @@ struct NcclItem {
 };
 
 struct NcclSystem {
-  std::string_view text, file;  // what was read, and its name in messages; both outlive the system
-  std::string name;             // of <system>; may be empty
+  std::string_view text, file;  // the file's text, and its name in messages; both outlive the system
+  std::string name;             // the name of <system>; may be empty
   std::vector<NcclItem> items;  // parents before children, document order
   bool lists_gpus = true;       // false: <gpu> elements are missing, and the GPUs are derived
 

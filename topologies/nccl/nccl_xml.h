@@ -18,9 +18,9 @@ namespace xccl {
 // further than its name.
 bool IsNcclXml(std::string_view text);
 
-// `file` is the name shown in errors; its stem names the topology. Of the options, only gpu_arch,
-// gpus_per_switch and gpu_busids are read. Errors: kInvalidInput with file:line:column, and a hint where a
-// flag helps; kUsage for a flag that makes no sense. Fills in the facts, if asked for.
+// `file` is the name shown in errors; its stem names the topology. The only options read are gpu_arch,
+// gpus_per_switch and gpu_busids. Errors: kInvalidInput with file:line:column, and a hint where a flag helps;
+// kUsage for a flag that makes no sense. Fills in the facts, if asked for.
 StatusOr<Topology> ReadNcclXml(std::string_view text, std::string_view file, const LoadOptions& options = {},
                                HostFacts* facts = nullptr);
 

@@ -206,7 +206,7 @@ TEST(NcclXml, SeveralHosts) {
   EXPECT_TRUE(nvswitch.multicast && nvswitch.reduce);
 }
 
-// Follows the flags of an error's hint, and those of the errors after it, until the file is read.
+// Follows the flags of an error's hint, and then the hints of the errors that follow, until the file is read.
 void ExpectThatHintsWork(std::string_view text, LoadOptions options) {
   for (int tries = 0; tries < 3; ++tries) {
     const StatusOr<Topology> t = ReadNcclXml(text, "box.xml", options);

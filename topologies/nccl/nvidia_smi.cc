@@ -184,7 +184,8 @@ class SmiTopologyBuilder {
   }
 
   // Adds a PCIe switch for each PIX group of two or more devices, and one above each PXB group of two or more
-  // of those. Returns what joins a CPU directly, each identified by one of its devices.
+  // PIX groups. Returns the switches and devices that are joined to a CPU directly, each identified by one of
+  // its devices.
   std::vector<PcieItem> AddSwitches() {
     using Kind = SmiLink::Kind;
     Groups pix = GroupsOf({Kind::kPix}), pxb = GroupsOf({Kind::kPix, Kind::kPxb});
@@ -221,7 +222,7 @@ class SmiTopologyBuilder {
           devices_[i].numa ? fmt::format("numa {}", *devices_[i].numa) : devices_[i].cpus;
       if (!node.empty()) group.Join(first_of_node.emplace(node, i).first->second, i);
     }
-    std::map<int32_t, int32_t> numa;  // of the groups
+    std::map<int32_t, int32_t> numa;  // by group: its NUMA node
     for (size_t i = 0; i < devices_.size(); ++i)
       if (devices_[i].numa) numa.emplace(group.Of(i), *devices_[i].numa);
     std::map<int32_t, NodeId> cpus;

@@ -1,5 +1,5 @@
-// Makes a Topology of what `nvidia-smi topo -m` prints: a matrix of link classes between GPUs and NICs. It
-// states no bandwidths; those come from NVLink counts and PCIe generations (nccl_constants.h). The PCIe
+// Makes a Topology of what `nvidia-smi topo -m` prints: a matrix of link classes between GPUs and NICs. The
+// matrix states no bandwidths: they come from NVLink counts and PCIe generations (nccl_constants.h). The PCIe
 // tree is the smallest one that gives each pair its class.
 #pragma once
 
@@ -16,7 +16,7 @@
 namespace xccl {
 
 struct NvidiaSmiTexts {
-  std::string name;    // of the topology
+  std::string name;    // the topology's name
   std::string matrix;  // nvidia-smi topo -m
   // nvidia-smi --query-gpu=index,compute_cap,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader; a
   // line may be missing or hold [N/A].
@@ -25,10 +25,10 @@ struct NvidiaSmiTexts {
   CpuModel cpu;                                    // for the links between NUMA nodes
 };
 
-// A GPU whose NV# counts add up to more links than it has is joined to an NVSwitch. Of the options, gpu_arch,
-// pcie_gen and nic_rate are read, for devices of which the texts do not tell them; without these flags a GPU
-// has 12GB/s of PCIe and a NIC 12GB/s, with a warning. Errors: kInvalidInput "nvidia-smi topo -m: ...";
-// kUsage for a flag that makes no sense.
+// A GPU whose NV# counts add up to more links than it has is joined to an NVSwitch. The options read are
+// gpu_arch, pcie_gen and nic_rate, for devices whose values the texts do not state. Where a flag is missing,
+// too, a GPU has 12GB/s of PCIe and a NIC 12GB/s, with a warning. Errors: kInvalidInput "nvidia-smi topo -m:
+// ..."; kUsage for a flag that makes no sense.
 StatusOr<Topology> ReadNvidiaSmi(const NvidiaSmiTexts& texts, const LoadOptions& options = {});
 
 // True if the text has a row of the matrix, maybe behind the prefix that a launcher puts before each line.

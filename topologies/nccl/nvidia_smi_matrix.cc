@@ -72,7 +72,7 @@ size_t RowIn(std::string_view line) {
 }
 
 // Removes what launchers and log collectors put before each line: "0: " (srun -l), "[1,0]<stdout>:" (mpirun),
-// a time. Where rows begin alike, lines that begin otherwise are those of other ranks.
+// a time. Where all rows begin with one prefix, lines that begin otherwise come from other ranks.
 std::vector<std::string> WithoutPrefixes(std::vector<std::string> lines) {
   std::vector<std::string> prefixes;
   for (const std::string& line : lines)

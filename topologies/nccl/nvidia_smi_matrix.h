@@ -23,8 +23,8 @@ struct SmiDevice {
   bool gpu = false;
   std::optional<int32_t> numa;
   std::string cpus;             // affinity: "0-31,64-95"; may be empty
-  std::optional<GpuArch> arch;  // of a GPU
-  int64_t bytes_per_s = 0;      // of a GPU's PCIe link, or a NIC; 0: unknown
+  std::optional<GpuArch> arch;  // a GPU's architecture
+  int64_t bytes_per_s = 0;      // bandwidth of a GPU's PCIe link, or of a NIC; 0: unknown
 };
 
 struct SmiMatrix {

@@ -32,7 +32,8 @@ Attributes PerDimension() {
           {"overhead", "50ns", "0ns", "likewise"}};
 }
 
-// Networks of switches: what all have, and what those with spines or core switches have.
+// NetworkNumbers: the attributes of all networks of switches. Levels: the attributes of networks with spines
+// or core switches.
 Attributes NetworkNumbers() {
   return Joined({{{"bandwidth", "25GB/s", "50GB/s", "of a link at an end point, in one direction"}},
                  {kLatency, kOverhead, kMulticast, kReduce}});
@@ -57,7 +58,8 @@ constexpr XmlAttribute kSpines = {"spines", "2", "required", "switches that join
 constexpr XmlAttribute kK = {"k", "4", "required", "ports of a switch, an even number"};
 constexpr XmlAttribute kHosts = {"hosts", "2", "required", "hosts of a leaf, with a GPU each"};
 
-// What every fabric has: `type` chooses the form, `attach` and `prefix` the place.
+// The attributes of one form of fabric: `own`, which it has alone, and `type`, `attach` and `prefix`, which
+// every form has.
 Attributes FabricOf(std::string_view type, const Attributes& own) {
   const bool plain = type == "switch";
   return Joined(

@@ -16,7 +16,7 @@ std::string_view ToString(XmlContext context);  // "topology"
 struct XmlAttribute {
   std::string_view name;
   std::string_view example;    // a value that is taken
-  std::string_view otherwise;  // what a missing one means; begins with "required" where it may not be missing
+  std::string_view otherwise;  // its default; begins with "required" where it may not be missing
   std::string_view meaning;
 };
 

@@ -47,7 +47,8 @@ TEST(XmlElements, TheReaderTakesEveryAttributeOfTheTable) {
   }
 }
 
-// The reader refuses the others: it checks that it asks for none that the table lacks.
+// Only attributes of the table are tried: the reader itself checks that it asks for no attribute that the
+// table lacks.
 TEST(XmlElements, WhatIsRequiredIsRequired) {
   for (const XmlElement& element : XmlElements())
     for (const XmlAttribute& attribute : element.attributes) {

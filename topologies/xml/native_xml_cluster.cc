@@ -1,6 +1,6 @@
-// A cluster is N copies of its contents. If these are one host (its parts, or one <host>), copy i is the
-// host NAMEi. If they are several hosts or clusters, copy i is a pod, and "NAMEi." precedes the names
-// inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
+// A cluster is N copies of its contents. If the contents are one host (its parts, or one <host>), copy i is
+// the host NAMEi. If the contents are several hosts or clusters, copy i is a pod, and "NAMEi." precedes the
+// names inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
 #include <fmt/core.h>
 
 #include "base/strings.h"

@@ -72,7 +72,7 @@ class Reader {
   Status AtOffset(size_t offset, std::string_view message) const;
   Status At(pugi::xml_node element, std::string_view message) const;
   Status Check(pugi::xml_node element,
-               const Status& status) const;  // the same status, with the element's place
+               const Status& status) const;  // the status with the element's place in its message
 
   std::string_view text_, file_;
   TopologySpec spec_;

@@ -341,7 +341,7 @@ TEST(NativeXmlRejects, Contents) {
   }
 }
 
-// Names that nothing answers to cost no more than others, however long they and the lists of known names are.
+// Unknown names cost no more than known ones, however long the names and the lists of known names are.
 TEST(NativeXmlRejects, LongNames) {
   const std::string name(60'000, 'a'), start(80, 'a');
   ExpectRejected(

@@ -1,5 +1,6 @@
-// One small lowering written out by hand, pass by pass: what one pass gives is what the next one takes. Two
-// chunks go from rank 0 over rank 1 to rank 2, by links 0 and 1; rank 1 sends each on as soon as it has it.
+// One small lowering, written out by hand pass by pass: the value that one pass returns is the input of the
+// next pass. Two chunks go from rank 0 over rank 1 to rank 2, by links 0 and 1; rank 1 sends each chunk on as
+// soon as it has it.
 #pragma once
 
 #include <optional>
@@ -51,7 +52,7 @@ inline Move LineMove(int32_t number, int32_t chunk, int32_t path, int32_t feed, 
   return move;
 }
 
-// Rank 1's values are read twice: sent on, and needed in the output.
+// Each value of rank 1 is read twice: it is sent on, and it is wanted in the output.
 inline Moves LineMoves() {
   return {{LineMove(0, 0, 0, kNoMove, 2), LineMove(1, 1, 0, kNoMove, 2), LineMove(2, 0, 1, 0, 1),
            LineMove(3, 1, 1, 1, 1)},

@@ -9,10 +9,10 @@
 
 namespace xccl {
 
-// What the processes of a test share.
+// The memory that the processes of a test share.
 struct Shared {
   std::atomic<bool> made{false};
-  xcclUniqueId id = {};  // that rank 0 made for all
+  xcclUniqueId id = {};  // made by rank 0 for all ranks
   std::atomic<int> told{0};
 };
 

@@ -1,5 +1,5 @@
-// What the shim runs instead of NCCL: the calls that a plan book has a plan for. The answer follows from what
-// is the same on all ranks of a call alone, never from pointers or from who asks.
+// The calls that the shim runs instead of NCCL, since a plan book has a plan for them. The answer follows
+// only from values that are equal on all ranks of a call, never from pointers or from the rank that asks.
 #pragma once
 
 #include <cstddef>

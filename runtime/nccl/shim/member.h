@@ -1,5 +1,5 @@
-// The ranks of NCCL's communicators that this process has, and what the shim knows of each. NCCL's handle
-// stays the program's handle: the table stands beside it.
+// The ranks of NCCL's communicators that this process has, each with the state that the shim keeps for it.
+// NCCL's handle stays the program's handle: the table stands beside it.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,12 @@ struct Member {
   int rank = 0, ranks = 0;
   std::shared_ptr<const cuda::Gpu> gpu;
 
-  // kUndecided until the ranks have agreed; the same on all of them after that.
+  // kUndecided until the ranks have agreed; equal on all of them after that.
   enum class State : uint8_t { kUndecided, kNccls, kOurs };
   std::atomic<State> state = State::kUndecided;
   std::mutex mutex;           // guards what follows
   xcclComm_t ours = nullptr;  // from when it is made
-  uint64_t family = 0;        // of the ranks of one communicator in this process
+  uint64_t family = 0;        // equal for the ranks of one communicator in this process
   bool aborted = false;
   std::set<std::string> told;  // why calls went to NCCL, each once
 
@@ -36,7 +36,7 @@ struct Member {
 
   // Leaves all calls to NCCL; ends what runs of ours, on all ranks.
   void GiveUp();
-  // The same, and whoever waits for this rank to agree gives up too.
+  // As GiveUp; ranks that wait for this rank to agree also give up.
   void Abort();
   // The communicator that runs the plans; null where there is none.
   xcclComm_t Ours();
@@ -47,11 +47,12 @@ struct Member {
 int FindMember(const Nccl& nccl, const cuda::Driver& driver, NcclComm comm, std::shared_ptr<Member>& member);
 // Null where nothing is known of it.
 std::shared_ptr<Member> KnownMember(NcclComm comm);
-// The same, and nothing is known of it afterwards.
+// Returns the entry as KnownMember does, and removes it from the table.
 std::shared_ptr<Member> DropMember(NcclComm comm);
 
 // For a process that ends: the communicators of ours that it has not destroyed, so that the other ranks see
-// no failure, since NCCL's do not mind. What is stuck is left behind after a second.
+// no failure: NCCL's communicators need not be destroyed either. A communicator that is stuck is left behind
+// after a second.
 void DestroyAll() noexcept;
 
 }  // namespace xccl::nccl_shim

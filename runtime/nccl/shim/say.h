@@ -1,4 +1,4 @@
-// What the shim tells the user, on stderr, a line each: "xccl: …".
+// Messages of the shim to the user: lines "xccl: …" on stderr.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace xccl::nccl_shim {
 struct Member;
 
 void Say(std::string_view line);
-// Why a call goes to NCCL: each size and type of a collective once a
+// Says why a call goes to NCCL: each size and type of a collective once a
 // communicator.
 void SayFallback(Member& member, const NcclCall& call, const char* why);
 

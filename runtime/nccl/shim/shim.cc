@@ -20,7 +20,8 @@
 namespace xccl::nccl_shim {
 namespace {
 
-// What the environment asks for. Ranks whose environments differ hang, as with NCCL's own variables.
+// The shim's settings from the environment. Ranks whose environments differ hang, as with NCCL's own
+// variables.
 struct Setting {
   bool on = false, says_why = false;  // calls go to NCCL
   StatusOr<Coverage> coverage = OkStatus();
@@ -167,7 +168,8 @@ int Failed(const Status& status) {
   return kSystemError;
 }
 
-// What the exported functions have in common: `body` gets NCCL.
+// Runs the body of an exported function with NCCL's functions; a failure to load NCCL, or an exception,
+// becomes a result code.
 template <typename Body>
 int WithNccl(const Body& body) noexcept try {
   const StatusOr<Nccl>& nccl = TheNccl();

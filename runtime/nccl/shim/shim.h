@@ -1,5 +1,5 @@
-// What the exported functions do. Each collective goes to a plan or to NCCL; within a group, when the
-// outermost one ends. Results are NCCL's.
+// The bodies of the exported functions. Each collective goes to a plan or to NCCL; within a group, when the
+// outermost one ends. Results are NCCL's codes.
 #pragma once
 
 #include "runtime/nccl/shim/coverage.h"
@@ -9,10 +9,10 @@ namespace xccl::nccl_shim {
 
 int RunCollective(const NcclCall& call, NcclComm comm);
 int StartGroup();
-// Ends a group. Of what an outermost group has, NCCL's part is begun first, on all ranks alike. Returns the
-// first failure.
+// Ends a group. An outermost group begins its calls of NCCL first and its plans' calls afterwards, on all
+// ranks alike. Returns the first failure.
 int EndGroup();
-// Ends a group without running it: NCCL foretells the time of all of it.
+// Ends a group without running it: NCCL predicts the time of all its calls.
 int SimulateGroup(void* info);
 
 int DestroyComm(NcclComm comm);

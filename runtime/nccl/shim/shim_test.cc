@@ -37,12 +37,12 @@ using Calls = std::map<std::string, int>;
 using Kind = CollectiveKind;
 
 constexpr int kFloat = 7, kInt32 = 2;
-constexpr int kRoot = 2;               // of the rooted plans for 4 ranks
-constexpr size_t kOurs = 64;           // elements that the book serves,
-constexpr size_t kNccls = 3000;        // and that it does not
+constexpr int kRoot = 2;               // root of the rooted plans for 4 ranks
+constexpr size_t kOurs = 64;           // a count of elements that the book serves,
+constexpr size_t kNccls = 3000;        // and one that it does not serve
 constexpr int64_t kMostOfBook = 8192;  // bytes
 constexpr size_t kRegion = 1 << 12;    // elements of a region of a buffer
-constexpr size_t kElements = 1 << 14;  // of every buffer
+constexpr size_t kElements = 1 << 14;  // elements of every buffer
 
 const std::initializer_list<Kind> kKinds = {Kind::kAllreduce, Kind::kBroadcast,     Kind::kReduce,
                                             Kind::kAllgather, Kind::kReduceScatter, Kind::kAlltoall,
@@ -114,7 +114,7 @@ struct Worker {
   void Settle() const { ASSERT_EQ(cuda::Synchronize(owned), OkStatus()); }
 };
 
-// What rank r has at element i, of buffers that are numbered.
+// Element i of rank r's input.
 int32_t Value(int r, size_t i) { return static_cast<int32_t>(i % 100) * 8 + r + 1; }
 
 // The inputs of a collective, and what the outputs must be then. The counts are NCCL's.
@@ -123,7 +123,7 @@ struct Check {
   size_t count = kOurs;
   int root = 0;
   bool in_place = false;
-  size_t region = 0;  // of kRegion elements, of the buffers
+  size_t region = 0;  // index of the region of kRegion elements in the buffers
 
   size_t Inputs(int ranks) const {
     const bool for_all = kind == Kind::kReduceScatter || kind == Kind::kAlltoall || kind == Kind::kScatter;
@@ -204,7 +204,7 @@ void AsThreads(World& world, const std::vector<int>& devices, const std::functio
   AsThreads(world, devices, MakeStubComms(devices), body);
 }
 
-// What the agreement of a communicator's ranks takes, once for each of them.
+// All-gathers that the agreement of a communicator's ranks takes, once for each rank.
 constexpr int kRounds = 4;
 
 TEST(Shim, RunsWhatTheBookServes) {
@@ -571,9 +571,9 @@ TEST(Shim, SaysWhyCallsGoToNccl) {
   EXPECT_EQ(std::ranges::count(said, '\n'), 4 + (said.find(" serves ") == std::string::npos ? 0 : 1));
 }
 
-// What PyTorch's process groups call in a step of training: parameters are broadcast, gathered and reduced in
-// coalesced groups, gradients on a stream of their own, a part of it from a graph; then a rank fails and the
-// job goes on with a new communicator.
+// The calls of PyTorch's process groups in a step of training: parameters are broadcast, gathered and reduced
+// in coalesced groups, gradients on a stream of their own, some calls from a graph. Then a rank fails and the
+// job goes on with another communicator.
 TEST(Shim, RunsAStepOfTraining) {
   const std::string book = Book(4);
   PlanBook both = *ReadPlanBook(book);

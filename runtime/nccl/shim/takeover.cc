@@ -23,14 +23,14 @@
 namespace xccl::nccl_shim {
 namespace {
 
-// What a rank tells the others, of one size in every release.
+// The record that a rank sends to the others. Its size is equal in every release.
 struct Record {
   std::array<char, 8> magic = {'x', 'c', 'c', 'l', 's', 'h', 'm', '1'};
   uint64_t process = 0;  // ProcessNumber()
-  uint64_t number = 0;   // of rank 0: of this communicator in its process
+  uint64_t number = 0;   // rank 0's: of this communicator in its process
   int32_t device = 0;
   int32_t good = 0;      // this rank has come so far
-  xcclUniqueId id = {};  // of rank 0
+  xcclUniqueId id = {};  // rank 0's
   std::array<char, 96> unused = {};
 };
 static_assert(sizeof(Record) == 256);

@@ -1,4 +1,4 @@
-// What NCCL and a tuner plugin say to each other: the plugin's structs of all versions, and the numbers in
+// The interface between NCCL and a tuner plugin: the plugin's structs of all versions, and the numbers in
 // them. NCCL looks in the plugin for a constant named ncclTunerPlugin_vN, the highest N that it knows first:
 //
 //   NCCL      2.19-2.20  2.21  2.22-2.23  2.24-2.27  2.28-2.29  2.30
@@ -19,10 +19,10 @@ inline constexpr int kSuccess = 0;  // ncclSuccess
 inline constexpr int kLogWarn = 2, kLogInfo = 3;
 inline constexpr unsigned long kLogInit = 1, kLogTuning = 0x40;
 
-inline constexpr int kNumCollectives = 5;  // those that a tuner is asked about
+inline constexpr int kNumCollectives = 5;  // the collectives that a tuner is asked about
 inline constexpr int kNumAlgorithms = 7;   // 6 up to NCCL 2.22, which has no PAT
 inline constexpr int kNumProtocols = 3;
-inline constexpr float kNotOffered = -1.0F;  // the cost of what NCCL cannot run
+inline constexpr float kNotOffered = -1.0F;  // the cost of a combination that NCCL cannot run
 inline constexpr int kUndefined = -1;        // an algorithm or protocol that a v1 or v2 tuner leaves to NCCL
 
 enum class Collective : int { kBroadcast, kReduce, kAllgather, kReduceScatter, kAllreduce };

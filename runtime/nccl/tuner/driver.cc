@@ -34,7 +34,7 @@ struct Options {
   size_t nodes = 1, ranks = 1, calls = 0;
 };
 
-// What the plugin tells, once, as each rank and each release tells it.
+// Prints a message of the plugin, but not twice in a row: each rank and each release gives it.
 void Log(int, unsigned long, const char*, int, const char* format, ...) {
   static std::string last;
   char text[1024];
@@ -58,7 +58,7 @@ Asked SomeCall(Random& random) {
   return asked;
 }
 
-// What is wrong with an answer; "" if nothing is.
+// The fault of an answer; "" if it has none.
 std::string FaultOf(const Asked& asked, const Answer& answer, const Release& release) {
   if (answer.result != kSuccess) return "the plugin returned " + std::to_string(answer.result);
   if (answer.channels < 0 || answer.channels > kMaxChannels)

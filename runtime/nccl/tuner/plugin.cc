@@ -29,9 +29,9 @@ namespace {
 // The rows for one communicator, and what NCCL said of it.
 struct Tuner {
   Lookup rows[kNumCollectives];
-  Lookup chunks[kNumCollectives];  // of the rows with a chunk size
+  Lookup chunks[kNumCollectives];  // the rows with a chunk size
   std::optional<int64_t> nodes;
-  Tuner* next = nullptr;  // of those that live
+  Tuner* next = nullptr;  // list of the tuners in use
 };
 
 // All of these are constants at load: no code of this library runs before NCCL calls it.
@@ -100,7 +100,7 @@ std::unique_ptr<Tuner> MakeTuner(std::optional<int64_t> nodes, std::optional<int
     if (filled.ok()) return tuner;
     SayFault(log, __LINE__, filled.message());
   } catch (const std::exception& error) {
-    // What to say may need memory, too.
+    // A text made by SayFault could need memory that is not there, so the exception's own text is logged.
     if (log != nullptr)
       log(kLogWarn, kLogInit | kLogTuning, __FILE__, __LINE__, "TUNER/XCCL: %s; nothing is steered",
           error.what());

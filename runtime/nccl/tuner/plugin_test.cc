@@ -58,7 +58,7 @@ class Plugin : public testing::TestWithParam<Release> {
     return answer;
   }
 
-  // What the plugin says, as "algorithm/protocol/channels".
+  // The plugin's choice, as "algorithm/protocol/channels".
   std::string Choice(void* context, const Asked& asked) const {
     const Answer answer = Ask(context, asked);
     if (!answer.steered) return "-1/-1/" + std::to_string(answer.channels);

@@ -17,7 +17,7 @@ namespace xccl::nccl_tuner {
 // The first release that prefers a version of the interface, or that has another number of algorithms.
 struct Release {
   const char* name;
-  int version;     // of the interface
+  int version;     // the interface's
   int algorithms;  // rows of its table of costs
 };
 inline constexpr std::array<Release, 7> kReleases = {{{"2.19", 1, 6},
@@ -38,13 +38,13 @@ struct Asked {
   size_t chunk_bytes = 512 * 1024;  // v6
 };
 
-// What the call comes to.
+// The answer to a call, after NCCL's core has taken the plugin's choice.
 struct Answer {
-  int result = kSuccess;  // what the plugin returned; the first that is no success
+  int result = kSuccess;  // the plugin's first result that is no success, else success
   bool steered = false;   // the plugin named a choice, or changed a cost
-  int algorithm = kUndefined, protocol = kUndefined;  // what NCCL runs; v1, v2: what the plugin named
-  int channels = 0;                                   // 0 leaves them to NCCL
-  size_t chunk_bytes = 0;                             // v6
+  int algorithm = kUndefined, protocol = kUndefined;            // NCCL's choice; v1, v2: the plugin's
+  int channels = 0;                                             // 0 leaves them to NCCL
+  size_t chunk_bytes = 0;                                       // v6
   std::array<float, kNumAlgorithms* kNumProtocols> costs = {};  // v3 and later
   bool operator==(const Answer&) const = default;
 };

@@ -128,9 +128,9 @@ Status Set(Row& row, Key key, std::string_view text, Format format) {
   return BugError("a key of no row");
 }
 
-using Columns = std::array<int, kKeys.size()>;  // of a row's fields; 0: not given
+using Columns = std::array<int, kKeys.size()>;  // where a row's fields stand; 0: not given
 
-// What its fields must be together.
+// Checks the conditions on several fields of a row together.
 Status CheckTogether(const Row& row, const Columns& columns, const Location& at) {
   const auto wrong = [&](Key key, const std::string& what) {
     return InvalidAt({at.file, at.line, columns[static_cast<size_t>(key)]}, what);

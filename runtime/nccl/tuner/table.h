@@ -38,7 +38,7 @@ struct Row {
   Collective collective = Collective::kAllreduce;
   int64_t min_bytes = 0;                                    // inclusive
   int64_t max_bytes = std::numeric_limits<int64_t>::max();  // inclusive
-  std::optional<int64_t> nodes, ranks;                      // of the communicator
+  std::optional<int64_t> nodes, ranks;                      // the communicator's
   std::optional<int64_t> pipe_ops;                          // operations that NCCL runs in one pipeline
   std::optional<bool> registered;                           // both buffers are registered
 
@@ -51,7 +51,7 @@ struct Row {
   bool operator==(const Row&) const = default;
 };
 
-// What NCCL says of a call; absent is what its release does not say.
+// A call as NCCL describes it to the plugin. A field is absent where the release of NCCL does not state it.
 struct Call {
   int collective = 0;
   int64_t bytes = 0;
@@ -63,8 +63,8 @@ std::string_view ToString(Algorithm algorithm);  // "nvls_tree"
 std::string_view ToString(Protocol protocol);    // "ll128"
 
 // The rows of a file. Errors: kInvalidInput "file:line:column: what was seen; what was expected". Rows of
-// a list that choose what NCCL has no kernels for are left out, and `notes` gets a line for each; in our own
-// format such a row is an error.
+// a list that NCCL has no kernels for are left out, and `notes` gets a line for each; in our own format a row
+// without kernels is an error.
 StatusOr<std::vector<Row>> ReadTable(std::string_view text, const std::string& file,
                                      std::vector<std::string>* notes = nullptr);
 // The rows in our own format; ReadTable gives them back.

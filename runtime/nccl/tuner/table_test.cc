@@ -27,7 +27,7 @@ TEST(Table, BothFormatsGiveTheSameRows) {
 }
 
 TEST(Table, ListsTakeWhatNvidiasExampleTakes) {
-  // Of this row of it NCCL has no kernels.
+  // NCCL has no kernels for this row of NVIDIA's example.
   std::vector<std::string> notes;
   EXPECT_TRUE(ReadTable("broadcast,0,32768,tree,simple,-1,1,-1\n", "t", &notes).value().empty());
   EXPECT_EQ(notes,

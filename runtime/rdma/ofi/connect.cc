@@ -20,12 +20,12 @@ namespace {
 
 struct RailCard {
   std::string address;
-  uint64_t base = 0;  // of all slots; 0: addresses are offsets from what a key is of
+  uint64_t base = 0;  // address of all slots; 0: addresses are offsets in the memory of a key
 };
 struct ConnectionCard {
   uint64_t key = 0, mark = 0;
 };
-// What a rank tells all ranks.
+// The addresses and keys that a rank sends to all ranks.
 struct Card {
   std::vector<RailCard> rails;
   std::vector<ConnectionCard> connections;  // by the rank's cell
@@ -105,7 +105,8 @@ StatusOr<std::unique_ptr<OfiTransport>> Prepare(const Library& library, const Ne
   return transport;
 }
 
-// What the peer tells of the connection and its rail. Errors: kInvalidInput where ranks do not agree.
+// Checks what the peer's card says of the connection and its rail. Errors: kInvalidInput where ranks do not
+// agree.
 Status CheckCard(const Card& card, const OfiConnection& of) {
   const RemoteConnection& at = of.at;
   if (static_cast<size_t>(at.peer_rail) >= card.rails.size() ||

@@ -1,5 +1,5 @@
-// libfabric, opened when it is first asked for. Most of its API is inline functions over tables that these
-// calls return, so they are all that the library has to give.
+// libfabric, opened when it is first asked for. Most of its API is inline functions over tables that the
+// functions below return, so no other function of the library is looked up.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -19,7 +19,8 @@ struct Library {
   const char* (*ErrorText)(int error) = nullptr;
 };
 
-// The same for every caller. Errors: kSystem with the loader's reason.
+// Opens the library once per process; every caller gets the one Library. Errors: kSystem with the loader's
+// reason.
 StatusOr<const Library*> LoadLibrary();
 
 }  // namespace xccl::ofi

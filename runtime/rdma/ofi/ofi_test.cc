@@ -66,7 +66,7 @@ class Network {
     std::iota(hosts_.begin(), hosts_.end(), 0);
   }
 
-  // What a rank received.
+  // Runs one rank, and returns what it received.
   StatusOr<Carried> RunRank(Rank rank, uint64_t messages) {
     NetworkMemory memory;
     memory.layout = NetworkLayoutOf(wiring_, hosts_, num_slots_, rank);

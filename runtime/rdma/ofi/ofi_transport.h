@@ -2,8 +2,9 @@
 //
 // Networks may deliver writes in any order (EFA's do), so a message and its signal are one operation: a write
 // with data for the receiver's completion queue (signal.h). A receiver of messages is told heads alone, a
-// sender tails alone. A message is visible when it and all before it have arrived. Signals without a mark of
-// this rank's are a stranger's, and count for nothing. A signal of a peer that cannot be is an error.
+// sender tails alone. A message is visible when it and all before it have arrived. A signal without one of
+// this rank's marks comes from a stranger and counts for nothing. A peer's signal with an impossible counter
+// is an error.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +21,10 @@
 
 namespace xccl::ofi {
 
-// What is under way; libfabric keeps a pointer to it until it completes.
+// One write under way. libfabric keeps a pointer to it until the write completes.
 struct Operation {
   fi_context context = {};  // first: libfabric gives its address back
-  int32_t place = 0;        // of the connection
+  int32_t place = 0;        // the connection's
 };
 
 struct OfiConnection {
@@ -31,9 +32,9 @@ struct OfiConnection {
   ConnectionCell* cell = nullptr;
   Rail* rail = nullptr;
   fid_mr* memory = nullptr;  // this rank's slots, registered
-  uint64_t mark = 0;         // of signals that arrive
+  uint64_t mark = 0;         // the mark of signals that arrive
   fi_addr_t peer = FI_ADDR_UNSPEC;
-  uint64_t peer_key = 0, peer_base = 0, peer_mark = 0;  // of the peer's slots and signals
+  uint64_t peer_key = 0, peer_base = 0, peer_mark = 0;  // for the peer's slots and signals
   std::vector<Operation> operations;                    // puts of each slot, or takes
   std::vector<bool> arrived;                            // receiver: by slot, messages behind the head
   uint64_t given_back = 0;                              // receiver: the tail that the sender was told last
@@ -81,13 +82,13 @@ class OfiTransport final : public Transport {
   const Library& library_;
   const NetworkMemory memory_;
   std::vector<Rail> rails_;
-  std::vector<OfiConnection> connections_;  // by place: that of the layout
+  std::vector<OfiConnection> connections_;  // by place in the layout
   std::vector<int32_t> place_;              // by connection of the wiring
   std::deque<Write> waiting_;               // in order
   std::vector<int> files_;
   int64_t under_way_ = 0;
   bool moved_ = false;
-  Status failure_;  // of a call that cannot return it
+  Status failure_;  // the failure of a call that cannot return one
 };
 
 }  // namespace xccl::ofi

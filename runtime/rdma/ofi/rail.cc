@@ -20,7 +20,7 @@ namespace xccl::ofi {
 namespace {
 
 constexpr uint32_t kVersion = FI_VERSION(1, 14);
-// In order of preference where none is named: a cloud's own network, then TCP. Of TCP's, libfabric 1.16
+// In order of preference where none is named: a cloud's own network, then TCP. For TCP, libfabric 1.16
 // and 1.17 have net and 1.18 puts it into tcp: an eight-byte message takes two thirds of the time over
 // ofi_rxm.
 constexpr const char* kProviders[] = {"efa", "net", "tcp", "tcp;ofi_rxm"};
@@ -54,8 +54,8 @@ Info HintsFor(const Library& library, const char* provider) {
   return hints;
 }
 
-// What a provider finds: the device of this rank's own address first, then the others in the family of that
-// address, each once.
+// The devices that a provider finds, each once: the device of this rank's own address first, then devices
+// with addresses of its family.
 std::vector<Info> Candidates(const Library& library, const char* provider, const std::string& own) {
   const Info hints = HintsFor(library, provider);
   std::vector<Info> candidates;

@@ -45,11 +45,11 @@ struct Rail {
   std::unique_ptr<fid_cq, CloseFid> completions;
   std::vector<std::unique_ptr<fid_mr, CloseFid>> memory;
   std::unique_ptr<fid_ep, CloseFid> endpoint;
-  std::string address;        // of the endpoint, as the provider writes it
+  std::string address;        // the endpoint's, as the provider writes it
   int file = -1;              // readable when there are completions
-  bool virtual_base = false;  // remote addresses are the owner's, else offsets in what a key is of
-  size_t key_bytes = 0;       // of a key that this rank chooses
-  size_t data_bytes = 0;      // that a write may carry for the receiver's completion queue
+  bool virtual_base = false;  // remote addresses are the owner's, else offsets in a key's memory
+  size_t key_bytes = 0;       // the most bytes of a key that this rank chooses
+  size_t data_bytes = 0;      // size of the data that a write may carry for the receiver's queue
 };
 
 // The devices that rails 0 to `rails` - 1 go over, in order; they repeat where there are fewer. Errors:

@@ -50,7 +50,7 @@ bool Await(const std::function<bool()>& done) {
   return done();
 }
 
-// What a rank tells the others; connect.cc has the form.
+// The addresses and keys that a rank sends to all ranks, in connect.cc's form.
 struct Told {
   std::string address;
   std::vector<uint64_t> keys, marks;  // by cell
@@ -359,13 +359,13 @@ TEST_P(Strangers, SecretsAreOfOneRun) {
   EXPECT_GT(all.front(), uint64_t{1} << 32);  // 64 bits, not a number that counts up
 }
 
-// A peer that tells what cannot be, by counters of its own that are changed before it puts or takes.
+// A peer whose signals are impossible, since its own counters are changed before it puts or takes.
 TEST_P(Strangers, APeersCountersThatCannotBeAreErrorsThatNameIt) {
   struct Case {
     const char* name;
     bool takes;        // the receiver lies to the sender
     uint64_t put;      // good messages before it
-    uint64_t counter;  // of the lie
+    uint64_t counter;  // the impossible one
     const char* expected;
   };
   const Case cases[] = {

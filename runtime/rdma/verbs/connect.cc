@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint32_t kMostRequests = 1024;    // under way on a queue pair; the rest waits at this rank
 constexpr uint32_t kFewestRequests = 8;     // a quarter of them holds one put
-constexpr uint32_t kNumberBits = 0xffffff;  // of a queue pair, and of a packet
+constexpr uint32_t kNumberBits = 0xffffff;  // for numbers of queue pairs and of packets
 
 // Names a queue pair of a rank.
 struct PairKey {
@@ -40,7 +40,7 @@ struct DeviceCard {
   uint32_t slots_key = 0, cells_key = 0;
 };
 
-// What a rank tells all ranks.
+// The addresses, keys and queue pairs that a rank sends to all ranks.
 struct Card {
   std::string failure;  // if any, there is nothing else
   std::string host;

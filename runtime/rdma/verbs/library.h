@@ -42,10 +42,11 @@ struct Library {
   const char* (*StatusText)(ibv_wc_status status) = nullptr;
 };
 
-// The same for every caller. Errors: kSystem with the loader's reason.
+// Opens the library once per process; every caller gets the one Library. Errors: kSystem with the loader's
+// reason.
 StatusOr<const Library*> LoadLibrary();
 
-// What the library made, and the call that destroys it.
+// Owns an object of the library: `call` is the library's function that destroys it.
 template <typename Object>
 struct Destroy {
   int (*call)(Object*) = nullptr;

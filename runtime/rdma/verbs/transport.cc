@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kBatch = 32;
 
-// What a completion is of, as its 64 bits of user data say it.
+// The request that a completion belongs to, in the 64 bits of user data that come with it.
 struct Request {
   enum Kind : uint8_t { kMessage, kCounter, kReceive };
   Kind kind = kMessage;
@@ -269,7 +269,7 @@ bool VerbsTransport::PrepareToSleep() {
     for (const Owned<ibv_cq>& queue : rail.queues)
       if (const int code = ibv_req_notify_cq(queue.get(), peers_alone); code != 0)
         Fail(Failed(rail.name + ": arming completions", code));
-  // What completed before the queues were armed wakes nobody.
+  // Requests that completed before the queues were armed raise no event, so their completions are read here.
   Drain();
   return failure_.ok() && !moved_;
 }

@@ -6,8 +6,9 @@
 // repeated does no harm. Writes of counters also complete a receive at the peer, which wakes it when it
 // sleeps, and checks there that the counter can be.
 //
-// A key is of 32 bits that the device chooses. What keeps strangers out is the queue pair, which takes
-// requests of the one that it is connected with, and a key counts for the queue pairs of its rail alone.
+// A key has 32 bits, which the device chooses. Strangers are kept out by the queue pair: it takes requests
+// only from the queue pair that it is connected with, and a key is valid only for the queue pairs of its
+// rail.
 //
 // A sender writes a slot again when it has seen the tail, which may be before it has seen its own write
 // complete. The peer then has the whole message, and drops what the device may still send again.
@@ -30,10 +31,10 @@ namespace xccl::verbs {
 
 // A put or a take that is to be posted.
 struct Write {
-  int32_t place = 0;  // of the connection in the layout
+  int32_t place = 0;  // the connection's in the layout
   bool take = false;
   uint64_t counter = 0;
-  int64_t bytes = 0;  // of the message
+  int64_t bytes = 0;  // the message's size
 };
 
 // One reliable queue pair with a peer, for all connections between two rails.
@@ -83,10 +84,11 @@ class VerbsTransport final : public Transport {
   void Begin(const Write& write);
   void Post(QueuePair& pair, const Write& write);
   bool HasRoom(const QueuePair& pair) const;
-  // Reads all completions, posts what waited for them.
+  // Reads all completions, and posts the writes that waited for room.
   void Drain();
   void Complete(const ibv_wc& completion);
-  // Of a counter that a peer has written.
+  // Checks a counter that a peer has written. Errors: kSystem naming the peer where it belongs to no
+  // connection with the peer, or its value is impossible.
   Status CheckSignal(const ibv_wc& completion, size_t pair) const;
   void Fail(const Status& status);
 
@@ -95,13 +97,14 @@ class VerbsTransport final : public Transport {
   const std::chrono::nanoseconds answer_limit_;
   std::vector<Rail> rails_;
   std::vector<QueuePair> pairs_;  // destroyed before the rails' queues
-  std::vector<size_t> touched_;   // pairs, by the completions being read
+  std::vector<size_t> touched_;   // pairs whose completions are being read
   std::vector<Place> places_;     // as the layout
   std::vector<int32_t> place_;    // by connection of the wiring
   std::vector<int> files_;
   std::vector<ibv_recv_wr> receives_;  // a chain of empty ones
   int64_t waiting_ = 0;                // writes, over all pairs
-  // Puts and takes since the completions were read, and how many no pair's receives can mind.
+  // The number of puts and takes since completions were last read, and how many may pass before they must be
+  // read again: half of the receives of the pair that has fewest.
   uint32_t uses_ = 0, uses_allowed_ = 0;
   bool moved_ = false;
   bool armed_ = false;

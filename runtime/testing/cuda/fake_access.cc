@@ -1,4 +1,4 @@
-// What a device of FakeDriver reaches: memory with owners, and kernels that ask before each access.
+// Decides which memory a device of FakeDriver reaches. Memory has owners, and kernels ask before each access.
 #include <array>
 #include <atomic>
 #include <utility>
@@ -8,8 +8,8 @@
 namespace xccl::cuda::fake {
 namespace {
 
-// Changes with everything that a device reaches, in any FakeDriver of the process: what a thread has seen
-// allowed stays so while it is the same.
+// Grows whenever the memory that some device reaches changes, in any FakeDriver of the process. An access
+// that a thread has seen allowed stays allowed while the number stays.
 std::atomic<int64_t> reach_version = 0;
 
 struct Reach {
@@ -55,7 +55,7 @@ Reach ReachAround(DeviceId device, DevicePointer at, uint64_t& id) {
 void ReachChanged() { ++reach_version; }
 
 bool Allows(DeviceId device, DevicePointer at, size_t bytes) {
-  // What this thread used last: a copy's source and destination, slots and counters.
+  // The memory that this thread used last: a copy's source and destination, slots and counters.
   struct Seen {
     int64_t version = -1;
     DeviceId device = 0;

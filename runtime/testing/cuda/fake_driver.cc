@@ -152,7 +152,7 @@ void RunKernel(Function function, const FakeDriver::Launch& launch, Context cont
   state->ended.notify_all();
 }
 
-// Of one multiprocessor.
+// The number of blocks of so many threads that one multiprocessor holds.
 int32_t BlocksFor(unsigned threads) {
   const FakeOptions& o = state->options;
   return BlocksOnMultiprocessor(o.kernel, o.capability, static_cast<int32_t>(threads));

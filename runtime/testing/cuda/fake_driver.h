@@ -28,7 +28,7 @@ namespace xccl::cuda {
 struct FakeOptions {
   int32_t devices = 1;
   int32_t multiprocessors = 132;
-  KernelResources kernel = {.registers = 128};  // what ptxas would have said of every kernel
+  KernelResources kernel = {.registers = 128};  // the resources that every kernel needs
   int32_t capability = 90;
   bool virtual_memory = true, file_descriptors = true, multicast = false;
   bool peers = true;       // devices reach each other
@@ -37,7 +37,7 @@ struct FakeOptions {
   bool rdma = false, dma_buf = false, rdma_ordered = true;
   size_t memory_bytes = size_t{1} << 30;
   size_t granularity = size_t{1} << 16;
-  size_t most_launches = 1024;  // of a context, not ended
+  size_t most_launches = 1024;  // in a context at once
   std::chrono::milliseconds wait_limit = std::chrono::seconds(5);
 };
 

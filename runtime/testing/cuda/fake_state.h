@@ -28,9 +28,9 @@ namespace xccl::cuda {
 struct ContextObject {
   DeviceId device = 0;
   int retained = 0;
-  std::set<DeviceId> peers = {};     // those whose MemAlloc memory it reaches
+  std::set<DeviceId> peers = {};     // devices whose MemAlloc memory it reaches
   int64_t launched = 0;              // launches ever
-  std::set<int64_t> unended = {};    // of those
+  std::set<int64_t> unended = {};    // launches that have not ended
   int32_t running = 0;               // kernels, at the moment
   Result failed = Result::kSuccess;  // for good
 };
@@ -134,7 +134,7 @@ struct Physical {
 struct Allocation {  // MemAlloc, IpcOpenMemHandle, FakeDriver::Allocate
   int file = -1;
   size_t bytes = 0;
-  DeviceId device = 0;  // that allocated it, or opened it
+  DeviceId device = 0;  // the device that allocated it, or opened it
   bool imported = false, of_test = false;
   uint64_t id = 0;
 };
@@ -158,7 +158,7 @@ struct State {
   std::deque<ContextObject> contexts;
   std::map<MemoryHandle, Physical> physical;
   MemoryHandle next_handle = 1;
-  uint64_t next_id = 1;  // of allocations and mappings
+  uint64_t next_id = 1;  // for allocations and mappings
   std::map<DevicePointer, size_t> reservations;
   std::map<DevicePointer, Mapping> mappings;
   std::map<DevicePointer, Allocation> allocations;
@@ -187,7 +187,8 @@ inline std::optional<Result> Begin() {
   return state->fail_with;
 }
 
-// The same for calls that need a context. In one that has failed they fail, too, once its kernels have ended.
+// As Begin, for calls that need a context. In a context that has failed the calls fail, too, once its kernels
+// have ended.
 inline std::optional<Result> BeginInContext() {
   if (const auto error = Begin()) return error;
   if (current.empty()) return Result::kInvalidContext;
@@ -205,15 +206,16 @@ Result WaitUntil(std::unique_lock<std::mutex>& lock, const Predicate& holds) {
   ++state->endless;
   return Result::kLaunchTimeout;
 }
-// Waits for what was launched on a device so far.
+// Waits for the kernels that were launched on a device so far.
 inline Result AwaitLaunched(Context context) {
   std::unique_lock lock(state->mutex);
   const int64_t last = context->launched;
   return WaitUntil(lock, [&] { return context->unended.empty() || *context->unended.begin() > last; });
 }
 
-// The same for calls that may not be made during a capture, unless the thread declares that it may. In mode
-// global no thread may; in mode thread-local the thread that began the capture may not.
+// As BeginInContext, for calls that are not allowed during a capture unless the thread declares that they
+// are. In mode global no thread may make them; in mode thread-local the thread that began the capture may
+// not.
 inline std::optional<Result> BeginUnsafe() {
   if (const auto error = BeginInContext()) return error;
   if (capture_mode == CaptureMode::kRelaxed) return std::nullopt;

@@ -92,7 +92,7 @@ void FillGraphsAndEvents(Driver& d) {
       const std::lock_guard lock(event->mutex);
       if (event->reached < event->recorded) return Result::kNotReady;
     }
-    const std::lock_guard lock(state->mutex);  // what it came after may have failed
+    const std::lock_guard lock(state->mutex);  // work before the event may have failed
     return event->context->failed;
   };
   d.EventElapsedTime = [](float* milliseconds, Event begin, Event end) {

@@ -144,7 +144,7 @@ struct FakeVerbs::State {
       Push(*pair.queue, completion);
     }
   }
-  // What becomes of a request at the peer; false: it waits for a receive.
+  // Delivers a request to the peer and sets the status of its completion; false: it waits for a receive.
   bool Arrive(Pair& from, const Request& request, ibv_wc_status& status) {
     status = std::exchange(next_status, IBV_WC_SUCCESS);
     if (status != IBV_WC_SUCCESS) return true;

@@ -48,7 +48,7 @@ class FakeVerbs {
   // Delivers the oldest request of a queue pair that has one; false: none has.
   bool Deliver();
 
-  // What was done wrong, in words; "" if nothing was.
+  // The misuse of verbs that was seen, in words; "" if there was none.
   std::string misuse() const;
   int64_t alive() const;                      // objects not destroyed
   int64_t most_queues() const;                // completion queues at one time

@@ -10,8 +10,8 @@
 
 namespace {
 
-// What the real library lacks, and everything where there is none. An old one has none of the newest
-// functions, and no program of its time calls them.
+// Stands for a function that the real library lacks, and for all functions where there is no library. An old
+// library has none of the newest functions, and no program of its time calls them.
 int Missing() {
   static std::once_flag said;
   std::call_once(said, [] {

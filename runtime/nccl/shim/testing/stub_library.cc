@@ -56,7 +56,7 @@ int pncclBcast(void* buffer, size_t count, int type, int root, void* comm, void*
 }
 [[gnu::weak, gnu::alias("pncclBcast")]] int ncclBcast(void*, size_t, int, int, void*, void*);
 
-// What NCCL calls of its own by the names that a preloaded library may have.
+// Calls the functions that NCCL itself calls by names that a preloaded library may define, too.
 int pncclCommInitAll(void*, int, const int*) {
   int version = 0, error = 0;
   void* memory = nullptr;

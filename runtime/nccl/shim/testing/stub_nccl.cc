@@ -21,7 +21,7 @@
 namespace xccl::nccl_shim {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 20;  // of a rank's input
+constexpr size_t kMostBytes = size_t{1} << 20;  // largest input of a rank
 constexpr int kInvalidArgument = 4, kRemoteError = 6;
 
 // One communicator, in memory that forked processes share. A rank copies its input into its place; when all
@@ -79,7 +79,7 @@ void Combine(std::byte* into, const std::byte* from, size_t count, int op) {
   }
 }
 
-// Of types that the tests use.
+// Combines values of the types that the tests use.
 void Combine(std::byte* into, const std::byte* from, size_t count, const NcclCall& call) {
   switch (static_cast<DataType>(call.type)) {
     case DataType::kFloat:
@@ -211,7 +211,7 @@ int Collective(const char* name, const NcclCall& call, NcclComm comm) {
   Count(name);
   if (comm == nullptr || call.type >= kNumTypes || call.root < 0 || call.root >= Of(comm).core->ranks)
     return kInvalidArgument;
-  // What it would do is not part of any test.
+  // No test looks at the results of such calls.
   if (call.op >= kNumOperators || call.count == 0 || IsCaptured(Of(comm), call.stream)) return kSuccess;
   if (group.depth == 0) return RunAll({{comm, call}});
   group.posted.push_back({comm, call});

@@ -13,11 +13,11 @@
 
 namespace xccl::nccl_shim {
 
-// What NCCL's handle would lead to. The memory that the ranks share is the first one's.
+// The object behind a handle of NCCL. The first rank owns the memory that the ranks share.
 struct StubRank;
 
 struct StubOptions {
-  int polls = 0;  // of CommGetAsyncError that find a communicator in progress
+  int polls = 0;  // calls of CommGetAsyncError that find a communicator in progress
 };
 
 // The driver's functions, from when the process has some; ranks of other processes have their own.
@@ -26,7 +26,7 @@ void SetStubDriver(const cuda::Driver* driver);
 std::vector<NcclComm> MakeStubComms(const std::vector<int>& devices, const StubOptions& options = {});
 // Drops the copies of a process whose children have used them.
 void ForgetStubComms(const std::vector<NcclComm>& comms);
-// All the functions, those of the newest NCCL too.
+// All the functions, including the newest NCCL's.
 Nccl StubNccl();
 // The number of calls since it was asked for last, of this process: by the functions' names without p.
 std::map<std::string, int> TakeStubCalls();

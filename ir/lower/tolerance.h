@@ -1,0 +1,27 @@
+// How close two times must be so that lowering takes the plainer program. All tolerances are ratios of times.
+#pragma once
+
+#include <cstdint>
+
+namespace xccl::lowering {
+
+// A plainer program may take 2 % longer, and a less plain one must save 2 %. The project grants every plan
+// the same 2 % for being simpler (docs/ir.md, section 7).
+inline constexpr double kToleratedRatio = 1.02, kGainRatio = 0.98;
+
+// Is `time_ps` at most `ratio` times `other_ps`?
+inline bool IsWithin(int64_t time_ps, double ratio, int64_t other_ps) {
+  return static_cast<double>(time_ps) <= ratio * static_cast<double>(other_ps);
+}
+
+// Is the program as fast as wanted, within the tolerance?
+inline bool IsWithinTolerance(int64_t time_ps, int64_t wanted_ps) {
+  return IsWithin(time_ps, kToleratedRatio, wanted_ps);
+}
+
+// Does the program save so much time beside a plainer one that it may replace it?
+inline bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
+  return static_cast<double>(time_ps) < kGainRatio * static_cast<double>(plainer_ps);
+}
+
+}  // namespace xccl::lowering

@@ -1,0 +1,166 @@
+#include "pipeline/lower_fastest.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "base/units.h"
+#include "ir/lower/lower.h"
+#include "ir/simulate/simulate_program.h"
+#include "ir/translated.h"
+#include "ir/verify/verify_schedule.h"
+
+namespace xccl {
+namespace {
+
+// Two limits of the time that one request spends on lowering: the number of schedules, not counting schedules
+// of up to kTinyPlan transfers, and the transfers of large schedules after the first two. Lowering 100,000
+// transfers takes seconds.
+constexpr size_t kMostLowered = 6;
+constexpr int64_t kMostTransfersLowered = 100'000;
+// A schedule of up to so many transfers, which is lowered in milliseconds, is lowered though its own time is
+// not below the best program's: passes overlap what whole chunks do not.
+constexpr int64_t kSmallPlan = 2000;
+// With a machine model, passes may make a program faster than LeastTime of its schedule, but not below this
+// times it.
+constexpr double kMostOverlapped = 2.0 / 3;
+// The program of another schedule than the preferred one is taken where it takes less than this times the
+// best one's time.
+constexpr double kWorthTaking = 0.98;
+// Time to lower one transfer of one chunk, and to prove the result: 9 s for 1.6 million transfers (alltoall
+// on torus:8x8x8).
+constexpr double kSecondsOfTransfer = 6e-6;
+
+// Why the schedule is kept without a program; empty where it need not be.
+std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, const Deadline& deadline) {
+  const Schedule& schedule = made.schedule;
+  const int64_t transfers =
+      schedule.symmetry.empty() ? schedule.size() : ExpandedTransfers(schedule, made.collective, topology);
+  if (!schedule.symmetry.empty() && transfers > kMostExpanded)
+    return "the schedule, kept compressed, is too long to be lowered";
+  const double seconds = static_cast<double>(transfers) * kSecondsOfTransfer;
+  if (deadline() || seconds <= deadline.SecondsLeft()) return "";
+  return fmt::format("its {} transfers take about {:.0f} s more; {}", transfers, std::ceil(seconds),
+                     deadline.ToString());
+}
+
+int64_t LeastTimeOf(const Topology& topology, const PlanOptions& options, const Synthesis& made) {
+  return LeastTime(made.schedule, made.collective, topology, ProgramTiming(options),
+                   made.simulation->time_ps);
+}
+
+// Schedule → program.
+StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& options, const Synthesis& made) {
+  return LowerTimed(made.schedule, made.collective, topology,
+                    {.size_bytes = options.request.size_bytes,
+                     .model = options.request.model,
+                     .machine = options.machine ? &*options.machine : nullptr,
+                     .max_blocks = options.max_blocks,
+                     .least_ps = LeastTimeOf(topology, options, made),
+                     .verify_passes = options.verify_passes,
+                     .deadline = options.deadline.Leaving(0.3, 20)});
+}
+
+// Schedule → program, simulated.
+StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const PlanOptions& options,
+                                    const Synthesis& made) {
+  XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, Lower(topology, options, made));
+  if (!lowered.time_ps) {
+    XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
+                          SimulateProgram(lowered.program.program, lowered.program.collective, topology,
+                                          ProgramTiming(options)));
+    lowered.time_ps = simulation.time_ps;
+  }
+  return lowered;
+}
+
+// The program of a schedule that has not been verified so far.
+StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOptions& options,
+                                         const Synthesis& made) {
+  XCCL_RETURN_IF_ERROR(CheckProved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
+  return LowerAndTime(topology, options, made);
+}
+
+// Would a program of this time replace the best one?
+bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
+  return !best.ok() || static_cast<double>(time_ps) < kWorthTaking * static_cast<double>(*best->time_ps);
+}
+
+// May the schedule's program be the fastest, by what is known before it is lowered? `lowered_transfers`: sum
+// over the schedules that were lowered after the first.
+bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& other,
+                const StatusOr<TimedProgram>& best, int64_t lowered_transfers) {
+  const int64_t least_ps = LeastTimeOf(topology, options, other);
+  const bool small = other.schedule.size() <= kSmallPlan;
+  if (!small && !Replaces(least_ps, best)) return false;
+  if (!small && best.ok() && lowered_transfers > 0 &&
+      lowered_transfers + other.schedule.size() > kMostTransfersLowered)
+    return false;
+  const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
+  if (options.machine && !Replaces(overlapped_ps, best)) return false;
+  return ReasonNotToLower(topology, other, options.deadline).empty();
+}
+
+std::string NoteOf(const Synthesis& kept, const TimedProgram& program, const Synthesis& before,
+                   const StatusOr<TimedProgram>& best) {
+  if (!best.ok()) return fmt::format("{} has no program: {}", before.engine, best.status().message());
+  return fmt::format("its program takes {}, that of {} {}", FormatDurationShort(*program.time_ps),
+                     before.engine == kept.engine ? "its faster schedule" : before.engine,
+                     FormatDurationShort(*best->time_ps));
+}
+
+}  // namespace
+
+bool IsLate(const Status& status, const PlanOptions& options) {
+  return status.code() == StatusCode::kLimit && options.deadline.can_pass();
+}
+
+StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
+                                      std::vector<Synthesis>& found) {
+  FastestProgram result;
+  result.no_program = ReasonNotToLower(topology, found.front(), options.deadline);
+  if (!result.no_program.empty()) return result;
+  const auto lower_first = found.size() == 1 ? &Lower : &LowerAndTime;
+  StatusOr<TimedProgram> best = lower_first(topology, options, found.front());
+  size_t kept = 0;
+  int64_t lowered_transfers = 0;
+  for (size_t i = 1; i < found.size(); ++i) {
+    if (options.deadline.IsOver() || (!best.ok() && best.status().code() == StatusCode::kBug)) break;
+    const Synthesis& other = found[i];
+    if (i >= kMostLowered && other.schedule.size() > kTinyPlan) continue;
+    if (!MayReplace(topology, options, other, best, lowered_transfers) ||
+        other.schedule == found[kept].schedule)
+      continue;
+    StatusOr<TimedProgram> lowered = ProveLowerAndTime(topology, options, other);
+    lowered_transfers += other.schedule.size();
+    if (!lowered.ok() && lowered.status().code() == StatusCode::kBug)
+      result.faults.emplace_back(lowered.status().message());
+    if (!lowered.ok() || !Replaces(*lowered->time_ps, best)) continue;
+    result.note = NoteOf(other, *lowered, found[kept], best);
+    kept = i;
+    best = std::move(lowered);
+  }
+  if (!best.ok() && best.status().code() == StatusCode::kInvalidInput && !options.max_blocks) {
+    PlanOptions unlimited = options;
+    unlimited.max_blocks = std::numeric_limits<int32_t>::max();
+    best = lower_first(topology, unlimited, found.front());
+  }
+  const auto first = found.begin(), chosen = first + static_cast<std::ptrdiff_t>(kept);
+  std::rotate(first, chosen, chosen + 1);
+  if (best.ok()) {
+    result.program = std::move(best->program);
+    result.time_ps = best->time_ps;
+  } else if (IsLate(best.status(), options)) {
+    result.no_program = best.status().message();
+  } else {
+    return best.status();
+  }
+  return result;
+}
+
+}  // namespace xccl

@@ -1,0 +1,15 @@
+#include "pipeline/plan_front.h"
+
+#include "ir/bounds/bound.h"
+#include "pipeline/search.h"
+#include "synth/engines.h"
+
+namespace xccl {
+
+StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
+                               const PlanOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
+  return smt::FindFront(RequestOf(topology, collective, options, nullptr), AllEngines());
+}
+
+}  // namespace xccl

@@ -1,0 +1,115 @@
+#include "pipeline/repair.h"
+
+#include <fmt/core.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "base/guarded.h"
+#include "base/units.h"
+#include "pipeline/pipeline.h"
+#include "pipeline/search.h"
+#include "synth/engines.h"
+#include "synth/replan/replan.h"
+#include "topologies/xml/native_xml.h"
+
+namespace xccl {
+namespace {
+
+// Times the bound: a repaired plan within this is kept without a look at a fresh plan, which could gain no
+// more.
+constexpr double kRepairedWell = 1.05;
+// Times a fresh plan's time: a repaired plan within this is kept, since it changes less of what runs.
+constexpr double kRepairKept = 1.02;
+
+std::string ThenNote(std::string first, const std::string& note) {
+  return note.empty() ? std::move(first) : std::move(first) + "; " + note;
+}
+
+// The repaired plan, or the reason why there is none.
+StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) {
+  if (request.IsPassedOver(kReplan)) return BugError("the repaired plan was wrong");
+  return Replan(from, request);
+}
+
+// The one of two simulated plans that is kept, with a note about the other.
+Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
+  const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
+  if (static_cast<double>(repaired_ps) <= kRepairKept * static_cast<double>(fresh_ps)) {
+    repaired.note += fmt::format("; a fresh plan, {}, takes {}", fresh.engine, FormatDurationShort(fresh_ps));
+    return repaired;
+  }
+  fresh.note = ThenNote(fmt::format("planned anew: {} in place of {} for the repaired plan",
+                                    FormatDurationShort(fresh_ps), FormatDurationShort(repaired_ps)),
+                        fresh.note);
+  return fresh;
+}
+
+// The repaired plan, or the engine's fresh plan where that is faster or nothing can be repaired.
+StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& request, const Engine& engine) {
+  const Deadline& deadline = request.limits.deadline;
+  StatusOr<Synthesis> repaired = Repaired(from, request);
+  if (repaired.ok()) {
+    XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+    XCCL_ASSIGN_OR_RETURN(repaired->simulation, SimulationOf(*repaired, request, deadline));
+    const auto time_ps = static_cast<double>(repaired->simulation->time_ps);
+    if (time_ps <= kRepairedWell * static_cast<double>(bound.bound_ps)) return repaired;
+    if (deadline.IsOver()) {
+      repaired->note += "; no time was left to try a fresh plan";
+      return repaired;
+    }
+  }
+  StatusOr<Synthesis> fresh = engine.Synthesize(request);
+  if (!repaired.ok()) {
+    if (fresh.ok()) fresh->note = ThenNote("planned anew: " + repaired.status().message(), fresh->note);
+    return fresh;
+  }
+  const StatusOr<Simulation> simulated =
+      fresh.ok() ? SimulationOf(*fresh, request, deadline) : StatusOr<Simulation>(fresh.status());
+  if (!simulated.ok()) {
+    repaired->note += "; no fresh plan was found";
+    return repaired;
+  }
+  fresh->simulation = *simulated;
+  return BetterOf(*std::move(repaired), *std::move(fresh));
+}
+
+// The plan as the improving engine makes it faster, or as it is where that engine cannot.
+StatusOr<Synthesis> Improved(const Plan& from, const std::string& place, SynthesisRequest request) {
+  const Engine& engine = ImprovingEngine();
+  const Synthesis start{
+      .collective = from.collective, .schedule = from.schedule, .engine = from.made_by.engine, .note = ""};
+  if (request.IsPassedOver(engine.name)) return start;
+  request.start = &start;
+  StatusOr<Synthesis> improved = engine.Synthesize(request);
+  if (!improved.ok() || improved->schedule != from.schedule) return improved;
+  improved->engine = from.made_by.engine;
+  improved->note = "as in " + place + ", which " + std::string(engine.name) + " did not make faster";
+  return improved;
+}
+
+}  // namespace
+
+StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
+                                const Collective& collective, const PlanOptions& asked) {
+  if (from.collective.kind() != collective.kind() || from.collective.name() != collective.name())
+    return InvalidInput(place + ": a plan for " + from.collective.name() + "; expected " + collective.name());
+  const bool same_machine = from.collective.spec() == collective.spec() &&
+                            WriteNativeXml(from.topology) == WriteNativeXml(topology);
+  XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(asked.engine));
+  const PlanOptions options = OnMachineOf(topology, asked);
+  Search search(topology, collective, options);
+  XCCL_RETURN_IF_ERROR(search.Begin());
+  while (true) {
+    // Search, as MakePlanBy does, but from the plan.
+    XCCL_ASSIGN_OR_RETURN(Synthesis made, same_machine ? Improved(from, place, search.request())
+                                                       : RepairedOrFresh(from, search.request(), *engine));
+    XCCL_ASSIGN_OR_RETURN(std::vector<Synthesis> found, search.Simulated(std::move(made)));
+    StatusOr<PlanResult> result =
+        RunGuarded([&] { return CompletePlan(topology, found, search.bound(), search.Seconds(), options); });
+    if (!search.PassOver(found.front().engine, result.status())) return search.WithFaults(std::move(result));
+  }
+}
+
+}  // namespace xccl

@@ -1,0 +1,88 @@
+#include "pipeline/search.h"
+
+#include <iterator>
+#include <utility>
+
+namespace xccl {
+
+Deadline SearchDeadline(const PlanOptions& options) {
+  return options.lower ? options.deadline.Leaving(0.5, 60) : options.deadline.Leaving(0.2, 10);
+}
+
+SynthesisRequest RequestOf(const Topology& topology, const Collective& collective, const PlanOptions& options,
+                           const Bound* bound) {
+  SynthesisRequest request = options.request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.bound = bound;
+  request.limits.deadline = SearchDeadline(options);
+  request.others_wanted = options.lower && options.machine.has_value();
+  request.programs_wanted = options.lower;
+  return request;
+}
+
+std::vector<Synthesis> PlansOf(Synthesis made) {
+  std::vector<Synthesis> plans = std::exchange(made.others, {});
+  plans.insert(plans.begin(), std::move(made));
+  return plans;
+}
+
+StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
+                                  const Deadline& deadline) {
+  if (made.simulation && !made.simulation->stopped) return *made.simulation;
+  SimulateOptions timing = TimingOf(request);
+  timing.deadline = deadline;
+  Simulation simulation = Simulate(made.schedule, made.collective, *request.topology, timing);
+  if (simulation.stopped)
+    return LimitReached(made.engine + ": " + deadline.Passed() + " before its plan was simulated");
+  return simulation;
+}
+
+Search::Search(const Topology& topology, const Collective& collective, const PlanOptions& options)
+    : began_(std::chrono::steady_clock::now()),
+      options_(options),
+      request_(RequestOf(topology, collective, options, &bound_)) {
+  request_.faults = &faults_;
+}
+
+Status Search::Begin() {
+  XCCL_RETURN_IF_ERROR(CheckReachable(*request_.topology, *request_.collective));
+  if (options_.request.bound != nullptr) {
+    bound_ = *options_.request.bound;
+    return OkStatus();
+  }
+  XCCL_ASSIGN_OR_RETURN(
+      bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model));
+  return OkStatus();
+}
+
+double Search::Seconds() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
+StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) const {
+  XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request_, options_.deadline));
+  // Engines leave other plans unsimulated; lowering compares their times, and passes over a plan without one.
+  if (options_.lower)
+    std::erase_if(made.others, [&](Synthesis& other) {
+      StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);
+      if (simulation.ok()) other.simulation = *std::move(simulation);
+      return !simulation.ok();
+    });
+  return PlansOf(std::move(made));
+}
+
+bool Search::PassOver(const std::string& engine, const Status& status) {
+  if (status.code() != StatusCode::kBug || engine == options_.engine || request_.IsPassedOver(engine))
+    return false;
+  faults_.emplace_back(status.message());
+  request_.passed_over.push_back(engine);
+  return true;
+}
+
+StatusOr<PlanResult> Search::WithFaults(StatusOr<PlanResult> result) const {
+  if (result.ok()) result->faults.insert(result->faults.begin(), faults_.begin(), faults_.end());
+  return result;
+}
+
+}  // namespace xccl
