@@ -183,7 +183,7 @@ class Explainer {
     if (!HasTime()) return;
     options.lower = false;
     options.request.bound = nullptr;
-    options.request.graphs = nullptr;
+    options.request.graphs.reset();
     const StatusOr<PlanResult> made = MakePlan(topology, collective_, options);
     if (made.ok())
       made_.changes.push_back({change, made->simulation.time_ps, made->bound.bound_ps, true});

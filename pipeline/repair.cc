@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -37,6 +38,7 @@ StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) 
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
   if (static_cast<double>(repaired_ps) <= kRepairKept * static_cast<double>(fresh_ps)) {
+    repaired.faults.insert(repaired.faults.end(), fresh.faults.begin(), fresh.faults.end());
     repaired.note += fmt::format("; a fresh plan, {}, takes {}", fresh.engine, FormatDurationShort(fresh_ps));
     return repaired;
   }
@@ -78,10 +80,10 @@ StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& re
 // The plan as the improving engine makes it faster, or as it is where that engine cannot.
 StatusOr<Synthesis> Improved(const Plan& from, const std::string& place, SynthesisRequest request) {
   const Engine& engine = ImprovingEngine();
-  const Synthesis start{
-      .collective = from.collective, .schedule = from.schedule, .engine = from.made_by.engine, .note = ""};
-  if (request.IsPassedOver(engine.name)) return start;
-  request.start = &start;
+  const auto start = std::make_shared<const Synthesis>(Synthesis{
+      .collective = from.collective, .schedule = from.schedule, .engine = from.made_by.engine, .note = ""});
+  if (request.IsPassedOver(engine.name)) return *start;
+  request.start = start;
   StatusOr<Synthesis> improved = engine.Synthesize(request);
   if (!improved.ok() || improved->schedule != from.schedule) return improved;
   improved->engine = from.made_by.engine;

@@ -1,6 +1,8 @@
 #include "pipeline/search.h"
 
+#include <algorithm>
 #include <iterator>
+#include <string>
 #include <utility>
 
 namespace xccl {
@@ -16,8 +18,6 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
   request.collective = &collective;
   request.bound = bound;
   request.limits.deadline = SearchDeadline(options);
-  request.others_wanted = options.lower && options.machine.has_value();
-  request.programs_wanted = options.lower;
   return request;
 }
 
@@ -41,9 +41,7 @@ StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest&
 Search::Search(const Topology& topology, const Collective& collective, const PlanOptions& options)
     : began_(std::chrono::steady_clock::now()),
       options_(options),
-      request_(RequestOf(topology, collective, options, &bound_)) {
-  request_.faults = &faults_;
-}
+      request_(RequestOf(topology, collective, options, &bound_)) {}
 
 Status Search::Begin() {
   XCCL_RETURN_IF_ERROR(CheckReachable(*request_.topology, *request_.collective));
@@ -60,7 +58,9 @@ double Search::Seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
 }
 
-StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) const {
+StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) {
+  for (std::string& fault : std::exchange(made.faults, {}))
+    if (std::ranges::find(faults_, fault) == faults_.end()) faults_.push_back(std::move(fault));
   XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request_, options_.deadline));
   // Engines leave other plans unsimulated; lowering compares their times, and passes over a plan without one.
   if (options_.lower)

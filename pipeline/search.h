@@ -47,12 +47,13 @@ class Search {
   // Wall time since it was made.
   double Seconds() const;
 
-  // The plans of an answer, of which the first is simulated. Errors: those of SimulationOf.
-  StatusOr<std::vector<Synthesis>> Simulated(Synthesis made) const;
+  // The plans of an answer, of which the first is simulated. Keeps the answer's faults for WithFaults.
+  // Errors: those of SimulationOf.
+  StatusOr<std::vector<Synthesis>> Simulated(Synthesis made);
   // Does the status say that this engine's plan was wrong, where another engine may be asked instead? It is
   // then passed over from here on. The engine that the options name is never passed over.
   bool PassOver(const std::string& engine, const Status& status);
-  // The result with the faults of the engines that were passed over.
+  // The result with the faults of the engines that made wrong plans.
   StatusOr<PlanResult> WithFaults(StatusOr<PlanResult> result) const;
 
  private:

@@ -437,9 +437,7 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
     }
   }
   TryWaiting(task, budget, left, best, packings);
-  if (packings.has_room && !task.stopped() &&
-      (task.request.programs_wanted || (!best.IsWithin(kFar, task.bound) && task.Rows() <= kMostPlainRows)))
-    TryPlain(task, budget, work, best, packings);
+  if (packings.has_room && !task.stopped()) TryPlain(task, budget, work, best, packings);
   if (MayWeighHeld(task) && !best.IsWithin(kFar, task.bound)) TryHeld(task, budget, work, best, packings);
   if (packings.apart.synthesis && best.synthesis) {
     if (packings.apart.waves <= kFewWaves) packings.apart.synthesis->simulation.reset();

@@ -161,7 +161,6 @@ class Portfolio {
 
   void TryOthers(int64_t limit) {
     request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
-    if (HasPlan() && !request_.others_wanted) others_.clear();  // too much work for what is left to gain
     for (const Engine& engine : engines_)
       if (engine.near_bound == 0 && !engine.searches_long && !engine.asks_others)
         if (std::optional<Candidate> candidate = Ask(engine)) others_.push_back(*std::move(candidate));
@@ -204,9 +203,8 @@ class Portfolio {
     // Textbook plans and bfb's cost next to nothing on small machines, so they are tried up to the bound.
     if (IsGoodEnough()) {
       if (!candidate.engine->any_chunks) return false;
-      if (request_.others_wanted && candidate.offer.work <= kHeavyWork &&
-          candidate.offer.time_ps <= kKept * best_ps_)
-        return true;
+      // Its program may be faster than that of the best schedule.
+      if (candidate.offer.work <= kHeavyWork && candidate.offer.time_ps <= kKept * best_ps_) return true;
       // A plan about as fast may have fewer messages.
       if (HasTinyMessages())
         return candidate.offer.work <= kHeavyWork && candidate.offer.time_ps <= kAboutAsFast * best_ps_;
@@ -384,7 +382,7 @@ class Portfolio {
   }
   // On small machines textbook plans are tried up to the bound.
   bool IsDone() const {
-    if (!HasPlan() || HasTinyMessages() || (request_.others_wanted && !IsLarge())) return false;
+    if (!HasPlan() || HasTinyMessages() || !IsLarge()) return false;
     return MeetsBound() || (IsLarge() && IsGoodEnough());
   }
 

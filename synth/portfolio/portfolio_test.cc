@@ -49,19 +49,16 @@ TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
   spec.ranks = AllRanks(4);
   spec.root = Rank(0);
   const Collective broadcast = *Collective::Create(std::move(spec));
-  std::vector<std::string> faults;
-  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
-  request.faults = &faults;
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
   const std::string text = "liar: it made a wrong plan: step 0: rank 1 sends chunk 0, which it does not hold";
   for (const bool offers : {false, true})
     for (const int32_t near_bound : {0, 1}) {
-      faults.clear();
       const std::vector<Engine> engines = {EngineOf("liar", 1, near_bound, offers),
                                            EngineOf("honest", 0, near_bound, offers)};
       const StatusOr<Synthesis> made = TryEngines(request, engines);
       ASSERT_TRUE(made.ok()) << made.status().message();
       EXPECT_EQ(made->engine, "honest");
-      EXPECT_EQ(faults, std::vector{text});
+      EXPECT_EQ(made->faults, std::vector{text});
 
       const StatusOr<Synthesis> none = TryEngines(request, std::span(engines).first(1));
       EXPECT_EQ(none.status(),

@@ -1,6 +1,7 @@
 // The greedy engine, starting from a plan of another engine.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -47,7 +48,7 @@ TEST(GreedyFrom, IsNeverSlowerThanThePlanItStartsFromAndKeepsItsChunks) {
           request.limits.work_units = 200'000;
           const StatusOr<Synthesis> start = FindEngine(engine).value()->Synthesize(request);
           if (!start.ok()) continue;
-          request.start = &*start;
+          request.start = std::make_shared<const Synthesis>(*start);
           const StatusOr<Synthesis> made = greedy.Synthesize(request);
           ASSERT_TRUE(made.ok()) << made.status().message();
           EXPECT_EQ(made->collective, start->collective);
@@ -68,7 +69,7 @@ TEST(GreedyFrom, ImprovesASumInTheOrderOfItsLinks) {
   const Collective whole = All(CollectiveKind::kReduceScatter, 9);
   SynthesisRequest request{.topology = &topology, .collective = &whole, .size_bytes = 9 << 20};
   const Synthesis start = FindEngine("direct").value()->Synthesize(request).value();
-  request.start = &start;
+  request.start = std::make_shared<const Synthesis>(start);
   const Synthesis made = FindEngine("greedy").value()->Synthesize(request).value();
   EXPECT_LT(TimeOf(made, request), TimeOf(start, request));
 }
@@ -109,7 +110,7 @@ TEST(GreedyFrom, NoExtrapolatedTimeIsBelowTheBound) {
   const Collective whole = Collective::Create(scatter).value();
   SynthesisRequest request{.topology = &hosts, .collective = &whole, .size_bytes = int64_t{1} << 31};
   const Synthesis start = FindEngine("flow").value()->Synthesize(request).value();
-  request.start = &start;
+  request.start = std::make_shared<const Synthesis>(start);
   const Synthesis made = FindEngine("greedy").value()->Synthesize(request).value();
   EXPECT_GE(TimeOf(made, request), BoundOf(request).value().bound_ps);
 }
