@@ -12,9 +12,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <ctime>
 #include <map>
 #include <optional>
 #include <random>
@@ -27,15 +25,15 @@
 #include "base/standard_streams.h"
 #include "base/strings.h"
 #include "base/units.h"
+#include "bench/drawn.h"
 #include "bench/markdown_table.h"
 #include "ir/bounds/bound.h"
-#include "ir/testing/graphs.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/repair.h"
 #include "tests/testing/machine_kinds.h"
 #include "topologies/xml/native_xml.h"
 
-namespace xccl {
+namespace xccl::bench {
 namespace {
 
 struct Wanted {
@@ -49,24 +47,7 @@ struct Wanted {
   std::string release;  // draws the published set
 };
 
-constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
-                                     CollectiveKind::kBroadcast, CollectiveKind::kReduce,
-                                     CollectiveKind::kAllreduce, CollectiveKind::kAlltoall};
 constexpr int64_t kSizes[] = {64 << 10, 1 << 20, 64 << 20, 1 << 30};
-
-struct Planned {
-  double ratio = 0;  // time ÷ bound, of the better of schedule and program
-  double seconds = 0;
-  int64_t messages = 0;
-  bool exact = false;
-  std::string machine, engine, what;
-  uint64_t seed = 0;
-};
-
-Topology MachineOf(uint64_t seed, const Wanted& wanted) {
-  return testing::MakeMachineOfKind(static_cast<int32_t>(seed / 2 % testing::kMachineKinds), seed,
-                                    static_cast<int32_t>(wanted.ranks));
-}
 
 uint64_t SeedOf(const Wanted& wanted, int64_t machine) {
   return wanted.seed + 2 * static_cast<uint64_t>(machine);
@@ -85,52 +66,18 @@ StatusOr<uint64_t> FirstSeed(const Wanted& wanted) {
   return drawn | 1;
 }
 
-Collective WholeOf(CollectiveKind kind, const Topology& topology) {
-  const std::optional<Rank> root = IsRooted(kind) ? std::optional(Rank(0)) : std::nullopt;
-  return testing::MakeCollective(kind, topology.num_ranks(), root);
-}
-
-double TimePs(const PlanResult& result) {
-  const int64_t schedule = result.simulation.time_ps;
-  return static_cast<double>(std::min(schedule, result.program_time_ps.value_or(schedule)));
-}
-
-PlanOptions OptionsOf(const Topology& topology, const Collective& collective, int64_t size_bytes,
-                      const Wanted& wanted) {
+PlanOptions OptionsOf(int64_t size_bytes, const Wanted& wanted) {
   PlanOptions options;
-  options.request = {.topology = &topology, .collective = &collective, .size_bytes = size_bytes};
+  options.request.size_bytes = size_bytes;
   options.lower = wanted.lower;
   return options;
-}
-
-double Seconds(std::clock_t since) { return static_cast<double>(std::clock() - since) / CLOCKS_PER_SEC; }
-
-StatusOr<Planned> PlanOne(const Topology& topology, CollectiveKind kind, int64_t size_bytes,
-                          const Wanted& wanted) {
-  const Collective collective = WholeOf(kind, topology);
-  const std::clock_t began = std::clock();
-  XCCL_ASSIGN_OR_RETURN(const PlanResult result,
-                        MakePlan(topology, collective, OptionsOf(topology, collective, size_bytes, wanted)));
-  return Planned{.ratio = TimePs(result) / static_cast<double>(result.bound.bound_ps),
-                 .seconds = Seconds(began),
-                 .messages = result.schedule_stats.messages,
-                 .exact = result.exact,
-                 .machine = topology.name(),
-                 .engine = result.plan.made_by.engine,
-                 .what = fmt::format("{} {}", ToString(kind), FormatSize(size_bytes))};
-}
-
-// The least value that is no smaller than this share of all.
-double Quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  return values[static_cast<size_t>(std::ceil(share * static_cast<double>(values.size() - 1)))];
 }
 
 Status Ratios(const Wanted& wanted) {
   MarkdownTable table({"collective", "size", "plans:", "exact:", "median:", "90 %:", "worst:",
                        "messages, median:", "CPU s, median:", "CPU s, worst:"});
-  std::vector<Planned> all;
-  for (const CollectiveKind kind : kKinds) {
+  std::vector<Drawn> all;
+  for (const CollectiveKind kind : kDrawnKinds) {
     if (wanted.kind && kind != *wanted.kind) continue;
     for (const int64_t size : kSizes) {
       if (wanted.size_bytes && size != *wanted.size_bytes) continue;
@@ -138,12 +85,12 @@ Status Ratios(const Wanted& wanted) {
       int64_t exact = 0;
       for (int64_t i = 0; i < wanted.machines; ++i) {
         const uint64_t seed = SeedOf(wanted, i);
-        const Topology topology = MachineOf(seed, wanted);
+        const Topology topology = DrawnMachine(seed, static_cast<int32_t>(wanted.ranks));
         ShowProgress(fmt::format("{} {} {} of {}", ToString(kind), FormatSize(size), i, wanted.machines));
-        XCCL_ASSIGN_OR_RETURN(Planned plan, PlanOne(topology, kind, size, wanted));
+        XCCL_ASSIGN_OR_RETURN(Drawn plan, PlanDrawn(topology, kind, OptionsOf(size, wanted)));
         plan.seed = seed;
         ratios.push_back(plan.ratio);
-        seconds.push_back(plan.seconds);
+        seconds.push_back(plan.cpu_s);
         messages.push_back(static_cast<double>(plan.messages));
         exact += plan.exact ? 1 : 0;
         all.push_back(std::move(plan));
@@ -157,11 +104,11 @@ Status Ratios(const Wanted& wanted) {
   table.Print();
   if (!wanted.rows) return OkStatus();
   fmt::print("\n");
-  std::ranges::stable_sort(all, std::ranges::greater{}, &Planned::ratio);
+  std::ranges::stable_sort(all, std::ranges::greater{}, &Drawn::ratio);
   MarkdownTable rows({"plan", "ratio:", "engine", "messages:", "CPU s:", "machine", "seed:"});
-  for (const Planned& plan : all)
+  for (const Drawn& plan : all)
     rows.Row(plan.what, fmt::format("{:.3f}", plan.ratio), plan.engine, plan.messages,
-             fmt::format("{:.2f}", plan.seconds), plan.machine, plan.seed);
+             fmt::format("{:.2f}", plan.cpu_s), plan.machine, plan.seed);
   rows.Print();
   return OkStatus();
 }
@@ -172,18 +119,17 @@ Status Repairs(const Wanted& wanted) {
   std::map<std::pair<int64_t, bool>, int64_t> said;                // notes that name a fresh plan
   for (int64_t i = 0; i < wanted.repairs; ++i) {
     const uint64_t seed = SeedOf(wanted, i);
-    const Topology topology = MachineOf(seed, wanted);
-    const CollectiveKind kind = wanted.kind.value_or(kKinds[random.Below(std::size(kKinds))]);
+    const Topology topology = DrawnMachine(seed, static_cast<int32_t>(wanted.ranks));
+    const CollectiveKind kind = wanted.kind.value_or(kDrawnKinds[random.Below(std::size(kDrawnKinds))]);
     const int64_t size = random.Below(3) == 0 ? 1 << 20 : 64 << 20;
     const bool gone = random.Below(2) == 0;
-    const Collective collective = WholeOf(kind, topology);
+    const Collective collective = DrawnCollective(kind, topology);
     const size_t cable = random.Below(topology.spec().links.size() / 2);
     const Topology damaged = testing::WithDamage(topology, cable, gone);
     if (!CheckReachable(damaged, collective).ok()) continue;
     ShowProgress(fmt::format("repair {} of {}", i, wanted.repairs));
-    XCCL_ASSIGN_OR_RETURN(const PlanResult whole,
-                          MakePlan(topology, collective, OptionsOf(topology, collective, size, wanted)));
-    const PlanOptions options = OptionsOf(damaged, collective, size, wanted);
+    XCCL_ASSIGN_OR_RETURN(const PlanResult whole, MakePlan(topology, collective, OptionsOf(size, wanted)));
+    const PlanOptions options = OptionsOf(size, wanted);
     XCCL_ASSIGN_OR_RETURN(const PlanResult repaired,
                           RepairPlan(whole.plan, "plan.json", damaged, collective, options));
     XCCL_ASSIGN_OR_RETURN(const PlanResult fresh, MakePlan(damaged, collective, options));
@@ -206,7 +152,7 @@ Status Repairs(const Wanted& wanted) {
 
 Status WriteMachines(const Wanted& wanted) {
   for (int64_t i = 0; i < wanted.machines; ++i) {
-    const Topology topology = MachineOf(SeedOf(wanted, i), wanted);
+    const Topology topology = DrawnMachine(SeedOf(wanted, i), static_cast<int32_t>(wanted.ranks));
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}/{}.xml", wanted.folder, topology.name()),
                                              WriteNativeXml(topology)));
   }
@@ -254,10 +200,10 @@ Status Run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace xccl
+}  // namespace xccl::bench
 
 int main(int argc, char** argv) {
-  const xccl::Status status = xccl::Run(argc, argv);
+  const xccl::Status status = xccl::bench::Run(argc, argv);
   if (!status.ok()) xccl::PrintError(fmt::format("kinds: {}\n", status.message()));
   return status.ok() ? 0 : 1;
 }

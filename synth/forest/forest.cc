@@ -144,6 +144,7 @@ Status CheckChunks(const SynthesisRequest& request) {
 // A broadcast or reduce by whole trees or, where these are far from the bound, by packed ones.
 StatusOr<Synthesis> RootedPlan(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
   StatusOr<Synthesis> whole = Simulated(request, bound, SynthesizeBroadcastTrees(request));
+  if (request.IsPassedOver("packedbroadcast")) return whole;
   if (!whole.ok() || request.limits.chunks || NumRows(request) > 2 * kLongProgram) return whole;
   const auto whole_ps = static_cast<double>(whole->simulation->time_ps);
   if (whole_ps <= kFarRooted * static_cast<double>(bound.bound_ps)) return whole;
@@ -160,11 +161,14 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const CollectiveKind kind = request.collective->kind();
   StepBudget budget(kName, request);
-  if (request.collective->spec().root && NeedsGpusAlone(request).ok())
+  if (!request.IsPassedOver("arborescences") && request.collective->spec().root &&
+      NeedsGpusAlone(request).ok())
     return RootedPlan(request, bound, budget);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
     return PackAndCut(request, bound, budget);
   // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
+  if (request.IsPassedOver("spanning") && !request.limits.chunks && kind == CollectiveKind::kAllreduce)
+    return PackAndCut(request, bound, budget);
   StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||

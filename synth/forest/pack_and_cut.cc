@@ -132,7 +132,8 @@ std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, c
   };
   for (const double lag : kLags)
     if (steps_of(lag) > 0 && !is_faster(lag)) break;
-  if (best && !candidate.pairs.trees.empty() && !is_faster(kMoreLag * best_lag))
+  if (!task.request.IsPassedOver("moredelay") && best && !candidate.pairs.trees.empty() &&
+      !is_faster(kMoreLag * best_lag))
     is_faster(kLessLag * best_lag);
   return best;
 }
@@ -156,7 +157,8 @@ int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule m
   Synthesis prompt = Simulated(task, candidate, std::move(made), waves);
   const bool is_near =
       static_cast<double>(prompt.simulation->time_ps) <= kNear * static_cast<double>(task.bound.bound_ps);
-  if (waves <= kFewWaves || is_near || !MayLag(task)) return Keep(std::move(prompt), waves, best);
+  if (waves <= kFewWaves || is_near || !MayLag(task) || task.request.IsPassedOver("delay"))
+    return Keep(std::move(prompt), waves, best);
   std::optional<Synthesis> late = TryLags(task, candidate, prompt, waves, budget);
   return Keep(late ? *std::move(late) : std::move(prompt), waves, best);
 }
@@ -176,7 +178,9 @@ int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, i
   }
   const double lost = static_cast<double>(time_ps) / std::max(candidate.rate_ps, 1.0) - 1;
   const double fine = waves * lost / kFineAim;
-  const double aim = static_cast<double>(transfers) * fine <= kFewTransfers ? kFineAim : kAim;
+  const double aim =
+      !task.request.IsPassedOver("fine") && static_cast<double>(transfers) * fine <= kFewTransfers ? kFineAim
+                                                                                                   : kAim;
   if (lost <= aim || waves > kFewWaves) return 0;
   const double wanted = waves == 1 ? kFewWaves : std::min<double>(waves * lost / aim, kMostWaves);
   const int64_t more = std::min(static_cast<int64_t>(wanted), affordable);
@@ -291,7 +295,7 @@ std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t 
 // Pairs of trees are tried where all ranks take part and reduce_scatter and allgather, which `apart_ps`
 // are for, are slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
 bool MayPair(const Task& task, double apart_ps) {
-  return task.collective.kind() == CollectiveKind::kAllreduce &&
+  return !task.request.IsPassedOver("pairs") && task.collective.kind() == CollectiveKind::kAllreduce &&
          task.collective.num_members() == task.topology.num_ranks() && !HasEvenCables(task.request) &&
          apart_ps > kLeastGain * static_cast<double>(task.bound.bound_ps);
 }
@@ -300,20 +304,21 @@ bool MayPair(const Task& task, double apart_ps) {
 // switches.
 bool MayWeighHeld(const Task& task) {
   const auto branches = [](const Node& node) { return node.multicast || node.reduce; };
-  return MayLag(task) && task.collective.num_members() <= kMostExact &&
+  return !task.request.IsPassedOver("held") && MayLag(task) && task.collective.num_members() <= kMostExact &&
          std::ranges::none_of(task.topology.spec().nodes, branches);
 }
 
 // Cheap trees may miss the best rate where directions differ.
 bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
-  return !task.group && rate_ps > (1 + kFineAim) * task.bound.bandwidth_ps &&
-         !best.IsWithin(kFar, task.bound) && task.collective.kind() != CollectiveKind::kAllreduce &&
-         task.collective.num_members() <= kMostExact;
+  return !task.request.IsPassedOver("exact") && !task.group &&
+         rate_ps > (1 + kFineAim) * task.bound.bandwidth_ps && !best.IsWithin(kFar, task.bound) &&
+         task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
 }
 
 // What one root's trees carry, all of them together.
 bool HasShortParts(const Task& task) {
-  return task.sizes.size_bytes() / task.collective.num_members() < kShortPartBytes &&
+  return !task.request.IsPassedOver("onetree") &&
+         task.sizes.size_bytes() / task.collective.num_members() < kShortPartBytes &&
          HasManyRoots(task.collective);
 }
 
@@ -345,7 +350,8 @@ StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_
   }
   if (apart.rate_ps >= task.beat_ps) return apart.rate_ps;
   Cutting cutting{apart};
-  TryWaves(task, cutting, budget, work, best, IsFarFromBound(task, apart));
+  TryWaves(task, cutting, budget, work, best,
+           !task.request.IsPassedOver("wait") && IsFarFromBound(task, apart));
   if (cutting.waves > 0) packings.wait.push_back(std::move(cutting));
   return apart.rate_ps;
 }
@@ -407,13 +413,15 @@ void TryPlain(const Task& task, StepBudget& budget, int64_t work, Best& best, Pa
 Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Status reason = LimitReached("forest: spanning trees are faster");
   std::optional<double> rate_ps;  // of the last packing
-  if (task.group && task.topology.num_nodes() == task.topology.num_ranks() &&
-      task.Rows() <= kMostShortestRows)
+  if (!task.request.IsPassedOver("shortest") && task.group &&
+      task.topology.num_nodes() == task.topology.num_ranks() && task.Rows() <= kMostShortestRows)
     rate_ps = TryShortest(task, budget, work, best);
   int64_t left = work;
   Packings packings;
   for (const double latency_weight : kLatencyWeights) {
-    if (latency_weight < kForLargeSizes && !LatencyCounts(task)) break;
+    if (latency_weight < kForLargeSizes && (!LatencyCounts(task) || task.request.IsPassedOver("lowweights")))
+      break;
+    if (latency_weight == kForLargeSizes && task.request.IsPassedOver("secondweight")) break;
     // Less weight on latency finds trees of a better rate, if it finds any.
     const bool is_rate_the_best = rate_ps && *rate_ps <= (1 + kFineAim) * task.bound.bandwidth_ps;
     if (best.synthesis &&
@@ -437,7 +445,8 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
     }
   }
   TryWaiting(task, budget, left, best, packings);
-  if (packings.has_room && !task.stopped()) TryPlain(task, budget, work, best, packings);
+  if (packings.has_room && !task.stopped() && !task.request.IsPassedOver("plain"))
+    TryPlain(task, budget, work, best, packings);
   if (MayWeighHeld(task) && !best.IsWithin(kFar, task.bound)) TryHeld(task, budget, work, best, packings);
   if (packings.apart.synthesis && best.synthesis) {
     if (packings.apart.waves <= kFewWaves) packings.apart.synthesis->simulation.reset();

@@ -82,7 +82,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow fl
   problem.s_per_ps = aim.latency_weight
                          ? *aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
                          : ShortestFirst(task.topology);
-  if (aim.latency_weight && LatencyCounts(task)) {
+  if (!task.request.IsPassedOver("wait_price") && aim.latency_weight && LatencyCounts(task)) {
     problem.wait_s_per_ps = 1e-12 / bytes;
     const auto parts = HasManyRoots(task.collective) ? static_cast<int64_t>(problem.members.size()) : 1;
     problem.piece_bytes = std::min(kLeastPieceBytes, BytesOf(task) / parts);
@@ -223,7 +223,9 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
     if (!group.IsTrivial()) task.group = std::move(group);
   }
   for (const double kept : kKept) {
-    if (LatencyCounts(task) || request.limits.chunks || task.Rows() > kMostRows || task.stopped()) break;
+    if (request.IsPassedOver("room") || LatencyCounts(task) || request.limits.chunks ||
+        task.Rows() > kMostRows || task.stopped())
+      break;
     if (std::optional<Topology> roomy = RoomyMachine(request, kept))
       task.roomy.push_back({*std::move(roomy), {}});
   }
@@ -231,7 +233,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
     task.machine.backwards = ReverseTopology(topology);
     for (BothWays& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
   }
-  if (MayHaveTwins(request)) {
+  if (!request.IsPassedOver("twins") && MayHaveTwins(request)) {
     Twins twins(task.topology, task.collective.ranks(), *task.collective.spec().root);
     if (!twins.IsTrivial()) task.twins = std::move(twins);
   }

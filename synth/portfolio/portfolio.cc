@@ -219,7 +219,7 @@ class Portfolio {
 
   // Makes the plans again with shorter chunks while that gains.
   void Refine(int64_t left) {
-    if (request_.limits.chunks || IsGoodEnough() || deadline_()) return;
+    if (request_.IsPassedOver("finer") || request_.limits.chunks || IsGoodEnough() || deadline_()) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
     std::erase_if(tried, [](const Tried& one) { return !one.engine->any_chunks; });
@@ -249,7 +249,7 @@ class Portfolio {
 
   // Makes the fastest plans again in longer and longer chunks, as long as they are about as fast.
   void Coarsen(int64_t left) {
-    if (request_.limits.chunks) return;
+    if (request_.IsPassedOver("coarser") || request_.limits.chunks) return;
     std::vector<Tried> tried = tried_;
     std::ranges::stable_sort(tried, {}, &Tried::time_ps);
     // forest and the like search for long where the number of chunks is given, and have few chunks by
@@ -289,6 +289,7 @@ class Portfolio {
   // Gives the fastest plans of a few engines another order: the fastest one of each, then, with the work that
   // is left, the next one, which may become the fastest of all.
   void Justify() {
+    if (request_.IsPassedOver("reordered")) return;
     int64_t left = kOrderWork;
     std::vector<const Engine*> engines;  // of each plan that got its turn
     for (const int64_t most : {1, 2})
@@ -320,7 +321,7 @@ class Portfolio {
   // mirror images of the plans.
   void TryMirror() {
     const std::optional<Collective> collective = MirrorOf(*request_.collective);
-    if (!collective) return;
+    if (!collective || request_.IsPassedOver("mirrored")) return;
     const Topology topology = ReverseTopology(*request_.topology);
     SynthesisRequest image = request_;
     image.topology = &topology;
@@ -377,7 +378,8 @@ class Portfolio {
   bool IsWithin(double ratio) const { return best_ps_ <= static_cast<double>(bound_.bound_ps) * ratio; }
   bool MeetsBound() const { return xccl::MeetsBound(static_cast<int64_t>(best_ps_), bound_); }
   bool IsGoodEnough() const {
-    return MeetsBound() || IsWithin(IsLarge() ? kNearBound : kGoodEnough) ||
+    return MeetsBound() ||
+           IsWithin(IsLarge() || request_.IsPassedOver("goodenough") ? kNearBound : kGoodEnough) ||
            request_.collective->num_members() > kHuge;
   }
   // On small machines textbook plans are tried up to the bound.

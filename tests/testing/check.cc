@@ -146,15 +146,13 @@ std::optional<Answer> CheckEngine(const Engine& engine, const SynthesisRequest& 
   SynthesisRequest asked = request;
   // Without a limit the engine may take seconds for each of thousands of requests.
   if (engine.searches_long) asked.limits.work_units = 500'000;
-  std::vector<std::string> faults;
-  asked.faults = &faults;
   const StatusOr<Synthesis> answer = engine.Synthesize(asked);
-  EXPECT_TRUE(faults.empty()) << faults.front();
   if (!answer.ok()) {
     const StatusCode code = answer.status().code();
     EXPECT_TRUE(code == StatusCode::kLimit || code == StatusCode::kInvalidInput) << answer.status().message();
     return std::nullopt;
   }
+  EXPECT_TRUE(answer->faults.empty()) << answer->faults.front();
   if (!CheckAnswer(*answer, request)) return std::nullopt;
   const StatusOr<Bound> bound =
       LowerBound(*request.topology, *request.collective, request.size_bytes, request.model);
