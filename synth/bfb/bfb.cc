@@ -290,7 +290,6 @@ Engine BfbEngine() {
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .exact_on = ExactOn::kNothing,
           .is_witness = true,
-          .near_bound = 2,
           .any_chunks = true,
           .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};

@@ -122,9 +122,7 @@ struct Engine {
   bool starts_from_plan = false;  // improves SynthesisRequest::start
   bool proves_fronts = false;     // `plan --pareto`: the front of steps and rounds
   bool asks_others = false;       // its plans are those of other rows, under their names
-  // Its plans mostly come within percents of the lower bound: auto asks such rows first, 1 before 2, the
-  // quick before the slow. 0: one of the others.
-  int32_t near_bound = 0;
+  bool asks_pairs = false;        // its offer looks at all pairs of ranks
   bool any_chunks = false;  // in more and shorter chunks its plan is the same, and steps overlap further
 
   // Implements Serves. Empty: the kinds, the members and the limits are checked (synth/common/serves.h).

@@ -324,7 +324,6 @@ Engine FlowEngine() {
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .exact_on = ExactOn::kBandwidth,
           .is_witness = true,
-          .near_bound = 5,
           .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
 }

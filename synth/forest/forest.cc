@@ -190,7 +190,6 @@ Engine ForestEngine() {
           .summary = "trees at the rate of the worst cut, as shallow as that allows; optimal in bandwidth",
           .kinds = {std::begin(forest::kServed), std::end(forest::kServed)},
           .exact_on = ExactOn::kBandwidth,
-          .near_bound = 3,
           .serves = forest::Serves,
           .offer = forest::OfferOf,
           .make = forest::MakePlan};

@@ -341,6 +341,7 @@ Engine GreedyEngine() {
           .exact_on = ExactOn::kMetBound,
           .is_witness = true,
           .starts_from_plan = true,
+          .asks_pairs = true,
           .serves = Serves,
           .offer = OfferOf,
           .make = [](const SynthesisRequest& request) { return CandidateSearch(request).Run(); }};

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ir/bounds/bound.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/members_alone.h"
 #include "synth/common/serves.h"
 #include "synth/portfolio/portfolio.h"
@@ -12,8 +13,6 @@
 
 namespace xccl {
 namespace {
-
-constexpr double kNearBound = 1.01;  // times the bound: relays have little to gain
 
 // Does a rank that is no member have a link in and a link out?
 bool CanRelay(const Topology& topology, std::span<const Rank> members) {
@@ -27,7 +26,7 @@ bool CanRelay(const Topology& topology, std::span<const Rank> members) {
 }
 
 // A collective of some ranks of a machine: the plan made as if there were no other ranks. Where another rank
-// can relay and more than a percent is to be gained, the whole machine is planned on as well, and the faster
+// can relay and there is something to gain, the whole machine is planned on as well, and the faster
 // plan is kept. Requires: some rank takes no part.
 StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
   const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
@@ -55,7 +54,7 @@ StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<con
   best->note += best->note.empty() ? "the other ranks carry nothing" : "; the other ranks carry nothing";
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
-  const double worth_ps = static_cast<double>(bound.bound_ps) * kNearBound;
+  const double worth_ps = static_cast<double>(bound.bound_ps) * kNear;
   if (static_cast<double>(best->simulation->time_ps) <= worth_ps) return best;
   SynthesisRequest whole = request;
   whole.bound = &bound;

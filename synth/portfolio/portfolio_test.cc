@@ -23,7 +23,7 @@ Schedule AlongTheRing(int32_t ranks, int32_t first) {
   return schedule;
 }
 
-Engine EngineOf(std::string_view name, int32_t first, int32_t near_bound, bool offers) {
+Engine EngineOf(std::string_view name, int32_t first, bool asks_pairs, bool offers) {
   const auto make = [=](const SynthesisRequest& request) -> StatusOr<Synthesis> {
     return Synthesis{.collective = *request.collective,
                      .schedule = AlongTheRing(request.topology->num_ranks(), first),
@@ -33,7 +33,7 @@ Engine EngineOf(std::string_view name, int32_t first, int32_t near_bound, bool o
   Engine engine{.name = name,
                 .summary = "",
                 .kinds = {CollectiveKind::kBroadcast},
-                .near_bound = near_bound,
+                .asks_pairs = asks_pairs,
                 .make = make};
   if (offers)
     engine.offer = [=](const SynthesisRequest& request) -> StatusOr<Offer> {
@@ -52,9 +52,9 @@ TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
   const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
   const std::string text = "liar: it made a wrong plan: step 0: rank 1 sends chunk 0, which it does not hold";
   for (const bool offers : {false, true})
-    for (const int32_t near_bound : {0, 1}) {
-      const std::vector<Engine> engines = {EngineOf("liar", 1, near_bound, offers),
-                                           EngineOf("honest", 0, near_bound, offers)};
+    for (const bool asks_pairs : {false, true}) {
+      const std::vector<Engine> engines = {EngineOf("liar", 1, asks_pairs, offers),
+                                           EngineOf("honest", 0, asks_pairs, offers)};
       const StatusOr<Synthesis> made = TryEngines(request, engines);
       ASSERT_TRUE(made.ok()) << made.status().message();
       EXPECT_EQ(made->engine, "honest");

@@ -7,23 +7,8 @@
 namespace xccl {
 namespace {
 
-// A message costs a threadblock about 1 us beside its bytes (NCCL's model says 0.6 us to 8.5 us a step,
-// by protocol and link), which is half of what 1 MiB takes on the fastest link of the library.
-constexpr double kShortMessageBytes = 1 << 20;
-// Shorter ones cost as much as their bytes. Longer ones cost less than the bound's last thousandths are worth
-// to those who compare plans: with a fiftieth for all, the median of 30 machines' allgathers of 64 MiB is
-// 1.003 times the bound in place of 1.001.
-constexpr double kTinyMessageBytes = 64 << 10;
-constexpr double kShareOfLoss = 0.5;  // of what the fastest plan loses beside the bound, that others may lose
-constexpr double kAboutAsMuch = 1.1;  // times the fewest bytes between hosts
-
-// How many times the least time may a plan take whose messages are fewer?
-double AboutAsFast(const PlanCosts& fastest, double bound_ps) {
-  const double bytes = fastest.link_use.message_bytes;
-  if (fastest.link_use.messages == 0 || bytes >= kShortMessageBytes) return 1;
-  if (bytes < kTinyMessageBytes || bound_ps <= 0) return kAboutAsFast;
-  return std::clamp(1 + kShareOfLoss * (fastest.time_ps / bound_ps - 1), 1.0, kAboutAsFast);
-}
+constexpr double kAboutAsFast = 1.02;  // times the least time, where a message costs more than its bytes
+constexpr double kAboutAsMuch = 1.1;   // times the fewest bytes between hosts
 
 }  // namespace
 
@@ -33,9 +18,11 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
           .steps = made.schedule.num_steps()};
 }
 
-size_t Preferred(std::span<const PlanCosts> plans, double bound_ps) {
+size_t Preferred(std::span<const PlanCosts> plans, int64_t least_useful_bytes) {
   const PlanCosts& fastest = *std::ranges::min_element(plans, {}, &PlanCosts::time_ps);
-  const double slowest_ps = fastest.time_ps * AboutAsFast(fastest, bound_ps);
+  const bool has_short_messages = fastest.link_use.messages > 0 &&
+                                  fastest.link_use.message_bytes < static_cast<double>(least_useful_bytes);
+  const double slowest_ps = fastest.time_ps * (has_short_messages ? kAboutAsFast : 1);
   std::vector<size_t> left;
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].time_ps <= slowest_ps) left.push_back(i);

@@ -53,7 +53,6 @@ constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, f
 
 struct SwitchTreesForm {
   std::string_view engine, summary;
-  int32_t near_bound = 0;   // as in Engine
   bool one_switch = false;  // trees pass one switch, which joins all members
 };
 
@@ -294,7 +293,6 @@ Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
-          .near_bound = form.near_bound,
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
           .offer = OfferOf,
           .make = [form](const SynthesisRequest& request) { return Maker(form, request).Make(); }};
@@ -304,12 +302,12 @@ Engine SwitchTreesEngine(const SwitchTreesForm& form) {
 
 Engine MulticastEngine() {
   return SwitchTreesEngine(
-      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", 1, true});
+      {"multicast", "one switch that joins all ranks multicasts and adds up (NVLS); not exact", true});
 }
 
 Engine InNetworkEngine() {
   return SwitchTreesEngine(
-      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", 4, false});
+      {"in-network", "trees whose switches multicast and add up on the way (SHARP); not exact", false});
 }
 
 }  // namespace xccl

@@ -70,7 +70,6 @@ Engine HierarchicalAlltoallEngine() {
   return {.name = kName,
           .summary = Combined().summary,
           .kinds = Combined().kinds,
-          .near_bound = 6,
           .offer = OfferOf,
           .make = MakePlan};
 }

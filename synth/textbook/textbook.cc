@@ -326,6 +326,7 @@ Engine RowOf(const TextbookEngine& engine) {
           .summary = engine.summary,
           .kinds = engine.kinds,
           .is_witness = true,
+          .asks_pairs = true,
           .any_chunks = true,
           .offer = [&engine](const SynthesisRequest& request) { return OfferOf(engine, request); },
           .make = [&engine](const SynthesisRequest& request) { return MakePlan(engine, request); }};

@@ -1,0 +1,151 @@
+// A variation is one row of the table at the end: its name, and the turn that makes it of a plan, absent
+// where it does not apply.
+//   finer, coarser  the engine's plan in four times, or a quarter, as many chunks. Shorter chunks let steps
+//                   overlap; longer ones make fewer messages, where a message costs more than its bytes.
+//   reordered       the plan's transfers in the order in which its end needs them (synth/common/justify.h).
+//   mirrored        the engine's plan of the dual collective on the reversed machine, played backwards.
+#include "synth/portfolio/turns.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "ir/analysis/schedule_stats.h"
+#include "synth/common/cost_model.h"
+#include "synth/common/justify.h"
+#include "synth/common/reverse.h"
+#include "synth/portfolio/mirror.h"
+
+namespace xccl {
+namespace {
+
+constexpr int32_t kChunkFactor = 4;         // between a plan and its finer or coarser one
+constexpr int64_t kHopsPerMove = 5;         // of a chunk, that a simulation takes as long for
+constexpr int64_t kSimulationsOfOrder = 4;  // forwards and backwards, twice
+
+struct Context {
+  const Made& plan;
+  const SynthesisRequest& request;
+  const Bound& bound;
+  double best_ps;
+
+  // The plan as much nearer to the bound as the best plan is from it.
+  double PromisedPs() const {
+    return plan.Ps() - std::max(0.0, best_ps - static_cast<double>(bound.bound_ps));
+  }
+  int32_t Chunks() const { return plan.synthesis.collective.ChunksOf(PartId(0)); }
+  bool IsBy(std::string_view variation) const { return plan.turn.variation == variation; }
+};
+
+// The engine's plan in so many chunks a part.
+std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view variation) {
+  auto request = std::make_shared<SynthesisRequest>(at.request);
+  request->limits.chunks = static_cast<int32_t>(chunks);
+  StatusOr<Turn> turn = TurnOf(*at.plan.turn.engine, *request);
+  if (!turn.ok()) return std::nullopt;
+  turn->variation = variation;
+  turn->is_of_another_kind = variation == "coarser";
+  turn->promised_ps = at.PromisedPs();
+  turn->make = [request, make = std::move(turn->make)](int64_t most_work) { return make(most_work); };
+  return *std::move(turn);
+}
+
+bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
+
+// Absent where a chunk would be shorter than a message is worth, or where the simulator cuts chunks itself.
+std::optional<Turn> Finer(const Context& at) {
+  if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
+  const int64_t chunks = int64_t{kChunkFactor} * at.Chunks();
+  const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
+  if (part_bytes / chunks < LeastUsefulBytes(*at.request.topology) ||
+      kChunkFactor * at.plan.synthesis.schedule.size() > kManyTransfers)
+    return std::nullopt;
+  return InChunks(at, chunks, "finer");
+}
+
+std::optional<Turn> Coarser(const Context& at) {
+  if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
+  const LinkUse use = LinkUseOf(at.plan.synthesis.schedule, at.plan.synthesis.collective,
+                                *at.request.topology, at.request.size_bytes);
+  if (use.message_bytes >= static_cast<double>(LeastUsefulBytes(*at.request.topology))) return std::nullopt;
+  return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser");
+}
+
+std::optional<Turn> Reordered(const Context& at) {
+  if (at.request.model != TimeModel::kPipelined || at.request.limits.steps || at.IsBy("reordered"))
+    return std::nullopt;
+  auto plan = std::make_shared<const Synthesis>(at.plan.synthesis);
+  return Turn{.engine = at.plan.turn.engine,
+              .variation = "reordered",
+              .promised_ps = at.PromisedPs(),
+              .work = kSimulationsOfOrder * plan->schedule.size(),
+              .is_of_another_kind = false,
+              .make = [plan, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
+                int64_t hops = kHopsPerMove * most_work;
+                std::optional<Synthesis> better = Justified(*plan, request, hops);
+                if (!better) return LimitReached("no other order is faster");
+                return *std::move(better);
+              }};
+}
+
+std::optional<Turn> Mirrored(const Context& at) {
+  std::optional<Collective> dual = MirrorOf(*at.request.collective);
+  if (!dual || !at.IsBy(kOwn)) return std::nullopt;
+  struct Image {
+    Topology topology;
+    Collective collective;
+    SynthesisRequest request;
+  };
+  auto image =
+      std::make_shared<Image>(Image{ReverseTopology(*at.request.topology), *std::move(dual), at.request});
+  image->request.topology = &image->topology;
+  image->request.collective = &image->collective;
+  image->request.bound = nullptr;
+  image->request.graphs.reset();
+  image->request.start.reset();
+  const Engine& engine = *at.plan.turn.engine;
+  return Turn{.engine = &engine,
+              .variation = "mirrored",
+              .promised_ps = at.PromisedPs(),
+              .work = at.plan.turn.work + at.plan.synthesis.schedule.size(),
+              .is_of_another_kind = false,
+              .make = [&engine, image, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
+                XCCL_ASSIGN_OR_RETURN(const Turn turn, TurnOf(engine, image->request));
+                XCCL_ASSIGN_OR_RETURN(const Synthesis made, turn.make(most_work));
+                std::optional<Synthesis> mirrored = Mirrored(made, image->topology, *request.topology,
+                                                             *request.collective, request.size_bytes);
+                if (!mirrored) return LimitReached("its plan has no mirror image");
+                return *std::move(mirrored);
+              }};
+}
+
+struct Variation {
+  std::string_view name;
+  std::optional<Turn> (*turn)(const Context&);
+};
+constexpr Variation kVariations[] = {
+    {"finer", Finer}, {"coarser", Coarser}, {"reordered", Reordered}, {"mirrored", Mirrored}};
+
+}  // namespace
+
+StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(Offer offer, engine.Offered(request));
+  Turn turn{
+      .engine = &engine, .promised_ps = offer.time_ps, .work = offer.work, .make = std::move(offer.make)};
+  if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };
+  return turn;
+}
+
+std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
+                               double best_ps) {
+  std::vector<Turn> turns;
+  for (const Variation& variation : kVariations) {
+    if (request.IsPassedOver(variation.name)) continue;
+    if (std::optional<Turn> turn = variation.turn({plan, request, bound, best_ps}))
+      turns.push_back(*std::move(turn));
+  }
+  return turns;
+}
+
+}  // namespace xccl
