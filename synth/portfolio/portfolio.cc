@@ -32,8 +32,8 @@ namespace {
 constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
-// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.75 s.
-constexpr double kGainPerMove = 2e-8;
+// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 1.5 s.
+constexpr double kGainPerMove = 1e-8;
 // Any plan may be faster than it promises, or have the faster program, which counts as so much of the best
 // time.
 constexpr double kChance = 0.001;

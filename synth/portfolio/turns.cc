@@ -20,6 +20,7 @@
 namespace xccl {
 namespace {
 
+constexpr int64_t kLeastChunkBytes = 128;   // a line of LL128
 constexpr int32_t kChunkFactor = 4;         // between a plan and its finer or coarser one
 constexpr int64_t kHopsPerMove = 5;         // of a chunk, that a simulation takes as long for
 constexpr int64_t kSimulationsOfOrder = 4;  // forwards and backwards, twice
@@ -53,12 +54,12 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
 
 bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
 
-// Absent where a chunk would be shorter than a message is worth, or where the simulator cuts chunks itself.
+// Shorter chunks stay in the messages that they are in, and steps overlap further.
 std::optional<Turn> Finer(const Context& at) {
   if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
   const int64_t chunks = int64_t{kChunkFactor} * at.Chunks();
   const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
-  if (part_bytes / chunks < LeastUsefulBytes(*at.request.topology) ||
+  if (part_bytes / chunks < kLeastChunkBytes ||
       kChunkFactor * at.plan.synthesis.schedule.size() > kManyTransfers)
     return std::nullopt;
   return InChunks(at, chunks, "finer");
