@@ -316,7 +316,9 @@ TEST(Lower, AddsUpInOrderOfArrivalWhereOneRankDoes) {
     CheckRuns(program, collective, {.size_bytes = 100});
     for (const Threadblock& block : program.ranks[Rank(1)].threadblocks)
       for (const Instruction& i : block.instructions)
-        if (Receives(i.op) && i.first) return block.recv_peer->value;
+        if (Receives(i.op) && i.first)
+          return block.recv_group ? program.groups[static_cast<size_t>(*block.recv_group)].members[0].value
+                                  : block.recv_peer->value;
     return -1;
   };
   EXPECT_EQ(first_added(CollectiveKind::kReduce, false), 2);

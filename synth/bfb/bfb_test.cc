@@ -267,10 +267,12 @@ TEST(Bfb, KeepsToTheStepsThatShortestPathsNeed) {
         fewest = std::min(fewest, made->schedule.num_steps());
         continue;
       }
-      EXPECT_EQ(made.status(), LimitReached(fmt::format(
-                                   "bfb: {} on {}: {} steps at least were used; at most {} are allowed; "
+      EXPECT_EQ(
+          made.status(),
+          LimitReached(fmt::format("bfb: {} on {}: {} steps at least were used; at most {} are allowed; "
                                    "hint: --steps={}",
-                                   collective.name(), topology.name(), fewest, steps, fewest)));
+                                   collective.name(), topology.name(), fewest, steps, fewest),
+                       fewest));
     }
     EXPECT_EQ(fewest, kind == CollectiveKind::kAllreduce ? 2 : 1);
   }

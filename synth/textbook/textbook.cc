@@ -168,8 +168,9 @@ CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   for (int32_t c = 0; exchanges && c < cut.num_chunks(); ++c) {
     cut.Before(ChunkId(c), holding);
     goal.owner[static_cast<size_t>(c)] = holding[0].rank;
-    cut.After(ChunkId(c), holding);
-    goal.target[static_cast<size_t>(c)] = holding[0].rank;
+    cut.After(ChunkId(c), holding);  // empty where nobody needs the chunk: it stays with its owner
+    goal.target[static_cast<size_t>(c)] =
+        holding.empty() ? goal.owner[static_cast<size_t>(c)] : holding[0].rank;
   }
   return goal;
 }
