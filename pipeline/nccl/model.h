@@ -1,5 +1,5 @@
-// The time of a collective as NCCL estimates it, to choose an algorithm and a protocol: its tables and
-// formulas of NCCL 2.30 (graph/tuning.cc). They are what NCCL chooses by, not a promise of what it takes.
+// The time of a collective as NCCL estimates it to choose an algorithm and a protocol, by the tables and
+// formulas of NCCL 2.30 (graph/tuning.cc). NCCL chooses by these estimates; its real times differ.
 #pragma once
 
 #include <cstdint>
