@@ -1,52 +1,19 @@
 #include "pipeline/view/engine_lines.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <utility>
+
+#include "synth/engines.h"
 
 namespace xccl {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EngineGroup>, 31> kGroups = {{
-    {"auto", EngineGroup::kAuto},
-    {"bfb", EngineGroup::kSearches},
-    {"flow", EngineGroup::kSearches},
-    {"forest", EngineGroup::kSearches},
-    {"greedy", EngineGroup::kSearches},
-    {"smt", EngineGroup::kSearches},
-    {"in-network", EngineGroup::kSwitches},
-    {"multicast", EngineGroup::kSwitches},
-    {"2d-mesh", EngineGroup::kTrees},
-    {"2d-ring", EngineGroup::kTrees},
-    {"2d-torus", EngineGroup::kTrees},
-    {"binomial", EngineGroup::kTrees},
-    {"circulant", EngineGroup::kTrees},
-    {"double-binary-tree", EngineGroup::kTrees},
-    {"hierarchical-ring", EngineGroup::kTrees},
-    {"k-nomial", EngineGroup::kTrees},
-    {"ring", EngineGroup::kTrees},
-    {"spread", EngineGroup::kTrees},
-    {"tree", EngineGroup::kTrees},
-    {"bine", EngineGroup::kExchanges},
-    {"bruck", EngineGroup::kExchanges},
-    {"direct", EngineGroup::kExchanges},
-    {"halving-doubling", EngineGroup::kExchanges},
-    {"hierarchical-alltoall", EngineGroup::kExchanges},
-    {"hierarchical-exchange", EngineGroup::kExchanges},
-    {"nhr", EngineGroup::kExchanges},
-    {"pairwise", EngineGroup::kExchanges},
-    {"pat", EngineGroup::kExchanges},
-    {"recursive-doubling", EngineGroup::kExchanges},
-    {"recursive-multiplying", EngineGroup::kExchanges},
-    {"swing", EngineGroup::kExchanges},
-}};
-
 enum class Order : uint8_t { kNever, kSame, kFaster };
 
-// How a stands to b at the sizes of b: at least as fast at each, and faster at one; the same; or neither.
+// Compares a with b at the sizes of b. kFaster: a is at least as fast at each, and faster at one. kSame:
+// equally fast. kNever: at some size a is slower, or has no plan.
 Order Compared(const EngineLine& a, const EngineLine& b) {
   Order order = Order::kSame;
   for (const TimedPlan& point : b.points) {
@@ -63,7 +30,7 @@ double MeanRatio(const EngineLine& line) {
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
-// Is it compared with other lines?
+// Is the line compared with other lines?
 bool Competes(const EngineLine& line) {
   return line.group != EngineGroup::kAuto && line.group != EngineGroup::kMeasured;
 }
@@ -152,8 +119,20 @@ std::string_view LabelOf(EngineGroup group) {
 }
 
 EngineGroup GroupOf(std::string_view engine) {
-  const auto found = std::ranges::find(kGroups, engine, [](const auto& row) { return row.first; });
-  return found == kGroups.end() ? EngineGroup::kOthers : found->second;
+  const StatusOr<const Engine*> found = FindEngine(engine);
+  if (!found.ok()) return EngineGroup::kOthers;
+  if ((*found)->asks_others) return EngineGroup::kAuto;
+  switch ((*found)->family) {
+    case EngineFamily::kSearches:
+      return EngineGroup::kSearches;
+    case EngineFamily::kSwitches:
+      return EngineGroup::kSwitches;
+    case EngineFamily::kTrees:
+      return EngineGroup::kTrees;
+    case EngineFamily::kExchanges:
+      return EngineGroup::kExchanges;
+  }
+  return EngineGroup::kOthers;
 }
 
 std::vector<EngineLine> EngineLines(const Comparison& comparison) {

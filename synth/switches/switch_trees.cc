@@ -293,6 +293,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
+          .family = EngineFamily::kSwitches,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .near_bound = form.near_bound,
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
