@@ -15,7 +15,7 @@ namespace {
 
 // Times the best prediction: a plan that is predicted to take longer is not run. Predictions of two
 // plans err by up to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so by 2.3 in their ratio.
-constexpr double kHopeless = 4;
+constexpr double kMaxPredictedRatio = 4;
 
 struct Proposal {
   Plan plan;
@@ -67,7 +67,7 @@ StatusOr<Choice> Choose(const std::vector<Proposal>& proposals, int64_t size_byt
   const double best = *std::ranges::min_element(predicted);
   Choice choice;
   for (size_t i = 0; i < proposals.size(); ++i) {
-    if (predicted[i] > kHopeless * best) continue;
+    if (predicted[i] > kMaxPredictedRatio * best) continue;
     double us = predicted[i];
     if (measure) {
       XCCL_ASSIGN_OR_RETURN(us, measure(*proposals[i].plan.program, size_bytes));

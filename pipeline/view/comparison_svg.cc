@@ -24,7 +24,7 @@ using svg::kPlot;
 
 struct Measure {
   std::string title;
-  std::function<double(const TimedPlan&)> value;
+  std::function<double(const PlanTime&)> value;
   std::function<std::string(double)> show;
 };
 
@@ -35,10 +35,10 @@ std::string ShortBandwidth(double bytes_per_s) {
 
 std::array<Measure, 3> Measures() {
   return {{
-      {"Time", [](const TimedPlan& timed) { return static_cast<double>(timed.time_ps); },
+      {"Time", [](const PlanTime& timed) { return static_cast<double>(timed.time_ps); },
        [](double ps) { return FormatDurationShort(std::llround(ps)); }},
-      {"Bus bandwidth", [](const TimedPlan& timed) { return timed.busbw_bytes_per_s; }, ShortBandwidth},
-      {"Time / lower bound", [](const TimedPlan& timed) { return timed.ratio; },
+      {"Bus bandwidth", [](const PlanTime& timed) { return timed.busbw_bytes_per_s; }, ShortBandwidth},
+      {"Time / lower bound", [](const PlanTime& timed) { return timed.ratio; },
        [](double ratio) { return fmt::format("{:.3g}", ratio); }},
   }};
 }
@@ -124,7 +124,7 @@ template <typename Value>
 std::pair<double, double> Range(const std::vector<EngineLine>& lines, Value&& value) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) {
+    for (const PlanTime& point : line.points) {
       const double seen = value(point);
       if (!(seen > 0)) continue;  // an empty buffer has no place on a logarithmic axis
       low = std::min(low, seen);
@@ -152,14 +152,14 @@ std::string Grid(const Axis& x, const Axis& y, const std::vector<double>& sizes,
 
 // One measure over sizes.
 std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, double left) {
-  const auto size_of = [](const TimedPlan& point) { return static_cast<double>(point.size_bytes); };
+  const auto size_of = [](const PlanTime& point) { return static_cast<double>(point.size_bytes); };
   const auto [least_size, most_size] = Range(lines, size_of);
   const auto [low, high] = Range(lines, measure.value);
   const Axis x = AxisOf(least_size, most_size, left + kPlot.numbers, left + PlotWidth() - kPlot.labels);
   const Axis y = AxisOf(low, high, kPlot.top + kPlot.height, kPlot.top);
   std::vector<double> sizes;
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) sizes.push_back(size_of(point));
+    for (const PlanTime& point : line.points) sizes.push_back(size_of(point));
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   std::string text = svg::Text(left + kPlot.numbers, kPlot.top - 12, "start", 14, kPlot.ink, measure.title,
@@ -174,7 +174,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
     const Style style = StyleOf(lines, i);
     const bool is_auto = lines[i].group == EngineGroup::kAuto;
     std::vector<std::pair<double, double>> points;
-    for (const TimedPlan& point : lines[i].points)
+    for (const PlanTime& point : lines[i].points)
       if (size_of(point) > 0 && measure.value(point) > 0)
         points.emplace_back(x.At(size_of(point)), y.At(measure.value(point)));
     if (points.empty()) continue;

@@ -20,11 +20,11 @@ struct Times {
   std::vector<int64_t> time_ps;
 };
 Comparison Made(const std::vector<Times>& engines) {
-  Comparison comparison{.title = "allgather on a <b> & \"c\"", .on = {}, .times = {}, .left_out = {}};
+  Comparison comparison{.title = "allgather on a <b> & \"c\"", .on = {}, .times = {}, .skipped = {}};
   for (const Times& engine : engines)
     for (size_t i = 0; i < engine.time_ps.size(); ++i) {
       if (engine.time_ps[i] == 0) continue;
-      TimedPlan timed{.engine = engine.engine, .made_by = engine.engine};
+      PlanTime timed{.engine = engine.engine, .made_by = engine.engine};
       timed.size_bytes = 1024 * (static_cast<int64_t>(i) + 1);
       timed.time_ps = engine.time_ps[i];
       timed.bound_ps = 10;
@@ -75,7 +75,7 @@ TEST(EngineLines, AutoThenTheFrontThenTheOthers) {
 
 TEST(EngineLines, MeasuredLinesCompeteWithNone) {
   Comparison comparison = Made({{"ring", {20, 20}}, {"measured: a", {10, 10}}, {"auto", {20, 20}}});
-  for (TimedPlan& timed : comparison.times) timed.measured = timed.engine == "measured: a";
+  for (PlanTime& timed : comparison.times) timed.measured = timed.engine == "measured: a";
   Names names;
   for (const EngineLine& line : EngineLines(comparison)) {
     names.push_back(line.name);
@@ -88,8 +88,8 @@ TEST(EngineLines, MeasuredLinesCompeteWithNone) {
 
 TEST(EngineLines, ALineIsOneMachineOfSeveral) {
   Comparison comparison = Made({{"auto", {10, 30}}, {"ring", {30, 40}}});
-  for (TimedPlan& timed : comparison.times) timed.topology = "a";
-  for (TimedPlan timed : Made({{"auto", {20, 20}}}).times) {
+  for (PlanTime& timed : comparison.times) timed.topology = "a";
+  for (PlanTime timed : Made({{"auto", {20, 20}}}).times) {
     timed.topology = "b";
     comparison.times.push_back(timed);
   }
@@ -104,16 +104,11 @@ TEST(EngineLines, AnEngineHasTheGroupOfItsFamily) {
     std::string engine;
     EngineGroup group;
   } cases[] = {
-      {"auto", EngineGroup::kAuto},
-      {"forest", EngineGroup::kSearches},
-      {"smt", EngineGroup::kSearches},
-      {"multicast", EngineGroup::kSwitches},
-      {"in-network", EngineGroup::kSwitches},
-      {"ring", EngineGroup::kTrees},
-      {"2d-mesh", EngineGroup::kTrees},
-      {"hierarchical-alltoall", EngineGroup::kExchanges},
-      {"swing", EngineGroup::kExchanges},
-      {"allpairs.xml", EngineGroup::kOthers},
+      {"auto", EngineGroup::kAuto},           {"forest", EngineGroup::kSearches},
+      {"smt", EngineGroup::kSearches},        {"multicast", EngineGroup::kSwitches},
+      {"in-network", EngineGroup::kSwitches}, {"ring", EngineGroup::kTrees},
+      {"2d-mesh", EngineGroup::kTrees},       {"hierarchical-alltoall", EngineGroup::kExchanges},
+      {"swing", EngineGroup::kExchanges},     {"allpairs.xml", EngineGroup::kOthers},
   };
   for (const auto& c : cases) EXPECT_EQ(ToString(GroupOf(c.engine)), ToString(c.group)) << c.engine;
 }

@@ -16,8 +16,8 @@ enum class Order : uint8_t { kNever, kSame, kFaster };
 // equally fast. kNever: at some size a is slower, or has no plan.
 Order Compared(const EngineLine& a, const EngineLine& b) {
   Order order = Order::kSame;
-  for (const TimedPlan& point : b.points) {
-    const auto at = std::ranges::find(a.points, point.size_bytes, &TimedPlan::size_bytes);
+  for (const PlanTime& point : b.points) {
+    const auto at = std::ranges::find(a.points, point.size_bytes, &PlanTime::size_bytes);
     if (at == a.points.end() || at->time_ps > point.time_ps) return Order::kNever;
     if (at->time_ps < point.time_ps) order = Order::kFaster;
   }
@@ -26,7 +26,7 @@ Order Compared(const EngineLine& a, const EngineLine& b) {
 
 double MeanRatio(const EngineLine& line) {
   double sum = 0;
-  for (const TimedPlan& point : line.points) sum += std::log(std::max(point.ratio, 1e-9));
+  for (const PlanTime& point : line.points) sum += std::log(std::max(point.ratio, 1e-9));
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
@@ -50,23 +50,23 @@ void FindFront(std::vector<EngineLine>& lines) {
 void FindLeaders(std::vector<EngineLine>& lines) {
   std::map<int64_t, int64_t> least;  // time by size
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) {
+    for (const PlanTime& point : line.points) {
       if (point.measured) continue;
       const auto [at, is_new] = least.emplace(point.size_bytes, point.time_ps);
       if (!is_new) at->second = std::min(at->second, point.time_ps);
     }
   for (EngineLine& line : lines)
-    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const TimedPlan& point) {
+    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const PlanTime& point) {
                    return point.time_ps == least[point.size_bytes];
                  });
 }
 
-std::string NameOf(const TimedPlan& timed) {
+std::string NameOf(const PlanTime& timed) {
   if (timed.topology.empty()) return timed.engine;
   return GroupOf(timed.engine) == EngineGroup::kAuto ? timed.topology : timed.topology + ": " + timed.engine;
 }
 
-EngineGroup GroupOfLine(const TimedPlan& timed) {
+EngineGroup GroupOfLine(const PlanTime& timed) {
   if (timed.measured) return EngineGroup::kMeasured;
   const EngineGroup group = GroupOf(timed.engine);
   return group == EngineGroup::kAuto && !timed.topology.empty() ? EngineGroup::kMachines : group;
@@ -137,7 +137,7 @@ EngineGroup GroupOf(std::string_view engine) {
 
 std::vector<EngineLine> EngineLines(const Comparison& comparison) {
   std::vector<EngineLine> lines;
-  for (const TimedPlan& timed : comparison.times) {
+  for (const PlanTime& timed : comparison.times) {
     const std::string name = NameOf(timed);
     auto line = std::ranges::find(lines, name, &EngineLine::name);
     if (line == lines.end()) {
@@ -146,7 +146,7 @@ std::vector<EngineLine> EngineLines(const Comparison& comparison) {
     }
     line->points.push_back(timed);
   }
-  for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &TimedPlan::size_bytes);
+  for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &PlanTime::size_bytes);
   FindFront(lines);
   FindLeaders(lines);
   const auto place = [](const EngineLine& line) {

@@ -34,7 +34,7 @@ struct EngineLine {
   // auto is neither on the front nor does it lead, since its plans are other engines' plans. Measured lines
   // are and do neither, since they are no plans.
   bool on_front = false;
-  std::vector<TimedPlan> points;  // by size
+  std::vector<PlanTime> points;  // by size
 };
 
 // Lines in this order: auto, measured lines, lines that lead at some size, other lines of the front, all
