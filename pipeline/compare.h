@@ -28,8 +28,8 @@ struct Comparison {
   std::string title;
   Compared on;                       // with several topologies only the fields that they share are set
   std::vector<PlanTime> times;       // by size, then by time
-  std::vector<std::string> skipped;  // "ring: reason", engines that could not take part
-  // Remarks about measured rows, and about machines whose times are not alike.
+  std::vector<std::string> skipped;  // engines that could not take part: "ring: reason"
+  // Remarks about measured rows, and about machines whose times are of different kinds.
   std::vector<std::string> notes = {};
   std::vector<Compared> machines = {};  // by the topology names of `times`; empty: there is one topology
 };
@@ -45,9 +45,9 @@ struct ComparedEngines {
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
-// The rows that are left out and, where no row is left, the code to exit with. A proof that there is no plan
-// outranks a limit; a limit outranks an engine's bug; a bug outranks an engine that does not serve the
-// request.
+// The engines, sizes and machines that get no row, each with its reason, and the code to exit with where no
+// row is left. A proof that there is no plan outranks a limit; a limit outranks an engine's bug; a bug
+// outranks an engine that does not serve the request.
 struct Skipped {
   std::vector<std::string> lines;
   StatusCode code = StatusCode::kInvalidInput;

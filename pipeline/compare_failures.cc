@@ -18,7 +18,7 @@
 namespace xccl {
 namespace {
 
-// A machine, and the options of its plans: the bound is the machine's.
+// A machine, and the options of its plans, with the bound on this machine.
 struct Machine {
   const Topology* topology;
   PlanOptions options;
@@ -61,7 +61,7 @@ void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<co
   times.push_back(row);
 }
 
-// The engine that repairs one plan, for the machine of each request.
+// An engine that repairs one plan for the machine of each request.
 Engine RepairOf(const Plan& from) {
   return {.name = kReplan,
           .summary = "",

@@ -1,4 +1,4 @@
-// Several topologies: each size is compared on each of them before the next size.
+// Each size is compared on all topologies before the next size.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Are the times simulated on ideal links?
+// Are the times of this machine simulated on ideal links?
 bool OfLinks(const Compared& on) { return on.machine.empty(); }
 
 // A remark where the times of some machines are simulated on ideal links and those of other machines are not.

@@ -1,4 +1,4 @@
-// A measured run as rows of a comparison: checks that both are of one thing, then matches real sizes.
+// Makes rows of a measured run: checks that run and comparison have one collective, then matches real sizes.
 #include <fmt/core.h>
 
 #include <algorithm>

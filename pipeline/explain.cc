@@ -1,3 +1,6 @@
+// The critical path names the links on which a plan waits. Each change widens or shortens the class of links
+// with the largest share of the path, cuts chunks in two, or adds a NIC. The schedule is then simulated on
+// the changed machine or, where the change asks for another schedule, planned anew.
 #include "pipeline/explain.h"
 
 #include <fmt/core.h>

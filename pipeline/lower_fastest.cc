@@ -1,3 +1,6 @@
+// Lowers the preferred schedule, then goes through the other schedules in their order and lowers each that
+// may have a faster program: by its own simulated time, by its size, and by the work that was done so far.
+// The fastest program wins; one of another schedule must be 2 % faster than the best before it.
 #include "pipeline/lower_fastest.h"
 
 #include <fmt/core.h>

@@ -15,7 +15,8 @@
 
 namespace xccl {
 
-// One line of simulate and compare. For a program's time, compare still divides by the schedule's bound.
+// A plan's time at one size: a row of `simulate` and `compare`. `compare` divides a program's time, too, by
+// the bound of schedules.
 struct PlanTime {
   std::string engine;   // as asked for
   std::string made_by;  // the engine that made the plan: auto's winner
@@ -27,8 +28,8 @@ struct PlanTime {
   double ratio = 0;
   std::optional<int64_t> messages = {};      // the schedule's
   std::optional<int32_t> threadblocks = {};  // the program's, the most on one rank
-  bool measured = false;                     // on a real machine; else simulated
-  std::string topology = {};                 // where several are compared; empty: there is one
+  bool measured = false;                     // the time was measured on a real machine; else simulated
+  std::string topology = {};                 // its name where several are compared; else empty
 };
 // nccl-tests' bus bandwidth in bytes per second.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);

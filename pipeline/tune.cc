@@ -13,8 +13,8 @@
 namespace xccl {
 namespace {
 
-// Times the best prediction: a plan that is predicted to take longer is not run. Predictions of two
-// plans err by up to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so by 2.3 in their ratio.
+// A plan is run where its predicted time is at most this times the best prediction. A prediction errs by up
+// to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so the ratio of two errs by 2.3.
 constexpr double kMaxPredictedRatio = 4;
 
 struct Proposal {
@@ -43,7 +43,7 @@ Status Propose(const Topology& topology, const Collective& collective, const Tun
   return OkStatus();
 }
 
-// On the plan's own topology.
+// The simulated time on the topology that the plan was made for.
 double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,

@@ -1,3 +1,6 @@
+// Goes through the events in order. A send becomes an instruction of its sender's threadblock at the first
+// move of its run, and a receive at the last move of its run; a send that is fused with a receive becomes
+// part of the receive's instruction.
 #include "ir/lower/instructions.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Every size of every collective is planned (pipeline/tune.h) and compared with the time that NCCL's own
+// model gives. Plans that gain enough become entries of the book. Beside it, NCCL's rings and trees are
+// simulated with each protocol, and the table steers NCCL to the fastest of them.
 #include "pipeline/nccl/book.h"
 
 #include <fmt/core.h>
@@ -86,7 +89,7 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// The algorithm or plan that beats NCCL's own choice; absent: none does.
+// The algorithm and protocol that beat NCCL's own choice; absent: none does.
 std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Timed>& offered,
                                    const Timed& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);

@@ -1,3 +1,5 @@
+// A line is on the front unless another line is at least as fast at all of its sizes: every pair of lines is
+// compared, at the sizes of one of them.
 #include "pipeline/view/engine_lines.h"
 
 #include <algorithm>

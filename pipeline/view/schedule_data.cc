@@ -1,3 +1,6 @@
+// Small schedules are written as columns, one entry for each message, transfer and hop. Larger ones are
+// written as digits: for each link the share of its time that it is busy, in equal parts of the time, and for
+// groups of ranks and chunks how many of the needed chunks are there (holdings.h).
 #include "pipeline/view/schedule_data.h"
 
 #include <fmt/core.h>
