@@ -9,6 +9,7 @@
 
 #include "base/guarded.h"
 #include "base/units.h"
+#include "ir/lower/tolerance.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/search.h"
 #include "synth/engines.h"
@@ -21,9 +22,6 @@ namespace {
 // A repaired plan that takes at most this times the bound is kept without a fresh plan, which takes far
 // longer to make and could gain no more.
 constexpr double kMaxRatioToBound = 1.05;
-// A repaired plan that takes at most this times a fresh plan's time is kept, since it changes less of what
-// runs. Every plan is granted these 2 % for being simpler (docs/ir.md, section 7).
-constexpr double kMaxRatioToFresh = 1.02;
 
 std::string ThenNote(std::string first, const std::string& note) {
   return note.empty() ? std::move(first) : std::move(first) + "; " + note;
@@ -35,10 +33,11 @@ StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) 
   return Replan(from, request);
 }
 
-// The one of two simulated plans that is kept, with a note about the other.
+// The one of two simulated plans that is kept, with a note about the other one. The repaired plan changes
+// less of the plan that runs, for which it is granted 2 %, as plainer programs are.
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
-  if (static_cast<double>(repaired_ps) <= kMaxRatioToFresh * static_cast<double>(fresh_ps)) {
+  if (lowering::IsWithinTolerance(repaired_ps, fresh_ps)) {
     repaired.faults.insert(repaired.faults.end(), fresh.faults.begin(), fresh.faults.end());
     repaired.note += fmt::format("; a fresh plan, {}, takes {}", fresh.engine, FormatDurationShort(fresh_ps));
     return repaired;

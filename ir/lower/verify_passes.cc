@@ -1,5 +1,5 @@
 // Every check turns the value of a pass into an order of events, and replays the events chunk by chunk: a
-// rank's place holds the set of ranks whose contributions are there. Moves say in advance who feeds, precedes
+// rank's state holds the set of ranks whose contributions are there. Moves say in advance who feeds, precedes
 // and overwrites them; the replay compares. Cost: the events, times the sizes of the sets.
 #include "ir/lower/verify_passes.h"
 
@@ -63,7 +63,7 @@ class Replay {
         moves_(moves.moves),
         copies_(moves.copies),
         collective_(collective),
-        places_(static_cast<size_t>(num_ranks)),
+        states_(static_cast<size_t>(num_ranks)),
         carried_(moves.moves.size()),
         reads_(moves.moves.size(), 0) {}
 
@@ -82,22 +82,22 @@ class Replay {
 
  private:
   // The state of the chunk that is replayed at one rank.
-  struct Place {
+  struct RankState {
     std::optional<Contributions> input, held;
     int32_t writer = kNoIndex;
     std::vector<int32_t> senders;  // since the last write
   };
 
   void Begin(ChunkId c) {
-    std::fill(places_.begin(), places_.end(), Place());
+    std::fill(states_.begin(), states_.end(), RankState());
     collective_.Before(c, holdings_);
     for (const Holding& holding : holdings_)
-      places_[holding.rank].input.emplace(holding.contributions.begin(), holding.contributions.end());
+      states_[holding.rank].input.emplace(holding.contributions.begin(), holding.contributions.end());
   }
 
   Status Send(int32_t m) {
     const Move& move = moves_[m];
-    Place& from = places_[move.src];
+    RankState& from = states_[move.src];
     if (move.feed != from.writer)
       return Wrong(pass_, "{} is fed by move {}; expected {}, which wrote there last", Name(move, m),
                    move.feed, from.writer);
@@ -112,7 +112,7 @@ class Replay {
 
   Status Receive(int32_t m) {
     const Move& move = moves_[m];
-    Place& to = places_[move.dst];
+    RankState& to = states_[move.dst];
     if (move.previous != to.writer)
       return Wrong(pass_, "{} writes behind move {}; expected {}, which wrote there last", Name(move, m),
                    move.previous, to.writer);
@@ -137,15 +137,15 @@ class Replay {
     return OkStatus();
   }
 
-  // The value of a place ends: move `by` overwrites it, or the chunk is done (kNoIndex). `more`: reads of the
+  // The value at a rank ends: move `by` overwrites it, or the chunk is done (kNoIndex). `more`: reads of the
   // value that are no sends or additions.
-  Status Close(Place& place, int32_t by, int32_t more) {
-    for (const int32_t m : place.senders)
+  Status Close(RankState& state, int32_t by, int32_t more) {
+    for (const int32_t m : state.senders)
       if (moves_[m].overwriter != by)
         return Wrong(pass_, "{} has overwriter {}; expected {}", Name(moves_[m], m), moves_[m].overwriter,
                      by);
-    place.senders.clear();
-    const int32_t w = place.writer;
+    state.senders.clear();
+    const int32_t w = state.writer;
     if (w != kNoIndex && moves_[w].readers != reads_[w] + more)
       return Wrong(pass_, "{} has {} readers; expected {}", Name(moves_[w], w), moves_[w].readers,
                    reads_[w] + more);
@@ -156,17 +156,17 @@ class Replay {
     collective_.After(c, holdings_);
     for (const Holding& holding : holdings_) {
       const Rank r = holding.rank;
-      Place& place = places_[r];
+      RankState& state = states_[r];
       const Contributions wanted(holding.contributions.begin(), holding.contributions.end());
       const bool copied =
           std::ranges::binary_search(copies_, std::tuple(r, c), {},
                                      [](const LocalCopy& copy) { return std::tuple(copy.rank, copy.chunk); });
-      if (copied == (place.writer != kNoIndex) || (copied ? place.input : place.held) != wanted)
+      if (copied == (state.writer != kNoIndex) || (copied ? state.input : state.held) != wanted)
         return Wrong(pass_, "rank {} ends without its output of chunk {}", r.value, c.value);
-      XCCL_RETURN_IF_ERROR(Close(place, kNoIndex, copied ? 0 : 1));
-      place.writer = kNoIndex;
+      XCCL_RETURN_IF_ERROR(Close(state, kNoIndex, copied ? 0 : 1));
+      state.writer = kNoIndex;
     }
-    for (Place& place : places_) XCCL_RETURN_IF_ERROR(Close(place, kNoIndex, 0));
+    for (RankState& state : states_) XCCL_RETURN_IF_ERROR(Close(state, kNoIndex, 0));
     return OkStatus();
   }
 
@@ -174,7 +174,7 @@ class Replay {
   const std::vector<Move>& moves_;
   const std::vector<LocalCopy>& copies_;
   const Collective& collective_;
-  IdVector<Rank, Place> places_;
+  IdVector<Rank, RankState> states_;
   std::vector<std::optional<Contributions>> carried_;  // by move: the value that it carries
   std::vector<int32_t> reads_;                         // by move: reads of the value that it left
   std::vector<Holding> holdings_;

@@ -15,7 +15,7 @@ namespace xccl::nccl {
 
 struct BookRow {
   TunedRow ours;
-  Timed nccl;
+  Estimate nccl;
   bool kept = false;  // it is in the book
 };
 struct Book {

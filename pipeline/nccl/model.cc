@@ -142,8 +142,8 @@ std::optional<Kind> CollectiveOf(CollectiveKind kind) {
   }
 }
 
-std::vector<Timed> Times(const Graphs& graphs, Kind collective, int64_t bytes) {
-  std::vector<Timed> times;
+std::vector<Estimate> Estimates(const Graphs& graphs, Kind collective, int64_t bytes) {
+  std::vector<Estimate> times;
   for (int a = 0; a < nccl_tuner::kNumAlgorithms; ++a)
     for (int p = 0; p < nccl_tuner::kNumProtocols; ++p) {
       const Case c{graphs, collective, static_cast<Algorithm>(a), static_cast<Protocol>(p)};
@@ -153,9 +153,9 @@ std::vector<Timed> Times(const Graphs& graphs, Kind collective, int64_t bytes) {
   return times;
 }
 
-Timed Choice(const Graphs& graphs, Kind collective, int64_t bytes) {
-  const std::vector<Timed> times = Times(graphs, collective, bytes);
-  return *std::ranges::min_element(times, {}, &Timed::us);
+Estimate Choice(const Graphs& graphs, Kind collective, int64_t bytes) {
+  const std::vector<Estimate> times = Estimates(graphs, collective, bytes);
+  return *std::ranges::min_element(times, {}, &Estimate::us);
 }
 
 }  // namespace xccl::nccl

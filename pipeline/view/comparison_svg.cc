@@ -227,7 +227,7 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
   return text;
 }
 
-// Text for what the plots do not show: what is timed, the grey lines, the command.
+// The text below the plots: the machines that are timed, the names of the grey lines, the command.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;

@@ -1,4 +1,4 @@
-// Rows of bars on a linear axis that begins at 0, so that the length of a bar is what it says.
+// Rows of bars on a linear axis that begins at 0, so that the length of a bar is proportional to its value.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ using svg::kPlot;
 double Left() { return kPlot.margin + kPlot.letter * static_cast<double>(kPlot.name_letters); }
 double Right() { return kPlot.width - kPlot.labels; }
 
-// Time over that on the whole machine.
+// The time on a damaged machine ÷ the time on the whole machine.
 std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
   if (!row.whole_us || *row.whole_us <= 0 || !row.draw_us[draw]) return std::nullopt;
   return *row.draw_us[draw] / *row.whole_us;
@@ -33,9 +33,9 @@ std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
 
 struct Picture {
   const FailureComparison& comparison;
-  std::vector<const FailureTimes*> rows;  // at the largest size, the row with bars first
+  std::vector<const FailureTimes*> rows;  // of engines at the largest size; the first is drawn as bars
   std::vector<size_t> draws;              // the costliest first
-  size_t left_out = 0;                    // draws that have no row, though they are not drawn twice
+  size_t left_out = 0;                    // distinct failures for which there is no row
   double most = 1;
   double At(double slowdown) const { return Left() + slowdown / most * (Right() - Left()); }
 };
@@ -71,7 +71,7 @@ std::string Dot(double x, double y, std::string_view colour) {
                      svg::Number(y), colour);
 }
 
-// The names of what is drawn, in a line above the rows.
+// The names of the engines and of the bound, in a line above the rows.
 std::string Legend(const Picture& picture) {
   std::string text;
   double x = kPlot.margin;
