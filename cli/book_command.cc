@@ -37,7 +37,7 @@ struct Flags {
   std::string output;
 };
 
-std::string NameOf(const nccl::Timed& timed) {
+std::string NameOf(const nccl::Estimate& timed) {
   return fmt::format("{} {}", nccl_tuner::ToString(timed.algorithm), nccl_tuner::ToString(timed.protocol));
 }
 

@@ -59,7 +59,7 @@ class Shown {
 };
 
 // Forms for machines list what was left out on standard error.
-void SayLeftOut(const std::vector<std::string>& left_out) { PrintError(Visible(LeftOutText(left_out))); }
+void SaySkipped(const std::vector<std::string>& skipped) { PrintError(Visible(SkippedText(skipped))); }
 
 Origin OriginOf(const Session& session) { return {session.version, session.command_line}; }
 
@@ -74,7 +74,7 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   session.is_writing = true;
   const std::vector<Row> rows = ToRows(comparison);
   const bool text = !session.json && !flags.csv;
-  if (!text) SayLeftOut(comparison.left_out);
+  if (!text) SaySkipped(comparison.skipped);
   const Status printed = Print(text ? CompareText(comparison) : session.json ? ToJson(rows) : ToCsv(rows));
   // The files are worth as much where nobody reads the rows, and the rows where a file cannot be written.
   Status written;
@@ -172,8 +172,8 @@ Status WritePictures(const Comparison& comparison, std::span<const ComparedMachi
 
 // Prints the end of the output: as JSON all of it; as text or CSV the part that no size has shown.
 Status PrintRest(const Comparison& comparison, const Flags& flags, const Session& session) {
-  if (!session.json && !flags.csv) return Print(LeftOutText(comparison.left_out));
-  SayLeftOut(comparison.left_out);
+  if (!session.json && !flags.csv) return Print(SkippedText(comparison.skipped));
+  SaySkipped(comparison.skipped);
   return session.json ? Print(ToJson(ToRows(comparison))) : OkStatus();
 }
 

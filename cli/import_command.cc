@@ -43,7 +43,7 @@ StatusOr<ImportOptions> ImportOptionsOf(const Flags& flags) {
 }
 
 // Times of the imported program at the sizes of --sizes, with the machine's model where one is known.
-StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags, const PlanOptions& options) {
+StatusOr<std::vector<PlanTime>> Times(const Plan& plan, const Flags& flags, const PlanOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
   for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, plan.collective));
@@ -132,7 +132,7 @@ Status ImportFile(const Flags& flags, const Session& session) {
     XCCL_ASSIGN_OR_RETURN(machine, ReadTopology(flags.machine, session.json));
     timing = OnMachineOf(*machine, timing);
   }
-  std::vector<TimedPlan> times;
+  std::vector<PlanTime> times;
   XCCL_ASSIGN_OR_RETURN(const ImportedPlan imported,
                         WithProgress("importing " + flags.file, [&](Progress&) -> StatusOr<ImportedPlan> {
                           XCCL_ASSIGN_OR_RETURN(ImportedPlan made,

@@ -36,6 +36,7 @@ struct Flags {
   std::string groups;
   TrainingFlags training;
   std::string output;
+  bool lower = false;
   bool pareto = false;
   bool explain = false;
   std::optional<Command> command = {};
@@ -99,7 +100,8 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, const Se
 
 Status PlanTrainingStep(const Flags& flags, const PlanOptions& options, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckNoCollective(flags, "--for"));
-  if (!flags.groups.empty()) return UsageError("--groups: not together with --for");
+  for (const char* flag : {"--groups", "--lower"})
+    if (flags.command->IsGiven(flag)) return UsageError(fmt::format("{}: not together with --for", flag));
   XCCL_ASSIGN_OR_RETURN(const TrainingJob job, MakeTrainingJob(flags.training));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   XCCL_ASSIGN_OR_RETURN(const TrainingPlan plan,
@@ -136,6 +138,7 @@ Status CheckPareto(const Flags& flags) {
   if (!flags.output.empty())
     return UsageError(
         "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point");
+  if (flags.command->IsGiven("--lower")) return UsageError("--pareto: makes no program; expected no --lower");
   if (options.request.limits.rounds) return UsageError("--pareto: finds the rounds; expected no --rounds");
   return OkStatus();
 }
@@ -148,7 +151,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
-  options.lower = !flags.output.empty();
+  options.lower = flags.command->IsGiven("--lower") ? flags.lower : !flags.output.empty();
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, session);
   XCCL_ASSIGN_OR_RETURN(const Problem problem,
                         ReadProblem(flags.topology, flags.collective, session.json && !flags.pareto));
@@ -230,8 +233,10 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   AddTrainingFlags(command, flags.training);
   command.Heading("Output");
   command.AddOption("-o,--output", flags.output,
-                    "lower the schedule to a program and write both to this plan file; with --for a plan\n"
-                    "book, a directory");
+                    "write the plan to this file, with its program; with --for a plan book, a directory");
+  command.AddFlag("--lower", flags.lower,
+                  "lower the schedule to a program, prove it and show its time: on with --output, unless it\n"
+                  "is --lower=false. Of several schedules the one with the fastest program is then kept");
   command.AddFlag("--explain", flags.explain,
                   "say in five lines why this plan: what bounds it, its critical path, the next engine's\n"
                   "plan, and which changes would make it faster, each simulated");

@@ -45,16 +45,16 @@ std::vector<int64_t> Numbers(std::span<const Rank> ranks) {
   return numbers;
 }
 
-std::vector<std::string> TimedCells(const TimedPlan& timed) {
+std::vector<std::string> TimedCells(const PlanTime& timed) {
   return {timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")",
           fmt::format("{:.3f}", PsToUs(timed.time_ps)),
           fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
           fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)};
 }
 
-std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on) {
+std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on) {
   std::vector<Row> rows;
-  for (const TimedPlan& timed : times)
+  for (const PlanTime& timed : times)
     rows.push_back({{"engine", timed.engine},
                     {"size_bytes", timed.size_bytes},
                     {"time_us", PsToUs(timed.time_ps)},
@@ -71,10 +71,10 @@ std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on)
   return rows;
 }
 
-std::string TimesText(const std::vector<TimedPlan>& times) {
+std::string TimesText(const std::vector<PlanTime>& times) {
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
-  for (const TimedPlan& timed : times)
+  for (const PlanTime& timed : times)
     table.push_back({SizeText(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),

@@ -29,12 +29,12 @@ inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and
 
 // "times on ideal links: ...", or "times of programs on MACHINE".
 std::string WhatTimesAreOf(const std::string& machine);
-std::vector<Row> ToRows(const std::vector<TimedPlan>& times, const Compared& on);
+std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on);
 // One plan at several sizes, as people see it.
-std::string TimesText(const std::vector<TimedPlan>& times);
+std::string TimesText(const std::vector<PlanTime>& times);
 // Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
 // another one made the plan.
-std::vector<std::string> TimedCells(const TimedPlan& timed);
+std::vector<std::string> TimedCells(const PlanTime& timed);
 
 // How a planning command ended: the file or book that it wrote, and the seconds since the program began.
 struct Ended {
@@ -69,7 +69,7 @@ std::string CompareText(const Comparison& of_size, bool first);
 // Rows of ToRows(times, on), and more: messages, threadblocks (null: not known), measured. With several
 // machines each row says its own.
 std::vector<Row> ToRows(const Comparison& comparison);
-std::string LeftOutText(const std::vector<std::string>& reasons);
+std::string SkippedText(const std::vector<std::string>& reasons);
 
 std::string CompareText(const FailureComparison& comparison);
 // draw_us: the time on each machine of `failed`, null where there is no plan.

@@ -15,7 +15,7 @@ std::string WhatTimesAreOf(const std::string& machine) {
                          : fmt::format("times of programs on a machine: {}", machine);
 }
 
-std::string LeftOutText(const std::vector<std::string>& reasons) {
+std::string SkippedText(const std::vector<std::string>& reasons) {
   std::string text;
   for (const std::string& reason : reasons) text += "left out: " + reason + "\n";
   return text;
@@ -26,7 +26,7 @@ std::string CompareText(const Comparison& of_size, bool first) {
   std::vector<std::vector<std::string>> table = {
       {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
   if (several) table[0].insert(table[0].begin() + 1, "topology");
-  for (const TimedPlan& timed : of_size.times) {
+  for (const PlanTime& timed : of_size.times) {
     std::vector<std::string> cells = TimedCells(timed);
     if (several) cells.insert(cells.begin(), timed.topology);
     cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.size_bytes));
@@ -51,7 +51,7 @@ std::string CompareText(const Comparison& of_size, bool first) {
 
 std::vector<Row> ToRows(const Comparison& comparison) {
   std::vector<Row> rows;
-  for (const TimedPlan& timed : comparison.times) {
+  for (const PlanTime& timed : comparison.times) {
     const auto own = std::ranges::find(comparison.machines, timed.topology, &Compared::topology);
     Row row = ToRows({timed}, own == comparison.machines.end() ? comparison.on : *own).front();
     row.emplace_back("messages", timed.messages ? Cell(*timed.messages) : Cell());
@@ -98,7 +98,7 @@ std::string CompareText(const FailureComparison& comparison) {
   return text + TableText(table) +
          "whole us: without a failed cable\n"
          "draws are of all cables of the machine, used by a plan or not\n" +
-         LeftOutText(comparison.left_out);
+         SkippedText(comparison.skipped);
 }
 
 std::vector<Row> ToRows(const FailureComparison& comparison) {

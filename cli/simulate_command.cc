@@ -35,7 +35,7 @@ StatusOr<std::optional<MachineModel>> MachineFor(const Plan& plan, const Flags& 
   return name.empty() ? std::optional<MachineModel>() : MachineOf(name);
 }
 
-StatusOr<std::vector<TimedPlan>> Times(const Plan& plan, const Flags& flags, const MachineModel* machine) {
+StatusOr<std::vector<PlanTime>> Times(const Plan& plan, const Flags& flags, const MachineModel* machine) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
   for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, plan.collective));
@@ -53,7 +53,7 @@ Status SimulateFile(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineFor(plan, flags));
   const std::string source = machine ? machine->source : "";
-  XCCL_ASSIGN_OR_RETURN(const std::vector<TimedPlan> times,
+  XCCL_ASSIGN_OR_RETURN(const std::vector<PlanTime> times,
                         WithProgress("simulating " + flags.file, [&](Progress&) {
                           return Times(plan, flags, machine ? &*machine : nullptr);
                         }));

@@ -6,6 +6,7 @@
 #include <pugixml.hpp>
 #include <string>
 
+#include "draw/plot.h"
 #include "ir/simulate/trace.h"
 #include "ir/testing/graphs.h"
 
@@ -144,6 +145,19 @@ TEST(ScheduleSvg, LeavesOutWhatWouldNotBeReadable) {
   EXPECT_NE(svg.find("the 64 busiest of 99 links"), std::string::npos);
   EXPECT_EQ(svg.find(">step 1<"), std::string::npos);
   EXPECT_EQ(svg.find("lower bound"), std::string::npos);
+}
+
+TEST(Plot, NamesAreCutBetweenLetters) {
+  EXPECT_EQ(svg::FittedName("ring", 4), "ring");
+  EXPECT_EQ(svg::FittedName("double-binary-tree", 8), "double..");
+  EXPECT_EQ(svg::FittedName("gr\xc3\xbc\xc3\xbc\xc3\x9f", 7), "gr\xc3\xbc..");  // no half of a letter
+}
+
+TEST(Plot, NotesAreOneBelowAnother) {
+  double y = 10;
+  const std::string text = svg::PlotNotes({"one", "two"}, y);
+  EXPECT_EQ(y, 10 + 2 * svg::kPlot.label);
+  EXPECT_EQ(Count(text, "<text"), 2);
 }
 
 }  // namespace

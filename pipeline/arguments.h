@@ -13,7 +13,7 @@
 
 namespace xccl {
 
-// Beyond this a time in picoseconds may not fit.
+// The largest size: the times of larger ones may not fit into 64 bits of picoseconds.
 inline constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
 
 // Errors: kUsage for more than kMaxSizeBytes.

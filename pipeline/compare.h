@@ -26,10 +26,10 @@ struct Compared {
 
 struct Comparison {
   std::string title;
-  Compared on;                        // with several topologies only the fields that they share are set
-  std::vector<TimedPlan> times;       // by size, then by time
-  std::vector<std::string> left_out;  // "ring: reason", engines that could not take part
-  // Remarks about measured rows, and about machines whose times are not alike.
+  Compared on;                       // with several topologies only the fields that they share are set
+  std::vector<PlanTime> times;       // by size, then by time
+  std::vector<std::string> skipped;  // engines that could not take part: "ring: reason"
+  // Remarks about measured rows, and about machines whose times are of different kinds.
   std::vector<std::string> notes = {};
   std::vector<Compared> machines = {};  // by the topology names of `times`; empty: there is one topology
 };
@@ -37,7 +37,7 @@ struct Comparison {
 // The engines to compare, and lines about the engines that are not compared.
 struct ComparedEngines {
   std::vector<std::string> names;
-  std::vector<std::string> left_out;  // "ring, tree: not for alltoall"
+  std::vector<std::string> skipped;  // "ring, tree: not for alltoall"
 };
 
 // Empty: the engines for this collective without smt, which may search for long; "all": with smt. Error:
@@ -45,15 +45,15 @@ struct ComparedEngines {
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
-// The rows that are left out and, where no row is left, the code to exit with. A proof that there is no plan
-// outranks a limit; a limit outranks an engine's bug; a bug outranks an engine that does not serve the
-// request.
-struct LeftOut {
+// The engines, sizes and machines that get no row, each with its reason, and the code to exit with where no
+// row is left. A proof that there is no plan outranks a limit; a limit outranks an engine's bug; a bug
+// outranks an engine that does not serve the request.
+struct Skipped {
   std::vector<std::string> lines;
   StatusCode code = StatusCode::kInvalidInput;
 };
 // Adds "NAME: why", once.
-void LeaveOut(std::string_view name, const Status& why, LeftOut& left_out);
+void Skip(std::string_view name, const Status& why, Skipped& skipped);
 
 // A plan that is compared with the engines' plans, for their collective and topology, at all sizes.
 struct OtherPlan {
@@ -108,11 +108,11 @@ std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
 // Is there no time for this size, as it was asked for? Then adds the line that this size and all that follow
 // are left out.
-bool IsTooLate(const Deadline& deadline, int64_t size_bytes, LeftOut& left_out);
+bool IsTooLate(const Deadline& deadline, int64_t size_bytes, Skipped& skipped);
 // Has an interrupt cut the searches of this size short, where earlier sizes have rows? Then adds the line
 // that IsTooLate adds: plans of searches that were cut short are not compared with plans of whole ones.
-bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, LeftOut& left_out);
+bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, Skipped& skipped);
 // The error of a comparison without a row. kLimit where the deadline has passed.
-Status NothingToCompare(const Compared& on, const LeftOut& left_out, const Deadline& deadline);
+Status NothingToCompare(const Compared& on, const Skipped& skipped, const Deadline& deadline);
 
 }  // namespace xccl

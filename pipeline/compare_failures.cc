@@ -18,7 +18,7 @@
 namespace xccl {
 namespace {
 
-// A machine, and the options of its plans: the bound is the machine's.
+// A machine, and the options of its plans, with the bound on this machine.
 struct Machine {
   const Topology* topology;
   PlanOptions options;
@@ -26,25 +26,25 @@ struct Machine {
 
 // An engine's plan on a machine.
 StatusOr<PlanResult> PlanOn(const Machine& machine, const Engine& engine, const Collective& collective,
-                            LeftOut& left_out) {
+                            Skipped& skipped) {
   PlanOptions options = machine.options;
   options.engine = engine.name;
   StatusOr<PlanResult> result = MakePlanBy(engine, *machine.topology, collective, options);
   if (!result.ok()) {
-    LeaveOut(engine.name, result.status(), left_out);
+    Skip(engine.name, result.status(), skipped);
     return result;
   }
-  for (const std::string& fault : result->faults) LeaveOut(engine.name, BugError(fault), left_out);
+  for (const std::string& fault : result->faults) Skip(engine.name, BugError(fault), skipped);
   return result;
 }
 
 // Plans every draw by one engine, and adds a row unless no draw has a plan.
 void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<const Machine> draws,
-              const Collective& collective, std::vector<FailureTimes>& times, LeftOut& left_out) {
+              const Collective& collective, std::vector<FailureTimes>& times, Skipped& skipped) {
   FailureTimes row{
       .engine = std::string(engine.name), .draws = static_cast<int32_t>(draws.size()), .whole_us = whole_us};
   for (const Machine& draw : draws) {
-    const StatusOr<PlanResult> result = PlanOn(draw, engine, collective, left_out);
+    const StatusOr<PlanResult> result = PlanOn(draw, engine, collective, skipped);
     row.draw_us.emplace_back();
     if (!result.ok()) continue;
     row.size_bytes = result->simulation.size_bytes;
@@ -61,7 +61,7 @@ void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<co
   times.push_back(row);
 }
 
-// The engine that repairs one plan, for the machine of each request.
+// An engine that repairs one plan for the machine of each request.
 Engine RepairOf(const Plan& from) {
   return {.name = kReplan,
           .summary = "",
@@ -72,10 +72,10 @@ Engine RepairOf(const Plan& from) {
 // The rows of one size. The first machine has no failures; the draws follow it.
 StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const Machine> machines,
                                             const std::vector<std::string>& engines,
-                                            const Collective& collective, LeftOut& left_out) {
+                                            const Collective& collective, Skipped& skipped) {
   const Machine& whole = machines.front();
   const std::span<const Machine> draws = machines.subspan(1);
-  LeftOut of_whole;  // an engine that has no plan for the whole machine is shown by an empty cell
+  Skipped of_whole;  // an engine that has no plan for the whole machine is shown by an empty cell
   const StatusOr<PlanResult> start = PlanOn(whole, DefaultEngine(), collective, of_whole);
   const auto time_us = [](const StatusOr<PlanResult>& result) -> std::optional<double> {
     return result.ok() ? std::optional(PsToUs(result->simulation.time_ps)) : std::nullopt;
@@ -85,12 +85,12 @@ StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const Machine> machines,
     XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(name));
     const std::optional<double> whole_us =
         engine == &DefaultEngine() ? time_us(start) : time_us(PlanOn(whole, *engine, collective, of_whole));
-    AddTimes(*engine, whole_us, draws, collective, times, left_out);
+    AddTimes(*engine, whole_us, draws, collective, times, skipped);
   }
   if (start.ok()) {
-    AddTimes(RepairOf(start->plan), time_us(start), draws, collective, times, left_out);
+    AddTimes(RepairOf(start->plan), time_us(start), draws, collective, times, skipped);
   } else {
-    LeaveOut(kReplan, start.status(), left_out);
+    Skip(kReplan, start.status(), skipped);
   }
   std::ranges::stable_sort(times, {},
                            [](const FailureTimes& row) { return std::pair(-row.planned, row.mean_us); });
@@ -110,7 +110,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
                                  collective.name(), topology.name(), failures.cables, failures.draws,
                                  collective.num_members(), ToString(options.request.model));
-  LeftOut left_out{.lines = std::move(compared.left_out)};
+  Skipped skipped{.lines = std::move(compared.skipped)};
   std::vector<Topology> machines = {topology};
   for (int32_t i = 0; i < failures.draws; ++i) {
     XCCL_ASSIGN_OR_RETURN(
@@ -123,7 +123,7 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   PlanOptions at_size = options;
   at_size.lower = false;  // schedules are compared, on ideal links
   for (const int64_t size : sizes) {
-    if (IsTooLate(options.deadline, size, left_out)) break;
+    if (IsTooLate(options.deadline, size, skipped)) break;
     at_size.request.size_bytes = size;
     std::vector<Bound> bounds(machines.size());
     std::vector<Machine> planned_on;
@@ -133,16 +133,16 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
       planned_on.back().options.request.bound = &bounds[i];
     }
     XCCL_ASSIGN_OR_RETURN(const std::vector<FailureTimes> times,
-                          TimesAt(planned_on, compared.names, collective, left_out));
-    if (IsCutShort(options.deadline, !comparison.times.empty(), size, left_out)) break;
+                          TimesAt(planned_on, compared.names, collective, skipped));
+    if (IsCutShort(options.deadline, !comparison.times.empty(), size, skipped)) break;
     comparison.times.insert(comparison.times.end(), times.begin(), times.end());
     FailureBounds& bound = comparison.bounds.emplace_back();
     bound.size_bytes = bounds[0].size_bytes;
     bound.whole_us = PsToUs(bounds[0].bound_ps);
     for (size_t i = 1; i < bounds.size(); ++i) bound.draw_us.push_back(PsToUs(bounds[i].bound_ps));
   }
-  if (comparison.times.empty()) return NothingToCompare(comparison.on, left_out, options.deadline);
-  comparison.left_out = std::move(left_out.lines);
+  if (comparison.times.empty()) return NothingToCompare(comparison.on, skipped, options.deadline);
+  comparison.skipped = std::move(skipped.lines);
   return comparison;
 }
 

@@ -42,7 +42,7 @@ struct FailureComparison {
   std::vector<std::string> failed;    // by draw: "0<->1, 2<->3"
   std::vector<FailureTimes> times;    // by size, then by mean time
   std::vector<FailureBounds> bounds;  // by size
-  std::vector<std::string> left_out;  // "ring: reason", once a reason
+  std::vector<std::string> skipped;   // "ring: reason", once a reason
 };
 
 // Draw i is made with seed options.seed + i; draws leave all ranks within reach. `replan` starts from auto's

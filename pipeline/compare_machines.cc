@@ -1,4 +1,4 @@
-// Several topologies: each size is compared on each of them before the next size.
+// Each size is compared on all topologies before the next size.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Are the times simulated on ideal links?
+// Are the times of this machine simulated on ideal links?
 bool OfLinks(const Compared& on) { return on.machine.empty(); }
 
 // A remark where the times of some machines are simulated on ideal links and those of other machines are not.
@@ -45,7 +45,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<int64_t>& sizes, const PlanOptions& options,
                                      const OnSize& on_size) {
   Comparison all;
-  LeftOut left_out;
+  Skipped skipped;
   const std::vector<std::string> wanted = WithAuto(engines);
   const std::string model(ToString(options.request.model));
   std::vector<std::string> names;
@@ -61,7 +61,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   all.notes = NotesOf(all.machines);
   Comparison of_size = all;
   for (const int64_t size : sizes) {
-    if (IsTooLate(options.deadline, size, left_out)) break;
+    if (IsTooLate(options.deadline, size, skipped)) break;
     of_size.times.clear();
     for (const ComparedMachine& machine : machines) {
       StatusOr<Comparison> one = Compare(*machine.topology, *machine.collective, wanted, {size}, options);
@@ -69,23 +69,23 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
           one.status().code() != StatusCode::kLimit && one.status().code() != StatusCode::kInvalidInput)
         return one.status();
       if (!one.ok()) {
-        LeaveOut(machine.name, one.status(), left_out);
+        Skip(machine.name, one.status(), skipped);
         continue;
       }
-      for (const std::string& line : one->left_out) LeaveOut(machine.name, InvalidInput(line), left_out);
-      for (TimedPlan& timed : one->times) {
+      for (const std::string& line : one->skipped) Skip(machine.name, InvalidInput(line), skipped);
+      for (PlanTime& timed : one->times) {
         timed.topology = machine.name;
         of_size.times.push_back(std::move(timed));
       }
     }
-    if (IsCutShort(options.deadline, !all.times.empty(), size, left_out)) break;
-    std::ranges::stable_sort(of_size.times, {}, &TimedPlan::time_ps);
+    if (IsCutShort(options.deadline, !all.times.empty(), size, skipped)) break;
+    std::ranges::stable_sort(of_size.times, {}, &PlanTime::time_ps);
     all.times.insert(all.times.end(), of_size.times.begin(), of_size.times.end());
     if (on_size && !of_size.times.empty()) XCCL_RETURN_IF_ERROR(on_size(of_size));
   }
   if (all.times.empty())
-    return NothingToCompare({all.on.collective, Join(names, ", "), model}, left_out, options.deadline);
-  all.left_out = std::move(left_out.lines);
+    return NothingToCompare({all.on.collective, Join(names, ", "), model}, skipped, options.deadline);
+  all.skipped = std::move(skipped.lines);
   return all;
 }
 

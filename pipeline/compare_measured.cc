@@ -1,4 +1,4 @@
-// A measured run as rows of a comparison: checks that both are of one thing, then matches real sizes.
+// Makes rows of a measured run: checks that run and comparison have one collective, then matches real sizes.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -34,10 +34,8 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
 }
 
 std::string SizesText(const std::vector<int64_t>& sizes) {
-  constexpr size_t kMost = 6;
   std::vector<std::string> texts;
-  for (size_t i = 0; i < std::min(sizes.size(), kMost); ++i) texts.push_back(FormatSize(sizes[i]));
-  if (sizes.size() > kMost) texts.emplace_back("...");
+  for (const int64_t size : sizes) texts.push_back(FormatSize(size));
   return Join(texts, ",");
 }
 

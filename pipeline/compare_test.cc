@@ -32,7 +32,7 @@ TEST(Compare, RowsHaveTheTimesOfMakePlan) {
       one.lower = on_machine;
       one.request.size_bytes = 1 << 20;
       const PlanResult result = MakePlan(topology, allreduce, one).value();
-      const auto row = std::ranges::find(comparison.times, engine, &TimedPlan::engine);
+      const auto row = std::ranges::find(comparison.times, engine, &PlanTime::engine);
       ASSERT_NE(row, comparison.times.end()) << engine;
       EXPECT_EQ(row->time_ps, on_machine ? *result.program_time_ps : result.simulation.time_ps) << engine;
       EXPECT_EQ(row->made_by, result.plan.made_by.engine) << engine;

@@ -28,8 +28,7 @@ StatusOr<ProgramTime> TimeProgram(const Plan& plan, std::optional<int64_t> known
                                   const PlanOptions& options);
 
 // The result for the plan of found.front(); the plans behind it are its runners-up. `lowered`: how its
-// program was found, or why there is none. `time`: its program's. The wall time is left
-// to the caller.
+// program was found, or why there is none. `time`: the time of its program. The caller sets the wall time.
 PlanResult Describe(Plan plan, const std::vector<Synthesis>& found, FastestProgram lowered,
                     std::optional<ProgramTime> time, const Bound& bound, const PlanOptions& options);
 

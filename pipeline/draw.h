@@ -21,7 +21,7 @@ enum class Drawing : uint8_t {
 // and `note` says so. Errors: those of TraceSchedule. Requires: a plan that verifies.
 struct Drawn {
   std::string text;
-  std::string note;
+  std::string note;  // says what is left out, and why; empty: nothing
 };
 StatusOr<Drawn> DrawPlan(const Plan& plan, Drawing what, std::optional<int64_t> size_bytes);
 

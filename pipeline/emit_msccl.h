@@ -12,7 +12,7 @@
 
 namespace xccl {
 
-// Sizes that a file is to be selected for, as its format counts them; what is absent is as the plan says
+// The sizes that a file is to be selected for, as its format counts them. An absent limit is the plan's
 // (Plan::sizes).
 struct AskedSizes {
   std::optional<int64_t> min_bytes, max_bytes;

@@ -1,3 +1,6 @@
+// The critical path names the links on which a plan waits. Each change widens or shortens the class of links
+// with the largest share of the path, cuts chunks in two, or adds a NIC. The schedule is then simulated on
+// the changed machine or, where the change asks for another schedule, planned anew.
 #include "pipeline/explain.h"
 
 #include <fmt/core.h>
@@ -15,17 +18,13 @@
 #include "ir/simulate/trace.h"
 #include "ir/simulate/trace_program.h"
 #include "pipeline/pipeline.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
 
-// A plan of more transfers is not made again in twice as many chunks: --explain would take much longer than
-// the plan.
-constexpr int64_t kMostTransfersAgain = 200'000;
-// Machines of more ranks get bounds of little effort.
+// Machines of more ranks get bounds of little effort: several bounds of full effort would take minutes.
 constexpr int32_t kMostRanksBoundExactly = 256;
-// A change that takes a smaller share off the time is listed as no gain: gains are shown in percent.
-constexpr double kLeastGain = 0.01;
 
 // Links that are alike: what they join, and how fast they are.
 using LinkClass = std::tuple<NodeKind, NodeKind, int64_t, int64_t>;
@@ -40,7 +39,7 @@ std::string NameOf(const LinkClass& links) {
                      FormatBandwidthShort(static_cast<double>(std::get<2>(links))));
 }
 
-// The class whose pieces of one kind take most of the path.
+// The class of the links whose pieces of this kind take most of the path.
 std::optional<LinkClass> MostOf(const Topology& topology, const CriticalPath& path, PathKind kind) {
   std::map<LinkClass, int64_t> sums;
   for (const PathPiece& piece : path.pieces)
@@ -125,7 +124,7 @@ class Explainer {
     made_.of_program = true;
   }
 
-  // False, with the reason, if there is no time for another change.
+  // Is there time for another change? Else notes the reason.
   bool HasTime() {
     if (!options_.deadline.IsOver()) return true;
     made_.stopped = options_.deadline.Passed() + " before all changes were tried";
@@ -178,7 +177,7 @@ class Explainer {
               }));
   }
 
-  // A new plan.
+  // Plans anew on the machine and by the options of a change.
   void Planned(const std::string& change, const Topology& topology, PlanOptions options) {
     if (!HasTime()) return;
     options.lower = false;
@@ -188,12 +187,12 @@ class Explainer {
     if (made.ok())
       made_.changes.push_back({change, made->simulation.time_ps, made->bound.bound_ps, true});
     else
-      HasTime();
+      HasTime();  // notes the reason where the deadline ended the search
   }
 
   void TryMoreChunks() {
     const Collective& cut = result_.plan.collective;
-    if (!cut.HasEvenParts() || result_.plan.schedule.size() > kMostTransfersAgain) return;
+    if (!cut.HasEvenParts() || result_.plan.schedule.size() > kManyTransfers) return;
     const int32_t chunks = cut.ChunksOf(PartId(0));
     PlanOptions options = options_;
     options.engine = result_.plan.made_by.engine;
@@ -326,7 +325,7 @@ std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult&
   std::string faster, no_gain;
   const int64_t time_ps = result.simulation.time_ps;
   for (const WhatIf& change : explanation.changes) {
-    const bool gains = static_cast<double>(change.time_ps) < (1 - kLeastGain) * static_cast<double>(time_ps);
+    const bool gains = kNear * static_cast<double>(change.time_ps) < static_cast<double>(time_ps);
     std::string& line = gains ? faster : no_gain;
     if (!line.empty()) line += "; ";
     line += change.change;

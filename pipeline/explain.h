@@ -17,17 +17,17 @@ namespace xccl {
 
 // The time that a change to the machine or to the plan would bring.
 struct WhatIf {
-  std::string change;    // "gpu-switch links twice as fast"
-  int64_t time_ps = 0;   // the schedule's on the changed machine, or a new plan's
-  int64_t bound_ps = 0;  // on the changed machine
-  bool replanned = false;
+  std::string change;      // "gpu-switch links twice as fast"
+  int64_t time_ps = 0;     // the schedule's on the changed machine, or a new plan's
+  int64_t bound_ps = 0;    // on the changed machine
+  bool replanned = false;  // the time is that of a new plan
 };
 
 // The critical path of the program, or of the schedule where there is no program, and the changes that were
 // tried.
 struct Explanation {
   CriticalPath path;     // empty where it was not traced
-  std::string untraced;  // why not; empty: it was
+  std::string untraced;  // why the path was not traced; empty: it was
   bool of_program = false;
   int64_t time_ps = 0;          // the program's or the schedule's, as the path
   std::vector<WhatIf> changes;  // the changes that were tried, the best first

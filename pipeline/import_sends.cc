@@ -1,3 +1,7 @@
+// A printed send names a rank, a peer and a chunk, and has no step. Its step is one more than the latest step
+// of the sends that it waits for: the send that brought the chunk, and, where links keep an order, the send
+// before it on its link. The sends in order of step are an allgather's schedule; reversed, they are a
+// reduce_scatter's.
 #include "pipeline/import_sends.h"
 
 #include <fmt/core.h>
@@ -19,10 +23,10 @@
 namespace xccl {
 namespace {
 
-// Weights stay small enough to be added and multiplied by sizes.
+// The largest common weight of chunks: weights can then be added, and multiplied by sizes, in 64 bits.
 constexpr int64_t kMaxCommon = int64_t{1} << 30;
 
-// In the collective's chunks: an allreduce has one part, in which every rank's share is equal.
+// The collective in the chunks of the file. An allreduce has one part, in which every rank's share is equal.
 StatusOr<Collective> CollectiveOf(const PrintedSends& printed, std::string_view file,
                                   const Topology& topology, CollectiveKind kind) {
   CollectiveSpec spec;

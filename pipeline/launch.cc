@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// An error of a variable that a flag took the place of names the flag.
+// Where a flag was given instead of a variable, an error about the variable names the flag.
 Status NameFlags(const Status& status, const LaunchOptions& options) {
   const std::string& text = status.message();
   const auto name = [&](std::string_view variable, std::string_view flag) {

@@ -87,8 +87,8 @@ TEST(Limits, AnInterruptedComparisonKeepsTheSizesBefore) {
     };
     const StatusOr<Comparison> made = compare();
     ASSERT_TRUE(made.ok()) << made.status().message();
-    for (const TimedPlan& timed : made->times) EXPECT_EQ(timed.size_bytes, 1024);
-    EXPECT_EQ(made->left_out, std::vector<std::string>{"4KiB and what follows: interrupted"});
+    for (const PlanTime& timed : made->times) EXPECT_EQ(timed.size_bytes, 1024);
+    EXPECT_EQ(made->skipped, std::vector<std::string>{"4KiB and what follows: interrupted"});
     EXPECT_EQ(compare().status().code(), StatusCode::kLimit);
   }
 }
@@ -155,7 +155,7 @@ TEST(Limits, CompareKeepsTheSizesBeforeTheDeadline) {
   ASSERT_TRUE(comparison.ok()) << comparison.status().message();
   EXPECT_EQ(shown, 1);
   EXPECT_EQ(comparison->times.size(), 1u);
-  EXPECT_EQ(comparison->left_out, std::vector<std::string>{"4KiB and what follows: --time-limit=2s passed"});
+  EXPECT_EQ(comparison->skipped, std::vector<std::string>{"4KiB and what follows: --time-limit=2s passed"});
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+// Lowers the preferred schedule, then goes through the other schedules in their order and lowers each that
+// may have a faster program: by its own simulated time, by its size, and by the work that was done so far.
+// The fastest program wins; one of another schedule must be 2 % faster than the best before it.
 #include "pipeline/lower_fastest.h"
 
 #include <fmt/core.h>
@@ -11,29 +14,24 @@
 
 #include "base/units.h"
 #include "ir/lower/lower.h"
+#include "ir/lower/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
 
-// Two limits of the time that one request spends on lowering: the number of schedules, not counting schedules
-// of up to kTinyPlan transfers, and the transfers of large schedules after the first two. Lowering 100,000
-// transfers takes seconds.
+// Schedules of one request that are lowered at most, besides schedules of up to kTinyPlan transfers.
 constexpr size_t kMostLowered = 6;
-constexpr int64_t kMostTransfersLowered = 100'000;
-// A schedule of up to so many transfers, which is lowered in milliseconds, is lowered though its own time is
-// not below the best program's: passes overlap what whole chunks do not.
-constexpr int64_t kSmallPlan = 2000;
+// Transfers of schedules that are lowered in milliseconds. A schedule of so few is lowered though its own
+// time is not below the best program's, since passes overlap steps that whole chunks do not overlap.
+constexpr int64_t kFewTransfers = 2000;
 // With a machine model, passes may make a program faster than LeastTime of its schedule, but not below this
 // times it.
 constexpr double kMostOverlapped = 2.0 / 3;
-// The program of another schedule than the preferred one is taken where it takes less than this times the
-// best one's time.
-constexpr double kWorthTaking = 0.98;
-// Time to lower one transfer of one chunk, and to prove the result: 9 s for 1.6 million transfers (alltoall
-// on torus:8x8x8).
+// Time to lower one transfer of one chunk, and to prove the result, on one core of a server.
 constexpr double kSecondsOfTransfer = 6e-6;
 
 // Why the schedule is kept without a program; empty where it need not be.
@@ -86,9 +84,9 @@ StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOpt
   return LowerAndTime(topology, options, made);
 }
 
-// Would a program of this time replace the best one?
+// Would a program of this time replace the best one? It must be 2 % faster (ir/lower/tolerance.h).
 bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
-  return !best.ok() || static_cast<double>(time_ps) < kWorthTaking * static_cast<double>(*best->time_ps);
+  return !best.ok() || lowering::IsFaster(time_ps, *best->time_ps);
 }
 
 // May the schedule's program be the fastest, by what is known before it is lowered? `lowered_transfers`: sum
@@ -96,11 +94,9 @@ bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
 bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& other,
                 const StatusOr<TimedProgram>& best, int64_t lowered_transfers) {
   const int64_t least_ps = LeastTimeOf(topology, options, other);
-  const bool small = other.schedule.size() <= kSmallPlan;
+  const bool small = other.schedule.size() <= kFewTransfers;
   if (!small && !Replaces(least_ps, best)) return false;
-  if (!small && best.ok() && lowered_transfers > 0 &&
-      lowered_transfers + other.schedule.size() > kMostTransfersLowered)
-    return false;
+  if (!small && best.ok() && lowered_transfers + other.schedule.size() > kManyTransfers) return false;
   const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
   if (options.machine && !Replaces(overlapped_ps, best)) return false;
   return ReasonNotToLower(topology, other, options.deadline).empty();

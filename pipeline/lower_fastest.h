@@ -25,8 +25,9 @@ struct FastestProgram {
 
 // Lowers found.front() and, where a schedule behind it takes less time than its program or is small, that
 // schedule as well. The schedule of the fastest program becomes found.front(), and all others keep their
-// order. Programs of more threadblocks than a GPU runs at a time are better than none. Cost: six lowerings
-// of large schedules at most. Errors: those of LowerTimed and SimulateProgram, but for the deadline.
+// order. Programs of more threadblocks than a GPU runs at a time are better than none. Cost: after the
+// first schedule, five others at most, of kManyTransfers (synth/common/cost_model.h) together, besides tiny
+// ones. Errors: those of LowerTimed and SimulateProgram, but for the deadline.
 // Requires: schedules with their simulations, of which the first verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);

@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-// Simulated at the plan's size on its links; absent where it waits forever.
+// The time at the plan's size on its links alone; absent where the program waits forever.
 std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   const StatusOr<Simulation> made =
       SimulateProgram(lowered.program, lowered.collective, plan.topology,
@@ -22,7 +22,7 @@ std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   return made.ok() ? std::optional(made->time_ps) : std::nullopt;
 }
 
-// Absent where the target does not run the program.
+// The time of a program as the target runs it; absent where the target does not run it.
 std::optional<int64_t> TimeOf(const StatusOr<LoweredProgram>& as_run, const Plan& plan) {
   return as_run.ok() ? TimeOf(*as_run, plan) : std::nullopt;
 }

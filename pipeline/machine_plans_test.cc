@@ -1,5 +1,5 @@
-// What auto picks on a known machine, beside what people write by hand: one-shot, two-shot, ring, tree and
-// multicast, each by every protocol, in any number of instances and passes that fits.
+// The plans that auto picks on a known machine, beside what people write by hand: one-shot, two-shot, ring,
+// tree and multicast, each by every protocol, in any number of instances and passes that fits.
 #include <gtest/gtest.h>
 
 #include <algorithm>

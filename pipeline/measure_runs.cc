@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "runtime/run_row.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
 
-// Operations of up to so many bytes are run at least so many times, as the header says.
-constexpr int64_t kSmallBytes = 64 << 10;
+// How often an operation is run whose messages cost more than its bytes: the clock errs at both ends of a run
+// by about one such operation, thus by 1 % of the run.
 constexpr int32_t kSmallIterations = 100;
 
 }  // namespace
@@ -20,7 +21,7 @@ MeasureRanks MeasureByRunning(const RunSettings& settings, const Topology& topol
                                int64_t size_bytes) -> StatusOr<std::vector<double>> {
     const Plan plan{topology, lowered.collective, {}, lowered, {}};
     RunSettings of_size = settings;
-    if (size_bytes <= kSmallBytes)
+    if (size_bytes <= LeastUsefulBytes(topology))
       of_size.options.iterations = std::max(of_size.options.iterations, kSmallIterations);
     XCCL_ASSIGN_OR_RETURN(const RunResult result, RunPlan("tune", plan, {}, {size_bytes}, of_size, {}));
     if (!AllRight(result.rows)) return BugError("tune: elements are wrong");

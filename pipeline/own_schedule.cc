@@ -1,3 +1,6 @@
+// ScheduleWriter finds the hop of each transfer among the machine's hops and appends the transfer. A tree is
+// the union of the hops between its root and its leaves. PlanOfSchedule proves and simulates the schedule,
+// and then takes the stages of MakePlan that follow a search.
 #include "pipeline/own_schedule.h"
 
 #include <fmt/core.h>

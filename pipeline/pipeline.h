@@ -37,9 +37,9 @@ StatusOr<PlanResult> MakePlanBy(const Engine& engine, const Topology& topology, 
                                 const PlanOptions& options);
 
 // Completes the first of several schedules of one request: it is verified, lowered where asked for, verified
-// and simulated again, and described. Schedules behind it that may have faster programs are
-// lowered as well (lower_fastest.h); the fastest program's schedule becomes the plan and found.front().
-// A program that is not there by the deadline is left out. Errors: kBug where a stage made something wrong;
+// and simulated again, and described. Schedules behind it that may have faster programs are lowered as well
+// (lower_fastest.h); the schedule of the fastest program becomes the plan and found.front(). A plan has no
+// program where the deadline passes before it is made. Errors: kBug where a stage made something wrong;
 // found.front() names the engine. Requires: at least one schedule, all with their simulations.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesis>& found, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);

@@ -27,13 +27,13 @@ struct PlanOptions {
   std::string limits_text = {};   // as written on the command line; the plan keeps it
   bool lower = false;             // continue to a Program
   std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
-  bool machine_of_topology = false;          // where none is given, that of the topology's GPUs, if known
+  bool machine_of_topology = false;          // where `machine` is absent, take the topology's GPUs', if known
   std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
   bool verify_passes = false;                // prove the result of every pass of lowering
   Deadline deadline = Deadline();            // for all stages together; the search ends before it
 };
 
-// A plan that was made and is not the one that was kept.
+// A plan of another engine, which was made and not kept.
 struct RunnerUp {
   std::string engine;
   int64_t time_ps = 0;
@@ -58,16 +58,15 @@ struct PlanResult {
   std::string no_program = {};  // why there is none, where one was asked for
   // Source of the machine model that the program is timed on, or would be; empty: links alone.
   std::string machine = {};
-  // The fastest schedule by another engine, where auto made one that is not much slower.
+  // The fastest schedule of another engine, where auto made one.
   std::optional<RunnerUp> next = {};
   // The bytes that the program's threadblocks can have in flight, beside what a GPU's links need (Little's
   // law); empty where the machine's model does not say.
   std::string in_flight = {};
 };
 
-// People are told the reason where one form of a plan takes more than this times another form's time: a
-// program beside its schedule, a file for another executor beside its plan. Lowering is
-// held to 5 % (bars of docs/benchmarks.md), which needs no reason.
+// The ratio of times from which people are told why: of a program to its schedule, and of a file for another
+// executor to its plan. Lowering is held to a ratio of 1.05 (docs/benchmarks.md), which needs no reason.
 inline constexpr double kSlower = 1.1;
 
 // With machine_of_topology, the options with that machine.
@@ -80,7 +79,7 @@ SimulateOptions ProgramTiming(const PlanOptions& options);
 // the first violations.
 Status CheckProved(const std::vector<Violation>& violations, std::string_view engine);
 
-// time ÷ bound, 1 where both are zero.
+// time ÷ bound; 1 where the bound is zero.
 double RatioOf(int64_t time_ps, int64_t bound_ps);
 
 }  // namespace xccl

@@ -11,8 +11,8 @@ double BusBandwidth(const Collective& collective, const Simulation& simulation) 
   return simulation.algbw_bytes_per_s() * BusFactor(collective.kind(), collective.num_members());
 }
 
-TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
-                        const Simulation& simulation, int64_t bound_ps) {
+PlanTime MakePlanTime(const std::string& engine, const std::string& made_by, const Collective& collective,
+                      const Simulation& simulation, int64_t bound_ps) {
   return {.engine = engine,
           .made_by = made_by,
           .size_bytes = simulation.size_bytes,
@@ -23,9 +23,9 @@ TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, c
           .ratio = RatioOf(simulation.time_ps, bound_ps)};
 }
 
-StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
-                                         PlanLevel level, const MachineModel* machine) {
-  std::vector<TimedPlan> times;
+StatusOr<std::vector<PlanTime>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
+                                        PlanLevel level, const MachineModel* machine) {
+  std::vector<PlanTime> times;
   for (const int64_t size : sizes) {
     const SimulateOptions options{.size_bytes = size, .model = model, .machine = machine};
     Simulation simulation;
@@ -37,7 +37,7 @@ StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64
     }
     XCCL_ASSIGN_OR_RETURN(const Bound bound, LowerBound(plan.topology, plan.collective, size, model));
     times.push_back(
-        MakeTimedPlan(plan.made_by.engine, plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
+        MakePlanTime(plan.made_by.engine, plan.made_by.engine, plan.collective, simulation, bound.bound_ps));
   }
   return times;
 }

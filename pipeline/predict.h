@@ -15,8 +15,9 @@
 
 namespace xccl {
 
-// One line of simulate and compare. For a program's time, compare still divides by the schedule's bound.
-struct TimedPlan {
+// A plan's time at one size: a row of `simulate` and `compare`. `compare` divides a program's time, too, by
+// the bound of schedules.
+struct PlanTime {
   std::string engine;   // as asked for
   std::string made_by;  // the engine that made the plan: auto's winner
   int64_t size_bytes = 0;
@@ -27,20 +28,20 @@ struct TimedPlan {
   double ratio = 0;
   std::optional<int64_t> messages = {};      // the schedule's
   std::optional<int32_t> threadblocks = {};  // the program's, the most on one rank
-  bool measured = false;                     // on a real machine; else simulated
-  std::string topology = {};                 // where several are compared; empty: there is one
+  bool measured = false;                     // the time was measured on a real machine; else simulated
+  std::string topology = {};                 // its name where several are compared; else empty
 };
 // nccl-tests' bus bandwidth in bytes per second.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);
-TimedPlan MakeTimedPlan(const std::string& engine, const std::string& made_by, const Collective& collective,
-                        const Simulation& simulation, int64_t bound_ps);
+PlanTime MakePlanTime(const std::string& engine, const std::string& made_by, const Collective& collective,
+                      const Simulation& simulation, int64_t bound_ps);
 
 enum class PlanLevel : uint8_t { kSchedule, kProgram };
 
 // For each size, the simulated time of the plan's schedule, or of its program on a machine (null: only links
 // take time), and the bound. Errors: kInvalidInput where a program cannot be simulated. Requires: a program,
 // for its level.
-StatusOr<std::vector<TimedPlan>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
-                                         PlanLevel level, const MachineModel* machine = nullptr);
+StatusOr<std::vector<PlanTime>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
+                                        PlanLevel level, const MachineModel* machine = nullptr);
 
 }  // namespace xccl

@@ -9,6 +9,7 @@
 
 #include "base/guarded.h"
 #include "base/units.h"
+#include "ir/lower/tolerance.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/search.h"
 #include "synth/engines.h"
@@ -18,11 +19,9 @@
 namespace xccl {
 namespace {
 
-// Times the bound: a repaired plan within this is kept without a look at a fresh plan, which could gain no
-// more.
-constexpr double kRepairedWell = 1.05;
-// Times a fresh plan's time: a repaired plan within this is kept, since it changes less of what runs.
-constexpr double kRepairKept = 1.02;
+// A repaired plan that takes at most this times the bound is kept without a fresh plan, which takes far
+// longer to make and could gain no more.
+constexpr double kMaxRatioToBound = 1.05;
 
 std::string ThenNote(std::string first, const std::string& note) {
   return note.empty() ? std::move(first) : std::move(first) + "; " + note;
@@ -34,10 +33,11 @@ StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) 
   return Replan(from, request);
 }
 
-// The one of two simulated plans that is kept, with a note about the other.
+// The one of two simulated plans that is kept, with a note about the other one. The repaired plan changes
+// less of the plan that runs, for which it is granted 2 %, as plainer programs are.
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
-  if (static_cast<double>(repaired_ps) <= kRepairKept * static_cast<double>(fresh_ps)) {
+  if (lowering::IsWithinTolerance(repaired_ps, fresh_ps)) {
     repaired.faults.insert(repaired.faults.end(), fresh.faults.begin(), fresh.faults.end());
     repaired.note += fmt::format("; a fresh plan, {}, takes {}", fresh.engine, FormatDurationShort(fresh_ps));
     return repaired;
@@ -56,7 +56,7 @@ StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& re
     XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
     XCCL_ASSIGN_OR_RETURN(repaired->simulation, SimulationOf(*repaired, request, deadline));
     const auto time_ps = static_cast<double>(repaired->simulation->time_ps);
-    if (time_ps <= kRepairedWell * static_cast<double>(bound.bound_ps)) return repaired;
+    if (time_ps <= kMaxRatioToBound * static_cast<double>(bound.bound_ps)) return repaired;
     if (deadline.IsOver()) {
       repaired->note += "; no time was left to try a fresh plan";
       return repaired;

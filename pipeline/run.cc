@@ -1,3 +1,6 @@
+// A run is read, checked against the runs of all other processes of its group, and then executed size by
+// size, on CPU ranks (runtime/cpu) or GPUs (runtime/cuda). A book is run collective by collective, and every
+// size by the plan that the book selects for it.
 #include "pipeline/run.h"
 
 #include <fmt/ranges.h>

@@ -33,15 +33,15 @@ struct RunSettings {
   LaunchedGroup* group = nullptr;  // ranks that are processes, of which this is one; the plan is for all
 };
 
-// The kernel of a plan comes from a plan book, which may have none, or it is emitted.
+// Where the kernel of a plan comes from: a plan book, which may have none for it; else it is emitted.
 struct KernelOrigin {
   bool from_book = false;
-  std::vector<PlanCubin> cubins = {};  // made from it ahead of time, files being paths
-  std::string source = {};  // the book's; empty: it has none, and the interpreter kernel runs the plan
+  std::vector<PlanCubin> cubins = {};  // compiled from the source ahead of time; their files are paths
+  std::string source = {};             // from the book; empty: the interpreter kernel runs the plan
 };
 
 struct RunResult {
-  RunTableOptions ran;  // what the table's head says
+  RunTableOptions ran;  // the head of the table
   std::vector<RunRow> rows;
   std::optional<cuda::DeviceUsage> usage;  // for GPUs
   std::vector<std::string> notices;        // why the interpreter kernel ran; sizes that are rounded to none

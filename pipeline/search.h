@@ -16,8 +16,8 @@
 
 namespace xccl {
 
-// The moment at which searches end: the stages that follow get a share of the time, a larger one where they
-// lower, but not more seconds than they take.
+// The moment at which searches end. The later stages get a share of the time, a larger one where they lower,
+// but no more seconds than they need.
 Deadline SearchDeadline(const PlanOptions& options);
 
 // The request to an engine for one plan. Topology, collective and bound outlive it.
@@ -44,7 +44,7 @@ class Search {
 
   const SynthesisRequest& request() const { return request_; }
   const Bound& bound() const { return bound_; }
-  // Wall time since it was made.
+  // Wall time since the search was made.
   double Seconds() const;
 
   // The plans of an answer, of which the first is simulated. Keeps the answer's faults for WithFaults.
@@ -53,7 +53,7 @@ class Search {
   // Does the status say that this engine's plan was wrong, where another engine may be asked instead? It is
   // then passed over from here on. The engine that the options name is never passed over.
   bool PassOver(const std::string& engine, const Status& status);
-  // The result with the faults of the engines that made wrong plans.
+  // Adds the faults of the engines that made wrong plans to the result.
   StatusOr<PlanResult> WithFaults(StatusOr<PlanResult> result) const;
 
  private:

@@ -18,7 +18,8 @@
 namespace xccl {
 namespace {
 
-// The time of all collectives of a line in one step: a day, as for the bounds of single collectives.
+// The longest time of all collectives of a line in one step: a day, as for a single collective
+// (ir/bounds/bound.h).
 constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
 
 // The group's plan as a communicator of its own; absent where it needs relays.

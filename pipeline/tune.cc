@@ -13,9 +13,9 @@
 namespace xccl {
 namespace {
 
-// Times the best prediction: a plan that is predicted to take longer is not run. Predictions of two
-// plans err by up to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so by 2.3 in their ratio.
-constexpr double kHopeless = 4;
+// A plan is run where its predicted time is at most this times the best prediction. A prediction errs by up
+// to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so the ratio of two errs by 2.3.
+constexpr double kMaxPredictedRatio = 4;
 
 struct Proposal {
   Plan plan;
@@ -43,7 +43,7 @@ Status Propose(const Topology& topology, const Collective& collective, const Tun
   return OkStatus();
 }
 
-// On the plan's own topology.
+// The simulated time on the topology that the plan was made for.
 double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
@@ -67,7 +67,7 @@ StatusOr<Choice> Choose(const std::vector<Proposal>& proposals, int64_t size_byt
   const double best = *std::ranges::min_element(predicted);
   Choice choice;
   for (size_t i = 0; i < proposals.size(); ++i) {
-    if (predicted[i] > kHopeless * best) continue;
+    if (predicted[i] > kMaxPredictedRatio * best) continue;
     double us = predicted[i];
     if (measure) {
       XCCL_ASSIGN_OR_RETURN(us, measure(*proposals[i].plan.program, size_bytes));

@@ -24,12 +24,12 @@ struct TuneRequest {
   std::vector<Collective> collectives;
   std::vector<int64_t> sizes_bytes;  // ascending
   PlanOptions pipeline;              // engine, machine, limits; size and lowering are set here
-  std::function<void(size_t done, size_t all)> on_collective = {};  // told when one has ended
+  std::function<void(size_t done, size_t all)> on_collective = {};  // called when a collective has ended
 };
 
 struct TunedRow {
   std::string collective, engine, file;
-  std::string topology = {};      // whose plan it is
+  std::string topology = {};      // the topology that the plan was made for
   std::optional<Rank> root = {};  // only rooted collectives have one
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
@@ -42,10 +42,10 @@ struct Tuned {
   std::vector<TunedRow> rows;
 };
 
-// A size between two of the list is served as the nearer one, by ratio. A plan that is predicted to be four
-// times slower than the best is not run. Cost: at most sizes² runs per collective. Errors: those of MakePlan
-// and `measure`. Without `measure` the predicted times decide, and stand for measured ones.
-// `topologies`: descriptions of the one machine, each of which proposes plans.
+// A size between two sizes of the list is served by the plan of the nearer one, by ratio. A plan whose
+// predicted time is over four times the best one is not run. Cost: at most sizes² runs per collective.
+// Errors: those of MakePlan and `measure`. Without `measure` the predicted times decide, and stand for
+// measured ones. `topologies`: descriptions of the one machine, each of which proposes plans.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
 

@@ -49,6 +49,22 @@ TEST_F(Cli, PlansOfEnginesThatTellWhatTheyDoAreExplained) {
   EXPECT_NE(text.find("\nwhy\n  bound      "), std::string::npos) << text;
 }
 
+// A plan has a program where it is asked for, and where it is kept in a file, unless that is refused.
+TEST_F(Cli, LowersWhereAsked) {
+  const auto lowered = [&](const Words& more) {
+    Words all = {"plan", "ring:4", "-c", "allgather", "-e", "ring", "-s", "64KiB", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return !Json::parse(Out(all))["time_program_us"].is_null();
+  };
+  EXPECT_FALSE(lowered({}));
+  EXPECT_TRUE(lowered({"--lower"}));
+  EXPECT_TRUE(lowered({"-o", "a.json"}));
+  EXPECT_EQ(Run({"run", "a.json", "--iters", "1"}).code, 0);
+  EXPECT_FALSE(lowered({"-o", "b.json", "--lower=false"}));
+  ExpectWrong({{}, 1, "b.json: no program in the plan; hint: xccl-synth plan ... -o FILE writes one"},
+              Run({"run", "b.json"}));
+}
+
 TEST_F(Cli, OneRankHasNothingToMove) {
   const std::string text = Out({"plan", "dgx1", "-c", "allreduce", "--ranks", "2"});
   EXPECT_NE(text.find("  engine     none: nothing to move\n"), std::string::npos) << text;
@@ -289,6 +305,7 @@ TEST_F(Cli, ParetoFront) {
            {plan({"-e", "ring"}), 2, "--pareto: ring proves no front; expected smt"},
            {plan({"--rounds", "3"}), 2, "--pareto: finds the rounds; expected no --rounds"},
            {plan({"--from", "a.json"}), 2, "--pareto: starts from no plan; expected no --from"},
+           {plan({"--lower"}), 2, "--pareto: makes no program; expected no --lower"},
            {plan({"-o", "a.json"}), 2,
             "--pareto: writes no plan; expected no --output, or --chunks, --steps and --rounds of a point"}})
     ExpectWrong(wrong, Run(wrong.arguments));

@@ -83,6 +83,7 @@ TEST_F(Cli, WrongCommandLines) {
        "--for tp: activations take 1000000000 times 1.007ms; at most 1 day a step is supported"},
       {{"plan", "torus:2x2", "--ranks", "0,1", "--for", "tp"}, 2, "--ranks: not together with --for"},
       {{"plan", "torus:2x2", "--groups", "g.json", "--for", "tp"}, 2, "--groups: not together with --for"},
+      {{"plan", "torus:2x2", "--lower", "--for", "tp"}, 2, "--lower: not together with --for"},
       {{"plan", "torus:2x2", "-c", "allgather", "--tp", "2"}, 2, "--tp: only together with --for"},
       {{"plan", "torus:2x2", "--for", "tpp"},
        2,

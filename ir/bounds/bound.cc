@@ -21,6 +21,7 @@ namespace {
 // Longer bounds are errors, so that the times of schedules still fit into 64 bits of picoseconds.
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
+// Relative error of floating point between a simulated time and a bound.
 constexpr double kRounding = 1e-9;
 // By BoundKind.
 constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};

@@ -11,7 +11,7 @@ namespace {
 
 // The orbits of nodes if all ranks are sinks and translations keep the supplies; otherwise empty.
 std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
-  constexpr size_t kMany = 64;  // with fewer sinks, finding translations costs more than it saves
+  constexpr size_t kMany = 64;  // sinks from which finding translations saves more than it costs
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
   const SymmetryGroup group = FindTranslations(topology);

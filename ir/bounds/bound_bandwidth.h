@@ -15,7 +15,7 @@ namespace xccl {
 struct BandwidthBound {
   double ps = 0;
   BoundKind kind = BoundKind::kRelaxed;
-  std::vector<NodeGroups> partitions = {};  // allreduce: that bytes are counted between
+  std::vector<NodeGroups> partitions = {};  // allreduce: the blocks between which passes of bytes are counted
 };
 
 // Requires: every need of the collective can be met on this topology.

@@ -5,19 +5,19 @@
 // bytes add up and share the bandwidth of the cut. All cuts are tried on machines of few nodes; on larger
 // ones only sweeps are.
 //
-// Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone
-// hold some contribution, and F the blocks that need all contributions of E. When the first block x knows
-// them all, each block of E but x has sent at least once; later each block of F but x must receive. That
-// makes |E|+|F|-2 passes between blocks or, if E is one block, one for every other block of F. The number of
-// blocks that must send, and the number that must receive, are lower bounds on the passes in any case. If
-// nothing outside the blocks copies or sums, the passes of all parts share the bandwidth out of the blocks,
-// and the bandwidth into them.
+// Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone hold
+// some contribution, and F the blocks that need all contributions of E. When the first block x knows them
+// all, each block of E but x has sent at least once; later each block of F but x must receive. That makes
+// |E|+|F|-2 passes between blocks or, if E is one block, one for every other block of F. The number of blocks
+// that must send, and the number that must receive, are lower bounds on the passes in any case. If nothing
+// outside the blocks copies or sums, the passes of all parts share the bandwidth out of the blocks, and the
+// bandwidth into them.
 //
 // Cost: contributions × needers of each part, times the sweeps.
 //
-// Each destination by itself: it gets each part that it needs at most once, over links that all parts share.
-// Each part has a source node of its own, joined to all its holders by wide arcs. So a cut counts the part
-// only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
+// Destinations, one at a time: a destination gets each part that it needs at most once, over links that all
+// parts share. Each part has a source node of its own, joined to all its holders by wide arcs. So a cut
+// counts the part only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -33,6 +33,12 @@
 
 namespace xccl {
 namespace {
+
+// Nodes up to which all cuts are listed: a thousand.
+constexpr int32_t kFewNodes = 10;
+// Destinations × (links + entries of the table) up to which the worst cut before each destination is
+// searched.
+constexpr int64_t kFlowWork = 20'000'000;
 
 struct PartFacts {
   double bytes = 0;
@@ -180,9 +186,6 @@ double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
   const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
   return cut ? static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) : 0;
 }
-
-constexpr int32_t kFewNodes = 10;          // up to which all cuts are listed
-constexpr int64_t kFlowWork = 20'000'000;  // destinations × (links + entries) up to which flows are computed
 
 }  // namespace
 

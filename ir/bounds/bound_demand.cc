@@ -11,8 +11,10 @@
 namespace xccl {
 namespace {
 
+// Relative rounding error of the linear program: a flow whose load is so close to the bound attains it.
 constexpr double kMeets = 1e-9;
-constexpr int64_t kCrowdWork = 3'000'000;  // sources × links × rounds
+// Limits of CrowdedFlowBound: sources × links × rounds, and rounds.
+constexpr int64_t kCrowdWork = 3'000'000;
 constexpr int32_t kCrowdRounds = 30;
 
 }  // namespace

@@ -19,7 +19,8 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kFewLinks = 64;  // with more links, comparing costs more than searching
+// Links of a GPU up to which comparing them with another GPU's costs less than a search from the GPU.
+constexpr size_t kFewLinks = 64;
 
 // Links of a GPU, equal for interchangeable GPUs: (other end, direction, alpha, overhead), sorted.
 using Attachment = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;

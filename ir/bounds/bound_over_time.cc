@@ -15,10 +15,11 @@
 // below zero at the largest T so far, until there is none.
 //
 // Overhead: in `blocking` data waits for alpha + overhead on every link before its bytes pass, so both delay
-// it. In `pipelined` only the first message of a link is sure to pay it. Where the link leaves the
-// source for another GPU, which has a segment only when its last byte is there, all bytes pass after that
-// overhead. A switch sends on before: its next link may be the slower one, and lose nothing. Only single
-// sources are made to pay: o would not be submodular.
+// it. In `pipelined` only the first message of a link is sure to pay it. Where the link leaves the source for
+// another GPU, which has a segment only when its last byte is there, all bytes pass after that overhead. A
+// switch sends a segment on before its last byte is there. If the switch's next link is slower, the overhead
+// of the first link delays nothing, so links to switches are not made to pay. Neither are links of several
+// sources together, since o would not be submodular.
 #include "ir/bounds/bound_over_time.h"
 
 #include <algorithm>
@@ -37,10 +38,14 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kDistances = 24;     // sets of the ranks at least so far away that are tried for each rank
-constexpr int64_t kOrders = 8;        // a search for the worst set begins if there is time for so many orders
-constexpr int32_t kShares = 1 << 18;  // shares of all ranks together that are looked at
-// Limits, in arcs looked at.
+// Distances of a rank for which the set of the ranks at least so far away is tried.
+constexpr size_t kDistances = 24;
+// A search for the worst set looks at several orders of its elements. It begins where the work that is left
+// would do for so many orders.
+constexpr int64_t kOrders = 8;
+// Shares of all ranks together that are looked at.
+constexpr int32_t kShares = 1 << 18;
+// Limits of the work, in arcs looked at: a second, and a fraction of a second.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
 
@@ -84,7 +89,7 @@ class Exchanges {
  private:
   int32_t NodeOf(Rank r) const { return topology_.NodeOf(r).value; }
 
-  // One rank of each orbit; of very many, some.
+  // One rank of each orbit; every n-th of them where they have too many shares.
   std::vector<Rank> Representatives() const {
     std::vector<Rank> kept = OneOfEachOrbit(collective_, topology_, sizes_);
     const auto most = static_cast<size_t>(std::max(1, kShares / collective_.num_members()));
@@ -188,7 +193,7 @@ class WorstExchange {
 
   int64_t Run(std::vector<Exchange> exchanges) {
     // Bounds that need no flow come first. They order the exchanges, the most promising first, so that most
-    // of the later ones are given up early.
+    // later exchanges are given up early.
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t e = 0; e < exchanges.size() && HasTime(); ++e) order.emplace_back(-Simple(exchanges[e]), e);
     std::ranges::sort(order);
@@ -207,7 +212,7 @@ class WorstExchange {
   int64_t WorkLeft() const { return most_work_ - network_.work() - hubbed_.work(); }
   bool HasTime() const { return WorkLeft() > 0; }
 
-  // Seconds of `bytes` over `bandwidth`, in ps, after a wait.
+  // A wait and the time of `bytes` over `bandwidth`, in ps.
   static int64_t After(int64_t wait, int64_t bytes, int64_t bandwidth) {
     const __int128 ps = static_cast<__int128>(bytes) * kPsPerSecond / bandwidth + wait;
     return static_cast<int64_t>(std::min<__int128>(ps, kForeverPs));

@@ -22,10 +22,14 @@
 namespace xccl {
 namespace {
 
-constexpr double kTie = 1e-9;            // relative: distances this close count as equal, and latency decides
-constexpr double kLeast = 1e-7;          // trees of less weight are dropped
-constexpr double kGrowth = 0.3;          // growth of the price of the most crowded orbit per round
-constexpr int32_t kIterations = 20'000;  // limit of simplex iterations per round
+// Relative difference of two distances up to which they count as equal, and latency decides.
+constexpr double kTie = 1e-9;
+// Trees of less weight are rounding errors of the linear program, and are dropped.
+constexpr double kLeast = 1e-7;
+// The growth of the price of the most crowded orbit in a round.
+constexpr double kGrowth = 0.3;
+// Simplex iterations of one round at most.
+constexpr int32_t kIterations = 20'000;
 
 class ShortestPaths {
  public:

@@ -1,3 +1,5 @@
+// Groups of nodes are components of a union-find. Sweeps sort nodes by a key and add up, from one end to the
+// other, the bandwidth and the bytes across the cut between neighbouring keys.
 #include "ir/bounds/node_cuts.h"
 
 #include <algorithm>
@@ -10,6 +12,7 @@
 namespace xccl {
 namespace {
 
+// Bandwidths that groups are formed for, the fastest first.
 constexpr size_t kMostBandwidths = 32;
 
 // The number of links from the node to every other, in either direction.
@@ -29,6 +32,7 @@ std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
   return hops;
 }
 
+// Landmarks of sweeps: a grid of three dimensions has four corners far from each other.
 constexpr size_t kLandmarks = 4;
 
 // Picks landmarks far from each other: each is the node farthest from the landmarks before it. Returns the

@@ -1,3 +1,6 @@
+// Strength finds the worst partition of the GPUs by Newton's method: from a ratio of bandwidth to blocks it
+// finds the partition that is farthest below that ratio (Dilworth's truncation, one minimum cut a GPU), whose
+// own ratio is the next one. Nodes that cannot copy are then assigned to blocks by one minimum cut a block.
 #include "ir/bounds/partitions.h"
 
 #include <algorithm>
@@ -12,6 +15,11 @@
 
 namespace xccl {
 namespace {
+
+// Limits up to which the searches take less than a second: nodes of the worst partition, and blocks × links
+// of the cuts around blocks.
+constexpr int32_t kStrengthNodes = 128;
+constexpr int64_t kBorderWork = 1 << 19;
 
 bool Copies(const Topology& topology, int32_t node) {
   const Node& of = topology.node(NodeId(node));
@@ -53,8 +61,8 @@ class Strength {
     for (const auto& [ends, sum] : capacity) arcs_.push_back({ends.first, ends.second, sum});
   }
 
-  // For every rank its block in a worst partition; a block is named by its lowest rank. Absent: there are
-  // fewer than two GPUs, or the numbers are too large for exact arithmetic.
+  // By rank: its block in a worst partition, named by the block's lowest rank. Absent: there are fewer than
+  // two GPUs, or the numbers are too large for exact arithmetic.
   std::optional<std::vector<int32_t>> WorstPartition() const {
     std::vector<int32_t> best(static_cast<size_t>(gpus_));
     std::iota(best.begin(), best.end(), 0);
@@ -150,9 +158,6 @@ NodeGroups WithLeastBorders(const Topology& topology, const NodeGroups& block_of
   }
   return with;
 }
-
-constexpr int32_t kStrengthNodes = 128;   // with so many nodes, the worst partition takes less than a second
-constexpr int64_t kBorderWork = 1 << 19;  // blocks × links, likewise
 
 }  // namespace
 

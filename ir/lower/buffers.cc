@@ -6,7 +6,7 @@ namespace xccl::lowering {
 
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t m) {
   const Move& move = moves.moves[m];
-  return !(move.reduces && fusion.send_of[m] != kNoMove && move.readers == 1);
+  return !(move.reduces && fusion.send_of[m] != kNoIndex && move.readers == 1);
 }
 
 Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,

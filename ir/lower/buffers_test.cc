@@ -44,7 +44,7 @@ TEST(Buffers, OtherValuesLieInScratchInOrderOfChunk) {
 TEST(Buffers, SumsThatAreOnlySentOnAreNotStored) {
   const Collective reduce = testing::MakeCollective(CollectiveKind::kReduce, 3, Rank(0)).WithChunks(6);
   Moves moves = Passing(true);
-  const Fusion fused{{7, 8}, {kNoMove, kNoMove}};
+  const Fusion fused{{7, 8}, {kNoIndex, kNoIndex}};
   EXPECT_TRUE(PlaceBuffers(moves, fused, reduce, 3).Scratch(Rank(1)).empty());
   moves.moves[1].readers = 2;
   EXPECT_EQ(PlaceBuffers(moves, fused, reduce, 3).Scratch(Rank(1)), std::vector<ChunkId>({ChunkId(4)}));

@@ -125,7 +125,7 @@ class Finder {
     const auto key = std::tuple(fan_in.root, fan_in.own, fan_in.paths);
     const auto [at, is_new] = numbers_.emplace(key, static_cast<int32_t>(found_.all.size()));
     if (is_new) found_.all.push_back(fan_in);
-    if (found_.of_unit.empty()) found_.of_unit.assign(static_cast<size_t>(first_unit_.back()), kNoFanIn);
+    if (found_.of_unit.empty()) found_.of_unit.assign(static_cast<size_t>(first_unit_.back()), kNoIndex);
     for (const Write& write : writes)
       found_.of_unit[static_cast<size_t>(first_unit_[write.transfer] + chunk.value -
                                          s_.first[write.transfer].value)] = at->second;

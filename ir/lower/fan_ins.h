@@ -13,7 +13,9 @@
 
 namespace xccl::lowering {
 
-inline constexpr int32_t kNoFanIn = -1;
+// No move, path, group or fan-in, in all passes: programs have millions of indices, and std::optional would
+// double their memory.
+inline constexpr int32_t kNoIndex = -1;
 
 // One sum of a step: the values that several ranks send to one rank, the root, over chains.
 struct FanIn {
@@ -26,9 +28,9 @@ struct FanIn {
 struct FanIns {
   std::vector<FanIn> all;  // each once
   // A unit is one chunk of one transfer; units are in order of transfer, then chunk. By unit: its fan-in, an
-  // index in `all`, or kNoFanIn. Empty where `all` is.
+  // index in `all`, or kNoIndex. Empty where `all` is.
   std::vector<int32_t> of_unit;
-  int32_t Of(int64_t unit) const { return of_unit.empty() ? kNoFanIn : of_unit[static_cast<size_t>(unit)]; }
+  int32_t Of(int64_t unit) const { return of_unit.empty() ? kNoIndex : of_unit[static_cast<size_t>(unit)]; }
   bool operator==(const FanIns&) const = default;
 };
 

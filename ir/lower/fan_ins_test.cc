@@ -74,7 +74,7 @@ TEST(FanIns, WhereOneRankAddsUpOnlyIfAskedFor) {
   for (int32_t dst = 1; dst < 4; ++dst) all.push_back({0, dst, TransferOp::kCopy, 1});
   EXPECT_EQ(Find(ScheduleOf(all), CollectiveKind::kAllreduce, false), FanIns());
   EXPECT_EQ(Find(ScheduleOf(all), CollectiveKind::kAllreduce, true),
-            (FanIns{sum.all, {0, 0, 0, kNoFanIn, kNoFanIn, kNoFanIn}}));
+            (FanIns{sum.all, {0, 0, 0, kNoIndex, kNoIndex, kNoIndex}}));
 }
 
 TEST(FanIns, MembersComeInOrderOfTheirLowestContributor) {
@@ -82,7 +82,7 @@ TEST(FanIns, MembersComeInOrderOfTheirLowestContributor) {
   const Schedule schedule =
       ScheduleOf({{1, 3}, {2, 0, TransferOp::kReduce, 1}, {3, 0, TransferOp::kReduce, 1}});
   EXPECT_EQ(Find(schedule, CollectiveKind::kReduce, true),
-            (FanIns{{{Rank(0), {PathId(2), PathId(1)}, 0}}, {kNoFanIn, 0, 0}}));
+            (FanIns{{{Rank(0), {PathId(2), PathId(1)}, 0}}, {kNoIndex, 0, 0}}));
 }
 
 TEST(FanIns, ChunksOnTheSamePathsShareOne) {

@@ -11,6 +11,12 @@
 
 namespace xccl::lowering {
 
+// Moves above which a program is made in few forms, and in the schedule's own chunks not at all where waves
+// can be folded: simulating a form takes tenths of a second.
+inline constexpr int64_t kManyMoves = 50'000;
+// Moves above which a program has one form, which is not simulated: the simulation takes seconds.
+inline constexpr int64_t kLargeMoves = 500'000;
+
 struct Form {
   // Slots of a connection. Absent: as many as the schedule has messages under way (OrderMoves).
   std::optional<int32_t> slots = {};
@@ -23,10 +29,10 @@ struct Form {
 
 // Returns the forms to be tried, plainest first. A plain program has few slots, which are memory; it is
 // fused, so a value that is sent on is read once less; and it is not paced, since pacing makes threadblocks
-// wait for one another. Above 50,000 moves three forms are left. Above `large_moves` a program
-// is too large to be simulated, and one form is left. Where the schedule needs few segments, the one form
-// follows the schedule's times most closely, in one pass; else it makes a middle number of passes.
+// wait for one another. Above kManyMoves three forms are left. Above kLargeMoves a program is too large to be
+// simulated, and one form is left. Where the schedule needs few segments, that form follows the schedule's times
+// most closely, in one pass; else it makes a middle number of passes.
 std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collective, int64_t size_bytes,
-                           int64_t num_moves, int64_t large_moves);
+                           int64_t num_moves);
 
 }  // namespace xccl::lowering

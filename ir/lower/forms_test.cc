@@ -7,26 +7,24 @@
 namespace xccl::lowering {
 namespace {
 
-constexpr int64_t kLarge = 500'000;
-
 std::vector<Form> Forms(int64_t num_moves, int64_t size_bytes = 64 << 20) {
-  return FormsFor(LineSchedule(), LineCollective(), size_bytes, num_moves, kLarge);
+  return FormsFor(LineSchedule(), LineCollective(), size_bytes, num_moves);
 }
 
 TEST(Forms, PlainestFirst) {
-  EXPECT_EQ(Forms(50'000), std::vector<Form>({{2, true, false},
-                                              {8, true, false},
-                                              {8, true, true},
-                                              {8, false, true},
-                                              {{}, true, true},
-                                              {{}, false, true}}));
-  EXPECT_EQ(Forms(50'001), std::vector<Form>({{8, true, true}, {{}, true, true}, {{}, false, true}}));
+  EXPECT_EQ(Forms(kManyMoves), std::vector<Form>({{2, true, false},
+                                                  {8, true, false},
+                                                  {8, true, true},
+                                                  {8, false, true},
+                                                  {{}, true, true},
+                                                  {{}, false, true}}));
+  EXPECT_EQ(Forms(kManyMoves + 1), std::vector<Form>({{8, true, true}, {{}, true, true}, {{}, false, true}}));
 }
 
 // A chunk of 2 KiB is one segment; one of 32 MiB is many.
 TEST(Forms, ALargeProgramHasOne) {
-  EXPECT_EQ(Forms(kLarge + 1, 4096), std::vector<Form>({{{}, false, true, Segments::kWhole}}));
-  EXPECT_EQ(Forms(kLarge + 1), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
+  EXPECT_EQ(Forms(kLargeMoves + 1, 4096), std::vector<Form>({{{}, false, true, Segments::kWhole}}));
+  EXPECT_EQ(Forms(kLargeMoves + 1), std::vector<Form>({{8, true, true, Segments::kMiddle}}));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace xccl::lowering {
 Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const Assignment& assignment,
                     int32_t program_slots, bool fuse) {
   Fusion fusion;
-  fusion.send_of.assign(moves.size(), kNoMove);
-  fusion.recv_of.assign(moves.size(), kNoMove);
+  fusion.send_of.assign(moves.size(), kNoIndex);
+  fusion.recv_of.assign(moves.size(), kNoIndex);
   if (!fuse) return fusion;
   const size_t connections = assignment.channel.size();
   const size_t slots = static_cast<size_t>(program_slots);
@@ -24,7 +24,7 @@ Fusion FuseForwards(const std::vector<Move>& moves, const Order& order, const As
     const int32_t c = moves[b].path;
     int32_t& oldest_recv = recv_places[static_cast<size_t>(c) * slots + sends[c] % slots];
     int32_t place = order.send_place[b];
-    if (a != kNoMove && fusion.send_of[a] == kNoMove && assignment.forwards_to[moves[a].path] == c &&
+    if (a != kNoIndex && fusion.send_of[a] == kNoIndex && assignment.forwards_to[moves[a].path] == c &&
         last_place[c] < order.recv_place[a] && oldest_recv < order.recv_place[a]) {
       fusion.send_of[a] = b;
       fusion.recv_of[b] = a;

@@ -17,14 +17,14 @@ TEST(Fuse, JoinsNothingUnlessAskedFor) {
 
 TEST(Fuse, JoinsNothingAcrossThreadblocks) {
   Assignment apart = LineAssignment();
-  apart.forwards_to = {kNoMove, kNoMove};
+  apart.forwards_to = {kNoIndex, kNoIndex};
   EXPECT_EQ(FuseForwards(LineMoves().moves, LineOrder(), apart, 2, true), NoFusion(4));
 }
 
 // Move 3 sent when move 1 is received would be under way beside move 2, which is received later.
 TEST(Fuse, LeavesASendWhereItsSlotIsNotFree) {
   EXPECT_EQ(FuseForwards(LineMoves().moves, LineOrder(), LineAssignment(), 1, true),
-            (Fusion{{2, kNoMove, kNoMove, kNoMove}, {kNoMove, kNoMove, 0, kNoMove}}));
+            (Fusion{{2, kNoIndex, kNoIndex, kNoIndex}, {kNoIndex, kNoIndex, 0, kNoIndex}}));
 }
 
 // Link 1 sends move 3 before move 2, so move 2 may not be sent as early as move 0 is received.
@@ -34,7 +34,7 @@ TEST(Fuse, KeepsTheOrderOfAConnection) {
                     {1, 3, 7, 5},
                     1};
   EXPECT_EQ(FuseForwards(LineMoves().moves, order, LineAssignment(), 2, true),
-            (Fusion{{kNoMove, 3, kNoMove, kNoMove}, {kNoMove, kNoMove, kNoMove, 1}}));
+            (Fusion{{kNoIndex, 3, kNoIndex, kNoIndex}, {kNoIndex, kNoIndex, kNoIndex, 1}}));
 }
 
 }  // namespace

@@ -1,3 +1,6 @@
+// Goes through the events in order. A send becomes an instruction of its sender's threadblock at the first
+// move of its run, and a receive at the last move of its run; a send that is fused with a receive becomes
+// part of the receive's instruction.
 #include "ir/lower/instructions.h"
 
 #include <algorithm>
@@ -19,14 +22,14 @@ class Writer {
     send.op = Opcode::kSend;
     send.count = count;
     send.src =
-        move.feed == kNoMove ? buffers_.Input(move.src, move.chunk) : buffers_.Held(move.src, move.chunk);
-    send.first = reduces_ && move.feed == kNoMove;
+        move.feed == kNoIndex ? buffers_.Input(move.src, move.chunk) : buffers_.Held(move.src, move.chunk);
+    send.first = reduces_ && move.feed == kNoIndex;
     return send;
   }
 
   Instruction Receive(int32_t m, int32_t count) const {
     const Move& move = At(m);
-    const bool stored = IsStored(moves_, fusion_, m), fused = fusion_.send_of[m] != kNoMove;
+    const bool stored = IsStored(moves_, fusion_, m), fused = fusion_.send_of[m] != kNoIndex;
     Instruction recv;
     recv.count = count;
     if (move.reduces) {
@@ -140,13 +143,13 @@ Places WriteInstructions(const Moves& moves, const Order& order, const Assignmen
     places[r][block].push_back(place);
   };
   // By connection: the first move of the run that arrives. A connection's runs arrive one after the other.
-  std::vector<int32_t> head(assignment.channel.size(), kNoMove);
+  std::vector<int32_t> head(assignment.channel.size(), kNoIndex);
   for (size_t place = 0; place < order.events.size(); ++place) {
     const int32_t m = order.events[place] / 2;
     const Move& move = moves.moves[m];
     const int32_t c = move.path;
     if (order.events[place] % 2 == 0) {
-      if (fusion.recv_of[m] == kNoMove && runs.length[m] > 0)
+      if (fusion.recv_of[m] == kNoIndex && runs.length[m] > 0)
         append(move.src, assignment.send_block[c], writer.Send(m, runs.length[m]),
                static_cast<int32_t>(place));
       continue;

@@ -23,7 +23,7 @@ TEST(Instructions, ARunIsOneInstructionAndLocalCopiesAreAThreadblock) {
 TEST(Instructions, WithoutFusionAndMergingEveryMoveIsTwo) {
   const Collective collective = LineCollective();
   const Moves moves = LineMoves();
-  const Runs apart{{kNoMove, kNoMove, kNoMove, kNoMove}, {1, 1, 1, 1}, {true, true, true, true}};
+  const Runs apart{{kNoIndex, kNoIndex, kNoIndex, kNoIndex}, {1, 1, 1, 1}, {true, true, true, true}};
   Program program;
   const Places places =
       WriteInstructions(moves, LineOrder(), LineAssignment(), NoFusion(4), apart,
@@ -61,8 +61,8 @@ TEST(Instructions, SumsSayWhatIsFirstAndFinal) {
   moves.moves[2].feed = moves.moves[3].feed = 0;
   const Order order{
       {Sent(0), Sent(1), Received(0), Sent(2), Received(2), Received(3)}, {0, 1, 3, 3}, {2, 2, 4, 5}, 1};
-  const Fusion fusion{{2, kNoMove, kNoMove, kNoMove}, {kNoMove, kNoMove, 0, kNoMove}};
-  const Runs apart{{kNoMove, kNoMove, kNoMove, kNoMove}, {1, 1, 1, 1}, {true, true, true, true}};
+  const Fusion fusion{{2, kNoIndex, kNoIndex, kNoIndex}, {kNoIndex, kNoIndex, 0, kNoIndex}};
+  const Runs apart{{kNoIndex, kNoIndex, kNoIndex, kNoIndex}, {1, 1, 1, 1}, {true, true, true, true}};
   const Collective sum = testing::MakeCollective(CollectiveKind::kAllreduce, 3);
   Program program;
   WriteInstructions(moves, order, AssignThreadblocks(moves.moves, paths, 3, true), fusion, apart,

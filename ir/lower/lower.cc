@@ -1,13 +1,13 @@
 // The search for a program. lower_once.cc lists the passes that make one program; this file decides which
-// programs are made, and which one is kept. Candidates differ in three ways, one inside the other:
+// programs are made, and which one is kept. Candidates differ in three ways, one inside another:
 //
 // 1. Chunks. Waves of chunks are folded into one chunk each first, where the schedule has any; the program
 //    then has few instructions. The schedule's own chunks follow where the folded program loses time.
-// 2. Variants of the schedule in these chunks. First, trees of links are groups, and additions are fan-ins
-// only
-//    where several ranks must add in one order. With a machine model, which has a price for the hand-offs
-//    between threadblocks that add to one chunk, every addition is a fan-in second. Last, trees become
-//    chains, where groups lose time: a group's message goes on only when all members have room for it.
+// 2. Variants of the schedule in one of these forms of chunks. First, trees of links are groups, and only
+//    additions that several ranks must do in one order are fan-ins. With a machine model, which has a price
+//    for the hand-offs between threadblocks that add to one chunk, every addition is a fan-in second. Last,
+//    trees become chains, where groups lose time: a group's message goes on only when all members have room
+//    for it.
 // 3. Forms of a variant's program (forms.h), plainest first. Passes, instances and the protocol of each are
 //    chosen by simulation (segments.h).
 //
@@ -41,11 +41,6 @@ namespace {
 
 using namespace lowering;  // the search reads better without it
 
-// Moves above which a program has one form, which is not simulated: the simulation takes seconds.
-constexpr int64_t kLargeMoves = 500'000;
-// Moves in the schedule's own chunks above which only the folded program is made. A program in its own chunks
-// has an instruction for every chunk, which costs more than a pass of a folded chunk.
-constexpr int64_t kMostUnfoldedMoves = 100'000;
 // Instructions of a program up to which passes are refined in every form, which takes 0.2 s a form.
 constexpr int64_t kSmallProgram = 4000;
 // A candidate that takes so many times as long as a plainer one is given up: neither more segments nor a less
@@ -62,7 +57,7 @@ struct Candidate {
   std::optional<int64_t> time_ps;
 };
 
-// The wish that all candidates are measured by, and how they are timed.
+// The time that all candidates are compared with, and how candidates are timed.
 struct Search {
   const Topology& topology;
   const LowerOptions& options;
@@ -117,10 +112,10 @@ Status Refine(const Search& search, const ChunkedSchedule& source, const SplitSc
 StatusOr<Candidate> BestForm(const Search& search, Variant variant, const ChunkedSchedule& source,
                              const OnceOptions& once, const SplitSchedule& split,
                              const std::optional<Candidate>& plainer) {
-  const std::vector<Form> forms = search.options.form
-                                      ? std::vector{*search.options.form}
-                                      : FormsFor(source.schedule, source.collective, once.size_bytes,
-                                                 std::ssize(split.moves.moves), kLargeMoves);
+  const std::vector<Form> forms =
+      search.options.form
+          ? std::vector{*search.options.form}
+          : FormsFor(source.schedule, source.collective, once.size_bytes, std::ssize(split.moves.moves));
   std::optional<Candidate> best;
   std::optional<Ordered> ordered;
   std::optional<Program> last;  // in one pass: forms that follow one another may make the same program
@@ -269,7 +264,9 @@ StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& co
   const ChunkedSchedule folded{waves->schedule, waves->collective, topology};
   XCCL_ASSIGN_OR_RETURN(Candidate in_waves, BestVariant(search, "fold", folded));
   XCCL_RETURN_IF_ERROR(AddTime(search, folded, in_waves));
-  const bool is_own_too_large = NumMoves(own.schedule) > kMostUnfoldedMoves;
+  // A program in the schedule's own chunks has an instruction for every chunk, which costs more than a pass
+  // of a folded chunk.
+  const bool is_own_too_large = NumMoves(own.schedule) > kManyMoves;
   if (search.IsLate() || search.IsReachedBy(in_waves) || is_own_too_large)
     return InChunksOf(folded.collective, std::move(in_waves));
   StatusOr<Candidate> in_own = BestVariant(search, "expand", own);

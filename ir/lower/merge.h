@@ -18,7 +18,7 @@ namespace xccl::lowering {
 // and received at the place of its last.
 struct Runs {
   // By move:
-  std::vector<int32_t> previous;  // the move before this one in its run; kNoMove: this one is the first
+  std::vector<int32_t> previous;  // the move before this one in its run; kNoIndex: this one is the first
   std::vector<int32_t> length;    // the moves of the run where this one is the first; else 0
   std::vector<bool> last;         // is this one the last of its run?
   bool operator==(const Runs&) const = default;

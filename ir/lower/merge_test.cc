@@ -14,7 +14,7 @@ Runs Merged(const Moves& moves, const Order& order, const Assignment& assignment
 }
 
 // Every move is a run of its own.
-const Runs kApart = {{kNoMove, kNoMove, kNoMove, kNoMove}, {1, 1, 1, 1}, {true, true, true, true}};
+const Runs kApart = {{kNoIndex, kNoIndex, kNoIndex, kNoIndex}, {1, 1, 1, 1}, {true, true, true, true}};
 
 TEST(Merge, JoinsNeighbouringChunksAndTheirForwards) {
   EXPECT_EQ(Merged(LineMoves(), LineOrder(), LineAssignment(), LineFusion()), LineRuns());
@@ -42,7 +42,7 @@ TEST(Merge, JoinsOnlyMovesOfOneStep) {
 // would come too late, and a run of moves 2 and 3 would go too early.
 TEST(Merge, CutsRunsThatWouldPassAnotherAccess) {
   Assignment apart = LineAssignment();
-  apart.forwards_to = {kNoMove, kNoMove};
+  apart.forwards_to = {kNoIndex, kNoIndex};
   apart.recv_block = {1, 0};
   apart.blocks[Rank(1)] = {Block(kNobody, Rank(2)), Block(Rank(0), kNobody)};
   EXPECT_EQ(Merged(LineMoves(), LineOrder(), apart, NoFusion(4)), kApart);
@@ -69,11 +69,11 @@ TEST(Merge, ABundleJoinsAsAWholeOrNotAtAll) {
     moves.moves.push_back(move);
   }
   Assignment assignment = LineAssignment();
-  assignment.forwards_to = {kNoMove, kNoMove};
+  assignment.forwards_to = {kNoIndex, kNoIndex};
   assignment.blocks[Rank(1)] = {Block(Rank(0), kNobody)};
   const Order order = OrderByStep(moves.moves, 2, 2);
   EXPECT_EQ(Merged(moves, order, assignment, NoFusion(4)),
-            (Runs{{kNoMove, kNoMove, 0, 1}, {2, 2, 0, 0}, {false, false, true, true}}));
+            (Runs{{kNoIndex, kNoIndex, 0, 1}, {2, 2, 0, 0}, {false, false, true, true}}));
   moves.moves[3].complete = true;
   EXPECT_EQ(Merged(moves, order, assignment, NoFusion(4)), kApart);
 }

@@ -39,7 +39,7 @@ void SortIntoBundles(const Paths& paths, std::vector<Move>& moves) {
   std::map<std::tuple<int32_t, int32_t, ChunkId>, int32_t> first_of;
   const auto is_fan_in = [&](const Move& move) {
     const int32_t group = paths.paths[move.path].group;
-    return group != kNoGroup && paths.groups[group].kind == Group::Kind::kFanIn;
+    return group != kNoIndex && paths.groups[group].kind == Group::Kind::kFanIn;
   };
   for (Move& move : moves) {
     move.bundle = move.number;
@@ -59,10 +59,11 @@ void SortIntoBundles(const Paths& paths, std::vector<Move>& moves) {
 
 StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& paths) {
   const int64_t total = CountMoves(schedule, paths);
-  if (total > kMaxMoves)
+  const int64_t most = std::numeric_limits<int32_t>::max() / 2;  // events are numbered, two a move
+  if (total > most)
     return InvalidInput(fmt::format(
         "schedule: moves {} chunks in all; a program holds at most {}; hint: fewer chunks with --chunks",
-        total, kMaxMoves));
+        total, most));
   std::vector<Move> moves;
   moves.reserve(static_cast<size_t>(total));
   int64_t unit = 0;
@@ -79,7 +80,7 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& pat
         move.path = path;
         move.step = transfer.step;
         move.number = static_cast<int32_t>(moves.size()) - 1;
-        move.bundle_size = group == kNoGroup ? 1 : paths.groups[group].count;
+        move.bundle_size = group == kNoIndex ? 1 : paths.groups[group].count;
         move.sends = paths.SendUnit(path) == path;
         move.receives = paths.RecvUnit(path) == path;
         move.reduces = transfer.op == TransferOp::kReduce;
@@ -90,15 +91,15 @@ StatusOr<std::vector<Move>> ListMoves(const Schedule& schedule, const Paths& pat
   return moves;
 }
 
-// What one rank has of the chunk that is followed.
+// The state of the chunk that is followed at one rank.
 struct Cell {
   bool has_input = false;   // in the rank's input buffer
   bool has_output = false;  // the rank's output buffer has room for it
   bool held = false;        // some move has put it into output or scratch
-  int32_t writer = kNoMove;
+  int32_t writer = kNoIndex;
   int32_t contributions = 0;
-  int32_t last_read = kNoMove;   // heads a list (before_) of the moves that sent it since its last write
-  int32_t last_added = kNoMove;  // heads a list (added_before_) of the additions whose order is not settled
+  int32_t last_read = kNoIndex;   // heads a list (before_) of the moves that sent it since its last write
+  int32_t last_added = kNoIndex;  // heads a list (added_before_) of the additions whose order is not settled
 };
 
 class Follower {
@@ -108,8 +109,8 @@ class Follower {
         moves_(moves),
         times_(collective.kind() == CollectiveKind::kCustom ? nullptr : times),
         cells_(static_cast<size_t>(num_ranks)),
-        before_(moves.size(), kNoMove),
-        added_before_(moves.size(), kNoMove),
+        before_(moves.size(), kNoIndex),
+        added_before_(moves.size(), kNoIndex),
         complete_(collective.Reduces() && collective.kind() != CollectiveKind::kCustom
                       ? collective.num_members()
                       : std::numeric_limits<int32_t>::max()) {}
@@ -124,7 +125,7 @@ class Follower {
     for (Rank r : touched_) {
       Cell& cell = cells_[r];
       Settle(cell);
-      if (cell.has_output && cell.writer != kNoMove) ++moves_[cell.writer].readers;
+      if (cell.has_output && cell.writer != kNoIndex) ++moves_[cell.writer].readers;
       if (cell.has_output && cell.has_input && !cell.held) copies.push_back({r, c});
       cell = Cell();
     }
@@ -158,14 +159,14 @@ class Follower {
     for (const Holding& holding : holdings_) Touch(holding.rank).has_output = true;
   }
 
-  // Notes how many contributions each move of a step carries: as many as its sender had before the step.
+  // Notes the contributions that each move of a step carries: as many as its sender had before the step.
   void Read(std::span<const int32_t> own) {
     sent_.clear();
     for (int32_t m : own) sent_.push_back(Touch(moves_[m].src).contributions);
   }
 
-  // How many contributions the move `own[i]` brings, with its bundle. Requires: Read(own) was called; the
-  // move receives.
+  // The number of contributions that the move `own[i]` brings, with its bundle. Requires: Read(own) was
+  // called; the move receives.
   int32_t Brings(std::span<const int32_t> own, size_t i) const {
     const Move& move = moves_[own[i]];
     if (!IsAddedUp(moves_, move)) return sent_[i];
@@ -204,7 +205,7 @@ class Follower {
       before_[m] = from.last_read;
       from.last_read = m;
       moves_[m].feed = from.writer;
-      if (from.writer != kNoMove) ++moves_[from.writer].readers;
+      if (from.writer != kNoIndex) ++moves_[from.writer].readers;
     }
     for (size_t i = 0; i < own.size(); ++i) {
       Move& move = moves_[own[i]];
@@ -225,10 +226,10 @@ class Follower {
 
   // Settles the order of the additions to a cell since its value was last read or replaced.
   void Settle(Cell& cell) {
-    if (cell.last_added == kNoMove) return;
+    if (cell.last_added == kNoIndex) return;
     group_.clear();
-    for (int32_t m = cell.last_added; m != kNoMove; m = added_before_[m]) group_.push_back(m);
-    cell.last_added = kNoMove;
+    for (int32_t m = cell.last_added; m != kNoIndex; m = added_before_[m]) group_.push_back(m);
+    cell.last_added = kNoIndex;
     std::reverse(group_.begin(), group_.end());
     for (size_t i = 1; i < group_.size(); ++i)
       if (moves_[group_[i]].step == moves_[group_[i - 1]].step)
@@ -242,7 +243,7 @@ class Follower {
       Move& move = moves_[m];
       if (!cell.held && !cell.has_input) move.reduces = false;  // nothing there to add to
       move.local_input = move.reduces && !cell.held;
-      if (move.reduces && cell.writer != kNoMove) ++moves_[cell.writer].readers;
+      if (move.reduces && cell.writer != kNoIndex) ++moves_[cell.writer].readers;
       Write(m, cell);
       if (by_time_) move.group = group_.front();
     }
@@ -253,7 +254,7 @@ class Follower {
   void Write(int32_t m, Cell& to) {
     moves_[m].previous = to.writer;
     moves_[m].group = m;
-    for (int32_t& r = to.last_read; r != kNoMove; r = before_[r]) moves_[r].overwriter = m;
+    for (int32_t& r = to.last_read; r != kNoIndex; r = before_[r]) moves_[r].overwriter = m;
     to.held = true;
     to.writer = m;
   }

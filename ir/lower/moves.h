@@ -14,10 +14,6 @@
 
 namespace xccl::lowering {
 
-inline constexpr int32_t kNoMove = -1;  // instead of optional: programs have millions of move indices
-// Most moves of a program: the indices of their events, two for each, are int32_t.
-inline constexpr int64_t kMaxMoves = int64_t{1} << 29;
-
 // The sender of a move reads one place in memory. The receiver reads at most one place, and writes one. A
 // chunk on a tree is one move for each branch; together they are a bundle. The moves that a fan-in adds up
 // are a bundle, too. A multicast sends all of its bundle by the first move's send. An in-switch reduction and
@@ -30,12 +26,13 @@ struct Move {
   int32_t number = 0;  // counts moves in order of transfer, then chunk, then path
   int32_t bundle = 0;  // the first move of its bundle; itself where it is alone
   int32_t bundle_size = 1;
-  int32_t feed = kNoMove;  // the move that brought the value that is sent; kNoMove: it is the sender's input
-  int32_t previous = kNoMove;  // the move that wrote the chunk at dst before this one
+  int32_t feed =
+      kNoIndex;  // the move that brought the value that is sent; kNoIndex: it is the sender's input
+  int32_t previous = kNoIndex;  // the move that wrote the chunk at dst before this one
   // Additions to the chunk at dst that may change places are a group. This is its first move; the moves of a
   // group follow one another by `previous`. A move that must keep its place is a group of its own.
-  int32_t group = kNoMove;
-  int32_t overwriter = kNoMove;  // the next move that writes the chunk at src, over the value that is sent
+  int32_t group = kNoIndex;
+  int32_t overwriter = kNoIndex;  // the next move that writes the chunk at src, over the value that is sent
   int32_t readers = 0;       // reads of the value that this move leaves at dst, until dst's chunk is written
                              // again; a value that the postcondition wants is read once more
   bool reduces = false;      // adds to the value at dst; else replaces it
@@ -65,7 +62,7 @@ struct Moves {
 // later pass needs the schedule. With `times`, additions between two reads of a chunk come in order of
 // arrival, unless several ranks must get the same bits; without `times`, they come in order of step. Cost:
 // linear, beside sorting each step by chunk. Requires: a normalized schedule that verifies. Errors:
-// kInvalidInput beyond kMaxMoves.
+// kInvalidInput for more moves than int32_t numbers events, two a move.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
                             int32_t num_ranks, const MoveTimes* times);
 

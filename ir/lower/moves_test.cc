@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ir/lower/testing/line.h"
 #include "ir/testing/trees.h"
 
@@ -72,9 +74,9 @@ TEST(Moves, NameWhatOverwritesAValue) {
     overwriter.push_back(move.overwriter);
     readers.push_back(move.readers);
   }
-  EXPECT_EQ(feed, std::vector<int32_t>({kNoMove, 0, 1, 2}));
-  EXPECT_EQ(previous, std::vector<int32_t>({kNoMove, kNoMove, 0, kNoMove}));
-  EXPECT_EQ(overwriter, std::vector<int32_t>({3, 2, kNoMove, kNoMove}));
+  EXPECT_EQ(feed, std::vector<int32_t>({kNoIndex, 0, 1, 2}));
+  EXPECT_EQ(previous, std::vector<int32_t>({kNoIndex, kNoIndex, 0, kNoIndex}));
+  EXPECT_EQ(overwriter, std::vector<int32_t>({3, 2, kNoIndex, kNoIndex}));
   EXPECT_EQ(readers, std::vector<int32_t>({1, 2, 2, 1}));
   EXPECT_TRUE(moves[1].complete && moves[1].local_input && !moves[2].reduces);
 }
@@ -141,10 +143,11 @@ TEST(Moves, TreesBecomeBundles) {
 
 TEST(Moves, RefuseTooMany) {
   Schedule schedule = LineSchedule();
-  schedule.count[0] = static_cast<int32_t>(kMaxMoves);
-  EXPECT_EQ(SplitByRank(schedule, LinePaths(), LineCollective(), 3, nullptr).status(),
-            InvalidInput("schedule: moves 536870914 chunks in all; a program holds at most 536870912; hint: "
-                         "fewer chunks with --chunks"));
+  schedule.count[0] = std::numeric_limits<int32_t>::max() / 2;
+  EXPECT_EQ(
+      SplitByRank(schedule, LinePaths(), LineCollective(), 3, nullptr).status(),
+      InvalidInput("schedule: moves 1073741825 chunks in all; a program holds at most 1073741823; hint: "
+                   "fewer chunks with --chunks"));
 }
 
 }  // namespace

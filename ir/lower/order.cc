@@ -18,14 +18,14 @@
 namespace xccl::lowering {
 namespace {
 
-// Where a form gives no number of slots, slots are not to hold up what the schedule has under way. They are
-// memory of the receiver, so the bytes of a connection limit them.
+// Bytes of all slots of a connection, where a form gives no number of slots. Slots then hold up no message
+// that the schedule has under way, but they are memory of the receiver: the runtime gives a connection as
+// much (runtime/cuda/arena.h).
 constexpr int64_t kMostInFlightBytes = 16 << 20;
-constexpr int64_t kLeastSlots = 8;  // the larger number that a form gives (forms.cc)
 
 int32_t SlotsFor(int64_t chunk_bytes) {
   const int64_t slots = kMostInFlightBytes / std::max<int64_t>(1, chunk_bytes);
-  return static_cast<int32_t>(std::clamp<int64_t>(slots, kLeastSlots, kMaxSlots));
+  return static_cast<int32_t>(std::clamp<int64_t>(slots, kFixedSlots, kMaxSlots));
 }
 
 class Orderer {
@@ -38,18 +38,18 @@ class Orderer {
         fifos_(static_cast<size_t>(num_connections)),
         unread_(moves.size(), 0),
         to_come_(moves.size(), 0),
-        next_write_(moves.size(), kNoMove),
+        next_write_(moves.size(), kNoIndex),
         offered_(moves.size(), false),
         turn_(moves.size(), -1),
         turns_(static_cast<size_t>(num_connections), 0),
-        fed_(moves.size(), {kNoMove, kNoMove}) {
+        fed_(moves.size(), {kNoIndex, kNoIndex}) {
     const int32_t count = static_cast<int32_t>(moves.size());
     order_.events.reserve(2 * moves.size());
     order_.send_place.assign(moves.size(), -1);
     order_.recv_place.assign(moves.size(), -1);
     for (int32_t m = 0; m < count; ++m) {
-      if (At(m).overwriter != kNoMove) ++unread_[At(m).overwriter];
-      if (At(m).previous != kNoMove) next_write_[At(m).previous] = m;
+      if (At(m).overwriter != kNoIndex) ++unread_[At(m).overwriter];
+      if (At(m).previous != kNoIndex) next_write_[At(m).previous] = m;
       if (At(m).receives) ++to_come_[At(m).group];
     }
   }
@@ -100,7 +100,7 @@ class Orderer {
   const Move& At(int32_t m) const { return moves_[m]; }
 
   // Is the value that move m leaves there, which means that its whole group is received?
-  bool IsWritten(int32_t m) const { return m == kNoMove || to_come_[At(m).group] == 0; }
+  bool IsWritten(int32_t m) const { return m == kNoIndex || to_come_[At(m).group] == 0; }
 
   // Receives come before sends of the same time: they free slots, and feed sends.
   void Push(int32_t event) {
@@ -121,7 +121,7 @@ class Orderer {
   const Fifo& FifoOf(int32_t m) const { return fifos_[At(m).path]; }
 
   // A switch adds up the k-th messages of all members, so all members must send bundles in one order. A
-  // bundle gets its turn when the first of its moves could be sent; its other moves wait for the same turn.
+  // bundle gets its turn when the first of its moves could be sent; its other moves wait for that turn.
   bool IsItsTurn(int32_t m) {
     const Move& move = At(m);
     if (!IsAddedUp(moves_, move)) return true;
@@ -167,7 +167,7 @@ class Orderer {
       order_.slots = std::max(order_.slots, static_cast<int32_t>(fifo.sent.size() - fifo.received));
       if (fifo.sent.size() == fifo.received + 1) Offer(with);
     }
-    if (At(m).overwriter != kNoMove && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
+    if (At(m).overwriter != kNoIndex && --unread_[At(m).overwriter] == 0) OfferGroup(At(m).overwriter);
   }
 
   // Queues the receive of m unless something holds it up. Called whenever one of its reasons to wait is gone.
@@ -183,7 +183,7 @@ class Orderer {
     Push(2 * m + 1);
   }
   void OfferGroup(int32_t first) {
-    for (int32_t m = first; m != kNoMove && At(m).group == first; m = next_write_[m]) Offer(m);
+    for (int32_t m = first; m != kNoIndex && At(m).group == first; m = next_write_[m]) Offer(m);
   }
 
   void Receive(int32_t m) {
@@ -202,9 +202,9 @@ class Orderer {
     const int32_t first = At(m).group;
     if (--to_come_[first] > 0) return;
     int32_t next = first;
-    while (next != kNoMove && At(next).group == first) next = next_write_[next];
-    if (next != kNoMove) OfferGroup(next);
-    for (next = fed_[first].first; next != kNoMove; next = fed_[next].next) Push(2 * next);
+    while (next != kNoIndex && At(next).group == first) next = next_write_[next];
+    if (next != kNoIndex) OfferGroup(next);
+    for (next = fed_[first].first; next != kNoIndex; next = fed_[next].next) Push(2 * next);
   }
 
   bool LetOneThrough() {

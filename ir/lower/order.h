@@ -14,6 +14,10 @@
 
 namespace xccl::lowering {
 
+// The larger number of slots that a form fixes (forms.cc). A connection whose slots no form fixes has at
+// least as many.
+inline constexpr int32_t kFixedSlots = 8;
+
 struct Order {
   // From first to last. Event 2m sends move m, event 2m+1 receives it. A bundle that is sent, or received, at
   // once has one event, the first move's; all moves of the bundle have the place of that event.
@@ -53,7 +57,7 @@ using Split = std::function<StatusOr<Moves>(const MoveTimes* times)>;
 
 // Orders by time where that is possible, else by step. Where moves of a group changed places, the schedule is
 // split again, so that Move::previous follows the order. Where `slots` is absent, a connection has as many
-// slots as chunks of `chunk_bytes` fill 16 MiB, but at least 8 and at most kMaxSlots.
+// slots as chunks of `chunk_bytes` fill 16 MiB, but at least kFixedSlots and at most kMaxSlots.
 StatusOr<Ordered> OrderMoves(const Moves& moves, const MoveTimes& times, int32_t num_connections,
                              std::optional<int32_t> slots, int64_t chunk_bytes, const Split& split);
 

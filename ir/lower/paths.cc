@@ -14,7 +14,7 @@ std::vector<bool> UsedAlone(const Schedule& schedule, const FanIns& fan_ins) {
   int64_t unit = 0;
   for (int64_t t = 0; t < schedule.size() && !fan_ins.of_unit.empty(); ++t)
     for (int32_t i = 0; i < schedule.count[t]; ++i, ++unit)
-      if (fan_ins.Of(unit) == kNoFanIn) used[schedule.path[t].index()] = true;
+      if (fan_ins.Of(unit) == kNoIndex) used[schedule.path[t].index()] = true;
   return used;
 }
 
@@ -39,8 +39,8 @@ void AddFanIns(const Schedule& schedule, const Topology& topology, const FanIns&
   int64_t unit = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     for (int32_t i = 0; i < schedule.count[t]; ++i, ++unit) {
-      paths.of_unit.push_back(kNoPath);
-      if (fan_ins.Of(unit) == kNoFanIn) continue;
+      paths.of_unit.push_back(kNoIndex);
+      if (fan_ins.Of(unit) == kNoIndex) continue;
       const FanIn& fan_in = fan_ins.all[static_cast<size_t>(fan_ins.Of(unit))];
       const auto member = std::ranges::find(fan_in.paths, schedule.path[t]) - fan_in.paths.begin();
       paths.of_unit.back() = paths.groups[static_cast<size_t>(first_group + fan_ins.Of(unit))].first +
@@ -62,7 +62,7 @@ Paths ListPaths(const Schedule& schedule, const Topology& topology, const FanIns
     for (std::vector<LinkId>& chain : ChainsOf(topology, tree)) {
       const Rank src = *topology.RankOf(topology.link(chain.front()).from);
       const Rank dst = *topology.RankOf(topology.link(chain.back()).to);
-      branches.push_back({src, dst, std::move(chain), kNoGroup});
+      branches.push_back({src, dst, std::move(chain), kNoIndex});
     }
     if (branches.size() > 1) {
       const bool sums = branches[0].src != branches[1].src;

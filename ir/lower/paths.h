@@ -1,4 +1,4 @@
-// Pass "paths": makes paths with one rank at either end, from which connections become.
+// Pass "paths": makes paths with one rank at either end. Later passes make a connection of each.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,12 @@
 
 namespace xccl::lowering {
 
-inline constexpr int32_t kNoGroup = -1;
-inline constexpr int32_t kNoPath = -1;
-
 // A chain of links from one rank to another. It is a whole path of the schedule, a branch of a tree, or the
 // path of one member of a fan-in.
 struct Path {
   Rank src, dst;
   std::vector<LinkId> links;
-  int32_t group = kNoGroup;  // index in Paths::groups of its tree or fan-in
+  int32_t group = kNoIndex;  // index in Paths::groups of its tree or fan-in
   bool operator==(const Path&) const = default;
 };
 
@@ -32,7 +29,7 @@ struct PathGroup {
   Group::Kind kind = Group::Kind::kMulticast;
   Rank root;
   int32_t first = 0, count = 0;
-  std::vector<LinkId> links;  // of the tree; a fan-in has none
+  std::vector<LinkId> links;  // all links of the tree; a fan-in has none
   int32_t own = 0;            // as Group::own
   bool operator==(const PathGroup&) const = default;
 };
@@ -43,7 +40,7 @@ struct Paths {
   // PathId p of the schedule became the paths [first_of[p], first_of[p + 1]); no path where only fan-ins use
   // p.
   std::vector<int32_t> first_of;
-  // By unit (fan_ins.h): the unit's path where the unit belongs to a fan-in, else kNoPath. Empty without
+  // By unit (fan_ins.h): the unit's path where the unit belongs to a fan-in, else kNoIndex. Empty without
   // fan-ins.
   std::vector<int32_t> of_unit = {};
 
@@ -55,7 +52,7 @@ struct Paths {
   int32_t RecvUnit(int32_t path) const { return Unit(path, false); }
   // Returns the paths [first, end) that a unit of transfer t takes.
   std::pair<int32_t, int32_t> OfUnit(const Schedule& schedule, int64_t t, int64_t unit) const {
-    if (!of_unit.empty() && of_unit[static_cast<size_t>(unit)] != kNoPath)
+    if (!of_unit.empty() && of_unit[static_cast<size_t>(unit)] != kNoIndex)
       return {of_unit[static_cast<size_t>(unit)], of_unit[static_cast<size_t>(unit)] + 1};
     const size_t p = schedule.path[t].index();
     return {first_of[p], first_of[p + 1]};
@@ -65,7 +62,7 @@ struct Paths {
  private:
   int32_t Unit(int32_t path, bool sends) const {
     const int32_t group = paths[path].group;
-    const bool joined = group != kNoGroup && (groups[group].kind == Group::Kind::kMulticast) == sends;
+    const bool joined = group != kNoIndex && (groups[group].kind == Group::Kind::kMulticast) == sends;
     return joined ? groups[group].first : path;
   }
 };

@@ -1,10 +1,12 @@
+// A choice is a number of instances and of passes. Trials simulates a program with one choice after another
+// and keeps every time. SetSegments compares two choices, MoreSegments climbs from the better one while a
+// larger choice is faster, and FewerSegments descends while a smaller choice is as fast.
 #include "ir/lower/segments.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <compare>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -25,7 +27,8 @@ namespace {
 constexpr int64_t kLeastTimedSegmentBytes = 1024;
 constexpr int64_t kLeastSegmentBytes = 4096;
 constexpr int64_t kLeastSentBytes = 512 << 10;  // by one of several instances, over an average connection
-constexpr int32_t kMostInstances = 16;
+// A rank that sends and receives has two threadblocks at least; so many instances of them saturate its links.
+constexpr int32_t kMostInstances = kDefaultBlocks / 2;
 // Work of all simulations of one form, in instructions × passes, so that lowering takes seconds at most.
 constexpr int64_t kMostWork = 2'000'000;
 
@@ -33,12 +36,12 @@ struct Choice {
   int32_t instances = 1, passes = 1;
   auto operator<=>(const Choice&) const = default;
 };
-// The choices that are tried first in every form. Within one pass nothing of a chunk overlaps; with one
-// instance a threadblock that waits leaves its links idle.
+// The choices that are tried first in every form. Within one pass, no two parts of a chunk overlap; with one
+// instance, a threadblock that waits leaves its links idle.
 constexpr Choice kPlain = {1, 1};
 constexpr Choice kMiddle[] = {{4, 8}, {2, 4}, {1, 8}};  // the first that fits
 
-// Which choices a program may have.
+// The choices that a program may have.
 class Limits {
  public:
   Limits(const CollectiveSizes& sizes, const std::vector<Move>& moves, const Program& program,
@@ -82,21 +85,23 @@ class Limits {
 // Simulates one program with several choices and protocols, each of them once.
 class Trials {
  public:
+  // `most_work`: of all simulations together; absent: no limit.
   Trials(const Collective& collective, const Topology& topology, const SimulateOptions& options,
-         const Limits& limits, Program& program)
+         const Limits& limits, std::optional<int64_t> most_work, Program& program)
       : collective_(collective),
         topology_(topology),
         options_(options),
         limits_(limits),
+        most_work_(most_work),
         program_(program),
         instructions_(NumInstructions(program)) {}
 
   // kForeverPs where the choice is not allowed, is more work than is left, or the deadline passes.
-  StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t most_work) {
+  StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
     const int64_t cost = instructions_ * choice.passes;
-    if (!limits_.Fits(choice) || work_ + cost > most_work) return kForeverPs;
+    if (!limits_.Fits(choice) || (most_work_ && work_ + cost > *most_work_)) return kForeverPs;
     work_ += cost;
     Take(choice, protocol);
     const StatusOr<Simulation> simulation = SimulateProgram(program_, collective_, topology_, options_);
@@ -115,13 +120,12 @@ class Trials {
   const Topology& topology_;
   const SimulateOptions& options_;
   const Limits& limits_;
+  const std::optional<int64_t> most_work_;
   Program& program_;
   const int64_t instructions_;
   int64_t work_ = 0;
   std::map<std::pair<Protocol, Choice>, int64_t> times_;
 };
-
-constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
 // The protocols that a program may have. It keeps its own where no machine model tells protocols apart, and
 // where it has groups of switches. NICs do not keep the order of a message's bytes, which LL and LL128 need.
@@ -157,10 +161,10 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                       options.machine != nullptr);
   XCCL_RETURN_IF_ERROR(limits.Check());
   if (segments == Segments::kWhole) return std::optional<int64_t>();
-  const int64_t most_passes =
-      segments == Segments::kTimed ? kMostWork / std::max<int64_t>(1, NumInstructions(program)) : kNoLimit;
-  const auto* const middle = std::ranges::find_if(
-      kMiddle, [&](Choice choice) { return limits.Fits(choice) && choice.passes <= most_passes; });
+  const int64_t instructions = NumInstructions(program);
+  const auto* const middle = std::ranges::find_if(kMiddle, [&](Choice choice) {
+    return limits.Fits(choice) && (segments != Segments::kTimed || instructions * choice.passes <= kMostWork);
+  });
   const Choice largest = middle != std::end(kMiddle) ? *middle : kPlain;
   if (segments == Segments::kMiddle) {
     limits.Set(largest.instances > 1 ? largest : kPlain, program);
@@ -172,12 +176,12 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
     choices = {kPlain, {like->instances, limits.PassesOf(*like)}};
     protocols = {like->protocol};
   }
-  Trials trials(collective, topology, options, limits, program);
+  Trials trials(collective, topology, options, limits, std::nullopt, program);
   std::optional<int64_t> best;
   std::pair<Choice, Protocol> best_of = {kPlain, program.protocol};
   for (const Protocol protocol : protocols) {
     for (const Choice choice : choices) {
-      XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, trials.TimeOf(choice, protocol, kNoLimit));
+      XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, trials.TimeOf(choice, protocol));
       if (best && !IsFaster(time_ps, *best)) continue;
       best = time_ps;
       best_of = {choice, protocol};
@@ -193,8 +197,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
                                const BlockLimits& blocks, int64_t time_ps, bool briefly, Program& program) {
   const CollectiveSizes sizes(collective, options.size_bytes);
   const Limits limits(sizes, moves, program, blocks, options.machine != nullptr);
-  Trials trials(collective, topology, options, limits, program);
-  const int64_t work = briefly ? kMostWork / 4 : kMostWork;
+  Trials trials(collective, topology, options, limits, briefly ? kMostWork / 4 : kMostWork, program);
   struct Taken {
     Choice choice;
     Protocol protocol;
@@ -208,7 +211,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
       for (const Choice more :
            {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
         if (more.instances > kMostInstances) continue;
-        XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, taken.protocol, work));
+        XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, taken.protocol));
         if (!IsFaster(more_ps, taken.time_ps)) continue;
         gains = true;
         taken.choice = more;
@@ -221,7 +224,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
   XCCL_ASSIGN_OR_RETURN(Taken best, climb({{program.instances, limits.PassesOf(program)}, first, time_ps}));
   for (const Protocol protocol : ProtocolsOf(program, topology, options)) {
     if (briefly || protocol == first) continue;
-    XCCL_ASSIGN_OR_RETURN(const int64_t plain_ps, trials.TimeOf(kPlain, protocol, work));
+    XCCL_ASSIGN_OR_RETURN(const int64_t plain_ps, trials.TimeOf(kPlain, protocol));
     XCCL_ASSIGN_OR_RETURN(const Taken other, climb({kPlain, protocol, plain_ps}));
     if (IsFaster(other.time_ps, best.time_ps)) best = other;
   }
@@ -235,11 +238,11 @@ StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& to
   const CollectiveSizes sizes(collective, options.size_bytes);
   const Limits limits(sizes, moves, program, blocks, options.machine != nullptr);
   const Protocol protocol = program.protocol;
-  Trials trials(collective, topology, options, limits, program);
+  Trials trials(collective, topology, options, limits, kMostWork, program);
   Choice taken = {program.instances, limits.PassesOf(program)};
   int64_t best_ps = time_ps;  // the least time that was tried
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
-    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol, kMostWork));
+    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol));
     if (!IsWithinTolerance(fewer_ps, best_ps)) return false;
     best_ps = std::min(best_ps, fewer_ps);
     taken = fewer;

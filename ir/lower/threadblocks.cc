@@ -23,7 +23,7 @@ struct Pairing {
 std::vector<Pairing> ListPairings(const std::vector<Move>& moves) {
   std::vector<uint64_t> keys;
   for (const Move& move : moves)
-    if (move.sends && move.feed != kNoMove)
+    if (move.sends && move.feed != kNoIndex)
       keys.push_back(static_cast<uint64_t>(moves[move.feed].path) << 32 | static_cast<uint64_t>(move.path));
   std::sort(keys.begin(), keys.end());
   std::vector<Pairing> pairings;
@@ -66,13 +66,13 @@ class Chains {
   std::vector<std::vector<int32_t>> ends_;
 };
 
-// Returns, by key, the index of the first equal key; kNoMove where no other key is equal.
+// Returns, by key, the index of the first equal key; kNoIndex where no other key is equal.
 template <typename Key>
 std::vector<int32_t> FirstOfEqual(const std::vector<Key>& keys) {
   std::vector<std::pair<Key, int32_t>> sorted;
   for (const Key& key : keys) sorted.emplace_back(key, static_cast<int32_t>(sorted.size()));
   std::sort(sorted.begin(), sorted.end());
-  std::vector<int32_t> shared(keys.size(), kNoMove);
+  std::vector<int32_t> shared(keys.size(), kNoIndex);
   for (size_t i = 1, first = 0; i < sorted.size(); ++i) {
     if (sorted[i].first != sorted[first].first)
       first = i;
@@ -90,12 +90,12 @@ std::vector<std::vector<int32_t>> SharedEnds(const Paths& paths) {
   for (const Path& path : paths.paths) ends.emplace_back(path.src, path.dst);
   const std::vector<int32_t> first = FirstOfEqual(ends);
   for (size_t c = 0; c < first.size(); ++c)
-    if (first[c] != kNoMove) shared[c].push_back(first[c]);
+    if (first[c] != kNoIndex) shared[c].push_back(first[c]);
   std::vector<std::pair<Group::Kind, Rank>> roots;
   for (const PathGroup& group : paths.groups) roots.emplace_back(group.kind, group.root);
   const std::vector<int32_t> first_group = FirstOfEqual(roots);
   for (size_t g = 0; g < first_group.size(); ++g)
-    if (first_group[g] != kNoMove) shared[paths.groups[g].first].push_back(paths.size() + first_group[g]);
+    if (first_group[g] != kNoIndex) shared[paths.groups[g].first].push_back(paths.size() + first_group[g]);
   return shared;
 }
 
@@ -106,7 +106,7 @@ void PairConnections(const std::vector<Move>& moves, Chains& chains, Assignment&
   for (const Pairing& pairing : ListPairings(moves)) {
     // A send that waits behind a receive which does not feed it loses more than fusing saves.
     if (2 * pairing.moves < std::max(total[pairing.in], total[pairing.out])) continue;
-    if (assignment.forwards_to[pairing.in] != kNoMove || taken[pairing.out]) continue;
+    if (assignment.forwards_to[pairing.in] != kNoIndex || taken[pairing.out]) continue;
     if (!chains.Join(pairing.in, pairing.out)) continue;
     assignment.forwards_to[pairing.in] = pairing.out;
     taken[pairing.out] = true;
@@ -120,11 +120,11 @@ void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t n
   std::vector<std::vector<int32_t>> ends_of_chain(static_cast<size_t>(count));
   for (int32_t c = 0; c < count; ++c)
     for (int32_t end : shared_ends[c]) ends_of_chain[chains.Find(c)].push_back(end);
-  std::vector<int32_t> chain_channel(static_cast<size_t>(count), kNoMove);
+  std::vector<int32_t> chain_channel(static_cast<size_t>(count), kNoIndex);
   std::vector<std::vector<bool>> used(static_cast<size_t>(count) + num_groups);
   for (int32_t c = 0; c < count; ++c) {
     int32_t& channel = chain_channel[chains.Find(c)];
-    if (channel == kNoMove) {
+    if (channel == kNoIndex) {
       const auto is_used = [&](int32_t end) {
         return static_cast<size_t>(channel) < used[end].size() && used[end][channel];
       };
@@ -142,14 +142,14 @@ void GiveChannels(const std::vector<std::vector<int32_t>>& shared_ends, size_t n
 
 void SendOn(const Paths& paths, int32_t path, Threadblock& block) {
   if (const int32_t group = paths.paths[path].group;
-      group != kNoGroup && paths.groups[group].kind == Group::Kind::kMulticast)
+      group != kNoIndex && paths.groups[group].kind == Group::Kind::kMulticast)
     block.send_group = group;
   else
     block.send_peer = paths.paths[path].dst;
 }
 void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
   if (const int32_t group = paths.paths[path].group;
-      group != kNoGroup && paths.groups[group].kind != Group::Kind::kMulticast)
+      group != kNoIndex && paths.groups[group].kind != Group::Kind::kMulticast)
     block.recv_group = group;
   else
     block.recv_peer = paths.paths[path].src;
@@ -160,7 +160,7 @@ void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
 void MakeBlocks(const Paths& paths, Assignment& assignment) {
   struct Serving {
     Threadblock block;
-    int32_t in, out;  // the connections that it serves, or kNoMove
+    int32_t in, out;  // the connections that it serves, or kNoIndex
   };
   IdVector<Rank, std::vector<Serving>> serving(static_cast<size_t>(assignment.blocks.size()));
   std::vector<bool> has_sender(paths.paths.size(), false);
@@ -169,7 +169,7 @@ void MakeBlocks(const Paths& paths, Assignment& assignment) {
     Serving block{{}, c, assignment.forwards_to[c]};
     ReceiveOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
-    if (block.out != kNoMove) {
+    if (block.out != kNoIndex) {
       SendOn(paths, block.out, block.block);
       has_sender[block.out] = true;
     }
@@ -177,7 +177,7 @@ void MakeBlocks(const Paths& paths, Assignment& assignment) {
   }
   for (int32_t c = 0; c < paths.size(); ++c) {
     if (has_sender[c] || paths.SendUnit(c) != c) continue;
-    Serving block{{}, kNoMove, c};
+    Serving block{{}, kNoIndex, c};
     SendOn(paths, c, block.block);
     block.block.channel = assignment.channel[c];
     serving[paths.paths[c].src].push_back(std::move(block));
@@ -191,8 +191,8 @@ void MakeBlocks(const Paths& paths, Assignment& assignment) {
       return key(a.block) < key(b.block);
     });
     for (size_t i = 0; i < serving[r].size(); ++i) {
-      if (serving[r][i].in != kNoMove) assignment.recv_block[serving[r][i].in] = static_cast<int32_t>(i);
-      if (serving[r][i].out != kNoMove) assignment.send_block[serving[r][i].out] = static_cast<int32_t>(i);
+      if (serving[r][i].in != kNoIndex) assignment.recv_block[serving[r][i].in] = static_cast<int32_t>(i);
+      if (serving[r][i].out != kNoIndex) assignment.send_block[serving[r][i].out] = static_cast<int32_t>(i);
       assignment.blocks[r].push_back(std::move(serving[r][i].block));
     }
   }
@@ -227,7 +227,7 @@ Assignment AssignThreadblocks(const std::vector<Move>& moves, const Paths& paths
   assignment.channel.assign(count, 0);
   assignment.send_block.assign(count, 0);
   assignment.recv_block.assign(count, 0);
-  assignment.forwards_to.assign(count, kNoMove);
+  assignment.forwards_to.assign(count, kNoIndex);
   assignment.blocks.resize(static_cast<size_t>(num_ranks));
   Chains chains(shared_ends);
   for (const PathGroup& group : paths.groups)

@@ -26,7 +26,7 @@ struct Assignment {
   // By path:
   std::vector<int32_t> channel;
   std::vector<int32_t> send_block, recv_block;  // threadblock at the sender, at the receiver
-  // The path on which the threadblock that receives this path sends; kNoMove where it only receives. At the
+  // The path on which the threadblock that receives this path sends; kNoIndex where it only receives. At the
   // root of a group the first path stands for all paths of the group.
   std::vector<int32_t> forwards_to;
   // By rank: threadblocks without instructions, sorted by (channel, receive peer, send peer). They name

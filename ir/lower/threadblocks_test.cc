@@ -23,7 +23,7 @@ TEST(Threadblocks, AReceiveIsPairedWithTheSendThatForwardsIt) {
 
 Assignment Unpaired() {
   Assignment apart = LineAssignment();
-  apart.forwards_to = {kNoMove, kNoMove};
+  apart.forwards_to = {kNoIndex, kNoIndex};
   apart.send_block = {0, 0};
   apart.recv_block = {1, 0};
   apart.blocks[Rank(1)] = {Block(kNobody, Rank(2)), Block(Rank(0), kNobody)};
@@ -36,8 +36,8 @@ TEST(Threadblocks, NothingIsPairedUnlessAskedFor) {
 
 // Only one of three moves that rank 1 receives is sent on.
 TEST(Threadblocks, FewForwardsAreNotPaired) {
-  std::vector<Move> moves = {LineMove(0, 0, 0, kNoMove, 2), LineMove(1, 1, 0, kNoMove, 1),
-                             LineMove(2, 2, 0, kNoMove, 1), LineMove(3, 0, 1, 0, 1)};
+  std::vector<Move> moves = {LineMove(0, 0, 0, kNoIndex, 2), LineMove(1, 1, 0, kNoIndex, 1),
+                             LineMove(2, 2, 0, kNoIndex, 1), LineMove(3, 0, 1, 0, 1)};
   ExpectEqual(AssignThreadblocks(moves, LinePaths(), 3, true), Unpaired());
 }
 
@@ -82,9 +82,9 @@ TEST(Threadblocks, AGroupIsOneThreadblockAtItsRoot) {
 // Rank 0 sends on 512 paths, or on one more; a group is one threadblock at its root.
 TEST(Threadblocks, MoreConnectionsThanThreadblocksAreRefusedBeforeAnythingIsMade) {
   Paths paths;
-  for (int32_t i = 0; i < kMostBlocks; ++i) paths.paths.push_back({Rank(0), Rank(1 + i), {}, kNoGroup});
+  for (int32_t i = 0; i < kMostBlocks; ++i) paths.paths.push_back({Rank(0), Rank(1 + i), {}, kNoIndex});
   EXPECT_EQ(CheckConnections(paths, kMostBlocks + 2), OkStatus());
-  paths.paths.push_back({Rank(0), Rank(kMostBlocks + 1), {}, kNoGroup});
+  paths.paths.push_back({Rank(0), Rank(kMostBlocks + 1), {}, kNoIndex});
   EXPECT_EQ(CheckConnections(paths, kMostBlocks + 2),
             InvalidInput("lower: 513 connections into or out of a rank, each with a threadblock; expected at "
                          "most 512; hint: --max-ctas=1026"));

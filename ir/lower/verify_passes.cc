@@ -1,3 +1,6 @@
+// Every check turns the value of a pass into an order of events, and replays the events chunk by chunk: a
+// rank's state holds the set of ranks whose contributions are there. Moves say in advance who feeds, precedes
+// and overwrites them; the replay compares. Cost: the events, times the sizes of the sets.
 #include "ir/lower/verify_passes.h"
 
 #include <fmt/core.h>
@@ -60,7 +63,7 @@ class Replay {
         moves_(moves.moves),
         copies_(moves.copies),
         collective_(collective),
-        places_(static_cast<size_t>(num_ranks)),
+        states_(static_cast<size_t>(num_ranks)),
         carried_(moves.moves.size()),
         reads_(moves.moves.size(), 0) {}
 
@@ -78,38 +81,38 @@ class Replay {
   }
 
  private:
-  // What one rank has of the chunk that is replayed.
-  struct Place {
+  // The state of the chunk that is replayed at one rank.
+  struct RankState {
     std::optional<Contributions> input, held;
-    int32_t writer = kNoMove;
+    int32_t writer = kNoIndex;
     std::vector<int32_t> senders;  // since the last write
   };
 
   void Begin(ChunkId c) {
-    std::fill(places_.begin(), places_.end(), Place());
+    std::fill(states_.begin(), states_.end(), RankState());
     collective_.Before(c, holdings_);
     for (const Holding& holding : holdings_)
-      places_[holding.rank].input.emplace(holding.contributions.begin(), holding.contributions.end());
+      states_[holding.rank].input.emplace(holding.contributions.begin(), holding.contributions.end());
   }
 
   Status Send(int32_t m) {
     const Move& move = moves_[m];
-    Place& from = places_[move.src];
+    RankState& from = states_[move.src];
     if (move.feed != from.writer)
       return Wrong(pass_, "{} is fed by move {}; expected {}, which wrote there last", Name(move, m),
                    move.feed, from.writer);
-    if (move.feed == kNoMove && !from.input)
+    if (move.feed == kNoIndex && !from.input)
       return Wrong(pass_, "{} sends what its rank does not have", Name(move, m));
     for (const Move& with : SentBy(moves_, m))
-      carried_[&with - moves_.data()] = move.feed == kNoMove ? from.input : from.held;
-    if (move.feed != kNoMove) ++reads_[move.feed];
+      carried_[&with - moves_.data()] = move.feed == kNoIndex ? from.input : from.held;
+    if (move.feed != kNoIndex) ++reads_[move.feed];
     from.senders.push_back(m);
     return OkStatus();
   }
 
   Status Receive(int32_t m) {
     const Move& move = moves_[m];
-    Place& to = places_[move.dst];
+    RankState& to = states_[move.dst];
     if (move.previous != to.writer)
       return Wrong(pass_, "{} writes behind move {}; expected {}, which wrote there last", Name(move, m),
                    move.previous, to.writer);
@@ -121,10 +124,10 @@ class Replay {
     }
     if (move.reduces) {
       const std::optional<Contributions>& there = move.local_input ? to.input : to.held;
-      if (!there || move.local_input != (to.writer == kNoMove))
+      if (!there || move.local_input != (to.writer == kNoIndex))
         return Wrong(pass_, "{} adds to what is not there", Name(move, m));
       if (!Join(value, *there)) return Wrong(pass_, "{} adds one contribution twice", Name(move, m));
-      if (to.writer != kNoMove) ++reads_[to.writer];
+      if (to.writer != kNoIndex) ++reads_[to.writer];
     }
     if (move.complete && std::ssize(value) != collective_.num_members())
       return Wrong(pass_, "{} is no complete sum", Name(move, m));
@@ -134,16 +137,16 @@ class Replay {
     return OkStatus();
   }
 
-  // The value of a place ends: move `by` overwrites it, or the chunk is done (kNoMove). `more`: reads of the
+  // The value at a rank ends: move `by` overwrites it, or the chunk is done (kNoIndex). `more`: reads of the
   // value that are no sends or additions.
-  Status Close(Place& place, int32_t by, int32_t more) {
-    for (const int32_t m : place.senders)
+  Status Close(RankState& state, int32_t by, int32_t more) {
+    for (const int32_t m : state.senders)
       if (moves_[m].overwriter != by)
         return Wrong(pass_, "{} has overwriter {}; expected {}", Name(moves_[m], m), moves_[m].overwriter,
                      by);
-    place.senders.clear();
-    const int32_t w = place.writer;
-    if (w != kNoMove && moves_[w].readers != reads_[w] + more)
+    state.senders.clear();
+    const int32_t w = state.writer;
+    if (w != kNoIndex && moves_[w].readers != reads_[w] + more)
       return Wrong(pass_, "{} has {} readers; expected {}", Name(moves_[w], w), moves_[w].readers,
                    reads_[w] + more);
     return OkStatus();
@@ -153,17 +156,17 @@ class Replay {
     collective_.After(c, holdings_);
     for (const Holding& holding : holdings_) {
       const Rank r = holding.rank;
-      Place& place = places_[r];
+      RankState& state = states_[r];
       const Contributions wanted(holding.contributions.begin(), holding.contributions.end());
       const bool copied =
           std::ranges::binary_search(copies_, std::tuple(r, c), {},
                                      [](const LocalCopy& copy) { return std::tuple(copy.rank, copy.chunk); });
-      if (copied == (place.writer != kNoMove) || (copied ? place.input : place.held) != wanted)
+      if (copied == (state.writer != kNoIndex) || (copied ? state.input : state.held) != wanted)
         return Wrong(pass_, "rank {} ends without its output of chunk {}", r.value, c.value);
-      XCCL_RETURN_IF_ERROR(Close(place, kNoMove, copied ? 0 : 1));
-      place.writer = kNoMove;
+      XCCL_RETURN_IF_ERROR(Close(state, kNoIndex, copied ? 0 : 1));
+      state.writer = kNoIndex;
     }
-    for (Place& place : places_) XCCL_RETURN_IF_ERROR(Close(place, kNoMove, 0));
+    for (RankState& state : states_) XCCL_RETURN_IF_ERROR(Close(state, kNoIndex, 0));
     return OkStatus();
   }
 
@@ -171,7 +174,7 @@ class Replay {
   const std::vector<Move>& moves_;
   const std::vector<LocalCopy>& copies_;
   const Collective& collective_;
-  IdVector<Rank, Place> places_;
+  IdVector<Rank, RankState> states_;
   std::vector<std::optional<Contributions>> carried_;  // by move: the value that it carries
   std::vector<int32_t> reads_;                         // by move: reads of the value that it left
   std::vector<Holding> holdings_;
@@ -194,9 +197,9 @@ std::vector<int32_t> SomeOrder(const std::vector<Move>& moves) {
   };
   for (size_t m = 0; m < count; ++m) {
     add(sent(m), received(m));
-    if (moves[m].sends && moves[m].feed != kNoMove) add(received(moves[m].feed), sent(m));
-    if (moves[m].sends && moves[m].overwriter != kNoMove) add(sent(m), received(moves[m].overwriter));
-    if (moves[m].receives && moves[m].previous != kNoMove) add(received(moves[m].previous), received(m));
+    if (moves[m].sends && moves[m].feed != kNoIndex) add(received(moves[m].feed), sent(m));
+    if (moves[m].sends && moves[m].overwriter != kNoIndex) add(sent(m), received(moves[m].overwriter));
+    if (moves[m].receives && moves[m].previous != kNoIndex) add(received(moves[m].previous), received(m));
   }
   std::vector<int32_t> events;
   for (size_t m = 0; m < count; ++m)
@@ -245,8 +248,6 @@ Status CheckConnections(std::string_view pass, const std::vector<Move>& moves,
   return OkStatus();
 }
 
-constexpr size_t kAnySlots = SIZE_MAX;
-
 // Checks events, connections and values for one order of events.
 Status CheckOrder(std::string_view pass, const Moves& moves, const std::vector<int32_t>& events, size_t slots,
                   const Collective& collective, const Topology& topology) {
@@ -274,7 +275,7 @@ Status PassVerifier::Check(const Paths& paths) const {
     }
     if (path.links.empty() || at != topology_.NodeOf(path.dst))
       return Wrong("paths", "path {} does not end at rank {}", p, path.dst.value);
-    if (path.group == kNoGroup) continue;
+    if (path.group == kNoIndex) continue;
     const PathGroup& group = paths.groups[path.group];
     const bool is_member = p >= group.first && p < group.first + group.count;
     const Rank root = group.kind == Group::Kind::kMulticast ? path.src : path.dst;
@@ -312,7 +313,7 @@ Status PassVerifier::Check(const Assignment& assignment, const Paths& paths) con
                    path.src.value, path.dst.value);
     const Threadblock& sender = assignment.blocks[path.src][assignment.send_block[p]];
     const Threadblock& receiver = assignment.blocks[path.dst][assignment.recv_block[p]];
-    const bool is_group = path.group != kNoGroup;
+    const bool is_group = path.group != kNoIndex;
     const bool sends_group = is_group && paths.groups[path.group].kind == Group::Kind::kMulticast;
     const bool receives_group = is_group && !sends_group;
     if (sender.channel != channel || receiver.channel != channel ||
@@ -325,7 +326,7 @@ Status PassVerifier::Check(const Assignment& assignment, const Paths& paths) con
     if ((!receives_group || first) && !served.emplace(path.dst, assignment.recv_block[p], false).second)
       return Wrong(kPass, "the receiver of path {} serves another, too", p);
     const int32_t onward = assignment.forwards_to[p];
-    if (onward != kNoMove &&
+    if (onward != kNoIndex &&
         (paths.paths[onward].src != path.dst || assignment.send_block[onward] != assignment.recv_block[p]))
       return Wrong(kPass, "path {} is not sent on by the threadblock that receives it", p);
   }
@@ -339,10 +340,10 @@ Status PassVerifier::Check(const Ordered& ordered, const Assignment& assignment,
   std::vector<int32_t> events;
   for (const int32_t event : ordered.order.events) {
     const int32_t m = event / 2;
-    if (event % 2 == 0 && fusion.recv_of[m] != kNoMove) continue;
+    if (event % 2 == 0 && fusion.recv_of[m] != kNoIndex) continue;
     events.push_back(event);
-    const int32_t forwarded = event % 2 == 0 ? kNoMove : fusion.send_of[m];
-    if (forwarded == kNoMove) continue;
+    const int32_t forwarded = event % 2 == 0 ? kNoIndex : fusion.send_of[m];
+    if (forwarded == kNoIndex) continue;
     if (fusion.recv_of[forwarded] != m || moves[forwarded].feed != m ||
         assignment.recv_block[moves[m].path] != assignment.send_block[moves[forwarded].path])
       return Wrong("fuse", "{} is not forwarded where it is received", Name(moves[m], m));
@@ -375,7 +376,7 @@ Status PassVerifier::Check(const Moves& moves, const Fusion& fusion, const Buffe
   };
   for (size_t m = 0; m < moves.moves.size(); ++m) {
     const Move& move = moves.moves[m];
-    const bool is_sent_well = move.feed == kNoMove
+    const bool is_sent_well = move.feed == kNoIndex
                                   ? holds(move.src, buffers.Input(move.src, move.chunk), move.chunk)
                                   : !IsStored(moves, fusion, move.feed) ||
                                         holds(move.src, buffers.Held(move.src, move.chunk), move.chunk);
@@ -392,13 +393,13 @@ Status PassVerifier::Check(const Ordered& ordered, const Fusion& fusion, const R
   if (!on_) return OkStatus();
   constexpr std::string_view kPass = "merge";
   const std::vector<Move>& moves = ordered.moves.moves;
-  std::vector<int32_t> next(moves.size(), kNoMove);
+  std::vector<int32_t> next(moves.size(), kNoIndex);
   for (size_t m = 0; m < moves.size(); ++m) {
     const int32_t p = runs.previous[m];
-    if ((p == kNoMove) != (runs.length[m] > 0) || runs.length[m] > std::max(1, max_count))
+    if ((p == kNoIndex) != (runs.length[m] > 0) || runs.length[m] > std::max(1, max_count))
       return Wrong(kPass, "{} has a run of {}; expected at most {}", Name(moves[m], m), runs.length[m],
                    std::max(1, max_count));
-    if (p == kNoMove) continue;
+    if (p == kNoIndex) continue;
     if (moves[p].path != moves[m].path || moves[p].chunk.value + 1 != moves[m].chunk.value || runs.last[p])
       return Wrong(kPass, "{} does not continue the run of move {}", Name(moves[m], m), p);
     next[p] = static_cast<int32_t>(m);
@@ -407,17 +408,18 @@ Status PassVerifier::Check(const Ordered& ordered, const Fusion& fusion, const R
   for (const int32_t event : ordered.order.events) {
     int32_t m = event / 2;
     if (event % 2 == 0) {
-      if (fusion.recv_of[m] != kNoMove || runs.length[m] == 0) continue;
-      for (; m != kNoMove; m = next[m]) events.push_back(2 * m);
+      if (fusion.recv_of[m] != kNoIndex || runs.length[m] == 0) continue;
+      for (; m != kNoIndex; m = next[m]) events.push_back(2 * m);
     } else if (runs.last[m]) {
-      while (runs.previous[m] != kNoMove) m = runs.previous[m];
-      for (; m != kNoMove; m = next[m]) {
+      while (runs.previous[m] != kNoIndex) m = runs.previous[m];
+      for (; m != kNoIndex; m = next[m]) {
         events.push_back(2 * m + 1);
-        if (fusion.send_of[m] != kNoMove) events.push_back(2 * fusion.send_of[m]);
+        if (fusion.send_of[m] != kNoIndex) events.push_back(2 * fusion.send_of[m]);
       }
     }
   }
-  return CheckOrder(kPass, ordered.moves, events, kAnySlots, collective_, topology_);
+  const size_t slots = moves.size();  // any number: no connection has more moves under way
+  return CheckOrder(kPass, ordered.moves, events, slots, collective_, topology_);
 }
 
 Status PassVerifier::Check(std::string_view pass, const Program& program, bool has_dependencies) const {

@@ -53,7 +53,7 @@ constexpr Rejection kRejections[] = {
     // Moves.
     {[](Values& v) { v.moves[0].feed = 2; },
      "moves: move 0 (chunk 0, rank 0 to 1) is sent 0 and received 0 times"},
-    {[](Values& v) { v.moves[2].feed = kNoMove; },
+    {[](Values& v) { v.moves[2].feed = kNoIndex; },
      "moves: move 2 (chunk 0, rank 1 to 2) sends what its rank does not have"},
     {[](Values& v) { v.moves[2].feed = 1; },
      "moves: move 2 (chunk 0, rank 1 to 2) is fed by move 1; expected 0, which wrote there last"},
@@ -84,13 +84,13 @@ constexpr Rejection kRejections[] = {
     {[](Values& v) { v.assignment.channel[0] = 1; },
      "threadblocks: the threadblocks of path 0 do not serve it"},
     {[](Values& v) {
-       v.assignment.forwards_to = {kNoMove, 0};
+       v.assignment.forwards_to = {kNoIndex, 0};
      },
      "threadblocks: path 1 is not sent on by the threadblock that receives it"},
     // Fusion: the second forward alone would be sent before the first.
-    {[](Values& v) { v.fusion.recv_of[2] = kNoMove; },
+    {[](Values& v) { v.fusion.recv_of[2] = kNoIndex; },
      "fuse: move 0 (chunk 0, rank 0 to 1) is not forwarded where it is received"},
-    {[](Values& v) { v.fusion.send_of[0] = kNoMove; },
+    {[](Values& v) { v.fusion.send_of[0] = kNoIndex; },
      "fuse: move 2 (chunk 0, rank 1 to 2) is sent 0 and received 1 times"},
     // Runs.
     {[](Values& v) { v.runs.length[0] = 17; },

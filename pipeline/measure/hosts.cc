@@ -1,3 +1,8 @@
+// 1. Two ranks of one host, and two ranks of two hosts, send to each other: the time of one small message, and
+//    of many in a row.
+// 2. One rank of each host sends or receives in the rounds of a tournament, which loads all links between
+//    hosts. Pairs that keep their full rate in all rounds share no link: they are on one leaf.
+// 3. All ranks of a host send at once, which shows the rate of its NIC under several flows.
 #include "pipeline/measure/hosts.h"
 
 #include <fmt/core.h>
@@ -8,17 +13,19 @@
 #include <utility>
 
 #include "ir/collective.h"
+#include "pipeline/measure/programs.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kSmallBytes = 64;
-constexpr int32_t kManyMessages = 64;
-constexpr int32_t kRepeats = 5;  // the fastest counts: other work of the hosts only adds
+// Measurements of one message, of which the fastest counts: other work of the hosts only adds time.
+constexpr int32_t kRepeats = 5;
+// A rate is measured with the first size, and with four times the size until it takes long enough beside the
+// bursts that a network lets pass at once, or is the largest.
 constexpr int64_t kFirstLarge = 4 << 20, kLargest = 256 << 20;
-constexpr double kLongEnoughUs = 100'000;  // beside bursts that a link lets pass at once
-// A flow that is slower than this part of what its ends can do shares a link with other flows. Flows of one
-// network differ by 2 % (docs/benchmarks.md).
+constexpr double kLongEnoughUs = 100'000;
+// A flow below this share of the rate that its ends can do shares a link with other flows. Flows that share
+// none differ by 2 % (docs/benchmarks.md).
 constexpr double kFullRate = 0.9;
 
 using Pair = std::pair<Rank, Rank>;
@@ -33,7 +40,7 @@ StatusOr<LoweredProgram> Flows(int32_t ranks, const std::vector<Pair>& pairs, in
   Collective collective = whole.WithChunks(messages);
   Program program;
   program.ranks.resize(static_cast<size_t>(ranks));
-  program.slots = 8;
+  program.slots = kInFlight;
   for (const auto& [src, dst] : pairs) {
     const auto place = [&](const std::vector<PartId>& parts, PartId part) {
       return static_cast<int32_t>(std::ranges::find(parts, part) - parts.begin()) * messages;
@@ -58,7 +65,7 @@ StatusOr<LoweredProgram> Flows(int32_t ranks, const std::vector<Pair>& pairs, in
   return LoweredProgram{std::move(collective), std::move(program)};
 }
 
-// Bytes per microsecond of each pair while all run, at a size that takes long enough.
+// Bytes per microsecond of each pair while all pairs run, at a size that takes long enough.
 StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pairs, int64_t& bytes,
                                     const MeasureRanks& measure) {
   XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks, pairs, 1));
@@ -81,16 +88,16 @@ StatusOr<MeasuredLink> MeasurePair(int32_t ranks, Rank a, Rank b, const MeasureR
   MeasuredLink link;
   const std::vector<Pair> both = {{a, b}, {b, a}};
   XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Flows(ranks, both, 1));
-  XCCL_ASSIGN_OR_RETURN(const LoweredProgram many, Flows(ranks, both, kManyMessages));
+  XCCL_ASSIGN_OR_RETURN(const LoweredProgram many, Flows(ranks, both, kInARow));
   double small_us = std::numeric_limits<double>::infinity(), many_us = small_us;
   for (int32_t i = 0; i < kRepeats; ++i) {
     XCCL_ASSIGN_OR_RETURN(const std::vector<double> small, measure(one, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const std::vector<double> rows, measure(many, kManyMessages * kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const std::vector<double> rows, measure(many, kInARow * kSmallBytes));
     small_us = std::min(small_us, small[a.index()]);
     many_us = std::min(many_us, rows[a.index()]);
   }
   link.alpha_us = small_us;
-  link.overhead_us = std::max(0.0, (many_us - small_us) / (kManyMessages - 1));
+  link.overhead_us = std::max(0.0, (many_us - small_us) / (kInARow - 1));
   int64_t bytes = kFirstLarge;
   XCCL_ASSIGN_OR_RETURN(const std::vector<double> rates, Rates(ranks, {{a, b}}, bytes, measure));
   link.bytes_per_us = rates[0];
@@ -104,9 +111,10 @@ struct Flow {
 };
 using Round = std::vector<Flow>;
 
-// Rounds of pairs of hosts in which a host either sends or receives, so that its time is that of one flow,
-// and in which as many flows run as can: those of a tournament, in either direction, and so with every second
-// pair turned round. Flows of one direction share links that flows of both directions do not.
+// The rounds of a tournament between hosts, each in four forms: all pairs in one direction, all in the other,
+// and with every second pair turned round. A host either sends or receives, so its time is the time of one
+// flow, and as many flows run as can. Flows of one direction share links that flows of both directions do
+// not.
 std::vector<Round> Rounds(int32_t hosts) {
   const int32_t even = hosts + hosts % 2;
   std::vector<Round> rounds;
@@ -125,7 +133,7 @@ std::vector<Round> Rounds(int32_t hosts) {
   return rounds;
 }
 
-// Hosts that are joined by full rates in all rounds are of one leaf.
+// Finds leaves: hosts that send to each other at full rate in all rounds are on one leaf.
 void FindLeaves(const std::vector<Round>& rounds, MeasuredHosts& found) {
   const size_t hosts = found.names.size();
   std::vector<std::vector<double>> least(hosts, std::vector<double>(hosts, 1e300));
@@ -154,7 +162,7 @@ void FindLeaves(const std::vector<Round>& rounds, MeasuredHosts& found) {
   }
   found.up.assign(static_cast<size_t>(leaves), 0);
   found.down = found.up;
-  for (const Round& round : rounds) {  // what a leaf carried in one round
+  for (const Round& round : rounds) {  // each leaf's most bytes per us of all rounds
     std::vector<double> up(static_cast<size_t>(leaves), 0), down = up;
     for (const Flow& flow : round) {
       const auto from = static_cast<size_t>(found.leaf[flow.from]),
@@ -246,7 +254,7 @@ StatusOr<MeasuredHosts> MeasureHosts(const std::vector<int32_t>& hosts, std::vec
     for (size_t i = 0; i < std::min(of[0].size(), of[1].size()); ++i) pairs.emplace_back(of[0][i], of[1][i]);
     int64_t bytes = kFirstLarge;
     XCCL_ASSIGN_OR_RETURN(const std::vector<double> together, Rates(ranks, pairs, bytes, measure));
-    // The last to finish tells what all had.
+    // All flows had at least the rate of the slowest one.
     found.several = *std::ranges::min_element(together) * static_cast<double>(pairs.size()) /
                     std::min({found.out[0], found.in[1], found.between.bytes_per_us});
   }

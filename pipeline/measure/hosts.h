@@ -18,21 +18,21 @@ using MeasureRanks =
     std::function<StatusOr<std::vector<double>>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
 struct MeasuredLink {
-  double alpha_us = 0;      // one way, of a message of 64 bytes
-  double overhead_us = 0;   // what one more message costs
+  double alpha_us = 0;      // one way, of a message of kSmallBytes (programs.h)
+  double overhead_us = 0;   // the cost of one more message
   double bytes_per_us = 0;  // with a large message
 };
 
 struct MeasuredHosts {
-  std::vector<int32_t> host_of;      // by rank
-  std::vector<std::string> names;    // by host
-  MeasuredLink inside;               // between two ranks of one host; zeros where each has one
-  MeasuredLink between;              // between hosts; its rate is the best pair's
-  std::vector<double> out, in;       // bytes per us, by host: its best flow
-  std::vector<int32_t> leaf;         // by host; hosts of different leaves share links
-  std::vector<double> up, down;      // bytes per us, by leaf, to and from all other leaves
-  double several = 0;                // several flows through one NIC, together, over one alone; 0: one rank
-  std::vector<std::string> notices;  // what a star of leaves does not explain
+  std::vector<int32_t> host_of;    // by rank
+  std::vector<std::string> names;  // by host
+  MeasuredLink inside;             // between two ranks of one host; zeros where each has one
+  MeasuredLink between;            // between hosts; its rate is the best pair's
+  std::vector<double> out, in;     // bytes per us, by host: its best flow
+  std::vector<int32_t> leaf;       // by host; hosts of different leaves share links
+  std::vector<double> up, down;    // bytes per us, by leaf, to and from all other leaves
+  double several = 0;  // the rate of several flows through one NIC ÷ that of one flow; 0: one rank
+  std::vector<std::string> notices;  // rates that a star of leaves does not explain
 };
 
 // `hosts`: by rank. One message at a time, then the rounds of a tournament between hosts, in either

@@ -68,7 +68,7 @@ TEST(MeasureHosts, FindsUnevenHostsOnOneSwitch) {
   }
   EXPECT_EQ(found.up.size(), 1U);
   EXPECT_NEAR(found.between.alpha_us, 30, 2);
-  EXPECT_NEAR(found.between.overhead_us, 5 + 64.0 / 60, 0.1);
+  EXPECT_NEAR(found.between.overhead_us, 5 + 16.0 / 60, 0.1);
   EXPECT_THAT(found.notices, testing::IsEmpty());
 }
 

@@ -2,10 +2,10 @@
 // before other ranks have ended this one, so that a message that is to show latency returns to its sender.
 //
 // Rates are found from the times of kLargeBytes and of half of that, in pieces of one size, so that launch,
-// latency and the first and last pieces drop out. With b the time of a threadblock for kLargeBytes, l that of
-// the links, and m that of one message, n pieces of which one is received while another is sent take
-// max(l, b + n m). With one slot sender and receiver take turns, and n (m + hop) + b are added.
-// A part that kBlocks threadblocks send beside each other takes l, or b / kBlocks and messages.
+// latency and the first and last pieces drop out. Let b be the time of a threadblock for kLargeBytes, l the
+// links' time, and m the time of one message. Then n pieces, of which one is received while another is sent,
+// take max(l, b + n m). With one slot sender and receiver take turns, which adds n (m + hop) + b. A part that
+// kDefaultBlocks threadblocks send beside each other takes l, or b / kDefaultBlocks and messages.
 #include "pipeline/measure/machine.h"
 
 #include <algorithm>
@@ -25,27 +25,21 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kSmallBytes = 16;
+// A message so large that its latency does not count: it takes an NVLink port of 400 GB/s 40 us.
 constexpr int64_t kLargeBytes = 16 << 20;
-constexpr int64_t kAddedBytes = 4 << 20;    // each operand of a sum; a rank has six buffers of them at most
-constexpr int64_t kPieceBytes = 512 << 10;  // fits a slot, in LL too
-constexpr size_t kRing = 4;                 // ranks at most
-constexpr int32_t kRounds = 3;
-constexpr int32_t kMessages = 64;  // in a row over one connection
-constexpr int32_t kPieces = kLargeBytes / kPieceBytes;
-constexpr int32_t kInFlight = 8;             // pieces
-constexpr int32_t kBlocks = kDefaultBlocks;  // that saturate a link
-constexpr int32_t kHandOffs = 16;
-constexpr size_t kMostAdded = 3;    // members of a fan-in
-constexpr size_t kMostMembers = 7;  // receivers of a multicast on a host of eight GPUs
-// A threadblock or link is taken for the slower of the two only where it is by this much. Measurements of one
-// program on CPU threads differ by more, those on an idle GPU by less.
-constexpr double kSame = 1.05;
-// A link that reaches this share of its bandwidth reaches all: a tenth of what NICs lack
+// The most ranks of one measurement. The operands of a sum over them have kLargeBytes together.
+constexpr size_t kMostRanks = 4;
+constexpr int64_t kAddedBytes = kLargeBytes / kMostRanks;
+// A piece of a large message. It fits a slot of 1 MiB (runtime/cuda/arena.h), in LL twice its bytes.
+constexpr int64_t kPieceBytes = 512 << 10;
+// A threadblock or link is taken for the slower of the two only where it is slower by this ratio: two
+// measurements of one program on an idle GPU differ by less.
+constexpr double kSameRatio = 1.05;
+// A link that reaches this share of its bandwidth is taken to reach all of it. NICs lack ten times as much
 // (ir/known_machines.cc).
-constexpr double kAll = 0.995;
-// A receiver is measured as the difference of two times; a smaller part of them is noise.
-constexpr double kNoise = 0.1;
+constexpr double kAllOfBandwidth = 0.995;
+// The time of a receiver is the difference of two times. A difference below this share of them is noise.
+constexpr double kLeastDifference = 0.1;
 
 int64_t Ps(double us) { return std::llround(std::max(0.0, us) * static_cast<double>(kPsPerUs)); }
 
@@ -68,7 +62,10 @@ double LatencyUs(const Topology& topology, std::span<const LinkId> path) {
   return PsToUs(ps);
 }
 
-// The slowest link's rate.
+// The number of pieces of a large message.
+double Pieces() { return static_cast<double>(kLargeBytes / kPieceBytes); }
+
+// The rate of the slowest link, in bytes per second.
 double Reached(const Topology& topology, std::span<const LinkId> path, const MachineModel& model) {
   const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -112,7 +109,7 @@ template <typename Wanted>
 std::vector<Lane> LanesTo(const Topology& topology, Rank to, Wanted wanted) {
   std::vector<Lane> lanes;
   for (const Rank from : AllRanks(topology.num_ranks())) {
-    if (lanes.size() == kMostAdded) break;
+    if (lanes.size() == kMostRanks - 1) break;
     const NeighbourTable row = GpuNeighboursOf(topology, from);
     const Neighbour* const found = from == to ? nullptr : row.Find(0, to);
     if (found != nullptr && wanted(found->path))
@@ -131,7 +128,7 @@ std::optional<SwitchTree> FindSwitch(const Topology& topology) {
     SwitchTree tree{*up, {}, {}};
     for (const LinkId down : topology.Out(NodeId(n))) {
       const NodeId to = topology.link(down).to;
-      if (tree.members.size() == kMostMembers || !topology.IsGpu(to) || to == topology.link(*up).from ||
+      if (tree.members.size() == kMostRanks - 1 || !topology.IsGpu(to) || to == topology.link(*up).from ||
           std::ranges::count(tree.members, *topology.RankOf(to)) > 0)
         continue;
       tree.down.push_back(down);
@@ -144,9 +141,9 @@ std::optional<SwitchTree> FindSwitch(const Topology& topology) {
 
 // Times of small messages, in microseconds.
 struct Messages {
-  double hop_us = 0;   // from the arrival of one until that of the next, which it sends on, without links
-  double rest_us = 0;  // an operation's beside its hops: the launch and a message
-  double next_us = 0;  // from one in a row to the next
+  double hop_us = 0;   // from one arrival to the next of a message that is passed on, without the links' time
+  double rest_us = 0;  // the time of an operation beside its hops: the launch and one message
+  double next_us = 0;  // from one message of a row to the next
 };
 
 class Measuring {
@@ -160,11 +157,11 @@ class Measuring {
         model_(model) {}
 
   Status Run() {
-    ring_ = FindRing(topology_, kRing, [&](const auto& path) { return links_.Have(path); });
+    ring_ = FindRing(topology_, kMostRanks, [&](const auto& path) { return links_.Have(path); });
     on_gpu_links_ = !ring_.empty();
     if (ring_.empty())
-      ring_ = FindRing(topology_, kRing, [&](const auto& path) { return !PassesNic(topology_, path); });
-    if (ring_.empty()) ring_ = FindRing(topology_, kRing, [](const auto&) { return true; });
+      ring_ = FindRing(topology_, kMostRanks, [&](const auto& path) { return !PassesNic(topology_, path); });
+    if (ring_.empty()) ring_ = FindRing(topology_, kMostRanks, [](const auto&) { return true; });
     if (ring_.empty()) return OkStatus();
     double launch_us = std::numeric_limits<double>::infinity();
     for (const Protocol protocol : {Protocol::kSimple, Protocol::kLl, Protocol::kLl128}) {
@@ -190,7 +187,7 @@ class Measuring {
  private:
   ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
 
-  // Twice the time that kLargeBytes take longer than half of them, in pieces.
+  // The time of kLargeBytes in pieces: twice the time that they take longer than half of them.
   StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
     lowered.program.slots = slots;
     lowered.program.segment_bytes = piece_bytes;
@@ -203,35 +200,37 @@ class Measuring {
   StatusOr<double> BlockUs(Protocol protocol, const Messages& messages, double link_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const double flow_us, LargeUs(one, kInFlight, kPieceBytes));
-    const double as_sender_us = std::max(0.0, flow_us - kPieces * messages.next_us);
-    if (as_sender_us > kSame * link_us) return as_sender_us;
-    // The links may be slower than the threadblock. What it takes to receive is its own time.
+    const double as_sender_us = std::max(0.0, flow_us - Pieces() * messages.next_us);
+    if (as_sender_us > kSameRatio * link_us) return as_sender_us;
+    // The links may be slower than the threadblock. The time to receive is the threadblock's own.
     XCCL_ASSIGN_OR_RETURN(const double turns_us, LargeUs(one, 1, kPieceBytes));
-    const double arrivals_us = kPieces * (messages.hop_us + LatencyUs(topology_, ring_[0].path));
+    const double arrivals_us = Pieces() * (messages.hop_us + LatencyUs(topology_, ring_[0].path));
     const double as_receiver_us = turns_us - flow_us - arrivals_us;
-    return as_receiver_us < kNoise * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
+    return as_receiver_us < kLeastDifference * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
   }
 
-  // The time of links for kLargeBytes that kBlocks threadblocks move; nullopt where threadblocks are slower.
+  // The time of links for kLargeBytes that kDefaultBlocks threadblocks move; nullopt where threadblocks are
+  // slower.
   StatusOr<std::optional<double>> LinkUs(const LoweredProgram& flows, double block_us) {
-    XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kBlocks));
-    const double of_blocks_us = block_us / kBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
-    return us > kSame * of_blocks_us ? std::optional(us) : std::nullopt;
+    XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kDefaultBlocks));
+    const double of_blocks_us = block_us / kDefaultBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
+    return us > kSameRatio * of_blocks_us ? std::optional(us) : std::nullopt;
   }
 
   // The rate that the links of a lane reach, where threadblocks are not slower.
   Status MeasureLinks(const Lane& lane, double block_us) {
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks_, {&lane, 1}, kBlocks, Protocol::kSimple));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows,
+                          Flows(ranks_, {&lane, 1}, kDefaultBlocks, Protocol::kSimple));
     XCCL_ASSIGN_OR_RETURN(const std::optional<double> us, LinkUs(flows, block_us));
     if (us) SetReached(lane, *us);
     return OkStatus();
   }
 
-  // Sets what the NVLinks of a GPU, or NICs, reach by the lane's time for kLargeBytes.
+  // Sets the rate that the NVLinks of a GPU, or NICs, reach, by the lane's time for kLargeBytes.
   void SetReached(const Lane& lane, double link_us) {
     const double rate = static_cast<double>(kLargeBytes) / link_us * 1e6;
     const double claimed = Reached(topology_, lane.path, model_);
-    if (rate >= kAll * claimed) return;
+    if (rate >= kAllOfBandwidth * claimed) return;
     MachineModel slow = model_;  // so slow that nothing else counts
     slow.nvlink_bytes_per_s = std::max<int64_t>(1, std::llround(claimed / 1000));
     const double of_nvlinks = Reached(topology_, lane.path, slow);
@@ -258,10 +257,10 @@ class Measuring {
 
   StatusOr<Messages> RoundsUs(std::span<const Lane> ring, Protocol protocol) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Rounds(ranks_, ring, 1, protocol));
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram all, Rounds(ranks_, ring, kRounds, protocol));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram two, Rounds(ranks_, ring, 2, protocol));
     XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(one, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const double all_us, measure_(all, kSmallBytes));
-    const double round_us = std::max(0.0, (all_us - one_us) / (kRounds - 1));
+    XCCL_ASSIGN_OR_RETURN(const double two_us, measure_(two, kSmallBytes));
+    const double round_us = std::max(0.0, two_us - one_us);
     const double hops = static_cast<double>(ring.size());
     double links_us = 0;
     for (const Lane& lane : ring) links_us += LatencyUs(topology_, lane.path);
@@ -271,7 +270,8 @@ class Measuring {
     return found;
   }
 
-  // All but the bytes of small messages, which are in `message_ps` until MeasureBlock takes them off.
+  // Measures the times of small messages. `message_ps` holds the time of their bytes, too, until MeasureBlock
+  // takes it off.
   StatusOr<Messages> MeasureMessages(Protocol protocol) {
     ProtocolCost& cost = CostOf(protocol);
     if (flags_travel_ && protocol != Protocol::kSimple) {
@@ -281,16 +281,17 @@ class Measuring {
     XCCL_ASSIGN_OR_RETURN(Messages found, RoundsUs(ring_, protocol));
     XCCL_ASSIGN_OR_RETURN(LoweredProgram row, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     row.program.segment_bytes = kSmallBytes;
-    row.program.slots = kMessages;  // none waits for a free one
+    row.program.slots = kInARow;  // none waits for a free one
     XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(row, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const double row_us, measure_(row, kMessages * kSmallBytes));
-    found.next_us = std::clamp((row_us - one_us) / (kMessages - 1), 0.0, found.hop_us);
+    XCCL_ASSIGN_OR_RETURN(const double row_us, measure_(row, kInARow * kSmallBytes));
+    found.next_us = std::clamp((row_us - one_us) / (kInARow - 1), 0.0, found.hop_us);
     cost.message_ps = Ps(found.next_us);
     cost.hop_ps = Ps(found.hop_us - found.next_us);
     return found;
   }
 
-  // Members' parts added up by one threadblock, against received by one each.
+  // Compares one threadblock that adds up the parts of several members with one threadblock a member that
+  // only receives.
   Status MeasureReads(Protocol protocol) {
     std::vector<Lane> lanes =
         LanesTo(topology_, ring_[0].from, [&](const auto& path) { return links_.Have(path); });
@@ -310,11 +311,11 @@ class Measuring {
   }
 
   Status MeasureHandOff() {
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram alone, Copies(ranks_, ring_[0], kHandOffs, false));
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram turns, Copies(ranks_, ring_[0], kHandOffs, true));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram alone, Copies(ranks_, ring_[0], kInARow, false));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram turns, Copies(ranks_, ring_[0], kInARow, true));
     XCCL_ASSIGN_OR_RETURN(const double alone_us, measure_(alone, kSmallBytes));
     XCCL_ASSIGN_OR_RETURN(const double turns_us, measure_(turns, kSmallBytes));
-    model_.hand_off_ps = Ps((turns_us - alone_us) / kHandOffs);
+    model_.hand_off_ps = Ps((turns_us - alone_us) / kInARow);
     return OkStatus();
   }
 
@@ -334,7 +335,7 @@ class Measuring {
   Status MeasureSwitch() {
     const std::optional<SwitchTree> tree = FindSwitch(topology_);
     if (!tree) return OkStatus();
-    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, Multicasts(topology_, *tree, kBlocks));
+    XCCL_ASSIGN_OR_RETURN(const LoweredProgram lowered, Multicasts(topology_, *tree, kDefaultBlocks));
     XCCL_ASSIGN_OR_RETURN(const std::optional<double> link_us,
                           LinkUs(lowered, UsAt(kLargeBytes, CostOf(Protocol::kSimple).block_bytes_per_s)));
     if (!link_us) return OkStatus();
@@ -342,7 +343,7 @@ class Measuring {
     links.push_back(tree->up);
     const double rate = static_cast<double>(kLargeBytes) / *link_us * 1e6;
     const double claimed = Reached(topology_, links, model_);
-    if (rate < kAll * claimed) model_.switch_per_mille = PerMille(rate / claimed);
+    if (rate < kAllOfBandwidth * claimed) model_.switch_per_mille = PerMille(rate / claimed);
     return OkStatus();
   }
 
@@ -354,7 +355,7 @@ class Measuring {
   MachineModel& model_;
   // Small messages go round it, and large ones over its first lane.
   std::vector<Lane> ring_;
-  bool on_gpu_links_ = false;  // is ring_
+  bool on_gpu_links_ = false;  // are all lanes of ring_ GPUs' own links?
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Finds the constants of a machine model (ir/machine_model.h) by running small programs. Each constant is
-// what one program takes longer than another that lacks just that; docs/running.md lists the pairs. Where
-// SimulateProgram is what runs them, the constants of its model come out.
+// the time that one program takes longer than another one without the step in question; docs/running.md lists
+// the pairs. Where SimulateProgram runs the programs, the constants of its model come out.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace xccl {
 // Runs a program at an nccl-tests size and checks it; returns the microseconds of one operation.
 using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
-// A figure of what the machine lacks, or hides because threadblocks are slower, keeps the value that adds
-// nothing: `nvlink_bytes_per_s` without NVLinks, `nic_per_mille` and `nic_hop_ps` where no GPU reaches
+// A figure of a part that the machine lacks, or that slower threadblocks hide, keeps the value that adds no
+// time: `nvlink_bytes_per_s` without NVLinks, `nic_per_mille` and `nic_hop_ps` where no GPU reaches
 // another through NICs, `switch_per_mille` without a switch that multicasts, `read_bytes_per_s` without three
 // GPUs; all where no GPUs can pass a message round. Where all pass NICs, `hop_ps` has what would be
 // `nic_hop_ps`. `flags_travel`: LL and LL128 put flags beside the data, and LL128 needs NVLinks; without

@@ -61,7 +61,7 @@ MachineModel MadeUp() {
   return machine;
 }
 
-// What a topology has beside GPUs and their links.
+// The parts of a topology beside GPUs and their links.
 struct Parts {
   bool nics = false, multicasts = false;
   bool third_gpu = true;
@@ -188,7 +188,7 @@ TEST(MeasureMachine, LeavesLl128OutWhereGpusAreJoinedByPcie) {
   EXPECT_EQ(alike.protocols[2].wire_bytes, 1);
 }
 
-// What threadblocks move together is then no rate of a link.
+// The rate of all threadblocks together is then no rate of a link.
 TEST(MeasureMachine, DoesNotSeeLinksThatAreFasterThanThreadblocks) {
   const Topology topology = LoadTopology("nvswitch:4@bandwidth=2000GB/s").value();
   MachineModel machine = HopperModel();

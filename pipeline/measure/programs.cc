@@ -1,3 +1,5 @@
+// Every program is written by hand, instruction by instruction, with one slot a connection: a sender waits
+// until its message is received. Callers that want more messages under way raise the slots.
 #include "pipeline/measure/programs.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The small programs that MeasureMachine runs. Each moves a part of the collective that it comes with, and
-// verifies where its lanes have paths. At a size of S bytes each part has S bytes.
+// The small programs that MeasureMachine and MeasureHosts run. Each moves a part of the collective that it
+// comes with, and verifies where its lanes have paths. At a size of S bytes each part has S bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,13 @@
 #include "topologies/topology.h"
 
 namespace xccl {
+
+// A message of so few bytes takes as long as one of a byte: a line of every protocol holds more.
+inline constexpr int64_t kSmallBytes = 16;
+// Steps of one kind in a row, over which the clock's error is shared out.
+inline constexpr int32_t kInARow = 64;
+// Messages under way that keep a connection busy: they cover the way of an acknowledgement several times.
+inline constexpr int32_t kInFlight = 8;
 
 // Two ranks and the links from one to the other.
 struct Lane {

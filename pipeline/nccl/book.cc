@@ -1,3 +1,6 @@
+// Every size of every collective is planned (pipeline/tune.h) and compared with the time that NCCL's own
+// model gives. Plans that gain enough become entries of the book. Beside it, NCCL's rings and trees are
+// simulated with each protocol, and the table steers NCCL to the fastest of them.
 #include "pipeline/nccl/book.h"
 
 #include <fmt/core.h>
@@ -86,14 +89,14 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// The algorithm or plan that beats NCCL's own choice; absent: none does.
-std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Timed>& offered,
-                                   const Timed& choice, int64_t size_bytes, double least_gain) {
+// The algorithm and protocol that beat NCCL's own choice; absent: none does.
+std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Estimate>& offered,
+                                   const Estimate& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);
   if (!own) return std::nullopt;
   double best_us = *own / least_gain;
   std::optional<Choosing> best;
-  for (const Timed& other : offered) {
+  for (const Estimate& other : offered) {
     const std::optional<double> us = simulated.Us(other.algorithm, other.protocol, size_bytes);
     if (!us || *us >= best_us) continue;
     best_us = *us;
@@ -108,7 +111,7 @@ void SteerBySimulation(const Topology& topology, const Collective& collective, c
   const nccl_tuner::Collective kind = *CollectiveOf(collective.kind());
   std::vector<Better> sizes;
   for (const int64_t size : request.sizes_bytes) {
-    const std::vector<Timed> offered = Times(graphs, kind, size);
+    const std::vector<Estimate> offered = Estimates(graphs, kind, size);
     sizes.push_back({size, BetterThan(simulated, offered, Choice(graphs, kind, size), size, least_gain)});
   }
   AddRows(kind, graphs.nodes, graphs.ranks, sizes, book.steering);
@@ -133,7 +136,7 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
     XCCL_ASSIGN_OR_RETURN(const Tuned tuned, Tune(std::span(&topology, 1), one, {}));
     const size_t first = book.rows.size();
     for (const TunedRow& row : tuned.rows) {
-      const Timed nccl = Choice(graphs, *CollectiveOf(collective.kind()), row.size_bytes);
+      const Estimate nccl = Choice(graphs, *CollectiveOf(collective.kind()), row.size_bytes);
       book.rows.push_back({row, nccl, nccl.us >= least_gain * row.predicted_us});
     }
     Keep(request, tuned, std::span(book.rows).subspan(first), book);

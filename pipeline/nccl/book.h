@@ -1,5 +1,5 @@
-// A book of what pays off beside NCCL on a machine: plans where they are faster than what NCCL would do by
-// its own model, and a table for NCCL where another of its own algorithms is.
+// A plan book to use beside NCCL on a machine. It has the plans that are faster than NCCL's own choice by
+// NCCL's own model, and a table that steers NCCL where another of NCCL's algorithms is faster.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace xccl::nccl {
 
 struct BookRow {
   TunedRow ours;
-  Timed nccl;
+  Estimate nccl;
   bool kept = false;  // it is in the book
 };
 struct Book {
@@ -26,7 +26,7 @@ struct Book {
 };
 
 // A plan is kept for the sizes at which NCCL's time is at least `least_gain` times its predicted one, and for
-// those between two such sizes; beyond the last size NCCL decides. A row of `steering` is where the
+// the sizes between two of them; beyond the last size NCCL decides. A row of `steering` is where the
 // simulation of NCCL's rings, and of its trees where hosts have one GPU, says that another of them is as much
 // faster than the one that NCCL chooses. Errors: those of FindGraphs and Tune, and kInvalidInput for a
 // collective that NCCL has no model of. Requires: request.pipeline.machine.

@@ -1,3 +1,6 @@
+// NCCL's search for channels in outline. For each bandwidth of NCCL's list, widest first, a depth-first
+// search lays ring after ring through the GPUs of one host, each over links that have that bandwidth left.
+// The list's entry with the most bandwidth over all rings together wins.
 #include "pipeline/nccl/graphs.h"
 
 #include <fmt/core.h>
@@ -11,24 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/nccl/figures.h"
 #include "synth/common/rank_graph.h"
 #include "topologies/gpu_links.h"
 
 namespace xccl::nccl {
 namespace {
 
-// Bandwidths of a channel that NCCL tries, in GB/s (NCCL 2.30, graph/search.cc).
-constexpr double kIntra[] = {40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3};
-constexpr double kInter[] = {48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12};
-constexpr double kHopperIntra[] = {60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3};
-constexpr double kHopperInter[] = {48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12};
-constexpr double kBlackwellIntra[] = {90, 80, 70, 60, 50, 40, 30, 24, 20, 19, 18};
-constexpr double kBlackwellInter[] = {96,   48, 45.1, 42, 40, 30,  24,  22,  20,
-                                      17.5, 15, 12,   6,  3,  2.4, 1.2, .24, .12};
-constexpr int32_t kMostRings = 32;
-constexpr int32_t kNvlsChannels = 16;
-constexpr double kLeastShare = 0.49;       // rings below this times the widest one's bandwidth are not tried
-constexpr int64_t kMostSearched = 20'000;  // ranks tried for the rings of one bandwidth
+// Ranks that the search tries for the rings of one bandwidth: milliseconds.
+constexpr int64_t kMostTried = 20'000;
 
 std::optional<Generation> GenerationOfArch(std::string_view arch) {
   int32_t number = 0;
@@ -41,14 +35,14 @@ std::optional<Generation> GenerationOfArch(std::string_view arch) {
                         : Generation::kVolta;
 }
 
+// The bandwidths of a channel that NCCL tries, in GB/s, the widest first.
 std::span<const double> BandwidthsToTry(Generation generation, bool inter) {
-  if (generation == Generation::kBlackwell)
-    return inter ? std::span<const double>(kBlackwellInter) : kBlackwellIntra;
-  if (generation == Generation::kHopper) return inter ? std::span<const double>(kHopperInter) : kHopperIntra;
-  return inter ? std::span<const double>(kInter) : kIntra;
+  const GenerationFigures& figures = kFigures.generations[static_cast<size_t>(generation)];
+  const std::span<const double> list = inter ? figures.inter_gb_per_s : figures.intra_gb_per_s;
+  return list.first(static_cast<size_t>(std::ranges::find(list, 0.0) - list.begin()));
 }
 
-// Rings of a host's GPUs through what its links have left.
+// Searches rings of a host's GPUs, each of which takes its bandwidth from what the links have left.
 class RingSearch {
  public:
   RingSearch(const RankGraph& graph, std::vector<double> gb_per_s, std::vector<Rank> ranks, bool nvlink)
@@ -59,12 +53,12 @@ class RingSearch {
         nvlink_(nvlink),
         taken_(static_cast<size_t>(graph.num_ranks()), false) {}
 
-  // How many rings of this bandwidth the search finds room for.
+  // Counts the rings of this bandwidth that the search finds room for.
   int32_t Count(double gb_per_s) {
     wanted_ = gb_per_s;
-    searched_ = 0;
+    tried_ = 0;
     found_ = 0;
-    most_ = kMostRings;
+    most_ = kFigures.most_channels;
     for (const Rank r : ranks_) most_ = std::min(most_, RingsThrough(r));
     const std::vector<double> whole = left_;
     if (most_ > 0) Ring(0);
@@ -73,16 +67,16 @@ class RingSearch {
   }
 
  private:
-  // No more rings than this can leave the rank.
+  // An upper bound of the rings through a rank: its links hold no more.
   int32_t RingsThrough(Rank rank) const {
     const Topology& topology = graph_.topology();
     int32_t rings = 0;
     for (const LinkId l : topology.Out(topology.NodeOf(rank)))
-      rings += static_cast<int32_t>(std::min<double>(left_[l.index()] / wanted_, kMostRings));
+      rings += static_cast<int32_t>(std::min<double>(left_[l.index()] / wanted_, kFigures.most_channels));
     return rings;
   }
 
-  // True where the search is over.
+  // Adds another ring to the ones that were found. True where the search is over.
   bool Ring(int32_t rings) {
     found_ = std::max(found_, rings);
     if (found_ == most_) return true;
@@ -95,7 +89,7 @@ class RingSearch {
   }
 
   bool Extend(Rank at, size_t length, int32_t rings) {
-    if (++searched_ > kMostSearched) return true;
+    if (++tried_ > kMostTried) return true;
     if (length == ranks_.size()) return Take(at, ranks_[0], [&] { return Ring(rings + 1); });
     std::vector<std::pair<double, Rank>> candidates;
     for (const Rank next : ranks_)
@@ -123,7 +117,7 @@ class RingSearch {
     return width;
   }
 
-  // Takes a hop from a to b for as long as what follows it works out.
+  // Takes the ring's bandwidth from a hop from a to b while `then` runs, and keeps it where `then` succeeds.
   template <typename Then>
   bool Take(Rank a, Rank b, const Then& then) {
     const std::optional<HopId> best = graph_.Find(a, b);
@@ -147,7 +141,7 @@ class RingSearch {
   std::vector<bool> taken_;
   double wanted_ = 0;
   int32_t found_ = 0, most_ = 0;  // rings
-  int64_t searched_ = 0;
+  int64_t tried_ = 0;             // ranks
 };
 
 // The rate at which each NIC of a host sends to other hosts, in GB/s.
@@ -175,7 +169,7 @@ int32_t ChannelsOf(const std::vector<double>& nics, double gb_per_s) {
 void Double(Channels& channels, Generation generation) {
   if (channels.intra_gb_per_s < 25) return;
   if (generation >= Generation::kHopper && channels.intra_gb_per_s < 50 && channels.count > 4) return;
-  const int32_t doubled = std::min(2 * channels.count, kMostRings);
+  const int32_t doubled = std::min(2 * channels.count, kFigures.most_channels);
   const int32_t parts = (doubled + channels.count - 1) / channels.count;  // rounded up, as NCCL does
   channels = {doubled, channels.intra_gb_per_s / parts, channels.inter_gb_per_s / parts};
 }
@@ -184,7 +178,7 @@ Channels RingsOf(RingSearch& search, Generation generation, const std::vector<do
   Channels best;
   double widest = 0;
   for (const double wanted : BandwidthsToTry(generation, nics != nullptr)) {
-    if (widest > 0 && wanted < kLeastShare * widest) break;
+    if (widest > 0 && wanted < kFigures.least_share * widest) break;
     int32_t count = search.Count(wanted);
     if (nics != nullptr) count = std::min(count, ChannelsOf(*nics, wanted));
     if (count == 0) continue;
@@ -205,7 +199,7 @@ Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generatio
   for (const LinkId l : topology.Out(topology.NodeOf(Rank(0))))
     if (topology.node(topology.link(l).to).multicast) gpu += static_cast<double>(reached[l.index()]) / 1e9;
   for (const double wanted : BandwidthsToTry(generation, false))
-    if (wanted * kNvlsChannels <= gpu) return {kNvlsChannels, wanted, wanted};
+    if (wanted * kFigures.nvls_channels <= gpu) return {kFigures.nvls_channels, wanted, wanted};
   return {};
 }
 

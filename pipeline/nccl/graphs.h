@@ -25,7 +25,7 @@ struct Channels {
 struct Graphs {
   Generation generation = Generation::kAmpere;
   int32_t ranks = 0, nodes = 0;  // nodes: hosts
-  bool nvlink = false;           // all hops within a host; else PCIe
+  bool nvlink = false;           // all hops within a host are NVLinks; else some are PCIe
   Channels ring, nvls;           // trees take the rings' channels
 };
 

@@ -1,3 +1,6 @@
+// A time is a latency (a base and its hops) and bytes ÷ bandwidth (the channels' times an efficiency), by
+// algorithm and protocol. Figures are in figures.h; the factors in the formulas are those of NCCL's
+// ncclTopoTuneModel.
 #include "pipeline/nccl/model.h"
 
 #include <algorithm>
@@ -5,6 +8,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "pipeline/nccl/figures.h"
 #include "runtime/nccl/tuner/table.h"
 
 namespace xccl::nccl {
@@ -14,33 +18,15 @@ using nccl_tuner::Algorithm;
 using nccl_tuner::Protocol;
 using Kind = nccl_tuner::Collective;
 
-// Microseconds, by algorithm (tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT) and protocol (LL,
-// LL128, simple). A zero stands for what NCCL lacks.
-constexpr double kBase[7][3] = {{6.8, 14, 8.4}, {6.6, 14, 8.4}, {}, {}, {}, {}, {8, 8, 8}};
-constexpr double kHop[3][7][3] = {  // NVLink, PCIe, network
-    {{.6, 1.25, 4}, {.6, 1.9, 3.4}, {0, 0, 3.7}, {0, 0, 2.8}, {0, 0, 25}, {0, 0, 25}, {0, 0, 4}},
-    {{1, 1.9, 4}, {1, 2.5, 5.7}, {0, 0, 3.7}, {0, 0, 2.8}, {}, {}, {0, 0, 4}},
-    {{5, 8.5, 14}, {2.7, 4, 14}, {0, 0, 31}, {0, 0, 30}, {0, 0, 18}, {0, 0, 20.9}, {0, 0, 14}}};
-// GB/s by generation, on one host, two, and more.
-constexpr double kMostLl[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
-constexpr double kMostRingLl128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.7}, {40, 40, 40}};
-constexpr double kMostTreeLl128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
-constexpr double kMostTree[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
-constexpr double kNvlsShare[4] = {0, 0, .85, .74};
-// Share of its bandwidth that a tree reaches, by protocol and size: 64 bytes and its doubles.
-constexpr double kTreeShare[3][22] = {
-    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1},
-    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .5, .6, .6, .7, .7, .8, .9, .9, 1},
-    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .5, .5, .6, .6, .7, .8, .9}};
-constexpr double kNetworkUs = 1;  // a message's cost beside Intel's CPUs; AMD's have 2
-
 struct Case {
   const Graphs& graphs;
   Kind kind;
   Algorithm algorithm;
   Protocol protocol;
 
-  size_t generation() const { return static_cast<size_t>(graphs.generation); }
+  const GenerationFigures& generation() const {
+    return kFigures.generations[static_cast<size_t>(graphs.generation)];
+  }
   size_t scale() const { return graphs.nodes == 1 ? 0 : graphs.nodes == 2 ? 1 : 2; }
   const Channels& channels() const { return algorithm == Algorithm::kNvls ? graphs.nvls : graphs.ring; }
   bool Is(Algorithm a, Protocol p) const { return algorithm == a && protocol == p; }
@@ -52,7 +38,7 @@ struct Case {
   }
 };
 
-// Whether NCCL has it on unless it is told otherwise.
+// Does NCCL run this algorithm and protocol unless it is told otherwise?
 bool IsOffered(const Case& c) {
   if (c.channels().count == 0 || !nccl_tuner::HasKernels(c.kind, c.algorithm, c.protocol)) return false;
   if (c.protocol == Protocol::kLl128 && !c.graphs.nvlink) return false;
@@ -74,24 +60,26 @@ double Bandwidth(const Case& c) {
   const Channels& channels = c.channels();
   const double n = c.graphs.ranks, count = channels.count;
   const double one = c.graphs.nodes <= 2 ? channels.intra_gb_per_s : channels.inter_gb_per_s;
-  const size_t generation = c.generation(), scale = c.scale();
+  const GenerationFigures& figures = c.generation();
+  const size_t scale = c.scale();
   double bus = count * one;
-  const double most_ll = kMostLl[c.graphs.nodes == 1 ? generation : 0][scale];
+  // Between hosts NCCL takes the first generation's limit for all.
+  const double most_ll = (c.graphs.nodes == 1 ? figures : kFigures.generations[0]).most_ll[scale];
   if (c.Is(Algorithm::kRing, Protocol::kLl)) bus = std::min(most_ll, bus / 2);
   if (c.Is(Algorithm::kRing, Protocol::kLl128))
-    bus = std::min(bus * .92, count * kMostRingLl128[generation][scale]);
+    bus = std::min(bus * .92, count * figures.most_ring_ll128[scale]);
   if (c.algorithm == Algorithm::kTree) {
-    bus = std::min(bus * .92, count * kMostTree[generation][scale]);
+    bus = std::min(bus * .92, count * figures.most_tree[scale]);
     if (c.protocol == Protocol::kLl) bus = std::min(bus / 3.8, most_ll);
     if (c.protocol == Protocol::kLl128)
-      bus = std::min(bus * (c.graphs.nodes == 1 ? 7. / 9 : 120. / 128),
-                     count * kMostTreeLl128[generation][scale]);
+      bus =
+          std::min(bus * (c.graphs.nodes == 1 ? 7. / 9 : 120. / 128), count * figures.most_tree_ll128[scale]);
     return bus / 2;
   }
   if (c.algorithm == Algorithm::kPat) return bus * .75;
   if (c.algorithm == Algorithm::kNvls) {
     const double local = n / c.graphs.nodes;
-    bus *= kNvlsShare[generation] * (count - 1) / count;
+    bus *= figures.nvls_share * (count - 1) / count;
     bus *= c.kind == Kind::kAllreduce ? 2 : (local - 1) / local;
   }
   return bus * n / c.Steps(c.graphs.ranks);
@@ -101,26 +89,26 @@ double Latency(const Case& c, int64_t bytes) {
   const Graphs& g = c.graphs;
   const auto a = static_cast<size_t>(c.algorithm), p = static_cast<size_t>(c.protocol);
   const bool simple = c.protocol == Protocol::kSimple;
-  double intra = kHop[g.nvlink ? 0 : 1][a][p];
-  const double inter = kHop[2][a][p];
+  double intra = kFigures.hop_us[g.nvlink ? 0 : 1][a][p];
+  const double inter = kFigures.hop_us[2][a][p];
   const int32_t chain = g.ranks / g.nodes - 1;  // hops of a tree within a host
   const double rounds = std::bit_width(static_cast<uint32_t>(g.nodes)) - 1;
   switch (c.algorithm) {
     case Algorithm::kTree:
-      return kBase[a][p] + 2 * (chain * intra + rounds * inter);
+      return kFigures.base_us[a][p] + 2 * (chain * intra + rounds * inter);
     case Algorithm::kNvls:
-      return kBase[a][p] + intra;
+      return kFigures.base_us[a][p] + intra;
     case Algorithm::kPat:
-      return kBase[a][p] + rounds * inter / 3.5 + 2.8 * g.ranks;
+      return kFigures.base_us[a][p] + rounds * inter / 3.5 + 2.8 * g.ranks;
     default:
       break;
   }
   // Pieces of a broadcast follow each other down the ring, which NCCL counts once.
   if (c.kind == Kind::kBroadcast || c.kind == Kind::kReduce)
-    return kBase[a][p] + kHop[g.nodes > 1 ? 2 : g.nvlink ? 0 : 1][a][p];
-  if (g.nodes > 1) intra = std::max(intra, kNetworkUs * (simple ? 3 : 1));
+    return kFigures.base_us[a][p] + kFigures.hop_us[g.nodes > 1 ? 2 : g.nvlink ? 0 : 1][a][p];
+  if (g.nodes > 1) intra = std::max(intra, kFigures.network_us * (simple ? 3 : 1));
   const int32_t between = g.nodes > 1 ? c.Steps(g.nodes) : 0;
-  double us = kBase[a][p] + (c.Steps(g.ranks) - between) * intra + between * inter;
+  double us = kFigures.base_us[a][p] + (c.Steps(g.ranks) - between) * intra + between * inter;
   const double per_ring = static_cast<double>(bytes) / g.ring.count / g.ranks;
   if (simple && g.nodes > 1 && c.kind == Kind::kAllreduce && per_ring >= 64)
     us *= g.generation < Generation::kAmpere ? 1.9 : 1.4;
@@ -130,8 +118,8 @@ double Latency(const Case& c, int64_t bytes) {
 double Microseconds(const Case& c, int64_t bytes) {
   double bandwidth = Bandwidth(c);
   const auto size = static_cast<size_t>(std::bit_width(static_cast<uint64_t>(bytes >> 6)));
-  if (c.algorithm == Algorithm::kTree && size >= 1 && size <= std::size(kTreeShare[0]))
-    bandwidth *= kTreeShare[static_cast<size_t>(c.protocol)][size - 1];
+  if (c.algorithm == Algorithm::kTree && size >= 1 && size <= std::size(kFigures.tree_share[0]))
+    bandwidth *= kFigures.tree_share[static_cast<size_t>(c.protocol)][size - 1];
   return Latency(c, bytes) + static_cast<double>(bytes) / (1000 * bandwidth);
 }
 
@@ -154,8 +142,8 @@ std::optional<Kind> CollectiveOf(CollectiveKind kind) {
   }
 }
 
-std::vector<Timed> Times(const Graphs& graphs, Kind collective, int64_t bytes) {
-  std::vector<Timed> times;
+std::vector<Estimate> Estimates(const Graphs& graphs, Kind collective, int64_t bytes) {
+  std::vector<Estimate> times;
   for (int a = 0; a < nccl_tuner::kNumAlgorithms; ++a)
     for (int p = 0; p < nccl_tuner::kNumProtocols; ++p) {
       const Case c{graphs, collective, static_cast<Algorithm>(a), static_cast<Protocol>(p)};
@@ -165,9 +153,9 @@ std::vector<Timed> Times(const Graphs& graphs, Kind collective, int64_t bytes) {
   return times;
 }
 
-Timed Choice(const Graphs& graphs, Kind collective, int64_t bytes) {
-  const std::vector<Timed> times = Times(graphs, collective, bytes);
-  return *std::ranges::min_element(times, {}, &Timed::us);
+Estimate Choice(const Graphs& graphs, Kind collective, int64_t bytes) {
+  const std::vector<Estimate> times = Estimates(graphs, collective, bytes);
+  return *std::ranges::min_element(times, {}, &Estimate::us);
 }
 
 }  // namespace xccl::nccl

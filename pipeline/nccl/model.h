@@ -1,5 +1,5 @@
-// The time of a collective as NCCL estimates it, to choose an algorithm and a protocol: its tables and
-// formulas of NCCL 2.30 (graph/tuning.cc). They are what NCCL chooses by, not a promise of what it takes.
+// The time of a collective as NCCL estimates it to choose an algorithm and a protocol, by the tables and
+// formulas of NCCL 2.30 (graph/tuning.cc). NCCL chooses by these estimates; its real times differ.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace xccl::nccl {
 
-struct Timed {
+// NCCL's time for a call by one algorithm and protocol.
+struct Estimate {
   nccl_tuner::Algorithm algorithm = nccl_tuner::Algorithm::kRing;
   nccl_tuner::Protocol protocol = nccl_tuner::Protocol::kSimple;
   int32_t channels = 0;
@@ -24,8 +25,8 @@ std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
 
 // Everything that NCCL can run, by default and without CollNet, in order of algorithm and protocol. `bytes`
 // is nccl-tests' size. Requires: several ranks.
-std::vector<Timed> Times(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
+std::vector<Estimate> Estimates(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
 // NCCL's choice: the first of the fastest.
-Timed Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
+Estimate Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
 
 }  // namespace xccl::nccl

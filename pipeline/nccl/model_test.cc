@@ -19,7 +19,7 @@ Graphs Of(const char* topology) {
 }
 
 std::string ChoiceOf(const Graphs& graphs, Kind collective, int64_t bytes) {
-  const Timed choice = Choice(graphs, collective, bytes);
+  const Estimate choice = Choice(graphs, collective, bytes);
   return std::string(ToString(choice.algorithm)) + " " + std::string(ToString(choice.protocol));
 }
 
@@ -49,7 +49,7 @@ TEST(NcclModel, ChoosesAsNcclDoes) {
   EXPECT_EQ(ChoiceOf(a100, Kind::kAllreduce, 1 << 30), "ring simple");
   EXPECT_EQ(ChoiceOf(h100, Kind::kAllreduce, 1 << 30), "nvls simple");
   EXPECT_EQ(ChoiceOf(h100, Kind::kBroadcast, 1 << 10), "ring ll");
-  for (const Timed& timed : Times(a100, Kind::kAllgather, 1 << 20))
+  for (const Estimate& timed : Estimates(a100, Kind::kAllgather, 1 << 20))
     EXPECT_EQ(ToString(timed.algorithm), "ring");
 }
 

@@ -1,5 +1,5 @@
-// Rows of the tuner's table from what was timed: where another algorithm and protocol than NCCL's own choice
-// is faster.
+// Rows of the tuner's table from times: the sizes at which another algorithm and protocol is faster than
+// NCCL's own choice.
 #pragma once
 
 #include <cstdint>

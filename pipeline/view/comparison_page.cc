@@ -15,11 +15,11 @@ namespace {
 
 // A column of numbers, null where they are not known.
 template <typename Number>
-void WriteKnown(const char* key, const EngineLine& line, std::optional<Number> TimedPlan::*value,
+void WriteKnown(const char* key, const EngineLine& line, std::optional<Number> PlanTime::*value,
                 JsonWriter& json) {
   json.Key(key);
   json.BeginArray();
-  for (const TimedPlan& point : line.points) {
+  for (const PlanTime& point : line.points) {
     if (const std::optional<Number>& number = point.*value)
       json.Integer(*number);
     else
@@ -34,21 +34,21 @@ void WriteLine(const EngineLine& line, JsonWriter& json) {
   json.Member("group", std::string(ToString(line.group)));
   json.Member("leads", line.leads);
   json.Member("on_front", line.on_front);
-  view::Column(json, "size_bytes", line.points, [](const TimedPlan& point) { return point.size_bytes; });
-  view::Column(json, "time_ps", line.points, [](const TimedPlan& point) { return point.time_ps; });
-  view::Column(json, "bound_ps", line.points, [](const TimedPlan& point) { return point.bound_ps; });
+  view::Column(json, "size_bytes", line.points, [](const PlanTime& point) { return point.size_bytes; });
+  view::Column(json, "time_ps", line.points, [](const PlanTime& point) { return point.time_ps; });
+  view::Column(json, "bound_ps", line.points, [](const PlanTime& point) { return point.bound_ps; });
   json.Key("busbw");
   json.BeginArray();
-  for (const TimedPlan& point : line.points) json.Number(point.busbw_bytes_per_s);
+  for (const PlanTime& point : line.points) json.Number(point.busbw_bytes_per_s);
   json.EndArray();
   json.Key("made_by");
   json.BeginArray();
-  for (const TimedPlan& point : line.points) json.String(point.made_by);
+  for (const PlanTime& point : line.points) json.String(point.made_by);
   json.EndArray();
   if (!line.points.front().topology.empty()) json.Member("topology", line.points.front().topology);
   json.Member("measured", line.points.front().measured);
-  WriteKnown("messages", line, &TimedPlan::messages, json);
-  WriteKnown("threadblocks", line, &TimedPlan::threadblocks, json);
+  WriteKnown("messages", line, &PlanTime::messages, json);
+  WriteKnown("threadblocks", line, &PlanTime::threadblocks, json);
   json.EndObject();
 }
 
@@ -92,7 +92,7 @@ std::string ComparisonPage(std::string_view page, const Comparison& comparison,
   json.BeginArray();
   for (const EngineLine& line : lines) WriteLine(line, json);
   json.EndArray();
-  json.Member("left_out", comparison.left_out);
+  json.Member("left_out", comparison.skipped);
   json.Member("notes", comparison.notes);
   if (machines.size() == 1) {
     WriteMachineMembers(machines[0], comparison, json);

@@ -12,7 +12,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
-#include "base/wrap.h"
+#include "draw/plot.h"
 #include "draw/svg.h"
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/engine_lines.h"
@@ -20,14 +20,11 @@
 namespace xccl {
 namespace {
 
-constexpr double kWidth = 1320, kPlotWidth = 432, kTop = 96, kMargin = 18;
-constexpr double kLeft = 58, kRight = 138, kPlotHeight = 320;
-constexpr double kLabelStep = 14;
-constexpr std::string_view kInk = "#16191c", kSoft = "#565d64", kGrey = "#b9bec4", kGrid = "#e4e7ea";
+using svg::kPlot;
 
 struct Measure {
   std::string title;
-  std::function<double(const TimedPlan&)> value;
+  std::function<double(const PlanTime&)> value;
   std::function<std::string(double)> show;
 };
 
@@ -38,13 +35,16 @@ std::string ShortBandwidth(double bytes_per_s) {
 
 std::array<Measure, 3> Measures() {
   return {{
-      {"Time", [](const TimedPlan& timed) { return static_cast<double>(timed.time_ps); },
+      {"Time", [](const PlanTime& timed) { return static_cast<double>(timed.time_ps); },
        [](double ps) { return FormatDurationShort(std::llround(ps)); }},
-      {"Bus bandwidth", [](const TimedPlan& timed) { return timed.busbw_bytes_per_s; }, ShortBandwidth},
-      {"Time / lower bound", [](const TimedPlan& timed) { return timed.ratio; },
+      {"Bus bandwidth", [](const PlanTime& timed) { return timed.busbw_bytes_per_s; }, ShortBandwidth},
+      {"Time / lower bound", [](const PlanTime& timed) { return timed.ratio; },
        [](double ratio) { return fmt::format("{:.3g}", ratio); }},
   }};
 }
+
+// The width of each of the plots, which share that of the picture.
+double PlotWidth() { return (kPlot.width - 2 * kPlot.margin) / static_cast<double>(Measures().size()); }
 
 // A logarithmic axis from pixel to pixel.
 struct Axis {
@@ -52,7 +52,7 @@ struct Axis {
   double At(double value) const { return from + std::log(value / low) / std::log(high / low) * (to - from); }
 };
 
-// The values that are drawn, with some room.
+// An axis for the values that are drawn, with some room at both ends.
 Axis AxisOf(double low, double high, double from, double to) {
   const double room = high > low ? std::pow(high / low, 0.04) : 2;
   return {low / room, high * room, from, to};
@@ -79,18 +79,13 @@ struct Style {
 
 Style StyleOf(const std::vector<EngineLine>& lines, size_t i) {
   const EngineGroup group = lines[i].group;
-  if (group == EngineGroup::kAuto) return {kInk, 5, true};
+  if (group == EngineGroup::kAuto) return {kPlot.ink, 5, true};
   const size_t place = i - (lines.front().group == EngineGroup::kAuto ? 1 : 0);
   const bool measured = group == EngineGroup::kMeasured;
   const bool is_machine = group == EngineGroup::kMachines && place < svg::kNumSeries;
-  if (!lines[i].leads && !measured && !is_machine && lines.size() > svg::kNumSeries) return {kGrey, 1, false};
+  if (!lines[i].leads && !measured && !is_machine && lines.size() > svg::kNumSeries)
+    return {kPlot.grey, 1, false};
   return {svg::SeriesColour(std::min(place, svg::kNumSeries - 1)), 2, true, measured};
-}
-
-// A name of a file may be longer than there is room.
-std::string Short(const std::string& name) {
-  constexpr size_t kMost = 21;
-  return name.size() > kMost ? name.substr(0, ValidUtf8Length(name.substr(0, kMost - 2))) + ".." : name;
 }
 
 struct Label {
@@ -105,12 +100,12 @@ void Spread(std::vector<Label>& labels, double top, double bottom) {
   double least = top;
   for (Label& label : labels) {
     label.y = std::max(label.line_y, least);
-    least = label.y + kLabelStep;
+    least = label.y + kPlot.label;
   }
   double most = bottom;
   for (auto label = labels.rbegin(); label != labels.rend(); ++label) {
     label->y = std::min(label->y, most);
-    most = label->y - kLabelStep;
+    most = label->y - kPlot.label;
   }
 }
 
@@ -124,12 +119,12 @@ std::string Polyline(const std::vector<std::pair<double, double>>& points, const
       style.dashed ? " stroke-dasharray=\"6 4\"" : "");
 }
 
-// The least and greatest of what a function says of points.
+// The least and the greatest positive value of all points; 1 and 1 where there is none.
 template <typename Value>
 std::pair<double, double> Range(const std::vector<EngineLine>& lines, Value&& value) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) {
+    for (const PlanTime& point : line.points) {
       const double seen = value(point);
       if (!(seen > 0)) continue;  // an empty buffer has no place on a logarithmic axis
       low = std::min(low, seen);
@@ -141,34 +136,34 @@ std::pair<double, double> Range(const std::vector<EngineLine>& lines, Value&& va
 std::string Grid(const Axis& x, const Axis& y, const std::vector<double>& sizes, const Measure& measure) {
   std::string text;
   for (const double tick : Ticks(y)) {
-    text += svg::Line(x.from, y.At(tick), x.to, y.At(tick), fmt::format("stroke=\"{}\"", kGrid));
-    text += svg::Text(x.from - 6, y.At(tick) + 4, "end", 11, kSoft, measure.show(tick));
+    text += svg::Line(x.from, y.At(tick), x.to, y.At(tick), fmt::format("stroke=\"{}\"", kPlot.grid));
+    text += svg::Text(x.from - 6, y.At(tick) + 4, "end", 11, kPlot.soft, measure.show(tick));
   }
   double last = -100;
   for (const double size : sizes) {
     const double at = x.At(size);
-    text += svg::Line(at, y.from, at, y.from + 4, fmt::format("stroke=\"{}\"", kSoft));
+    text += svg::Line(at, y.from, at, y.from + 4, fmt::format("stroke=\"{}\"", kPlot.soft));
     if (at - last < 50) continue;
     last = at;
-    text += svg::Text(at, y.from + 17, "middle", 11, kSoft, FormatSize(static_cast<int64_t>(size)));
+    text += svg::Text(at, y.from + 17, "middle", 11, kPlot.soft, FormatSize(static_cast<int64_t>(size)));
   }
-  return text + svg::Line(x.from, y.from, x.to, y.from, fmt::format("stroke=\"{}\"", kSoft));
+  return text + svg::Line(x.from, y.from, x.to, y.from, fmt::format("stroke=\"{}\"", kPlot.soft));
 }
 
 // One measure over sizes.
 std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, double left) {
-  const auto size_of = [](const TimedPlan& point) { return static_cast<double>(point.size_bytes); };
+  const auto size_of = [](const PlanTime& point) { return static_cast<double>(point.size_bytes); };
   const auto [least_size, most_size] = Range(lines, size_of);
   const auto [low, high] = Range(lines, measure.value);
-  const Axis x = AxisOf(least_size, most_size, left + kLeft, left + kPlotWidth - kRight);
-  const Axis y = AxisOf(low, high, kTop + kPlotHeight, kTop);
+  const Axis x = AxisOf(least_size, most_size, left + kPlot.numbers, left + PlotWidth() - kPlot.labels);
+  const Axis y = AxisOf(low, high, kPlot.top + kPlot.height, kPlot.top);
   std::vector<double> sizes;
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) sizes.push_back(size_of(point));
+    for (const PlanTime& point : line.points) sizes.push_back(size_of(point));
   std::ranges::sort(sizes);
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  std::string text =
-      svg::Text(left + kLeft, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
+  std::string text = svg::Text(left + kPlot.numbers, kPlot.top - 12, "start", 14, kPlot.ink, measure.title,
+                               "font-weight=\"bold\"");
   text += Grid(x, y, sizes, measure);
   std::vector<Label> labels;
   // Later lines lie on top: grey lines, then auto, then the lines that lead.
@@ -179,7 +174,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
     const Style style = StyleOf(lines, i);
     const bool is_auto = lines[i].group == EngineGroup::kAuto;
     std::vector<std::pair<double, double>> points;
-    for (const TimedPlan& point : lines[i].points)
+    for (const PlanTime& point : lines[i].points)
       if (size_of(point) > 0 && measure.value(point) > 0)
         points.emplace_back(x.At(size_of(point)), y.At(measure.value(point)));
     if (points.empty()) continue;
@@ -189,9 +184,9 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
       for (const auto& [px, py] : points)
         text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"2.5\" fill=\"{}\"/>\n", svg::Number(px),
                             svg::Number(py), style.colour);
-    labels.push_back({points.back().second, 0, Short(lines[i].name), style});
+    labels.push_back({points.back().second, 0, svg::FittedName(lines[i].name, kPlot.label_letters), style});
   }
-  Spread(labels, kTop, kTop + kPlotHeight);
+  Spread(labels, kPlot.top, kPlot.top + kPlot.height);
   for (const Label& label : labels) {
     text += svg::Line(x.to, label.line_y, x.to + 12, label.y,
                       fmt::format("stroke=\"{}\" stroke-opacity=\"0.6\"", label.style.colour));
@@ -205,33 +200,34 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
 std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>& order,
                  const Measure& measure, double left) {
   const auto [low, high] = Range(lines, measure.value);
-  const double names = 160, bottom = kTop + kLabelStep * 1.5 * static_cast<double>(order.size());
-  const Axis x = AxisOf(low, high, left + names, left + kPlotWidth - 84);
+  const double names = kPlot.letter * static_cast<double>(kPlot.label_letters);
+  const double bottom = kPlot.top + kPlot.row * static_cast<double>(order.size());
+  const Axis x = AxisOf(low, high, left + names, left + PlotWidth() - kPlot.numbers);
   std::string text =
-      svg::Text(left + names, kTop - 12, "start", 14, kInk, measure.title, "font-weight=\"bold\"");
+      svg::Text(left + names, kPlot.top - 12, "start", 14, kPlot.ink, measure.title, "font-weight=\"bold\"");
   for (const double tick : Ticks(x))
-    text += svg::Line(x.At(tick), kTop, x.At(tick), bottom, fmt::format("stroke=\"{}\"", kGrid));
+    text += svg::Line(x.At(tick), kPlot.top, x.At(tick), bottom, fmt::format("stroke=\"{}\"", kPlot.grid));
   for (size_t row = 0; row < order.size(); ++row) {
     const EngineLine& line = lines[order[row]];
     const Style style = StyleOf(lines, order[row]);
-    const double y = kTop + kLabelStep * 1.5 * (static_cast<double>(row) + 0.5);
+    const double y = kPlot.top + kPlot.row * (static_cast<double>(row) + 0.5);
     const double value = measure.value(line.points.front());
     const std::string_view more = style.width > 2 ? "font-weight=\"bold\"" : "";
-    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kSoft,
-                      Short(line.name), more);
+    text += svg::Text(left + names - 8, y + 4, "end", 12, style.has_label ? style.colour : kPlot.soft,
+                      svg::FittedName(line.name, kPlot.label_letters), more);
     if (!(value > 0)) continue;
-    text +=
-        svg::Line(x.from, y, x.At(value), y,
-                  fmt::format("stroke=\"{}\" stroke-width=\"2\"{}", style.has_label ? style.colour : kGrey,
-                              style.dashed ? " stroke-dasharray=\"6 4\"" : ""));
+    text += svg::Line(
+        x.from, y, x.At(value), y,
+        fmt::format("stroke=\"{}\" stroke-width=\"2\"{}", style.has_label ? style.colour : kPlot.grey,
+                    style.dashed ? " stroke-dasharray=\"6 4\"" : ""));
     text += fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"4\" fill=\"{}\"/>\n", svg::Number(x.At(value)),
-                        svg::Number(y), style.has_label ? style.colour : kSoft);
-    text += svg::Text(x.At(value) + 9, y + 4, "start", 11, kInk, measure.show(value), more);
+                        svg::Number(y), style.has_label ? style.colour : kPlot.soft);
+    text += svg::Text(x.At(value) + 9, y + 4, "start", 11, kPlot.ink, measure.show(value), more);
   }
   return text;
 }
 
-// Text for what the plots do not show: what is timed, the grey lines, the command.
+// The text below the plots: the machines that are timed, the names of the grey lines, the command.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;
@@ -241,39 +237,32 @@ std::string Notes(const std::vector<EngineLine>& lines, const Comparison& compar
   notes.insert(notes.end(), comparison.notes.begin(), comparison.notes.end());
   if (!grey.empty()) notes.push_back("Grey, at no size faster than all others: " + Join(grey, ", "));
   notes.push_back(fmt::format("xccl-synth {}: {}", origin.version, origin.command));
-  std::string text;
-  for (const std::string& note : notes)
-    for (const std::string& line : WrapWords(note, 210)) {
-      text += svg::Text(kMargin, y, "start", 11, kSoft, line);
-      y += 15;
-    }
-  return text;
+  return svg::PlotNotes(notes, y);
 }
 
 }  // namespace
 
 std::string ComparisonSvg(const Comparison& comparison, const Origin& origin) {
   const std::vector<EngineLine> lines = EngineLines(comparison);
-  std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
   const std::string times_of = !TimesOfMachines(comparison).empty() ? "Simulated times"
                                : comparison.on.machine.empty()
                                    ? "Times of schedules on ideal links"
                                    : "Times of programs on " + comparison.on.machine;
-  body += svg::Text(kMargin, 52, "start", 12, kSoft, times_of);
+  std::string body = svg::PlotTitle(comparison.title, times_of);
   const bool one_size = std::ranges::all_of(lines, [&](const EngineLine& line) {
     return line.points.size() == 1 && line.points[0].size_bytes == lines[0].points[0].size_bytes;
   });
   std::vector<size_t> order(lines.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].points.front().time_ps; });
-  double left = kMargin;
+  double left = kPlot.margin;
   for (const Measure& measure : Measures()) {
     body += one_size ? Rows(lines, order, measure, left) : Plot(lines, measure, left);
-    left += kPlotWidth;
+    left += PlotWidth();
   }
-  double y = kTop + 48 + (one_size ? kLabelStep * 1.5 * static_cast<double>(order.size()) : kPlotHeight);
+  double y = kPlot.top + 48 + (one_size ? kPlot.row * static_cast<double>(order.size()) : kPlot.height);
   body += Notes(lines, comparison, origin, y);
-  return svg::Document(kWidth, y + 6, comparison.title, body);
+  return svg::Document(kPlot.width, y + 6, comparison.title, body);
 }
 
 }  // namespace xccl

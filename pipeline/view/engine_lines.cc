@@ -1,56 +1,25 @@
+// A line is on the front unless another line is at least as fast at all of its sizes: every pair of lines is
+// compared, at the sizes of one of them.
 #include "pipeline/view/engine_lines.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <utility>
+
+#include "synth/engines.h"
 
 namespace xccl {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EngineGroup>, 31> kGroups = {{
-    {"auto", EngineGroup::kAuto},
-    {"bfb", EngineGroup::kSearches},
-    {"flow", EngineGroup::kSearches},
-    {"forest", EngineGroup::kSearches},
-    {"greedy", EngineGroup::kSearches},
-    {"smt", EngineGroup::kSearches},
-    {"in-network", EngineGroup::kSwitches},
-    {"multicast", EngineGroup::kSwitches},
-    {"2d-mesh", EngineGroup::kTrees},
-    {"2d-ring", EngineGroup::kTrees},
-    {"2d-torus", EngineGroup::kTrees},
-    {"binomial", EngineGroup::kTrees},
-    {"circulant", EngineGroup::kTrees},
-    {"double-binary-tree", EngineGroup::kTrees},
-    {"hierarchical-ring", EngineGroup::kTrees},
-    {"k-nomial", EngineGroup::kTrees},
-    {"ring", EngineGroup::kTrees},
-    {"spread", EngineGroup::kTrees},
-    {"tree", EngineGroup::kTrees},
-    {"bine", EngineGroup::kExchanges},
-    {"bruck", EngineGroup::kExchanges},
-    {"direct", EngineGroup::kExchanges},
-    {"halving-doubling", EngineGroup::kExchanges},
-    {"hierarchical-alltoall", EngineGroup::kExchanges},
-    {"hierarchical-exchange", EngineGroup::kExchanges},
-    {"nhr", EngineGroup::kExchanges},
-    {"pairwise", EngineGroup::kExchanges},
-    {"pat", EngineGroup::kExchanges},
-    {"recursive-doubling", EngineGroup::kExchanges},
-    {"recursive-multiplying", EngineGroup::kExchanges},
-    {"swing", EngineGroup::kExchanges},
-}};
-
 enum class Order : uint8_t { kNever, kSame, kFaster };
 
-// How a stands to b at the sizes of b: at least as fast at each, and faster at one; the same; or neither.
+// Compares a with b at the sizes of b. kFaster: a is at least as fast at each, and faster at one. kSame:
+// equally fast. kNever: at some size a is slower, or has no plan.
 Order Compared(const EngineLine& a, const EngineLine& b) {
   Order order = Order::kSame;
-  for (const TimedPlan& point : b.points) {
-    const auto at = std::ranges::find(a.points, point.size_bytes, &TimedPlan::size_bytes);
+  for (const PlanTime& point : b.points) {
+    const auto at = std::ranges::find(a.points, point.size_bytes, &PlanTime::size_bytes);
     if (at == a.points.end() || at->time_ps > point.time_ps) return Order::kNever;
     if (at->time_ps < point.time_ps) order = Order::kFaster;
   }
@@ -59,11 +28,11 @@ Order Compared(const EngineLine& a, const EngineLine& b) {
 
 double MeanRatio(const EngineLine& line) {
   double sum = 0;
-  for (const TimedPlan& point : line.points) sum += std::log(std::max(point.ratio, 1e-9));
+  for (const PlanTime& point : line.points) sum += std::log(std::max(point.ratio, 1e-9));
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
-// Is it compared with other lines?
+// Is the line compared with other lines?
 bool Competes(const EngineLine& line) {
   return line.group != EngineGroup::kAuto && line.group != EngineGroup::kMeasured;
 }
@@ -83,23 +52,23 @@ void FindFront(std::vector<EngineLine>& lines) {
 void FindLeaders(std::vector<EngineLine>& lines) {
   std::map<int64_t, int64_t> least;  // time by size
   for (const EngineLine& line : lines)
-    for (const TimedPlan& point : line.points) {
+    for (const PlanTime& point : line.points) {
       if (point.measured) continue;
       const auto [at, is_new] = least.emplace(point.size_bytes, point.time_ps);
       if (!is_new) at->second = std::min(at->second, point.time_ps);
     }
   for (EngineLine& line : lines)
-    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const TimedPlan& point) {
+    line.leads = line.on_front && std::ranges::any_of(line.points, [&](const PlanTime& point) {
                    return point.time_ps == least[point.size_bytes];
                  });
 }
 
-std::string NameOf(const TimedPlan& timed) {
+std::string NameOf(const PlanTime& timed) {
   if (timed.topology.empty()) return timed.engine;
   return GroupOf(timed.engine) == EngineGroup::kAuto ? timed.topology : timed.topology + ": " + timed.engine;
 }
 
-EngineGroup GroupOfLine(const TimedPlan& timed) {
+EngineGroup GroupOfLine(const PlanTime& timed) {
   if (timed.measured) return EngineGroup::kMeasured;
   const EngineGroup group = GroupOf(timed.engine);
   return group == EngineGroup::kAuto && !timed.topology.empty() ? EngineGroup::kMachines : group;
@@ -152,13 +121,25 @@ std::string_view LabelOf(EngineGroup group) {
 }
 
 EngineGroup GroupOf(std::string_view engine) {
-  const auto found = std::ranges::find(kGroups, engine, [](const auto& row) { return row.first; });
-  return found == kGroups.end() ? EngineGroup::kOthers : found->second;
+  const StatusOr<const Engine*> found = FindEngine(engine);
+  if (!found.ok()) return EngineGroup::kOthers;
+  if ((*found)->asks_others) return EngineGroup::kAuto;
+  switch ((*found)->family) {
+    case EngineFamily::kSearches:
+      return EngineGroup::kSearches;
+    case EngineFamily::kSwitches:
+      return EngineGroup::kSwitches;
+    case EngineFamily::kTrees:
+      return EngineGroup::kTrees;
+    case EngineFamily::kExchanges:
+      return EngineGroup::kExchanges;
+  }
+  return EngineGroup::kOthers;
 }
 
 std::vector<EngineLine> EngineLines(const Comparison& comparison) {
   std::vector<EngineLine> lines;
-  for (const TimedPlan& timed : comparison.times) {
+  for (const PlanTime& timed : comparison.times) {
     const std::string name = NameOf(timed);
     auto line = std::ranges::find(lines, name, &EngineLine::name);
     if (line == lines.end()) {
@@ -167,7 +148,7 @@ std::vector<EngineLine> EngineLines(const Comparison& comparison) {
     }
     line->points.push_back(timed);
   }
-  for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &TimedPlan::size_bytes);
+  for (EngineLine& line : lines) std::ranges::stable_sort(line.points, {}, &PlanTime::size_bytes);
   FindFront(lines);
   FindLeaders(lines);
   const auto place = [](const EngineLine& line) {

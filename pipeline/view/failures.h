@@ -16,8 +16,8 @@ std::string FailuresPage(std::string_view page, const FailureComparison& compari
 
 // An SVG for a paper, on white: a row for each failure, the costliest first. Its bar is how many times as
 // long as on the whole machine auto takes, or else the engine with the least mean time; dots are the other
-// engines, a line is the lower bound of the machine that is left, over auto's time on the whole one. Of the
-// largest size. Failures drawn twice have one row.
+// engines, and a line is the lower bound of the damaged machine; both are also ÷ the time on the whole
+// machine. The times are those at the largest size. Failures drawn twice have one row.
 std::string FailuresSvg(const FailureComparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -66,7 +66,7 @@ std::string FailuresPage(std::string_view page, const FailureComparison& compari
   json.BeginArray();
   for (const FailureBounds& bounds : comparison.bounds) WriteBounds(bounds, json);
   json.EndArray();
-  json.Member("left_out", comparison.left_out);
+  json.Member("left_out", comparison.skipped);
   view::WriteMachine(topology, json);
   json.EndObject();
   json.Finish();

@@ -1,4 +1,4 @@
-// Rows of bars on a linear axis that begins at 0, so that the length of a bar is what it says.
+// Rows of bars on a linear axis that begins at 0, so that the length of a bar is proportional to its value.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "base/wrap.h"
+#include "draw/plot.h"
 #include "draw/svg.h"
 #include "pipeline/view/failures.h"
 #include "synth/common/synthesizer.h"
@@ -19,11 +19,13 @@
 namespace xccl {
 namespace {
 
-constexpr double kWidth = 980, kMargin = 18, kLeft = 250, kRight = 120, kTop = 112, kRow = 22;
-constexpr size_t kMostRows = 60;
-constexpr std::string_view kInk = "#16191c", kSoft = "#565d64", kGrid = "#e4e7ea";
+using svg::kPlot;
 
-// Time over that on the whole machine.
+// Where the axis begins, behind the names of failures, and where it ends.
+double Left() { return kPlot.margin + kPlot.letter * static_cast<double>(kPlot.name_letters); }
+double Right() { return kPlot.width - kPlot.labels; }
+
+// The time on a damaged machine ÷ the time on the whole machine.
 std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
   if (!row.whole_us || *row.whole_us <= 0 || !row.draw_us[draw]) return std::nullopt;
   return *row.draw_us[draw] / *row.whole_us;
@@ -31,11 +33,11 @@ std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
 
 struct Picture {
   const FailureComparison& comparison;
-  std::vector<const FailureTimes*> rows;  // at the largest size, the row with bars first
+  std::vector<const FailureTimes*> rows;  // of engines at the largest size; the first is drawn as bars
   std::vector<size_t> draws;              // the costliest first
-  size_t left_out = 0;                    // draws that have no row, though they are not drawn twice
+  size_t left_out = 0;                    // distinct failures for which there is no row
   double most = 1;
-  double At(double slowdown) const { return kLeft + slowdown / most * (kWidth - kLeft - kRight); }
+  double At(double slowdown) const { return Left() + slowdown / most * (Right() - Left()); }
 };
 
 Picture PictureOf(const FailureComparison& comparison) {
@@ -52,9 +54,9 @@ Picture PictureOf(const FailureComparison& comparison) {
   std::ranges::stable_sort(picture.draws, std::greater<>(), [&](size_t d) {
     return Slowdown(*picture.rows[0], d).value_or(HUGE_VAL);  // no plan costs most
   });
-  if (picture.draws.size() > kMostRows) {
-    picture.left_out = picture.draws.size() - kMostRows;
-    picture.draws.resize(kMostRows);
+  if (picture.draws.size() > kPlot.most_rows) {
+    picture.left_out = picture.draws.size() - kPlot.most_rows;
+    picture.draws.resize(kPlot.most_rows);
   }
   for (const size_t d : picture.draws)
     for (const FailureTimes* row : picture.rows)
@@ -69,23 +71,23 @@ std::string Dot(double x, double y, std::string_view colour) {
                      svg::Number(y), colour);
 }
 
-// The names of what is drawn, in a line above the rows.
+// The names of the engines and of the bound, in a line above the rows.
 std::string Legend(const Picture& picture) {
   std::string text;
-  double x = kMargin;
-  const double y = kTop - 40;
+  double x = kPlot.margin;
+  const double y = kPlot.top - 40;
   const auto word = [&](std::string_view name, std::string_view colour) {
     text += svg::Text(x + 20, y + 4, "start", 12, colour, name);
-    x += 40 + 7 * static_cast<double>(name.size());
+    x += 40 + kPlot.letter * static_cast<double>(name.size());
   };
   for (size_t r = 0; r < picture.rows.size(); ++r) {
-    if (x > kWidth - 160) break;
+    if (x > kPlot.width - 160) break;
     text += r == 0 ? svg::Rect(x, y - 6, 14, 12, fmt::format("fill=\"{}\"", ColourOf(r)))
                    : Dot(x + 7, y, ColourOf(r));
     word(picture.rows[r]->engine, ColourOf(r));
   }
-  text += svg::Line(x + 7, y - 8, x + 7, y + 8, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kInk));
-  word("lower bound of the machine that is left", kInk);
+  text += svg::Line(x + 7, y - 8, x + 7, y + 8, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kPlot.ink));
+  word("lower bound of the machine that is left", kPlot.ink);
   return text;
 }
 
@@ -93,22 +95,20 @@ std::string Axis(const Picture& picture, double bottom) {
   std::string text;
   const double step = picture.most < 3 ? 0.5 : std::pow(10, std::floor(std::log10(picture.most)));
   for (double at = 0; at <= picture.most * 1.0001; at += step) {
-    text += svg::Line(picture.At(at), kTop, picture.At(at), bottom,
-                      fmt::format("stroke=\"{}\"", at == 1 ? kSoft : kGrid));
-    text += svg::Text(picture.At(at), kTop - 6, "middle", 11, kSoft, fmt::format("{:.3g}", at));
+    text += svg::Line(picture.At(at), kPlot.top, picture.At(at), bottom,
+                      fmt::format("stroke=\"{}\"", at == 1 ? kPlot.soft : kPlot.grid));
+    text += svg::Text(picture.At(at), kPlot.top - 6, "middle", 11, kPlot.soft, fmt::format("{:.3g}", at));
   }
-  return text + svg::Text(kWidth - kRight + 16, kTop - 6, "start", 11, kInk, picture.rows[0]->engine);
+  return text + svg::Text(Right() + 16, kPlot.top - 6, "start", 11, kPlot.ink, picture.rows[0]->engine);
 }
 
 std::string Row(const Picture& picture, size_t draw, double y) {
   const FailureTimes& main = *picture.rows[0];
-  std::string name = picture.comparison.failed[draw];
-  constexpr size_t kMostName = 34;
-  if (name.size() > kMostName) name = name.substr(0, kMostName - 3) + "...";
-  std::string text = svg::Text(kLeft - 8, y + 4, "end", 12, kInk, name);
+  const std::string name = svg::FittedName(picture.comparison.failed[draw], kPlot.name_letters);
+  std::string text = svg::Text(Left() - 8, y + 4, "end", 12, kPlot.ink, name);
   const std::optional<double> slowdown = Slowdown(main, draw);
   if (slowdown)
-    text += svg::Rect(kLeft, y - 7, picture.At(*slowdown) - kLeft, 14,
+    text += svg::Rect(Left(), y - 7, picture.At(*slowdown) - Left(), 14,
                       fmt::format("fill=\"{}\" fill-opacity=\"0.75\"", ColourOf(0)));
   for (size_t r = 1; r < picture.rows.size(); ++r) {
     const std::optional<double> other = Slowdown(*picture.rows[r], draw);
@@ -118,13 +118,13 @@ std::string Row(const Picture& picture, size_t draw, double y) {
   for (const FailureBounds& bounds : picture.comparison.bounds) {
     if (bounds.size_bytes != main.size_bytes || !main.whole_us || *main.whole_us <= 0) continue;
     const double at = picture.At(std::min(bounds.draw_us[draw] / *main.whole_us, picture.most));
-    text += svg::Line(at, y - 9, at, y + 9, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kInk));
+    text += svg::Line(at, y - 9, at, y + 9, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kPlot.ink));
   }
   const std::string said =
       slowdown
           ? fmt::format("{:.2f}, {}", *slowdown, FormatDurationShort(std::llround(*main.draw_us[draw] * 1e6)))
           : std::string("no plan");
-  return text + svg::Text(kWidth - kRight + 16, y + 4, "start", 11, kInk, said);
+  return text + svg::Text(Right() + 16, y + 4, "start", 11, kPlot.ink, said);
 }
 
 }  // namespace
@@ -132,27 +132,22 @@ std::string Row(const Picture& picture, size_t draw, double y) {
 std::string FailuresSvg(const FailureComparison& comparison, const Origin& origin) {
   const Picture picture = PictureOf(comparison);
   const FailureTimes& main = *picture.rows[0];
-  std::string body = svg::Text(kMargin, 32, "start", 18, kInk, comparison.title, "font-weight=\"bold\"");
-  body += svg::Text(kMargin, 52, "start", 12, kSoft,
-                    fmt::format("Time over that on the whole machine at {}", FormatSize(main.size_bytes)));
-  const double bottom = kTop + kRow * static_cast<double>(picture.draws.size());
+  std::string body = svg::PlotTitle(comparison.title, fmt::format("Time over that on the whole machine at {}",
+                                                                  FormatSize(main.size_bytes)));
+  const double bottom = kPlot.top + kPlot.row * static_cast<double>(picture.draws.size());
   body += Legend(picture) + Axis(picture, bottom);
-  double y = kTop + kRow / 2;
+  double y = kPlot.top + kPlot.row / 2;
   for (const size_t draw : picture.draws) {
     body += Row(picture, draw, y);
-    y += kRow;
+    y += kPlot.row;
   }
   y = bottom + 22;
   std::vector<std::string> notes;
   if (picture.left_out > 0) notes.push_back(fmt::format("and {} failures that cost less", picture.left_out));
   notes.emplace_back("Times of schedules on ideal links");
   notes.push_back(fmt::format("xccl-synth {}: {}", origin.version, origin.command));
-  for (const std::string& note : notes)
-    for (const std::string& line : WrapWords(note, 150)) {
-      body += svg::Text(kMargin, y, "start", 11, kSoft, line);
-      y += 15;
-    }
-  return svg::Document(kWidth, y + 6, comparison.title, body);
+  body += svg::PlotNotes(notes, y);
+  return svg::Document(kPlot.width, y + 6, comparison.title, body);
 }
 
 }  // namespace xccl

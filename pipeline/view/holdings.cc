@@ -12,8 +12,9 @@
 namespace xccl::view {
 namespace {
 
-constexpr int32_t kMostGroups = 48;  // ranks, and chunks, are shown in so many groups at most
-constexpr int32_t kFrames = 48;
+// The groups of ranks, the groups of chunks, and the moments that the page shows at most: a screen has room
+// for so many rows and columns.
+constexpr int32_t kMostGroups = 48;
 
 }  // namespace
 
@@ -62,8 +63,8 @@ BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& top
       initial_(static_cast<size_t>(num_ranks_)),
       needed_(static_cast<size_t>(num_ranks_)),
       held_(static_cast<size_t>(num_ranks_)),
-      gains_(static_cast<size_t>(kFrames) * static_cast<size_t>(rows_) * static_cast<size_t>(columns_)),
-      rank_gains_(static_cast<size_t>(kFrames) * static_cast<size_t>(num_ranks_)),
+      gains_(static_cast<size_t>(kMostGroups) * static_cast<size_t>(rows_) * static_cast<size_t>(columns_)),
+      rank_gains_(static_cast<size_t>(kMostGroups) * static_cast<size_t>(num_ranks_)),
       needed_cells_(static_cast<size_t>(rows_) * static_cast<size_t>(columns_)),
       needed_of_rank_(static_cast<size_t>(num_ranks_)) {
   int64_t moves = 0;
@@ -137,9 +138,9 @@ void BinnedHoldings::Replay(ChunkId chunk, const std::vector<Arrival>& arrivals)
     const double before = needed_[r] == 0 ? 0 : share(r);
     held_[r] = (arrival.adds ? held_[r] : 0) + arrival.contributions;
     if (needed_[r] == 0) continue;
-    // Frame f is what is there at the end of part f of the time.
-    const double part = static_cast<double>(arrival.time_ps) / static_cast<double>(time_ps_) * kFrames;
-    const int64_t frame = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(part)) - 1, 0, kFrames - 1);
+    // Frame f shows the values that are there at the end of part f of the time.
+    const double part = static_cast<double>(arrival.time_ps) / static_cast<double>(time_ps_) * kMostGroups;
+    const int64_t frame = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(part)) - 1, 0, kMostGroups - 1);
     gain(frame, r, share(r) - before);
   }
 }
@@ -174,7 +175,7 @@ void BinnedHoldings::Write(JsonWriter& json) const {
     std::vector<double> held(needed.size());
     json.Key(key);
     json.BeginArray();
-    for (size_t f = 0; f < kFrames; ++f) {
+    for (size_t f = 0; f < kMostGroups; ++f) {
       std::string digits;
       for (size_t i = 0; i < needed.size(); ++i) {
         held[i] += gains[f * needed.size() + i];
@@ -194,7 +195,7 @@ void BinnedHoldings::Write(JsonWriter& json) const {
     }
     json.EndArray();
   };
-  XCCL_CHECK(gains_.size() == kFrames * cells);
+  XCCL_CHECK(gains_.size() == kMostGroups * cells);
   frames("frames", gains_, needed_cells_);
   names("rows", "rank", rows_, num_ranks_);
   names("columns", "chunk", columns_, num_chunks_);

@@ -1,3 +1,5 @@
+// Writes the topology as columns by node and link, then its layout (draw/layout) as columns by item, frame
+// and cable. Lengths are rounded to tenths of a pixel.
 #include "pipeline/view/machine_data.h"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Writes columns, one entry for each threadblock, instruction, dependency and pass. Ranks are taken in the
+// order of the critical path, last first, until the longest column is full.
 #include "pipeline/view/program_data.h"
 
 #include <fmt/core.h>

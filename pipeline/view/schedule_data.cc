@@ -1,3 +1,6 @@
+// Small schedules are written as columns, one entry for each message, transfer and hop. Larger ones are
+// written as digits: for each link the share of its time that it is busy, in equal parts of the time, and for
+// groups of ranks and chunks how many of the needed chunks are there (holdings.h).
 #include "pipeline/view/schedule_data.h"
 
 #include <fmt/core.h>
@@ -16,9 +19,9 @@
 namespace xccl::view {
 namespace {
 
-constexpr int64_t kMostCells = 400'000;    // (rank, chunk) that the page keeps by itself
-constexpr int64_t kMostLoads = 1'500'000;  // digits of all links
-constexpr int64_t kMostFollowed = 24'000;  // arrivals of chunks that can be followed
+// Values of one kind that the page holds at most: (rank, chunk) cells, or digits of loads. That is a page of
+// a few MB.
+constexpr int64_t kMostCells = 400'000;
 
 struct LinkTotals {
   std::vector<int64_t> bytes, busy_ps, messages;  // by LinkId
@@ -166,13 +169,15 @@ void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, Jso
   json.BeginObject();
   json.Member("bins", int64_t{bins});
   WriteLoads(plan.topology, trace, bins, json);
-  BinnedHoldings(plan.collective, plan.topology, trace, kMostFollowed).Write(json);
+  // An arrival is a rank and a time in picoseconds, about 16 digits.
+  BinnedHoldings(plan.collective, plan.topology, trace, kMostCells / 16).Write(json);
   json.EndObject();
 }
 
+// The parts that the time is cut into: as many as a screen can show, but fewer where many links are used.
 int32_t BinsFor(const LinkTotals& totals) {
   const int64_t used = std::ranges::count_if(totals.messages, [](int64_t m) { return m > 0; });
-  return static_cast<int32_t>(std::clamp<int64_t>(kMostLoads / std::max<int64_t>(1, used), 24, 240));
+  return static_cast<int32_t>(std::clamp<int64_t>(kMostCells / std::max<int64_t>(1, used), 24, 240));
 }
 
 }  // namespace

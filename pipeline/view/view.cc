@@ -1,3 +1,6 @@
+// Simulates the schedule and the program, with a trace where one is small enough, and writes both, the
+// machine's drawing, the bound and the critical paths as the JSON of one plan. A page holds a list of plans
+// and the JSON of each in a script element.
 #include "pipeline/view/view.h"
 
 #include <fmt/core.h>

@@ -24,7 +24,7 @@ struct ViewOptions {
 // One line of the page's list of plans, and the plan's data.
 struct PlanView {
   std::string name;    // the file's
-  std::string serves;  // what a book says it is for; empty: nothing
+  std::string serves;  // the calls that a book has it for; empty: it is in no book
   std::string collective, topology, engine;
   int32_t ranks = 0;
   int64_t size_bytes = 0;

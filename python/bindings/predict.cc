@@ -38,11 +38,11 @@ py::dict BoundOf(const std::shared_ptr<Topology>& topology, const std::shared_pt
 }
 
 // The rows of simulate and compare, by column.
-py::dict Columns(const std::vector<TimedPlan>& times) {
+py::dict Columns(const std::vector<PlanTime>& times) {
   std::vector<std::string> engines, made_by;
   std::vector<int64_t> sizes, time_ps, bound_ps;
   std::vector<double> algbw, busbw, ratios;
-  for (const TimedPlan& timed : times) {
+  for (const PlanTime& timed : times) {
     engines.push_back(timed.engine);
     made_by.push_back(timed.made_by);
     sizes.push_back(timed.size_bytes);
@@ -155,10 +155,10 @@ py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_
     };
     StatusOr<Comparison> all =
         Compare(*topology, *collective, engines, sizes, Within(options, caller), on_size, theirs);
-    if (all.ok() && caller.Stopped()) all->left_out = {"the sizes that follow: stopped"};
+    if (all.ok() && caller.Stopped()) all->skipped = {"the sizes that follow: stopped"};
     return all;
   });
-  return py::make_tuple(Columns(made.times), TextOf(made.title), made.left_out, made.on.model,
+  return py::make_tuple(Columns(made.times), TextOf(made.title), made.skipped, made.on.model,
                         made.on.machine);
 }
 

@@ -110,11 +110,20 @@ enum class ExactOn : uint8_t {
 };
 std::string_view ToString(ExactOn exact);
 
+// The idea of an engine, by which pages of comparisons sort engines.
+enum class EngineFamily : uint8_t {
+  kSearches,   // searches by the machine's links
+  kSwitches,   // multicasts or reduces in switches
+  kTrees,      // rings, trees and grids of the textbook
+  kExchanges,  // exchanges between pairs of ranks in few steps, of the textbook
+};
+
 // One row of the table of engines (synth/engines.h): all that other code may know of an engine. Its functions
 // are stateless and safe to share between threads.
 struct Engine {
   std::string_view name;
-  std::string_view summary;                // one line: what it optimises, whether it is exact
+  std::string_view summary;  // one line: what it optimises, whether it is exact
+  EngineFamily family = EngineFamily::kSearches;
   std::vector<CollectiveKind> kinds = {};  // those that it may serve; empty: every kind
   ExactOn exact_on = ExactOn::kNothing;
   bool is_witness = false;        // its plans answer smt's questions before the solver is asked

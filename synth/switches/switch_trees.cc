@@ -292,6 +292,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {
   return {.name = form.engine,
           .summary = form.summary,
+          .family = EngineFamily::kSwitches,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .serves = [form](const SynthesisRequest& request) { return Serves(form, request); },
           .offer = OfferOf,

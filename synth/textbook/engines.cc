@@ -7,6 +7,7 @@ namespace xccl {
 namespace {
 
 using enum CollectiveKind;
+using enum EngineFamily;
 using Kinds = std::vector<CollectiveKind>;
 
 // What one function of a recipe serves.
@@ -34,75 +35,76 @@ std::span<const TextbookEngine> TextbookEngines() {
   static const Kinds most =
       KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
   static const TextbookEngine engines[] = {
-      {"ring",
+      {"ring", kTrees,
        "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
        broadcasting, PlaceRing},
-      {"tree", "one breadth-first spanning tree of the widest links; low latency; not exact", rooted,
+      {"tree", kTrees, "one breadth-first spanning tree of the widest links; low latency; not exact", rooted,
        PlaceTree},
-      {"binomial", "binomial tree, far halves first: ceil(log2 n) steps, for small sizes; not exact", rooted,
-       PlaceBinomial},
-      {"k-nomial", "trees of radix k, chosen by size: ceil(log_k n) steps of k-1 sends; not exact", rooted,
-       PlaceKnomial},
-      {"double-binary-tree",
+      {"binomial", kTrees, "binomial tree, far halves first: ceil(log2 n) steps, for small sizes; not exact",
+       rooted, PlaceBinomial},
+      {"k-nomial", kTrees, "trees of radix k, chosen by size: ceil(log_k n) steps of k-1 sends; not exact",
+       rooted, PlaceKnomial},
+      {"double-binary-tree", kTrees,
        "two complementary binary trees, half of the data each: full bandwidth at log2 n depth; not exact",
        KindsOf({kAllreduces, kBroadcasts}), PlaceDoubleBinaryTree},
-      {"halving-doubling",
+      {"halving-doubling", kExchanges,
        "recursive halving and doubling, far partners while there is little to send; 2 log2 n steps; not "
        "exact",
        broadcasting, PlaceHalvingDoubling},
-      {"recursive-doubling",
+      {"recursive-doubling", kExchanges,
        "whole vectors exchanged at distances 1, 2, 4..; log2 n steps, for small sizes; not exact",
        KindsOf({kAllreduces, kAllgathers}), PlaceRecursiveDoubling},
-      {"recursive-multiplying",
+      {"recursive-multiplying", kExchanges,
        "groups of k exchange all they have, k chosen by size: ceil(log_k n) steps; not exact", exchanging,
        PlaceRecursiveMultiplying},
-      {"bruck",
+      {"bruck", kExchanges,
        "distances 1, 2, 4.. round a circle: ceil(log2 n) steps for every n, for small sizes; alltoall to a "
        "radix chosen by size; not exact",
        exchanging, PlaceBruck},
-      {"pairwise", "n-1 rounds, one partner each, so that no receiver is crowded; not exact",
+      {"pairwise", kExchanges, "n-1 rounds, one partner each, so that no receiver is crowded; not exact",
        KindsOf({kAllgathers, kReduceScatters, kAlltoalls}), PlacePairwise},
-      {"nhr",
+      {"nhr", kExchanges,
        "Huawei's nonuniform hierarchical ring: distances n/2, n/4.. round a circle, ceil(log2 n) steps for "
        "every n; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers}), PlaceNhr},
-      {"swing",
+      {"swing", kExchanges,
        "partners at 1, -1, 3, -5, 11.. on either side, all links of a torus at work; 2 ceil(log2 n) steps; "
        "not exact",
        gathering, PlaceSwing},
-      {"bine",
+      {"bine", kExchanges,
        "binomial negabinary trees, partners 2/3 as far as in binomial ones; ceil(log2 n) steps; not exact",
        most, PlaceBine},
-      {"pat",
+      {"pat", kExchanges,
        "NCCL's parallel aggregated trees: log2 n steps for small sizes, bounded messages for large ones; not "
        "exact",
        gathering, PlacePat},
-      {"2d-ring", "rings along one dimension of a grid after the other, both ways round; not exact",
+      {"2d-ring", kTrees, "rings along one dimension of a grid after the other, both ways round; not exact",
        broadcasting, Place2dRing},
-      {"2d-torus",
+      {"2d-torus", kTrees,
        "as 2d-ring, with a share of the data starting along each dimension; optimal on tori of equal sides; "
        "not exact",
        broadcasting, Place2dTorus},
-      {"2d-mesh",
+      {"2d-mesh", kTrees,
        "everyone with everyone of its row, then of its column: few partners; two trees for a broadcast on a "
        "mesh; not exact",
        most, PlaceMesh2d},
-      {"hierarchical-ring",
+      {"hierarchical-ring", kTrees,
        "rings inside hosts and along rails across them: few bytes over the fabric; not exact", broadcasting,
        PlaceHierarchicalRing},
-      {"hierarchical-exchange",
+      {"hierarchical-exchange", kExchanges,
        "sums inside hosts, exchanged along rails by some hosts at a time, or by all; for small sizes; not "
        "exact",
        kAllreduces, PlaceHierarchicalExchange},
-      {"spread",
+      {"spread", kTrees,
        "chunks dealt to the ranks in turn, spread by one timetable, along rails between hosts; full rate at "
        "little depth; not exact",
        kBroadcasts, PlaceSpread},
-      {"circulant",
+      {"circulant", kTrees,
        "n blocks to p ranks in n-1+ceil(log2 p) rounds, the fewest there are; for the blocking model; not "
        "exact",
        kBroadcasts, PlaceCirculant},
-      {"direct", "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
+      {"direct", kExchanges,
+       "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),
        PlaceDirect},
   };

@@ -26,6 +26,7 @@ StatusOr<Recipe> PlaceCombined(const RankGraph& graph, const SynthesisRequest& r
 const TextbookEngine& Combined() {
   static const TextbookEngine engine = {
       kName,
+      EngineFamily::kExchanges,
       "hosts' demands balanced over rails in Birkhoff's stages, or messages combined by host; plans in "
       "microseconds; not exact",
       {CollectiveKind::kAlltoall, CollectiveKind::kAlltoallv},
@@ -69,6 +70,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
 Engine HierarchicalAlltoallEngine() {
   return {.name = kName,
           .summary = Combined().summary,
+          .family = Combined().family,
           .kinds = Combined().kinds,
           .offer = OfferOf,
           .make = MakePlan};

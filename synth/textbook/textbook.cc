@@ -325,6 +325,7 @@ StatusOr<Synthesis> MakePlan(const TextbookEngine& engine, const SynthesisReques
 Engine RowOf(const TextbookEngine& engine) {
   return {.name = engine.name,
           .summary = engine.summary,
+          .family = engine.family,
           .kinds = engine.kinds,
           .is_witness = true,
           .asks_pairs = true,

@@ -74,6 +74,7 @@ using PlaceFunction = StatusOr<Recipe>(const RankGraph& graph, const SynthesisRe
 
 struct TextbookEngine {
   std::string_view name;
+  EngineFamily family = EngineFamily::kTrees;
   std::string_view summary;
   std::vector<CollectiveKind> kinds;
   PlaceFunction* place = nullptr;

@@ -54,7 +54,7 @@ inline Move LineMove(int32_t number, int32_t chunk, int32_t path, int32_t feed, 
 
 // Each value of rank 1 is read twice: it is sent on, and it is wanted in the output.
 inline Moves LineMoves() {
-  return {{LineMove(0, 0, 0, kNoMove, 2), LineMove(1, 1, 0, kNoMove, 2), LineMove(2, 0, 1, 0, 1),
+  return {{LineMove(0, 0, 0, kNoIndex, 2), LineMove(1, 1, 0, kNoIndex, 2), LineMove(2, 0, 1, 0, 1),
            LineMove(3, 1, 1, 1, 1)},
           {{Rank(0), ChunkId(0)}, {Rank(0), ChunkId(1)}}};
 }
@@ -84,7 +84,7 @@ inline Assignment LineAssignment() {
   Assignment assignment{.channel = {0, 0},
                         .send_block = {0, 0},
                         .recv_block = {0, 0},
-                        .forwards_to = {1, kNoMove},
+                        .forwards_to = {1, kNoIndex},
                         .blocks = IdVector<Rank, std::vector<Threadblock>>(3)};
   assignment.blocks[Rank(0)] = {Block(kNobody, Rank(1))};
   assignment.blocks[Rank(1)] = {Block(Rank(0), Rank(2))};
@@ -92,13 +92,13 @@ inline Assignment LineAssignment() {
   return assignment;
 }
 
-inline Fusion LineFusion() { return {{2, 3, kNoMove, kNoMove}, {kNoMove, kNoMove, 0, 1}}; }
+inline Fusion LineFusion() { return {{2, 3, kNoIndex, kNoIndex}, {kNoIndex, kNoIndex, 0, 1}}; }
 inline Fusion NoFusion(size_t moves) {
-  return {std::vector<int32_t>(moves, kNoMove), std::vector<int32_t>(moves, kNoMove)};
+  return {std::vector<int32_t>(moves, kNoIndex), std::vector<int32_t>(moves, kNoIndex)};
 }
 
 // Both chunks go as one.
-inline Runs LineRuns() { return {{kNoMove, 0, kNoMove, 2}, {2, 0, 2, 0}, {false, true, false, true}}; }
+inline Runs LineRuns() { return {{kNoIndex, 0, kNoIndex, 2}, {2, 0, 2, 0}, {false, true, false, true}}; }
 
 inline Places LinePlaces() {
   Places places(3);
