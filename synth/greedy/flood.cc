@@ -113,7 +113,7 @@ void Flood::Reset(const FloodPolicy& policy) {
   has_or_coming_ = initial_;
   group_has_ = BitTable(ranks_, problem_.chunks);
   copies_.assign(static_cast<size_t>(problem_.chunks), 0);
-  if (policy.rare_inside)
+  if (policy.local_rarity)
     group_copies_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), 0);
   for (int32_t c = 0; c < problem_.chunks; ++c) {
     missing_ += static_cast<int64_t>(problem_.needers[c].size());
@@ -199,7 +199,7 @@ int32_t Flood::FillCandidates(int32_t source, int32_t destination, bool crosses,
 
 void Flood::CountCopy(int32_t chunk, int32_t destination) {
   ++copies_[chunk];
-  if (policy_.rare_inside)
+  if (policy_.local_rarity)
     ++group_copies_[static_cast<size_t>(group_[destination]) * static_cast<size_t>(problem_.chunks) +
                     static_cast<size_t>(chunk)];
 }
@@ -208,7 +208,7 @@ void Flood::CountCopy(int32_t chunk, int32_t destination) {
 int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   int32_t best = -1;
   int64_t best_score = INT64_MAX;
-  const int32_t* const inside = policy_.rare_inside
+  const int32_t* const inside = policy_.local_rarity
                                     ? group_copies_.data() + static_cast<size_t>(group_[destination]) *
                                                                  static_cast<size_t>(problem_.chunks)
                                     : nullptr;
@@ -246,9 +246,9 @@ void Flood::ServeDestination(int32_t rank) {
   std::vector<Offer> offers;
   for (LinkId l : direct_in_[rank]) {
     if (free_ps_[l.index()] > now_ps_) continue;
-    if (policy_.hesitant && slow_[l.index()] && random_.Below(3) != 0) continue;
+    if (policy_.random_idle && slow_[l.index()] && random_.Below(3) != 0) continue;
     const int32_t source = tail_rank_[l.index()];
-    const bool crosses = policy_.import_once && group_[source] != group_[rank];
+    const bool crosses = policy_.one_entry_per_group && group_[source] != group_[rank];
     const size_t at = offers.size() * static_cast<size_t>(words_);
     if (scratch_.size() < at + static_cast<size_t>(words_)) scratch_.resize(at + static_cast<size_t>(words_));
     const int32_t count = FillCandidates(source, rank, crosses, scratch_.data() + at);
@@ -283,7 +283,7 @@ void Flood::ServeDestination(int32_t rank) {
       const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
       const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
       if (!fits || arrival >= policy_.deadline_ps ||
-          (policy_.patient && ComesSoonerElsewhere(offer.link, chunk, arrival))) {
+          (policy_.defer_slow_links && ComesSoonerElsewhere(offer.link, chunk, arrival))) {
         offer.closed = true;
         continue;
       }

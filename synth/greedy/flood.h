@@ -24,12 +24,12 @@ struct FloodPolicy {
   uint64_t seed = 0;
   int32_t samples = 8;              // candidates looked at to find a rare chunk; 1: any chunk
   int64_t batch_bytes = 0;          // a message takes more chunks while it stays within; always at least one
-  bool import_once = false;         // a chunk enters a group of well-joined ranks once
-  bool patient = false;             // a slow link leaves alone what a fast one will bring sooner
-  bool hesitant = false;            // an idle link that is not the fastest into its head often waits a turn
+  bool one_entry_per_group = false;         // a chunk enters a group of well-joined ranks once
+  bool defer_slow_links = false;             // a slow link leaves alone what a fast one will bring sooner
+  bool random_idle = false;            // an idle link that is not the fastest into its head often waits a turn
   bool fine_groups = false;         // those groups are joined by the fastest links alone
   bool fast_first = false;          // a rank's fast links choose before its slow ones
-  bool rare_inside = false;         // rare is what few ranks of the head's group have
+  bool local_rarity = false;         // rare is what few ranks of the head's group have
   int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
 };
 
@@ -123,7 +123,7 @@ class Flood {
   std::vector<int64_t> common_duration_ps_;
   std::vector<int32_t> head_rank_, tail_rank_;                         // of a link; -1: not a rank
   std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // of a rank
-  std::vector<char> slow_;      // links for which hesitant policies wait
+  std::vector<char> slow_;      // links for which random_idle policies wait
   std::vector<int32_t> group_;  // of a rank, in this run
   std::vector<int32_t> coarse_group_, fine_group_;
   bool grouped_ = false;

@@ -13,7 +13,7 @@ void Flood::ServeSource(int32_t rank) {
   starved_[rank] = 0;
   for (LinkId uplink : uplinks_[rank]) {
     if (free_ps_[uplink.index()] > now_ps_) continue;
-    const bool sent = policy_.import_once
+    const bool sent = policy_.one_entry_per_group
                           ? SearchFabric(rank, uplink, true) || SearchFabric(rank, uplink, false)
                           : SearchFabric(rank, uplink, {});
     if (!sent) starved_[rank] = 1;

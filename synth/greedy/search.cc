@@ -52,25 +52,25 @@ int64_t ArrivalBound(const CopyProblem& problem) {
 
 constexpr std::array<FloodPolicy, 20> kFloodPolicies = {
     {{.samples = 16},
-     {.samples = 16, .import_once = true},
-     {.samples = 16, .patient = true},
+     {.samples = 16, .one_entry_per_group = true},
+     {.samples = 16, .defer_slow_links = true},
      {.samples = 4},
      {.samples = 1},
-     {.samples = 16, .import_once = true, .patient = true},
-     {.samples = 1, .hesitant = true},
-     {.samples = 16, .hesitant = true},
+     {.samples = 16, .one_entry_per_group = true, .defer_slow_links = true},
+     {.samples = 1, .random_idle = true},
+     {.samples = 16, .random_idle = true},
      {.samples = 16, .fast_first = true},
-     {.samples = 16, .patient = true, .fast_first = true},
-     {.samples = 1, .patient = true, .fast_first = true},
+     {.samples = 16, .defer_slow_links = true, .fast_first = true},
+     {.samples = 1, .defer_slow_links = true, .fast_first = true},
      {.samples = 2, .fast_first = true},
-     {.samples = 16, .import_once = true, .fine_groups = true},
-     {.samples = 16, .import_once = true, .fine_groups = true, .fast_first = true},
-     {.samples = 64, .rare_inside = true},
-     {.samples = 64, .patient = true, .rare_inside = true},
-     {.samples = 64, .fast_first = true, .rare_inside = true},
-     {.samples = 64, .patient = true, .fast_first = true, .rare_inside = true},
-     {.samples = 64, .patient = true, .fine_groups = true, .rare_inside = true},
-     {.samples = 64, .fine_groups = true, .fast_first = true, .rare_inside = true}}};
+     {.samples = 16, .one_entry_per_group = true, .fine_groups = true},
+     {.samples = 16, .one_entry_per_group = true, .fine_groups = true, .fast_first = true},
+     {.samples = 64, .local_rarity = true},
+     {.samples = 64, .defer_slow_links = true, .local_rarity = true},
+     {.samples = 64, .fast_first = true, .local_rarity = true},
+     {.samples = 64, .defer_slow_links = true, .fast_first = true, .local_rarity = true},
+     {.samples = 64, .defer_slow_links = true, .fine_groups = true, .local_rarity = true},
+     {.samples = 64, .fine_groups = true, .fast_first = true, .local_rarity = true}}};
 // In the pipelined model only these, in turn: a message's place in its link's queue matters more there than
 // which chunk is rare, and more seeds of few policies find more.
 constexpr size_t kPipelinedPolicies = 14;

@@ -170,7 +170,7 @@ StatusOr<Recipe> PlaceRecursiveMultiplying(const RankGraph& graph, const Synthes
   });
   const Butterfly butterfly = MakeButterfly(positions, radix);
   Recipe recipe = ButterflyRecipe(butterfly, graph, request);
-  ExchangeWhereFaster(butterfly.rounds, graph, request, recipe);
+  ExchangeIfFaster(butterfly.rounds, graph, request, recipe);
   return recipe;
 }
 

@@ -87,7 +87,7 @@ StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& req
   Rounds one_shot{DomainPositions(graph, ranks), {{}}};
   ForRounds(n, [&](int32_t p, int32_t q, int32_t) { one_shot.rounds[0].push_back({p, q}); });
   recipe.cost = MeasureMoves(AllgatherLoads({&one_shot, 1}), graph, 1.0 / n);
-  ExchangeWhereFaster(one_shot, graph, request, recipe);
+  ExchangeIfFaster(one_shot, graph, request, recipe);
   return recipe;
 }
 

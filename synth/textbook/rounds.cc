@@ -306,7 +306,7 @@ Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const S
   return recipe;
 }
 
-void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+void ExchangeIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe) {
   Moves moves;
   if (!IsAllreduce(request.collective->kind()) || !recipe.cost || !RoundsExchange(rounds, {0, 1}, moves))

@@ -77,7 +77,7 @@ double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRe
 // partners are next to each other, and it takes less time than two allgathers of the recipe's cost. Where
 // those who exchange in a round exchange with all of their group, as in all rounds here, all get the same
 // bits.
-void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+void ExchangeIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                          Recipe& recipe);
 
 }  // namespace xccl
