@@ -1,7 +1,8 @@
-// Fills, then exchanges. Types with the fewest ports come first; each is filled up to one level over its ports.
-// Then a breadth-first search starts at the fullest port and follows types that could move from one port to
-// another. Units move along the path that it finds to the port that they load least. The possible loads are
-// the bases of a polymatroid, where a solution that no exchange improves is optimal (Fujishige 1980).
+// Fills, then exchanges. Types with the fewest ports come first; each is filled up to one level over its
+// ports. Then a breadth-first search starts at the fullest port and follows types that could move from one
+// port to another. Units move along the path that it finds to the port that they load least. The possible
+// loads are the bases of a polymatroid, where a solution that no exchange improves is optimal (Fujishige
+// 1980).
 #include "synth/bfb/balance.h"
 
 #include <algorithm>

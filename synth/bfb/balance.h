@@ -1,7 +1,7 @@
 // Shares units of data out over the ports of one receiver as evenly as possible: the one optimisation problem
-// of breadth-first broadcast. In: ports, each with a speed and a load that it has already; and types of units,
-// each with the ports that its units may take. Out: a whole number of units for each (type, port). The sorted
-// list of load ÷ speed, largest first, is least; its first entry is the receiver's time.
+// of breadth-first broadcast. In: ports, each with a speed and a load that it has already; and types of
+// units, each with the ports that its units may take. Out: a whole number of units for each (type, port). The
+// sorted list of load ÷ speed, largest first, is least; its first entry is the receiver's time.
 #pragma once
 
 #include <cstdint>

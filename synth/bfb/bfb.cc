@@ -1,8 +1,8 @@
-// Chooses the chunks that each rank starts with, the hops that plans use and the number of chunks a part. Then
-// one BfbPlanner plans the copies, and one, on the reversed machine, the sums. On machines whose ranks are all
-// alike one rank stands for all. An allreduce without symmetry is planned twice: with a share of the sum made
-// at every rank, and with the sums made at the central ranks; the faster plan is kept. Cost: one BfbPlanner
-// for each number of chunks that is tried.
+// Chooses the chunks that each rank starts with, the hops that plans use and the number of chunks a part.
+// Then one BfbPlanner plans the copies, and one, on the reversed machine, the sums. On machines whose ranks
+// are all alike one rank stands for all. An allreduce without symmetry is planned twice: with a share of the
+// sum made at every rank, and with the sums made at the central ranks; the faster plan is kept. Cost: one
+// BfbPlanner for each number of chunks that is tried.
 #include "synth/bfb/bfb.h"
 
 #include <fmt/core.h>
@@ -103,8 +103,9 @@ class Planning {
   }
 
  private:
-  // The aims of plans. The next one is tried only if --steps allows no plan of the one before. kTime: plans in
-  // waves over the hops of least latency. kNoWaves: each distance in one step. kSteps: hops of every latency.
+  // The aims of plans. The next one is tried only if --steps allows no plan of the one before. kTime: plans
+  // in waves over the hops of least latency. kNoWaves: each distance in one step. kSteps: hops of every
+  // latency.
   enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
 
   // Absent: the plan has more steps than --steps allows.
@@ -167,7 +168,8 @@ class Planning {
     const auto eccentricity = [&](Rank r) { return from[r.index()] + to[r.index()]; };
     std::ranges::stable_sort(centres, {}, eccentricity);
     size_t n = 1;
-    while (n < centres.size() && n < kSampleRanks && eccentricity(centres[n]) == eccentricity(centres[0])) ++n;
+    while (n < centres.size() && n < kSampleRanks && eccentricity(centres[n]) == eccentricity(centres[0]))
+      ++n;
     centres.resize(n);
     return centres;
   }
@@ -208,10 +210,9 @@ class Planning {
     const int64_t starts =
         std::max<int64_t>(1, std::ssize(StartOf(collective_, centres, LeastChunks(centres)).sources));
     const int64_t pieces = chunks / LeastChunks(centres);
-    const int64_t most =
-        std::min({int64_t{*std::ranges::max_element(kChunkChoices)},
-                  kManyTransfers / (starts * request_.topology->num_ranks()),
-                  Bytes() / (starts * LeastUsefulBytes(*request_.topology))});
+    const int64_t most = std::min({int64_t{*std::ranges::max_element(kChunkChoices)},
+                                   kManyTransfers / (starts * request_.topology->num_ranks()),
+                                   Bytes() / (starts * LeastUsefulBytes(*request_.topology))});
     return chunks * static_cast<int32_t>(std::max<int64_t>(1, most / pieces));
   }
 
@@ -237,8 +238,7 @@ class Planning {
       double units = 0;
       for (const BfbSource& source : start.sources)
         units += static_cast<double>(source.weight) * source.block.count;
-      const double ps =
-          planner.Score(start.sources, LevelByLevel(), kSampleRanks) *
+      const double ps = planner.Score(start.sources, LevelByLevel(), kSampleRanks) *
                         static_cast<double>(kPsPerSecond) * static_cast<double>(Bytes()) / units;
       times.emplace_back(ps + static_cast<double>(planner.num_levels() * latency), least * pieces);
     }

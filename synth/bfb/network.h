@@ -1,6 +1,6 @@
-// The machine as its receivers see it: the hops into each rank, the ports of a rank (hops into a rank over one
-// last link are one port), and the distances between ranks. In: a RankGraph (the reversed machine's for sums)
-// and the latency above which hops are left out. Out: flat tables.
+// The machine as its receivers see it: the hops into each rank, the ports of a rank (hops into a rank over
+// one last link are one port), and the distances between ranks. In: a RankGraph (the reversed machine's for
+// sums) and the latency above which hops are left out. Out: flat tables.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// Plans what one rank receives over which of its hops. In: the distances of all sources to the rank and to its
-// neighbours. Out: pieces of the sources' blocks. A block may come over any hop from a neighbour that is one
-// hop nearer to its source, and is shared out over the ports. The receivers of a breadth-first broadcast are
-// independent of each other.
+// Plans what one rank receives over which of its hops. In: the distances of all sources to the rank and to
+// its neighbours. Out: pieces of the sources' blocks. A block may come over any hop from a neighbour that is
+// one hop nearer to its source, and is shared out over the ports. The receivers of a breadth-first broadcast
+// are independent of each other.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct BfbSource {
 struct ReceiverView {
   std::span<const InHop> hops;
   std::span<const double> speeds;  // by port
-  // By source: hops to the receiver, which is the step in which its block arrives; 0: the receiver itself, -1:
-  // unreachable.
+  // By source: hops to the receiver, which is the step in which its block arrives; 0: the receiver itself,
+  // -1: unreachable.
   std::span<const int32_t> distance;
   // By hop, by source: the source's distance to the rank that the hop comes from.
   std::vector<std::span<const int32_t>> via = {};

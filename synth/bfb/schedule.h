@@ -16,9 +16,9 @@ namespace xccl {
 
 class BfbPlanner {
  public:
-  // `symmetry`: null, or a transitive group, in which case the sources are all ranks. The network and the group
-  // must outlive the planner. Cost: one search for each source; with symmetry one. Memory: ranks × sources
-  // numbers; with symmetry one row.
+  // `symmetry`: null, or a transitive group, in which case the sources are all ranks. The network and the
+  // group must outlive the planner. Cost: one search for each source; with symmetry one. Memory: ranks ×
+  // sources numbers; with symmetry one row.
   BfbPlanner(const BfbNetwork& network, std::span<const BfbSource> sources, const SymmetryGroup* symmetry);
 
   // The most hops that any chunk travels.
@@ -26,12 +26,13 @@ class BfbPlanner {
   // The longest PlanReceiver time among `most` receivers, evenly spaced, or among all if there are fewer.
   double Score(std::span<const BfbSource> sources, bool level_by_level, int32_t most) const;
   // The schedule, normalized; compressed with symmetry, else plain. A level is one step, or several after
-  // SplitIntoWaves. Requires: the same ranks of sources as in the constructor; with symmetry, equal blocks and
-  // weights. Cost: linear in the transfers, and one PlanReceiver for each receiver.
+  // SplitIntoWaves. Requires: the same ranks of sources as in the constructor; with symmetry, equal blocks
+  // and weights. Cost: linear in the transfers, and one PlanReceiver for each receiver.
   Schedule Make(std::span<const BfbSource> sources, bool level_by_level, int32_t num_chunks) const;
   // Gives the data of each domain steps of its own, the next domain's first, and each chunk of a part one of
   // these steps. A rank that passes on (in reverse: sums up) data from many domains then never waits for data
-  // only because other data has a lower step. Cost: one pass over the hops for each source; with symmetry one.
+  // only because other data has a lower step. Cost: one pass over the hops for each source; with symmetry
+  // one.
   void SplitIntoWaves();
 
  private:

@@ -1,6 +1,7 @@
-// First cuts chunks and orders their uses of trees, then writes each use's transfers. The k-th use ends at step k
-// + the deepest tree's depth, up and down. A transfer up comes as many steps before the turn at the root as its
-// child is deep; a transfer down as many before the end as the tree is high below its child.
+// First cuts chunks and orders their uses of trees, then writes each use's transfers. The k-th use ends at
+// step k
+// + the deepest tree's depth, up and down. A transfer up comes as many steps before the turn at the root as
+// its child is deep; a transfer down as many before the end as the tree is high below its child.
 #include "synth/common/allreduce_trees.h"
 
 #include <algorithm>

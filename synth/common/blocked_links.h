@@ -1,7 +1,7 @@
-// Cut-through blocking: in the pipelined model a message that comes over a slow link occupies the faster links
-// after it until the slow link has delivered (docs/ir.md, Simulation). A link that carries one message alone is
-// blocked for the bytes over the slowest bandwidth of the path so far. A link that messages queue for is blocked
-// for less, since part of the message has arrived before its turn.
+// Cut-through blocking: in the pipelined model a message that comes over a slow link occupies the faster
+// links after it until the slow link has delivered (docs/ir.md, Simulation). A link that carries one message
+// alone is blocked for the bytes over the slowest bandwidth of the path so far. A link that messages queue
+// for is blocked for less, since part of the message has arrived before its turn.
 #pragma once
 
 #include <cstdint>

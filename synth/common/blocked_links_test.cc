@@ -37,7 +37,8 @@ TEST(BlockedLinks, CountForTheSlowestLinkBeforeThem) {
   const Topology topology = MakeChain();
   const std::vector<LinkId> path = {LinkId(0), LinkId(1), LinkId(2)};
   EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 1), path), (std::vector<double>{1, 4, 2}));
-  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 0.5), path), (std::vector<double>{1, 2.5, 1.5}));
+  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 0.5), path),
+            (std::vector<double>{1, 2.5, 1.5}));
   EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 0), path), (std::vector<double>{1, 1, 1}));
   // The last link is fed by none, and holds the one before it, which is twice as fast.
   EXPECT_EQ(Times(BlockedLinks(topology, Direction::kBackwards, 1), path), (std::vector<double>{1, 2, 1}));

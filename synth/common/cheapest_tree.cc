@@ -1,7 +1,7 @@
-// Paths: Dijkstra's search from each member. Trees: every node takes the cheapest arc into it. Where the chosen arcs
-// close circles, each circle becomes one node of the next level. An arc into a circle costs its own cost less the
-// cost of the circle's arc that it would replace. The last level has no circle. Going back down, each circle loses
-// the arc into the node at which it is entered.
+// Paths: Dijkstra's search from each member. Trees: every node takes the cheapest arc into it. Where the
+// chosen arcs close circles, each circle becomes one node of the next level. An arc into a circle costs its
+// own cost less the cost of the circle's arc that it would replace. The last level has no circle. Going back
+// down, each circle loses the arc into the node at which it is entered.
 #include "synth/common/cheapest_tree.h"
 
 #include <algorithm>
@@ -110,9 +110,9 @@ void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
   for (size_t m = 0; m < members_.size(); ++m) FindPaths(m, cost, s_per_ps);
 }
 
-// Dijkstra's search over places (node, slowest link so far), which ends at members. A place is skipped if another
-// place of its node has a faster slowest link and no higher label, since that one is as good for any continuation.
-// This also keeps free detours from leading a path over a node twice.
+// Dijkstra's search over places (node, slowest link so far), which ends at members. A place is skipped if
+// another place of its node has a faster slowest link and no higher label, since that one is as good for any
+// continuation. This also keeps free detours from leading a path over a node twice.
 void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
   const auto speeds = static_cast<size_t>(blocked_.num_speeds());
   const size_t places = member_at_.size() * speeds;
@@ -146,8 +146,8 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
       const Link& link = topology_.link(l);
       const double there = key + cost[l.index()] * blocked_.BlockingFactor(l, speed) +
                            s_per_ps * static_cast<double>(link.latency_ps + link.overhead_ps);
-      const size_t next =
-          (backwards ? link.from : link.to).index() * speeds + static_cast<size_t>(blocked_.NextBottleneck(l, speed));
+      const size_t next = (backwards ? link.from : link.to).index() * speeds +
+                          static_cast<size_t>(blocked_.NextBottleneck(l, speed));
       if (there >= label[next]) continue;
       label[next] = there;
       search.via[next] = l;
@@ -160,7 +160,8 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
 void CheapestTrees::PathOf(size_t from, size_t to, std::vector<LinkId>& path) const {
   path.clear();
   const Search& search = search_[blocked_.backwards() ? to : from];
-  for (int32_t at = search.at[blocked_.backwards() ? from : to]; search.before[at] >= 0; at = search.before[at])
+  for (int32_t at = search.at[blocked_.backwards() ? from : to]; search.before[at] >= 0;
+       at = search.before[at])
     path.push_back(search.via[at]);
   if (blocked_.backwards()) std::ranges::reverse(path);
 }

@@ -20,16 +20,17 @@ class CheapestTrees {
  public:
   CheapestTrees(const Topology& topology, std::span<const Rank> members, BlockedLinks blocked);
 
-  // Sets the prices for all later Grow. cost: by link. s_per_ps: the cost of a picosecond of latency. Cost: one
-  // search for cheapest paths for each member.
+  // Sets the prices for all later Grow. cost: by link. s_per_ps: the cost of a picosecond of latency. Cost:
+  // one search for cheapest paths for each member.
   void SetPrices(std::span<const double> cost, double s_per_ps);
 
-  // As TreeGrower::Grow; the tree's cost leaves out blocking. Requires: SetPrices; every member can be reached.
-  // Cost: members² for each contraction of circles, of which there are at most as many as members.
+  // As TreeGrower::Grow; the tree's cost leaves out blocking. Requires: SetPrices; every member can be
+  // reached. Cost: members² for each contraction of circles, of which there are at most as many as members.
   GrownTree Grow(Rank root, std::vector<LinkId>& links);
 
  private:
-  // The paths from (backwards: to) one member. A place is a pair (node, slowest link between it and the member).
+  // The paths from (backwards: to) one member. A place is a pair (node, slowest link between it and the
+  // member).
   struct Search {
     std::vector<LinkId> via;      // by place: the link next to it, towards the member
     std::vector<int32_t> before;  // by place: the place at the link's other end; -1: start, or not reached

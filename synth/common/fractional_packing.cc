@@ -1,7 +1,8 @@
-// The dual program has a price for each orbit and a value for each root. A price is the cost of a byte on one of
-// the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: its root's value is at most the
-// tree's cost. A round prices the links, grows one cheap tree for each root, and adds the trees that cut the
-// current solution off. The trees' cost bounds the distance to the optimum. Pairs of trees share one value.
+// The dual program has a price for each orbit and a value for each root. A price is the cost of a byte on one
+// of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: its root's value is at
+// most the tree's cost. A round prices the links, grows one cheap tree for each root, and adds the trees that
+// cut the current solution off. The trees' cost bounds the distance to the optimum. Pairs of trees share one
+// value.
 #include "synth/common/fractional_packing.h"
 
 #include <algorithm>
@@ -26,8 +27,8 @@ constexpr double kSmoothing = 0.5;
 constexpr double kLeast = 1e-4;
 // A guard against cycling; programs take fewer.
 constexpr int32_t kSimplexIterations = 100'000;
-// Pairs of trees that are added in a round, the cheapest: all have one value, so that more of them only make the
-// program larger.
+// Pairs of trees that are added in a round, the cheapest: all have one value, so that more of them only make
+// the program larger.
 constexpr int32_t kMostPairs = 6;
 // The largest denominator of a simple fraction. Rates are ratios of small numbers of links.
 constexpr int64_t kMostSimple = 128;
@@ -121,8 +122,8 @@ class Packing {
     double cost = 0;
   };
 
-  // Grows one tree for each root at these prices and adds those that cut the last solution off. `optimum`: the
-  // prices and values of that solution, or empty.
+  // Grows one tree for each root at these prices and adds those that cut the last solution off. `optimum`:
+  // the prices and values of that solution, or empty.
   Priced AddTrees(std::span<const double> prices, std::span<const double> optimum, LinearProgram& program) {
     for (size_t l = 0; l < link_cost_.size(); ++l) {
       const auto o = static_cast<size_t>(problem_.orbit[l]);
@@ -178,8 +179,8 @@ class Packing {
     }
   }
 
-  // The variable of a root's value. Values are scaled to the largest demand, so that all rows have prices of one
-  // magnitude.
+  // The variable of a root's value. Values are scaled to the largest demand, so that all rows have prices of
+  // one magnitude.
   size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
   double ShareOfMost(int32_t root) const {
     return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
@@ -327,7 +328,8 @@ class Packing {
   std::vector<FractionalTree> trees_;  // one for each row after the first, in order
 };
 
-// The least denominator that makes all shares whole, within a unit of kWeightUnits; kWeightUnits if none does.
+// The least denominator that makes all shares whole, within a unit of kWeightUnits; kWeightUnits if none
+// does.
 int64_t Denominator(std::span<const double> shares) {
   for (int64_t d = 1; d <= kMostSimple; ++d) {
     const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
@@ -361,7 +363,7 @@ std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
 }  // namespace
 
 PackedTrees RoundToPackedTrees(const FractionalPacking& packing, std::span<const Rank> roots,
-                       std::span<const PartId> part_of) {
+                               std::span<const PartId> part_of) {
   PackedTrees made;
   std::vector<double> all;
   for (const FractionalTree& tree : packing.trees) all.push_back(tree.weight);

@@ -1,6 +1,6 @@
-// A move between neighbours becomes one transfer, a move over relays one transfer for each hop, in consecutive
-// steps. Every step is stretched to its longest path, so the order of steps stays. A rank may then receive a chunk
-// twice, as a relay and from the algorithm: KeepTrees drops the later copy.
+// A move between neighbours becomes one transfer, a move over relays one transfer for each hop, in
+// consecutive steps. Every step is stretched to its longest path, so the order of steps stays. A rank may
+// then receive a chunk twice, as a relay and from the algorithm: KeepTrees drops the later copy.
 #include "synth/common/moves.h"
 
 #include <fmt/core.h>

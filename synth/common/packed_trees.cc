@@ -1,5 +1,5 @@
-// Every (chunk, arc) is one transfer. A stable sort orders the transfers by step, then by the difference of the
-// ranks' numbers on the arc at the root, then on the arc itself.
+// Every (chunk, arc) is one transfer. A stable sort orders the transfers by step, then by the difference of
+// the ranks' numbers on the arc at the root, then on the arc itself.
 #include "synth/common/packed_trees.h"
 
 #include <algorithm>
@@ -28,8 +28,9 @@ struct Entry {
   const TreeArc* arc = nullptr;
 };
 
-// Sets the steps of the arcs within a wave, from 0: arcs with the longest path below them come first. In trees that
-// will run backwards (`turned`) arcs near the root come first, so that data far from the root is sent first.
+// Sets the steps of the arcs within a wave, from 0: arcs with the longest path below them come first. In
+// trees that will run backwards (`turned`) arcs near the root come first, so that data far from the root is
+// sent first.
 void StepsOf(const PackedTree& tree, bool turned, int32_t depth, std::vector<int32_t>& height,
              std::vector<int32_t>& steps) {
   steps.resize(tree.arcs.size());
@@ -85,7 +86,8 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
   schedule.Reserve(static_cast<int64_t>(entries.size()));
-  // In a reduction each first turn has a step of its own: one message for all of them would wait for the last.
+  // In a reduction each first turn has a step of its own: one message for all of them would wait for the
+  // last.
   int32_t step = -1;
   const Entry* before = nullptr;
   for (const Entry& entry : entries) {

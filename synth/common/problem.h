@@ -1,5 +1,5 @@
-// A copy problem: chunks, the ranks that hold them and the ranks that need them. Sums are copy problems on the
-// reversed machine (phases.h). Also the time that a message occupies a link.
+// A copy problem: chunks, the ranks that hold them and the ranks that need them. Sums are copy problems on
+// the reversed machine (phases.h). Also the time that a message occupies a link.
 #pragma once
 
 #include <cstdint>

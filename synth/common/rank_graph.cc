@@ -1,5 +1,6 @@
-// GpuNeighbours gives the hops; a hop of one link is repeated for each parallel cable. Reversing the machine swaps
-// the ends of every hop and the order of its links. Linear in hops and their links, except for one sort.
+// GpuNeighbours gives the hops; a hop of one link is repeated for each parallel cable. Reversing the machine
+// swaps the ends of every hop and the order of its links. Linear in hops and their links, except for one
+// sort.
 #include "synth/common/rank_graph.h"
 
 #include <algorithm>
@@ -93,8 +94,8 @@ int32_t RankGraph::Parallel(HopId h) const {
   return count;
 }
 
-// On one host with switches, domains are the sets of ranks that the widest hops join. All sets must have one size
-// of at least 2; otherwise the host is one domain.
+// On one host with switches, domains are the sets of ranks that the widest hops join. All sets must have one
+// size of at least 2; otherwise the host is one domain.
 void RankGraph::FindDomains() {
   const int32_t ranks = num_ranks();
   domain_.assign(static_cast<size_t>(ranks), 0);

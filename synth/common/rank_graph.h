@@ -1,6 +1,6 @@
-// A topology as a graph of ranks: the ranks that are neighbours, the links between them (each parallel cable is a
-// hop of its own), and the domains of ranks that are close together. Built once; the engines that `auto` tries
-// share it.
+// A topology as a graph of ranks: the ranks that are neighbours, the links between them (each parallel cable
+// is a hop of its own), and the domains of ranks that are close together. Built once; the engines that `auto`
+// tries share it.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Reversing time turns the tree down which a chunk is copied into a tree up which it is summed. A rank that
-// receives a chunk in step s of T passes its sum on in step T-1-s, after it has received the sums of all ranks that
-// it passed the chunk to.
+// receives a chunk in step s of T passes its sum on in step T-1-s, after it has received the sums of all
+// ranks that it passed the chunk to.
 #include "synth/common/reverse.h"
 
 #include <unordered_map>

@@ -32,10 +32,10 @@ class StepBudget {
   std::optional<int32_t> fewest_;
 };
 
-// Explains `refusal`, an engine's refusal of plans with too many steps. Returns kInfeasible if some rank is more
-// transfers from its data than steps are allowed, so that no engine has a plan; else `refusal`, or, if the engine
-// asks other engines, kLimit. The hint names refusal.needed(). Requires: refusal.needed(). Cost: linear in ranks ×
-// links.
+// Explains `refusal`, an engine's refusal of plans with too many steps. Returns kInfeasible if some rank is
+// more transfers from its data than steps are allowed, so that no engine has a plan; else `refusal`, or, if
+// the engine asks other engines, kLimit. The hint names refusal.needed(). Requires: refusal.needed(). Cost:
+// linear in ranks × links.
 Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal);
 
 }  // namespace xccl

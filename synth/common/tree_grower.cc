@@ -1,5 +1,5 @@
-// The heap holds labels of nodes. A member that leaves it joins the tree with the whole path to it, and every GPU
-// and branching switch of the path becomes a start of further paths.
+// The heap holds labels of nodes. A member that leaves it joins the tree with the whole path to it, and every
+// GPU and branching switch of the path becomes a start of further paths.
 #include "synth/common/tree_grower.h"
 
 #include <algorithm>

@@ -1,11 +1,11 @@
-// Grows one cheap broadcast tree at given prices of links. In: a machine, the ranks that the tree must reach, and
-// a price for each link; links of infinite price are left out. Out: arcs, each a path between two GPUs through no
-// other GPU.
+// Grows one cheap broadcast tree at given prices of links. In: a machine, the ranks that the tree must reach,
+// and a price for each link; links of infinite price are left out. Out: arcs, each a path between two GPUs
+// through no other GPU.
 //
-// The tree grows as in Prim's algorithm, over whole paths: the cheapest path from any GPU of the tree to a rank
-// outside it comes next, among equal ones that of least latency. The tree is the cheapest where both directions
-// of each cable cost the same, and near it elsewhere. Arcs also start at switches of the tree that branch, so
-// that the path to the switch is paid once. Cost of a tree: links × log.
+// The tree grows as in Prim's algorithm, over whole paths: the cheapest path from any GPU of the tree to a
+// rank outside it comes next, among equal ones that of least latency. The tree is the cheapest where both
+// directions of each cable cost the same, and near it elsewhere. Arcs also start at switches of the tree that
+// branch, so that the path to the switch is paid once. Cost of a tree: links × log.
 #pragma once
 
 #include <compare>
@@ -49,16 +49,16 @@ class TreeGrower {
  public:
   TreeGrower(const Topology& topology, std::span<const Rank> members, Branching branching);
 
-  // Grows a tree and appends the links of its arcs to `links`. cost: by link. s_per_ps: the cost of a picosecond
-  // of distance from the root. The tree has fewer arcs if members cannot be reached.
+  // Grows a tree and appends the links of its arcs to `links`. cost: by link. s_per_ps: the cost of a
+  // picosecond of distance from the root. The tree has fewer arcs if members cannot be reached.
   GrownTree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links);
 
   // Starts a tree that Attach extends: the root alone, at these prices.
   void Start(Rank root, std::span<const double> cost, double s_per_ps);
   // Is the node in the tree, so that paths may start there?
   bool Has(NodeId node) const { return place_[node.index()].in; }
-  // Adds a path, given with its last link first, that starts at a node of the tree: one arc to each GPU on it.
-  // Requires: no other node of the path is in the tree.
+  // Adds a path, given with its last link first, that starts at a node of the tree: one arc to each GPU on
+  // it. Requires: no other node of the path is in the tree.
   void Attach(std::span<const LinkId> path, GrownTree& tree, std::vector<LinkId>& links);
 
  private:

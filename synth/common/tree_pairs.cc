@@ -1,6 +1,6 @@
-// All arcs of one trunk become one path: the trunk's links, then the links of each branch. This is the order of a
-// multicast; a path up is reversed, which is the order of a reduction. A branch becomes a path of its own if it
-// would pass a node of the common path again, or if it starts on a branch with a path of its own.
+// All arcs of one trunk become one path: the trunk's links, then the links of each branch. This is the order
+// of a multicast; a path up is reversed, which is the order of a reduction. A branch becomes a path of its
+// own if it would pass a node of the common path again, or if it starts on a branch with a path of its own.
 #include "synth/common/tree_pairs.h"
 
 #include <algorithm>
@@ -59,8 +59,8 @@ class PathJoiner {
     return std::ranges::any_of(links, [&](LinkId l) { return Enters(Head(l)); });
   }
 
-  // The path from the GPU over the links of the trunk and of its branches to the start of `links`, then `links`.
-  // Circles are left out, since a branch may lead back through a switch that does not branch.
+  // The path from the GPU over the links of the trunk and of its branches to the start of `links`, then
+  // `links`. Circles are left out, since a branch may lead back through a switch that does not branch.
   std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
     std::vector<LinkId> path(links.begin(), links.end());
     while (!topology_.IsGpu(Tail(path.front()))) path.insert(path.begin(), entered_.at(Tail(path.front())));
@@ -90,7 +90,7 @@ class PathJoiner {
 }  // namespace
 
 AllreduceTrees RoundToAllreduceTrees(const FractionalPacking& packing, std::span<const Rank> roots,
-                          const Topology& topology) {
+                                     const Topology& topology) {
   std::vector<double> shares;
   for (const FractionalTree& tree : packing.trees) shares.push_back(tree.weight);
   const std::vector<int64_t> weights = RoundToIntegerWeights(shares);

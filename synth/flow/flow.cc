@@ -1,6 +1,7 @@
-// Solves the maximum concurrent flow once. Then it tries sharing parts out over the flow's routes in few pieces
-// or many, and in waves; each candidate is simulated, and the fastest is kept. In each wave, data with more hops
-// ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the simulations.
+// Solves the maximum concurrent flow once. Then it tries sharing parts out over the flow's routes in few
+// pieces or many, and in waves; each candidate is simulated, and the fastest is kept. In each wave, data with
+// more hops ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the
+// simulations.
 #include "synth/flow/flow.h"
 
 #include <fmt/core.h>
@@ -35,10 +36,12 @@ constexpr int64_t kMostFlowWork = 60'000;
 // Rounds of cutting planes, each one search for cheapest paths from every source. The bound stops most flows
 // earlier.
 constexpr int32_t kRounds = 200;
-// Pieces that a part is cut into, and waves: each number about half as large again as the one before, or more.
+// Pieces that a part is cut into, and waves: each number about half as large again as the one before, or
+// more.
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
-// Below this share of the time that bytes take, latency is most of a plan's time, and finer pieces do not help.
+// Below this share of the time that bytes take, latency is most of a plan's time, and finer pieces do not
+// help.
 constexpr double kMinBandwidthShare = 0.3;
 
 constexpr std::string_view kName = "flow";
@@ -120,8 +123,8 @@ class Planning {
       Consider(routes, wanted, 1);
       left_ -= hops;
       tried = wanted;
-      bytes_matter = seconds * static_cast<double>(kPsPerSecond) >=
-                     kMinBandwidthShare * static_cast<double>(best_ps_);
+      bytes_matter =
+          seconds * static_cast<double>(kPsPerSecond) >= kMinBandwidthShare * static_cast<double>(best_ps_);
       if (request_.limits.chunks || !bytes_matter || balanced || Near()) break;
     }
     if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
@@ -198,8 +201,8 @@ class Planning {
     return PartId(member(part.source) * collective_.num_members() + member(part.destination));
   }
 
-  // Cuts parts into one chunk for each wave of each route in use, weighted by the route's pieces; or into equal
-  // chunks, if the request gives their number.
+  // Cuts parts into one chunk for each wave of each route in use, weighted by the route's pieces; or into
+  // equal chunks, if the request gives their number.
   Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
     if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
     const std::vector<int64_t> wave_weights = WaveWeights(waves);
@@ -307,13 +310,12 @@ int64_t FlowWork(const SynthesisRequest& request) {
 
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = FlowWork(request),
-               .make = [&request](int64_t) {
-                 SynthesisRequest limited = request;
-                 if (limited.limits.work_units == 0) limited.limits.work_units = kManyTransfers;
-                 return Planning(limited).Run();
-               }};
+  return Offer{
+      .time_ps = static_cast<double>(bound.bound_ps), .work = FlowWork(request), .make = [&request](int64_t) {
+        SynthesisRequest limited = request;
+        if (limited.limits.work_units == 0) limited.limits.work_units = kManyTransfers;
+        return Planning(limited).Run();
+      }};
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // A route first gets its share in the flow, rounded down to whole pieces. Each piece that is left goes to the
-// part's route whose links become least crowded; a link's crowding grows exponentially as its load nears that of
-// the flow's busiest link. Then sweeps move single pieces to other routes while the sum of crowding falls.
+// part's route whose links become least crowded; a link's crowding grows exponentially as its load nears that
+// of the flow's busiest link. Then sweeps move single pieces to other routes while the sum of crowding falls.
 #include "synth/flow/routes.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace xccl {
 namespace {
 
-// A link that is busier than the flow's busiest by a share x counts e^(60 x) times: 5 % more counts 20 times, so
-// that the sum of crowding is close to that of the busiest links.
+// A link that is busier than the flow's busiest by a share x counts e^(60 x) times: 5 % more counts 20 times,
+// so that the sum of crowding is close to that of the busiest links.
 constexpr double kCongestionExponent = 60;
 // Sweeps over all parts; most stop earlier because no piece moves.
 constexpr int32_t kSweeps = 6;

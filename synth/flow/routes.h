@@ -1,5 +1,5 @@
-// From flows to routes. In: weighted trees of cheapest paths (ir/bounds/concurrent_flow.h). Out: for every part
-// that moves, its distinct routes, and the number of the part's pieces that travel on each.
+// From flows to routes. In: weighted trees of cheapest paths (ir/bounds/concurrent_flow.h). Out: for every
+// part that moves, its distinct routes, and the number of the part's pieces that travel on each.
 #pragma once
 
 #include <cstdint>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "synth/common/fractional_packing.h"
-#include "synth/common/tree_pairs.h"
 #include "synth/common/reverse.h"
+#include "synth/common/tree_pairs.h"
 #include "synth/forest/request.h"
 #include "synth/forest/roomy.h"
 #include "synth/forest/twins.h"
@@ -138,8 +138,8 @@ const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim
 }
 
 // Packs one way; sets the rate and the note.
-StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow, const PackingAim& aim,
-                             FractionalPacking& last, Candidate& candidate) {
+StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow,
+                             const PackingAim& aim, FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);
   FractionalPacking packing = PackAfter(problem, aim, last);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");

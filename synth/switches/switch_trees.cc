@@ -1,17 +1,18 @@
 // Trees grow one after the other, each as in Prim's algorithm (synth/common/tree_grower.h). A link costs the
 // time of a byte × (1 + the number of trees that use it), so that parallel switches and rails share the load.
 //
-// `multicast`: each tree passes one switch that joins all ranks. allgather and broadcast: every rank sends its
-// data to the switch once, and the switch copies it to all. reduce_scatter and reduce: the switch adds up all
-// ranks' data for each part and sends the sum to the part's rank. allreduce: for each rank's share of the buffer
-// the switch sums up, the rank receives the sum, and the switch copies it to all. A port carries every byte once
-// in each direction: S ÷ bandwidth. Without the switch's help an allreduce takes 2 (n - 1) ÷ n times as long.
+// `multicast`: each tree passes one switch that joins all ranks. allgather and broadcast: every rank sends
+// its data to the switch once, and the switch copies it to all. reduce_scatter and reduce: the switch adds up
+// all ranks' data for each part and sends the sum to the part's rank. allreduce: for each rank's share of the
+// buffer the switch sums up, the rank receives the sum, and the switch copies it to all. A port carries every
+// byte once in each direction: S ÷ bandwidth. Without the switch's help an allreduce takes 2 (n - 1) ÷ n
+// times as long.
 //
-// `in-network`: ranks are the leaves of a tree and switches its inner nodes. Each switch adds up all data from
-// below and passes one sum on; the result goes down the same tree, copied where it branches. Each share of the
-// buffer has a rank as its root: it receives the sum and sends it up again to be multicast. Ranks take turns as
-// roots. Where switches alone do not join all ranks (such as rails without a switch between them) GPUs join the
-// trees of switches.
+// `in-network`: ranks are the leaves of a tree and switches its inner nodes. Each switch adds up all data
+// from below and passes one sum on; the result goes down the same tree, copied where it branches. Each share
+// of the buffer has a rank as its root: it receives the sum and sends it up again to be multicast. Ranks take
+// turns as roots. Where switches alone do not join all ranks (such as rails without a switch between them)
+// GPUs join the trees of switches.
 //
 // Sources: Klenk, Jiang, Thorson, Dennison, "An In-Network Architecture for Accelerating Shared-Memory
 // Multiprocessor Collectives", ISCA 2020; NCCL's algorithm NVLS; Graham et al., "Scalable Hierarchical
@@ -31,11 +32,11 @@
 #include "synth/common/allreduce_trees.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/fractional_packing.h"
-#include "synth/common/tree_pairs.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/common/tree_grower.h"
+#include "synth/common/tree_pairs.h"
 
 namespace xccl {
 namespace {
@@ -284,7 +285,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const int64_t members = request.collective->num_members(), links = request.topology->num_links();
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = members * (members + links * std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove)};
+               .work = members *
+                       (members + links * std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove)};
 }
 
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {

@@ -24,6 +24,7 @@ struct Rings {
   int64_t latency_ps = 0;  // of the slowest hop
 };
 
+// More rings make pieces small and programs large; a rank with more links is rare.
 inline constexpr int32_t kMaxRings = 32;
 
 // As many rings as raise the bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh in both
