@@ -16,7 +16,7 @@ namespace xccl {
 struct InHop {
   Rank from;
   HopId hop;
-  int32_t port = 0;  // of the receiver, from 0
+  int32_t port = 0;  // number among the receiver's ports
 };
 
 class BfbNetwork {

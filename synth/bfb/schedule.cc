@@ -143,7 +143,7 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
   std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   std::vector<Item> items;
-  int32_t steps = 1;  // of a wave: one for each chunk of a part
+  int32_t steps = 1;  // steps of a wave: one for each chunk of a part
   for (const BfbSource& source : sources) steps = std::max(steps, source.block.count);
   std::vector<LinkId> links;
   Schedule schedule;

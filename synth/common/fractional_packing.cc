@@ -315,7 +315,7 @@ class Packing {
   double wait_;  // seconds a gigabyte and picosecond
   double most_demand_ = 1;
   TreeGrower down_;
-  std::optional<TreeGrower> up_;           // of pairs
+  std::optional<TreeGrower> up_;           // grows the trees up of pairs
   std::optional<CheapestTrees> cheapest_;  // for exact packings, and for blocking
   std::optional<CheapestTrees> cheapest_up_;
   std::optional<BlockedLinks> blocked_, blocked_up_;

@@ -29,7 +29,7 @@ class RankGraph {
  public:
   // `topology` must outlive the RankGraph. Cost: one search a rank, and the hops.
   explicit RankGraph(const Topology& topology);
-  // The same machine with every link reversed; link ids stay.
+  // The graph of the machine with every link reversed; link ids stay.
   RankGraph Reversed() const;
 
   const Topology& topology() const { return *topology_; }

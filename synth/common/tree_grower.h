@@ -70,7 +70,7 @@ class TreeGrower {
   };
   struct Place {
     bool in = false;
-    int32_t depth = 0;  // of the GPU; at a switch, of the GPU that sends to it
+    int32_t depth = 0;  // depth of the GPU; at a switch, of the GPU that sends to it
     int64_t latency_ps = 0;
     Rank from = {};      // at a switch: the GPU that sends to it
     int32_t trunk = -1;  // at a switch: the arc that passes it

@@ -81,7 +81,7 @@ class Flood {
   };
   struct PathTimes {
     int64_t arrival_ps = 0;
-    std::vector<int64_t> start_ps, end_ps;  // of each link's occupation
+    std::vector<int64_t> start_ps, end_ps;  // when each link begins and ends to carry the message
   };
   struct Message {
     int32_t destination = 0;

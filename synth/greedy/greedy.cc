@@ -32,7 +32,7 @@ using Method = decltype(greedy::FindFlood);
 constexpr std::string_view kName = "greedy";
 // The work of a search is counted in words and links looked at. The default takes about a tenth of a second.
 constexpr int64_t kDefaultWork = 12'000'000;
-constexpr int64_t kWorkPerMove = 60;  // of one candidate
+constexpr int64_t kWorkPerMove = 60;  // a candidate's work for each of its moves
 // The time of a search ÷ the time of writing its moves down.
 constexpr int64_t kSearchPerMove = 3;
 // A flood is given up after this multiple of its moves' work, or of the work left: its ranks then search a

@@ -17,7 +17,7 @@ struct SearchOptions {
   int64_t work = 0;               // after which no further run starts
   int64_t run_work = INT64_MAX;   // after which a flood is given up
   bool one_round = false;         // no policy runs twice
-  int64_t improve_work = 0;       // of local search (improve.h) on the best flood
+  int64_t improve_work = 0;       // for local search (improve.h) on the best flood
   std::function<bool()> stopped;  // has wall-clock time run out? Asked between runs
 };
 

@@ -191,7 +191,7 @@ int32_t SlotsUntilSentOn(const Spread& spread, const RankGraph& graph, double ch
 StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Spread spread, MakeSpread(graph, request.collective->ranks()));
   const int32_t lanes = spread.Lanes();
-  const int64_t messages = int64_t{lanes} * (spread.positions.size() - 1);  // of a turn
+  const int64_t messages = int64_t{lanes} * (spread.positions.size() - 1);  // messages of one turn
   const int64_t most = std::clamp(kManyTransfers / messages, kTurns, kMostTurns);
   const int64_t turns = std::clamp<int64_t>(request.size_bytes / lanes / kLeastPieceBytes, 1, most);
   const double chunk_bytes = static_cast<double>(request.size_bytes) / static_cast<double>(turns * lanes);

@@ -56,7 +56,7 @@ struct PairBlocks {
 // only, except for allreduce; steps start at 0.
 struct Recipe {
   int32_t pieces = 1;  // best number of pieces of each block, or of the whole of a broadcast or allreduce
-  Rank root;           // of an allreduce by trees
+  Rank root;           // root of an allreduce by trees
   std::function<void(const Blocks&, Moves&)> allgather;
   std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
   std::function<void(Rank root, const Blocks&, Moves&)> gather;
@@ -66,7 +66,7 @@ struct Recipe {
   std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
   bool repeats = false;                   // moves may give a rank a chunk that it has
   bool pipelines = false;                 // steps overlap: a link's load in all steps together counts
-  std::optional<Cost> cost;               // of the request's collective; absent: measured on the moves
+  std::optional<Cost> cost;               // time of the request's collective; absent: measured
   double alltoall_hops = 1;               // moves of a chunk of an alltoall, on average
   // An allreduce in which ranks exchange sums; set if it is faster than `allgather` backwards and forwards.
   struct Exchange {

@@ -24,8 +24,8 @@ struct RailPiece {
   int32_t part = 0;
   int32_t rail = 0;
   int64_t amount = 0;
-  int32_t chunk = 0;  // of the collective, once it is cut
-  int32_t step = 0;   // of its first hop
+  int32_t chunk = 0;  // its chunk, once the collective is cut
+  int32_t step = 0;   // the step of its first hop
 };
 
 // A part of a pair of hosts: its ends' places in their hosts, and the amount that is not dealt out yet.
@@ -81,8 +81,8 @@ struct Service {
     }
   }
 
-  // Appends a pair's pieces with their steps, cut at the ends of stages where both sides keep `least`. Those
-  // of one rail come in the order in which they go.
+  // Appends a pair's pieces with their steps, cut at the ends of stages if both sides keep `least`. The
+  // pieces of one rail come in the order in which they are sent.
   void AddSteps(size_t pair, int32_t rails, int64_t least, std::span<const RailPiece> dealt,
                 std::vector<RailPiece>& pieces) const {
     const std::vector<std::pair<int32_t, int64_t>>& stages_of = of_pair[pair];
