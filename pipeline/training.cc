@@ -26,7 +26,7 @@ constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
                                                const PlanOptions& options) {
   const Submachine alone = MembersAlone(topology, group.collective.ranks());
-  const Collective collective = OnMembersAlone(group.collective, alone);
+  const Collective collective = RestrictTo(group.collective, alone);
   if (!CheckReachable(alone.topology, collective).ok()) return std::optional<Plan>();
   PlanOptions lowered = options;
   lowered.lower = true;

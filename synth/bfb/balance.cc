@@ -1,7 +1,8 @@
-// Pouring in: types with the fewest ports first, each filled up to one level over its ports. Then, from every
-// port, a breadth-first search over "this type could move from here to there" for the port that would gain
-// most; units move along the path that it found. Loads of such a problem form a base of a polymatroid, where
-// no improving exchange means the optimum (Fujishige 1980).
+// Fills, then exchanges. Types with the fewest ports come first; each is filled up to one level over its
+// ports. Then a breadth-first search starts at the fullest port and follows types that could move from one
+// port to another. Units move along the path that it finds to the port that they load least. The possible
+// loads are the bases of a polymatroid, where a solution that no exchange improves is optimal (Fujishige
+// 1980).
 #include "synth/bfb/balance.h"
 
 #include <algorithm>
@@ -11,8 +12,8 @@
 namespace xccl {
 namespace {
 
-constexpr double kTiny = 1e-9;  // relative: less is rounding
-constexpr int32_t kMostRounds = 10'000;
+// Relative differences below this are rounding errors of double arithmetic.
+constexpr double kTiny = 1e-9;
 
 class Balancing {
  public:
@@ -45,7 +46,7 @@ class Balancing {
     std::iota(entries_.begin(), entries_.end(), begin);
     std::stable_sort(entries_.begin(), entries_.end(),
                      [&](int32_t a, int32_t b) { return Height(p_.port[a]) < Height(p_.port[b]); });
-    // The level at which the lowest ports together have taken everything.
+    // The level up to which the lowest ports must be filled to take all units together.
     double speed = 0, load = static_cast<double>(p_.supply[t]), level = 0;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const int32_t port = p_.port[entries_[i]];
@@ -82,20 +83,15 @@ class Balancing {
           types_of_[static_cast<size_t>(p_.port[e])].push_back({static_cast<int32_t>(t), e});
     std::vector<int32_t> order(ports);
     std::iota(order.begin(), order.end(), 0);
-    bool changed = true;
-    for (int32_t round = 0; changed && round < kMostRounds; ++round) {
-      changed = false;
+    // Each round makes one port lower. As many as augmenting paths need: ports × entries.
+    for (size_t round = 0; round < ports * p_.port.size(); ++round) {
       std::stable_sort(order.begin(), order.end(),
                        [&](int32_t a, int32_t b) { return Height(a) > Height(b); });
-      for (const int32_t port : order) {
-        if (!Relieve(port)) continue;
-        changed = true;
-        break;
-      }
+      if (std::ranges::none_of(order, [&](int32_t port) { return Relieve(port); })) return;
     }
   }
 
-  // Moves units from `source` to the port that they weigh least on. False: nothing helps.
+  // Moves units from `source` to the port that they load least. False if no move helps.
   bool Relieve(int32_t source) {
     const size_t ports = load_.size();
     bool hope = false;
@@ -142,7 +138,10 @@ class Balancing {
   const BalanceProblem& p_;
   std::vector<double> load_;
   std::vector<int64_t> flow_;
-  std::vector<int32_t> entries_, from_entry_, to_entry_, reached_;
+  std::vector<int32_t> entries_;
+  // By port that a search reaches: the entries that units leave and enter on the last step to it.
+  std::vector<int32_t> from_entry_, to_entry_;
+  std::vector<int32_t> reached_;  // ports, in the order of the search
   struct TypeAt {
     int32_t type, entry;
   };

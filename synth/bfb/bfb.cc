@@ -1,6 +1,8 @@
-// The engine: which ranks start with what, which hops are of use, how many chunks; then one planner for each
-// direction. Machines whose ranks are all alike are planned for one of them. An allreduce without symmetry is
-// planned with shares of all ranks, and with the ranks in the middle as roots; the faster plan is kept.
+// Chooses the chunks that each rank starts with, the hops that plans use and the number of chunks a part.
+// Then one BfbPlanner plans the copies, and one, on the reversed machine, the sums. On machines whose ranks
+// are all alike one rank stands for all. An allreduce without symmetry is planned twice: with a share of the
+// sum made at every rank, and with the sums made at the central ranks; the faster plan is kept. Cost: one
+// BfbPlanner for each number of chunks that is tried.
 #include "synth/bfb/bfb.h"
 
 #include <fmt/core.h>
@@ -9,11 +11,13 @@
 #include <limits>
 #include <optional>
 
+#include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "ir/time_model.h"
 #include "ir/translated.h"
 #include "synth/bfb/schedule.h"
 #include "synth/common/compose.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
@@ -22,18 +26,17 @@
 namespace xccl {
 namespace {
 
+// Numbers of chunks a part that are tried: small numbers and multiples of 2 and 3, since shares of a part are
+// simple fractions where ports have equal speeds.
 constexpr int32_t kChunkChoices[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
-constexpr int64_t kMostMoves = int64_t{1} << 20;      // of more than one chunk a part
-constexpr double kNearlyBest = 1.0005;                // fewer chunks may cost so much
-constexpr int32_t kScored = 12;                       // receivers that stand for all when chunks are chosen
-constexpr int64_t kMostDistances = int64_t{1} << 26;  // of all pairs
-constexpr int32_t kMostPieces = 16;                   // of a part, where it travels in waves;
-constexpr int64_t kMostWaveMoves = int64_t{1} << 18;  // then at most so many moves,
-constexpr int64_t kLeastWaveBytes = 64 << 10;         // of at least so much
-constexpr int32_t kMostCentres = 8;
-// Times the latency bound: where a plan takes longer, bytes are most of it, and centres load links unevenly.
+// The ranks that stand for all of them, as receivers when numbers of chunks are compared and as central ranks
+// that make sums.
+constexpr int32_t kSampleRanks = 12;
+// Pairs of ranks whose distances are kept: one number each, 256 MiB in all.
+constexpr int64_t kMostDistances = int64_t{1} << 26;
+// Above this multiple of the latency bound most of a plan's time is bytes. Sums made at a few central ranks
+// load links unevenly, and are not tried.
 constexpr double kMostLatencies = 8;
-constexpr int64_t kLinksPerMove = 10;  // that a search looks at, in the time of a move of a chunk
 
 constexpr std::string_view kName = "bfb";
 constexpr std::string_view kSummary =
@@ -44,8 +47,8 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      Collectiv
                                       CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
                                       CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
-// Who has what before copies are made, `chunks` a part. Centres: the ranks where the sums of an allreduce are
-// made, each of an equal share of the whole.
+// The chunks that each rank has before copies are made. `chunks`: a part is cut into so many. `centres`: the
+// ranks that make the sums of an allreduce, each for an equal share of the whole.
 struct Start {
   Collective cut;
   std::vector<BfbSource> sources;
@@ -65,7 +68,7 @@ Start StartOf(const Collective& collective, std::span<const Rank> centres, int32
   } else {
     int64_t all = 0;
     for (const int64_t count : spec.counts) all = std::max(all, count);
-    // Counts may be as large as they like; a few significant digits do for balance.
+    // Counts may be very large; weights of 20 bits are exact enough to balance loads.
     const int64_t unit = std::max<int64_t>(1, all >> 20);
     for (int32_t i = 0; i < collective.num_members(); ++i) {
       const int64_t count = spec.counts.empty() ? 1 : spec.counts[static_cast<size_t>(i)];
@@ -100,11 +103,12 @@ class Planning {
   }
 
  private:
-  // What plans are made for; the later where --steps leaves none of the earlier. kTime: waves and the hops of
-  // least latency; kSteps: hops of every latency.
+  // The aims of plans. The next one is tried only if --steps allows no plan of the one before. kTime: plans
+  // in waves over the hops of least latency. kNoWaves: each distance in one step. kSteps: hops of every
+  // latency.
   enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
 
-  // nullopt: too many steps.
+  // Absent: the plan has more steps than --steps allows.
   std::optional<Synthesis> Plan() {
     if (!IsAllreduce(collective_.kind())) return PlanWith({});
     if (symmetry_ != nullptr) return PlanWith(collective_.ranks());
@@ -132,7 +136,7 @@ class Planning {
 
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
 
-  // Translations, where all ranks are members with equal parts and look alike.
+  // Sets symmetry_ if all ranks are members, have equal parts and are alike under translations.
   void FindSymmetry() {
     const CollectiveKind kind = collective_.kind();
     const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
@@ -143,13 +147,13 @@ class Planning {
     if (group_->IsTransitive()) symmetry_ = &*group_;
   }
 
-  // The hops that are of use: those of at most the least latency that joins all members.
+  // The hops that plans use: those of at most the least latency that still joins all members.
   BfbNetwork NetworkOf(const RankGraph& graph) const {
     return {graph, aim_ == Aim::kSteps ? std::numeric_limits<int64_t>::max()
                                        : LatencyThatJoins(graph, collective_.ranks())};
   }
 
-  // Members from which, and to which, the farthest member is nearest.
+  // The members whose distances to and from their farthest members add up to the least.
   std::vector<Rank> Centres() {
     const BfbNetwork network = NetworkOf(graphs_.forward());
     std::vector<int32_t> from(static_cast<size_t>(request_.topology->num_ranks()), 0), to = from;
@@ -164,7 +168,7 @@ class Planning {
     const auto eccentricity = [&](Rank r) { return from[r.index()] + to[r.index()]; };
     std::ranges::stable_sort(centres, {}, eccentricity);
     size_t n = 1;
-    while (n < centres.size() && n < kMostCentres && eccentricity(centres[n]) == eccentricity(centres[0]))
+    while (n < centres.size() && n < kSampleRanks && eccentricity(centres[n]) == eccentricity(centres[0]))
       ++n;
     centres.resize(n);
     return centres;
@@ -185,7 +189,7 @@ class Planning {
     return Finish(std::move(cut), std::move(down ? *down : *up));
   }
 
-  // The copies on one side of time. Sets chunks_ where it is not set.
+  // Plans copies on `graph`: the machine, or, for sums, the reversed machine. Chooses chunks_ if it is 0.
   Schedule Half(const RankGraph& graph, std::span<const Rank> centres) {
     const BfbNetwork network = NetworkOf(graph);
     BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources, symmetry_);
@@ -200,15 +204,15 @@ class Planning {
     return Pruned(planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks()), start);
   }
 
-  // A multiple of `chunks`: the finer the waves, the sooner the first of them is through.
+  // Raises the number of chunks to a multiple of `chunks`: with finer waves the first one is through sooner.
   int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
     if (request_.limits.chunks) return chunks;
     const int64_t starts =
         std::max<int64_t>(1, std::ssize(StartOf(collective_, centres, LeastChunks(centres)).sources));
     const int64_t pieces = chunks / LeastChunks(centres);
-    const int64_t most =
-        std::min({int64_t{kMostPieces}, kMostWaveMoves / (starts * request_.topology->num_ranks()),
-                  Bytes() / (starts * kLeastWaveBytes)});
+    const int64_t most = std::min({int64_t{*std::ranges::max_element(kChunkChoices)},
+                                   kManyTransfers / (starts * request_.topology->num_ranks()),
+                                   Bytes() / (starts * LeastUsefulBytes(*request_.topology))});
     return chunks * static_cast<int32_t>(std::max<int64_t>(1, most / pieces));
   }
 
@@ -230,22 +234,22 @@ class Planning {
     for (const int32_t pieces : kChunkChoices) {
       const Start start = StartOf(collective_, centres, least * pieces);
       const int64_t moves = int64_t{start.cut.num_chunks()} * request_.topology->num_ranks();
-      if (pieces > 1 && moves > kMostMoves) break;
+      if (pieces > 1 && moves > kManyTransfers) break;
       double units = 0;
       for (const BfbSource& source : start.sources)
         units += static_cast<double>(source.weight) * source.block.count;
-      const double ps =
-          planner.Score(start.sources, LevelByLevel(), kScored) * 1e12 * static_cast<double>(Bytes()) / units;
+      const double ps = planner.Score(start.sources, LevelByLevel(), kSampleRanks) *
+                        static_cast<double>(kPsPerSecond) * static_cast<double>(Bytes()) / units;
       times.emplace_back(ps + static_cast<double>(planner.num_levels() * latency), least * pieces);
     }
     double best = times[0].first;
     for (const auto& [ps, chunks] : times) best = std::min(best, ps);
     for (const auto& [ps, chunks] : times)
-      if (ps <= best * kNearlyBest) return chunks;
+      if (ps <= best * kNear) return chunks;
     return least;
   }
 
-  // Relays that nobody needs are left out.
+  // Leaves out copies to ranks that are no members and pass nothing on.
   Schedule Pruned(Schedule schedule, const Start& start) const {
     if (collective_.num_members() == request_.topology->num_ranks()) return schedule;
     CopyGoal goal;
@@ -271,15 +275,15 @@ class Planning {
   Aim aim_ = Aim::kTime;
   std::optional<SymmetryGroup> group_;
   const SymmetryGroup* symmetry_ = nullptr;
-  int32_t chunks_ = 0;  // a part; 0: to be chosen
+  int32_t chunks_ = 0;  // chunks a part; 0: not chosen yet
 };
 
-// A search over all links for each rank that symmetry tells apart.
+// Work: one search over all links for each orbit of ranks.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const int64_t searches = TranslationsFor(*request.collective, *request.topology).num_rank_orbits();
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = searches * request.topology->num_links() / kLinksPerMove};
+               .work = searches * request.topology->num_links() / kOperationsPerMove};
 }
 
 }  // namespace

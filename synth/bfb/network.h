@@ -1,6 +1,6 @@
-// The machine as a receiver sees it: the hops that end at each rank, those over one last link being one port,
-// and how far it is from rank to rank. In: a RankGraph (turned round for reductions) and the slowest hop that
-// is of use; out: flat tables.
+// The machine as its receivers see it: the hops into each rank, the ports of a rank (hops into a rank over
+// one last link are one port), and the distances between ranks. In: a RankGraph (the reversed machine's for
+// sums) and the latency above which hops are left out. Out: flat tables.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ namespace xccl {
 struct InHop {
   Rank from;
   HopId hop;
-  int32_t port = 0;  // of the receiver, from 0
+  int32_t port = 0;  // number among the receiver's ports
 };
 
 class BfbNetwork {
  public:
-  // Hops of more than `most_latency_ps` are left out. `graph` must outlive the result. Linear in the hops.
+  // Leaves out hops of more than `most_latency_ps`. `graph` must outlive the result. Linear in the hops.
   BfbNetwork(const RankGraph& graph, int64_t most_latency_ps);
 
   const RankGraph& graph() const { return *graph_; }
@@ -31,8 +31,8 @@ class BfbNetwork {
   // By port: bytes per second.
   std::span<const double> PortSpeeds(Rank r) const { return port_speed_[r.index()]; }
 
-  // Least hops from `start` to every rank, or, backwards, from every rank to `start`; -1: unreachable. Linear
-  // in the hops; stops when all are found.
+  // The fewest hops from `start` to every rank, or, backwards, from every rank to `start`; -1: unreachable.
+  // Linear in the hops; stops once all ranks are found.
   std::vector<int32_t> Distances(Rank start, bool backwards) const;
 
  private:
@@ -43,7 +43,8 @@ class BfbNetwork {
   Grouped<double> port_speed_;
 };
 
-// The least latency with which hops join `members` all to all; the longest of all where none does.
+// The least latency such that hops of at most this latency lead from every member to every other; the largest
+// latency of any hop where the members are not joined at all.
 int64_t LatencyThatJoins(const RankGraph& graph, std::span<const Rank> members);
 
 }  // namespace xccl

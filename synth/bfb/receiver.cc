@@ -1,10 +1,13 @@
-// Level by level: sources that may come over the same ports form a type; Balance says how much of each type
-// comes over which port; the type's shards, laid end to end, are cut there. Behind a port that several
-// senders share, the one that has sent least sends.
+// Goes level by level. Sources whose blocks may come over the same ports form a type. Balance says how many
+// units of each type come over each port. The type's blocks, laid end to end, are cut into these stretches.
+// Where several senders share a port, the one that has sent the fewest units sends. Ports are a bit mask; a
+// rank with more ports than a mask has bits chooses among a few for each source.
 #include "synth/bfb/receiver.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
+#include <limits>
 #include <unordered_map>
 
 #include "base/graph/grouped.h"
@@ -14,7 +17,7 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kMaskPorts = 64;  // with more, a shard chooses from a few of them
+// The ports that one block chooses from, at a rank with more ports than a mask has bits.
 constexpr size_t kFewPorts = 16;
 
 class Receiver {
@@ -30,7 +33,7 @@ class Receiver {
         hops_of_port_(GroupItems<int32_t>(view.speeds.size(), [&](auto add) {
           for (size_t h = 0; h < view.hops.size(); ++h) add(view.hops[h].port, static_cast<int32_t>(h));
         })) {
-    if (view.speeds.size() <= kMaskPorts) FindPorts();
+    if (view.speeds.size() <= std::numeric_limits<uint64_t>::digits) FindPorts();
   }
 
   double Plan() {
@@ -54,13 +57,13 @@ class Receiver {
   int32_t Distance(int32_t source) const { return view_.distance[static_cast<size_t>(source)]; }
   const BfbSource& Source(int32_t source) const { return sources_[static_cast<size_t>(source)]; }
   int64_t Units(int32_t source, int32_t chunks) const { return Source(source).weight * chunks; }
-  // Does the hop come from where the source is one hop nearer?
+  // Does the hop come from a rank that is one hop nearer to the source?
   bool Leads(size_t hop, int32_t source) const {
     const int32_t there = view_.via[hop][static_cast<size_t>(source)];
     return there >= 0 && there + 1 == Distance(source);
   }
 
-  // Which ports lead to a neighbour that is nearer to the source.
+  // Finds, for each source, the ports that lead to a neighbour nearer to it.
   void FindPorts() {
     const size_t n = sources_.size();
     mask_.assign(n, 0);
@@ -107,7 +110,7 @@ class Receiver {
     problem_ = {};
     types_.clear();
     type_of_.clear();
-    // What came before breaks ties: all of it weighs less than one unit.
+    // The loads of earlier levels break ties: together they count less than one unit.
     for (const double total : total_)
       problem_.base.push_back(by_level_ ? total / (2 * all_units_ + 1) : total);
     problem_.speed.assign(view_.speeds.begin(), view_.speeds.end());
@@ -125,10 +128,10 @@ class Receiver {
     return fullest;
   }
 
-  // A chunk goes to the port in whose stretch its middle lies.
+  // Gives each chunk to the port in whose stretch of the type its middle lies.
   void Deal(std::span<const int32_t> items, std::span<const int64_t> flow) {
     struct Cursor {
-      int64_t at = 0, end = 0;  // in units, of the type's line; end of the present stretch
+      int64_t at = 0, end = 0;  // units of the type so far, and at the end of the present stretch
       int32_t entry = 0;
     };
     std::vector<Cursor> cursors;
@@ -185,8 +188,8 @@ class Receiver {
   std::vector<double> total_, level_load_;  // by port
   double all_units_ = 0;
   Grouped<int32_t> hops_of_port_;  // indices into view.hops
-  std::vector<uint64_t> mask_;     // by source: ports that could bring it; empty: too many ports
-  std::unordered_map<uint64_t, int32_t> types_;  // of a level, by mask
+  std::vector<uint64_t> mask_;     // by source: the ports that lead nearer to it; empty: too many ports
+  std::unordered_map<uint64_t, int32_t> types_;  // by mask: the level's types
   std::vector<int32_t> type_of_;                 // by item of the level
   BalanceProblem problem_;
 };

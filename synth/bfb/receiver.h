@@ -1,6 +1,7 @@
-// What one rank receives, and over which hops: the shards of every source that lie one hop nearer to it at a
-// neighbour, shared out over its ports. In: distances of the sources to the rank and to its neighbours; out:
-// pieces of shards. The receivers of a breadth-first broadcast do not depend on each other.
+// Plans what one rank receives over which of its hops. In: the distances of all sources to the rank and to
+// its neighbours. Out: pieces of the sources' blocks. A block may come over any hop from a neighbour that is
+// one hop nearer to its source, and is shared out over the ports. The receivers of a breadth-first broadcast
+// are independent of each other.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +13,26 @@
 
 namespace xccl {
 
-// Who has what: a rank, the chunks that it has, and the units of each of them, >= 1.
+// A rank, the chunks that it starts with, and the weight of each of these chunks in units, >= 1.
 struct BfbSource {
   Rank rank;
   ChunkRange block;
   int64_t weight = 1;
 };
 
-// Not to be copied: `via` points into `rows`.
+// The machine around one receiver. Must not be copied, since `via` points into `rows`.
 struct ReceiverView {
   std::span<const InHop> hops;
   std::span<const double> speeds;  // by port
-  // By source: hops to the receiver, which is the step in which it arrives; 0: its own, -1: unreachable.
+  // By source: hops to the receiver, which is the step in which its block arrives; 0: the receiver itself,
+  // -1: unreachable.
   std::span<const int32_t> distance;
-  std::vector<std::span<const int32_t>> via = {};  // by hop, by source: distance to where the hop comes from
-  std::vector<int32_t> order = {};                 // all sources in the order in which they are dealt out
-  std::vector<int32_t> sender_class = {};       // by hop: those of one class share a link out of their sender
-  std::vector<std::vector<int32_t>> rows = {};  // memory behind `via`, where it is no other's
+  // By hop, by source: the source's distance to the rank that the hop comes from.
+  std::vector<std::span<const int32_t>> via = {};
+  std::vector<int32_t> order = {};  // all sources, in the order in which their blocks are shared out
+  // By hop: hops of one class share the link out of their sender.
+  std::vector<int32_t> sender_class = {};
+  std::vector<std::vector<int32_t>> rows = {};  // memory for `via`; empty if `via` points elsewhere
 };
 
 struct BfbPiece {
@@ -37,10 +41,11 @@ struct BfbPiece {
   int32_t hop = 0;  // index into ReceiverView::hops
 };
 
-// Adds pieces, by level. level_by_level: every level is as short as it can be, for messages that are waited
-// for; else all levels together. `sent` counts units by sender class, over all receivers that share it, and
-// grows by what is chosen. Returns the time in units ÷ bytes per second: that of each level's fullest port,
-// added up, or that of the port that is fullest in all. Cost: sources × hops, and what Balance costs.
+// Appends the pieces that the receiver gets. A level is the set of sources at one distance. level_by_level:
+// each level loads ports as evenly as possible, as blocking messages need; otherwise all levels together do.
+// `sent` counts units by sender class over all receivers, and grows by the chosen units. Returns a time in
+// units ÷ bytes per second: the sum of each level's fullest port, or the fullest port of all levels together.
+// Cost: sources × hops, and one Balance a level.
 double PlanReceiver(std::span<const BfbSource> sources, const ReceiverView& view, bool level_by_level,
                     std::vector<int64_t>& sent, std::vector<BfbPiece>& pieces);
 

@@ -1,9 +1,10 @@
-// Distances by one search a source; what is d hops away arrives in step d. With translations only rank
-// 0 receives: what it gets from source s over a hop is, taken by the translation from s to 0, what the image
-// of rank 0 gets from source 0, and these are the columns of the compressed schedule.
+// One search for each source finds the distances; data that starts d hops away arrives in step d. With
+// translations only rank 0's receptions are planned. The translation that takes source s to rank 0 turns what
+// rank 0 receives from s into what another rank receives from rank 0. The latter are the columns of the
+// compressed schedule.
 //
-// The columns of a step are ordered by how far, in domains and places, the receiver is from the sender, so
-// that behind switches all send to different ranks at any time.
+// The columns of a step are ordered by TurnKey, so that behind switches all ranks send to different ranks at
+// any time.
 #include "synth/bfb/schedule.h"
 
 #include <algorithm>
@@ -16,7 +17,11 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kSteps = 16;  // of a wave
+// A transfer, and the TurnKey by which the columns of a step are ordered.
+struct Item {
+  int32_t key;
+  Transfer transfer;
+};
 
 }  // namespace
 
@@ -57,7 +62,7 @@ void BfbPlanner::SplitIntoWaves() {
     const int32_t domain = domain_of_[i / n] - domain_of_[sources_[i % n].index()];
     wave_.push_back((domain + domains_) % domains_ * num_levels_ + distance_[i]);
   }
-  // Nothing leaves a rank before the wave after the one that brought it.
+  // A rank passes data on in a later wave than the one that brought it.
   const auto nearest_first =
       GroupItems<int32_t, int64_t>(static_cast<size_t>(num_levels_) + 1, [&](auto add) {
         for (size_t i = 0; i < distance_.size(); ++i)
@@ -84,7 +89,7 @@ void BfbPlanner::NumberDomains() {
   }
   places_ = *std::max_element(size.begin(), size.end());
   if (static_cast<size_t>(domains_) * static_cast<size_t>(places_) > 4 * ranks) {
-    // Domains of very unlike sizes: one line of ranks.
+    // The domains have very different sizes, and places of them would not match: all ranks form one domain.
     domains_ = 1;
     places_ = static_cast<int32_t>(ranks);
     std::fill(domain_of_.begin(), domain_of_.end(), 0);
@@ -125,7 +130,7 @@ double BfbPlanner::Score(std::span<const BfbSource> sources, bool level_by_level
   std::vector<int64_t> sent(static_cast<size_t>(network_.graph().topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   double worst = 0;
-  for (int32_t i = 0; i < receivers; ++i) {  // evenly spaced
+  for (int32_t i = 0; i < receivers; ++i) {
     pieces.clear();
     const ReceiverView view = ViewOf(Rank(static_cast<int32_t>(int64_t{i} * ranks / receivers)));
     worst = std::max(worst, PlanReceiver(sources, view, level_by_level, sent, pieces));
@@ -137,11 +142,9 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
   const RankGraph& graph = network_.graph();
   std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
-  struct Item {
-    int32_t key;
-    Transfer transfer;
-  };
   std::vector<Item> items;
+  int32_t steps = 1;  // steps of a wave: one for each chunk of a part
+  for (const BfbSource& source : sources) steps = std::max(steps, source.block.count);
   std::vector<LinkId> links;
   Schedule schedule;
   schedule.num_chunks = num_chunks;
@@ -150,7 +153,7 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
     pieces.clear();
     const ReceiverView view = ViewOf(Rank(r));
     PlanReceiver(sources, view, level_by_level, sent, pieces);
-    // So that neighbouring ranges of one message stand together.
+    // Neighbouring ranges of one message come one after the other.
     std::ranges::stable_sort(pieces, {}, [&](const BfbPiece& piece) {
       return std::tuple(view.distance[static_cast<size_t>(piece.source)], piece.hop,
                         symmetry_ != nullptr ? 0 : piece.chunks.first);
@@ -179,10 +182,10 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
         add(view.distance[source] - 1, piece.chunks.first, piece.chunks.count);
         continue;
       }
-      // In waves every chunk of a part has a step of its own.
+      // In waves each chunk of a part has a step of its own.
       const int32_t wave = wave_[static_cast<size_t>(r) * sources_.size() + source] - 1;
       for (int32_t c = piece.chunks.first; c < piece.chunks.first + piece.chunks.count; ++c)
-        add(wave * kSteps + (c - block.first) % kSteps, c, 1);
+        add(wave * steps + c - block.first, c, 1);
     }
   }
   const auto by_key = GroupItems<int32_t, int64_t>(static_cast<size_t>(domains_ * places_), [&](auto add) {

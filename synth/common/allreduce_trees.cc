@@ -1,3 +1,7 @@
+// First cuts chunks and orders their uses of trees, then writes each use's transfers. The k-th use ends at
+// step k
+// + the deepest tree's depth, up and down. A transfer up comes as many steps before the turn at the root as
+// its child is deep; a transfer down as many before the end as the tree is high below its child.
 #include "synth/common/allreduce_trees.h"
 
 #include <algorithm>
@@ -8,10 +12,9 @@
 namespace xccl {
 namespace {
 
-// For each edge: the number of edges between its child and the root, itself included, and the most edges
-// below its child.
 struct Levels {
-  std::vector<int32_t> depth, below;
+  std::vector<int32_t> depth;  // by edge: edges from the root to its child
+  std::vector<int32_t> below;  // by edge: the most edges on a path down from its child
   int32_t deepest = 0;
 };
 
@@ -28,7 +31,7 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
     int32_t& below = below_of[edges[i].parent.index()];
     below = std::max(below, below_of[edges[i].child.index()] + 1);
   }
-  std::map<PathId, int32_t> most_below;  // a transfer to several is as urgent as the most urgent of them
+  std::map<PathId, int32_t> most_below;  // a transfer to several ranks is as urgent as its most urgent edge
   for (const TreeEdge& edge : edges) {
     int32_t& below = most_below[edge.path];
     below = std::max(below, below_of[edge.child.index()]);
@@ -37,21 +40,19 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
   return levels;
 }
 
-// A tree carries a chunk.
+// One chunk on one tree.
 struct Use {
   size_t tree;
   ChunkId chunk;
 };
 
-// In a plain schedule chunks go in the order of use. In a compressed one they go member by member, with as
-// many for each.
+// Chunks are numbered in the order of use; in a compressed schedule member by member, with equally many each.
 struct Chunks {
   std::vector<int64_t> weights;
   std::vector<Use> uses;  // in order
 };
 
-// The share of the data that comes before a point in time, where the rounds take the time from 0 to 1 in
-// equal parts.
+// The data that is sent before a point in time. Time runs from 0 to 1, and all rounds take equally long.
 class Progress {
  public:
   explicit Progress(std::span<const int64_t> rounds) : before_{0} {
@@ -69,11 +70,10 @@ class Progress {
   std::vector<double> before_;  // each round, and all
 };
 
-// Chunks of about one size: a tree of more weight is used more often. In one round each is used once.
+// Gives each tree a number of chunks in proportion to its weight; with one round, one chunk.
 Chunks PlainChunks(const AllreduceTrees& trees, std::span<const int64_t> rounds) {
-  constexpr int64_t kFine = 1 << 20;  // of the heaviest tree's chunks
   struct Timed {
-    double middle;  // of the time in which the tree carries the chunk
+    double middle;  // the middle of the time in which the tree carries the chunk
     size_t tree;
     int64_t weight;
   };
@@ -83,7 +83,7 @@ Chunks PlainChunks(const AllreduceTrees& trees, std::span<const int64_t> rounds)
     most = std::max(most, tree.weight);
   }
   const Progress progress(rounds);
-  const auto scale = static_cast<double>(std::max<int64_t>(1, kFine / most));
+  const auto scale = static_cast<double>(std::max<int64_t>(1, kWeightUnits / most));
   const int64_t all = static_cast<int64_t>(rounds.size() * trees.trees.size());
   std::vector<Timed> timed;
   for (size_t t = 0; t < trees.trees.size(); ++t) {

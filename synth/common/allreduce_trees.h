@@ -1,8 +1,6 @@
-// An allreduce over weighted trees: each tree carries its share of the buffer up to its root, which sums, and
-// down again. In: trees of ranks; the trees up and down are given apart, since they may differ. Out: chunks,
-// and the schedule. Linear in the transfers.
-//
-// All ranks end with copies of one root's sum, so they have the same bits.
+// An allreduce over weighted trees: each tree sums its share of the buffer up to its root and copies the sum
+// down again. In: for each root a tree up and a tree down, which may differ. Out: chunks, and the schedule.
+// All ranks end with copies of the root's sum, so they have the same bits. Linear in the transfers.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +13,10 @@
 
 namespace xccl {
 
+// Parts of a weight that is no simple fraction: weights are exact to a millionth, and sums of many fit 64
+// bits.
+inline constexpr int64_t kWeightUnits = 1 << 20;
+
 struct ChunkedSchedule {
   Collective collective;  // cut into the chunks that the schedule moves
   Schedule schedule;      // normalized
@@ -22,11 +24,10 @@ struct ChunkedSchedule {
 
 struct TreeEdge {
   Rank parent, child;
-  // In AllreduceTrees::paths. It leads from child to parent where data goes up, else from parent to child.
-  // Children of one parent may share one path, which a switch joins or branches.
+  // In AllreduceTrees::paths: from child to parent in a tree up, from parent to child in a tree down. Edges
+  // of one parent share a path where a switch adds up or copies their data.
   PathId path;
-  bool shared = false;  // another of these edges stands for their transfer: the one whose child comes first
-                        // in the path
+  bool shared = false;  // the transfer belongs to another edge: the one whose child comes first in the path
 };
 
 struct AllreduceTree {
@@ -40,16 +41,17 @@ struct AllreduceTrees {
   std::vector<AllreduceTree> trees;
 };
 
-// The trees are used in as many rounds as there are weights in `rounds`: once a round on average, a tree of
-// more weight more often, so that chunks are of about one size, and each tree at even distances. In one round
-// each is used once, and so in every round of a compressed schedule. A link serves lower steps first. In one
-// round it would pass all sums before the first result, and links that only carry results would wait. A
-// chunk's steps are therefore one later than those of the chunk before. Within a chunk they count back from
-// the end: data with the longest path ahead goes first. Requires: every tree spans the members of
-// `collective`, which has one part.
+// Cuts each tree's share into chunks, in as many rounds as `rounds` has weights. On average a tree carries
+// one chunk a round; heavier trees carry more chunks, at even distances, so that all chunks are of about one
+// size. With one round, or with symmetry, every tree carries exactly one chunk a round.
 //
-// With symmetry the roots represent their orbits, all trees are translated by the whole group, and the
-// schedule is compressed. Every member then has the chunks that its representative's trees make.
+// Links serve lower steps first. Each chunk's steps are one later than the chunk's before, so that results of
+// early chunks need not wait for the sums of all chunks. Within a chunk steps count back from the end: data
+// with the longest path ahead goes first. Requires: every tree spans the members of `collective`, which has
+// one part.
+//
+// With symmetry the roots represent their orbits, the whole group translates all trees, and the schedule is
+// compressed. Every member then has the chunks that its representative's trees make.
 ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<const int64_t> rounds,
                                       const Collective& collective, const SymmetryGroup* symmetry = nullptr);
 

@@ -1,4 +1,4 @@
-// A table of bits, one row after the other: which rank has which chunk.
+// A table of bits, such as those that say which rank has which chunk.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace xccl {
 
-// Rows are padded to whole words.
+// Each row takes whole words of 64 bits.
 class BitTable {
  public:
   BitTable() = default;

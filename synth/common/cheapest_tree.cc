@@ -1,6 +1,7 @@
-// Every node takes its cheapest arc. Where these close circles, each circle becomes one node of the next
-// level, and an arc into it costs what it costs beyond the arc that it would replace. The last level has no
-// circle; its arcs, taken down level by level, break each circle at the node where it is entered.
+// Paths: Dijkstra's search from each member. Trees: every node takes the cheapest arc into it. Where the
+// chosen arcs close circles, each circle becomes one node of the next level. An arc into a circle costs its
+// own cost less the cost of the circle's arc that it would replace. The last level has no circle. Going back
+// down, each circle loses the arc into the node at which it is entered.
 #include "synth/common/cheapest_tree.h"
 
 #include <algorithm>
@@ -34,7 +35,7 @@ void ChooseCheapest(Level& level) {
   }
 }
 
-// The node of the next level, by node; empty: there are no circles.
+// By node: its node of the next level. Empty if there are no circles.
 std::vector<int32_t> ContractCircles(const Level& level, int32_t& nodes_above) {
   std::vector<int32_t> above(static_cast<size_t>(level.nodes), -1), seen(above);
   nodes_above = 0;
@@ -92,10 +93,10 @@ std::vector<int32_t> CheapestArborescence(int32_t nodes, int32_t root, std::span
   return parent;
 }
 
-CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members, HeldLinks held)
+CheapestTrees::CheapestTrees(const Topology& topology, std::span<const Rank> members, BlockedLinks blocked)
     : topology_(topology),
       members_(members.begin(), members.end()),
-      held_(std::move(held)),
+      blocked_(std::move(blocked)),
       grower_(topology, members, Branching::kNone),
       member_at_(static_cast<size_t>(topology.num_nodes()), -1),
       search_(members.size()) {
@@ -109,13 +110,13 @@ void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
   for (size_t m = 0; m < members_.size(); ++m) FindPaths(m, cost, s_per_ps);
 }
 
-// Dijkstra's search over (node, slowest link so far), which ends at members. A place of the same node with a
-// faster link and no higher label is as good for whatever follows, so that the slower place is passed over.
-// Else a detour to a slower neighbour and back, where it costs nothing, would lead a path over a node twice.
+// Dijkstra's search over places (node, slowest link so far), which ends at members. A place is skipped if
+// another place of its node has a faster slowest link and no higher label, since that one is as good for any
+// continuation. This also keeps free detours from leading a path over a node twice.
 void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
-  const auto speeds = static_cast<size_t>(held_.num_speeds());
+  const auto speeds = static_cast<size_t>(blocked_.num_speeds());
   const size_t places = member_at_.size() * speeds;
-  const bool backwards = held_.backwards();
+  const bool backwards = blocked_.backwards();
   std::vector<double> label(places, std::numeric_limits<double>::infinity());
   Search& search = search_[member];
   search.via.assign(places, LinkId());
@@ -143,10 +144,10 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
     }
     for (const LinkId l : backwards ? topology_.In(node) : topology_.Out(node)) {
       const Link& link = topology_.link(l);
-      const double there = key + cost[l.index()] * held_.Times(l, speed) +
+      const double there = key + cost[l.index()] * blocked_.BlockingFactor(l, speed) +
                            s_per_ps * static_cast<double>(link.latency_ps + link.overhead_ps);
-      const size_t next =
-          (backwards ? link.from : link.to).index() * speeds + static_cast<size_t>(held_.Then(l, speed));
+      const size_t next = (backwards ? link.from : link.to).index() * speeds +
+                          static_cast<size_t>(blocked_.NextBottleneck(l, speed));
       if (there >= label[next]) continue;
       label[next] = there;
       search.via[next] = l;
@@ -158,10 +159,11 @@ void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, doubl
 
 void CheapestTrees::PathOf(size_t from, size_t to, std::vector<LinkId>& path) const {
   path.clear();
-  const Search& search = search_[held_.backwards() ? to : from];
-  for (int32_t at = search.at[held_.backwards() ? from : to]; search.before[at] >= 0; at = search.before[at])
+  const Search& search = search_[blocked_.backwards() ? to : from];
+  for (int32_t at = search.at[blocked_.backwards() ? from : to]; search.before[at] >= 0;
+       at = search.before[at])
     path.push_back(search.via[at]);
-  if (held_.backwards()) std::ranges::reverse(path);
+  if (blocked_.backwards()) std::ranges::reverse(path);
 }
 
 GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) {

@@ -1,6 +1,6 @@
-// The cheapest broadcast tree at given prices of links, where TreeGrower's is only cheap: exact where the
-// directions of cables cost differently, too. Switches do not branch. Links cost more where slower ones feed
-// them (synth/common/held.h).
+// Finds the cheapest broadcast tree at given prices of links; TreeGrower's trees are only cheap where the two
+// directions of a cable have different prices. Switches do not branch. Links that slower links feed cost more
+// (synth/common/blocked_links.h).
 //
 // Source: Chu and Liu (1965), Edmonds (1967), on the cheapest paths between members.
 #pragma once
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "synth/common/held.h"
+#include "synth/common/blocked_links.h"
 #include "synth/common/tree_grower.h"
 #include "topologies/topology.h"
 
@@ -18,22 +18,23 @@ namespace xccl {
 
 class CheapestTrees {
  public:
-  CheapestTrees(const Topology& topology, std::span<const Rank> members, HeldLinks held);
+  CheapestTrees(const Topology& topology, std::span<const Rank> members, BlockedLinks blocked);
 
-  // For the trees that follow. cost: by link; s_per_ps: cost of a picosecond of each arc. Cost: a search for
-  // cheapest paths a member.
+  // Sets the prices for all later Grow. cost: by link. s_per_ps: the cost of a picosecond of latency. Cost:
+  // one search for cheapest paths for each member.
   void SetPrices(std::span<const double> cost, double s_per_ps);
 
-  // As TreeGrower::Grow; the tree's cost is without what links are held. Requires: SetPrices; every member
-  // can be reached. Cost: members² a contraction of circles, of which there are at most as many as members.
+  // As TreeGrower::Grow; the tree's cost leaves out blocking. Requires: SetPrices; every member can be
+  // reached. Cost: members² for each contraction of circles, of which there are at most as many as members.
   GrownTree Grow(Rank root, std::vector<LinkId>& links);
 
  private:
-  // From or to one member. Its places are nodes, each with the slowest link between it and the member.
+  // The paths from (backwards: to) one member. A place is a pair (node, slowest link between it and the
+  // member).
   struct Search {
     std::vector<LinkId> via;      // by place: the link next to it, towards the member
-    std::vector<int32_t> before;  // by place: that at the link's other end; -1: the member's, or not reached
-    std::vector<int32_t> at;      // by other member: its place
+    std::vector<int32_t> before;  // by place: the place at the link's other end; -1: start, or not reached
+    std::vector<int32_t> at;      // by other member: the place in which the search reached it
   };
 
   void FindPaths(size_t member, std::span<const double> cost, double s_per_ps);
@@ -42,10 +43,10 @@ class CheapestTrees {
 
   const Topology& topology_;
   std::vector<Rank> members_;
-  HeldLinks held_;
+  BlockedLinks blocked_;
   TreeGrower grower_;
   std::vector<int32_t> member_at_;  // by node; -1: none
-  std::vector<double> price_;       // of a link, beside that of its latency
+  std::vector<double> price_;       // by link, without its latency's
   std::vector<double> cost_;        // [from × members + to], of the path
   std::vector<Search> search_;      // by member
 };

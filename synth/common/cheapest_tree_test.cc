@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "synth/common/held.h"
+#include "synth/common/blocked_links.h"
 #include "synth/common/test_machines.h"
 
 namespace xccl {
@@ -78,7 +78,7 @@ TEST(CheapestTrees, SpanTheMembersAndCostNoMoreThanGrownOnes) {
       std::vector<double> prices;
       for (int32_t l = 0; l < machine.topology.num_links(); ++l)
         prices.push_back(1 + static_cast<double>(random.Below(8)));
-      CheapestTrees trees(machine.topology, members, HeldLinks(machine.topology, DataFlow::kForwards, 0));
+      CheapestTrees trees(machine.topology, members, BlockedLinks(machine.topology, Direction::kForwards, 0));
       trees.SetPrices(prices, 0);
       std::vector<LinkId> links;
       const GrownTree tree = trees.Grow(members[0], links);
@@ -126,11 +126,11 @@ Topology RandomSwitches(Random& random) {
 }
 
 // Of all paths from the end of `path` to the GPU through switches.
-double LeastCost(const Topology& topology, const HeldLinks& held, const std::vector<double>& prices,
+double LeastCost(const Topology& topology, const BlockedLinks& held, const std::vector<double>& prices,
                  NodeId at, NodeId to, std::vector<LinkId>& path) {
   if (at == to) {
     std::vector<double> times;
-    held.TimesOf(path, times);
+    held.BlockingFactors(path, times);
     double cost = 0;
     for (size_t i = 0; i < path.size(); ++i) cost += prices[path[i].index()] * times[i];
     return cost;
@@ -170,7 +170,7 @@ TEST(CheapestTrees, FindTheCheapestPathOverHeldLinks) {
     for (int32_t l = 0; l < topology.num_links(); ++l)
       prices.push_back(seed % 4 < 2 ? static_cast<double>(random.Below(3))
                                     : 1 + static_cast<double>(random.Below(8)));
-    const HeldLinks held(topology, seed % 2 == 0 ? DataFlow::kForwards : DataFlow::kBackwards, 0.5);
+    const BlockedLinks held(topology, seed % 2 == 0 ? Direction::kForwards : Direction::kBackwards, 0.5);
     std::vector<LinkId> path, links;
     const double least =
         LeastCost(topology, held, prices, topology.NodeOf(Rank(0)), topology.NodeOf(Rank(1)), path);
@@ -182,7 +182,7 @@ TEST(CheapestTrees, FindTheCheapestPathOverHeldLinks) {
     trees.Grow(Rank(0), links);
     EXPECT_TRUE(IsSimple(topology, links));
     std::vector<double> times;
-    held.TimesOf(links, times);
+    held.BlockingFactors(links, times);
     double cost = 0;
     for (size_t i = 0; i < links.size(); ++i) cost += prices[links[i].index()] * times[i];
     EXPECT_DOUBLE_EQ(cost, least);

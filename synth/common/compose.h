@@ -1,4 +1,4 @@
-// One schedule after another.
+// Joins two schedules, of which one runs after the other.
 #pragma once
 
 #include "ir/schedule.h"

@@ -1,8 +1,8 @@
 // The dual program has a price for each orbit and a value for each root. A price is the cost of a byte on one
-// of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree says that its root's value is at
-// most the tree's cost. A round prices the links, grows one cheap tree a root and adds those that cut the
-// current solution off. The trees' cost tells how far the solution is from the optimum. Pairs of trees have
-// one value for all roots together.
+// of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: its root's value is at
+// most the tree's cost. A round prices the links, grows one cheap tree for each root, and adds the trees that
+// cut the current solution off. The trees' cost bounds the distance to the optimum. Pairs of trees share one
+// value.
 #include "synth/common/fractional_packing.h"
 
 #include <algorithm>
@@ -19,7 +19,19 @@
 namespace xccl {
 namespace {
 
-constexpr double kTie = 1e-9;  // relative: costs this close are equal
+// Capacities are in bytes a nanosecond, so that the linear program's numbers are near 1.
+constexpr double kGiga = 1e-9;
+// The weight of the prices of the best bound so far, in the average with the program's prices (Wentges 1997).
+constexpr double kSmoothing = 0.5;
+// Trees of less weight are left out: each costs a chunk.
+constexpr double kLeast = 1e-4;
+// A guard against cycling; programs take fewer.
+constexpr int32_t kSimplexIterations = 100'000;
+// Pairs of trees that are added in a round, the cheapest: all have one value, so that more of them only make
+// the program larger.
+constexpr int32_t kMostPairs = 6;
+// The largest denominator of a simple fraction. Rates are ratios of small numbers of links.
+constexpr int64_t kMostSimple = 128;
 
 class Packing {
  public:
@@ -34,12 +46,12 @@ class Packing {
         capacity_(orbits_, std::numeric_limits<double>::infinity()),
         link_cost_(static_cast<size_t>(topology_.num_links())) {
     if (problem.reversed != nullptr) up_.emplace(*problem.reversed, problem.members, Branching::kReduce);
-    if (problem.held_weight > 0) {
-      held_.emplace(topology_, problem.flow, problem.held_weight);
-      cheapest_.emplace(topology_, problem.members, *held_);
+    if (problem.blocking_weight > 0) {
+      blocked_.emplace(topology_, problem.direction, problem.blocking_weight);
+      cheapest_.emplace(topology_, problem.members, *blocked_);
       if (problem.reversed != nullptr) {
-        held_up_.emplace(*problem.reversed, DataFlow::kBackwards, problem.held_weight);
-        cheapest_up_.emplace(*problem.reversed, problem.members, *held_up_);
+        blocked_up_.emplace(*problem.reversed, Direction::kBackwards, problem.blocking_weight);
+        cheapest_up_.emplace(*problem.reversed, problem.members, *blocked_up_);
       }
     }
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
@@ -73,7 +85,7 @@ class Packing {
       const Priced priced = AddTrees(prices, optimum, program);
       if (!priced.cuts && !smoothed) {  // no tree is cheaper than those that there are
         if (!problem_.exact || cheapest_) break;
-        cheapest_.emplace(topology_, problem_.members, HeldLinks(topology_, DataFlow::kForwards, 0));
+        cheapest_.emplace(topology_, problem_.members, BlockedLinks(topology_, Direction::kForwards, 0));
         continue;
       }
       if (priced.value > best_value) {
@@ -87,29 +99,20 @@ class Packing {
       if (wait_ == 0 && load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
       if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());
-      if (!held_ && !up_) DropIdle(program);
+      if (!blocked_ && !up_) DropIdle(program);
       smoothed = priced.cuts;
       const double pull = smoothed ? kSmoothing : 0;
       for (size_t o = 0; o < orbits_; ++o)
         prices[o] = pull * center[o] + (1 - pull) * std::max(0.0, optimum[o]);
     }
     TakeTrees(program.RowPrices(), packing);
-    packing.s_per_byte = (wait_ > 0 || held_ ? LoadOf(packing) : load) * kGiga;
+    packing.s_per_byte = (wait_ > 0 || blocked_ ? LoadOf(packing) : load) * kGiga;
     return packing;
   }
 
  private:
-  static constexpr double kGiga = 1e-9;      // loads are in seconds a gigabyte: numbers near one
-  static constexpr double kSmoothing = 0.5;  // weight of the prices with the best bound so far
-  static constexpr double kLeast = 1e-4;     // trees of less weight are left out
-  static constexpr int32_t kSimplexIterations = 100'000;
-  // Of the roots' pairs the cheapest alone are added in a round, since all have one value. With all of them
-  // kind 1 of bench:kinds, seed 725001, allreduce 64 MiB takes 1.126 times the bound in place of 1.094, and
-  // the program of kind 1, seed 724941, three times as long to solve.
-  static constexpr int32_t kMostPairs = 6;
-
   struct Priced {
-    // Σ demand × cost, or the cheapest pair, which no packing undercuts where trees are cheapest.
+    // Σ demand × cost, or for pairs the least cost. A lower bound on every packing if the trees are cheapest.
     double value = 0;
     bool cuts = false;  // does any tree cost less than its root's value?
   };
@@ -119,7 +122,8 @@ class Packing {
     double cost = 0;
   };
 
-  // One tree a root at these prices. `optimum`: prices and values of the last solution, or empty.
+  // Grows one tree for each root at these prices and adds those that cut the last solution off. `optimum`:
+  // the prices and values of that solution, or empty.
   Priced AddTrees(std::span<const double> prices, std::span<const double> optimum, LinearProgram& program) {
     for (size_t l = 0; l < link_cost_.size(); ++l) {
       const auto o = static_cast<size_t>(problem_.orbit[l]);
@@ -163,7 +167,7 @@ class Packing {
     return priced;
   }
 
-  // A row for each tree of another packing, as it costs here. Requires: no tree is there yet.
+  // Adds a row for each tree of another packing, with its cost here. Requires: there is no tree yet.
   void AddKnown(const FractionalPacking& packing, LinearProgram& program) {
     links_ = packing.links;
     for (const FractionalTree& tree : packing.trees) {
@@ -175,14 +179,14 @@ class Packing {
     }
   }
 
-  // A root's value among the variables. It is in shares of the largest demand, so the prices of its trees'
-  // rows are as large as any root's, however small its demand.
+  // The variable of a root's value. Values are scaled to the largest demand, so that all rows have prices of
+  // one magnitude.
   size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
   double ShareOfMost(int32_t root) const {
     return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
   }
 
-  // Until the farthest rank has a piece, when every rank sends to one child after another.
+  // The time until the farthest rank has a piece, if every rank sends to one child after another.
   int64_t LatencyOf(std::span<const PackedArc> arcs) {
     arrival_ps_.assign(static_cast<size_t>(topology_.num_ranks()), 0);
     int64_t last_ps = 0;
@@ -205,25 +209,25 @@ class Packing {
 
   void CountUses(Grown& grown) {
     grown.uses.assign(orbits_, 0.0);
-    CountUses(grown.tree.arcs, links_, 1, held_, grown.uses);
-    CountUses(grown.tree.up, links_, 1, held_up_, grown.uses);
+    CountUses(grown.tree.arcs, links_, 1, blocked_, grown.uses);
+    CountUses(grown.tree.up, links_, 1, blocked_up_, grown.uses);
   }
 
-  // Adds the uses of each orbit, and what they are held for beside where that is asked.
+  // Adds the uses of each orbit, times the factors by which links are blocked if `blocked` is set.
   void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,
-                 const std::optional<HeldLinks>& held, std::vector<double>& uses) {
+                 const std::optional<BlockedLinks>& blocked, std::vector<double>& uses) {
     for (const PackedArc& arc : arcs) {
       const std::span<const LinkId> path =
           links.subspan(static_cast<size_t>(arc.first_link), static_cast<size_t>(arc.num_links));
-      if (held) held->TimesOf(path, held_times_);
+      if (blocked) blocked->BlockingFactors(path, factors_);
       for (size_t k = 0; k < path.size(); ++k) {
         const auto o = static_cast<size_t>(problem_.orbit[path[k].index()]);
-        uses[o] += times * problem_.share[o] * (held ? held_times_[k] : 1.0);
+        uses[o] += times * problem_.share[o] * (blocked ? factors_[k] : 1.0);
       }
     }
   }
 
-  // Of the busiest orbit.
+  // The load of the busiest orbit.
   double LoadOf(const FractionalPacking& packing) {
     std::vector<double> uses(orbits_, 0.0);
     for (const FractionalTree& tree : packing.trees) {
@@ -236,8 +240,8 @@ class Packing {
     return load;
   }
 
-  // Adds the row, the root's value is at most what the tree costs, and returns true if the last solution
-  // breaks it.
+  // Adds the row "the root's value <= the tree's cost". Returns false, and adds none, if the last solution
+  // fulfils it.
   bool AddRow(const Grown& grown, std::span<const double> optimum, LinearProgram& program) {
     const FractionalTree& tree = grown.tree;
     const size_t value = ValueOf(tree.root);
@@ -249,20 +253,18 @@ class Packing {
       terms_.emplace_back(static_cast<int32_t>(o), -share * grown.uses[o]);
       if (!optimum.empty()) cost += share * grown.uses[o] * optimum[o];
     }
-    if (!optimum.empty() && cost >= optimum[value] * (1 - kTie)) return false;
+    if (!optimum.empty() && cost >= optimum[value] * (1 - kCostTie)) return false;
     program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
     return true;
   }
 
-  // Takes out the trees that are the farthest from use, where they are more than twice as many as the prices
-  // and values. The programs of kind 1 of bench:kinds, seed 4021, allgather 1 MiB, are solved in a third of
-  // the time. Pairs are few, and where links are held the rounds are over before the optimum is found: there
-  // no trees are taken out.
+  // Once there are more than twice as many trees as variables, drops the trees that are farthest from use, so
+  // that the program stays small. Pairs of trees, and trees with blocking, are few and stay.
   void DropIdle(LinearProgram& program) {
     const size_t most = orbits_ + roots_;
     if (trees_.size() <= 2 * most) return;
     const std::span<const double> slacks = program.RowSlacks(), weights = program.RowPrices();
-    std::vector<int32_t> rows(trees_.size());  // after the first
+    std::vector<int32_t> rows(trees_.size());  // row 0 scales the prices and stays
     std::iota(rows.begin(), rows.end(), 1);
     std::ranges::stable_sort(rows, {}, [&](int32_t row) {
       return std::pair(weights[static_cast<size_t>(row)] == 0, slacks[static_cast<size_t>(row)]);
@@ -287,7 +289,7 @@ class Packing {
     std::vector<FractionalTree*> heaviest(kinds, nullptr);
     const auto kind_of = [&](const FractionalTree& tree) { return up_ ? 0 : static_cast<size_t>(tree.root); };
     const double least = up_ ? kLeast / static_cast<double>(roots_) : kLeast;
-    trees_.resize(row_prices.size() - 1);  // those of the last round may not have been asked for
+    trees_.resize(row_prices.size() - 1);  // trees of the last round may not be in the program
     for (size_t t = 0; t < trees_.size(); ++t) {
       FractionalTree& tree = trees_[t];
       tree.weight = std::abs(row_prices[t + 1]);
@@ -296,7 +298,7 @@ class Packing {
       if (most == nullptr || tree.weight > most->weight) most = &tree;
       if (tree.weight >= least) total[kind_of(tree)] += tree.weight;
     }
-    // A solver's rounding may leave a root without weight.
+    // Rounding in the solver may leave a root without weight: its heaviest tree then carries everything.
     for (size_t k = 0; k < kinds; ++k)
       if (total[k] == 0) total[k] = heaviest[k]->weight = 1;
     for (FractionalTree& tree : trees_) {
@@ -313,40 +315,33 @@ class Packing {
   double wait_;  // seconds a gigabyte and picosecond
   double most_demand_ = 1;
   TreeGrower down_;
-  std::optional<TreeGrower> up_;           // of pairs
-  std::optional<CheapestTrees> cheapest_;  // once trees that are only cheap are of no use
+  std::optional<TreeGrower> up_;           // grows the trees up of pairs
+  std::optional<CheapestTrees> cheapest_;  // for exact packings, and for blocking
   std::optional<CheapestTrees> cheapest_up_;
-  std::optional<HeldLinks> held_, held_up_;
-  std::vector<double> held_times_;
-  std::vector<int64_t> arrival_ps_;  // by rank; where it has sent, when it may send again
+  std::optional<BlockedLinks> blocked_, blocked_up_;
+  std::vector<double> factors_;
+  std::vector<int64_t> arrival_ps_;  // by rank: when it may send next
   std::vector<double> capacity_;     // by orbit, GB/s
   std::vector<double> link_cost_;
   std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row
   std::vector<LinkId> links_;
-  std::vector<FractionalTree> trees_;  // one a row after the first, in order
+  std::vector<FractionalTree> trees_;  // one for each row after the first, in order
 };
 
-}  // namespace
-
-namespace {
-
-constexpr int64_t kFine = 1 << 20;  // parts of a weight that is no simple fraction
-constexpr int64_t kSimple = 128;    // largest denominator of a simple one
-constexpr double kSimpleError = 1e-7;
-
-// The least denominator that makes all shares whole.
+// The least denominator that makes all shares whole, within a unit of kWeightUnits; kWeightUnits if none
+// does.
 int64_t Denominator(std::span<const double> shares) {
-  for (int64_t d = 1; d <= kSimple; ++d) {
+  for (int64_t d = 1; d <= kMostSimple; ++d) {
     const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
       const double times = share * static_cast<double>(d);
-      return std::abs(times - std::round(times)) < kSimpleError * static_cast<double>(d);
+      return std::abs(times - std::round(times)) * kWeightUnits < 0.1 * static_cast<double>(d);
     });
     if (whole) return d;
   }
-  return kFine;
+  return kWeightUnits;
 }
 
-// Weights that sum to `total`, each at most one away from its share: the largest remainders are rounded up.
+// Whole weights that sum to `total`, each at most one from its share. The largest remainders are rounded up.
 std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
   XCCL_CHECK(!shares.empty());
   std::vector<int64_t> whole(shares.size());
@@ -367,8 +362,8 @@ std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
 
 }  // namespace
 
-PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> roots,
-                       std::span<const PartId> part_of) {
+PackedTrees RoundToPackedTrees(const FractionalPacking& packing, std::span<const Rank> roots,
+                               std::span<const PartId> part_of) {
   PackedTrees made;
   std::vector<double> all;
   for (const FractionalTree& tree : packing.trees) all.push_back(tree.weight);
@@ -395,7 +390,7 @@ PackedTrees WholeTrees(const FractionalPacking& packing, std::span<const Rank> r
   return made;
 }
 
-std::vector<int64_t> WholeShares(std::span<const double> shares) {
+std::vector<int64_t> RoundToIntegerWeights(std::span<const double> shares) {
   return Apportion(shares, Denominator(shares));
 }
 

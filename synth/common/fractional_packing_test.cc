@@ -54,7 +54,7 @@ TEST(FractionalPacking, RootsWithAlmostNothingHaveTreesToo) {
       std::vector<PartId> parts;
       for (int64_t p = 0; p < 8; ++p) parts.emplace_back(p);
       std::vector<int64_t> trees(8, 0);
-      for (const PackedTree& tree : WholeTrees(packing, problem.roots, parts).trees)
+      for (const PackedTree& tree : RoundToPackedTrees(packing, problem.roots, parts).trees)
         ++trees[tree.root.index()];
       EXPECT_GT(*std::ranges::min_element(trees), 0) << little;
     }
@@ -133,7 +133,7 @@ TEST(FractionalPacking, TreesThatLeaveAreNotMissed) {
   EXPECT_NEAR(LoadOf(problem, packing) / packing.s_per_byte, 1, 0.01);
 }
 
-TEST(FractionalPacking, WholeShares) {
+TEST(FractionalPacking, RoundToIntegerWeights) {
   struct Case {
     std::vector<double> shares;
     std::vector<int64_t> whole;
@@ -148,8 +148,8 @@ TEST(FractionalPacking, WholeShares) {
            {{1.0 / 129, 128.0 / 129}, {8128, 1040448}},  // no simple fraction: of 2^20
            {{1 - 1e-9, 1e-9}, {1, 0}},                   // below what counts
        })
-    EXPECT_EQ(WholeShares(c.shares), c.whole);
-  EXPECT_DEATH(WholeShares(std::vector<double>{}), "shares");
+    EXPECT_EQ(RoundToIntegerWeights(c.shares), c.whole);
+  EXPECT_DEATH(RoundToIntegerWeights(std::vector<double>{}), "shares");
 }
 
 TEST(FractionalPacking, WholeTreesLeaveOutWhatRoundsToNothing) {
@@ -172,7 +172,7 @@ TEST(FractionalPacking, WholeTreesLeaveOutWhatRoundsToNothing) {
   add(1, 1 - 1e-9, 1, 2);
   add(0, 0.25, 1, 1);
   add(1, 1e-9, 0, 1);
-  const PackedTrees whole = WholeTrees(packing, roots, parts);
+  const PackedTrees whole = RoundToPackedTrees(packing, roots, parts);
   ASSERT_EQ(whole.trees.size(), 3u);
   struct Tree {
     Rank root;

@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "ir/translated.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
-namespace {
 
-constexpr int64_t kMostTransfers = 4'000'000;
-
-}  // namespace
-
-Collective OnMembersAlone(const Collective& whole, const Submachine& alone) {
+Collective RestrictTo(const Collective& whole, const Submachine& alone) {
   CollectiveSpec spec = whole.spec();
   const auto renumber = [&](Rank& r) {
     r = Rank(std::ranges::lower_bound(alone.rank, r) - alone.rank.begin());

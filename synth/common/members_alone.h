@@ -1,5 +1,5 @@
-// A collective of some ranks of a machine, planned as if there were no others (topologies/submachine.h). It
-// gives the collective on the submachine, and turns a plan made there into one on the whole machine.
+// Plans for some ranks of a machine, made on the submachine of these ranks (topologies/submachine.h). Turns a
+// collective on the whole machine into one on the submachine, and a plan made there into one on the machine.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@
 namespace xccl {
 
 // The collective on the submachine of exactly these members. Linear in the collective's tables.
-Collective OnMembersAlone(const Collective& whole, const Submachine& alone);
+Collective RestrictTo(const Collective& whole, const Submachine& alone);
 
-// The same chunks, transfers and claims, in the numbers of the whole machine; plain. `exact` and the
-// simulation are kept, since the time is the same there. The caller must judge whether another plan is faster
-// with the help of the other ranks. Errors: kLimit where the plain form has more than 4 million transfers.
+// The plan with the whole machine's numbers of ranks and links, in plain form. `exact` and the simulation are
+// kept, since the plan takes as long there. The caller must judge whether a plan that uses the other ranks is
+// faster. Errors: kLimit where the plain form has more than kMostTransfers transfers.
 StatusOr<Synthesis> OnWholeMachine(Synthesis made, const Submachine& alone, const Collective& whole);
 
 // The schedule with ranks and links renamed. Requires: a plain schedule; different ranks and links get

@@ -1,6 +1,6 @@
-// A direct move is one transfer. A relayed one becomes a transfer per hop in consecutive steps. Every step is
-// stretched to the longest path in it, so the order of steps stays. The algorithm may give relays, or others
-// before them, a copy that they already hold: KeepTrees drops the later ones.
+// A move between neighbours becomes one transfer, a move over relays one transfer for each hop, in
+// consecutive steps. Every step is stretched to its longest path, so the order of steps stays. A rank may
+// then receive a chunk twice, as a relay and from the algorithm: KeepTrees drops the later copy.
 #include "synth/common/moves.h"
 
 #include <fmt/core.h>
@@ -12,7 +12,7 @@ namespace xccl {
 namespace {
 
 struct Routes {
-  std::vector<std::vector<Rank>> relays;  // by pair of ranks that needs them; a, relays.., b
+  std::vector<std::vector<Rank>> relays;  // by pair of ranks that are not neighbours: a, relays.., b
   std::vector<int32_t> of_move;           // index into relays, -1: direct
   std::vector<int32_t> first_step;        // by logical step
 };
@@ -52,7 +52,7 @@ StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::str
   return routes;
 }
 
-// Adds transfers over hops; parallel cables of one pair take turns, or share a range of chunks.
+// Adds transfers over hops. Parallel cables of one pair share a range of chunks; single chunks take turns.
 class Sender {
  public:
   Sender(const RankGraph& graph, Schedule& schedule)
@@ -122,8 +122,7 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const 
       sender.Send(move, route[i], route[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  // A chunk with one destination that moves once takes one path. One that moves twice may come back to a
-  // relay.
+  // A chunk that goes to one destination in one move cannot reach a rank twice. With two moves it may.
   const bool may_repeat =
       !routes.relays.empty() && (goal.target.empty() || AnyMovesTwice(moves, schedule.num_chunks));
   if (repeats || may_repeat) schedule = KeepTrees(schedule, goal, graph.num_ranks());

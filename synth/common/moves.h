@@ -1,5 +1,5 @@
-// An algorithm's transfers before links are chosen: chunks move from rank to rank in steps. RouteMoves turns
-// moves into a Schedule.
+// Moves: an algorithm's transfers from rank to rank, in steps, before paths are chosen. RouteMoves chooses
+// the paths and makes a Schedule.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct ChunkRange {
 
 // The k-th of n nearly equal pieces of a range.
 ChunkRange Piece(ChunkRange range, int32_t k, int32_t n);
-// Stripe k's piece of a block: the pieces are dealt out from stripe `turn` on, so that blocks of fewer chunks
-// than stripes spread over all stripes when their turns differ.
+// Stripe k's piece of a block. Pieces are dealt out from stripe `turn` on: with different turns, blocks of
+// fewer chunks than stripes use all stripes.
 inline ChunkRange Share(ChunkRange block, int32_t k, int32_t stripes, int32_t turn) {
   return Piece(block, (k + turn) % stripes, stripes);
 }
@@ -34,7 +34,7 @@ struct Move {
   Rank src, dst;
   int32_t step = 0;
   TransferOp op = TransferOp::kCopy;
-  std::optional<HopId> hop = {};  // absent: the best one, or over relays
+  std::optional<HopId> hop = {};  // absent: the best hop from src to dst, or a path over relays
 };
 
 class Moves {
@@ -50,11 +50,11 @@ class Moves {
   std::vector<Move> moves_;
 };
 
-// Relays join ranks that are not neighbours, for copies only. A step then lasts as many steps as its longest
-// path has hops. A rank gets each chunk once, even where relays or the moves themselves repeat it. Parallel
-// cables take turns. Errors: kInvalidInput "ENGINE: ..." where a sum would have to pass a relay, or no path
-// exists. `goal` has one owner for each chunk that is moved. The result is normalized. Linear in the
-// transfers.
+// The schedule of the moves, normalized. Copies between ranks that are not neighbours pass relays; a step
+// then becomes as many steps as its longest path has hops. Each rank gets each chunk once, even if relays or
+// (with `repeats`) the moves themselves bring it again. Parallel cables take turns. `goal` has one owner for
+// each chunk that moves. Linear in the transfers. Errors: kInvalidInput "ENGINE: ..." if a sum would pass a
+// relay; kInfeasible if there is no path.
 StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 

@@ -1,5 +1,5 @@
-// Every (chunk, arc) is one transfer. They are sorted by (step, distance between the two ranks' numbers),
-// stably.
+// Every (chunk, arc) is one transfer. A stable sort orders the transfers by step, then by the difference of
+// the ranks' numbers on the arc at the root, then on the arc itself.
 #include "synth/common/packed_trees.h"
 
 #include <algorithm>
@@ -22,14 +22,15 @@ struct Piece {
 
 struct Entry {
   int32_t step = 0;
-  int32_t first_turn = 0;  // turn of the arc's ancestor at the root: data that left early goes on early
-  int32_t turn = 0;        // distance of the ranks' numbers
+  int32_t first_turn = 0;  // turn of the arc's ancestor at the root: data that leaves early goes on early
+  int32_t turn = 0;        // difference of the two ranks' numbers
   ChunkId chunk;
   const TreeArc* arc = nullptr;
 };
 
-// The arcs' steps within a wave, from 0: arcs with the longest path below them come first. Trees that will
-// run backwards have the arcs near the root first, so that data with the longest path to it goes first.
+// Sets the steps of the arcs within a wave, from 0: arcs with the longest path below them come first. In
+// trees that will run backwards (`turned`) arcs near the root come first, so that data far from the root is
+// sent first.
 void StepsOf(const PackedTree& tree, bool turned, int32_t depth, std::vector<int32_t>& height,
              std::vector<int32_t>& steps) {
   steps.resize(tree.arcs.size());
@@ -54,7 +55,7 @@ int32_t NumRanks(const PackedTrees& trees) {
   return last + 1;
 }
 
-// The part whose trees part p's are translates of.
+// The part of a representative, whose trees the group translates into part p's trees.
 size_t RepresentativePart(const TreeSteps& steps, size_t p) {
   if (steps.symmetry == nullptr) return p;
   return steps.symmetry->Representative(steps.symmetry->OrbitOf(Rank(static_cast<int64_t>(p)))).index();
@@ -85,8 +86,8 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
   schedule.Reserve(static_cast<int64_t>(entries.size()));
-  // Steps of a reduction keep first turns apart, since one message of all of them would be complete only with
-  // its last part.
+  // In a reduction each first turn has a step of its own: one message for all of them would wait for the
+  // last.
   int32_t step = -1;
   const Entry* before = nullptr;
   for (const Entry& entry : entries) {
@@ -105,7 +106,7 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   return schedule;
 }
 
-// The ends of the trees' shares of each part, in the weights of its trees.
+// A tree's share of its part ends at `end`, in units of the trees' weights.
 struct Share {
   int64_t end = 0;
   const PackedTree* tree = nullptr;
@@ -135,13 +136,14 @@ int64_t PackedTrees::NumArcs() const {
 }
 
 std::vector<int64_t> WaveWeights(int32_t waves) {
+  // Small waves fill the pipeline sooner; large ones have fewer messages. 2 × 1.5 is whole.
   constexpr double kFirst = 2, kGrowth = 1.5, kLargest = 16;
   std::vector<int64_t> weights(static_cast<size_t>(waves));
   for (int32_t w = 0; w < waves; ++w) {
     const int32_t from_end = std::min(w, waves - 1 - w);
     weights[static_cast<size_t>(w)] = std::llround(kFirst * std::min(kLargest, std::pow(kGrowth, from_end)));
   }
-  // The whole numbers of one wave, or of equal ones, are 1.
+  // Equal waves all have weight 1.
   const int64_t common = std::accumulate(weights.begin(), weights.end(), int64_t{0},
                                          [](int64_t a, int64_t b) { return std::gcd(a, b); });
   for (int64_t& weight : weights) weight /= common;
@@ -150,12 +152,12 @@ std::vector<int64_t> WaveWeights(int32_t waves) {
 
 namespace {
 
-// turned: for a reduction, which needs finer steps.
+// turned: the schedule will run backwards as a reduction.
 ChunkedSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps,
                               bool turned) {
   const std::vector<int64_t> waves = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
-  std::vector<size_t> place;  // place of a tree's first chunk in its part
+  std::vector<size_t> place;  // by tree: number of its first chunk within the part
   for (const PackedTree& tree : trees.trees) {
     std::vector<int64_t>& part = weights[tree.part.index()];
     place.push_back(part.size());
@@ -203,7 +205,7 @@ ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, co
   const std::vector<int64_t> wave_weights = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(1);
   std::vector<Piece> up_pieces, down_pieces;
-  // In a compressed schedule every member has as many chunks as any other, so some are empty.
+  // In a compressed schedule all members have equally many chunks; some are empty.
   size_t most = 0;
   for (size_t m = 0; steps.symmetry != nullptr && m < ups.size(); ++m)
     most = std::max(most, (ups[m].size() + downs[m].size()) * static_cast<size_t>(steps.waves));

@@ -1,10 +1,10 @@
-// Weighted spanning trees, and the schedules made from them. A part is cut into the trees' shares, in
-// proportion to their weights. Every share is copied down its tree or, on the reversed machine, summed up it.
+// Weighted spanning trees, and the schedules made from them. A part is cut into the shares of its trees, in
+// proportion to their weights. Each share is copied down its tree or, on the reversed machine, summed up it.
 //
-// A share is cut into waves, small at both ends, and links serve an earlier wave first. Links with equal
-// loads thus finish within a fraction of a wave of each other, and filling takes the time of the smallest
-// wave. Among data that is ready at one link, that with the longest path ahead goes first. Within a step
-// ranks start with different neighbours, so that no port of a switch is the first choice of all ranks.
+// A share is cut into waves, the first and the last of which are small, and links serve earlier waves first.
+// Links with equal loads then finish within a fraction of a wave of each other, and the pipeline fills in the
+// time of the smallest wave. At each link data with the longest path ahead goes first. Within a step ranks
+// start with different neighbours, so that not all ranks choose one port of a switch first.
 #pragma once
 
 #include <cstdint>
@@ -44,26 +44,26 @@ struct PackedTrees {
 };
 
 struct TreeSteps {
-  const SymmetryGroup* symmetry = nullptr;  // there are trees for representatives' parts alone, part i being
-                                            // rank i's, and the schedule is compressed
-  int32_t waves = 1;  // chunks a tree; a wave's steps come after those of the wave before
+  // Set: only the parts of representatives have trees, part i is rank i's, and the schedule is compressed.
+  const SymmetryGroup* symmetry = nullptr;
+  int32_t waves = 1;  // chunks a tree; the steps of a wave come after the steps of the wave before
 };
 
-// Relative sizes of waves: each half as large again as the one before, up to 16 times the first; the last
-// ones mirror the first. Requires: waves >= 1.
+// The relative sizes of waves. Each is 1.5 times the one before, up to 16 times the first; the second half
+// mirrors the first half. Requires: waves >= 1.
 std::vector<int64_t> WaveWeights(int32_t waves);
 
-// allgather(v), broadcast. `whole` has its parts whole; parts without a tree stay so. The others are cut tree
-// by tree, wave by wave. Cost: a sort of arcs × waves.
+// allgather(v), broadcast. Cuts each part of `whole` that has trees tree by tree, wave by wave; the other
+// parts stay whole. Cost: a sort of arcs × waves.
 ChunkedSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
 
 // reduce_scatter(v), reduce. Requires: the trees' paths lie on ReverseTopology(topology).
 ChunkedSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                       const TreeSteps& steps);
 
-// allreduce: `down` copies from a root what `up` sums there (as in SumUp). Both have part i for member i. In
-// each of them the weights add up to the same for every part, so members' shares of the whole are equal.
-// A chunk is what an up-tree and a down-tree of a member have in common.
+// allreduce: `up` sums each member's share at the member (as in SumUp), and `down` copies it from there. Both
+// have part i for member i, and equal sums of weights for every part, so members' shares are equal. A chunk
+// is the intersection of an up-tree's and a down-tree's share.
 ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                               const Collective& whole, const TreeSteps& steps);
 

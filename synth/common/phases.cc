@@ -13,9 +13,10 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kCenterCandidates = 32;  // ranks examined where there are more
+// The ranks that are examined as centre, evenly spaced: each costs two searches.
+constexpr int32_t kCenterCandidates = 32;
 
-// The member whose farthest member, there and back, is nearest.
+// The member with the least latency to its farthest member and back.
 int32_t Center(const Topology& topology, const Collective& collective) {
   const std::span<const Rank> ranks = collective.ranks();
   const size_t step = std::max<size_t>(1, ranks.size() / kCenterCandidates);
@@ -39,7 +40,7 @@ Status NotServed(const Collective& collective, ChunkId chunk, std::string_view w
       fmt::format("greedy: {}: part {}: {}", collective.name(), collective.PartOf(chunk).value, why));
 }
 
-// A chunk's needs: all sums are the same set, and contributors hold their own data alone.
+// Checks that all ranks need one and the same sum, and that each contributor holds its own data alone.
 Status CheckForm(const Collective& collective, ChunkId chunk, const std::vector<Holding>& before,
                  const std::vector<Holding>& after) {
   const std::span<const Rank> sum = after.front().contributions;

@@ -1,5 +1,5 @@
-// A collective as at most two copy problems: contributions come together (searched backwards, on the reversed
-// topology), and whole values spread.
+// A collective as at most two copy problems. The spread copies whole values. The gather brings contributions
+// together: it is a copy problem on the reversed machine, whose moves run backwards as sums.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,7 @@ enum class SumAt : uint8_t {
 
 // Requires: `reversed` is `topology` with every link reversed; both outlive the Phases.
 struct Phases {
-  CopyProblem
-      gather;  // on `reversed`: from where the sum is made to the contributors; its moves run backwards
+  CopyProblem gather;  // on `reversed`: from the rank that makes the sum to the contributors
   CopyProblem spread;  // on `topology`
   bool has_gather = false, has_spread = false;
 };

@@ -1,5 +1,6 @@
-// Hops come from GpuNeighbours; a hop of one link is repeated for each parallel cable. Reversing the machine
-// swaps the ends of every hop and the order of its links. Linear in hops and their links, but for one sort.
+// GpuNeighbours gives the hops; a hop of one link is repeated for each parallel cable. Reversing the machine
+// swaps the ends of every hop and the order of its links. Linear in hops and their links, except for one
+// sort.
 #include "synth/common/rank_graph.h"
 
 #include <algorithm>
@@ -93,8 +94,8 @@ int32_t RankGraph::Parallel(HopId h) const {
   return count;
 }
 
-// With one host and switches, these are the components of the ranks under their widest hops. They count only
-// where they are all alike, and are neither single ranks nor the whole host.
+// On one host with switches, domains are the sets of ranks that the widest hops join. All sets must have one
+// size of at least 2; otherwise the host is one domain.
 void RankGraph::FindDomains() {
   const int32_t ranks = num_ranks();
   domain_.assign(static_cast<size_t>(ranks), 0);
@@ -107,7 +108,7 @@ void RankGraph::FindDomains() {
       if (hop.num_links > 1) widest = std::max(widest, hop.bandwidth_bytes_per_s);
     label.resize(static_cast<size_t>(ranks));
     std::iota(label.begin(), label.end(), 0);
-    // Through switches all ranks of a component are neighbours: the lowest such rank names it.
+    // Behind switches all ranks of a set are neighbours, so its lowest rank names it.
     for (const Hop& hop : hops_)
       if (hop.num_links > 1 && hop.bandwidth_bytes_per_s == widest)
         label[hop.from.index()] = std::min(label[hop.from.index()], hop.to.value);
@@ -137,7 +138,7 @@ const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   distance.assign(distance_.size(), -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
-  // Behind switches the first rank reaches all others.
+  // Stops once all ranks are found; behind switches the first rank reaches all others.
   for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
     const Rank at = queue[i];
     for (HopId h = graph_->FirstOut(at); h < graph_->EndOut(at); ++h.value) {

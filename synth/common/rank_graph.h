@@ -1,6 +1,6 @@
-// The facts of a topology that textbook algorithms need: which ranks are neighbours and over which links
-// (parallel cables each by itself), and which ranks belong together. Built once, shared by all engines that
-// `auto` tries.
+// A topology as a graph of ranks: the ranks that are neighbours, the links between them (each parallel cable
+// is a hop of its own), and the domains of ranks that are close together. Built once; the engines that `auto`
+// tries share it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class RankGraph {
  public:
   // `topology` must outlive the RankGraph. Cost: one search a rank, and the hops.
   explicit RankGraph(const Topology& topology);
-  // The same machine with every link reversed; link ids stay.
+  // The graph of the machine with every link reversed; link ids stay.
   RankGraph Reversed() const;
 
   const Topology& topology() const { return *topology_; }
@@ -42,13 +42,13 @@ class RankGraph {
   // Ids of the hops that leave r are consecutive.
   HopId FirstOut(Rank r) const { return HopId(first_[r.index()]); }
   HopId EndOut(Rank r) const { return HopId(first_[r.index() + 1]); }
-  // The best hop from a to b; absent when they are not neighbours. Logarithmic.
+  // The best hop from a to b; absent if they are not neighbours. Logarithmic.
   std::optional<HopId> Find(Rank a, Rank b) const;
-  // How many parallel hops start at Find's.
+  // The number of parallel hops of a pair of ranks. Requires: h is what Find returns.
   int32_t Parallel(HopId h) const;
 
-  // Hosts. Where a single host has groups of ranks joined better than the rest, these groups instead. Dense
-  // from 0 in order of first rank.
+  // Domains are the hosts; on a single host, equal groups of ranks that faster paths join, if there are any.
+  // Numbered from 0 in order of their first rank.
   int32_t Domain(Rank r) const { return domain_[r.index()]; }
   int32_t num_domains() const { return num_domains_; }
 
@@ -65,8 +65,8 @@ class RankGraph {
   int32_t num_domains_ = 0;
 };
 
-// Paths for copies from a to b over GPUs: consecutive ranks are neighbours. A path has the fewest hops, then
-// the widest ones; equal paths are spread by (a, b). Keeps one search per source.
+// Finds paths for copies over GPUs that are neighbours: the fewest hops, then the widest. Different pairs use
+// different ones of equal paths. Keeps one search for each source.
 class Router {
  public:
   explicit Router(const RankGraph& graph) : graph_(&graph) {}
@@ -82,7 +82,7 @@ class Router {
   std::vector<std::vector<HopId>> in_;          // hops that enter a rank
 };
 
-// A machine in both directions, the reversed one made on demand.
+// The graphs of a machine and of the reversed machine, which is made on demand.
 class RankGraphs {
  public:
   explicit RankGraphs(const Topology& topology) : forward_(topology) {}

@@ -1,5 +1,6 @@
-// Reversing time turns every chunk's out-tree into an in-tree. A rank passes on in step T-1-s what it was
-// given in step s, after everything that it had passed on later has come back to it.
+// Reversing time turns the tree down which a chunk is copied into a tree up which it is summed. A rank that
+// receives a chunk in step s of T passes its sum on in step T-1-s, after it has received the sums of all
+// ranks that it passed the chunk to.
 #include "synth/common/reverse.h"
 
 #include <unordered_map>
@@ -52,7 +53,7 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks
       for (Rank r : goal.members) needed.Set(r.value, c);
     }
   }
-  // Forwards: finds which single chunks of transfers are first arrivals.
+  // Forwards: keeps the single chunks of transfers that are first arrivals.
   std::vector<Transfer> arrivals;
   arrivals.reserve(static_cast<size_t>(schedule.size()));
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -66,7 +67,7 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks
       arrivals.push_back(transfer);
     }
   }
-  // Backwards: empties those that no rank needs.
+  // Backwards: empties the transfers that no rank needs.
   for (size_t t = arrivals.size(); t-- > 0;) {
     Transfer& transfer = arrivals[t];
     if (needed.Get(transfer.dst.value, transfer.first.value)) {
@@ -95,9 +96,9 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
   backwards.Reserve(gather.size());
   backwards.paths = Backwards(gather.paths);
   const bool is_custom = collective.kind() == CollectiveKind::kCustom;
-  BitTable own;  // of a user-defined collective: the chunks to which a rank contributes
+  BitTable own;  // for a user-defined collective: the chunks to which each rank contributes
   if (is_custom && op == TransferOp::kReduce) own = Contributions(topology, collective);
-  // The steps of copies to ranks that contribute nothing, by rank and chunk: later arrivals are added.
+  // By rank and chunk: the step of the copy to a rank that contributes nothing. Later arrivals are added.
   std::unordered_map<int64_t, int32_t> copied;
   for (int64_t t = gather.size() - 1; t >= 0; --t) {
     Transfer transfer = gather.at(t);
@@ -109,7 +110,7 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       transfer.dst = heads[0];
     }
     transfer.op = op;
-    // Odd steps hold what arrives in the same step as the copy.
+    // Transfers that would arrive in the step of such a copy move to the odd step after it.
     transfer.step = 2 * (last_step - transfer.step);
     if (op == TransferOp::kCopy || (!is_custom && collective.MemberIndex(transfer.dst))) {
       backwards.Add(transfer);

@@ -1,5 +1,5 @@
 // Reductions from gathers: a reduce_scatter is an allgather on the machine with every link reversed, played
-// backwards. These functions check and establish what that requires.
+// backwards. KeepTrees establishes the form that Reverse requires.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace xccl {
 
-// The same nodes and link ids, with every link reversed.
+// The machine with every link reversed; ids of nodes and links stay.
 Topology ReverseTopology(const Topology& topology);
 
-// The same paths with their links in the opposite order, id for id.
+// The paths with their links in the opposite order; ids stay.
 PathTable Backwards(const PathTable& paths);
 
-// Where copies start and end: chunk c starts at owner[c] and goes to every member, or to target[c] where
+// The start and end of copies: chunk c starts at owner[c] and goes to every member, or to target[c] if
 // targets are given.
 struct CopyGoal {
   std::vector<Rank> members;
@@ -24,19 +24,18 @@ struct CopyGoal {
   std::vector<Rank> target;  // by chunk; empty: all members
 };
 
-// The same outcome with every (rank, chunk) written at most once, from its earliest arrival, and without
-// transfers that no rank needs: every chunk's transfers form a tree. It is for copies only (allgather,
-// broadcast, gather, scatter, alltoall and the like). `ranks`: of the machine. Requires: a normalized
-// schedule that verifies, apart from chunks that arrive twice in one step. Linear in transfers × chunks each
-// moves; memory: ranks × chunks bits.
+// Reduces a schedule of copies to trees: keeps the earliest arrival of each (rank, chunk), and leaves out
+// transfers that no rank needs. `ranks`: the machine's number of ranks. Requires: a normalized schedule of
+// copies that verifies, except that chunks may arrive twice in one step. Linear in single-chunk transfers;
+// memory: ranks × chunks bits.
 Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks);
 
-// `gather` moves copies on ReverseTopology(topology), or on paths of it, and writes each (rank, chunk) at
-// most once. The result is its reverse on `topology`: what was copied from a to b is sent from b to a, over
-// the same links in the opposite order. For kReduce it is added to what a holds. Ranks that contribute
-// nothing to a chunk of `collective` hold nothing, so the first value is copied to them, in a step before the
-// others. For kCopy (gather to scatter) it is copied. allgather(v) -> reduce_scatter(v), broadcast -> reduce,
-// gather -> scatter, with chunk ids unchanged. Requires: steps in order. The result is normalized.
+// Plays `gather`, copies on ReverseTopology(topology), backwards on `topology`: a copy from a to b becomes a
+// transfer from b to a over the reversed path. With kReduce, allgather(v) becomes reduce_scatter(v) and
+// broadcast becomes reduce: the transfer is added to a's value. A rank that contributes nothing to a chunk
+// holds nothing, so the first value is copied to it, in an earlier step than the rest. With kCopy, gather
+// becomes scatter. Chunk ids stay; the result is normalized. Requires: `gather` writes each (rank, chunk) at
+// most once, and its steps are in order.
 Schedule Reverse(const Schedule& gather, const Topology& topology, const Collective& collective,
                  TransferOp op);
 

@@ -1,4 +1,4 @@
-// `--steps N`: what an engine says when its schedule takes more.
+// The limit --steps N: engines check schedules against it, and explain refusals.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ namespace xccl {
 // hint: --steps=3".
 Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps);
 
-// The number of steps that a search's candidates may take, and the fewest steps of those refused.
+// The number of steps that a search's candidates may take, and the fewest steps of the refused candidates.
 class StepBudget {
  public:
   StepBudget(std::string_view engine, const SynthesisRequest& request)
       : engine_(engine), request_(&request) {}
-  int32_t Most() const;  // without a limit the largest number
-  // Are so many steps within the limit? Remembers numbers that are not.
+  int32_t Most() const;  // the largest int32_t without a limit
+  // Are so many steps within the limit? Remembers the fewest steps that are not.
   bool Allows(int32_t steps);
   bool HasRefused() const { return fewest_.has_value(); }
-  // kLimit, whose needed() is the fewest steps that were refused. Requires: HasRefused().
+  // A kLimit status, whose needed() is the fewest refused steps. Requires: HasRefused().
   Status Refusal() const;
 
  private:
@@ -32,10 +32,10 @@ class StepBudget {
   std::optional<int32_t> fewest_;
 };
 
-// Explains `refusal`, by which an engine refused plans for their steps. kInfeasible where a rank is more transfers
-// away from what it needs than steps are allowed, so that no engine has a plan; else `refusal`, or, where the
-// engine asked other engines, kLimit. The hint names refusal.needed(), with which the engine has a plan. Requires:
-// refusal.needed(). Cost: linear in ranks × links.
+// Explains `refusal`, an engine's refusal of plans with too many steps. Returns kInfeasible if some rank is
+// more transfers from its data than steps are allowed, so that no engine has a plan; else `refusal`, or, if
+// the engine asks other engines, kLimit. The hint names refusal.needed(). Requires: refusal.needed(). Cost:
+// linear in ranks × links.
 Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal);
 
 }  // namespace xccl

@@ -1,5 +1,5 @@
-// Small machines for the engines' tests, made without the topology readers. All links 10 GB/s and 1 us unless
-// said otherwise.
+// Small machines for the engines' tests, made without the topology readers. All links have 10 GB/s and 1 us
+// unless a comment says otherwise.
 #pragma once
 
 #include <cstdint>

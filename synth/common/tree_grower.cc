@@ -1,14 +1,12 @@
+// The heap holds labels of nodes. A member that leaves it joins the tree with the whole path to it, and every
+// GPU and branching switch of the path becomes a start of further paths.
 #include "synth/common/tree_grower.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 
 namespace xccl {
-namespace {
-
-constexpr double kTie = 1e-9;  // relative: costs this close are equal
-
-}  // namespace
 
 TreeGrower::TreeGrower(const Topology& topology, std::span<const Rank> members, Branching branching)
     : topology_(topology),
@@ -67,12 +65,12 @@ void TreeGrower::Join(NodeId node, const Place& place) {
 void TreeGrower::Relax(NodeId from, double key_from, int64_t latency_ps) {
   for (const LinkId l : topology_.Out(from)) {
     const Link& link = topology_.link(l);
-    if (place_[link.to.index()].in) continue;
+    if (place_[link.to.index()].in || std::isinf(cost_[l.index()])) continue;
     const int64_t hop_ps = link.latency_ps + link.overhead_ps;
     const int64_t latency_to = latency_ps + hop_ps;
     const double key = key_from + cost_[l.index()] + s_per_ps_ * static_cast<double>(hop_ps);
     Label& label = label_[link.to.index()];
-    const double tie = kTie * key;
+    const double tie = kCostTie * key;
     if (key > label.key + tie) continue;
     if (key >= label.key - tie && latency_to >= label.latency_ps) continue;
     label = {key, latency_to, l};

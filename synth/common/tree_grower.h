@@ -1,10 +1,11 @@
 // Grows one cheap broadcast tree at given prices of links. In: a machine, the ranks that the tree must reach,
-// a price for each link. Out: arcs, each a path between two GPUs through no other GPU.
+// and a price for each link; links of infinite price are left out. Out: arcs, each a path between two GPUs
+// through no other GPU.
 //
-// The tree grows as Prim's does, over whole paths: from every GPU that has the data at once, cheapest first,
-// then soonest. That is the cheapest tree where both directions of cables cost the same, and near it
-// elsewhere. Where switches branch, they have the data once it has passed them, and arcs start there as well:
-// the path to the switch is paid once. Cost of a tree: links × log.
+// The tree grows as in Prim's algorithm, over whole paths: the cheapest path from any GPU of the tree to a
+// rank outside it comes next, among equal ones that of least latency. The tree is the cheapest where both
+// directions of each cable cost the same, and near it elsewhere. Arcs also start at switches of the tree that
+// branch, so that the path to the switch is paid once. Cost of a tree: links × log.
 #pragma once
 
 #include <compare>
@@ -18,13 +19,16 @@
 
 namespace xccl {
 
+// Costs that differ by less, relatively, are equal: sums of prices in another order differ by rounding.
+inline constexpr double kCostTie = 1e-9;
+
 // One arc of a tree, from a GPU that has the data to one that does not.
 struct PackedArc {
   Rank from, to;
   int32_t first_link = 0, num_links = 0;  // in the list of links that Grow appends to
-  int32_t depth = 0;                      // transfers from the root, from 1
-  // The earlier arc from whose path this one branches off at a switch: its links start there. That arc
-  // branches off no other. -1: none, its links start at `from`.
+  int32_t depth = 0;                      // transfers from the root to `to`, at least 1
+  // The earlier arc from whose path this arc branches off at a switch, where its links start. A trunk has no
+  // trunk itself. -1: none, and the links start at `from`.
   int32_t trunk = -1;
 };
 
@@ -34,30 +38,31 @@ struct GrownTree {
   int64_t latency_ps = 0;       // to its farthest rank
 };
 
-// The switches that pass the data on to several.
+// The switches at which trees branch.
 enum class Branching : uint8_t {
   kNone,
   kMulticast,
-  kReduce,  // those that reduce: the machine is reversed
+  kReduce,  // switches that reduce, on the reversed machine
 };
 
 class TreeGrower {
  public:
   TreeGrower(const Topology& topology, std::span<const Rank> members, Branching branching);
 
-  // Links of the arcs are appended to `links`. cost: by link; s_per_ps: cost of a picosecond from the root.
+  // Grows a tree and appends the links of its arcs to `links`. cost: by link. s_per_ps: the cost of a
+  // picosecond of distance from the root. The tree has fewer arcs if members cannot be reached.
   GrownTree Grow(Rank root, std::span<const double> cost, double s_per_ps, std::vector<LinkId>& links);
 
-  // A tree by hand: of the root alone, at these prices.
+  // Starts a tree that Attach extends: the root alone, at these prices.
   void Start(Rank root, std::span<const double> cost, double s_per_ps);
-  // Does data start from this node of the tree?
+  // Is the node in the tree, so that paths may start there?
   bool Has(NodeId node) const { return place_[node.index()].in; }
-  // Adds a path out of a node that the tree has, its last link first: one arc, or one to each GPU on the
-  // path, which joins as well. Requires: the tree has none of the other nodes.
+  // Adds a path, given with its last link first, that starts at a node of the tree: one arc to each GPU on
+  // it. Requires: no other node of the path is in the tree.
   void Attach(std::span<const LinkId> path, GrownTree& tree, std::vector<LinkId>& links);
 
  private:
-  // The cheapest path to a node from any place of the tree: key = cost of the links + s_per_ps × latency.
+  // The cheapest path to a node from the tree: key = cost of its links + s_per_ps × latency.
   struct Label {
     double key = std::numeric_limits<double>::infinity();
     int64_t latency_ps = 0;  // from the root
@@ -65,10 +70,10 @@ class TreeGrower {
   };
   struct Place {
     bool in = false;
-    int32_t depth = 0;  // depth of the GPU, or of the one from which the data comes to the switch
+    int32_t depth = 0;  // depth of the GPU; at a switch, of the GPU that sends to it
     int64_t latency_ps = 0;
-    Rank from = {};      // a switch: that GPU
-    int32_t trunk = -1;  // a switch: the arc that passes it
+    Rank from = {};      // at a switch: the GPU that sends to it
+    int32_t trunk = -1;  // at a switch: the arc that passes it
   };
   struct Entry {
     double key;

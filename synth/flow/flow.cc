@@ -1,21 +1,26 @@
-// The flow is found once; then parts are shared out in few pieces or in many, and in waves. Every candidate
-// is simulated and the fastest kept. Steps are such that what is far to go goes first.
+// Solves the maximum concurrent flow once. Then it tries sharing parts out over the flow's routes in few
+// pieces or many, and in waves; each candidate is simulated, and the fastest is kept. In each wave, data with
+// more hops ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the
+// simulations.
 #include "synth/flow/flow.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
 
+#include "base/units.h"
 #include "ir/bounds/bound.h"
 #include "ir/bounds/concurrent_flow.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/packed_trees.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
@@ -26,23 +31,18 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostFlowWork = 60'000;  // sources × orbits of links
-constexpr int64_t kMostHops = 1'000'000;   // that parts travel, on shortest paths
-constexpr double kLeastBytes = 1;          // of a part, that it gets a route
-constexpr double kGap = 2e-3;              // of the flow to its bound
+// The largest linear program, as sources × orbits of links: some seconds to solve.
+constexpr int64_t kMostFlowWork = 60'000;
+// Rounds of cutting planes, each one search for cheapest paths from every source. The bound stops most flows
+// earlier.
+constexpr int32_t kRounds = 200;
+// Pieces that a part is cut into, and waves: each number about half as large again as the one before, or
+// more.
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
-constexpr double kFair = 1.002;       // times the flow: shared out well enough
-constexpr int32_t kFailures = 2;      // numbers of waves that are no better: more will not be
-constexpr double kBytesMatter = 0.3;  // of the time, at least
-constexpr double kPs = 1e12;
-constexpr double kNear = 1.002;                    // times the bound: good enough
-constexpr int64_t kDefaultWork = 14'000'000;       // links crossed, of all candidates
-constexpr int64_t kQuickWork = 1'000'000;          // the same, where auto asks: a fraction of a second
-constexpr int64_t kMovesPerRow = 30;               // of a source and a link, in moves of a chunk
-constexpr int64_t kMostChunks = int64_t{1} << 24;  // of a plan
-constexpr double kLeastWaveBytes = 16 << 10;       // of a chunk, on average: a program pays for each
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
-constexpr int64_t kMostWaveChunks = int64_t{1} << 22;  // of a plan in waves
+// Below this share of the time that bytes take, latency is most of a plan's time, and finer pieces do not
+// help.
+constexpr double kMinBandwidthShare = 0.3;
 
 constexpr std::string_view kName = "flow";
 constexpr std::string_view kSummary =
@@ -59,8 +59,8 @@ class Planning {
         collective_(*request.collective),
         sizes_(collective_, request.size_bytes),
         group_(TranslationsFor(collective_, topology_, &sizes_)),
-        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, kLeastBytes), group_)),
-        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
+        problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, 1), group_)),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kMostTransfers),
         stopped_(request.limits.deadline),
         budget_(kName, request) {}
 
@@ -73,12 +73,13 @@ class Planning {
           fmt::format("flow: {} sources x {} links that differ; at most {} together; hint: "
                       "--engine=greedy",
                       problem_.demands.sources.size(), problem_.share.size(), kMostFlowWork));
-    if (const int64_t hops = LeastHops(); hops > kMostHops)
-      return LimitReached(fmt::format(
-          "flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops, kMostHops));
+    if (const int64_t hops = LeastHops(); hops > kMostTransfers)
+      return LimitReached(
+          fmt::format("flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops,
+                      kMostTransfers));
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     const ConcurrentFlow flow =
-        SolveConcurrentFlow(problem_, {.gap = kGap, .rounds = 200, .stopped = stopped_});
+        SolveConcurrentFlow(problem_, {.gap = kNear - 1, .rounds = kRounds, .stopped = stopped_});
     if (flow.trees.empty()) return LimitReached("flow: the linear program was not solved");
     Routes routes(problem_, flow);
     XCCL_RETURN_IF_ERROR(TryPieces(routes, flow.load_s));
@@ -94,7 +95,7 @@ class Planning {
   }
   bool Stopped() const { return stopped_ && stopped_(); }
 
-  // Links between sources and destinations on paths of the fewest links, over all parts that move.
+  // The links that all parts cross together if each takes a path of the fewest links.
   int64_t LeastHops() const {
     const std::vector<int64_t> one(static_cast<size_t>(topology_.num_links()), 1);
     int64_t hops = 0;
@@ -110,30 +111,30 @@ class Planning {
     bool bytes_matter = true;
     for (const int32_t pieces : kPieces) {
       const int32_t wanted = request_.limits.chunks.value_or(pieces);
-      if (int64_t{wanted} * collective_.num_parts() > kMostChunks)
+      if (int64_t{wanted} * collective_.num_parts() > kMostTransfers)
         return best_ ? OkStatus()
                      : LimitReached(fmt::format("flow: {} chunks a part of {} parts; at most {} in all",
-                                                wanted, collective_.num_parts(), kMostChunks));
+                                                wanted, collective_.num_parts(), kMostTransfers));
       const double seconds = routes.ShareOut(wanted);
       const int64_t hops = Work(routes);
       if (tried > 0 && (left_ < hops || Stopped())) break;
-      const bool fair = seconds <= flow_s * kFair;
-      if (tried > 0 && !fair && pieces != kPieces.back()) continue;
+      const bool balanced = seconds <= flow_s * kNear;
+      if (tried > 0 && !balanced && pieces != kPieces.back()) continue;
       Consider(routes, wanted, 1);
       left_ -= hops;
       tried = wanted;
-      // Where latency is most of the time, a fairer share and waves bring nothing.
-      bytes_matter = seconds * kPs >= kBytesMatter * static_cast<double>(best_ps_);
-      if (request_.limits.chunks || !bytes_matter || fair || Near()) break;
+      bytes_matter =
+          seconds * static_cast<double>(kPsPerSecond) >= kMinBandwidthShare * static_cast<double>(best_ps_);
+      if (request_.limits.chunks || !bytes_matter || balanced || Near()) break;
     }
     if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
-    // The fairest share promises most.
+    // The last number of pieces balances loads best.
     routes.ShareOut(tried);
     TryWaves(routes, tried);
     return OkStatus();
   }
 
-  // What a simulation costs, about: links crossed. Translates that meet on a link are simulated one by one.
+  // The cost of a simulation, in links crossed. Where translates share links, each translate is simulated.
   int64_t Work(const Routes& routes) const {
     int64_t crossed = 0;
     bool shared = false;
@@ -154,21 +155,20 @@ class Planning {
       bytes += part.bytes;
       used += std::ranges::count_if(part.routes, [](const Route& route) { return route.pieces > 0; });
     }
-    int32_t failures = 0, last = 1;
+    int32_t last = 1;
     for (const int32_t wanted : kWaves) {
       const int32_t waves = std::min(wanted, budget_.Most() / MostHops(routes));
       if (waves <= last) break;
       last = waves;
-      if (bytes < static_cast<double>(used * waves) * kLeastWaveBytes) break;
-      if (Near() || left_ < hops * waves || Stopped() || used * group_.order() * waves > kMostWaveChunks)
+      if (bytes < static_cast<double>(used * waves * LeastUsefulBytes(topology_))) break;
+      if (Near() || left_ < hops * waves || Stopped() || used * group_.order() * waves > kMostTransfers)
         break;
       left_ -= hops * waves;
-      failures += Consider(routes, pieces, waves) ? 0 : 1;
-      if (failures == kFailures) break;
+      if (!Consider(routes, pieces, waves)) break;
     }
   }
 
-  // Is it the best so far?
+  // Simulates a candidate. Returns true if it is the fastest so far.
   bool Consider(const Routes& routes, int32_t pieces, int32_t waves) {
     Collective cut = Cut(routes, pieces, waves);
     Schedule schedule = Move(routes, cut, waves);
@@ -185,14 +185,14 @@ class Planning {
     return true;
   }
 
-  // Candidates are compared by rough times: work is counted in chunks, and large chunks have many segments.
+  // Candidates are compared by rough times, since exact ones also simulate all segments of large chunks.
   Simulation Timed(const Schedule& schedule, const Collective& cut, bool rough) const {
     SimulateOptions timing = TimingOf(request_);
     timing.rough |= rough;
     return Simulate(schedule, cut, topology_, timing);
   }
 
-  // Where the e-th translation takes the part. Only parts of pairs (alltoall(v)) have translates.
+  // The part into which translation e turns `part`. Only parts of pairs (alltoall(v)) have translates.
   PartId ImageOf(int64_t e, const RoutedPart& part) const {
     if (e == 0) return part.part;
     const auto member = [&](Rank r) {
@@ -201,8 +201,8 @@ class Planning {
     return PartId(member(part.source) * collective_.num_members() + member(part.destination));
   }
 
-  // One chunk a route that is used and wave, as large as its pieces; or equal chunks, where their number is
-  // given.
+  // Cuts parts into one chunk for each wave of each route in use, weighted by the route's pieces; or into
+  // equal chunks, if the request gives their number.
   Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
     if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
     const std::vector<int64_t> wave_weights = WaveWeights(waves);
@@ -221,7 +221,7 @@ class Planning {
     return collective_.WithWeights(weights);
   }
 
-  // Parts in the order of how far, in rank, they go: so that not all sources start with one destination.
+  // Parts in the order of destination minus source, so that sources start with different destinations.
   std::vector<const RoutedPart*> Ordered(const Routes& routes) const {
     std::vector<const RoutedPart*> parts;
     for (const RoutedPart& part : routes.parts()) parts.push_back(&part);
@@ -263,7 +263,7 @@ class Planning {
     return ExpandWhereSmall(Translate(std::move(schedule), group_), cut, topology_);
   }
 
-  // One transfer from GPU to GPU on the route.
+  // Adds one transfer for each stretch of the route from GPU to GPU.
   void AddHops(std::span<const LinkId> links, ChunkId chunk, int32_t chunks, int32_t step,
                Schedule& schedule) const {
     size_t first = 0;
@@ -290,7 +290,7 @@ class Planning {
   int64_t best_ps_ = 0;
 };
 
-// Ranks that send, one of each orbit. Only alltoall(v) keeps more than the trivial group.
+// The number of sources: ranks that send, one of each orbit. Only alltoall(v) has nontrivial orbits.
 int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   if (collective.kind() == CollectiveKind::kScatter) return 1;
   if (collective.kind() != CollectiveKind::kSendrecv) return group.num_rank_orbits();
@@ -299,21 +299,23 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
-// The work of solving the flow: sources × links that differ.
+// The work of solving the flow: in each round, a search from every source over all orbits of links, through a
+// heap.
 int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
-  return NumSources(*request.collective, group) * group.num_link_orbits();
+  const int64_t links = group.num_link_orbits();
+  return kRounds * NumSources(*request.collective, group) * links *
+         std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove;
 }
 
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = FlowWork(request) * kMovesPerRow,
-               .make = [&request](int64_t) {
-                 SynthesisRequest limited = request;
-                 if (limited.limits.work_units == 0) limited.limits.work_units = kQuickWork;
-                 return Planning(limited).Run();
-               }};
+  return Offer{
+      .time_ps = static_cast<double>(bound.bound_ps), .work = FlowWork(request), .make = [&request](int64_t) {
+        SynthesisRequest limited = request;
+        if (limited.limits.work_units == 0) limited.limits.work_units = kManyTransfers;
+        return Planning(limited).Run();
+      }};
 }
 
 }  // namespace

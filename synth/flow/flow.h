@@ -1,6 +1,6 @@
-// What is moved and not copied (alltoall(v), sendrecv, gather, scatter), over several routes at once, such
-// that the busiest link carries no more than it must on any machine: the maximum concurrent flow as a
-// schedule. docs/engines/flow.md.
+// The engine for collectives that move data and copy nothing: alltoall(v), sendrecv, gather, scatter. Parts
+// travel over several routes at once, so that the busiest link carries as little as possible on any machine:
+// a maximum concurrent flow, made into a schedule. docs/engines/flow.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"

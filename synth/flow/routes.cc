@@ -1,6 +1,6 @@
-// Whole pieces: what is left over after rounding down goes, part by part, to the route that crowds its links
-// least, where a link's crowding grows exponentially as its load nears the flow's; then some sweeps move
-// single pieces while the sum of that falls.
+// A route first gets its share in the flow, rounded down to whole pieces. Each piece that is left goes to the
+// part's route whose links become least crowded; a link's crowding grows exponentially as its load nears that
+// of the flow's busiest link. Then sweeps move single pieces to other routes while the sum of crowding falls.
 #include "synth/flow/routes.h"
 
 #include <algorithm>
@@ -10,16 +10,18 @@
 namespace xccl {
 namespace {
 
-constexpr double kSteepness =
-    60;                           // of crowding: a link twice as busy as the flow's busiest counts e^60 times
-constexpr double kSteepUpTo = 5;  // times as busy; from there on straight, within what a double holds
+// A link that is busier than the flow's busiest by a share x counts e^(60 x) times: 5 % more counts 20 times,
+// so that the sum of crowding is close to that of the busiest links.
+constexpr double kCongestionExponent = 60;
+// Sweeps over all parts; most stop earlier because no piece moves.
 constexpr int32_t kSweeps = 6;
-constexpr double kGains = 1e-12;
 
-// busy: time of a link ÷ time of the flow's busiest.
+// busy: time of a link ÷ time of the flow's busiest link. Exponential up to the square root of the largest
+// double, and straight from there on.
 double CrowdingOf(double busy) {
-  if (busy <= kSteepUpTo) return std::exp(kSteepness * (busy - 1));
-  return std::exp(kSteepness * (kSteepUpTo - 1)) * (1 + kSteepness * (busy - kSteepUpTo));
+  const double most = std::log(std::numeric_limits<double>::max()) / 2;
+  const double exponent = kCongestionExponent * (busy - 1);
+  return exponent <= most ? std::exp(exponent) : std::exp(most) * (1 + exponent - most);
 }
 
 }  // namespace
@@ -58,8 +60,8 @@ void Routes::Load(const Route& route, double bytes) {
   }
 }
 
-// How much more crowded the links of a route become by so many bytes more. A link that a route crosses
-// several times over, because its orbit does, counts as often.
+// The crowding that `bytes` more on the route add to its links. A route may cross several links of one orbit;
+// each of them counts.
 double Routes::Crowding(const Route& route, double bytes) const {
   double crowding = 0;
   for (const LinkId l : route.links) {
@@ -113,7 +115,7 @@ double Routes::ShareOut(int32_t pieces) {
         Load(from, -bytes);
         const double stays = Crowding(from, bytes);
         Route* to = best_of(part.routes, bytes);
-        if (to == &from || Crowding(*to, bytes) >= stays * (1 - kGains)) {
+        if (to == &from || Crowding(*to, bytes) >= stays) {
           Load(from, bytes);
           continue;
         }

@@ -1,6 +1,5 @@
-// From flows to routes: the routes on which each part travels, and how the part is shared between them. In:
-// trees of shortest paths with weights (ir/bounds/concurrent_flow.h); out: for every part that moves, its
-// distinct routes with whole weights, few pieces where few do.
+// From flows to routes. In: weighted trees of cheapest paths (ir/bounds/concurrent_flow.h). Out: for every
+// part that moves, its distinct routes, and the number of the part's pieces that travel on each.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,11 @@
 
 namespace xccl {
 
-// A share of a part and the links that it crosses, in order.
+// One path of a part from source to destination: its links in order.
 struct Route {
   std::vector<LinkId> links;
   double flow = 0;     // share of the part in the flow
-  int32_t pieces = 0;  // of the part, once shared out
+  int32_t pieces = 0;  // pieces of the part that take this route, set by ShareOut
 };
 
 // A part that moves.
@@ -30,11 +29,10 @@ struct RoutedPart {
 
 class Routes {
  public:
-  // Equal routes of one part are one. Linear in trees × demands × links on a route.
+  // Joins equal routes of one part. Linear in trees × demands × links on a route.
   Routes(const FlowProblem& problem, const ConcurrentFlow& flow);
 
-  // Shares every part out in `pieces` equal pieces, so that links are loaded as evenly as that allows: by the
-  // flow as far as whole pieces go, the rest where it is least in the way, then exchanged while that helps.
+  // Cuts every part into `pieces` equal pieces and gives each piece a route, so that links are loaded evenly.
   // Returns the busiest link's time in seconds. Deterministic.
   double ShareOut(int32_t pieces);
 
@@ -46,9 +44,9 @@ class Routes {
   double Busiest() const;
 
   const FlowProblem& problem_;
-  double aim_s_;  // of the flow
+  double aim_s_;  // the busiest link's time in the flow
   std::vector<RoutedPart> parts_;
-  std::vector<double> load_;  // by orbit, of each of its links
+  std::vector<double> load_;  // by orbit: bytes on each of its links
 };
 
 }  // namespace xccl

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "synth/common/held.h"
+#include "synth/common/blocked_links.h"
 
 namespace xccl::forest {
 namespace {
@@ -16,14 +16,14 @@ struct Path {
 };
 
 std::vector<Path> PathsOf(const Schedule& schedule, const Topology& topology) {
-  const HeldLinks held(topology, DataFlow::kForwards, 1);
+  const BlockedLinks held(topology, Direction::kForwards, 1);
   std::vector<Path> paths(static_cast<size_t>(schedule.paths.size()));
   std::vector<double> times;
   for (size_t p = 0; p < paths.size(); ++p) {
     const std::span<const LinkId> links = schedule.paths[PathId(static_cast<int64_t>(p))];
     PathEnds(topology, links, paths[p].sources, paths[p].destinations);
     if (!IsChain(topology, links)) continue;
-    held.TimesOf(links, times);
+    held.BlockingFactors(links, times);
     paths[p].is_held = std::ranges::any_of(times, [](double t) { return t > 1; });
   }
   return paths;

@@ -1,6 +1,6 @@
-// A message over held links (synth/common/held.h) arrives while the next ones of its wave wait, and what
-// depends on it comes late, too. Its successors, a wave's steps later, are then ahead of what waits for it
-// elsewhere. With a lag the schedule says so: links serve first what is there in time.
+// A message over held links (synth/common/blocked_links.h) arrives while the next ones of its wave wait, and
+// what depends on it comes late, too. Its successors, a wave's steps later, are then ahead of what waits for
+// it elsewhere. With a lag the schedule says so: links serve first what is there in time.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@
 
 #include "base/units.h"
 #include "ir/simulate/simulate.h"
-#include "synth/common/held.h"
+#include "synth/common/blocked_links.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/lag.h"
 #include "synth/forest/packings.h"
@@ -83,7 +83,7 @@ struct Best {
 
 // Are there links that slower ones hold?
 bool MayLag(const Task& task) {
-  return task.request.model == TimeModel::kPipelined && HasHeldLinks(task.topology);
+  return task.request.model == TimeModel::kPipelined && HasBlockedLinks(task.topology);
 }
 
 ChunkedSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32_t waves) {
@@ -373,10 +373,10 @@ void TryHeld(const Task& task, StepBudget& budget, int64_t work, Best& best, Pac
   if (plain && best.waves <= kFewWaves) plain->simulation.reset();
   const int64_t plain_ps = best.time_ps;
   int64_t left = work;
-  for (const double held_weight : kHeldWeights) {
+  for (const double blocking_weight : kHeldWeights) {
     if (best.synthesis && (IsEnough(task, best, left) || best.IsWithin(kFar, task.bound))) break;
     const PackingAim aim{
-        .latency_weight = kForLargeSizes, .held_weight = held_weight, .room = packings.with_room++};
+        .latency_weight = kForLargeSizes, .blocking_weight = blocking_weight, .room = packings.with_room++};
     (void)TryTrees(task, aim, work, budget, left, best, packings);
   }
   TryWaiting(task, budget, left, best, packings);

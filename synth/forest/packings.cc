@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "synth/common/fractional_packing.h"
-#include "synth/common/pairs.h"
 #include "synth/common/reverse.h"
+#include "synth/common/tree_pairs.h"
 #include "synth/forest/request.h"
 #include "synth/forest/roomy.h"
 #include "synth/forest/twins.h"
@@ -67,17 +67,17 @@ void SetRoots(const Task& task, PackingProblem& problem) {
 }
 
 // The problem of trees on `topology`, one of a machine's ways.
-PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim) {
+PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction flow, const PackingAim& aim) {
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
   SetRoots(task, problem);
   if (task.twins) task.twins->Take(problem);
   problem.stopped = task.stopped;
-  problem.flow = flow;
-  problem.held_weight = aim.held_weight;
+  problem.direction = flow;
+  problem.blocking_weight = aim.blocking_weight;
   problem.exact = aim.exact;
   if (aim.exact) problem.max_rounds = kExactRounds;
-  if (aim.held_weight > 0) problem.max_rounds = kHeldRounds;
+  if (aim.blocking_weight > 0) problem.max_rounds = kHeldRounds;
   const double bytes = static_cast<double>(BytesOf(task));
   problem.s_per_ps = aim.latency_weight
                          ? *aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
@@ -94,7 +94,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, DataFlow fl
 }
 
 PackingProblem PairsProblem(const Task& task, const BothWays& machine, const PackingAim& aim) {
-  PackingProblem problem = ProblemOn(task, machine.forwards, DataFlow::kForwards, aim);
+  PackingProblem problem = ProblemOn(task, machine.forwards, Direction::kForwards, aim);
   problem.reversed = &*machine.backwards;
   // All the translates of a pair together carry its share.
   if (task.group)
@@ -132,14 +132,14 @@ void Measure(const Task& task, Candidate& candidate) {
 // Takes the place of the last packing of the kind, and begins with its trees where links are held and that
 // one took as many rounds as this one has.
 const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim, FractionalPacking& last) {
-  if (aim.held_weight > 0 && last.rounds >= kHeldRounds && !last.trees.empty()) problem.start = &last;
+  if (aim.blocking_weight > 0 && last.rounds >= kHeldRounds && !last.trees.empty()) problem.start = &last;
   last = PackTrees(problem);
   return last;
 }
 
 // Packs one way; sets the rate and the note.
-StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlow flow, const PackingAim& aim,
-                             FractionalPacking& last, Candidate& candidate) {
+StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow,
+                             const PackingAim& aim, FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);
   FractionalPacking packing = PackAfter(problem, aim, last);
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
@@ -149,7 +149,7 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, DataFlo
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   candidate.rate_ps = std::max(candidate.rate_ps, RatePs(task, packing.s_per_byte) * halves);
   candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
-  return WholeTrees(packing, problem.roots, PartsOf(task, problem));
+  return RoundToPackedTrees(packing, problem.roots, PartsOf(task, problem));
 }
 
 StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const PackingAim& aim,
@@ -157,11 +157,11 @@ StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const
   Candidate candidate;
   if (task.collective.Reduces()) {
     XCCL_ASSIGN_OR_RETURN(candidate.up,
-                          PackOn(task, *machine.backwards, DataFlow::kBackwards, aim, last.up, candidate));
+                          PackOn(task, *machine.backwards, Direction::kBackwards, aim, last.up, candidate));
   }
   if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
     XCCL_ASSIGN_OR_RETURN(candidate.down,
-                          PackOn(task, machine.forwards, DataFlow::kForwards, aim, last.down, candidate));
+                          PackOn(task, machine.forwards, Direction::kForwards, aim, last.down, candidate));
   }
   Measure(task, candidate);
   return candidate;
@@ -175,7 +175,7 @@ StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const
   Candidate candidate;
   candidate.rate_ps = RatePs(task, packing.s_per_byte);
   candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
-  candidate.pairs = WholePairs(packing, problem.roots, task.topology);
+  candidate.pairs = RoundToAllreduceTrees(packing, problem.roots, task.topology);
   candidate.shared = AreShared(task, candidate.pairs.paths);
   for (const FractionalTree& tree : packing.trees)
     for (const auto* side : {&tree.up, &tree.arcs}) {
@@ -279,7 +279,7 @@ StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesA
   const bool reduces = task.collective.Reduces();
   const PackingProblem problem =
       ProblemOn(task, reduces ? *task.machine.backwards : task.machine.forwards,
-                reduces ? DataFlow::kBackwards : DataFlow::kForwards, {.latency_weight = 0});
+                reduces ? Direction::kBackwards : Direction::kForwards, {.latency_weight = 0});
   const int64_t asked = task.request.limits.work_units;
   XCCL_ASSIGN_OR_RETURN(EqualTrees packed, PackEqualTrees(problem, PartsOf(task, problem), trees, aim,
                                                           asked > 0 ? asked : kEqualWork));

@@ -72,8 +72,9 @@ struct Candidate {
 struct PackingAim {
   // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
   std::optional<double> latency_weight;
-  // How much counts that links are held (synth/common/held.h). Above 0 trees are the cheapest: slower.
-  double held_weight = 0;
+  // How much counts that links are held (synth/common/blocked_links.h). Above 0 trees are the cheapest:
+  // slower.
+  double blocking_weight = 0;
   std::optional<size_t> room = {};  // which of Task::roomy is taken, modulo their number; absent: none
   bool exact = false;               // goes on with the cheapest trees where cheap ones miss the rate: slower
 };

@@ -1,8 +1,8 @@
-// Event loop: at each time, all messages that end are delivered; the ranks whose situation changed are
-// marked; then every marked rank's idle links are given chunks. A direct link is given work by its head
-// (which sees all its idle links at once and so never asks two of them for one chunk); links into switches
-// are given work by the rank at their tail, which looks for a head that is free by the time the chunk gets
-// there. Nothing is looked at twice without a reason, so that cost follows the number of moves.
+// An event loop. At each time it delivers all messages that end, marks the ranks whose situation has changed,
+// and gives chunks to the idle links of all marked ranks. The rank at the head of a direct link chooses its
+// chunk: the rank sees all idle links into it and asks no two of them for one chunk. The rank at the tail of
+// a link into a switch chooses, and looks for a receiver that is free by the time the chunk arrives. Only
+// marked ranks are looked at, so that cost grows with the number of moves.
 #include "synth/greedy/flood.h"
 
 #include <algorithm>
@@ -37,7 +37,6 @@ Flood::Flood(const CopyProblem& problem)
       direct_in_[head->index()].push_back(LinkId(l));
     } else if (tail) {
       uplinks_[tail->index()].push_back(LinkId(l));
-      has_fabric_ = true;
     }
   }
   if (!problem.bytes.empty() && std::all_of(problem.bytes.begin(), problem.bytes.end(),
@@ -51,18 +50,13 @@ Flood::Flood(const CopyProblem& problem)
     for (int32_t r : problem.holders[c]) initial_.Set(r, c);
     for (int32_t r : problem.needers[c]) wants_.Set(r, c);
   }
-  slow_.assign(static_cast<size_t>(links), 0);
-  for (const std::vector<LinkId>& into : direct_in_) {
-    int64_t fastest = 0;
-    for (LinkId l : into) fastest = std::max(fastest, topology_.link(l).bandwidth_bytes_per_s);
-    for (LinkId l : into) slow_[l.index()] = topology_.link(l).bandwidth_bytes_per_s < fastest;
-  }
   scratch_.resize(static_cast<size_t>(words_));
   seen_at_.assign(static_cast<size_t>(topology_.num_nodes()), 0);
   BuildGroups();
 }
 
-// Of each rank, with ranks joined by links of at least this bandwidth; 0: ranks behind one switch.
+// The group of each rank, if links of at least this bandwidth join a group; 0: links of ranks join it, so
+// that the ranks behind one switch are a group.
 std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
   UnionFind joined(static_cast<size_t>(topology_.num_nodes()));
   for (const Link& link : topology_.spec().links) {
@@ -80,8 +74,9 @@ std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
   return groups;
 }
 
-// Coarse: joined above the largest gap between two bandwidths; where there is no such gap, ranks behind one
-// switch; else all ranks are one group. Fine: joined above the uppermost gap.
+// Coarse groups are joined by the links above the largest gap between two bandwidths, if one is nearly twice
+// the other, else by switches. Fine groups are joined by the links above the uppermost gap of at least a
+// quarter.
 void Flood::BuildGroups() {
   std::vector<int64_t> speeds;
   for (const Link& link : topology_.spec().links) speeds.push_back(link.bandwidth_bytes_per_s);
@@ -95,7 +90,6 @@ void Flood::BuildGroups() {
   }
   coarse_group_ = GroupsJoinedAt(coarse);
   fine_group_ = GroupsJoinedAt(fine);
-  grouped_ = *std::max_element(coarse_group_.begin(), coarse_group_.end()) > 0;
 }
 
 int64_t Flood::Duration(LinkId link, int64_t bytes) const {
@@ -113,7 +107,7 @@ void Flood::Reset(const FloodPolicy& policy) {
   has_or_coming_ = initial_;
   group_has_ = BitTable(ranks_, problem_.chunks);
   copies_.assign(static_cast<size_t>(problem_.chunks), 0);
-  if (policy.rare_inside)
+  if (policy.local_rarity)
     group_copies_.assign(static_cast<size_t>(ranks_) * static_cast<size_t>(problem_.chunks), 0);
   for (int32_t c = 0; c < problem_.chunks; ++c) {
     missing_ += static_cast<int64_t>(problem_.needers[c].size());
@@ -199,16 +193,16 @@ int32_t Flood::FillCandidates(int32_t source, int32_t destination, bool crosses,
 
 void Flood::CountCopy(int32_t chunk, int32_t destination) {
   ++copies_[chunk];
-  if (policy_.rare_inside)
+  if (policy_.local_rarity)
     ++group_copies_[static_cast<size_t>(group_[destination]) * static_cast<size_t>(problem_.chunks) +
                     static_cast<size_t>(chunk)];
 }
 
-// The rarest of some candidates: all of them where they are few, else a random sample.
+// The rarest candidate: of all if they are few, else of a random sample.
 int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   int32_t best = -1;
   int64_t best_score = INT64_MAX;
-  const int32_t* const inside = policy_.rare_inside
+  const int32_t* const inside = policy_.local_rarity
                                     ? group_copies_.data() + static_cast<size_t>(group_[destination]) *
                                                                  static_cast<size_t>(problem_.chunks)
                                     : nullptr;
@@ -234,37 +228,59 @@ int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   return best;
 }
 
-void Flood::ServeDestination(int32_t rank) {
-  struct Offer {
-    LinkId link;
-    int32_t count;
-    std::vector<int32_t> picked;
-    int64_t bytes = 0;
-    bool closed = false;
-  };
-  // Links that are idle and have something to give.
-  std::vector<Offer> offers;
+// The idle direct links into the rank whose tails have chunks for it. Row(i) has the i-th link's candidates.
+std::vector<Flood::LinkOffer> Flood::OffersTo(int32_t rank) {
+  std::vector<LinkOffer> offers;
   for (LinkId l : direct_in_[rank]) {
     if (free_ps_[l.index()] > now_ps_) continue;
-    if (policy_.hesitant && slow_[l.index()] && random_.Below(3) != 0) continue;
     const int32_t source = tail_rank_[l.index()];
-    const bool crosses = policy_.import_once && group_[source] != group_[rank];
-    const size_t at = offers.size() * static_cast<size_t>(words_);
-    if (scratch_.size() < at + static_cast<size_t>(words_)) scratch_.resize(at + static_cast<size_t>(words_));
-    const int32_t count = FillCandidates(source, rank, crosses, scratch_.data() + at);
-    if (count > 0) offers.push_back({.link = l, .count = count, .picked = {}});
+    const bool crosses = policy_.one_entry_per_group && group_[source] != group_[rank];
+    const size_t end = (offers.size() + 1) * static_cast<size_t>(words_);
+    if (scratch_.size() < end) scratch_.resize(end);
+    const int32_t count = FillCandidates(source, rank, crosses, Row(offers.size()));
+    if (count > 0) offers.push_back({.link = l, .count = count});
   }
-  if (offers.empty()) return;
-  const auto row = [&](size_t i) { return scratch_.data() + i * static_cast<size_t>(words_); };
-  const auto before = [&](const Offer& a, const Offer& b) {
+  return offers;
+}
+
+// Adds a chunk to the i-th link's message and takes it from all links' candidates, or closes the link.
+// Returns true if the message may take more chunks.
+bool Flood::Pick(std::vector<LinkOffer>& offers, size_t i, int32_t rank) {
+  LinkOffer& offer = offers[i];
+  if (offer.closed) return false;
+  offer.closed = true;
+  if (offer.count == 0) return false;
+  const int32_t chunk = Choose(Row(i), offer.count, rank);
+  const int64_t bytes = offer.bytes + problem_.bytes[chunk];
+  const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
+  const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
+  if (!fits || arrival >= policy_.deadline_ps ||
+      (policy_.defer_slow_links && ComesSoonerElsewhere(offer.link, chunk, arrival)))
+    return false;
+  offer.picked.push_back(chunk);
+  offer.bytes = bytes;
+  CountCopy(chunk, rank);
+  for (size_t k = 0; k < offers.size(); ++k) {
+    uint64_t& word = Row(k)[chunk >> 6];
+    const uint64_t bit = uint64_t{1} << (chunk & 63);
+    if (word & bit) --offers[k].count;
+    word &= ~bit;
+  }
+  offer.closed = policy_.batch_bytes <= bytes;
+  return !offer.closed;
+}
+
+// Links pick chunks in turn, the link with the fewest candidates first, so that no link is left without.
+void Flood::ServeDestination(int32_t rank) {
+  std::vector<LinkOffer> offers = OffersTo(rank);
+  const auto before = [&](const LinkOffer& a, const LinkOffer& b) {
     const int64_t speed_a = costs_[a.link.index()].bytes_per_s, speed_b = costs_[b.link.index()].bytes_per_s;
     return policy_.fast_first && speed_a != speed_b ? speed_a > speed_b : a.count < b.count;
   };
-  // Round robin, the link with the fewest candidates first, so that no link is left without.
-  bool more = true;
-  while (more) {
+  std::vector<size_t> order;
+  for (bool more = !offers.empty(); more;) {
     more = false;
-    std::vector<size_t> order;
+    order.clear();
     for (size_t i = 0; i < offers.size(); ++i) order.push_back(i);
     for (size_t left = order.size(); left > 0; --left) {
       size_t best = 0;
@@ -272,35 +288,10 @@ void Flood::ServeDestination(int32_t rank) {
         if (before(offers[order[k]], offers[order[best]])) best = k;
       const size_t i = order[best];
       order[best] = order[left - 1];
-      Offer& offer = offers[i];
-      if (offer.closed) continue;
-      if (offer.count == 0) {
-        offer.closed = true;
-        continue;
-      }
-      const int32_t chunk = Choose(row(i), offer.count, rank);
-      const int64_t bytes = offer.bytes + problem_.bytes[chunk];
-      const bool fits = offer.picked.empty() || bytes <= policy_.batch_bytes;
-      const int64_t arrival = now_ps_ + Duration(offer.link, bytes) + costs_[offer.link.index()].delay_ps;
-      if (!fits || arrival >= policy_.deadline_ps ||
-          (policy_.patient && ComesSoonerElsewhere(offer.link, chunk, arrival))) {
-        offer.closed = true;
-        continue;
-      }
-      offer.picked.push_back(chunk);
-      offer.bytes = bytes;
-      CountCopy(chunk, rank);
-      for (size_t k = 0; k < offers.size(); ++k) {
-        uint64_t& word = row(k)[chunk >> 6];
-        const uint64_t bit = uint64_t{1} << (chunk & 63);
-        if (word & bit) --offers[k].count;
-        word &= ~bit;
-      }
-      if (policy_.batch_bytes > bytes) more = true;
-      if (policy_.batch_bytes <= bytes) offer.closed = true;
+      more |= Pick(offers, i, rank);
     }
   }
-  for (const Offer& offer : offers)
+  for (const LinkOffer& offer : offers)
     if (!offer.picked.empty()) Send(std::span(&offer.link, 1), offer.picked, offer.bytes);
 }
 

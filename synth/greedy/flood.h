@@ -1,6 +1,6 @@
-// The matching of idle links and chunks along time: every rank wants every chunk that flows, and whenever a
-// link is idle it is given a chunk that its head lacks, rare ones first. For allgather, broadcast and their
-// reversals. Time-expanded as in TACOS (Won et al., 2024), with bit tables in the place of a scan of all
+// Matches idle links with chunks along time: whenever a link is idle it gets a chunk that the rank at its
+// head lacks, rare chunks first. For problems in which most ranks need most chunks: allgather, broadcast, and
+// their reversals. Time-expanded as in TACOS (Won et al., 2024), with bit tables in place of a scan of all
 // needs.
 #pragma once
 
@@ -19,28 +19,27 @@
 
 namespace xccl::greedy {
 
-// How one run chooses. Several policies are tried and the best result kept.
+// The rules by which one run chooses links and chunks. A group is a set of ranks that faster links join.
 struct FloodPolicy {
   uint64_t seed = 0;
-  int32_t samples = 8;              // candidates looked at to find a rare chunk; 1: any chunk
-  int64_t batch_bytes = 0;          // a message takes more chunks while it stays within; always at least one
-  bool import_once = false;         // a chunk enters a group of well-joined ranks once
-  bool patient = false;             // a slow link leaves alone what a fast one will bring sooner
-  bool hesitant = false;            // an idle link that is not the fastest into its head often waits a turn
-  bool fine_groups = false;         // those groups are joined by the fastest links alone
-  bool fast_first = false;          // a rank's fast links choose before its slow ones
-  bool rare_inside = false;         // rare is what few ranks of the head's group have
-  int64_t deadline_ps = INT64_MAX;  // give up when a chunk would arrive at this time or later
+  int32_t samples = 8;               // candidates among which the rarest chunk is chosen; 1: any chunk
+  int64_t batch_bytes = 0;           // largest message of several chunks; 0: one chunk a message
+  bool one_entry_per_group = false;  // a chunk enters each group once
+  bool defer_slow_links = false;     // a slow link takes no chunk that a faster link would bring sooner
+  bool fine_groups = false;          // groups are joined by the fastest links alone
+  bool fast_first = false;           // a rank's fast links choose before its slow ones
+  bool local_rarity = false;         // a chunk is rare if few ranks of the receiver's group have it
+  int64_t deadline_ps = INT64_MAX;   // the run gives up once a chunk would arrive at this time or later
 };
 
-// Ranks to be served, each once.
+// A set of ranks whose links are to be served.
 class Marks {
  public:
   explicit Marks(int32_t ranks = 0) : is_marked_(static_cast<size_t>(ranks), 0) {}
   void Mark(int32_t rank) {
     if (!std::exchange(is_marked_[rank], 1)) ranks_.push_back(rank);
   }
-  // Those marked, in random order; none is any more.
+  // Returns the marked ranks in random order, and unmarks them.
   std::vector<int32_t> Take(Random& random) {
     random.Shuffle(std::span(ranks_));
     for (int32_t rank : ranks_) is_marked_[rank] = 0;
@@ -56,50 +55,56 @@ class Marks {
 class Flood {
  public:
   explicit Flood(const CopyProblem& problem);
-  // True when every need was met before the deadline. Cost: linear in moves × (words of a row × links into a
-  // rank), and for moves through switches × links that a switch has.
-  // Given up as well once `most_work` was done: where many ranks search a large fabric again and again, a run
-  // has no end.
+  // True if every need was met before the deadline. Gives up after `most_work`, since many ranks that search
+  // a large fabric again and again take very long. Cost: moves × (words of a row × links into a rank); for
+  // moves through switches, × links of a switch.
   bool Run(const FloodPolicy& policy, int64_t most_work = INT64_MAX);
 
-  // Are some ranks joined better to each other than to the rest?
-  bool grouped() const { return grouped_; }
-
-  // Of the last run.
+  // The results of the last run.
   int64_t time_ps() const { return time_ps_; }
   const std::vector<GreedyMove>& moves() const { return moves_; }
-  int64_t missing() const { return missing_; }  // chunks that ranks still lacked when the run was given up
-  int64_t work() const { return work_; }        // words and links looked at
-  // Where moves find their paths; it grows from run to run.
+  int64_t work() const { return work_; }  // words and links looked at
+  // The paths of moves; the table grows from run to run.
   const PathTable& paths() const { return paths_; }
 
  private:
-  // Kinds of events, in the order in which those of one time are handled; in the high half of their code.
-  // Beyond them: a message, by its number, arrives.
+  // Kinds of events, in the high half of an event's code, in the order in which events of one time are
+  // handled. Code kArrival + i: message i arrives.
   enum Happens : uint64_t { kDestinationIdle, kSourceIdle, kFabricIdle, kArrival };
-  // A node that the search has come to, over `link`.
+  // A node that a search through the fabric has reached over `link`.
   struct Visit {
     NodeId node;
     LinkId link;
     int32_t parent = -1;
-    int64_t ready_ps = 0;     // when the message could go on
-    int64_t duration_ps = 0;  // of the link that led here
+    int64_t ready_ps = 0;     // when the message could go on from here
+    int64_t duration_ps = 0;  // time for which the message occupies `link`
   };
   struct PathTimes {
     int64_t arrival_ps = 0;
-    std::vector<int64_t> start_ps, end_ps;  // of each link's occupation
+    std::vector<int64_t> start_ps, end_ps;  // when each link begins and ends to carry the message
   };
   struct Message {
     int32_t destination = 0;
     int32_t step = 0;
-    int32_t first = 0, count = 0;  // of moves_
+    int32_t first = 0, count = 0;  // its moves in moves_
   };
 
   void Reset(const FloodPolicy& policy);
   std::vector<int32_t> GroupsJoinedAt(int64_t bytes_per_s) const;
   void BuildGroups();
   void Deliver(const Message& message);
+  // A direct link into the rank that is served, and the chunks that it will bring.
+  struct LinkOffer {
+    LinkId link;
+    int32_t count = 0;  // candidates left in its row of scratch_
+    std::vector<int32_t> picked = {};
+    int64_t bytes = 0;
+    bool closed = false;
+  };
+  uint64_t* Row(size_t offer) { return scratch_.data() + offer * static_cast<size_t>(words_); }
   void ServeDestination(int32_t rank);
+  std::vector<LinkOffer> OffersTo(int32_t rank);
+  bool Pick(std::vector<LinkOffer>& offers, size_t i, int32_t rank);
   void ServeSource(int32_t rank);
   bool SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses);
   bool SendThrough(int32_t rank, int32_t destination, int32_t last_visit, LinkId last, bool crosses);
@@ -119,15 +124,12 @@ class Flood {
   const Topology& topology_;
   int32_t ranks_, words_;
   std::vector<LinkCost> costs_;
-  int64_t common_bytes_ = -1;  // of every chunk where all are equal
+  int64_t common_bytes_ = -1;  // the size of every chunk if all are equal
   std::vector<int64_t> common_duration_ps_;
-  std::vector<int32_t> head_rank_, tail_rank_;                         // of a link; -1: not a rank
-  std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // of a rank
-  std::vector<char> slow_;      // links for which hesitant policies wait
-  std::vector<int32_t> group_;  // of a rank, in this run
+  std::vector<int32_t> head_rank_, tail_rank_;                         // by link; -1: not a rank
+  std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // by rank
+  std::vector<int32_t> group_;                                         // by rank, in this run
   std::vector<int32_t> coarse_group_, fine_group_;
-  bool grouped_ = false;
-  bool has_fabric_ = false;
   BitTable initial_, wants_;
 
   FloodPolicy policy_;
@@ -135,8 +137,9 @@ class Flood {
   int64_t now_ps_ = 0, time_ps_ = 0, work_ = 0, missing_ = 0;
   bool failed_ = false;
   BitTable has_, has_or_coming_, group_has_;
-  std::vector<int32_t> copies_;        // of a chunk, those coming included
-  std::vector<int32_t> group_copies_;  // groups × chunks, likewise
+  std::vector<int32_t> copies_;  // by chunk: ranks that have it or are being sent it
+  std::vector<int32_t>
+      group_copies_;  // by (group, chunk): ranks of the group that have it or are being sent it
   std::vector<int32_t> arrival_step_;  // ranks × chunks
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;
@@ -149,7 +152,7 @@ class Flood {
   std::vector<int32_t> rotation_;
   std::vector<uint64_t> scratch_;
   std::vector<int32_t> scratch_count_;
-  // Links' own paths first, then those through switches; and the state of the search for them.
+  // The paths of single links come first, then paths through switches. visits_ is the search for the latter.
   PathTable paths_;
   std::vector<Visit> visits_;
   std::vector<int64_t> seen_at_;

@@ -1,6 +1,7 @@
-// Sending through switches, NICs and CPUs: from a rank's idle uplink, breadth first over links that are free
-// by the time the message gets to them, to the first rank that lacks something. In front of a link slower
-// than the one before it a message may wait, one at a time, so that the narrow link never runs dry.
+// Sends through switches, NICs and CPUs. A breadth-first search starts at a rank's idle uplink and follows
+// links that are free by the time the message reaches them, to the first rank that lacks a chunk of the
+// sender. One message may wait in front of a link that is slower than the link before it, so that the slow
+// link never runs dry.
 #include <algorithm>
 
 #include "base/units.h"
@@ -13,14 +14,15 @@ void Flood::ServeSource(int32_t rank) {
   starved_[rank] = 0;
   for (LinkId uplink : uplinks_[rank]) {
     if (free_ps_[uplink.index()] > now_ps_) continue;
-    const bool sent = policy_.import_once
+    const bool sent = policy_.one_entry_per_group
                           ? SearchFabric(rank, uplink, true) || SearchFabric(rank, uplink, false)
                           : SearchFabric(rank, uplink, {});
     if (!sent) starved_[rank] = 1;
   }
 }
 
-// crosses: the search ends in other groups, or in the rank's own; absent: in any.
+// crosses: true: only ranks of other groups receive; false: only ranks of the sender's group; absent: all
+// ranks.
 bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses) {
   const int64_t bytes = std::max<int64_t>(common_bytes_, 0);
   const bool blocking = problem_.model == TimeModel::kBlocking;
@@ -39,7 +41,7 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosse
     const Visit visit = visits_[v];
     const std::span<const LinkId> out = topology_.Out(visit.node);
     int32_t& turn = rotation_[(v == 0 ? uplink : visit.link).index()];
-    if (turn < 0) {  // start behind the rank itself, so that all sources together make a permutation
+    if (turn < 0) {  // starts behind the rank itself, so that all sources together form a permutation
       turn = 0;
       for (size_t i = 0; i < out.size(); ++i)
         if (topology_.link(out[i]).to == topology_.NodeOf(Rank(rank))) turn = static_cast<int32_t>(i) + 1;
@@ -140,7 +142,7 @@ void Flood::Send(std::span<const LinkId> links, std::span<const int32_t> chunks,
     } else if (i == 0) {
       Push(times.end_ps[0], kSourceIdle, source);
     } else {
-      // From then on another message of this path would find the link free when it gets there.
+      // From `wake` on, a further message on this path would find the link free when it gets there.
       const int64_t wake = times.end_ps[i] - (times.start_ps[i] - times.start_ps[0]);
       if (wake > now_ps_) Push(wake, kFabricIdle);
     }

@@ -1,6 +1,6 @@
-// Candidates are methods × cuts into chunks × batches of chunks in a message; each is simulated and the
-// fastest kept. More chunks are tried while they help and the work lasts: moves × about 50 units, so that the
-// default is about a tenth of a second, and one candidate alone where that is already more.
+// A candidate is a method (flood or trees), a number of chunks a part, and a largest message of several
+// chunks. Each candidate is simulated, and the fastest is kept. More chunks are tried while they help and
+// work is left. The first candidate runs to its end even if it takes all work.
 #include "synth/greedy/greedy.h"
 
 #include <fmt/core.h>
@@ -14,6 +14,7 @@
 #include "ir/sizes.h"
 #include "ir/translated.h"
 #include "synth/common/compose.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/phases.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/reverse.h"
@@ -29,24 +30,21 @@ using greedy::SearchResult;
 using Method = decltype(greedy::FindFlood);
 
 constexpr std::string_view kName = "greedy";
+// The work of a search is counted in words and links looked at. The default takes about a tenth of a second.
 constexpr int64_t kDefaultWork = 12'000'000;
-constexpr int64_t kWorkPerMove = 60;
-// A flood that takes so many times the work that is left, and that its moves take elsewhere, is lost in the
-// fabric: where a chunk goes to 1,024 ranks over rails, it takes 55 s, and trees take 0.1 s.
+constexpr int64_t kWorkPerMove = 60;  // a candidate's work for each of its moves
+// The time of a search ÷ the time of writing its moves down.
+constexpr int64_t kSearchPerMove = 3;
+// A flood is given up after this multiple of its moves' work, or of the work left: its ranks then search a
+// large fabric in vain.
 constexpr int64_t kMostOfARun = 4;
-constexpr int64_t kUnitsPerMove = 20;  // of its work, in the time of a move of a chunk that is written down
-constexpr int64_t kMovesPerMove = 3;   // what searching costs more than writing down
-constexpr int32_t kFewRanks = 64;      // up to so many, that is all
-constexpr size_t kSampled = 16;        // members whose distances stand for all
-// With more neighbours a rank, searching costs more: rail-64's 511 cost 3.2 times as much as few, rail-32's
-// 255 1.2 times.
-constexpr int64_t kFewNeighbours = 170;
-// Of trees. Without the first rail-2 allgather 4 MiB takes 6.1 % longer, without the second fat-tree:k=4 64
-// KiB 4.4 %; a third, 0, gains nothing.
+// The ranks up to which distances do not count in the estimate of work, and that stand for all ranks above.
+constexpr int32_t kFewRanks = 64;
+// Weights of depth for trees: the first favours load, the second latency.
 constexpr double kDepthWeights[] = {0.4, 1};
-constexpr int32_t kMostChunks = 512;  // a part is cut into where no number is given
+constexpr int32_t kMostChunks = 512;  // a part, unless the request gives their number
 
-// Moves of all chunks. Chunks of a collective with a name are alike.
+// The moves of all chunks together. All chunks of a collective with a name have equally many.
 int64_t MovesOf(const Collective& collective) {
   const int64_t chunks = collective.num_chunks();
   const int64_t alike = collective.kind() == CollectiveKind::kCustom ? 1 : chunks;
@@ -62,7 +60,7 @@ int64_t MovesOf(const Collective& collective) {
   return std::max<int64_t>(moves * alike, 1);
 }
 
-// The least chunks a part where the members that need a part take turns at making its sums.
+// The least chunks a part, so that all members that need the sums make equally many of them.
 int64_t ChunksInTurn(const Collective& collective) {
   const bool in_turn =
       collective.num_parts() == 1 && collective.Reduces() && collective.kind() != CollectiveKind::kReduce;
@@ -91,7 +89,7 @@ class CandidateSearch {
   }
 
  private:
-  // The plan itself, what local search makes of it, and an own search in its chunks.
+  // Considers the plan itself, the plan improved by local search, and new searches in its chunks.
   Status TryStart(const Synthesis& start) {
     XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
     Consider(start.collective, plain);
@@ -122,7 +120,8 @@ class CandidateSearch {
     return TryCuts(SumAt::kEach);
   }
 
-  // 1, 2, 4.. chunks a part (for sums made in turn: multiples of the members) while they help and work lasts.
+  // Tries 1, 2, 4.. chunks a part (× the members where they make sums in turn) while they help and work is
+  // left.
   Status TryCuts(SumAt sum_at) {
     if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
     const int64_t unit = sum_at == SumAt::kEach ? ChunksInTurn(*request_.collective) : 1;
@@ -160,8 +159,8 @@ class CandidateSearch {
                         (!phases.has_spread || greedy::Floods(phases.spread));
     const std::vector<int64_t> batches = Batches(phases.spread);
     const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
-    // Chunks that one rank each needs go by paths, which have no depth to weigh. Where sums are spread again,
-    // the work is better spent on floods.
+    // Chunks with one needer take paths, which have no depth to weigh. An allreduce spends its work on
+    // floods.
     const bool one_kind =
         (phases.has_gather && phases.has_spread) || MovesOf(collective) == collective.num_chunks();
     const std::span<const double> weights = std::span(kDepthWeights).first(one_kind ? 1 : 2);
@@ -177,7 +176,8 @@ class CandidateSearch {
     }
   }
 
-  // Sizes of messages worth trying: single chunks first; several where a link's fixed time matters.
+  // Largest messages worth trying: single chunks first; several chunks if a link's time for each message
+  // matters.
   std::vector<int64_t> Batches(const CopyProblem& problem) const {
     std::vector<int64_t> batches = {0};
     int64_t largest = 0, fixed_bytes = 0;
@@ -231,7 +231,7 @@ class CandidateSearch {
   void Consider(const Collective& collective, Schedule schedule) {
     if (!budget_.Allows(schedule.num_steps())) return;
     left_ -= 30 * schedule.size();
-    // Where no other candidate will follow there is nothing to compare.
+    // A single candidate needs no time, since there is nothing to compare it with.
     const bool alone = !best_ && left_ <= 0;
     const int64_t time_ps =
         alone ? INT64_MAX - 1 : Simulate(schedule, collective, topology_, TimingOf(request_)).time_ps;
@@ -271,7 +271,7 @@ Status Serves(const SynthesisRequest& request) {
       .status();
 }
 
-// The fullest rank's bytes over all its links, and a hop for each doubling of the ranks.
+// The fullest rank's bytes over all its links, and one hop for each doubling of the ranks.
 double EstimatePs(const SynthesisRequest& request) {
   const Topology& topology = *request.topology;
   const Collective& collective = *request.collective;
@@ -295,11 +295,11 @@ double EstimatePs(const SynthesisRequest& request) {
   return slowest * 1e12 * 1.1 + alpha * hops;
 }
 
-// Hops between members, on average over a few of them.
+// The mean number of hops between members, from some of them to all.
 double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   Router router(graph);
   int64_t hops = 0, pairs = 0;
-  for (size_t i = 0; i < members.size(); i += 1 + members.size() / kSampled)
+  for (size_t i = 0; i < members.size(); i += 1 + members.size() / kFewRanks)
     for (const Rank r : members) {
       hops += router.Distance(members[i], r).value_or(0);
       ++pairs;
@@ -307,18 +307,18 @@ double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   return static_cast<double>(hops) / static_cast<double>(pairs);
 }
 
-// On large machines distances count, since parts that are not copied move hop by hop, and so does the number
-// of a rank's neighbours, since a search looks at all of them.
+// On large machines the work grows with distances, since parts that are not copied move hop by hop, and with
+// the neighbours of a rank, since a search looks at all of them.
 int64_t WorkOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const int64_t moves =
-      kMovesPerMove * request.limits.chunks.value_or(1) * ChunksInTurn(collective) * MovesOf(collective);
+      kSearchPerMove * request.limits.chunks.value_or(1) * ChunksInTurn(collective) * MovesOf(collective);
   if (collective.num_members() <= kFewRanks) return moves;
   std::optional<RankGraph> own;
   if (!request.graphs) own.emplace(*request.topology);
   const RankGraph& graph = own ? *own : request.graphs->forward();
   const int64_t neighbours = graph.num_hops() / graph.num_ranks();
-  const int64_t density = std::max<int64_t>(1, neighbours / kFewNeighbours);
+  const int64_t density = std::max<int64_t>(1, neighbours / kOperationsPerMove);
   const double hops =
       MovesOf(collective) == collective.num_parts() ? MeanDistance(graph, collective.ranks()) : 1;
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
@@ -328,7 +328,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   return Offer{
       .time_ps = EstimatePs(request), .work = WorkOf(request), .make = [&request](int64_t most_work) {
         SynthesisRequest searching = request;
-        searching.limits.work_units = kUnitsPerMove * most_work;
+        searching.limits.work_units = kWorkPerMove / kSearchPerMove * most_work;
         return CandidateSearch(searching).Run();
       }};
 }

@@ -1,4 +1,4 @@
-// What greedy's searches find: chunks that take paths, before they are a schedule.
+// The moves that greedy's searches find, before they become a schedule.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace xccl::greedy {
 
-// One chunk moved once. Moves of equal (path, step) are one message. A path id is a link's id for that link
-// alone; larger ids are indices into the search's own table.
+// One chunk moved once. Moves of equal (path, step) are one message. Path i is link i alone, for each link;
+// larger ids are paths of the search's own table.
 struct GreedyMove {
   int32_t chunk = 0;
   int32_t path = 0;
   int32_t step = 0;
 };
 
-// The table of all links' own paths, id for id.
+// The table in which path i is link i alone.
 PathTable LinkPaths(const Topology& topology);
 
 // Copies in the order of the moves; not normalized.

@@ -1,8 +1,8 @@
-// Transfers and their orders on links are a graph; a transfer starts when its chunk is there and the one
-// before it on its link has ended. One change at a time: a transfer that causes lateness moves to another
-// link into its rank or forwards on its own. Lateness is what arrivals exceed an aim a little below the best
-// time by, so that many small gains lead to a shorter plan; worse orders are accepted now and then
-// (annealing).
+// A transfer starts once its chunk is at the link's tail and the transfer before it on the link has ended.
+// Each change takes one transfer that causes lateness and moves it to another link into its rank, or forwards
+// on its own link. Lateness is the sum over all arrivals of the time after an aim, which is a little below
+// the best time: many small gains thus lead to a shorter plan. Worse orders are accepted now and then
+// (simulated annealing). Cost: each change times all transfers.
 #include "synth/greedy/improve.h"
 
 #include <algorithm>
@@ -76,20 +76,20 @@ class Improver {
   }
 
  private:
-  static constexpr int32_t kHeld = -2;
+  static constexpr int32_t kHeld = -2;  // in place of a transfer: the chunk is there from the start
   struct Change {
     int32_t transfer = -1, link = 0;
     size_t place = 0;
   };
   struct Sent {
     int32_t chunk = 0, link = 0;
-    int32_t source = -1;  // what brings the chunk to the link's tail; kHeld: it is there from the start
+    int32_t source = -1;  // the transfer that brings the chunk to the link's tail, or kHeld
     int64_t busy_ps = 0, delay_ps = 0;
   };
   struct Times {
     struct Of {
       int64_t start_ps, end_ps;
-      int32_t cause;  // what the transfer waited for last; -1: nothing
+      int32_t cause;  // the transfer that this one waited for last; -1: none
       int32_t step;
     };
     std::vector<Of> at;          // by transfer
@@ -100,7 +100,7 @@ class Improver {
     int32_t next, waits, first_child, sibling;
   };
 
-  // The transfer that brings t's chunk to the tail of `link`; kHeld: it is there from the start; -1: never.
+  // The transfer that brings t's chunk to the tail of `link`, or kHeld; -1: none does.
   int32_t Source(int32_t t, int32_t link) const {
     return bringer_[topology_.link(LinkId(link)).from.index()][static_cast<size_t>(transfers_[t].chunk)];
   }
@@ -114,7 +114,7 @@ class Improver {
     sent.delay_ps = cost.delay_ps;
   }
 
-  // Start and end of all transfers. False when the orders contradict each other.
+  // Computes start and end of all transfers. False if the orders contradict each other.
   bool Time(Times& times) {
     const size_t n = transfers_.size();
     work_ += static_cast<int64_t>(n);
@@ -174,7 +174,8 @@ class Improver {
     return static_cast<size_t>(std::find(order.begin(), order.end(), t) - order.begin());
   }
 
-  // A late transfer or one that it waits for; another link into its rank, or an earlier place on its own.
+  // Draws a change of a late transfer, or of one that it waits for: to another link into its rank, or to an
+  // earlier place on its own link.
   Change Draw() {
     // A change that was taken back counts twice.
     if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());
@@ -202,7 +203,7 @@ class Improver {
     return {t, link, place};
   }
 
-  // Returns the change that undoes it.
+  // Makes a change and returns the one that undoes it.
   Change Apply(const Change& change) {
     const Change back{change.transfer, transfers_[change.transfer].link, Place(change.transfer)};
     std::vector<int32_t>& from = order_[static_cast<size_t>(back.link)];
@@ -218,20 +219,20 @@ class Improver {
   Random random_;
   const std::vector<LinkCost> costs_;
   const std::vector<int64_t>& bytes_;
-  std::vector<std::vector<int32_t>> order_;    // of a link: transfers
-  std::vector<std::vector<int32_t>> into_;     // of a node: links from ranks
-  std::vector<std::vector<int32_t>> bringer_;  // nodes × chunks: transfer, kHeld or -1
+  std::vector<std::vector<int32_t>> order_;    // by link: its transfers in order
+  std::vector<std::vector<int32_t>> into_;     // by node: links from ranks
+  std::vector<std::vector<int32_t>> bringer_;  // by node and chunk: the transfer that brings it, kHeld or -1
   std::vector<Sent> transfers_;
   Times now_, trial_;
-  std::vector<Following> follows_;  // by transfer; of the last Time
+  std::vector<Following> follows_;  // by transfer, set by Time
   std::vector<int32_t> late_;
   int64_t best_ps_ = 0;
   std::vector<GreedyMove> best_;
   int64_t aim_ps_ = 0, average_ps_ = 1, work_ = 0;
-  bool taken_back_ = false;  // the last change
+  bool taken_back_ = false;  // was the last change undone?
 };
 
-// The moves that local search takes.
+// The moves of a schedule; absent if local search cannot take it.
 std::optional<std::vector<GreedyMove>> MovesOf(const CopyProblem& problem, const Schedule& copies) {
   std::vector<GreedyMove> moves;
   BitTable sent(problem.topology->num_ranks(), problem.chunks);

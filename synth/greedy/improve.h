@@ -1,5 +1,5 @@
-// Local search on a finished flood, or on somebody else's schedule of copies: which link brings a chunk to a
-// rank, and in which order links carry chunks.
+// Local search on a flood, or on another engine's schedule of copies. It changes the link that brings a chunk
+// to a rank, and the order in which links carry chunks.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace xccl::greedy {
 
 struct ImproveOptions {
   uint64_t seed = 0;
-  int64_t goal_ps = 0;  // at which there is nothing left to gain
-  int64_t work = 0;     // transfers timed, in all
+  int64_t goal_ps = 0;  // a bound on the time, at which the search ends
+  int64_t work = 0;     // transfers timed in all changes together
 };
 
-// A schedule of copies that solves the problem, improved: normalized, by the search's own clock no slower.
-// Absent where local search does not take it: a path of several links, a chunk that a rank is sent twice or
-// holds from the start, no transfers, no work. Requires: a plain schedule that delivers, in an order in which
-// copies exist before they are passed on. Cost: linear in options.work.
+// Returns the schedule improved and normalized, no slower by the search's own clock. Absent if a path has
+// several links, if a rank is sent a chunk twice or one that it holds, and without transfers or work.
+// Requires: a plain schedule that solves the problem, in an order in which chunks arrive before they are
+// passed on. Cost: linear in options.work.
 std::optional<Schedule> ImproveSchedule(const CopyProblem& problem, const Schedule& copies,
                                         const ImproveOptions& options);
 

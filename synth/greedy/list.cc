@@ -1,6 +1,6 @@
-// Every link has a queue. At a path's first link the transfer goes first that has the longest path ahead of
-// it, counted to the farthest rank that its chunk still has to reach; at later links the one that set out
-// first.
+// An event loop over the times at which links fall idle. Every link has a queue. At a path's first link the
+// transfer with the longest remaining path goes first, counted in time to the farthest rank that its chunk
+// still has to reach. At later links the message that set out first goes first.
 #include "synth/greedy/list.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class ListScheduler {
   }
 
  private:
-  // A link falls idle, or a message gets to the link at `position` of its path; past the end: it arrives.
+  // Events: a link falls idle; a message reaches the link at `position` of its path, or its end.
   static uint64_t LinkIsIdle(LinkId link) { return static_cast<uint64_t>(link.value); }
   static uint64_t GetsTo(int32_t message, int32_t position) {
     return (static_cast<uint64_t>(message) + 1) << 32 | static_cast<uint64_t>(position);
@@ -61,10 +61,10 @@ class ListScheduler {
     queues_[link.index()].push({message, 0, message, position});
     touched_.push_back(link.value);
   }
-  // A transfer that is ready to set out over a link (position 0), or a message under way.
+  // An entry of a link's queue: a transfer that is ready to set out (position 0), or a message under way.
   struct Entry {
-    int64_t key;   // least first
-    int32_t turn;  // then this: which destination's turn it is at this source
+    int64_t key;   // the least goes first
+    int32_t turn;  // among equal keys: the turn of the destination at this source
     int32_t id;    // transfer or message
     int32_t position;
     auto operator<=>(const Entry&) const = default;
@@ -72,7 +72,7 @@ class ListScheduler {
   struct Message {
     int32_t path = 0, step = 0;
     int64_t bytes = 0;
-    int64_t end_ps = 0;  // of its occupation of links so far, delays included
+    int64_t end_ps = 0;  // when its last byte has passed the links so far
     std::vector<int32_t> transfers;
   };
 
@@ -82,7 +82,7 @@ class ListScheduler {
 
   int64_t Duration(LinkId link, int64_t bytes) const { return BusyPs(costs_[link.index()], bytes); }
 
-  // Children of every transfer, and the time of its remaining path. Children come after their parent.
+  // Finds each transfer's children, which come after it, and the time of its remaining path.
   void Index() {
     const size_t n = routes_.transfers.size();
     children_ = GroupItems<int32_t>(n, [&](auto add) {
@@ -103,7 +103,7 @@ class ListScheduler {
     step_.assign(n, -1);
   }
 
-  // Sources that send to all in turn begin behind themselves, so that at one time no two send to one rank.
+  // Sources that send to all ranks begin behind themselves, so that no two send to one rank at a time.
   int32_t Turn(int32_t path) const {
     const std::span<const LinkId> links = routes_.paths[PathId(path)];
     const Topology& topology = *problem_.topology;
@@ -143,7 +143,7 @@ class ListScheduler {
     }
   }
 
-  // A message of one ready transfer and, within the batch, of others that wait for the same path.
+  // Makes a message of one ready transfer and, up to batch_bytes, of further ready transfers on its path.
   int32_t SetOut(int32_t transfer) {
     const int32_t path = routes_.transfers[static_cast<size_t>(transfer)].path;
     const LinkId first = routes_.paths[PathId(path)].front();
@@ -197,7 +197,7 @@ class ListScheduler {
   std::vector<std::priority_queue<Entry, std::vector<Entry>, std::greater<>>> queues_;
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;
-  std::vector<std::vector<int32_t>> waiting_;  // of a path: transfers ready to set out
+  std::vector<std::vector<int32_t>> waiting_;  // by path: transfers ready to set out
   Grouped<int32_t> children_;                  // by transfer
   std::vector<int32_t> step_, touched_;
   std::vector<int64_t> remaining_ps_;

@@ -1,5 +1,5 @@
-// Several runs with different policies and seeds, each cut short when it cannot beat the best so far; on
-// regular machines the first is already at the bound.
+// Floods run with different policies and seeds. Each is cut short once it cannot beat the best so far; on
+// regular machines the first run often meets the bound.
 #include "synth/greedy/search.h"
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 namespace xccl::greedy {
 namespace {
 
-// What no flood of single chunks can beat: the time in which the links into a rank bring what it needs.
+// A bound on floods of single chunks: the time in which the links into a rank bring as many chunks as it
+// needs.
 int64_t ArrivalBound(const CopyProblem& problem) {
   const Topology& topology = *problem.topology;
   const std::vector<LinkCost> costs = LinkCosts(topology, problem.model);
@@ -50,38 +51,13 @@ int64_t ArrivalBound(const CopyProblem& problem) {
   return bound;
 }
 
-constexpr std::array<FloodPolicy, 20> kFloodPolicies = {
-    {{.samples = 16},
-     {.samples = 16, .import_once = true},
-     {.samples = 16, .patient = true},
-     {.samples = 4},
-     {.samples = 1},
-     {.samples = 16, .import_once = true, .patient = true},
-     {.samples = 1, .hesitant = true},
-     {.samples = 16, .hesitant = true},
-     {.samples = 16, .fast_first = true},
-     {.samples = 16, .patient = true, .fast_first = true},
-     {.samples = 1, .patient = true, .fast_first = true},
-     {.samples = 2, .fast_first = true},
-     {.samples = 16, .import_once = true, .fine_groups = true},
-     {.samples = 16, .import_once = true, .fine_groups = true, .fast_first = true},
-     {.samples = 64, .rare_inside = true},
-     {.samples = 64, .patient = true, .rare_inside = true},
-     {.samples = 64, .fast_first = true, .rare_inside = true},
-     {.samples = 64, .patient = true, .fast_first = true, .rare_inside = true},
-     {.samples = 64, .patient = true, .fine_groups = true, .rare_inside = true},
-     {.samples = 64, .fine_groups = true, .fast_first = true, .rare_inside = true}}};
-// In the pipelined model only these, in turn: a message's place in its link's queue matters more there than
-// which chunk is rare, and more seeds of few policies find more.
-constexpr size_t kPipelinedPolicies = 14;
-// The blocking model's order where some ranks are joined better than others: what heeds groups first.
-constexpr std::array<size_t, kFloodPolicies.size()> kOrderForGroups = {15, 5,  17, 18, 14, 9, 2, 1,  0,  16,
-                                                                       19, 12, 13, 3,  8,  7, 4, 10, 11, 6};
-
-// The policies that the blocking model runs again and again once each has run: those that came farthest.
-constexpr size_t kFinalists = 5;
-
-constexpr size_t kMostImprovedMoves = 8192;  // beyond which too few changes could be tried
+// The policies that take turns, each time with another seed.
+constexpr FloodPolicy kRarest = {.samples = 16};
+constexpr FloodPolicy kFastLinksFirst = {.samples = 16, .defer_slow_links = true, .fast_first = true};
+constexpr FloodPolicy kOneEntry = {.samples = 16, .one_entry_per_group = true, .defer_slow_links = true};
+constexpr FloodPolicy kRareInGroup = {.samples = 64, .defer_slow_links = true, .local_rarity = true};
+constexpr FloodPolicy kAnyChunk = {.samples = 1};
+constexpr std::array kPolicies = {kRarest, kOneEntry, kRareInGroup, kFastLinksFirst, kAnyChunk};
 
 }  // namespace
 
@@ -91,37 +67,25 @@ std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOp
   const int64_t bound = options.batch_bytes > 0 ? 0 : ArrivalBound(problem);
   std::vector<GreedyMove> best;
   int64_t best_ps = INT64_MAX;
-  struct Tried {
-    int64_t missing, time_ps;  // a run that was given up is judged by what was left to do
-    size_t policy;
-  };
-  std::vector<Tried> tried;
-  const size_t policies = problem.model == TimeModel::kPipelined ? kPipelinedPolicies : kFloodPolicies.size();
   for (uint64_t run = 0;
-       run == 0 || (work < options.work && best_ps > bound && (!options.one_round || run < policies));
+       run == 0 || (work < options.work && best_ps > bound && (!options.one_round || run < kPolicies.size()));
        ++run) {
     if (run > 0 && options.stopped && options.stopped()) break;
-    size_t choice = run % policies;
-    if (problem.model == TimeModel::kBlocking) {
-      if (run == policies)
-        std::ranges::stable_sort(tried, {}, [](const Tried& t) { return std::pair(t.missing, t.time_ps); });
-      if (run >= policies) choice = tried[run % kFinalists].policy;
-      if (run < policies && flood.grouped()) choice = kOrderForGroups[run];
-    }
-    FloodPolicy policy = kFloodPolicies[choice];
+    FloodPolicy policy = kPolicies[run % kPolicies.size()];
     policy.seed = options.seed * 1'000'003 + run;
     policy.deadline_ps = best_ps;
     policy.batch_bytes = options.batch_bytes;
     const bool found = flood.Run(policy, options.run_work);
     work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
     if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
-    if (run < policies) tried.push_back({flood.missing(), found ? flood.time_ps() : INT64_MAX, choice});
     if (!found || flood.time_ps() >= best_ps) continue;
     best = flood.moves();
     best_ps = flood.time_ps();
   }
   SearchResult result{.copies = ScheduleOf(problem, flood.paths(), best), .tight = best_ps <= bound};
-  if (!result.tight && options.batch_bytes == 0 && best.size() <= kMostImprovedMoves) {
+  // Local search needs about as many changes as there are moves, and each change times all moves.
+  const int64_t moves = std::ssize(best);
+  if (!result.tight && options.batch_bytes == 0 && moves * moves <= options.improve_work) {
     const ImproveOptions further{.seed = options.seed, .goal_ps = bound, .work = options.improve_work};
     if (std::optional<Schedule> improved = ImproveSchedule(problem, result.copies, further))
       result.copies = *std::move(improved);

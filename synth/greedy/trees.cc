@@ -1,8 +1,8 @@
-// Prices: a link costs the time that the chunk takes it, times a factor that grows with the cube of the
-// link's load over the heaviest load of the pass before. A chunk with one needer takes the cheapest path;
-// paths from one holder are searched together, a share of the needers at a time. A chunk with more grows a
-// tree as Takahashi and Matsuyama (1980): the nearest needer joins, and from then on paths may start at any
-// rank of the tree, at a part of its distance from the root.
+// The price of a link is the chunk's time on it × a factor that grows with the cube of (its load ÷ the
+// heaviest load of the pass before). A chunk with one needer takes the cheapest path; one search from a
+// holder serves a share of its chunks. A chunk with several needers grows a tree (Takahashi and Matsuyama
+// 1980): the nearest needer joins, and from then on paths may start at any rank of the tree, at depth_weight
+// × its distance from the root. Cost: searches × links × log.
 #include "synth/greedy/trees.h"
 
 #include <algorithm>
@@ -18,9 +18,13 @@
 namespace xccl::greedy {
 namespace {
 
-constexpr int32_t kPasses = 2;        // each routes all chunks again, knowing the load of the one before
-constexpr int32_t kShares = 8;        // searches a source makes for its chunks of one needer
-constexpr double kLoadedPrice = 8.0;  // further price of the most loaded link
+// The second pass knows the loads of all chunks.
+constexpr int32_t kPasses = 2;
+// The shares in which a source's chunks of one needer are routed, so that later shares avoid the load of
+// earlier ones.
+constexpr int32_t kShares = 8;
+// The most loaded link costs 1 + this times its time: a detour of up to so many hops is better than it.
+constexpr double kLoadedPrice = 8.0;
 
 class TreeBuilder {
  public:
@@ -66,7 +70,7 @@ class TreeBuilder {
   struct NodeState {
     double distance = 0;
     double depth = 0;  // distance from the root along the tree, for nodes of the tree
-    int32_t via = -1;  // link that leads here
+    int32_t via = -1;  // the link that leads here
     int32_t search = 0;
     int32_t tree = 0;  // search in which the node was taken into the tree
   };
@@ -112,7 +116,7 @@ class TreeBuilder {
     }
   }
 
-  // Settles the nearest node; absent: all that can be reached is settled.
+  // Settles the nearest node. Absent: no further node can be reached.
   std::optional<int32_t> Settle() {
     while (!heap_.empty()) {
       const Label label = heap_.top();
@@ -126,7 +130,7 @@ class TreeBuilder {
     return std::nullopt;
   }
 
-  // The links from the tree (or a holder) to a node, first link first.
+  // The links from the tree, or a holder, to a node, in order.
   std::vector<int32_t> PathTo(int32_t node) const {
     std::vector<int32_t> links;
     while (nodes_[node].tree != search_) {
@@ -172,7 +176,7 @@ class TreeBuilder {
         return;
       }
       if (!needed_[*node] || nodes_[*node].tree == search_) continue;
-      // Every rank on the path joins the tree; what a switch has seen does not stay there.
+      // Every rank on the path joins the tree; switches do not, since they hold no data.
       const std::vector<int32_t> path = PathTo(*node);
       double depth = nodes_[topology_.link(LinkId(path.front())).from.index()].depth;
       for (int32_t l : path) {
@@ -199,7 +203,8 @@ class TreeBuilder {
     chosen_[chunk].clear();
   }
 
-  // Links come path by path, so that a transfer's source was reached by one listed before.
+  // Lists the transfers of each chunk in the order of its links, so that a transfer's source is reached
+  // before it.
   void Emit() {
     std::vector<int32_t> brought(static_cast<size_t>(topology_.num_nodes()), -1);
     std::vector<LinkId> path;
@@ -233,7 +238,7 @@ class TreeBuilder {
   double heaviest_ = 0;
   std::map<std::vector<int32_t>, std::vector<int32_t>> singles_;  // chunks of one needer, by their holders
   std::vector<int32_t> multiples_;
-  std::vector<std::vector<int32_t>> chosen_;  // links of each chunk's tree
+  std::vector<std::vector<int32_t>> chosen_;  // by chunk: the links of its tree
   Routes routes_;
 };
 

@@ -56,7 +56,7 @@ const Submachine& MemberPlans::SubmachineOf(size_t group) {
 
 bool MemberPlans::IsJoinedAlone(size_t group) {
   const Submachine& alone = SubmachineOf(group);
-  return CheckReachable(alone.topology, OnMembersAlone(groups_[group].collective, alone)).ok();
+  return CheckReachable(alone.topology, RestrictTo(groups_[group].collective, alone)).ok();
 }
 
 StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective, size_t group,
@@ -80,7 +80,7 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
 
 StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
   const Submachine& alone = SubmachineOf(group);
-  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
+  const Collective collective = RestrictTo(groups_[group].collective, alone);
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(alone.topology, &alone.link, *eighths);
   return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective, narrowed.has_value());
@@ -104,9 +104,9 @@ std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
     kept.push_back(alone.link[l]);
   }
   const Topology own = Topology::Create(std::move(spec)).value();
-  const Collective collective = OnMembersAlone(groups_[group].collective, alone);
+  const Collective collective = RestrictTo(groups_[group].collective, alone);
   Submachine inner = MembersAlone(own, collective.ranks());
-  if (!CheckReachable(inner.topology, OnMembersAlone(collective, inner)).ok()) return std::nullopt;
+  if (!CheckReachable(inner.topology, RestrictTo(collective, inner)).ok()) return std::nullopt;
   for (Rank& r : inner.rank) r = alone.rank[r.index()];
   for (LinkId& l : inner.link) l = kept[l.index()];
   return inner;
@@ -116,7 +116,7 @@ StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
   const std::optional<Submachine> own = OwnLinksOf(group);
   if (!own) return std::optional<MemberPlan>();
   XCCL_ASSIGN_OR_RETURN(MemberPlan plan, PlanOn(group, *own, own->topology,
-                                                OnMembersAlone(groups_[group].collective, *own), false));
+                                                RestrictTo(groups_[group].collective, *own), false));
   return std::optional(std::move(plan));
 }
 

@@ -30,7 +30,7 @@ bool CanRelay(const Topology& topology, std::span<const Rank> members) {
 // plan is kept. Requires: some rank takes no part.
 StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
   const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
-  const Collective collective = OnMembersAlone(*request.collective, alone);
+  const Collective collective = RestrictTo(*request.collective, alone);
   if (!CheckReachable(alone.topology, collective).ok()) return TryEngines(request, engines);
   SynthesisRequest smaller = request;
   smaller.topology = &alone.topology;

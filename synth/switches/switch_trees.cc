@@ -1,19 +1,18 @@
-// Trees are grown one after the other, each as Prim's algorithm does (synth/common/tree_grower.h). A link
-// costs what a byte takes times one more than the trees that use it, so that parallel switches and rails
-// share the work.
+// Trees grow one after the other, each as in Prim's algorithm (synth/common/tree_grower.h). A link costs the
+// time of a byte × (1 + the number of trees that use it), so that parallel switches and rails share the load.
 //
-// `multicast`: one switch, or one of several side by side, joins all ranks. allgather and broadcast: every
-// rank stores what it has once, and the switch delivers it to all. reduce_scatter and reduce: a rank asks for
-// its part, and the switch adds up what all others have on the way. allreduce: each rank does the second and
-// then the first with its share of the buffer. A port carries every byte once in each direction: S ÷
-// bandwidth, where sending and receiving alone takes 2 (n - 1) ÷ n times as long. Parallel switches take a
-// share each.
+// `multicast`: each tree passes one switch that joins all ranks. allgather and broadcast: every rank sends
+// its data to the switch once, and the switch copies it to all. reduce_scatter and reduce: the switch adds up
+// all ranks' data for each part and sends the sum to the part's rank. allreduce: for each rank's share of the
+// buffer the switch sums up, the rank receives the sum, and the switch copies it to all. A port carries every
+// byte once in each direction: S ÷ bandwidth. Without the switch's help an allreduce takes 2 (n - 1) ÷ n
+// times as long.
 //
-// `in-network`: leaves are the ranks, inner nodes the switches. Each switch passes one sum on for all that it
-// gets from below; the result goes down the same tree, copied where it branches. The root of a share of the
-// buffer is a rank: the sum comes down to it from the switch where its tree ends, and it sends the result up
-// to be multicast. Roots take turns. Where switches do not join all ranks (rails that meet inside the hosts
-// alone) GPUs join trees: what comes down one tree goes up the next.
+// `in-network`: ranks are the leaves of a tree and switches its inner nodes. Each switch adds up all data
+// from below and passes one sum on; the result goes down the same tree, copied where it branches. Each share
+// of the buffer has a rank as its root: it receives the sum and sends it up again to be multicast. Ranks take
+// turns as roots. Where switches alone do not join all ranks (such as rails without a switch between them)
+// GPUs join the trees of switches.
 //
 // Sources: Klenk, Jiang, Thorson, Dennison, "An In-Network Architecture for Accelerating Shared-Memory
 // Multiprocessor Collectives", ISCA 2020; NCCL's algorithm NVLS; Graham et al., "Scalable Hierarchical
@@ -23,33 +22,31 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <optional>
 #include <vector>
 
 #include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/allreduce_trees.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/fractional_packing.h"
-#include "synth/common/pairs.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/common/tree_grower.h"
+#include "synth/common/tree_pairs.h"
 
 namespace xccl {
 namespace {
 
-constexpr int32_t kMostTrees = 16;  // of one root
-constexpr int32_t kMostRoots = 32;  // of an allreduce: the loads of links are the same with any number
-// Of an allreduce: in how many waves roots take turns. Every chunk costs a few instructions of a program.
-constexpr int32_t kMostChunks = 128;  // in several waves
-constexpr double kLeastGain = 1.005;  // what more waves must gain
-constexpr double kNear = 1.02;        // times the busiest link: more waves gain little
+// Ranks that are roots of an allreduce. More roots load no link less.
+constexpr int32_t kMostRoots = 32;
+// Chunks of an allreduce in waves, since each costs every threadblock some instructions.
+constexpr int32_t kMostChunks = 128;
+// The least bytes of a chunk in waves: a program spends more time on smaller ones than their bytes take.
 constexpr int64_t kLeastChunkBytes = 1024;
-constexpr int64_t kLongChunkBytes = 65'536;  // the simulator cuts longer ones: 1, 4, 16, .. waves will do
-constexpr int64_t kMostArcs = 200'000;       // of an allreduce in several waves
-constexpr int64_t kMovesPerLink = 3;         // of a tree, in moves of a chunk
-constexpr double kClosed = 1e9;  // the cost of a link that trees may not use, far above all others
 
 struct SwitchTreesForm {
   std::string_view engine, summary;
@@ -64,7 +61,7 @@ std::string_view Verb(CollectiveKind kind) {
   return IsAllreduce(kind) ? "multicasts and reduces" : IsReduction(kind) ? "reduces" : "multicasts";
 }
 
-// Is every member joined to the switch, in both directions?
+// Does the switch have links from and to every member?
 bool JoinsAll(const Topology& topology, NodeId at, const Collective& collective) {
   const auto reaches = [&](std::span<const LinkId> links, NodeId member, bool out) {
     return std::ranges::any_of(
@@ -98,8 +95,8 @@ class Maker {
   }
 
  private:
-  // Links that no tree may use: into ranks that are no members; of `multicast`, to and from all switches but
-  // those that join all members.
+  // Closes the links that no tree may use: links of ranks that are no members and, for `multicast`, links of
+  // switches that do not join all members.
   void Close() {
     std::vector<bool> open(static_cast<size_t>(topology_.num_nodes()), !form_.one_switch);
     for (int32_t n = 0; n < topology_.num_nodes(); ++n)
@@ -121,10 +118,10 @@ class Maker {
       for (LinkId l : topology_.Out(topology_.NodeOf(r))) own += closed_[l.index()] ? 0 : 1;
       trees = std::max(trees, own);
     }
-    return std::min(trees, kMostTrees);
+    return trees;
   }
 
-  // Of every tree; those of one part, or of one round of an allreduce, follow one another.
+  // The root of every tree. Trees of one part, or of one round of an allreduce, follow one another.
   std::vector<Rank> Roots() const {
     const int32_t n = collective_.num_members(), trees = TreesOfOneRoot();
     std::vector<Rank> roots;
@@ -158,7 +155,7 @@ class Maker {
       if (IsReduction(kind_))
         XCCL_RETURN_IF_ERROR(GrowOne(up, roots[t], roots.size(), tree.up, packing.links));
     }
-    return WholePairs(packing, roots, topology_);
+    return RoundToAllreduceTrees(packing, roots, topology_);
   }
 
   Status GrowOne(TreeGrower& grower, Rank root, size_t trees, std::vector<PackedArc>& arcs,
@@ -167,13 +164,13 @@ class Maker {
     for (int32_t l = 0; l < topology_.num_links(); ++l) {
       const size_t i = static_cast<size_t>(l);
       const double s_per_byte = 1.0 / static_cast<double>(topology_.link(LinkId(l)).bandwidth_bytes_per_s);
-      cost.push_back(closed_[i] ? kClosed : s_per_byte * (1 + load_[i]));
+      cost.push_back(closed_[i] ? std::numeric_limits<double>::infinity() : s_per_byte * (1 + load_[i]));
     }
     const double share =
         static_cast<double>(std::max<int64_t>(1, request_.size_bytes)) / static_cast<double>(trees);
     const size_t before = links.size();
     GrownTree tree = grower.Grow(root, cost, 1e-12 / share, links);
-    if (tree.cost >= kClosed || static_cast<int32_t>(tree.arcs.size()) < collective_.num_members() - 1)
+    if (static_cast<int32_t>(tree.arcs.size()) < collective_.num_members() - 1)
       return InvalidInput(
           fmt::format("{}: no tree joins rank {} with all members over members and switches alone; hint: "
                       "--engine=auto",
@@ -183,7 +180,7 @@ class Maker {
     return OkStatus();
   }
 
-  // What the links of the trees take at least.
+  // The time of the busiest link of the trees, below which no number of waves comes.
   double BusiestLinkPs(int32_t trees) const {
     double most = 0;
     for (int32_t l = 0; l < topology_.num_links(); ++l)
@@ -192,15 +189,15 @@ class Maker {
     return most * static_cast<double>(request_.size_bytes) / trees * static_cast<double>(kPsPerSecond);
   }
 
-  // Of several numbers of waves the fewest that are about as fast as any.
+  // Doubles the number of waves while that helps, and returns the fewest waves that are about as fast as any.
   StatusOr<Synthesis> MakeAllreduce(const AllreduceTrees& trees) const {
     std::optional<Synthesis> best;
     const int64_t num_trees = static_cast<int64_t>(trees.trees.size());
     const int64_t arcs = 2 * num_trees * collective_.num_members();
     const int64_t chunk_bytes = request_.size_bytes / num_trees;
-    for (int32_t waves = 1;; waves *= chunk_bytes / waves > kLongChunkBytes ? 4 : 2) {
+    for (int32_t waves = 1;; waves *= 2) {
       if (waves > 1 &&
-          (arcs * waves > kMostArcs || num_trees * waves > kMostChunks || request_.limits.chunks ||
+          (arcs * waves > kManyTransfers || num_trees * waves > kMostChunks || request_.limits.chunks ||
            kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
         break;
       ChunkedSchedule made =
@@ -210,7 +207,7 @@ class Maker {
       synthesis.simulation =
           Simulate(synthesis.schedule, synthesis.collective, topology_, TimingOf(request_));
       const double time_ps = static_cast<double>(synthesis.simulation->time_ps);
-      if (best && kLeastGain * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
+      if (best && kNear * time_ps >= static_cast<double>(best->simulation->time_ps)) continue;
       best = std::move(synthesis);
       if (time_ps <= kNear * BusiestLinkPs(static_cast<int32_t>(num_trees))) break;
     }
@@ -243,7 +240,7 @@ class Maker {
     return Synthesis{std::move(cut), std::move(schedule), false, std::string(form_.engine), ""};
   }
 
-  // Transfers from the root, from 1, by edge.
+  // By edge: the number of transfers from the root to its child, from 1.
   std::vector<int32_t> Depths(const std::vector<TreeEdge>& edges) const {
     std::vector<int32_t> of_rank(static_cast<size_t>(topology_.num_ranks()), 0), depth;
     for (const TreeEdge& edge : edges) {
@@ -282,11 +279,13 @@ Status Serves(const SwitchTreesForm& form, const SynthesisRequest& request) {
                                   Verb(kind)));
 }
 
-// One tree a rank, or a few, each a search.
+// Work: for each member one search over all links, through a heap, and the transfers of its tree.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  const int64_t members = request.collective->num_members(), links = request.topology->num_links();
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = kMovesPerLink * request.topology->num_links() * request.collective->num_members()};
+               .work = members *
+                       (members + links * std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove)};
 }
 
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {

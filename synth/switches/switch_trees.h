@@ -1,13 +1,12 @@
-// Plans over switches that work: data goes down trees that switches multicast, sums come up trees that
-// switches add up, and every link of a tree carries a byte once. Two engines: `multicast` (NVLS), whose trees
-// pass one switch, and `in-network` (SHARP), whose trees pass any number and are joined by GPUs where no
-// switch joins them.
+// Plans in which switches multicast and reduce. Data goes down trees that branch at switches, sums come up
+// trees that switches add up, and each link of a tree carries a byte once. Two engines: `multicast` (NVLS),
+// whose trees pass one switch, and `in-network` (SHARP), whose trees pass any number of switches.
 //
-// In: a request; out: trees, one for every share of a part or, for an allreduce, of the buffer, and their
-// schedule. An allreduce sums its shares up at their roots, which send them down again; all ranks get copies
-// of one sum. Cost: trees × links × log, and simulations of an allreduce in a few numbers of waves.
-// Errors: kInvalidInput for a kind that has nothing to multicast or to add up, for a machine whose switches
-// cannot, saying which, and where members are joined by other ranks alone.
+// In: a request. Out: one tree for every share of a part or, for an allreduce, of the buffer, and their
+// schedule. The root of each share of an allreduce receives its sum and sends it down again, so all ranks get
+// copies of one sum. Cost: trees × links × log, and for an allreduce one simulation for each number of waves.
+// Errors: kInvalidInput for a kind that neither multicasts nor reduces, for a machine whose switches cannot,
+// and where only ranks that are no members join the members.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -17,8 +17,8 @@ struct Arrangement {
   Positions positions;      // by vertex
 };
 
-// The grid that the machine is where all its ranks are members; else, if all are next to each other, rows and
-// columns. Errors: kInvalidInput "ENGINE: ..." where they are neither, or their number has no divisor.
+// The machine's own grid, if it is one and all ranks are members; else rows and columns, if all members are
+// neighbours. Errors: kInvalidInput "ENGINE: ..." in all other cases, and for a prime number of members.
 StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
 // Do copies of one rank share its port, as behind a switch?

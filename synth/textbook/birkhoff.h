@@ -10,7 +10,7 @@ namespace xccl {
 
 struct BirkhoffStage {
   std::vector<int32_t> to;  // by sender
-  int64_t amount = 0;       // of each pair, padding included
+  int64_t amount = 0;       // what each sender sends, padding included
 };
 
 // demands: n x n, row = sender, none negative; the diagonal may be padded with, as any other place. Amounts

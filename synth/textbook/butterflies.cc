@@ -1,16 +1,14 @@
-// Groups of k exchange all that they have, in every step with other partners, so that it grows k-fold.
-// allgather: ceil(log_k n) alpha + (n-1)/n S beta over one port; backwards it is a reduce_scatter, and both
-// make Rabenseifner's allreduce (Thakur, Rabenseifner and Gropp, 2005).
-// `halving-doubling`: partners at distance 2^s, the farthest first, while there is little to send. A
-// broadcast deals the data out and gathers it. `recursive-doubling`: the nearest partners first; an allreduce
-// exchanges whole vectors in log2 n steps.
-// `recursive-multiplying`: groups of k, far ones first; the radix is the fastest at the size on the links at
-// hand, at least 2, below n (Ruefenacht, Bull and Booth, 2017; of radix k on exascale machines: Wilkins et
-// al., CLUSTER 2023). Where ranks may round differently, an allreduce may exchange whole vectors in half the
-// steps, each k-1 times. An alltoall passes blocks on by the digits of their destination: ceil(log_k n)
-// (alpha + (k-1)/k S beta).
-// n is a product of numbers up to k; else, of a core of q k^j with q < k, the surplus ranks lend their data
-// to a partner first and are given the result last, two steps more.
+// Groups of k ranks exchange all that they have; each step has other groups, so that a rank's data grows
+// k-fold. allgather: ceil(log_k n) alpha + (n-1)/n S beta over one port; backwards it is a reduce_scatter,
+// and both make Rabenseifner's allreduce (Thakur, Rabenseifner and Gropp, 2005). `halving-doubling`: partners
+// at distance 2^s, the farthest first, while there is little to send. A broadcast deals the data out and
+// gathers it. `recursive-doubling`: the nearest partners first; an allreduce exchanges whole vectors in log2
+// n steps. `recursive-multiplying`: groups of k, far ones first; the radix is the fastest at the size on the
+// links at hand, at least 2, below n (Ruefenacht, Bull and Booth, 2017; of radix k on exascale machines:
+// Wilkins et al., CLUSTER 2023). Where ranks may round differently, an allreduce may exchange whole vectors
+// in half the steps, each k-1 times. An alltoall passes blocks on by the digits of their destination:
+// ceil(log_k n) (alpha + (k-1)/k S beta). n is a product of numbers up to k; else, of a core of q k^j with q
+// < k, the surplus ranks lend their data to a partner first and are given the result last, two steps more.
 #include <algorithm>
 #include <numeric>
 
@@ -21,12 +19,10 @@
 namespace xccl {
 namespace {
 
-// Of a stripe that recursive doubling passes on while more of it comes. On torus:4x4, 64 KiB, pieces of 4 KiB
-// take 1.11 times the bound, of 1 KiB 1.03, and smaller ones gain nothing.
-constexpr int64_t kLeastPieceBytes = 1 << 10;
+// Pieces of a stripe: recursive doubling passes one on while the next arrives.
 constexpr int64_t kMostPieces = 16;
 
-// Divisors of n up to k that make n up, the largest first; empty if there are none such.
+// Divisors up to k whose product is n, the largest first; empty if there are none.
 std::vector<int32_t> Divisors(int32_t n, int32_t k) {
   std::vector<int32_t> divisors;
   while (n > 1) {
@@ -170,7 +166,7 @@ StatusOr<Recipe> PlaceRecursiveMultiplying(const RankGraph& graph, const Synthes
   });
   const Butterfly butterfly = MakeButterfly(positions, radix);
   Recipe recipe = ButterflyRecipe(butterfly, graph, request);
-  ExchangeWhereFaster(butterfly.rounds, graph, request, recipe);
+  ExchangeIfFaster(butterfly.rounds, graph, request, recipe);
   return recipe;
 }
 

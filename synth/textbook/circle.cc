@@ -26,9 +26,10 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kBufferBytes = 4 << 20;  // of a connection: NCCL's default
+// The buffer of a connection (NCCL_BUFFSIZE's default, NCCL's documentation).
+constexpr int64_t kBufferBytes = 4 << 20;
 
-// Everyone sends over this distance what started at these offsets before it.
+// Every position sends `distance` on the blocks that started at these offsets before it.
 struct CircleStep {
   int32_t distance = 0;
   std::vector<int32_t> offsets;
@@ -135,7 +136,7 @@ void ForDigits(int32_t n, int32_t radix, F f) {
   for (int64_t weight = 1; weight < n; weight *= radix) f(step++, static_cast<int32_t>(weight));
 }
 
-void BruckAlltoall(const Positions& positions, int32_t radix, const Pairs& pairs, Moves& moves) {
+void BruckAlltoall(const Positions& positions, int32_t radix, const PairBlocks& pairs, Moves& moves) {
   const int32_t n = positions.size();
   ForDigits(n, radix, [&](int32_t step, int32_t weight) {
     for (int32_t source = 0; source < n; ++source) {
@@ -171,7 +172,7 @@ Recipe BruckAlltoallRecipe(const Positions& positions, const RankGraph& graph,
     return MovesTimePs(BruckLoads(positions, k), graph, request, 1.0 / n);
   });
   Recipe recipe;
-  recipe.alltoall = [positions, radix](const Pairs& pairs, Moves& moves) {
+  recipe.alltoall = [positions, radix](const PairBlocks& pairs, Moves& moves) {
     BruckAlltoall(positions, radix, pairs, moves);
   };
   recipe.alltoall_hops = CeilLog2(n);

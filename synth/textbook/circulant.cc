@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "synth/common/bit_table.h"
+#include "synth/common/cost_model.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"
 
@@ -17,10 +18,7 @@ namespace xccl {
 namespace {
 
 // One access of a kernel. Where links have no latency, ever shorter blocks would seem faster.
-constexpr int64_t kLeastBlockBytes = 16;
-constexpr int64_t kMostMoves = 1 << 20;  // as of an allgather: cutting further takes longer than it gains
-
-// Which block each position receives in each round of a phase.
+// The block that each position receives in each round of a phase.
 class Circulant {
  public:
   // Requires: p >= 2. About p log2 p steps.
@@ -110,7 +108,7 @@ void ForSends(const Circulant& graph, int32_t p, int32_t n, F f) {
   }
 }
 
-// What a message takes between positions whose ports are alike, all sending at once.
+// The time of a message between positions with equal ports, if all send at once.
 struct MessageTime {
   double latency_ps = 0, port_ps = 0, ps_per_byte = 0;
 };
@@ -162,7 +160,7 @@ StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& 
   // Ever more blocks, until three times the best number are no faster: the time goes up and down with n.
   const MessageTime message = Measure(*circulant, positions, graph, request.model);
   double best_ps = std::numeric_limits<double>::infinity();
-  const int64_t most = std::min(kMostMoves / p, request.size_bytes / kLeastBlockBytes);
+  const int64_t most = std::min(kManyTransfers / p, request.size_bytes / kLeastPieceBytes);
   for (int32_t n = 1; n <= 3 * recipe.pieces && (n == 1 || n <= most); n += (n + 2) / 3) {
     const double time_ps = TimePs(*circulant, p, n, message, request.size_bytes);
     if (time_ps >= best_ps) continue;

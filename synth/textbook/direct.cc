@@ -17,8 +17,8 @@ void ForRounds(int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
-// The cost where some are not next to each other is that of an average link: finding all the paths would take
-// longer than the plan is worth.
+// Sets the cost of an exchange in which some ranks are no neighbours, as if every link carried an average
+// load: finding all paths would take longer than the plan is worth.
 void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
   Router router(graph);
   const double n = positions.size();
@@ -62,7 +62,7 @@ Recipe ExchangeRecipe(const RankGraph& graph, const SynthesisRequest& request, b
   recipe.allgather = [exchange](const Blocks& blocks, Moves& moves) {
     exchange(moves, [&](int32_t from, int32_t) { return blocks[from]; });
   };
-  recipe.alltoall = [exchange](const Pairs& pairs, Moves& moves) {
+  recipe.alltoall = [exchange](const PairBlocks& pairs, Moves& moves) {
     exchange(moves, [&](int32_t from, int32_t to) { return pairs.Of(from, to); });
   };
   const Base base = BaseOf(request.collective->kind());
@@ -87,7 +87,7 @@ StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& req
   Rounds one_shot{DomainPositions(graph, ranks), {{}}};
   ForRounds(n, [&](int32_t p, int32_t q, int32_t) { one_shot.rounds[0].push_back({p, q}); });
   recipe.cost = MeasureMoves(AllgatherLoads({&one_shot, 1}), graph, 1.0 / n);
-  ExchangeWhereFaster(one_shot, graph, request, recipe);
+  ExchangeIfFaster(one_shot, graph, request, recipe);
   return recipe;
 }
 

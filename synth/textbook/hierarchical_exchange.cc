@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "synth/common/cost_model.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"
 #include "synth/textbook/rounds.h"
@@ -18,7 +19,6 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "hierarchical-exchange";
-constexpr int64_t kMostMoves = 200'000;  // of one choice of bases: measuring them takes about 20 ms
 
 // The largest bases up to `most`; a prime factor above it is a base of its own.
 std::vector<int32_t> BasesOf(int32_t hosts, int32_t most) {
@@ -70,7 +70,7 @@ StatusOr<Recipe> PlaceHierarchicalExchange(const RankGraph& graph, const Synthes
     last = bases;
     int64_t sends = 2 * (hosts.gpus - 1);
     for (const int32_t base : bases) sends += base - 1;
-    if (sends * hosts.hosts * hosts.gpus > kMostMoves) break;
+    if (sends * hosts.hosts * hosts.gpus > kManyTransfers) break;
     Moves moves;
     Allreduce(hosts, bases, {0, hosts.gpus}, moves);
     const double ps = MovesTimePs(moves, graph, request, 1.0 / hosts.gpus);

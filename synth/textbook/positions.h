@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// Who stands at each position.
+// The rank and member at each position.
 struct Positions {
   std::vector<Rank> rank;       // by position
   std::vector<int32_t> member;  // by position: index into the collective's ranks
@@ -23,14 +23,14 @@ struct Positions {
   int32_t Of(Rank r) const;
 };
 
-// Domains one after another, in order of their first member; members of one as given.
+// Orders members by domain, domains by their first member; the members of a domain stay in order.
 Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
-// Every rank stands at its own number. Requires: all ranks are members.
+// Rank r stands at position r. Requires: all ranks are members.
 Positions RankPositions(std::span<const Rank> members);
-// For partners at position XOR 2^s: on a grid of all ranks a closed dimension of 4 is walked as a square, so
-// that both of its bits lead to neighbours; else DomainPositions.
+// Positions for partners at position XOR 2^s. On a grid of all ranks both bits of a closed dimension of 4
+// lead to neighbours, round the square; elsewhere DomainPositions.
 Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
-// The same members, turned so that `root` stands at 0: by XOR where xor_turn, else by rotation.
+// Permutes the positions so that `root` stands at 0: by XOR with its position if xor_turn, else by rotation.
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn = false);
 
 // Hosts, or domains, of equal size: the k-th GPU of host h stands at h × gpus + k.

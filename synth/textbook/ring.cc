@@ -44,7 +44,7 @@ StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& reque
   const double n = static_cast<double>(members.size());
   const double total =
       static_cast<double>(rings.bandwidth_bytes_per_s) * static_cast<double>(rings.rings.size());
-  // Of the whole a rank passes on all but its own share, in a broadcast everything.
+  // A rank passes on everything in a broadcast, and all but one share in an allgather.
   const double passed = BaseOf(request.collective->kind()) == Base::kBroadcast ? 1 : (n - 1) / n;
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(rings.rings.size());

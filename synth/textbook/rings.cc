@@ -22,7 +22,7 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kBranches = 12;  // candidates kept a vertex
+constexpr size_t kBranches = 12;  // hops that the search keeps for each vertex of a ring, the best ones
 
 class RingSearch {
  public:

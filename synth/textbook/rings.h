@@ -21,9 +21,10 @@ struct Ring {
 struct Rings {
   std::vector<Ring> rings;  // at least one; of one member: no hops
   int64_t bandwidth_bytes_per_s = 0;
-  int64_t latency_ps = 0;  // of the slowest hop
+  int64_t latency_ps = 0;  // the slowest hop's
 };
 
+// More rings make pieces small and programs large; a rank with more links is rare.
 inline constexpr int32_t kMaxRings = 32;
 
 // As many rings as raise the bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh in both

@@ -1,5 +1,5 @@
-// Two tables of bits: held, whose data a position has before a round, and reach, whom a position's data can
-// still get to from a round on.
+// Two tables of bits: `held` says whose data a position has before a round, and `reach` which positions data
+// at a position can still get to from a round on.
 #include "synth/textbook/rounds.h"
 
 #include <algorithm>
@@ -51,7 +51,7 @@ void ForGathers(const Rounds& rounds, F f) {
   }
 }
 
-// By round, and one more: the positions that a position's data can get to from that round on.
+// By round, and after the last: the positions that data at each position can get to from there on.
 std::vector<BitTable> ReachOf(const Rounds& rounds) {
   std::vector<BitTable> reach(rounds.rounds.size() + 1, Diagonal(rounds.size()));
   for (size_t round = rounds.rounds.size(); round-- > 0;) {
@@ -168,7 +168,7 @@ void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkR
   }
 }
 
-void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves) {
+void RoundsAlltoall(const Rounds& rounds, const PairBlocks& pairs, Moves& moves) {
   const int32_t n = rounds.size();
   const std::vector<BitTable> reach = ReachOf(rounds);
   std::vector<std::vector<std::vector<int32_t>>> to(rounds.rounds.size());  // by round and sender
@@ -287,7 +287,7 @@ Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const S
   } else if (base == Base::kAlltoall) {
     recipe.alltoall_hops = static_cast<double>(stripes[0].rounds.size());
     if (n <= kMostMeasured) SetAlltoallCost(AlltoallLoads(stripes[0]), n, graph, recipe);
-    recipe.alltoall = [rounds = stripes[0]](const Pairs& pairs, Moves& moves) {
+    recipe.alltoall = [rounds = stripes[0]](const PairBlocks& pairs, Moves& moves) {
       RoundsAlltoall(rounds, pairs, moves);
     };
   } else {
@@ -306,8 +306,8 @@ Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const S
   return recipe;
 }
 
-void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
-                         Recipe& recipe) {
+void ExchangeIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+                      Recipe& recipe) {
   Moves moves;
   if (!IsAllreduce(request.collective->kind()) || !recipe.cost || !RoundsExchange(rounds, {0, 1}, moves))
     return;

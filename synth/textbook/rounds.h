@@ -1,6 +1,6 @@
-// Algorithms that are told by who sends to whom in which round: butterflies, groups that exchange, trees,
-// rings of a grid. What is sent follows from it: in a gather whatever the receiver lacks. Bits of all pairs
-// of positions are kept: n^2 / 4 bytes, n^2 / 64 steps of work a round.
+// Algorithms given by the pairs that send in each round: butterflies, groups that exchange, trees, rings of a
+// grid. The blocks of each send are derived: in a gather, all blocks that the receiver lacks. Memory: n^2 / 4
+// bytes, for a bit of each pair of positions; work: n^2 / 64 a round.
 #pragma once
 
 #include <cstdint>
@@ -22,62 +22,60 @@ struct RoundSend {
 };
 using Round = std::vector<RoundSend>;
 
-// Requires, but for trees: what any position has reaches every other if in each round each sends on all it
-// has.
+// Requires, except for trees: if all sends carry everything that their senders have, every position's data
+// reaches every other position.
 struct Rounds {
   Positions positions;
   std::vector<Round> rounds;
   int32_t size() const { return positions.size(); }
 };
 
-// Position 0's tree of radix k: the parts of whoever has the data are cut into k, far parts first.
+// Position 0's tree of radix k: in each round each position with the data cuts the range that it serves into
+// k and sends to the first of each other part.
 Rounds TreeRounds(const Positions& positions, int32_t k);
-// Everyone sends to everyone else of its line: `size` of n positions that are `stride` apart.
+// All positions of a line send to each other. A line is `size` of the n positions, `stride` apart.
 Round LineRound(int32_t n, int32_t size, int32_t stride);
 
-// Every send carries what its receiver lacks, of two senders in one round the first: every rank receives each
-// block once.
+// Every send carries the blocks that its receiver lacks; of two senders in one round the first sends. Every
+// rank receives each block once.
 void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves);
-// The tree of those sends that bring the root's data to whom lacks it.
+// Broadcasts down the tree of the first sends that bring the root's data to each rank.
 void RoundsBroadcast(const Rounds& rounds, Rank root, ChunkRange all, Moves& moves);
-// The same tree upwards, the last round first; messages grow.
+// Gathers up the tree of RoundsBroadcast, the last round first; messages grow.
 void RoundsGather(const Rounds& rounds, Rank root, const Blocks& blocks, Moves& moves);
-// A block waits until no later round would bring it on; in one round a pair's blocks are one message.
-void RoundsAlltoall(const Rounds& rounds, const Pairs& pairs, Moves& moves);
-// Whole vectors are exchanged in every round, with sums on all sides; who has all that its partner has gives
-// it a copy. Returns whether every contribution comes once.
+// A block waits as long as later rounds can still bring it to its destination. The blocks of one send are one
+// message.
+void RoundsAlltoall(const Rounds& rounds, const PairBlocks& pairs, Moves& moves);
+// An allreduce: every send carries the sender's whole sum, which the receiver adds, or copies if it has
+// nothing that the sender lacks. Returns false if some contribution would be added twice.
 bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves);
 
-// A broadcast of position 0: the root deals pieces out to these members, in this order, down the tree of the
-// rounds; then an allgather of the rounds, or `gather`, brings them to everyone.
+// A broadcast from position 0: the root deals pieces out to the owners, in order, down the tree of the
+// rounds. Then an allgather of the rounds, or `gather`, brings all pieces to all ranks.
 using GatherPieces = std::function<void(const Blocks&, Moves&)>;
 void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkRange all, Moves& moves,
                    const GatherPieces& gather = {});
 
-// The recipe of the function that the request asks for. Stripes each take a piece of every block: those of
-// member i's are dealt out from stripe turn[i], or stripe i, on. Only allgathers and broadcasts use more than
-// the first. The cost of an allgather is measured where it is not given.
+// The recipe for the request's collective. Each stripe takes a piece of every block; the pieces of member i's
+// block are dealt out from stripe turn[i], or i, on. Only allgathers and broadcasts use more than the first
+// stripe. The cost of an allgather is measured unless it is given.
 Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
                     const std::optional<Cost>& allgather_cost = {}, const std::vector<int32_t>& turn = {});
 
-// Loads are moves, one a send, of as many chunks as it carries blocks, for estimates: of an allgather, and of
-// an alltoall (exact where only one path leads from each position to each other). Linear in sends.
+// The moves of an allgather or alltoall for estimates: one for each send, with as many chunks as the send
+// carries blocks. For an alltoall exact if one path leads from each position to each other. Linear in sends.
 Moves AllgatherLoads(std::span<const Rounds> stripes);
 Moves AlltoallLoads(const Rounds& rounds);
-// Ranks up to which costs are measured: on more, paths over relays take long to find, and auto does without.
-inline constexpr int32_t kMostMeasured = 1024;
 // Sets the recipe's cost and alltoall_hops.
 void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Recipe& recipe);
-// Alpha-beta time of moves of chunks that are each this fraction of the request's size, in the request's
-// model.
+// The alpha-beta time of moves, in the request's model. Each chunk has `fraction` of the request's size.
 double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction);
 
-// Sets the recipe's exchange, by RoundsExchange: for an allreduce, where every contribution comes once,
-// partners are next to each other, and it takes less time than two allgathers of the recipe's cost. Where
-// those who exchange in a round exchange with all of their group, as in all rounds here, all get the same
-// bits.
-void ExchangeWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
-                         Recipe& recipe);
+// Sets the recipe's exchange to RoundsExchange for an allreduce in which every contribution comes once and
+// partners are neighbours, if it is faster than two allgathers of the recipe's cost. All ranks get the same
+// bits if in each round all ranks of a group exchange with all others of the group, as all callers' do.
+void ExchangeIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+                      Recipe& recipe);
 
 }  // namespace xccl

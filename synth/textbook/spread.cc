@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "synth/common/cost_model.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/positions.h"
 
@@ -26,22 +27,22 @@ namespace {
 
 constexpr std::string_view kName = "spread";
 
-// Chunks that a lane is dealt, one after the other. Messages grow with the turns: more than the first number
-// are for plans of so many messages at most. With 16 turns rail-4, 64 MiB, takes 1.06 times the bound.
+// Chunks that a lane is dealt, one after the other: the last of n turns takes 1/n of the time, but each turn
+// adds messages. More than kTurns are dealt if the plan has at most kManyTransfers messages.
 constexpr int64_t kTurns = 8, kMostTurns = 16;
-constexpr int64_t kManyMessages = 60'000;
-constexpr int64_t kLeastChunkBytes = 4 << 10;
-constexpr int64_t kTimetables = 100;            // that are tried
-constexpr int64_t kTimetableWork = 20'000'000;  // places³, of all of them
+// Random timetables that are tried, on few enough places: one costs places³ operations.
+constexpr int64_t kTimetables = 100;
 
-// Of a chunk, by places round the circle from the one that it is dealt to, which is 0.
+// One transfer of a timetable. Places count round the circle from the place that the chunk is dealt to, which
+// is 0.
 struct Sending {
   int32_t from = 0, to = 0;
-  int32_t slot = 0;   // after that of its dealing
-  int32_t level = 0;  // sendings before it on the way
+  int32_t slot = 0;   // slots after the one in which the chunk is dealt
+  int32_t level = 0;  // transfers of the chunk before this one, from place 0
 };
 
-// Takes what it can in each slot. What is sent in a slot can be sent on so many slots later.
+// Makes a random timetable: in each slot, every place that can send does. A chunk that is sent in a slot can
+// be sent on `delay` slots later. Absent: it would take more than `most_slots`.
 std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, int32_t most_slots,
                                                 Random& random) {
   std::vector<Sending> sendings;
@@ -73,13 +74,14 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   return sendings;
 }
 
-// The shortest of some. If it takes half as long again as sending to all others one by one, or none is found,
-// that is done, though chunks then meet. Empty: there is one place.
+// The shortest of some random timetables. If none is found that is at most half as long again as sending to
+// all places one by one, place 0 sends to all, though chunks then meet at ports. Empty: there is one place.
 std::vector<Sending> BestTimetable(int64_t places, int32_t delay) {
   const auto n = static_cast<int32_t>(places);
   std::vector<Sending> best;
   Random random(0);
-  const int64_t tries = std::min(kTimetables, kTimetableWork / (places * places * places));
+  const int64_t tries =
+      std::min(kTimetables, kManyTransfers * kOperationsPerMove / (places * places * places));
   for (int64_t i = 0; i < tries && n > 1; ++i)
     if (auto made = TimetableOf(n, delay, best.empty() ? delay + 3 * n / 2 : best.back().slot - 1, random))
       best = *std::move(made);
@@ -94,7 +96,7 @@ struct Spread {
   std::vector<Sending> timetable = {};
 
   Rank At(int32_t host, int32_t gpu) const { return positions.rank[static_cast<size_t>(host * gpus + gpu)]; }
-  // Ways that a chunk can take.
+  // The number of lanes: different ways that chunks take.
   int32_t Lanes() const { return hosts == 1 ? gpus - 1 : gpus * (hosts - 1); }
 
   // Ranks or hosts that chunks are dealt to in turn.
@@ -189,9 +191,9 @@ int32_t SlotsUntilSentOn(const Spread& spread, const RankGraph& graph, double ch
 StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Spread spread, MakeSpread(graph, request.collective->ranks()));
   const int32_t lanes = spread.Lanes();
-  const int64_t messages = int64_t{lanes} * (spread.positions.size() - 1);  // of a turn
-  const int64_t most = std::clamp(kManyMessages / messages, kTurns, kMostTurns);
-  const int64_t turns = std::clamp<int64_t>(request.size_bytes / lanes / kLeastChunkBytes, 1, most);
+  const int64_t messages = int64_t{lanes} * (spread.positions.size() - 1);  // messages of one turn
+  const int64_t most = std::clamp(kManyTransfers / messages, kTurns, kMostTurns);
+  const int64_t turns = std::clamp<int64_t>(request.size_bytes / lanes / kLeastPieceBytes, 1, most);
   const double chunk_bytes = static_cast<double>(request.size_bytes) / static_cast<double>(turns * lanes);
   const int32_t delay = SlotsUntilSentOn(spread, graph, chunk_bytes);
   spread.timetable = BestTimetable(spread.Places(), delay);

@@ -86,9 +86,9 @@ std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members
   return axes;
 }
 
-// A broadcast sends the whole down the tree, or, where that is faster, blocks are dealt out and gathered.
-void DealWhereFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
-                     Recipe& recipe) {
+// Replaces a broadcast down the tree by a scatter and an allgather, if that is faster.
+void ScatterAllgatherIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
+                              Recipe& recipe) {
   const int32_t n = rounds.size();
   Moves whole, dealt;
   recipe.broadcast(recipe.root, {0, 1}, whole);
@@ -117,7 +117,7 @@ StatusOr<Recipe> PlaceSwing(const RankGraph& graph, const SynthesisRequest& requ
     stripes.push_back({positions, CircleRounds(positions.size())});
   }
   Recipe recipe = RoundsRecipe(stripes, graph, request);
-  ExchangeWhereFaster(stripes[0], graph, request, recipe);
+  ExchangeIfFaster(stripes[0], graph, request, recipe);
   return recipe;
 }
 
@@ -127,8 +127,9 @@ StatusOr<Recipe> PlaceBine(const RankGraph& graph, const SynthesisRequest& reque
     rounds.positions = StartingAt(rounds.positions, *root);
   rounds.rounds = CircleRounds(rounds.size());
   Recipe recipe = RoundsRecipe({rounds}, graph, request);
-  if (BaseOf(request.collective->kind()) == Base::kBroadcast) DealWhereFaster(rounds, graph, request, recipe);
-  ExchangeWhereFaster(rounds, graph, request, recipe);
+  if (BaseOf(request.collective->kind()) == Base::kBroadcast)
+    ScatterAllgatherIfFaster(rounds, graph, request, recipe);
+  ExchangeIfFaster(rounds, graph, request, recipe);
   return recipe;
 }
 

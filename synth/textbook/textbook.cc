@@ -1,4 +1,5 @@
-// From a recipe to a schedule, by the kind of the collective. Linear in the transfers.
+// Makes a recipe's moves, routes them (synth/common/moves.h), and reverses or joins the schedules as the kind
+// of the collective asks. Linear in the transfers.
 #include "synth/textbook/textbook.h"
 
 #include <fmt/core.h>
@@ -10,14 +11,12 @@
 
 #include "base/strings.h"
 #include "synth/common/compose.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
 
 namespace xccl {
 namespace {
-
-constexpr int64_t kMovesWorthCutting = 1 << 20;
-constexpr int64_t kMostEstimated = 2'400'000;  // moves; estimating more costs as much as making them
 
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
   if (!IsAllreduce(kind)) return BaseOf(kind);
@@ -76,7 +75,7 @@ double Cost::Ps(const SynthesisRequest& request) const {
   return fixed_ps + ps_per_byte * (moves_nothing ? 0 : static_cast<double>(request.size_bytes));
 }
 
-ChunkRange Pairs::Of(int32_t source, int32_t destination) const {
+ChunkRange PairBlocks::Of(int32_t source, int32_t destination) const {
   const int64_t n = collective->num_members();
   const PartId part(source * n + destination);
   if (collective->kind() == CollectiveKind::kAlltoallv && collective->spec().counts[part.index()] == 0)
@@ -103,7 +102,7 @@ StatusOr<PlacedEngine> PlacedEngine::Place(const TextbookEngine& engine, RankGra
   if (NeedsReversed(kind)) {
     placed.reversed_ = &graphs.reversed();
     XCCL_ASSIGN_OR_RETURN(placed.reversed_recipe_, engine.place(graphs.reversed(), request));
-    // Both halves of an allreduce meet in one place.
+    // Both halves of an allreduce have the same root and owners.
     if (placed.recipe_) {
       placed.reversed_recipe_->root = placed.recipe_->root;
       placed.reversed_recipe_->allreduce_owners = placed.recipe_->allreduce_owners;
@@ -122,8 +121,7 @@ int32_t PlacedEngine::Chunks() const {
   if (base != Base::kAllgather) return 1;
   // Many ranks' blocks keep all links busy without being cut.
   const int64_t n = request_->collective->num_members();
-  const auto pieces =
-      static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.pieces));
+  const auto pieces = static_cast<int32_t>(std::clamp<int64_t>(kManyTransfers / (n * n), 1, recipe.pieces));
   if (!IsAllreduce(kind)) return pieces;
   const size_t owners = recipe.allreduce_owners.size();
   return pieces * static_cast<int32_t>(owners == 0 ? static_cast<size_t>(n) : owners);
@@ -139,7 +137,7 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
     case Base::kGather:
       return recipe.gather(*cut.spec().root, BlocksOf(cut, recipe), moves);
     case Base::kAlltoall:
-      return recipe.alltoall(Pairs{&cut}, moves);
+      return recipe.alltoall(PairBlocks{&cut}, moves);
     case Base::kSendrecv:
       return recipe.sendrecv(cut, moves);
     case Base::kAllreduce:
@@ -149,7 +147,7 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
 
 namespace {
 
-// Where the copies that a recipe makes start and end.
+// The start and end of the copies that a recipe makes.
 CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   const Base base = BaseOf(cut.kind(), recipe);
   CopyGoal goal;
@@ -298,7 +296,7 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
 
 namespace {
 
-// Placed on the request's graphs, or, where it has none, on those made here.
+// Places the engine on the request's graphs, or on `own` if the request has none.
 StatusOr<PlacedEngine> PlacedFor(const TextbookEngine& engine, const SynthesisRequest& request,
                                  std::optional<RankGraphs>& own) {
   RankGraphs& graphs = request.graphs ? *request.graphs : own.emplace(*request.topology);
@@ -309,7 +307,7 @@ StatusOr<Offer> OfferOf(const TextbookEngine& engine, const SynthesisRequest& re
   std::optional<RankGraphs> graphs;
   XCCL_ASSIGN_OR_RETURN(PlacedEngine placed, PlacedFor(engine, request, graphs));
   Offer offer{.time_ps = std::numeric_limits<double>::infinity(), .work = placed.Work()};
-  if (offer.work <= kMostEstimated) offer.time_ps = placed.EstimatePs();
+  if (offer.work <= kMostTransfers) offer.time_ps = placed.EstimatePs();
   if (request.graphs) offer.make = [placed = std::move(placed)](int64_t) { return placed.Make(); };
   return offer;
 }

@@ -1,6 +1,7 @@
-// The textbook algorithms' common frame. An algorithm, placed on a machine, is a Recipe: how it gathers,
-// broadcasts or exchanges chunks. Everything else follows: a reduction is the same on the machine turned
-// round, played backwards (synth/common/reverse.h), an allreduce is a reduction and its gather.
+// The frame of all textbook algorithms. A Recipe is an algorithm placed on a machine: how it gathers,
+// broadcasts or exchanges chunks. The frame derives the other collectives: a reduction is the recipe on the
+// reversed machine, played backwards (synth/common/reverse.h), and an allreduce is a reduction followed by a
+// gather.
 #pragma once
 
 #include <cstdint>
@@ -22,45 +23,52 @@
 
 namespace xccl {
 
-// Alpha-beta: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
+// Ranks up to which costs are measured on an algorithm's moves: finding paths over relays for more takes
+// seconds.
+inline constexpr int32_t kMostMeasured = 1024;
+// The least bytes of a piece: smaller ones gain nothing over links whose latency is some hundred nanoseconds.
+inline constexpr int64_t kLeastPieceBytes = 1 << 10;
+
+// An alpha-beta time: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
 struct Cost {
   double fixed_ps = 0;
   double ps_per_byte = 0;
   double Ps(const SynthesisRequest& request) const;  // a barrier moves no bytes
 };
 
-using Blocks = std::vector<ChunkRange>;  // by member: what it has, or shall have, of the whole
-// The whole in equal pieces, one for each of these of n members, or, where none are named, for all.
+using Blocks = std::vector<ChunkRange>;  // by member: its chunks of the whole
+// Cuts the whole into equal pieces, one for each owner among n members, or, without owners, one for each
+// member.
 Blocks EqualBlocks(ChunkRange whole, int32_t n, std::span<const int32_t> owners = {});
 
-// What a collective asks of a recipe, before any reversal.
+// The function of a recipe that a collective uses, before any reversal.
 enum class Base : uint8_t { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
 // An allreduce counts as its allgather.
 Base BaseOf(CollectiveKind kind);
 
 // The chunks of each (source member, destination member).
-struct Pairs {
+struct PairBlocks {
   const Collective* collective = nullptr;
   ChunkRange Of(int32_t source, int32_t destination) const;
 };
 
-// An algorithm placed on a machine for one request. It does not do what is unset. Functions add copies only,
-// but for allreduce; steps start at 0.
+// An algorithm placed on a machine for one request. Unset functions are not served. Functions add copies
+// only, except for allreduce; steps start at 0.
 struct Recipe {
-  int32_t pieces = 1;  // that each block, or the whole of a broadcast or allreduce, is best cut into
-  Rank root;           // for allreduce by trees: where they meet
+  int32_t pieces = 1;  // best number of pieces of each block, or of the whole of a broadcast or allreduce
+  Rank root;           // root of an allreduce by trees
   std::function<void(const Blocks&, Moves&)> allgather;
   std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
   std::function<void(Rank root, const Blocks&, Moves&)> gather;
-  std::function<void(const Pairs&, Moves&)> alltoall;
+  std::function<void(const PairBlocks&, Moves&)> alltoall;
   std::function<void(const Collective&, Moves&)> sendrecv;
   std::function<void(ChunkRange, Moves&)> allreduce;
   std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
-  bool repeats = false;                   // may give a rank what it has
-  bool pipelines = false;                 // steps overlap: what counts is a link's load in all of them
-  std::optional<Cost> cost;               // of what the request asks for; absent: measured on the moves
-  double alltoall_hops = 1;               // times that a chunk is moved
-  // For allreduce, where it is faster than `allgather` forwards and backwards: all exchange their sums.
+  bool repeats = false;                   // moves may give a rank a chunk that it has
+  bool pipelines = false;                 // steps overlap: a link's load in all steps together counts
+  std::optional<Cost> cost;               // time of the request's collective; absent: measured
+  double alltoall_hops = 1;               // moves of a chunk of an alltoall, on average
+  // An allreduce in which ranks exchange sums; set if it is faster than `allgather` backwards and forwards.
   struct Exchange {
     Cost cost;
     std::function<void(ChunkRange, Moves&)> allreduce;
@@ -68,8 +76,8 @@ struct Recipe {
   std::optional<Exchange> exchange;
 };
 
-// The graph is turned round for reductions. Requires: all members are joined. Errors: kInvalidInput "NAME:
-// why; hint: ...".
+// Places an algorithm. `graph` is the reversed machine's for reductions. Requires: paths join all members.
+// Errors: kInvalidInput "NAME: why; hint: ...".
 using PlaceFunction = StatusOr<Recipe>(const RankGraph& graph, const SynthesisRequest& request);
 
 struct TextbookEngine {
@@ -80,14 +88,14 @@ struct TextbookEngine {
   PlaceFunction* place = nullptr;
 };
 
-// An engine placed for a request: estimate it, then perhaps make its schedule.
+// An engine placed for a request, which can estimate its time and make its schedule.
 class PlacedEngine {
  public:
   // Errors: those of Serves and place. `graphs` and what `request` points to must outlive the result.
   static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, RankGraphs& graphs,
                                       const SynthesisRequest& request);
   double EstimatePs() const;
-  // Chunks that the schedule moves, each counted once a hop; saturates.
+  // The moves of single chunks in the schedule; saturates.
   int64_t Work() const;
   StatusOr<Synthesis> Make() const;
 
@@ -108,9 +116,10 @@ class PlacedEngine {
 // `engine` must outlive the row.
 Engine RowOf(const TextbookEngine& engine);
 
-// Time of moves of chunks of size × `fraction` each, step after step: the latency of the longest path and the
-// load of the busiest link, in every step, or, where they overlap, in all. Where a model is given, a message
-// also occupies its links for their overhead, and in the blocking model for their latency.
+// The alpha-beta time of moves whose chunks each have size × `fraction` bytes. Steps follow one another, and
+// each takes the latency of its longest path and the load of its busiest link; with `overlap` the busiest
+// link of all steps together counts once. With a time model, a message also occupies its links for their
+// overhead, and in the blocking model for their latency.
 Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
                   std::optional<TimeModel> messages = {});
 

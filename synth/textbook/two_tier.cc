@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "synth/textbook/birkhoff.h"
 #include "synth/textbook/positions.h"
@@ -15,15 +16,16 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
-constexpr int64_t kFinest = 128;  // pieces of a rail's load, about, that ends of stages may cut it into
+// The ends of stages cut no piece below this fraction of a rail's load: a piece costs three messages.
+constexpr int64_t kFinest = 128;
 
 // An amount of one part that goes by one rail.
 struct RailPiece {
   int32_t part = 0;
   int32_t rail = 0;
   int64_t amount = 0;
-  int32_t chunk = 0;  // of the collective, once it is cut
-  int32_t step = 0;   // of its first hop
+  int32_t chunk = 0;  // its chunk, once the collective is cut
+  int32_t step = 0;   // the step of its first hop
 };
 
 // A part of a pair of hosts: its ends' places in their hosts, and the amount that is not dealt out yet.
@@ -79,8 +81,8 @@ struct Service {
     }
   }
 
-  // Appends a pair's pieces with their steps, cut at the ends of stages where both sides keep `least`. Those
-  // of one rail come in the order in which they go.
+  // Appends a pair's pieces with their steps, cut at the ends of stages if both sides keep `least`. The
+  // pieces of one rail come in the order in which they are sent.
   void AddSteps(size_t pair, int32_t rails, int64_t least, std::span<const RailPiece> dealt,
                 std::vector<RailPiece>& pieces) const {
     const std::vector<std::pair<int32_t, int64_t>>& stages_of = of_pair[pair];
@@ -110,11 +112,12 @@ struct Service {
 
 // Units in which amounts are dealt: a g-th of what is counted, so that even counts deal evenly.
 int64_t UnitsOf(const Collective& collective, int64_t rails) {
-  constexpr int64_t kMostUnits = int64_t{1} << 40;
   if (collective.kind() == CollectiveKind::kAlltoall) return rails;
   const std::vector<int64_t>& counts = collective.spec().counts;
   const int64_t most = *std::max_element(counts.begin(), counts.end());
-  return most <= kMostUnits / rails ? rails : 1;
+  // No sum of all units overflows when it is multiplied by the rails.
+  const int64_t all = rails * rails * std::ssize(counts);
+  return most <= std::numeric_limits<int64_t>::max() / all ? rails : 1;
 }
 
 // The collective cut into its pieces, which learn their chunks; parts of one piece stay whole.

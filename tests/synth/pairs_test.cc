@@ -1,4 +1,4 @@
-#include "synth/common/pairs.h"
+#include "synth/common/tree_pairs.h"
 
 #include <gtest/gtest.h>
 

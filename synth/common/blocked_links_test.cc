@@ -1,4 +1,4 @@
-#include "synth/common/held.h"
+#include "synth/common/blocked_links.h"
 
 #include <gtest/gtest.h>
 
@@ -27,32 +27,33 @@ Topology MakeChain() {
   return Topology::Create(std::move(spec)).value();
 }
 
-std::vector<double> Times(const HeldLinks& held, std::vector<LinkId> path) {
+std::vector<double> Times(const BlockedLinks& held, std::vector<LinkId> path) {
   std::vector<double> times;
-  held.TimesOf(path, times);
+  held.BlockingFactors(path, times);
   return times;
 }
 
-TEST(HeldLinks, CountForTheSlowestLinkBeforeThem) {
+TEST(BlockedLinks, CountForTheSlowestLinkBeforeThem) {
   const Topology topology = MakeChain();
   const std::vector<LinkId> path = {LinkId(0), LinkId(1), LinkId(2)};
-  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 1), path), (std::vector<double>{1, 4, 2}));
-  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 0.5), path), (std::vector<double>{1, 2.5, 1.5}));
-  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kForwards, 0), path), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 1), path), (std::vector<double>{1, 4, 2}));
+  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 0.5), path),
+            (std::vector<double>{1, 2.5, 1.5}));
+  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kForwards, 0), path), (std::vector<double>{1, 1, 1}));
   // The last link is fed by none, and holds the one before it, which is twice as fast.
-  EXPECT_EQ(Times(HeldLinks(topology, DataFlow::kBackwards, 1), path), (std::vector<double>{1, 2, 1}));
+  EXPECT_EQ(Times(BlockedLinks(topology, Direction::kBackwards, 1), path), (std::vector<double>{1, 2, 1}));
 }
 
-TEST(HeldLinks, AGpuHasTheWholeSegmentBeforeItSendsItOn) {
+TEST(BlockedLinks, AGpuHasTheWholeSegmentBeforeItSendsItOn) {
   const Topology topology = MakeChain();
-  const HeldLinks held(topology, DataFlow::kForwards, 1);
+  const BlockedLinks held(topology, Direction::kForwards, 1);
   EXPECT_EQ(Times(held, {LinkId(2), LinkId(3), LinkId(4)}), (std::vector<double>{1, 1, 1}));
 }
 
-TEST(HasHeldLinks, WhereASlowerLinkEntersASwitch) {
-  EXPECT_TRUE(HasHeldLinks(MakeChain()));
-  EXPECT_FALSE(HasHeldLinks(testing::MakeSwitch(4)));
-  EXPECT_FALSE(HasHeldLinks(testing::MakeRing(4)));
+TEST(HasBlockedLinks, WhereASlowerLinkEntersASwitch) {
+  EXPECT_TRUE(HasBlockedLinks(MakeChain()));
+  EXPECT_FALSE(HasBlockedLinks(testing::MakeSwitch(4)));
+  EXPECT_FALSE(HasBlockedLinks(testing::MakeRing(4)));
 }
 
 }  // namespace

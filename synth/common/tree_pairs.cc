@@ -1,8 +1,7 @@
-// Arcs with one trunk become one path: the trunk's links, then each branch's. On the reversed machine that is
-// the order of a multicast; backwards, that of a reduction. A branch becomes a path of its own where it would
-// pass a node twice, because the nodes behind the switch where it starts do not branch, and so does one that
-// starts on such a path.
-#include "synth/common/pairs.h"
+// All arcs of one trunk become one path: the trunk's links, then the links of each branch. This is the order
+// of a multicast; a path up is reversed, which is the order of a reduction. A branch becomes a path of its
+// own if it would pass a node of the common path again, or if it starts on a branch with a path of its own.
+#include "synth/common/tree_pairs.h"
 
 #include <algorithm>
 #include <map>
@@ -16,10 +15,10 @@ class PathJoiner {
   PathJoiner(const FractionalPacking& packing, const Topology& topology, PathTable& paths)
       : packing_(packing), topology_(topology), paths_(paths) {}
 
-  // upward: the arcs lie on the reversed machine.
+  // The edges of the arcs. upward: the arcs lie on the reversed machine.
   std::vector<TreeEdge> Edges(std::span<const PackedArc> arcs, bool upward) {
     upward_ = upward;
-    std::vector<std::vector<size_t>> branches(arcs.size());  // by trunk, itself first
+    std::vector<std::vector<size_t>> branches(arcs.size());  // by trunk: the trunk and its branches
     for (size_t a = 0; a < arcs.size(); ++a)
       branches[arcs[a].trunk >= 0 ? static_cast<size_t>(arcs[a].trunk) : a].push_back(a);
     std::vector<TreeEdge> edges(arcs.size());
@@ -52,7 +51,7 @@ class PathJoiner {
   NodeId Tail(LinkId l) const { return upward_ ? topology_.link(l).to : topology_.link(l).from; }
   NodeId Head(LinkId l) const { return upward_ ? topology_.link(l).from : topology_.link(l).to; }
 
-  // Does the common path lead there?
+  // Does the common path enter the node?
   bool Enters(NodeId node) const {
     return std::ranges::any_of(links_, [&](LinkId l) { return Head(l) == node; });
   }
@@ -60,8 +59,8 @@ class PathJoiner {
     return std::ranges::any_of(links, [&](LinkId l) { return Enters(Head(l)); });
   }
 
-  // The links from the GPU over the group's links, those of branches with a path of their own as well, to the
-  // start of `links`, and on, without circles: a branch may lead back through a switch that does not branch.
+  // The path from the GPU over the links of the trunk and of its branches to the start of `links`, then
+  // `links`. Circles are left out, since a branch may lead back through a switch that does not branch.
   std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
     std::vector<LinkId> path(links.begin(), links.end());
     while (!topology_.IsGpu(Tail(path.front()))) path.insert(path.begin(), entered_.at(Tail(path.front())));
@@ -84,17 +83,17 @@ class PathJoiner {
   const Topology& topology_;
   PathTable& paths_;
   bool upward_ = false;
-  std::vector<LinkId> links_;         // of the group's common path
-  std::map<NodeId, LinkId> entered_;  // by node, the first of the group's links that leads there
+  std::vector<LinkId> links_;         // the common path of a trunk and its branches
+  std::map<NodeId, LinkId> entered_;  // by node: the first link of the trunk or a branch that leads there
 };
 
 }  // namespace
 
-AllreduceTrees WholePairs(const FractionalPacking& packing, std::span<const Rank> roots,
-                          const Topology& topology) {
+AllreduceTrees RoundToAllreduceTrees(const FractionalPacking& packing, std::span<const Rank> roots,
+                                     const Topology& topology) {
   std::vector<double> shares;
   for (const FractionalTree& tree : packing.trees) shares.push_back(tree.weight);
-  const std::vector<int64_t> weights = WholeShares(shares);
+  const std::vector<int64_t> weights = RoundToIntegerWeights(shares);
   AllreduceTrees made;
   PathJoiner joiner(packing, topology, made.paths);
   for (size_t t = 0; t < packing.trees.size(); ++t) {

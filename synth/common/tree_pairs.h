@@ -1,0 +1,19 @@
+// Turns a fractional packing of tree pairs into the trees of an allreduce. A pair has a tree that sums its
+// share of the buffer up, and a tree that copies the sum down. Where switches reduce or multicast, one
+// transfer serves all arcs that meet there. Linear in the arcs.
+#pragma once
+
+#include <span>
+
+#include "synth/common/allreduce_trees.h"
+#include "synth/common/fractional_packing.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// The pairs with integer weights. Pairs whose share rounds to nothing are left out. Requires: a packing of
+// pairs with these roots.
+AllreduceTrees RoundToAllreduceTrees(const FractionalPacking& packing, std::span<const Rank> roots,
+                                     const Topology& topology);
+
+}  // namespace xccl
