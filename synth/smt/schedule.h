@@ -17,11 +17,11 @@ namespace xccl::smt {
 // steps. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
-// The same of copies, without sends that nobody needs.
+// ScheduleOf for copies, without sends that nobody needs.
 Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
                   const std::vector<Send>& sends);
 
-// What a schedule takes as a k-synchronous one.
+// The steps and rounds of a schedule as a k-synchronous one.
 struct StepsAndRounds {
   int32_t steps = 0;
   int64_t rounds = 0;
