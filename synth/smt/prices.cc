@@ -113,7 +113,7 @@ class PriceProgram {
   // The prices as whole numbers: times their common small denominator, if they have one, else rounded.
   WholePrices Whole(const std::vector<double>& prices) const {
     int64_t denominator = options_.scale;
-    const int64_t most = std::min(std::llround(1 / std::sqrt(kTolerance)), options_.scale);
+    const int64_t most = std::min<int64_t>(std::llround(1 / std::sqrt(kTolerance)), options_.scale);
     for (int64_t d = 1; d <= most; ++d) {
       const bool even = std::all_of(prices.begin(), prices.end(), [&](double price) {
         const double times = price * static_cast<double>(d);

@@ -13,7 +13,7 @@
 
 namespace xccl::smt {
 
-// Of parallel links those that are least loaded in the step, by bandwidth, are taken. `sends` are in order of
+// Takes the parallel link that is least loaded in the step, by bandwidth. `sends` are in order of
 // steps. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
