@@ -13,7 +13,7 @@
 #include "ir/collective.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/engines.h"
-#include "synth/smt/oracle.h"
+#include "synth/smt/decider.h"
 #include "synth/smt/pareto.h"
 #include "topologies/load/load.h"
 
@@ -260,8 +260,8 @@ void RunBounds() {
     request.topology = &topology;
     request.collective = &collective;
     const double began = CpuSeconds();
-    const std::unique_ptr<smt::Oracle> oracle = smt::Oracle::Create(request, AllEngines()).value();
-    const auto [bound, by] = oracle->BoundOf({});
+    const std::unique_ptr<smt::Decider> decider = smt::Decider::Create(request, AllEngines()).value();
+    const auto [bound, by] = decider->BoundOf({});
     table.Row(row.machine, ToString(row.kind), smt::ToText(bound), smt::ToString(by),
               fmt::format("{:.3f}", CpuSeconds() - began), row.sccl);
   }

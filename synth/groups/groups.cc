@@ -16,9 +16,6 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 50;
-constexpr int64_t kMostCount = 1'000'000'000;
-
 StatusOr<std::vector<Rank>> RanksOf(const JsonValue& group, int32_t num_ranks) {
   std::vector<Rank> ranks;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, group.Find("ranks"));
@@ -36,11 +33,11 @@ StatusOr<std::vector<Rank>> RanksOf(const JsonValue& group, int32_t num_ranks) {
 StatusOr<int64_t> SizeOf(const JsonValue& group) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, group.Get("size"));
   const StatusOr<std::string_view> text = value.String();
-  if (!text.ok()) return value.Integer(1, kMostBytes);
+  if (!text.ok()) return value.Integer(1, kMostGroupBytes);
   StatusOr<int64_t> size = ParseSize(*text);
   if (!size.ok()) return value.Error(size.status().message());
-  if (*size < 1 || *size > kMostBytes)
-    return value.Error(fmt::format("{}; expected 1 to {}", *text, FormatSize(kMostBytes)));
+  if (*size < 1 || *size > kMostGroupBytes)
+    return value.Error(fmt::format("{}; expected 1 to {}", *text, FormatSize(kMostGroupBytes)));
   return size;
 }
 
@@ -63,7 +60,7 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> counts, group.Find("counts"));
   if (counts) {
-    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, counts->Integers(0, kMostBytes));
+    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, counts->Integers(0, kMostGroupBytes));
     spec.counts.assign(items.begin(), items.end());
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pairs, group.Find("pairs"));
@@ -87,7 +84,7 @@ StatusOr<ProcessGroup> ReadGroup(const JsonValue& value, int32_t num_ranks) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> count, value.Find("count"));
   int64_t times = 1;
   if (count) {
-    XCCL_ASSIGN_OR_RETURN(times, count->Integer(1, kMostCount));
+    XCCL_ASSIGN_OR_RETURN(times, count->Integer(1, kMostGroupCount));
   }
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   if (!collective.ok()) return value.Error(collective.status().message());

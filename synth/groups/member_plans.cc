@@ -12,10 +12,7 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kFewRanks = 256;  // above it, bounds of single groups are quick ones
-constexpr int64_t kMostTransfers = 4'000'000;
-
-// Numbers that are equal for groups that the same plan serves, in the numbers of their submachines.
+// A key that two groups share if one plan serves both, in the ranks of their submachines.
 std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
   std::vector<int64_t> key;
   const auto add = [&](std::initializer_list<int64_t> numbers) { key.insert(key.end(), numbers); };
@@ -31,6 +28,8 @@ std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collectiv
   return key;
 }
 
+// The machine with every link narrowed to its share in `eighths`; `whole` maps a submachine's links to the
+// machine's.
 Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
                      const std::vector<uint8_t>& eighths) {
   TopologySpec spec = topology.spec();
@@ -178,7 +177,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
   if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
   const Topology& machine = narrowed ? *narrowed : topology_;
   XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, whole, group, narrowed.has_value()));
-  XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine, kMostTransfers));
+  XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine));
   MemberPlan plan{
       {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps};
   if (seen != nullptr) seen->plan = plan;

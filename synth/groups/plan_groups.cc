@@ -1,3 +1,8 @@
+// Plans every group alone, lays the plans side by side in several orders of their steps, and keeps the merged
+// plan that simulates fastest. While links are crowded, groups are planned anew on narrowed links: a link has
+// for a group the share of the busiest link's time that the other groups leave, in eighths. Crowding is the
+// sum over links of (busy time / busiest time)^kSharpness. Last, greedy searches all groups as one
+// collective.
 #include "synth/groups/plan_groups.h"
 
 #include <fmt/core.h>
@@ -12,22 +17,18 @@
 #include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
+#include "synth/common/cost_model.h"
 #include "synth/engines.h"
 
 namespace xccl {
 namespace {
 
-constexpr double kGoodEnough = 1.01;      // times the bound: nothing more is tried
-constexpr int32_t kMostRelayed = 256;     // ranks of machines on which relays are tried where not needed
-constexpr int64_t kMostSearches = 24;     // engine searches for plans on what others leave
-constexpr int32_t kRounds = 3;            // rounds of such searches
-constexpr double kLeastGain = 0.999;      // relative to the measure of crowding: less is an improvement
-constexpr double kSharpness = 8;          // exponent of that measure: the busiest links count most
-constexpr int64_t kFewMoves = 300'000;    // more: fewer orders are tried
-constexpr int64_t kGreedyMoves = 20'000;  // parts × members at once that greedy is asked for
-constexpr int32_t kGreedyRanks = 64;
+// Engine searches for plans on the bandwidth that other groups leave: each is as long as planning a group.
+constexpr int64_t kMostSearches = 24;
+// The exponent of the measure of crowding. The larger it is, the more the busiest links alone count.
+constexpr double kSharpness = 8;
 
-using Loads = std::vector<std::pair<int32_t, double>>;  // link, seconds
+using Loads = std::vector<std::pair<int32_t, double>>;  // (link, seconds that the plan keeps it busy)
 
 Loads LoadsOf(const MemberPlan& plan, const ProcessGroup& group, const Topology& topology) {
   const CollectiveSizes sizes(plan.plan.collective, group.size_bytes);
@@ -120,8 +121,8 @@ class GroupsPlanner {
         if (!made.ok() && !MayRelay()) return failed(made.status());
         if (made.ok()) alone = *std::move(made);
       }
-      const bool is_best = alone && static_cast<double>(alone->time_ps) <=
-                                        static_cast<double>(outcomes_[g].bound_ps) * kGoodEnough;
+      const bool is_best =
+          alone && static_cast<double>(alone->time_ps) <= static_cast<double>(outcomes_[g].bound_ps) * kNear;
       std::optional<MemberPlan> relayed;
       if (!alone || (!is_best && MayRelay())) {
         StatusOr<MemberPlan> made = plans_.OnWhole(g);
@@ -136,9 +137,9 @@ class GroupsPlanner {
     }
     return OkStatus();
   }
-  bool MayRelay() const { return topology_.num_ranks() <= kMostRelayed; }
+  bool MayRelay() const { return topology_.num_ranks() <= kFewRanks; }
 
-  // Moves groups to links of their own where they have some that join them.
+  // Moves each group to links that no other group uses, if such links join its members.
   void EvaluateOnOwnLinks() {
     Choice choice = best_choice_;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -150,11 +151,11 @@ class GroupsPlanner {
   double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
   // Is the best plan good enough, or is the time over?
   bool IsGoodEnough() const {
-    return options_.deadline() || static_cast<double>(best_ps_) <= BoundPs() * kGoodEnough;
+    return options_.deadline() || static_cast<double>(best_ps_) <= BoundPs() * kNear;
   }
 
-  // Lays all groups side by side by these plans and keeps the result where it is the fastest so far.
-  // together_ps_: the time with all groups beginning with their first step.
+  // Lays the chosen plans side by side and keeps the result if it is the fastest so far. Sets together_ps_ to
+  // the time in which all groups begin with their first step.
   void Evaluate(const Choice& choice, const std::string& how) {
     std::vector<const GroupSchedule*> plans;
     int64_t moves = 0;
@@ -169,7 +170,7 @@ class GroupsPlanner {
     if (IsGoodEnough() || groups_.size() < 2) return;
     if (shortest < longest)
       Consider(Merge(joint_, plans, StepOrder::kStretched), choice, how + ", steps of short plans spread");
-    if (IsGoodEnough() || moves > kFewMoves) return;
+    if (IsGoodEnough() || moves > kManyTransfers) return;
     Choice turn(groups_.size());
     std::iota(turn.begin(), turn.end(), 0);
     std::ranges::stable_sort(turn, [&](size_t a, size_t b) {
@@ -180,7 +181,7 @@ class GroupsPlanner {
   }
 
   int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {
-    // Many candidates are compared; only those of very many segments are timed roughly.
+    // Candidates with very many segments are timed roughly, since many are compared.
     SimulateOptions options = Options();
     options.rough = true;
     const int64_t time_ps = Simulate(merged.schedule, merged.collective, topology_, options).time_ps;
@@ -193,7 +194,7 @@ class GroupsPlanner {
   }
   SimulateOptions Options() const { return {.size_bytes = joint_.size_bytes, .model = options_.model}; }
 
-  // The seconds that each link is busy by these plans.
+  // The seconds for which the chosen plans keep each link busy.
   std::vector<double> Busy(const Choice& choice) const {
     std::vector<double> busy(static_cast<size_t>(topology_.num_links()), 0);
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -209,8 +210,9 @@ class GroupsPlanner {
     return sum;
   }
 
-  // Groups are planned in turn, those that take longest first. Each gets what the others leave of the time
-  // that the busiest link needs; its plan is taken where it makes links less crowded.
+  // Plans groups anew in turn, slow groups first, each on the bandwidth that the other groups leave within
+  // the time of the busiest link. A plan is taken if it makes the links less crowded. Every change lowers the
+  // crowding, so the rounds end.
   Status ShareBandwidth() {
     Choice choice = best_choice_;
     std::vector<size_t> turn(groups_.size());
@@ -218,12 +220,12 @@ class GroupsPlanner {
     std::ranges::stable_sort(
         turn, [&](size_t a, size_t b) { return outcomes_[a].alone_ps > outcomes_[b].alone_ps; });
     const int64_t begun = plans_.searches();
-    for (int32_t round = 0; round < kRounds && groups_.size() > 1; ++round) {
+    for (int32_t round = 0; groups_.size() > 1; ++round) {
       bool changed = false;
       for (size_t g : turn) {
         const std::vector<double> busy = Busy(choice);
         const double most = busy.empty() ? 0 : *std::ranges::max_element(busy);
-        if (IsGoodEnough() || most * static_cast<double>(kPsPerSecond) <= BoundPs() * kGoodEnough)
+        if (IsGoodEnough() || most * static_cast<double>(kPsPerSecond) <= BoundPs() * kNear)
           return OkStatus();
         if (plans_.searches() - begun >= kMostSearches) break;
         changed |= Replan(g, busy, most, choice);
@@ -243,7 +245,7 @@ class GroupsPlanner {
     std::vector<uint8_t> eighths;
     for (double seconds : others)
       eighths.push_back(static_cast<uint8_t>(std::clamp(8 * (1 - seconds / most), 1.0, 8.0)));
-    double best = Crowding(busy, most) * kLeastGain;
+    double best = Crowding(busy, most) / kNear;
     bool changed = false;
     const auto consider = [&](size_t option) {
       std::vector<double> with = others;
@@ -259,7 +261,7 @@ class GroupsPlanner {
       if (option != choice[g]) consider(option);
     if (std::ranges::all_of(of_group_[g][choice[g]].loads,
                             [&](const auto& load) { return eighths[static_cast<size_t>(load.first)] == 8; }))
-      return changed;  // no other group is in its way
+      return changed;  // no other group uses this group's links
     if (plans_.IsJoinedAlone(g))
       if (StatusOr<MemberPlan> made = plans_.Alone(g, &eighths); made.ok())
         consider(AddOption(g, *std::move(made)));
@@ -269,12 +271,12 @@ class GroupsPlanner {
     return changed;
   }
 
-  // Searches all groups as one collective, from the best plan and from nothing. Without the first, tensor and
-  // data parallel groups of 64 MiB on rail-2 take 4.2 % longer.
+  // Searches all groups as one collective, once from the best plan so far and once from nothing. The first
+  // search keeps what the groups' own plans do well.
   void TryGreedy() {
+    // Greedy weighs every part that a member may need at every rank that may send it.
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
-    if (IsGoodEnough() || moves > kGreedyMoves || topology_.num_ranks() > kGreedyRanks || groups_.size() < 2)
-      return;
+    if (IsGoodEnough() || moves > kManyTransfers / topology_.num_ranks() || groups_.size() < 2) return;
     const Engine& greedy = ImprovingEngine();
     const auto start = std::make_shared<const Synthesis>(Synthesis{.collective = best_->collective,
                                                                    .schedule = best_->schedule,

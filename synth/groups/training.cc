@@ -1,4 +1,5 @@
-// Each strategy adds its lines: its groups are the sets of ranks that differ only in some coordinates.
+// A rank has a coordinate in every degree of parallelism. Each strategy adds its lines; a group of a line is
+// a set of ranks whose coordinates are equal but for the degrees that the strategy works across.
 #include "synth/groups/training.h"
 
 #include <fmt/core.h>
@@ -27,15 +28,12 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
     {Parallelism::kEp, "ep"},
 }};
 
-constexpr int64_t kMostBytes = int64_t{1} << 50;
-constexpr int64_t kMostCount = 1'000'000'000;  // times a step
-
-// The product of positive numbers; where it is more than kMostBytes, one more than that.
+// The product of positive numbers; where it is more than kMostGroupBytes, one more than that.
 int64_t Product(std::initializer_list<int64_t> factors) {
   __int128 product = 1;
   for (int64_t factor : factors) {
     product *= factor;
-    if (product > kMostBytes) return kMostBytes + 1;
+    if (product > kMostGroupBytes) return kMostGroupBytes + 1;
   }
   return static_cast<int64_t>(product);
 }
@@ -62,8 +60,7 @@ struct Coordinates {
 
 using Key = std::vector<int64_t>;
 
-// All groups of ranks for which the key, some of their coordinates, is the same, in order of their first
-// rank.
+// Groups ranks by a key made of some coordinates; groups are in order of their first rank.
 template <typename KeyOf>
 std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
   std::map<Key, size_t> group_of;
@@ -91,7 +88,7 @@ class Lines {
         parameters_(CountParameters(job.model)) {}
 
   Status Add(Parallelism parallelism) {
-    if (activation_ > kMostBytes)
+    if (activation_ > kMostGroupBytes)
       return UsageError("--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1");
     switch (parallelism) {
       case Parallelism::kTp:
@@ -124,10 +121,10 @@ class Lines {
     if (bytes < 1)
       return UsageError(
           fmt::format("--for {}: {} of no bytes; expected 1 to 2^50", ToString(parallelism), what));
-    if (bytes > kMostBytes)
+    if (bytes > kMostGroupBytes)
       return UsageError(fmt::format("--for {}: {} of more than 2^50 bytes; expected 1 to 2^50",
                                     ToString(parallelism), what));
-    if (count > kMostCount)
+    if (count > kMostGroupCount)
       return UsageError(fmt::format("--for {}: {} more than 10^9 times a step; hint: --micro-batches=1",
                                     ToString(parallelism), what));
     TrainingLine line{parallelism, std::move(what), {}, count};
@@ -247,7 +244,7 @@ Status CheckModel(const TrainingJob& job) {
   const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
   const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
   const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
-  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostBytes))
+  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostGroupBytes))
     return UsageError(fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters",
                                   model.layers, model.hidden));
   return OkStatus();

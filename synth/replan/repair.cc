@@ -16,18 +16,11 @@
 #include <tuple>
 #include <vector>
 
+#include "synth/common/cost_model.h"
 #include "synth/common/problem.h"
 
 namespace xccl::replan {
 namespace {
-
-// Balancing ends when the busiest link is this near the mean, or a round over all links makes it less busy by
-// less than this part.
-constexpr int64_t kNear = 400;
-constexpr int64_t kLittle = 4000;
-// Balancing counts where the busiest link ends less busy by this part: moves that leave it as it is only make
-// paths longer.
-constexpr int64_t kShows = 512;
 
 class Repairer {
  public:
@@ -63,7 +56,8 @@ class Repairer {
     for (size_t p = 0; p < trees_.places.size(); ++p)
       if (trees_.places[p].next >= 0) AddUser(p);
     Balance();
-    if (Busiest() >= before_ps - before_ps / kShows) {
+    // Moves that leave the busiest link as busy as it was only make paths longer.
+    if (IsNear(before_ps, Busiest())) {
       trees_ = joined;
       result_.moved = 0;
     }
@@ -77,7 +71,7 @@ class Repairer {
   }
 
  private:
-  // Smaller is better: how far a link goes beyond `soft_`, then when the data is there.
+  // A path's cost, smaller is better: by how much its busiest link goes beyond `soft_`, then its latency.
   struct Cost {
     int64_t beyond = 0;
     int64_t delay = 0;
@@ -94,9 +88,13 @@ class Repairer {
     Place place;
   };
 
+  // Is the larger time hardly longer than the smaller?
+  static bool IsNear(int64_t larger_ps, int64_t smaller_ps) {
+    return static_cast<double>(larger_ps) <= kNear * static_cast<double>(smaller_ps);
+  }
   int64_t Busiest() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
 
-  // Trees are of few different sizes.
+  // Fills busy_ with a row for each size of a tree, since few sizes differ.
   void FillBusy(const CollectiveSizes& sizes, TimeModel model) {
     std::map<std::pair<int64_t, int64_t>, int32_t> rows;
     const std::vector<LinkCost> costs = LinkCosts(topology_, model);
@@ -256,8 +254,9 @@ class Repairer {
     return true;
   }
 
-  // Busy links first; one that nothing can be moved off waits until the links around it are less busy. Every
-  // move makes the sorted list of loads smaller.
+  // Relieves links in rounds, busy links first, until the busiest link is near the mean or a round leaves it
+  // as busy as before. A link that no edge can leave waits until the links around it are less busy. Every
+  // move makes the sorted list of loads smaller, so the rounds end.
   void Balance() {
     const int64_t links = std::max<int64_t>(1, static_cast<int64_t>(load_.size()));
     int64_t mean = 0;
@@ -267,7 +266,7 @@ class Repairer {
     int64_t busiest = std::numeric_limits<int64_t>::max();
     for (bool moved = true; moved && work_ < most_work_;) {
       const int64_t now = Busiest();
-      if (now - mean < mean / kNear || busiest - now < now / kLittle) break;
+      if (IsNear(now, mean) || now >= busiest) break;
       busiest = now;
       moved = false;
       std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {

@@ -1,3 +1,5 @@
+// Matches the nodes, links, ranks and parts of the old machine with the new machine's by name, reads the plan
+// as trees in the new names, repairs the trees (repair.h) and writes them as a schedule.
 #include "synth/replan/replan.h"
 
 #include <fmt/core.h>
@@ -19,7 +21,8 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kWorkAPlace = 20;  // links looked at while balancing, for every place of a tree
+// The links that balancing may look at for every slot of a tree: a few searches around each edge.
+constexpr int64_t kWorkPerSlot = 20;
 
 IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const Topology& now) {
   std::map<std::tuple<NodeKind, std::string, std::string>, NodeId> by_name;
@@ -36,7 +39,7 @@ IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const T
   return renamed;
 }
 
-// Parallel links in order: when one of two is gone it is taken to be the second.
+// Parallel links are matched in order: if one of two is gone, the second is taken to be the one.
 IdVector<LinkId, std::optional<LinkId>> RenameLinks(const Topology& old, const Topology& now,
                                                     const IdVector<NodeId, std::optional<NodeId>>& node) {
   using Ends = std::pair<std::optional<NodeId>, std::optional<NodeId>>;
@@ -58,7 +61,7 @@ IdVector<LinkId, std::optional<LinkId>> RenameLinks(const Topology& old, const T
   return renamed;
 }
 
-// Names of a part that do not change with the number of ranks: the ranks that it is of, or its number.
+// A part's name that does not change with the number of ranks: the ranks whose data it is, or its number.
 struct PartName {
   std::optional<Rank> rank = {}, other = {};
   int64_t number = 0;
@@ -97,7 +100,7 @@ bool IsEmpty(const Collective& collective, PartId part) {
   return true;
 }
 
-// A table in one order, and in the new machine's names where `rank` says them.
+// Sorts a table; with `renaming`, writes it in the new machine's ranks.
 std::vector<TableEntry> Sorted(std::vector<TableEntry> table, const replan::Renaming* renaming = nullptr) {
   const auto name = [&](Rank r) { return renaming == nullptr ? r : *renaming->rank[r]; };
   for (TableEntry& entry : table) {
@@ -171,7 +174,7 @@ Collective Cut(const Plan& plan, const Collective& whole, const std::vector<Part
   return whole.WithWeights(weights);
 }
 
-// A piece of a chunk takes a link longer than its latency.
+// The most pieces of a chunk: a piece's bytes should take every link longer than the link's latency.
 int32_t MostCut(const Plan& plan, const SynthesisRequest& request) {
   int64_t largest = 0, filling = 1;  // bytes
   const CollectiveSizes sizes(plan.collective, request.size_bytes);
@@ -199,7 +202,7 @@ StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
   const CollectiveSizes sizes(collective, request.size_bytes);
   const int64_t work = request.limits.work_units > 0
                            ? request.limits.work_units
-                           : kWorkAPlace * static_cast<int64_t>(trees.places.size());
+                           : kWorkPerSlot * static_cast<int64_t>(trees.places.size());
   XCCL_ASSIGN_OR_RETURN(const replan::RepairResult repaired,
                         replan::Repair(*request.topology, collective, sizes, request.model, work, trees));
   return Synthesis{.collective = collective,

@@ -1,5 +1,8 @@
-// Which tree a transfer belongs to is told by counting: a rank that sends a chunk with fewer contributions
-// than anybody ends with sends a partial sum.
+// The reader counts contributions to tell a chunk's tree of sums from its tree of copies: a transfer that
+// carries fewer contributions than the postcondition asks for carries a partial sum. Chunks of one part with
+// equal paths become one group; each group is dealt out to several trees, so that balancing has small trees
+// to move. The writer orders each tree from its root, then gives every edge the earliest step that its data
+// and the plan's own order allow.
 #include "synth/replan/trees.h"
 
 #include <fmt/core.h>
@@ -13,17 +16,18 @@
 
 #include "base/graph/grouped.h"
 #include "ir/analysis/chunk_index.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl::replan {
 namespace {
 
-// Links that carry fewer trees than this show when they carry one too many. A sum that is copied on is a
-// pipeline of so many chunks at least. No more is cut or dealt out where it would make more places.
+// The trees on the fullest link, at least: one tree too many then costs at most 1/24 of a link's time.
 constexpr int64_t kFewTrees = 24;
+// The chunks of a reduction that is followed by copies, at least: n chunks keep a pipeline idle for about 1/n
+// of its time.
 constexpr int32_t kFewWaves = 8;
-constexpr int64_t kMostPlacesDealt = int64_t{1} << 20;
 
-// What one chunk does: whose edge each of its transfers is.
+// One chunk's transfers, each as the edge of a rank.
 struct ChunkFlow {
   std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
   std::optional<int32_t> up_root;                     // where the sum ends, if there is one
@@ -87,7 +91,7 @@ class Reader {
     return OkStatus();
   }
 
-  // Which transfers of a chunk carry partial sums and which the whole.
+  // Sorts a chunk's transfers into edges of its tree of sums and edges of its tree of copies.
   StatusOr<ChunkFlow> Sort(int32_t c, std::span<const int32_t> transfers) {
     ChunkFlow flow;
     flow.first_step = schedule_.step[transfers.front()];
@@ -143,7 +147,7 @@ class Reader {
     return flow;
   }
 
-  // Do these edges lead back to where they come from? Linear.
+  // Is there a cycle among the edges? Linear.
   bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges,
                 const std::vector<std::optional<int32_t>>& edge_of, const std::vector<Rank>& next) {
     const int64_t before = walks_;
@@ -196,10 +200,10 @@ class Reader {
     }
     const int64_t most = trees.empty() ? 0 : *std::max_element(trees.begin(), trees.end());
     int32_t dealt = 1;
-    while (most * dealt < kFewTrees && places * dealt * 2 <= kMostPlacesDealt) dealt *= 2;
+    while (most * dealt < kFewTrees && places * dealt * 2 <= kManyTransfers) dealt *= 2;
     const int32_t least = std::max(dealt, pipeline ? kFewWaves : 1);
     while (out_.cut * 2 <= renaming_.most_cut && static_cast<int64_t>(fewest) * out_.cut < least &&
-           places * dealt * out_.cut <= kMostPlacesDealt)
+           places * dealt * out_.cut <= kManyTransfers)
       out_.cut *= 2;
     return dealt;
   }
@@ -323,7 +327,7 @@ class Writer {
   }
 
  private:
-  // What was written for a tree's first chunk, for the others.
+  // Repeats the first chunk's transfers for every other chunk of the tree.
   void RepeatFrom(int64_t first, const Tree& tree) {
     const int64_t end = out_.size();
     for (size_t i = 1; i < tree.chunks.size(); ++i) {
@@ -352,7 +356,7 @@ class Writer {
       for (int32_t child : children_[order_[i]]) order_.push_back(child);
   }
 
-  // A rank has something for the root, or is for something: itself or what lies behind it.
+  // Marks ranks that hold or need the chunk, and the ranks on their way to the root.
   void MarkNeeded(int32_t t, const Tree& tree) {
     std::fill(needed_.begin(), needed_.end(), false);
     const ChunkId chunk = tree.chunks.front();

@@ -1,5 +1,5 @@
-// A schedule as trees: what a chunk's sums flow up and its copies flow down. Replanning cuts and joins these,
-// which a list of transfers would not let it do.
+// A schedule as trees: a chunk's sums flow up one tree and its copies flow down another. Replanning cuts and
+// joins edges of trees, which a list of transfers does not have.
 //
 // A chunk has at most two trees: one of sums, whose edges point to the rank that ends with the whole sum, and
 // one of copies out of the ranks that have the whole. A rank's place in a tree is its edge towards the root.
@@ -17,7 +17,7 @@
 
 namespace xccl::replan {
 
-// What `next` says where there is no next rank.
+// Values of `next` where there is no next rank.
 inline constexpr int32_t kAbsent = -1;  // the rank is not in the tree
 inline constexpr int32_t kRoot = -2;
 inline constexpr int32_t kCutOff = -3;  // its edge is gone: to be joined again
@@ -58,7 +58,7 @@ struct Renaming {
   int32_t most_cut = 1;  // pieces that a chunk may be cut into
 };
 
-// Trees of more places than this are not made (1 GiB).
+// The most slots of all trees together: they take 1 GiB.
 inline constexpr int64_t kMostPlaces = int64_t{1} << 26;
 
 // The trees of a plan's schedule in the new names; edges over what is gone are cut off. Where a root is gone,

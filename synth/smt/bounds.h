@@ -1,5 +1,5 @@
-// What distance, ranks' own links, all links together and cuts say of a copy problem without any search:
-// fewest steps and rounds, as whole numbers and exact rationals.
+// Bounds on steps and rounds without any search, as whole numbers and exact rationals: from distance, from
+// every rank's own links, from all links together, and from cuts.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& ma
 std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,
                                    const Collective& collective);
 
-// How a claim about a number of rounds was come by.
+// How a claim about steps or rounds was proved.
 enum class ProvedBy : uint8_t { kNothing, kDistance, kCut, kFlow, kSmtUnsat };
 std::string_view ToString(ProvedBy by);  // "open", "distance", "cut", "flow", "smt-unsat"
 

@@ -3,10 +3,10 @@
 //   sent(c, e, s)   chunk c goes over edge e in step s
 //   here(c, r, s)   rank r holds chunk c when step s begins
 //
-// Variables that cannot be true are not made: a chunk reaches a rank at the earliest after as many steps as
-// there are edges between, and is of use only where it can still reach a needer. Where only symmetric
-// schedules are asked for, all images of a variable are one. All variables are Boolean and all sums are of
-// Booleans, for Z3's finite-domain solver.
+// Variables that cannot be true are not made: a chunk reaches a rank no sooner than distance allows, and must
+// still reach a needer in the steps that remain. Questions about symmetric schedules have one variable for
+// all images of a send. All variables are Boolean and all sums are sums of Booleans, for Z3's finite-domain
+// solver.
 #include "synth/smt/copies.h"
 
 #include <fmt/core.h>
@@ -20,10 +20,6 @@
 
 namespace xccl::smt {
 namespace {
-
-constexpr int64_t kFirstSlice = 400'000;
-constexpr int64_t kPerVariable = 25;          // what making an encoding costs
-constexpr int64_t kLargestSlice = 6'400'000;  // a second or two: how long an interrupt waits
 
 class CopyEncoding final : public StepEncoding {
  public:
@@ -46,7 +42,7 @@ class CopyEncoding final : public StepEncoding {
 
  private:
   void NumberOrbits();
-  // The least of the images of (chunk, thing), as chunk × width + thing.
+  // The least image of (chunk, edge) or (chunk, rank), as chunk × width + edge or rank.
   template <typename ThingOf>
   size_t FirstImage(size_t chunk, size_t width, ThingOf thing_of) const {
     size_t first = ~size_t{0};
@@ -74,7 +70,7 @@ class CopyEncoding final : public StepEncoding {
   const CopyProblem& problem_;
   std::vector<Image> used_;                         // the identity alone where not symmetric
   std::vector<std::vector<int32_t>> chunk_images_;  // by group element
-  // Of (chunk, edge) and (chunk, rank): the first of their images, which stands for all.
+  // By (chunk, edge) and by (chunk, rank): the first image, which stands for all images.
   std::vector<size_t> sent_orbit_, here_orbit_;
   std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
 };
@@ -198,11 +194,11 @@ int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t
 StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits) {
-  const int64_t making = kPerVariable * EncodingSize(machine, problem, steps);
+  const int64_t making = kWorkPerVariable * EncodingSize(machine, problem, steps);
   std::optional<SolverQuestion> narrow, whole;
   bool is_narrow_open = images.size() > 1;
   Answer sum;
-  for (int64_t slice = kFirstSlice; sum.work < limits.work; slice = std::min(2 * slice, kLargestSlice))
+  for (int64_t slice = kShortWork; sum.work < limits.work; slice *= 2)
     for (const bool symmetric : {true, false}) {
       if (limits.deadline()) return sum;
       if (symmetric && !is_narrow_open) continue;

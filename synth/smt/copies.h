@@ -20,9 +20,8 @@ SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
 // Variables of the encoding without symmetry, to refuse what cannot end.
 int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps);
 
-// Symmetric schedules and all schedules are asked for in turn, in slices of work that double; making a
-// question counts as work too. Most questions end in the first slice. Requires: every need within reach in
-// the steps.
+// Asks for symmetric schedules and for all schedules in turn, in slices of work that double; making a
+// question counts as work too. Requires: the steps reach every needer.
 StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits);

@@ -1,9 +1,11 @@
-// Paths through switches are found by depth-first search over nodes that are no GPUs; parallel links count as
-// one. Where some are left out, what a rank can take in or give away is still counted over all its links.
+// A depth-first search over switches finds the paths between GPUs; parallel links count as one. If paths are
+// left out, the chunks that a rank can take in or give away are still counted over all of its links. Images
+// come from the machine's translations, and are kept only if they take every path to a path.
 #include "synth/smt/instance.h"
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -16,11 +18,11 @@
 namespace xccl::smt {
 namespace {
 
-constexpr size_t kMostPaths = 4;             // of one pair of GPUs
-constexpr int64_t kMostNodesSeen = 200'000;  // by the searches for paths of all GPUs
-constexpr size_t kLongestPath = 200;         // nodes
-// More than all sends of the largest question that is served, so that this forbids nothing.
-constexpr int64_t kMostPerRound = 1 << 30;
+// Paths of one pair of GPUs: every path is an edge with variables of its own.
+constexpr size_t kMostPaths = 4;
+// Nodes of all partial paths that the searches of all GPUs make, each as often as a path holds it: a fraction
+// of a second.
+constexpr int64_t kMostNodesSeen = 1'000'000;
 
 class MachineMaker {
  public:
@@ -43,7 +45,7 @@ class MachineMaker {
  private:
   using Path = std::vector<int32_t>;  // nodes, both ends included
 
-  // Depth first, heads in order of their numbers. False: there are too many, or one too long.
+  // Searches depth first, heads in order of their numbers. False if the paths have too many nodes.
   bool FindPaths() {
     int64_t seen = 0;
     for (int32_t r = 0; r < machine_.ranks; ++r)
@@ -55,7 +57,7 @@ class MachineMaker {
           paths_[{r, to->value}].push_back(path);
           continue;
         }
-        if (++seen > kMostNodesSeen || path.size() > kLongestPath) return false;
+        if ((seen += std::ssize(path)) > kMostNodesSeen) return false;
         std::set<int32_t, std::greater<>> heads;
         for (LinkId l : topology_.Out(NodeId(path.back()))) heads.insert(topology_.link(l).to.value);
         for (int32_t head : heads) {
@@ -121,7 +123,7 @@ class MachineMaker {
       int64_t sum = 0;
       for (LinkId l : capacity.links)
         sum += topology_.link(l).bandwidth_bytes_per_s / machine_.bytes_per_s_of_one;
-      capacity.per_round = static_cast<int32_t>(std::min(sum, kMostPerRound));
+      capacity.per_round = static_cast<int32_t>(std::min<int64_t>(sum, std::numeric_limits<int32_t>::max()));
     }
   }
 

@@ -53,7 +53,8 @@ struct Image {
   std::vector<int32_t> rank, edge, capacity;
 };
 Image Identity(const Machine& machine);
-// All elements of the group of translations, the identity first; that alone where there are more than `most`.
+// All elements of the group of translations, the identity first; the identity alone where the group has more
+// than `most`.
 std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, int64_t most);
 
 struct Send {
@@ -76,7 +77,7 @@ struct Ends {
 Ends Moved(const Image& image, Ends ends);
 // Chunks of the same ends are interchangeable: classes of them, without those that nobody needs.
 std::map<Ends, std::vector<int32_t>> ClassesOf(const CopyProblem& problem);
-// Those of a group's elements that take every class to one of as many chunks: a group again.
+// The elements of a group that take every class to a class of as many chunks; they are a group again.
 std::vector<Image> ImagesThatKeep(const std::vector<Image>& images, const CopyProblem& problem);
 
 }  // namespace xccl::smt

@@ -10,56 +10,52 @@
 #include <limits>
 #include <tuple>
 
-#include "synth/smt/oracle.h"
+#include "synth/smt/decider.h"
 
 namespace xccl::smt {
 namespace {
 
-constexpr int32_t kMostChunks = 12;       // a part, where --chunks does not say
-constexpr int64_t kMostOfBound = 64;      // where the bound on R/C is a fraction of so many
-constexpr int32_t kMostChunksOfSums = 6;  // times the ranks
-constexpr int32_t kFurtherSteps = 8;      // beyond the distance, where --steps does not say
-constexpr int64_t kWork = 600'000'000;    // Z3's resource units in all, where none are given
-constexpr int32_t kShare = 4;             // of what is left, what one question may use up: one part
-constexpr int64_t kMostWork = 60'000'000;
-constexpr int32_t kMostAsked = 200;  // questions of one number of steps
+constexpr int32_t kMostChunks = 12;   // chunks a part, where --chunks is not given: the divisors of 12 halve,
+                                      // third and quarter a round
+constexpr int32_t kFurtherSteps = 8;  // steps beyond the distance, where --steps is not given
+constexpr int64_t kWork = 600'000'000;  // Z3's resource units of one front: a few minutes
 
 class FrontSearch {
  public:
-  FrontSearch(Oracle& oracle, const SynthesisRequest& request)
-      : oracle_(oracle),
-        order_(oracle.form() == Form::kSums ? std::max<int32_t>(1, std::ssize(oracle.images())) : 1),
+  FrontSearch(Decider& decider, const SynthesisRequest& request)
+      : decider_(decider),
+        order_(decider.form() == Form::kSums ? std::max<int32_t>(1, std::ssize(decider.images())) : 1),
         most_given_(request.limits.chunks.has_value()),
         most_chunks_(request.limits.chunks.value_or(
-            oracle.form() == Form::kSums ? kMostChunksOfSums * oracle.machine().ranks : kMostChunks)),
-        most_steps_(request.limits.steps.value_or(oracle.LeastSteps() + kFurtherSteps)) {}
+            decider.form() == Form::kSums ? kFewChunks * decider.machine().ranks : kMostChunks)),
+        most_steps_(request.limits.steps.value_or(decider.LeastSteps() + kFurtherSteps)) {}
 
   StatusOr<Front> Run() {
-    front_.least_steps = oracle_.LeastSteps();
-    std::tie(front_.least_rounds, front_.least_by) = oracle_.BoundOf({});
+    front_.least_steps = decider_.LeastSteps();
+    std::tie(front_.least_rounds, front_.least_by) = decider_.BoundOf({});
     for (int32_t steps = std::max(1, front_.least_steps); steps <= most_steps_; ++steps) {
       began_ = std::chrono::steady_clock::now();
-      oracle_.Say(fmt::format("{} steps", steps));
+      decider_.Say(fmt::format("{} steps", steps));
       XCCL_RETURN_IF_ERROR(Step(steps));
-      if (IsDone() || oracle_.IsOver()) break;
+      if (IsDone() || decider_.IsOver()) break;
     }
-    if (front_.points.empty() && oracle_.IsOver())
+    if (front_.points.empty() && decider_.IsOver())
       return LimitReached(
           fmt::format("smt: {} on {} ranks: no point of the front was found{}",
-                      oracle_.request().collective->name(), oracle_.request().collective->num_members(),
-                      oracle_.IsInterrupted() ? "; interrupted"
-                      : oracle_.TimeIsUp()    ? fmt::format(" within {}; hint: a longer --time-limit",
-                                                            oracle_.request().limits.deadline.ToString())
-                                              : "; hint: --time-limit=60s"));
+                      decider_.request().collective->name(), decider_.request().collective->num_members(),
+                      decider_.IsInterrupted() ? "; interrupted"
+                      : decider_.TimeIsUp()    ? fmt::format(" within {}; hint: a longer --time-limit",
+                                                             decider_.request().limits.deadline.ToString())
+                                               : "; hint: --time-limit=60s"));
     front_.complete =
         IsDone() && !gaps_ && std::all_of(front_.points.begin(), front_.points.end(), [](const auto& point) {
           return point.proved_by != ProvedBy::kNothing && point.proved_chunks == 0;
         });
     if (!front_.complete)
-      front_.stopped = oracle_.TimeIsUp() ? oracle_.request().limits.deadline.ToString()
-                       : oracle_.IsOver() ? "its limit of work; hint: --time-limit=60s"
-                       : IsDone()         ? Limit("--chunks", most_chunks_, oracle_.request().limits.chunks)
-                                          : Limit("--steps", most_steps_, oracle_.request().limits.steps);
+      front_.stopped = decider_.TimeIsUp() ? decider_.request().limits.deadline.ToString()
+                       : decider_.IsOver() ? "its limit of work; hint: --time-limit=60s"
+                       : IsDone()          ? Limit("--chunks", most_chunks_, decider_.request().limits.chunks)
+                                           : Limit("--steps", most_steps_, decider_.request().limits.steps);
     return std::move(front_);
   }
 
@@ -79,12 +75,14 @@ class FrontSearch {
     int32_t chunks;
     int64_t rounds;
   };
-  // All (C, R) with bound <= R/C < best, least R/C first, then fewest chunks; of one ratio all multiples.
+  // All (C, R) with bound <= R/C < best, least R/C first, then fewest chunks. A ratio comes with all its
+  // multiples.
   std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
     std::vector<Ratio> ratios;
-    // The bound itself may take more chunks than are tried.
-    if (!most_given_ && bound.denominator > most_chunks_ && bound.denominator <= kMostOfBound &&
-        bound.numerator >= steps && bound.IsLessThan(best))
+    // The bound's own fraction may need more chunks than are tried otherwise.
+    if (!most_given_ && bound.denominator > most_chunks_ && bound.numerator >= steps &&
+        bound.denominator <= Decider::kMostVariables && bound.IsLessThan(best) &&
+        decider_.SizeOf(static_cast<int32_t>(bound.denominator), steps) <= Decider::kMostVariables)
       ratios.push_back({static_cast<int32_t>(bound.denominator), bound.numerator});
     for (int32_t c = 1; c <= most_chunks_; ++c)
       for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= MostRounds(bound, c); ++r) {
@@ -101,14 +99,14 @@ class FrontSearch {
     return ratios;
   }
 
-  // The most rounds of so many chunks a part that are tried. Beyond a few chunks only the bound itself is, so
-  // that the next best is found soon.
+  // The most rounds that are tried with so many chunks a part. Beyond a few chunks only the bound itself is
+  // tried, so that the next best ratio is found soon.
   static int64_t MostRounds(const RoundsBound& bound, int32_t chunks) {
     const int64_t least = std::max<int64_t>(1, bound.Rounds(chunks));
     if (chunks <= kMostChunks) return least + kMostChunks;
     return bound.IsLessThan({least, chunks}) ? least - 1 : least;
   }
-  // Up to how many chunks a part Ratios holds all that is below the ratio found.
+  // The largest number of chunks a part up to which Ratios holds every ratio below the one that was found.
   int32_t ChunksBelow(const RoundsBound& bound, const Ratio& found) const {
     int32_t c = 1;
     while (c <= most_chunks_ && (found.rounds * c - 1) / found.chunks <= MostRounds(bound, c)) ++c;
@@ -116,7 +114,7 @@ class FrontSearch {
   }
 
   Status Step(int32_t steps) {
-    const auto known = oracle_.BestBoundOf(steps);
+    const auto known = decider_.BestBoundOf(steps);
     if (!known && front_.points.empty()) {
       front_.least_steps = steps + 1;
       front_.steps_by = ProvedBy::kSmtUnsat;
@@ -125,16 +123,11 @@ class FrontSearch {
     const auto& [bound, by] = *known;
     if (!front_.points.empty() && !bound.IsLessThan(Best())) return OkStatus();
     bool all_refuted = true;
-    int32_t asked = 0;
     for (const Ratio& ratio : Ratios(bound, Best(), steps)) {
-      if (oracle_.IsOver()) break;
-      if (++asked > kMostAsked) {
-        all_refuted = false;
-        break;
-      }
+      if (decider_.IsOver()) break;
       const Question question{ratio.chunks, steps, ratio.rounds};
-      const int64_t work = std::min(oracle_.work_left() / kShare, kMostWork);
-      XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
+      const int64_t work = decider_.work_left() / kShare;
+      XCCL_ASSIGN_OR_RETURN(Outcome outcome, decider_.Ask(question, work));
       if (outcome.verdict != Verdict::kFeasible) {
         all_refuted &= outcome.verdict == Verdict::kInfeasible;
         continue;
@@ -164,7 +157,7 @@ class FrontSearch {
     return OkStatus();
   }
 
-  Oracle& oracle_;
+  Decider& decider_;
   const int32_t order_;  // of the group that an allreduce's chunks may be translated by
   const bool most_given_;
   const int32_t most_chunks_, most_steps_;
@@ -178,14 +171,14 @@ class FrontSearch {
 StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines) {
   SynthesisRequest asked = request;
   if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
-  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle, Oracle::Create(asked, engines));
-  if (oracle->form() == Form::kNothing) {
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(asked, engines));
+  if (decider->form() == Form::kNothing) {
     Front front;
     front.complete = true;
     return front;
   }
-  oracle->SetThorough(false);
-  return FrontSearch(*oracle, asked).Run();
+  decider->SetThorough(false);
+  return FrontSearch(*decider, asked).Run();
 }
 
 }  // namespace xccl::smt

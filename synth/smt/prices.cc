@@ -17,13 +17,13 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kMostTreeWork = 20'000'000;  // of one search
-constexpr size_t kMostNeeders = 12;
+// Operations of one search for a cheapest tree, and iterations of one linear program: well under a second.
+constexpr int32_t kMostOperations = 20'000'000;
+// Rounds of the cutting planes; most programs end within a hundred.
 constexpr int32_t kMostRounds = 400;
-constexpr int32_t kIterations = 1'000'000;  // of the linear program's solver
-constexpr double kGap = 1e-9;
-constexpr int64_t kMostDenominator = 5000;  // of prices tried as small fractions
-constexpr double kEven = 1e-7;              // how close to a whole number is one
+// Relative error of the linear program's values. Fractions whose denominators are below its square root's
+// inverse can be told apart.
+constexpr double kTolerance = 1e-7;
 
 class PriceProgram {
  public:
@@ -61,18 +61,18 @@ class PriceProgram {
       result.infeasible = tried.infeasible;
       if (tried.stopped || tried.infeasible) break;
       if (tried.proved && result.bound.IsLessThan(tried.bound)) result.bound = tried.bound, best = center;
-      if (added && !program.Solve(kIterations)) break;
+      if (added && !program.Solve(kMostOperations)) break;
       const double objective = program.Objective();
       const RoundsBound& known = result.bound.IsLessThan(options_.target) ? options_.target : result.bound;
-      if (objective <= Value(known) * (1 + kGap)) {
+      if (objective <= Value(known) * (1 + kTolerance)) {
         result.bound = known;
         break;
       }
       if (options_.stopped && options_.stopped()) break;
       const std::span<const double> values = program.Values();
       for (size_t k = 0; k < orbits_.size(); ++k) asked[k] = values[num_prices_ + k];
-      // Half way between the best and the program's own prices; these by themselves where that brought
-      // nothing, and now and then.
+      // The next prices lie half way between the best prices and the program's own; the program's own prices
+      // are tried if that brought no pattern, and in every third round.
       const bool corner = !added || round % 3 == 2 || round > kMostRounds / 2;
       for (size_t i = 0; i < num_prices_; ++i)
         center[i] = std::max(0.0, corner ? values[i] : 0.5 * (values[i] + best[i]));
@@ -99,7 +99,7 @@ class PriceProgram {
            static_cast<size_t>(share_[capacity]);
   }
 
-  // The room of a round is worth at most one in every step.
+  // Adds a row for every step: the prices of all that a round can carry add up to at most one.
   void AddRoom(LinearProgram& program) const {
     for (int32_t t = 0; t < times_; ++t) {
       std::map<int32_t, double> room;
@@ -110,13 +110,14 @@ class PriceProgram {
     }
   }
 
-  // As small fractions, or rounded.
+  // The prices as whole numbers: times their common small denominator, if they have one, else rounded.
   WholePrices Whole(const std::vector<double>& prices) const {
     int64_t denominator = options_.scale;
-    for (int64_t d = 1; d <= std::min(kMostDenominator, options_.scale); ++d) {
+    const int64_t most = std::min<int64_t>(std::llround(1 / std::sqrt(kTolerance)), options_.scale);
+    for (int64_t d = 1; d <= most; ++d) {
       const bool even = std::all_of(prices.begin(), prices.end(), [&](double price) {
         const double times = price * static_cast<double>(d);
-        return std::abs(times - std::round(times)) < kEven * static_cast<double>(d);
+        return std::abs(times - std::round(times)) < kTolerance * static_cast<double>(d);
       });
       if (!even) continue;
       denominator = d;
@@ -149,7 +150,7 @@ class PriceProgram {
     return most;
   }
 
-  // What these prices prove; patterns that are cheaper than the program thinks become rows.
+  // Finds the bound that the prices prove. Patterns that are cheaper than `asked` become rows.
   Tried Try(const WholePrices& whole, const std::vector<double>& asked, LinearProgram& program, bool& added) {
     const EdgePrices of_edge = OfEdges(whole.price);
     Tried tried;
@@ -218,17 +219,18 @@ RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, cons
                         const PriceOptions& options) {
   std::vector<ChunkOrbit> orbits;
   std::map<Ends, size_t> known;
-  int64_t work = 0;
+  // A search looks at every part of every set of needers, 3^needers in all, over every edge in every step.
+  const double places =
+      options.steps * static_cast<double>(machine.edges.size() + static_cast<size_t>(machine.ranks));
+  double work = 0;
   for (const auto& [ends, chunks] : ClassesOf(problem)) {
-    if (ends.needers.size() > kMostNeeders) return {};
-    work += std::llround(std::pow(3, ends.needers.size())) * options.steps *
-            static_cast<int64_t>(machine.edges.size() + static_cast<size_t>(machine.ranks));
+    work += std::pow(3, ends.needers.size()) * places;
+    if (work > kMostOperations) return {};
     for (const Image& image : images) known.try_emplace(Moved(image, ends), orbits.size());
     const size_t orbit = known.at(ends);
     if (orbit == orbits.size()) orbits.push_back({chunks[0], 0});
     orbits[orbit].chunks += static_cast<int64_t>(chunks.size());
   }
-  if (work > kMostTreeWork) return {};
   const PatternSearch search = [&](size_t orbit, const EdgePrices& prices, int64_t) {
     TreeSearch trees(machine, options.steps);
     const int32_t chunk = orbits[orbit].chunk;

@@ -26,7 +26,7 @@ struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;
   bool IsLessThan(const RoundsBound& other) const;
-  // Of `times` as many chunks, rounded up.
+  // Rounds for `times` as many chunks, rounded up.
   int64_t Rounds(int64_t times = 1) const;
 };
 RoundsBound InLowestTerms(const RoundsBound& bound);
@@ -40,7 +40,7 @@ struct ChunkOrbit {
 using EdgePrices = std::vector<std::vector<int64_t>>;  // [step][edge], >= 0
 struct Priced {
   Pattern pattern;       // the cheapest that was found; empty: none is cheaper than what was asked for
-  int64_t cost = 0;      // of it
+  int64_t cost = 0;      // of the pattern
   bool proved = false;   // no pattern costs less (where the pattern is empty: less than what was asked for)
   bool stopped = false;  // a limit was met: nothing is known
 };
@@ -68,7 +68,7 @@ PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images
                         const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
                         const PriceOptions& options);
 
-// Of copies, whose patterns are trees. Nothing is proved where a search over trees would not be short.
+// SolvePrices for copies, whose patterns are trees. Proves nothing if a search over trees would be long.
 // Requires: every need can be met within the steps.
 RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
                         const PriceOptions& options);

@@ -18,7 +18,7 @@
 #include "synth/common/test_machines.h"
 #include "synth/smt/bounds.h"
 #include "synth/smt/copies.h"
-#include "synth/smt/in_out.h"
+#include "synth/smt/owner_trees.h"
 #include "synth/smt/sum_prices.h"
 #include "synth/smt/sums.h"
 
@@ -238,7 +238,7 @@ TEST(SmtSums, FewestStepsAsByBruteForce) {
     const int32_t fewest = FewestSteps(machine);
     for (int32_t steps = std::max(1, fewest - 1); steps <= fewest; ++steps) {
       const std::vector<Image> one = {Identity(machine)};
-      EXPECT_EQ(SumQuestion(machine, problem, one, steps, steps).Ask(kPlenty)->verdict,
+      EXPECT_EQ(ReductionQuestion(machine, problem, one, steps, steps).Ask(kPlenty)->verdict,
                 steps < fewest ? Verdict::kInfeasible : Verdict::kFeasible)
           << i << ", " << steps << " steps";
     }
@@ -268,9 +268,9 @@ TEST(SmtSums, InAndOutTreesAreFoundWhereCompositionFits) {
   const Machine machine = MakeMachine(ring);
   const std::vector<Image> images = ImagesOf(ring, machine, 64);
   ASSERT_EQ(images.size(), 4u);
-  EXPECT_EQ(InOutQuestion(machine, images, 2, 4, 6).Ask(kPlenty)->verdict, Verdict::kFeasible);
-  EXPECT_EQ(InOutQuestion(machine, images, 2, 4, 5).Ask(kPlenty)->verdict, Verdict::kInfeasible);
-  EXPECT_EQ(InOutQuestion(machine, images, 2, 3, 20).Ask(kPlenty)->verdict, Verdict::kInfeasible);
+  EXPECT_EQ(OwnerTreesQuestion(machine, images, 2, 4, 6).Ask(kPlenty)->verdict, Verdict::kFeasible);
+  EXPECT_EQ(OwnerTreesQuestion(machine, images, 2, 4, 5).Ask(kPlenty)->verdict, Verdict::kInfeasible);
+  EXPECT_EQ(OwnerTreesQuestion(machine, images, 2, 3, 20).Ask(kPlenty)->verdict, Verdict::kInfeasible);
 }
 
 }  // namespace

@@ -17,12 +17,18 @@ namespace xccl::smt {
 
 enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
 
+// Work is counted in Z3's resource units, which are reproducible; a second has a few millions of them. Most
+// questions that have a quick answer need less than kShortWork. A question's encoding costs kWorkPerVariable
+// for each of its variables.
+inline constexpr int64_t kShortWork = 400'000;
+inline constexpr int64_t kWorkPerVariable = 25;
+
 struct SolveLimits {
-  int64_t work = 0;                // Z3's resource units, reproducible
+  int64_t work = 0;
   Deadline deadline = Deadline();  // by the wall clock; asked from another thread
 };
 
-// Families of constraints, and the links and ranks they are about, that cannot be had together.
+// Names of constraints that no schedule meets together: a family, and the link or rank that it is about.
 using Core = std::vector<std::string>;  // sorted, each once
 // "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
 std::string Summary(const Core& core);
@@ -34,7 +40,7 @@ struct Answer {
   Core core = {};  // where infeasible, of a question that names its constraints
 };
 
-// All sends together cost at most so much, at these prices for an edge in a step.
+// A limit on the cost of all sends together, at given prices of an edge in a step.
 struct Budget {
   const EdgePrices& prices;
   int64_t most;
@@ -44,13 +50,14 @@ class StepEncoding;  // step_encoding.h
 
 class SolverQuestion {
  public:
-  // What `make` throws is told when the question is asked.
+  // Ask returns what `make` throws.
   explicit SolverQuestion(const std::function<std::unique_ptr<StepEncoding>()>& make);
   SolverQuestion(SolverQuestion&&) noexcept;
   ~SolverQuestion();
 
-  // May be asked again with more work: what was learned is kept. Without memory or threads the question is
-  // undecided, and has used up what it was given. Errors: kBug with the solver's text for any other failure.
+  // May be asked again with more work: the solver keeps what it has learned. Without memory or threads the
+  // question stays undecided and uses up all of its work. Errors: kBug with the solver's text for any other
+  // failure.
   StatusOr<Answer> Ask(const SolveLimits& limits, const std::optional<Budget>& budget = {});
 
  private:

@@ -11,7 +11,7 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kWitnessWork = 200'000;  // of the work units of each other engine
+constexpr int64_t kWitnessWork = 200'000;  // moves of each other engine: a fraction of a second
 
 }  // namespace
 

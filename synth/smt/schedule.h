@@ -13,15 +13,15 @@
 
 namespace xccl::smt {
 
-// Of parallel links those that are least loaded in the step, by bandwidth, are taken. `sends` are in order of
+// Takes the parallel link that is least loaded in the step, by bandwidth. `sends` are in order of
 // steps. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
-// The same of copies, without sends that nobody needs.
+// ScheduleOf for copies, without sends that nobody needs.
 Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
                   const std::vector<Send>& sends);
 
-// What a schedule takes as a k-synchronous one.
+// The steps and rounds of a schedule as a k-synchronous one.
 struct StepsAndRounds {
   int32_t steps = 0;
   int64_t rounds = 0;

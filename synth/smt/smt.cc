@@ -1,6 +1,7 @@
-// Questions (chunks, steps, rounds) that the limits leave open are asked in order of the time that they
-// promise, steps × alpha + rounds × the time of one, so that the first that has an answer is the best of
-// them. What arithmetic alone forbids is not asked.
+// Lists the questions (chunks, steps, rounds) that the request's limits allow and arithmetic does not refute,
+// and asks them in order of promised time: steps × alpha + rounds × the time of a round. So the first answer
+// is the best of all questions. Without an answer, the fastest plan of another engine stands in; without a
+// plan, the widest question gets all work that is left, and only it refutes the request.
 #include "synth/smt/smt.h"
 
 #include <fmt/core.h>
@@ -11,28 +12,25 @@
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/violation.h"
-#include "synth/smt/oracle.h"
+#include "synth/smt/decider.h"
 
 namespace xccl {
 namespace {
 
+using smt::Decider;
 using smt::Form;
-using smt::Oracle;
 using smt::Outcome;
 using smt::Question;
 using smt::Refusal;
 using smt::Verdict;
 
 constexpr const char* kName = "smt";
-constexpr int32_t kMostRanks = 64;
-constexpr int32_t kMostLimit = 1000;   // of chunks, steps and rounds
-constexpr int32_t kFurtherSteps = 4;   // beyond the distance, where steps are not given
-constexpr int32_t kFurtherRounds = 2;  // beyond the bandwidth's need, where rounds are not given
-constexpr int32_t kMostChunks = 8;     // a part, where chunks are not given
-constexpr size_t kMostAsked = 60;      // questions
-constexpr size_t kMostAskedOfSums = 12;
-constexpr int64_t kMostShare = 1'000'000;
-constexpr int32_t kShare = 8;  // of what is left, what one question of several may use up: one part
+constexpr int32_t kMostLimit = 1000;  // of --chunks, --steps and --rounds: far beyond what Z3 decides
+// Steps beyond the distance, and rounds beyond what bandwidth needs, that are asked for where the request
+// leaves them open.
+constexpr int32_t kFurther = 4;
+// Questions of several, each worth its share: they leave half of the work to the widest question.
+constexpr size_t kMostAsked = 12;
 
 struct Asked {
   Question question;
@@ -41,28 +39,27 @@ struct Asked {
 
 class RequestSearch {
  public:
-  RequestSearch(const SynthesisRequest& request, Oracle& oracle, std::span<const Engine> engines)
-      : request_(request), oracle_(oracle), engines_(engines) {}
+  RequestSearch(const SynthesisRequest& request, Decider& decider, std::span<const Engine> engines)
+      : request_(request), decider_(decider), engines_(engines) {}
 
   StatusOr<Synthesis> Run() {
-    if (oracle_.form() == Form::kNothing) return NothingToMove(kName, request_);
+    if (decider_.form() == Form::kNothing) return NothingToMove(kName, request_);
     XCCL_ASSIGN_OR_RETURN(const std::vector<Asked> asked, Questions());
-    if (asked.size() > 1) oracle_.SetThorough(false);
+    if (asked.size() > 1) decider_.SetThorough(false);
     for (const Asked& one : asked) {
-      const int64_t share = asked.size() == 1
-                                ? oracle_.work_left()
-                                : std::min(kMostShare, std::max<int64_t>(oracle_.work_left() / kShare, 1));
+      const int64_t share =
+          std::max<int64_t>(decider_.work_left() / (asked.size() == 1 ? 1 : smt::kShare), 1);
       XCCL_RETURN_IF_ERROR(Ask(one.question, share));
       if (made_) return *(stopped_ ? BestSoFar() : std::move(made_));
-      if (oracle_.IsOver()) break;
+      if (decider_.IsOver()) break;
     }
     if (!refuted_) {
       const Status why = WhyOpen(asked.size());
       if (std::optional<Synthesis> best = BestSoFar()) return *std::move(best);
-      if (asked.size() == 1 || oracle_.IsOver()) return why;
+      if (asked.size() == 1 || decider_.IsOver()) return why;
       // Whether the request has an answer at all is one question, worth all that is left.
-      oracle_.SetThorough(true);
-      XCCL_RETURN_IF_ERROR(Ask(Widest(), oracle_.work_left()));
+      decider_.SetThorough(true);
+      XCCL_RETURN_IF_ERROR(Ask(Widest(), decider_.work_left()));
       if (made_) return *std::move(made_);
     }
     return refuted_ ? NothingFits(*refuted_) : WhyOpen(asked.size());
@@ -70,7 +67,7 @@ class RequestSearch {
 
  private:
   Status Ask(const Question& question, int64_t work) {
-    XCCL_ASSIGN_OR_RETURN(Outcome outcome, oracle_.Ask(question, work));
+    XCCL_ASSIGN_OR_RETURN(Outcome outcome, decider_.Ask(question, work));
     if (outcome.made) made_ = Finish(question.chunks, *std::move(outcome.made), outcome.how, stopped_);
     stopped_ |= outcome.verdict == Verdict::kStopped;
     divergent_ |= outcome.divergent;
@@ -85,41 +82,40 @@ class RequestSearch {
 
   // Why nothing was found, and no proof that there is nothing.
   Status WhyOpen(size_t questions) const {
-    if (oracle_.IsInterrupted()) return Limit("interrupted, nothing found");
-    if (oracle_.TimeIsUp()) return Limit("nothing found within " + request_.limits.deadline.ToString());
-    if (!oracle_.IsOver()) {
+    if (decider_.IsInterrupted()) return Limit("interrupted, nothing found");
+    if (decider_.TimeIsUp()) return Limit("nothing found within " + request_.limits.deadline.ToString());
+    if (!decider_.IsOver()) {
       if (divergent_) return Limit("only found with different roundings of a sum; hint: --allow-divergent");
-      if (stopped_ && oracle_.too_large() > 0)
-        return Limit(fmt::format("the encoding has {} variables, too many to try", oracle_.too_large()));
+      if (stopped_ && decider_.too_large() > 0)
+        return Limit(fmt::format("the encoding has {} variables, too many to try", decider_.too_large()));
       if (questions != 1)
         return Limit(
             fmt::format("nothing found by {} short searches; hint: --chunks, --steps and --rounds "
                         "for one long one",
                         questions));
-      if (!oracle_.machine().complete)
+      if (!decider_.machine().complete)
         return Limit(
             "nothing found, and no proof: not searched are in-switch multicast and reduction, and more than "
             "a few ways between two GPUs");
     }
     return Limit(
         fmt::format("nothing found within {} solver units; hint: --time-limit=60s, or fewer --chunks",
-                    oracle_.work_limit()));
+                    decider_.work_limit()));
   }
 
   // The fewest chunks with the most steps and rounds that may help.
   Question Widest() {
     const SynthesisLimits& limits = request_.limits;
     Question widest{.chunks = limits.chunks.value_or(1), .steps = 0, .rounds = 0};
-    widest.steps =
-        limits.steps.value_or(limits.rounds.value_or(oracle_.LeastSteps() + Further(kFurtherSteps)));
+    widest.steps = limits.steps.value_or(limits.rounds.value_or(decider_.LeastSteps() + Further(kFurther)));
     widest.rounds = limits.rounds
                         ? *limits.rounds
-                        : std::min<int64_t>(oracle_.MostRounds(widest.steps, widest.chunks), kMostLimit);
+                        : std::min<int64_t>(decider_.MostRounds(widest.steps, widest.chunks), kMostLimit);
     return widest;
   }
 
-  // Does anything that the request allows fit this question too, if with some chunks, or after some
-  // waiting, left out?
+  // Would every schedule that the request allows be an answer to this question too, perhaps without some of
+  // its chunks, or spread over more steps?
   bool IsHardest(const Question& question) const {
     const SynthesisLimits& limits = request_.limits;
     const bool chunks = question.chunks == limits.chunks.value_or(1);
@@ -127,7 +123,7 @@ class RequestSearch {
         limits.steps ? question.steps == *limits.steps : limits.rounds && question.steps >= *limits.rounds;
     const bool rounds = limits.rounds
                             ? question.rounds == *limits.rounds
-                            : question.rounds >= oracle_.MostRounds(question.steps, question.chunks);
+                            : question.rounds >= decider_.MostRounds(question.steps, question.chunks);
     return chunks && steps && rounds;
   }
 
@@ -142,21 +138,21 @@ class RequestSearch {
     const bool in_turn = kind == CollectiveKind::kAllreduce;
     std::vector<int32_t> counts;
     counts.push_back(1);
-    // What is too large for the solver is not asked; the first number may have a witness.
-    for (int32_t c = in_turn ? 1 : 2; c <= kMostChunks; ++c) {
+    // Questions that are too large for the solver are not asked; the first number may have a witness.
+    for (int32_t c = in_turn ? 1 : 2; c <= smt::kFewChunks; ++c) {
       const int32_t chunks = in_turn ? c * Ranks() : c;
-      if (oracle_.SizeOf(chunks, oracle_.LeastSteps()) <= Oracle::kMostVariables) counts.push_back(chunks);
+      if (decider_.SizeOf(chunks, decider_.LeastSteps()) <= Decider::kMostVariables) counts.push_back(chunks);
     }
     return counts;
   }
 
-  // What a round takes, in seconds × 10^12.
+  // The time of a round.
   double RoundPs(int32_t chunks) const {
     const Collective cut = request_.collective->WithChunks(chunks);
     const CollectiveSizes sizes(cut, request_.size_bytes);
     int64_t largest = 0;
     for (int32_t c = 0; c < cut.num_chunks(); ++c) largest = std::max(largest, sizes.ChunkBytes(ChunkId(c)));
-    return static_cast<double>(largest) / static_cast<double>(oracle_.machine().bytes_per_s_of_one) * 1e12;
+    return static_cast<double>(largest) / static_cast<double>(decider_.machine().bytes_per_s_of_one) * 1e12;
   }
 
   // Error: why no question within the given limits can have an answer.
@@ -164,29 +160,29 @@ class RequestSearch {
     const SynthesisLimits& limits = request_.limits;
     std::vector<Asked> asked;
     Status reason = OkStatus();
-    const int32_t least_steps = oracle_.LeastSteps();
+    const int32_t least_steps = decider_.LeastSteps();
     const std::vector<int32_t> chunk_counts = ChunkCounts();
     const int32_t first_chunks = chunk_counts[0];
     for (int32_t chunks : chunk_counts) {
       const double round_ps = RoundPs(chunks);
-      const int32_t first_step = limits.steps.value_or(oracle_.FirstSteps()),
-                    last_step = limits.steps.value_or(least_steps + Further(kFurtherSteps));
+      const int32_t first_step = limits.steps.value_or(decider_.FirstSteps()),
+                    last_step = limits.steps.value_or(least_steps + Further(kFurther));
       std::vector<int32_t> step_counts;
       for (int32_t steps = first_step; steps <= last_step; ++steps) step_counts.push_back(steps);
       // No schedule has more steps than rounds.
       if (!limits.steps && limits.rounds && *limits.rounds > last_step) step_counts.push_back(*limits.rounds);
       for (int32_t steps : step_counts) {
-        const int64_t least = oracle_.LeastRounds(std::max(steps, least_steps), chunks);
+        const int64_t least = decider_.LeastRounds(std::max(steps, least_steps), chunks);
         const int64_t first_round = limits.rounds ? *limits.rounds : least,
-                      last_round = limits.rounds ? *limits.rounds : least + Further(kFurtherRounds);
+                      last_round = limits.rounds ? *limits.rounds : least + Further(kFurther);
         for (int64_t rounds = first_round; rounds <= last_round; ++rounds) {
           const Question question{chunks, steps, rounds};
-          if (const std::optional<Refusal> why = oracle_.Forbidden(question)) {
+          if (const std::optional<Refusal> why = decider_.Forbidden(question)) {
             if (reason.ok() || chunks == first_chunks) reason = ToStatus(question, *why);
             continue;
           }
           asked.push_back(
-              {question, static_cast<double>(steps) * static_cast<double>(oracle_.machine().alpha_ps) +
+              {question, static_cast<double>(steps) * static_cast<double>(decider_.machine().alpha_ps) +
                              static_cast<double>(rounds) * round_ps});
         }
       }
@@ -194,14 +190,13 @@ class RequestSearch {
     if (asked.empty() && !reason.ok()) return reason;
     std::stable_sort(asked.begin(), asked.end(),
                      [](const Asked& a, const Asked& b) { return a.promise_ps < b.promise_ps; });
-    const size_t most = oracle_.form() == Form::kSums ? kMostAskedOfSums : kMostAsked;
-    if (asked.size() > most) asked.resize(most);
+    if (decider_.form() == Form::kSums && asked.size() > kMostAsked) asked.resize(kMostAsked);
     return asked;
   }
 
   // A gather and then a spread take twice the steps and rounds that the farthest need says.
   int32_t Further(int32_t most) const {
-    return most + (oracle_.form() == Form::kSums ? oracle_.LeastSteps() : 0);
+    return most + (decider_.form() == Form::kSums ? decider_.LeastSteps() : 0);
   }
 
   Status ToStatus(const Question& question, const Refusal& refusal) const {
@@ -213,7 +208,7 @@ class RequestSearch {
     }
     if (refusal.steps || refusal.rounds) text += "; hint:";
     if (refusal.steps) text += fmt::format(" --steps={}", *refusal.steps);
-    // In so few steps sums mostly end in different orders.
+    // In the fewest steps ranks mostly add in different orders.
     if (refusal.steps && request_.collective->kind() == CollectiveKind::kAllreduce &&
         !request_.allow_divergent)
       text += " --allow-divergent";
@@ -227,15 +222,15 @@ class RequestSearch {
       bound_ = LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model);
     made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
     made.exact = bound_->ok() && MeetsBound(made.simulation->time_ps, **bound_);
-    const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, oracle_.machine());
+    const smt::StepsAndRounds took = smt::Take(made.schedule, *request_.topology, decider_.machine());
     made.note = fmt::format("{} steps, {} rounds, {} chunk{} a part, found by {}{}", took.steps, took.rounds,
                             chunks, chunks == 1 ? "" : "s", how,
                             stopped_before ? "; cheaper ones were not decided within the limit" : "");
     return made;
   }
 
-  // The fastest of what was made and of other engines' plans within the limits of the request, where there is
-  // one.
+  // The fastest of the schedule that was made and of other engines' plans within the request's limits, if
+  // any.
   std::optional<Synthesis> BestSoFar() {
     const SynthesisLimits& limits = request_.limits;
     std::optional<Synthesis> best = std::move(made_);
@@ -255,7 +250,7 @@ class RequestSearch {
     }
     for (int32_t chunks : ChunkCounts()) {
       if (best && asked.limits.deadline()) break;
-      for (const smt::Witness& witness : oracle_.WitnessesOf(chunks)) {
+      for (const smt::Witness& witness : decider_.WitnessesOf(chunks)) {
         if ((limits.steps && witness.took.steps > *limits.steps) ||
             (limits.rounds && witness.took.rounds > *limits.rounds))
           continue;
@@ -265,18 +260,17 @@ class RequestSearch {
     return best;
   }
 
-  // The solver proved it. What would work is tried with what is left of the work: more rounds, then more
-  // steps.
+  // The refusal that the solver proved. The work that is left goes into a hint: more rounds, then more steps.
   Status NothingFits(const Question& question) {
-    const std::string conflict = oracle_.Conflict(question);
+    const std::string conflict = decider_.Conflict(question);
     std::string hint;
-    for (int32_t more = 1; more <= kFurtherSteps && hint.empty() && !oracle_.IsOver(); ++more) {
+    for (int32_t more = 1; more <= kFurther && hint.empty() && !decider_.IsOver(); ++more) {
       for (const Question& other :
            {Question{question.chunks, question.steps, question.rounds + more},
             Question{question.chunks, question.steps + more, question.rounds},
             Question{question.chunks, question.steps + more, question.rounds + more}}) {
         if (other.steps > other.rounds || !hint.empty()) continue;
-        const StatusOr<Outcome> outcome = oracle_.Ask(other, oracle_.work_left() / 2);
+        const StatusOr<Outcome> outcome = decider_.Ask(other, decider_.work_left() / 2);
         if (!outcome.ok()) return outcome.status();
         if (outcome->verdict != Verdict::kFeasible) continue;
         hint = "; hint:";
@@ -295,12 +289,12 @@ class RequestSearch {
   }
 
   const SynthesisRequest& request_;
-  Oracle& oracle_;
+  Decider& decider_;
   const std::span<const Engine> engines_;
   std::optional<StatusOr<Bound>> bound_;  // once it was asked for
   std::optional<Synthesis> made_;
   std::optional<Question> refuted_;  // proves the whole request infeasible
-  // Was a question left undecided; one because only divergent sums were found?
+  // Was a question left undecided? Was one left undecided because only divergent sums were found?
   bool stopped_ = false, divergent_ = false;
 };
 
@@ -319,9 +313,9 @@ bool EqualParts(const Collective& collective) {
 Status Serves(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const SynthesisLimits& limits = request.limits;
-  if (request.topology->num_ranks() > kMostRanks)
+  if (request.topology->num_ranks() > smt::kMostRanks)
     return InvalidInput(fmt::format("smt: {} ranks; at most {} are served; hint: --engine=greedy",
-                                    request.topology->num_ranks(), kMostRanks));
+                                    request.topology->num_ranks(), smt::kMostRanks));
   for (const auto& [flag, value] : {std::pair("chunks", limits.chunks), std::pair("steps", limits.steps),
                                     std::pair("rounds", limits.rounds)})
     if (value && (*value < 1 || *value > kMostLimit))
@@ -344,8 +338,8 @@ Engine SmtEngine(EngineTable table) {
           .proves_fronts = true,
           .serves = Serves,
           .make = [table](const SynthesisRequest& request) -> StatusOr<Synthesis> {
-            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Oracle> oracle, Oracle::Create(request, table()));
-            return RequestSearch(request, *oracle, table()).Run();
+            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(request, table()));
+            return RequestSearch(request, *decider, table()).Run();
           }};
 }
 

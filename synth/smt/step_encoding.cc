@@ -73,8 +73,7 @@ int64_t Spent(const z3::solver& solver) {
   return work;
 }
 
-// What the exception means that Z3, or what calls it, has thrown: kSystem without memory or threads, else
-// kBug.
+// The Status of an exception of Z3 or of its caller: kSystem without memory or threads, else kBug.
 Status FailureOf(const std::exception& error) {
   if (dynamic_cast<const z3::exception*>(&error) == nullptr) return StatusOf(error);
   if (last_failure == Z3_MEMOUT_FAIL) return SystemError("smt: the solver is out of memory");
@@ -157,7 +156,7 @@ void StepEncoding::AddLoad(size_t capacity, const std::vector<int32_t>& edges, i
       "load of " + machine_.capacities[capacity].name);
 }
 
-// A name for: all sends together keep to the budget.
+// Makes a variable that implies: all sends together keep to the budget.
 z3::expr StepEncoding::Within(const Budget& budget) {
   z3::expr_vector terms = None();
   std::vector<int> weights;
@@ -173,7 +172,7 @@ z3::expr StepEncoding::Within(const Budget& budget) {
   return guard;
 }
 
-// What Z3 reports after giving up may be less than what it was given: then it did use it up.
+// After giving up, Z3 may report less work than its limit; the limit then counts as used up.
 Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>& budget) {
   if (budget && budget->most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
   z3::expr_vector assumed = None();
@@ -205,26 +204,26 @@ Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>&
   return answer;
 }
 
-SumsInRuns::Table SumsInRuns::NewTable(int32_t steps, size_t width, bool unmade) {
+ReductionsInRuns::Table ReductionsInRuns::NewTable(int32_t steps, size_t width, bool unmade) {
   Table table(static_cast<size_t>(steps));
   for (std::vector<z3::expr>& row : table)
     while (row.size() < width) row.push_back(unmade ? Unmade() : NewBool());
   return table;
 }
 
-SumsInRuns::Run SumsInRuns::NewRun(bool unmade) {
+ReductionsInRuns::Run ReductionsInRuns::NewRun(bool unmade) {
   const size_t edges = machine().edges.size();
   return {NewTable(steps(), edges, unmade), NewTable(steps(), edges, unmade)};
 }
 
-void SumsInRuns::AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) {
+void ReductionsInRuns::AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) {
   for (const Run& run : runs_) {
     sent.push_back(run.adds[step][edge]);
     sent.push_back(run.copies[step][edge]);
   }
 }
 
-std::vector<Send> SumsInRuns::Decode() const {
+std::vector<Send> ReductionsInRuns::Decode() const {
   std::vector<Send> sends;
   for (int32_t s = 0; s < steps(); ++s)
     for (size_t i = 0; i < runs_.size(); ++i)
@@ -265,7 +264,7 @@ StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits, const std::optio
 }
 
 std::string Summary(const Core& core) {
-  constexpr size_t kShown = 4;
+  constexpr size_t kShown = 4;                             // names of one family that fit a line of a message
   std::map<std::string, std::vector<std::string>> things;  // by "load of", "needs of rank"
   bool rounds = false;
   for (const std::string& name : core) {

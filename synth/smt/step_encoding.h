@@ -1,5 +1,5 @@
-// What every encoding shares: Z3's solver, how many rounds each step has, and what links carry in them. Only
-// for the files that include Z3.
+// The part that all encodings share: Z3's solver, the number of rounds of each step, and the load of links.
+// Only for files that include Z3.
 //
 // Variables:
 //
@@ -40,8 +40,8 @@ class StepEncoding {
  public:
   struct Options {
     bool named = false;  // every constraint that has a name can be told in a Core; slower
-    // The number of rounds is assumed even where nothing is named. Z3 finds copies on DGX-1 up to ten times
-    // sooner so, in-trees with out-trees not at all.
+    // The number of rounds is assumed even where nothing is named. Z3 finds
+    // copies sooner that way, and owner trees later.
     bool assume_rounds = true;
   };
   StepEncoding(const Machine& machine, int32_t steps, Options options);
@@ -64,9 +64,9 @@ class StepEncoding {
   z3::expr Unmade() { return z3::expr(context_); }  // a variable that is made later, if at all
   z3::expr NewBool() { return context_.bool_const(std::to_string(++variables_).c_str()); }
   void Add(const z3::expr& what, const std::string& name = "");
-  // The families above. `alike`: machine images that the sends are kept by; of capacities that they take to
-  // each other one is enough. `translated`: sent(e,s) stands for its images too, other chunks over other
-  // edges.
+  // Adds the families above. `alike`: images under which the sends stay the same; one constraint serves all
+  // capacities that they take to each other. `translated`: sent(e,s) stands for its images too, other chunks
+  // over other edges.
   void AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated);
   // Requires: the last answer is feasible.
   bool IsTrue(const z3::expr& variable) const { return model_->eval(variable, true).is_true(); }
@@ -91,9 +91,9 @@ class StepEncoding {
 //
 //   adds(c, e, s)     what the tail of e holds of chunk c is added to what its head holds, in step s
 //   copies(c, e, s)   it takes the place of what its head holds
-class SumsInRuns : public StepEncoding {
+class ReductionsInRuns : public StepEncoding {
  public:
-  SumsInRuns(const Machine& machine, const std::vector<Image>& images, int32_t steps, Options options)
+  ReductionsInRuns(const Machine& machine, const std::vector<Image>& images, int32_t steps, Options options)
       : StepEncoding(machine, steps, options), images_(images) {}
 
  protected:

@@ -9,12 +9,11 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kScale = 600;       // of prices: whole numbers that Z3 adds up
-constexpr int64_t kQuick = 300'000;   // Z3's resource units, to find a cheaper pattern than the last
-constexpr int32_t kMostNeeders = 11;  // for trees
-constexpr int32_t kTries = 12;
+// Prices are rounded to 1/600 of a round's room: Z3 adds them up as whole numbers, and large ones slow it
+// down. 600 has all small numbers up to 6 as divisors.
+constexpr int64_t kScale = 600;
 
-// The same edges and capacities the other way round.
+// The machine with all edges the other way round.
 Machine Reversed(const Machine& machine) {
   Machine reversed = machine;
   for (Edge& edge : reversed.edges) std::swap(edge.from, edge.to);
@@ -32,12 +31,11 @@ class SumPatterns {
         steps_(steps),
         limits_(limits),
         work_(work),
-        question_(SumQuestion(machine, problem, one_, steps, std::nullopt)) {}
+        question_(ReductionQuestion(machine, problem, one_, steps, std::nullopt)) {}
 
   Priced Search(const EdgePrices& prices, int64_t below) {
-    Priced best;
+    Priced best = InAndOut(prices, below);
     int64_t asked = below;
-    if (machine_.ranks - 1 <= kMostNeeders) best = InAndOut(prices, below);
     if (!best.pattern.empty()) {
       if (below != std::numeric_limits<int64_t>::max()) return best;
       asked = best.cost;
@@ -46,11 +44,11 @@ class SumPatterns {
     for (const std::vector<int64_t>& of_step : prices)
       for (int64_t price : of_step) all += price;
     asked = std::min(asked, all + 1);
-    for (int32_t i = 0; i < kTries; ++i) {
-      // The first answer matters; what is cheaper still is looked for in leaps, as long as that is quick.
+    for (;;) {
+      // The first answer matters; cheaper patterns are looked for in leaps, as long as that is quick.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
-      const SolveLimits limits{first ? limits_.work - work_ : kQuick, limits_.deadline};
+      const SolveLimits limits{first ? limits_.work - work_ : kShortWork, limits_.deadline};
       StatusOr<Answer> answer = question_.Ask(limits, Budget{prices, most});
       if (answer.ok()) work_ += answer->work;
       if (!answer.ok() || (first && answer->verdict == Verdict::kStopped))
@@ -65,11 +63,11 @@ class SumPatterns {
       best.cost = 0;
       for (const Send& send : best.pattern) best.cost += prices[send.step][send.edge];
     }
-    return best;
   }
 
  private:
-  // All to one rank in the first steps, and back to all in the others: the cheapest, if it is below.
+  // The cheapest pattern below `below` that sends all to one rank in the first steps and back to all ranks in
+  // the later steps.
   Priced InAndOut(const EdgePrices& prices, int64_t below) const {
     Priced best{.pattern = {}, .cost = below, .proved = false, .stopped = false};
     for (int32_t in = 1; in < steps_; ++in) {

@@ -11,9 +11,10 @@
 
 namespace xccl::smt {
 
-// Nothing proved where links carry so many chunks a round that their prices, whole numbers, would be too
+// Proves nothing where links carry so many chunks a round that their prices, whole numbers, would be too
 // small. `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`:
-// a bound that holds whatever the steps. Adds what Z3 used to `work`.
+// a bound that holds for any number of steps. Adds Z3's work to `work`. Requires: few ranks, since the trees
+// are searched for with all ranks but one as needers (trees.h).
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SolveLimits& limits, int64_t& work);
 

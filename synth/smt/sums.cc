@@ -61,11 +61,11 @@ int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps
 
 namespace {
 
-class SumEncoding final : public SumsInRuns {
+class ReductionEncoding final : public ReductionsInRuns {
  public:
-  SumEncoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
-              int32_t steps, std::optional<int32_t> rounds)
-      : SumsInRuns(machine, images, steps, {}), problem_(problem) {
+  ReductionEncoding(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
+                    int32_t steps, std::optional<int32_t> rounds)
+      : ReductionsInRuns(machine, images, steps, {}), problem_(problem) {
     for (size_t c = 0; c * images.size() < problem.chunks.size(); ++c) EncodeChunk(c);
     if (rounds) AddRoundsAndLoads(*rounds, images, true);
   }
@@ -95,7 +95,7 @@ class SumEncoding final : public SumsInRuns {
   Table has_;  // of the last chunk: [step - 1][rank × contributions + its]
 };
 
-void SumEncoding::EncodeChunk(size_t c) {
+void ReductionEncoding::EncodeChunk(size_t c) {
   const SumProblem::Chunk& chunk = problem_.chunks[c];
   runs().push_back(NewRun(true));
   has_ = NewTable(steps(), static_cast<size_t>(machine().ranks * chunk.contributions), true);
@@ -111,7 +111,7 @@ void SumEncoding::EncodeChunk(size_t c) {
   }
 }
 
-void SumEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
+void ReductionEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   const std::vector<int32_t>& in = machine().in[r];
   z3::expr_vector copies = None();
   for (int32_t e : in) copies.push_back(Copies(c, e, s));
@@ -129,7 +129,7 @@ void SumEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   for (int32_t e : in) {
     z3::expr_vector tail = None();
     for (int32_t q = 0; q < contributions; ++q) tail.push_back(Has(c, machine().edges[e].from, q, s));
-    // Nobody sends nothing, or adds to nothing.
+    // A sender holds something, and so does a receiver that adds.
     Add(z3::implies(Sent(c, e, s), z3::mk_or(tail)));
     Add(z3::implies(Adds(c, e, s), holds));
   }
@@ -153,10 +153,10 @@ void SumEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   }
 }
 
-// waste: whoever has the whole sum is sent nothing; and where every rank has one contribution of its own and
-// needs all, each sends and is sent to, 2 × (ranks − 1) sends in all (docs/ir.md, lower bounds). A schedule
-// that wastes stays right when such sends are left out and others from full ranks become copies.
-void SumEncoding::EncodeWaste(size_t c) {
+// waste: a rank that has the whole sum is sent nothing; and where every rank has one contribution of its own
+// and needs all, each sends and is sent to, 2 × (ranks − 1) sends in all (docs/ir.md, lower bounds). A
+// schedule that wastes stays right when such sends are left out and others from full ranks become copies.
+void ReductionEncoding::EncodeWaste(size_t c) {
   const SumProblem::Chunk& chunk = problem_.chunks[c];
   const uint64_t all = chunk.contributions == 64 ? ~uint64_t{0} : (uint64_t{1} << chunk.contributions) - 1;
   if (std::any_of(chunk.after.begin(), chunk.after.end(), [&](uint64_t after) { return after != all; }))
@@ -190,10 +190,11 @@ void SumEncoding::EncodeWaste(size_t c) {
 
 }  // namespace
 
-SolverQuestion SumQuestion(const Machine& machine, const SumProblem& problem,
-                           const std::vector<Image>& images, int32_t steps, std::optional<int32_t> rounds) {
+SolverQuestion ReductionQuestion(const Machine& machine, const SumProblem& problem,
+                                 const std::vector<Image>& images, int32_t steps,
+                                 std::optional<int32_t> rounds) {
   return SolverQuestion(
-      [&] { return std::make_unique<SumEncoding>(machine, problem, images, steps, rounds); });
+      [&] { return std::make_unique<ReductionEncoding>(machine, problem, images, steps, rounds); });
 }
 
 }  // namespace xccl::smt

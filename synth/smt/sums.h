@@ -12,7 +12,7 @@
 
 namespace xccl::smt {
 
-// Which contributions of each chunk ranks hold before and must hold after: a bit a contribution.
+// The contributions of each chunk that ranks hold before, and must hold after: a bit for each contribution.
 struct SumProblem {
   struct Chunk {
     int32_t contributions = 0;
@@ -31,7 +31,8 @@ int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps
 // contribution q is that of rank q and all chunks are alike, for schedules whose chunks come in runs of one
 // for each element, each the image of the first: a refusal of these proves nothing. `rounds` absent: one
 // chunk alone, and links carry whatever it takes.
-SolverQuestion SumQuestion(const Machine& machine, const SumProblem& problem,
-                           const std::vector<Image>& images, int32_t steps, std::optional<int32_t> rounds);
+SolverQuestion ReductionQuestion(const Machine& machine, const SumProblem& problem,
+                                 const std::vector<Image>& images, int32_t steps,
+                                 std::optional<int32_t> rounds);
 
 }  // namespace xccl::smt

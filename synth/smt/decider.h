@@ -1,5 +1,5 @@
-// Questions (chunks, steps, rounds) about one request: refuted by arithmetic, answered by a witness, or
-// decided by the solver. Feasible means: with at most so many steps and rounds.
+// Decides questions (chunks, steps, rounds) about one request: by arithmetic, by a witness (another engine's
+// plan), or by the solver. A question is feasible if a schedule takes at most its steps and rounds.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,20 @@
 
 namespace xccl::smt {
 
+// Ranks of a machine that is served; the group of translations has no more elements.
+inline constexpr int32_t kMostRanks = 64;
+// Chunks a part of which all sums are searched for, not only symmetric ones; and chunks a part, or a part and
+// rank for sums, that are tried where the request leaves them open.
+inline constexpr int32_t kFewChunks = 8;
+// One question of several may use one part in kShare of the work that is left.
+inline constexpr int32_t kShare = 16;
+
 struct Question {
   int32_t chunks = 0, steps = 0;
   int64_t rounds = 0;
 };
 
-// Why there is no schedule, and the least steps or rounds that are not forbidden by that.
+// Why there is no schedule, and the least steps or rounds that the reason does not forbid.
 struct Refusal {
   ProvedBy by = ProvedBy::kNothing;
   std::string text = {};  // "rank 4 is 4 links from rank 0"
@@ -42,18 +50,18 @@ struct Outcome {
 
 // How the collective is asked for.
 enum class Form : uint8_t {
-  kNothing,  // nobody needs what he has not: no question
+  kNothing,  // every rank holds from the start what it needs: no question
   kSpread,   // copies
   kGather,   // sums that one rank each needs: copies on the reversed machine, backwards
   kSums,     // sums that several ranks need, user-defined tables: sets of contributions
 };
 
-class Oracle {
+class Decider {
  public:
   // The request and the engines outlive it; the engines' plans are witnesses. Limits of work and time count
   // from here on.
-  static StatusOr<std::unique_ptr<Oracle>> Create(const SynthesisRequest& request,
-                                                  std::span<const Engine> engines);
+  static StatusOr<std::unique_ptr<Decider>> Create(const SynthesisRequest& request,
+                                                   std::span<const Engine> engines);
 
   Form form() const { return form_; }
   // The machine as the copies see it: reversed for kGather.
@@ -71,19 +79,20 @@ class Oracle {
   int64_t MostRounds(int32_t steps, int32_t chunks) const;
   // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
-  // As BoundOf. An allreduce of all ranks is priced by Z3's help, in seconds, where that is affordable.
-  // Absent: proved, not in so few steps, whatever the rounds.
+  // BoundOf, raised for an allreduce of few ranks by prices that Z3 helps to find, in seconds. Absent: it is
+  // proved that no number of rounds is enough in so few steps.
   std::optional<std::pair<RoundsBound, ProvedBy>> BestBoundOf(int32_t steps);
   std::optional<Refusal> Forbidden(const Question& question);
-  // Uses up at most `work` of what is left. What is found takes no more steps and rounds than asked for.
+  // Uses up at most `work` of the work that is left. A schedule takes no more steps and rounds than the
+  // question.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
   const std::vector<Witness>& WitnessesOf(int32_t chunks);
   // The parts of a refuted question that cannot be had together: "load of 0->4, needs of rank 4 and rounds".
   // Empty where that was not found out.
   std::string Conflict(const Question& question);
 
-  // Otherwise questions with many chunks of sums are only searched among symmetric schedules, and refuted by
-  // bounds alone.
+  // A decider that is not thorough searches sums of many chunks among symmetric schedules alone, and refutes
+  // them by bounds alone.
   void SetThorough(bool thorough) { thorough_ = thorough; }
 
   // Variables of the solver's smallest question with so many chunks and steps; more than kMostVariables are
@@ -103,8 +112,8 @@ class Oracle {
   const SynthesisRequest& request() const { return request_; }
 
  private:
-  Oracle(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form,
-         bool same_sum);
+  Decider(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form,
+          bool same_sum);
   bool IsCopies() const { return form_ == Form::kSpread || form_ == Form::kGather; }
   // Requires: IsCopies().
   const CopyProblem& ProblemOf(int32_t chunks);

@@ -11,12 +11,12 @@
 
 namespace xccl::smt {
 
-// Chunks come in `runs` runs of one for each image, as in Shape::kTranslated. All ranks take part. A refusal
+// Chunks come in `runs` runs of one for each image, as in step_encoding.h. All ranks take part. A refusal
 // proves nothing of other allreduces. Arguments outlive the question.
-SolverQuestion InOutQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
-                             int32_t steps, int32_t rounds);
+SolverQuestion OwnerTreesQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
+                                  int32_t steps, int32_t rounds);
 
-// No owner can be reached from all ranks and then reach all in fewer.
-int32_t LeastInOutSteps(const Machine& machine);
+// The fewest steps in which some owner is reached from all ranks and then reaches all ranks.
+int32_t LeastOwnerTreesSteps(const Machine& machine);
 
 }  // namespace xccl::smt

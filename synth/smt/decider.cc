@@ -1,6 +1,8 @@
-// A question with S steps is first put with fewer, down to the distance: what fits there fits, and shorter
-// questions are smaller. Sums that several ranks need are asked for in oracle_sums.cc.
-#include "synth/smt/oracle.h"
+// A question of copies with S steps is put to the solver with ever more steps, from the distance up to S: a
+// schedule of fewer steps is an answer too, and its question is smaller. Decided first, without the solver,
+// are questions that distance, links or prices refute, and questions that a witness answers. decide_sums.cc
+// decides sums that several ranks need.
+#include "synth/smt/decider.h"
 
 #include <fmt/core.h>
 
@@ -9,18 +11,18 @@
 #include "synth/common/phases.h"
 #include "synth/common/reverse.h"
 #include "synth/smt/copies.h"
-#include "synth/smt/in_out.h"
+#include "synth/smt/owner_trees.h"
 #include "synth/smt/sum_prices.h"
 
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kMostImages = 64;
-constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units, in all: five seconds or so
-constexpr double kLeftForOthers = 0.2;        // of the time: other engines' plans are looked at last
+constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units of one request: a few seconds
+// The share of the time that is left to other engines' plans, which are made last, and its most seconds.
+constexpr double kLeftForOthers = 0.2;
 constexpr double kMostLeftSeconds = 5;
-constexpr int32_t kMostPricedRanks = 10;  // of an allreduce whose patterns are priced
-constexpr int32_t kShorter = 4;           // of a question's work, what fewer steps may use up: one part
+// Ranks of an allreduce whose patterns are priced: Z3 proves that no pattern is cheaper in seconds.
+constexpr int32_t kMostPricedRanks = 10;
 
 bool IsAllreduceOfAll(const Collective& collective, int32_t ranks) {
   return collective.kind() == CollectiveKind::kAllreduce && collective.num_members() == ranks;
@@ -33,8 +35,8 @@ StatusOr<Phases> PhasesOf(const SynthesisRequest& request, const Topology& rever
 
 }  // namespace
 
-Oracle::Oracle(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed, Form form,
-               bool same_sum)
+Decider::Decider(const SynthesisRequest& request, std::span<const Engine> engines, Topology reversed,
+                 Form form, bool same_sum)
     : request_(request),
       engines_(engines),
       reversed_(std::move(reversed)),
@@ -46,20 +48,19 @@ Oracle::Oracle(const SynthesisRequest& request, std::span<const Engine> engines,
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
       left_(work_),
       farthest_(FarthestNeed(machine_, *request.collective, form == Form::kGather)) {
-  const std::vector<Image> images = ImagesOf(topology_, machine_, kMostImages);
+  const std::vector<Image> images = ImagesOf(topology_, machine_, kMostRanks);
   if (IsCopies()) images_ = ImagesThatKeep(images, ProblemOf(1));
   if (form == Form::kSums && IsAllreduceOfAll(*request.collective, machine_.ranks)) images_ = images;
 }
 
-StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request,
-                                                 std::span<const Engine> engines) {
+StatusOr<std::unique_ptr<Decider>> Decider::Create(const SynthesisRequest& request,
+                                                   std::span<const Engine> engines) {
   Topology reversed = ReverseTopology(*request.topology);
   const StatusOr<Phases> phases = PhasesOf(request, reversed, 1);
   Form form = Form::kSums;
   bool same_sum = false;
   if (phases.ok()) {
-    // Chunks that are alike as copies are alike as sums only where the ranks that need them all contribute,
-    // or all do not.
+    // Chunks with equal holders and needers are alike as sums only if all needers contribute, or none does.
     bool contribute = false, do_not = false;
     for (size_t c = 0; c < phases->gather.needers.size(); ++c)
       if (!phases->gather.needers[c].empty())
@@ -73,14 +74,14 @@ StatusOr<std::unique_ptr<Oracle>> Oracle::Create(const SynthesisRequest& request
     return InvalidInput(
         fmt::format("smt: {}: more than 64 contributions in a sum", request.collective->name()));
   }
-  return std::unique_ptr<Oracle>(new Oracle(request, engines, std::move(reversed), form, same_sum));
+  return std::unique_ptr<Decider>(new Decider(request, engines, std::move(reversed), form, same_sum));
 }
 
-SolveLimits Oracle::LimitsOf(int64_t work) const {
+SolveLimits Decider::LimitsOf(int64_t work) const {
   return {.work = std::min(work, left_), .deadline = deadline_};
 }
 
-const CopyProblem& Oracle::ProblemOf(int32_t chunks) {
+const CopyProblem& Decider::ProblemOf(int32_t chunks) {
   XCCL_CHECK(IsCopies());
   const auto [at, added] = problems_.try_emplace(chunks);
   if (added) {
@@ -91,12 +92,12 @@ const CopyProblem& Oracle::ProblemOf(int32_t chunks) {
   return at->second;
 }
 
-int32_t Oracle::FirstSteps() const {
+int32_t Decider::FirstSteps() const {
   const bool in_and_out = form_ == Form::kSums && !request_.allow_divergent && !images_.empty();
-  return in_and_out ? std::max(LeastSteps(), LeastInOutSteps(machine_)) : LeastSteps();
+  return in_and_out ? std::max(LeastSteps(), LeastOwnerTreesSteps(machine_)) : LeastSteps();
 }
 
-RoundsBound Oracle::PricesOf(std::optional<int32_t> steps) {
+RoundsBound Decider::PricesOf(std::optional<int32_t> steps) {
   const auto [at, added] = prices_.try_emplace(steps.value_or(0));
   if (!added || !machine_.complete) return at->second;
   PriceOptions options;
@@ -107,7 +108,7 @@ RoundsBound Oracle::PricesOf(std::optional<int32_t> steps) {
   return at->second;
 }
 
-std::pair<RoundsBound, ProvedBy> Oracle::BoundOf(std::optional<int32_t> steps) {
+std::pair<RoundsBound, ProvedBy> Decider::BoundOf(std::optional<int32_t> steps) {
   std::pair best(RoundsBound(), ProvedBy::kNothing);
   const auto raise = [&](const RoundsBound& bound, ProvedBy how) {
     if (best.first.IsLessThan(bound)) best = {bound, how};
@@ -121,7 +122,7 @@ std::pair<RoundsBound, ProvedBy> Oracle::BoundOf(std::optional<int32_t> steps) {
   return best;
 }
 
-std::optional<std::pair<RoundsBound, ProvedBy>> Oracle::BestBoundOf(int32_t steps) {
+std::optional<std::pair<RoundsBound, ProvedBy>> Decider::BestBoundOf(int32_t steps) {
   if (form_ != Form::kSums) return BoundOf(steps);
   const auto always = BoundOf({});
   const Collective& collective = *request_.collective;
@@ -137,7 +138,7 @@ std::optional<std::pair<RoundsBound, ProvedBy>> Oracle::BestBoundOf(int32_t step
   return always.first.IsLessThan(priced.bound) ? std::pair(priced.bound, ProvedBy::kSmtUnsat) : always;
 }
 
-int64_t Oracle::LeastRounds(int32_t steps, int32_t chunks) {
+int64_t Decider::LeastRounds(int32_t steps, int32_t chunks) {
   const int64_t least = std::max<int64_t>(LeastSteps(), BoundOf(steps).first.Rounds(chunks));
   if (!IsCopies()) return least;
   const CopyProblem& problem = ProblemOf(chunks);
@@ -145,8 +146,8 @@ int64_t Oracle::LeastRounds(int32_t steps, int32_t chunks) {
                    machine_.complete ? TotalSends(machine_, problem).rounds() : 0});
 }
 
-// In a step a chunk goes over an edge once.
-int64_t Oracle::MostRounds(int32_t steps, int32_t chunks) const {
+// A chunk goes over an edge at most once in a step.
+int64_t Decider::MostRounds(int32_t steps, int32_t chunks) const {
   const int64_t all = request_.collective->WithChunks(chunks).num_chunks();
   int64_t most = 1;
   for (size_t c = 0; c < machine_.capacities.size(); ++c) {
@@ -157,7 +158,7 @@ int64_t Oracle::MostRounds(int32_t steps, int32_t chunks) const {
   return most * steps;
 }
 
-std::optional<Refusal> Oracle::Forbidden(const Question& question) {
+std::optional<Refusal> Decider::Forbidden(const Question& question) {
   const int64_t steps = std::min<int64_t>(question.steps, question.rounds);
   if (farthest_.steps > steps) {
     Refusal refusal{ProvedBy::kDistance, fmt::format("rank {} is {} links from rank {}", farthest_.needer,
@@ -193,7 +194,7 @@ std::optional<Refusal> Oracle::Forbidden(const Question& question) {
   return std::nullopt;
 }
 
-Synthesis Oracle::Wrap(int32_t chunks, Schedule schedule) const {
+Synthesis Decider::Wrap(int32_t chunks, Schedule schedule) const {
   return {.collective = request_.collective->WithChunks(chunks),
           .schedule = std::move(schedule),
           .exact = false,
@@ -201,7 +202,7 @@ Synthesis Oracle::Wrap(int32_t chunks, Schedule schedule) const {
           .note = {}};
 }
 
-int64_t Oracle::SizeOf(int32_t chunks, int32_t steps) {
+int64_t Decider::SizeOf(int32_t chunks, int32_t steps) {
   if (IsCopies()) return EncodingSize(machine_, ProblemOf(1), steps) * chunks;
   if (images_.empty())
     return SumSize(machine_, *SumsOf(request_.collective->WithChunks(1), machine_.ranks), steps);
@@ -210,13 +211,13 @@ int64_t Oracle::SizeOf(int32_t chunks, int32_t steps) {
          static_cast<int64_t>(machine_.edges.size() + static_cast<size_t>(machine_.ranks));
 }
 
-bool Oracle::IsTooLarge(int64_t size) {
+bool Decider::IsTooLarge(int64_t size) {
   if (size <= kMostVariables) return false;
   too_large_ = too_large_ == 0 ? size : std::min(too_large_, size);
   return true;
 }
 
-const std::vector<Witness>& Oracle::WitnessesOf(int32_t chunks) {
+const std::vector<Witness>& Decider::WitnessesOf(int32_t chunks) {
   const auto [at, added] = witnesses_.try_emplace(chunks);
   if (!added) return at->second;
   SynthesisRequest asked = request_;
@@ -225,7 +226,7 @@ const std::vector<Witness>& Oracle::WitnessesOf(int32_t chunks) {
   return at->second;
 }
 
-StatusOr<Outcome> Oracle::Ask(const Question& question, int64_t work) {
+StatusOr<Outcome> Decider::Ask(const Question& question, int64_t work) {
   XCCL_ASSIGN_OR_RETURN(Outcome outcome, Answered(question, work));
   if (!outcome.made) return outcome;
   const StepsAndRounds took = Take(outcome.made->schedule, *request_.topology, machine_);
@@ -235,7 +236,7 @@ StatusOr<Outcome> Oracle::Ask(const Question& question, int64_t work) {
   return outcome;
 }
 
-StatusOr<Outcome> Oracle::Answered(const Question& question, int64_t work) {
+StatusOr<Outcome> Decider::Answered(const Question& question, int64_t work) {
   if (std::optional<Refusal> refusal = Forbidden(question))
     return Outcome{.verdict = Verdict::kInfeasible, .refusal = std::move(refusal)};
   Say(fmt::format("{} chunks, {} steps, {} rounds", question.chunks, question.steps, question.rounds));
@@ -247,7 +248,7 @@ StatusOr<Outcome> Oracle::Answered(const Question& question, int64_t work) {
   return form_ == Form::kSums ? AskSums(question, work) : AskCopies(question, work);
 }
 
-StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
+StatusOr<Outcome> Decider::AskCopies(const Question& question, int64_t work) {
   Outcome outcome;
   const CopyProblem& problem = ProblemOf(question.chunks);
   const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
@@ -258,7 +259,7 @@ StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
     if (!IsTooLarge(SizeOf(question.chunks, steps))) {
       XCCL_ASSIGN_OR_RETURN(
           answer, DecideCopies(machine_, problem, images_, steps, static_cast<int32_t>(question.rounds),
-                               LimitsOf(steps < last ? work / kShorter : work)));
+                               LimitsOf(steps < last ? work / 2 : work)));
     }
     left_ -= answer.work;
     work -= answer.work;
@@ -274,7 +275,7 @@ StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
       return outcome;
     }
     open |= answer.verdict == Verdict::kStopped && !machine_.splits;
-    // Otherwise refused over the paths that were listed alone.
+    // On a machine that is not complete only schedules over the listed paths are refuted.
     if (steps == last && answer.verdict == Verdict::kInfeasible && machine_.complete && !open) {
       outcome.verdict = answer.verdict;
       outcome.refusal = Refusal{ProvedBy::kSmtUnsat};
@@ -283,14 +284,13 @@ StatusOr<Outcome> Oracle::AskCopies(const Question& question, int64_t work) {
   return outcome;
 }
 
-std::string Oracle::Conflict(const Question& question) {
-  constexpr int64_t kWork = 2'000'000;
+std::string Decider::Conflict(const Question& question) {
   if (!IsCopies() || IsOver()) return "";
   const std::vector<Image> none = {Identity(machine_)};
   const int32_t steps = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
   SolverQuestion named = CopyQuestion(machine_, ProblemOf(question.chunks), none, steps,
                                       static_cast<int32_t>(question.rounds), false, true);
-  const StatusOr<Answer> answer = named.Ask(LimitsOf(kWork));
+  const StatusOr<Answer> answer = named.Ask(LimitsOf(left_ / 2));
   if (!answer.ok() || answer->verdict != Verdict::kInfeasible) return "";
   return Summary(answer->core);
 }

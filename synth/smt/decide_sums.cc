@@ -1,24 +1,18 @@
-// Questions about sums that several ranks need: as chunks that are each summed along a tree and given out
-// along another; then as sets of contributions, which alone can refute them.
+// Decides questions about sums that several ranks need. First it looks for chunks that are each summed along
+// a tree to an owner and given out along another (owner_trees.h), then for any schedule, by sets of
+// contributions (sums.h). Only the second search can refute a question.
 #include <algorithm>
 
 #include "ir/analysis/bitwise_same.h"
-#include "synth/smt/in_out.h"
-#include "synth/smt/oracle.h"
+#include "synth/smt/decider.h"
+#include "synth/smt/owner_trees.h"
 #include "synth/smt/sums.h"
 
 namespace xccl::smt {
-namespace {
 
-constexpr int64_t kNarrowWork = 6'000'000;  // of a search among translated schedules
-constexpr int64_t kPerVariable = 50;        // what making a question costs, in Z3's resource units
-constexpr int32_t kFewChunks = 8;           // that all schedules are searched for, in any case
-
-}  // namespace
-
-// Takes what the solver finds, unless ranks would round a sum differently.
-StatusOr<Verdict> Oracle::AskForSums(SolverQuestion question, int32_t chunks, int64_t work,
-                                     Outcome& outcome) {
+// Takes the solver's schedule, unless it gives ranks different roundings of a sum.
+StatusOr<Verdict> Decider::AskForSums(SolverQuestion question, int32_t chunks, int64_t work,
+                                      Outcome& outcome) {
   XCCL_ASSIGN_OR_RETURN(const Answer answer, question.Ask(LimitsOf(work)));
   left_ -= answer.work;
   if (answer.verdict != Verdict::kFeasible) return answer.verdict;
@@ -34,10 +28,10 @@ StatusOr<Verdict> Oracle::AskForSums(SolverQuestion question, int32_t chunks, in
   return answer.verdict;
 }
 
-// A question about S steps has at least one round in each, and a step of sums is not always the sum of two:
-// ranks that exchange what they hold do so at once. So fewer and longer steps are asked for too: infeasible
-// where that is so of all of them.
-StatusOr<Outcome> Oracle::AskSums(const Question& question, int64_t work) {
+// A question about S steps gives every step at least one round, and a step of sums cannot always be split in
+// two: ranks that exchange partial sums do so at once. So fewer and longer steps are asked for too, and the
+// question is infeasible if all of them are.
+StatusOr<Outcome> Decider::AskSums(const Question& question, int64_t work) {
   Outcome outcome;
   const int32_t chunks = question.chunks;
   const int32_t rounds = static_cast<int32_t>(question.rounds);
@@ -48,21 +42,21 @@ StatusOr<Outcome> Oracle::AskSums(const Question& question, int64_t work) {
   const int32_t order = static_cast<int32_t>(images_.size());
   const std::vector<Image> one = {Identity(machine_)};
   const std::vector<Image>& group = order > 0 && chunks % order == 0 ? images_ : one;
-  if (order > 0 && steps >= LeastInOutSteps(machine_)) {
-    left_ -= kPerVariable * size;
+  if (order > 0 && steps >= LeastOwnerTreesSteps(machine_)) {
+    left_ -= kWorkPerVariable * size;
     const int32_t runs = chunks / static_cast<int32_t>(group.size());
-    XCCL_RETURN_IF_ERROR(AskForSums(InOutQuestion(machine_, group, runs, steps, rounds), chunks,
+    XCCL_RETURN_IF_ERROR(AskForSums(OwnerTreesQuestion(machine_, group, runs, steps, rounds), chunks,
                                     thorough_ ? work / 2 : work, outcome)
                              .status());
     if (outcome.made) return outcome;
   }
-  // What is found below mostly gives every rank an order of its own.
+  // The searches below mostly find schedules in which every rank adds in an order of its own.
   if (!thorough_ && !request_.allow_divergent && order > 0) return outcome;
   const int64_t sum_size = SumSize(machine_, problem, steps);
   if (group.size() > 1 && !IsOver() && sum_size / order <= kMostVariables) {
-    XCCL_RETURN_IF_ERROR(AskForSums(SumQuestion(machine_, problem, group, steps, rounds), chunks,
-                                    std::min(kNarrowWork, work), outcome)
-                             .status());
+    XCCL_RETURN_IF_ERROR(
+        AskForSums(ReductionQuestion(machine_, problem, group, steps, rounds), chunks, work / 2, outcome)
+            .status());
     if (outcome.made) return outcome;
   }
   if ((!thorough_ && chunks > kFewChunks) || sum_size > kMostVariables) return outcome;
@@ -70,7 +64,7 @@ StatusOr<Outcome> Oracle::AskSums(const Question& question, int64_t work) {
     if (IsOver()) return outcome;
     XCCL_ASSIGN_OR_RETURN(
         const Verdict verdict,
-        AskForSums(SumQuestion(machine_, problem, one, fewer, rounds), chunks, work, outcome));
+        AskForSums(ReductionQuestion(machine_, problem, one, fewer, rounds), chunks, work, outcome));
     if (verdict != Verdict::kInfeasible || !machine_.complete) return outcome;
   }
   outcome.verdict = Verdict::kInfeasible;

@@ -16,7 +16,7 @@
 //   needs     in the end every rank holds the sum: here(r,S)
 //
 // Holds and once are as for copies (copies.cc).
-#include "synth/smt/in_out.h"
+#include "synth/smt/owner_trees.h"
 
 #include <algorithm>
 #include <utility>
@@ -27,11 +27,11 @@ namespace xccl::smt {
 
 namespace {
 
-class InOutEncoding final : public SumsInRuns {
+class OwnerTreesEncoding final : public ReductionsInRuns {
  public:
-  InOutEncoding(const Machine& machine, const std::vector<Image>& images, int32_t runs, int32_t steps,
-                int32_t rounds)
-      : SumsInRuns(machine, images, steps, {.assume_rounds = false}) {
+  OwnerTreesEncoding(const Machine& machine, const std::vector<Image>& images, int32_t runs, int32_t steps,
+                     int32_t rounds)
+      : ReductionsInRuns(machine, images, steps, {.assume_rounds = false}) {
     for (int32_t i = 0; i < runs; ++i) EncodeRun();
     AddRoundsAndLoads(rounds, images, true);
   }
@@ -44,7 +44,7 @@ class InOutEncoding final : public SumsInRuns {
   Table owns_;  // [run][rank]
 };
 
-void InOutEncoding::EncodeRun() {
+void OwnerTreesEncoding::EncodeRun() {
   const size_t ranks = static_cast<size_t>(machine().ranks);
   const Run& run = runs().emplace_back(NewRun());
   const std::vector<z3::expr>& owns = owns_.emplace_back(NewTable(1, ranks)[0]);
@@ -71,7 +71,7 @@ void InOutEncoding::EncodeRun() {
   EncodeDown(run, gone);
 }
 
-void InOutEncoding::EncodeUp(const Run& run, const Table& gone) {
+void OwnerTreesEncoding::EncodeUp(const Run& run, const Table& gone) {
   for (int32_t r = 0; r < machine().ranks; ++r) {
     const size_t rank = static_cast<size_t>(r);
     const z3::expr& owns = owns_.back()[rank];
@@ -101,7 +101,7 @@ void InOutEncoding::EncodeUp(const Run& run, const Table& gone) {
   }
 }
 
-void InOutEncoding::EncodeDown(const Run& run, const Table& gone) {
+void OwnerTreesEncoding::EncodeDown(const Run& run, const Table& gone) {
   const Table here = NewTable(steps() + 1, static_cast<size_t>(machine().ranks));
   for (int32_t r = 0; r < machine().ranks; ++r) {
     const size_t rank = static_cast<size_t>(r);
@@ -126,7 +126,7 @@ void InOutEncoding::EncodeDown(const Run& run, const Table& gone) {
 
 }  // namespace
 
-int32_t LeastInOutSteps(const Machine& machine) {
+int32_t LeastOwnerTreesSteps(const Machine& machine) {
   int32_t least = kFar;
   for (int32_t r = 0; r < machine.ranks; ++r) {
     const std::vector<int32_t> to = DistancesTo(machine, {r}), from = DistancesFrom(machine, {r});
@@ -136,10 +136,10 @@ int32_t LeastInOutSteps(const Machine& machine) {
   return least;
 }
 
-SolverQuestion InOutQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
-                             int32_t steps, int32_t rounds) {
+SolverQuestion OwnerTreesQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
+                                  int32_t steps, int32_t rounds) {
   return SolverQuestion(
-      [&] { return std::make_unique<InOutEncoding>(machine, images, runs, steps, rounds); });
+      [&] { return std::make_unique<OwnerTreesEncoding>(machine, images, runs, steps, rounds); });
 }
 
 }  // namespace xccl::smt
