@@ -15,8 +15,8 @@
 
 namespace xccl {
 
-// The largest size of a group's buffer, far beyond any machine's memory, and the most calls a step: their
-// products with a rank's number fit 64 bits.
+// The largest size of a group's buffer, far beyond any machine's memory, and the most calls a step, far
+// beyond any training step.
 inline constexpr int64_t kMostGroupBytes = int64_t{1} << 50;
 inline constexpr int64_t kMostGroupCount = 1'000'000'000;
 

@@ -15,7 +15,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMostWeight = int64_t{1} << 40;         // the limit of plan files (ir/collective_json.cc)
-constexpr int64_t kMostContributions = int64_t{1} << 26;  // about a gigabyte of tables
+constexpr int64_t kMostContributions = int64_t{1} << 26;  // 256 MiB of ranks
 
 // Adds the group's parts, and who holds them before and after.
 Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {

@@ -17,9 +17,9 @@
 namespace xccl::smt {
 namespace {
 
-// Operations of one search for a cheapest tree, and iterations of one linear program: well under a second.
+// Operations of one search for a cheapest tree, and iterations of one linear program, which are far fewer.
 constexpr int32_t kMostOperations = 20'000'000;
-// Rounds of the cutting planes; most programs end within a hundred.
+// Rounds of the cutting planes; the bound so far holds whenever they end.
 constexpr int32_t kMostRounds = 400;
 // Relative error of the linear program's values. Fractions whose denominators are below its square root's
 // inverse can be told apart.
