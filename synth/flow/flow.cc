@@ -305,7 +305,7 @@ int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
   const int64_t links = group.num_link_orbits();
   return kRounds * NumSources(*request.collective, group) * links *
-         std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove;
+         static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(links))) / kOperationsPerMove;
 }
 
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {

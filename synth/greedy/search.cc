@@ -51,13 +51,17 @@ int64_t ArrivalBound(const CopyProblem& problem) {
   return bound;
 }
 
-// The policies that take turns, each time with another seed.
-constexpr FloodPolicy kRarest = {.samples = 16};
-constexpr FloodPolicy kFastLinksFirst = {.samples = 16, .defer_slow_links = true, .fast_first = true};
-constexpr FloodPolicy kOneEntry = {.samples = 16, .one_entry_per_group = true, .defer_slow_links = true};
+// The policies that take turns, each time with another seed. The first one reaches every rank that floods can
+// reach; a chunk that enters a group once may not be passed on to all of its ranks.
 constexpr FloodPolicy kRareInGroup = {.samples = 64, .defer_slow_links = true, .local_rarity = true};
+constexpr FloodPolicy kOneEntry = {.samples = 16, .one_entry_per_group = true};
+constexpr FloodPolicy kOneEntryFineGroups = {
+    .samples = 16, .one_entry_per_group = true, .fine_groups = true, .fast_first = true};
+constexpr FloodPolicy kOneEntryDeferring = {
+    .samples = 16, .one_entry_per_group = true, .defer_slow_links = true};
 constexpr FloodPolicy kAnyChunk = {.samples = 1};
-constexpr std::array kPolicies = {kRarest, kOneEntry, kRareInGroup, kFastLinksFirst, kAnyChunk};
+constexpr std::array kPolicies = {kRareInGroup, kOneEntry, kOneEntryFineGroups, kOneEntryDeferring,
+                                  kAnyChunk};
 
 }  // namespace
 

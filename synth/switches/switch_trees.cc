@@ -285,7 +285,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   const int64_t members = request.collective->num_members(), links = request.topology->num_links();
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
                .work = members *
-                       (members + links * std::bit_width(static_cast<uint64_t>(links)) / kOperationsPerMove)};
+                       (members + links * static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(links))) /
+                                      kOperationsPerMove)};
 }
 
 Engine SwitchTreesEngine(const SwitchTreesForm& form) {
