@@ -1,4 +1,4 @@
-// What each mechanism of the search gives: auto's plans of the tuning set (bench/kinds_bench.cc) with all of
+// The gain of each mechanism of the search: auto's plans of the tuning set (bench/kinds_bench.cc) with all of
 // them, and without one at a time.
 //   bazel run --config=release //bench:ablation [-- --machines N --ranks N --program --only NAME,NAME]
 // A mechanism is left out by its name in SynthesisRequest::passed_over, as an engine is. For each size the
@@ -34,16 +34,13 @@ struct Wanted {
 
 constexpr int64_t kSizes[] = {64 << 10, 1 << 20, 64 << 20};
 
-constexpr std::string_view kMechanisms[] = {"bfb",        "flow",          "forest",
-                                            "greedy",     "switches",      "finer",
-                                            "coarser",    "mirrored",      "reordered",
-                                            "goodenough", "delay",         "moredelay",
-                                            "fine",       "pairs",         "held",
-                                            "exact",      "onetree",       "shortest",
-                                            "lowweights", "secondweight",  "plain",
-                                            "wait",       "room",          "twins",
-                                            "wait_price", "arborescences", "packedbroadcast",
-                                            "spanning"};
+constexpr std::string_view kMechanisms[] = {
+    "bfb",      "flow",       "forest",       "greedy",        "switches",
+    "finer",    "coarser",    "mirrored",     "reordered",     "delay",
+    "fine",     "pairs",      "held",         "exact",         "onetree",
+    "shortest", "lowweights", "secondweight", "plain",         "wait",
+    "room",     "twins",      "wait_price",   "arborescences", "packedbroadcast",
+    "spanning"};
 
 // Plans of every machine and collective at one size. Errors: those of PlanDrawn.
 StatusOr<std::vector<Drawn>> PlansWithout(std::string_view mechanism, int64_t size_bytes,

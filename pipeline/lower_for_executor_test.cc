@@ -22,6 +22,7 @@ struct Case {
   std::string topology;
   CollectiveKind kind;
   int64_t size_bytes;
+  std::string engine = std::string(kDefaultEngine);
 };
 
 std::string NameOf(const Case& c) {
@@ -34,7 +35,7 @@ Plan PlanOf(const Case& c) {
   spec.kind = c.kind;
   spec.ranks = AllRanks(topology.num_ranks());
   if (IsRooted(c.kind)) spec.root = Rank(0);
-  PlanOptions options{.lower = true};
+  PlanOptions options{.engine = c.engine, .lower = true};
   options.request.size_bytes = c.size_bytes;
   return MakePlan(topology, Collective::Create(spec).value(), options).value().plan;
 }
@@ -70,7 +71,7 @@ TEST(LowerForExecutor, AProgramThatIsMuchSlowerWithFewSlotsIsReplaced) {
 }
 
 TEST(LowerForExecutor, AProgramThatWaitsInACircleWithFewSlotsIsReplaced) {
-  const Plan plan = PlanOf({"torus:4", CollectiveKind::kAllreduce, 64 << 20});
+  const Plan plan = PlanOf({"torus:4", CollectiveKind::kAllreduce, 64 << 20, "bfb"});
   const ExecutorProgram lowered = LowerFor(MscclXmlOptions{.name = "a"}, plan).value();
   ASSERT_EQ(lowered.warnings.size(), 2u);
   EXPECT_EQ(

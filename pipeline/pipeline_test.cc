@@ -92,7 +92,8 @@ TEST(Pipeline, AnEnginesWrongPlanCostsItsTurnAndIsSaid) {
     std::ranges::fill(made.schedule.op, TransferOp::kReduce);
     return made;
   };
-  const Engine engine{.name = kDefaultEngine, .summary = "", .make = synthesize};
+  const Engine engine{
+      .name = kDefaultEngine, .summary = "", .kinds = {CollectiveKind::kAllreduce}, .make = synthesize};
   for (const bool lower : {false, true}) {
     asked = 0;
     const StatusOr<PlanResult> result = MakePlanBy(engine, topology, allreduce, {.lower = lower});

@@ -9,7 +9,7 @@
 namespace xccl {
 
 // The cost of a message to the threadblocks that send and receive it, beside its bytes: the least latency of
-// a hop in NCCL's tuning tables (LL over NVLink, pipeline/nccl/model.cc).
+// a hop in NCCL's tuning tables (LL over NVLink, pipeline/nccl/figures.h).
 inline constexpr int64_t kMessagePs = 600'000;
 
 // The bytes that a link carries in the time that a message costs, at least 1: shorter messages cost more than

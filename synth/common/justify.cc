@@ -22,7 +22,7 @@ int64_t MovesOf(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
 }
 
-// What a simulation takes.
+// The work of a simulation: hops of chunks.
 int64_t HopsOf(const Schedule& schedule) {
   int64_t hops = 0;
   for (int64_t t = 0; t < schedule.size(); ++t)
@@ -66,7 +66,7 @@ std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) 
   if (backwards) std::ranges::reverse(singles);
   return singles;
 }
-// What each rank last did with each chunk, as a number that only grows.
+// The last thing that each rank did with each chunk, as a number that only grows.
 class Accesses {
  public:
   Accesses(int32_t ranks, int32_t chunks)

@@ -16,10 +16,11 @@
 
 namespace xccl {
 
-// The same transfers in other steps: every link serves them by ascending key, but what a transfer reads and
-// overwrites is as before. Keys from 0 to the largest fall into so many bins; in one bin the order is free,
-// so that messages are not torn. key: by transfer, then chunk, >= 0. Requires: a normalized, plain schedule
-// that verifies, of chains. Cost: transfers × chunks each moves × links of a path; memory: ranks × chunks.
+// The schedule's transfers in other steps: every link serves them by ascending key, but what a transfer reads
+// and overwrites is as before. Keys from 0 to the largest fall into so many bins; in one bin the order is
+// free, so that messages are not torn. key: by transfer, then chunk, >= 0. Requires: a normalized, plain
+// schedule that verifies, of chains. Cost: transfers × chunks each moves × links of a path; memory: ranks ×
+// chunks.
 Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, int32_t bins,
                    const Topology& topology);
 

@@ -82,8 +82,8 @@ StatusOr<Bound> BoundOf(const SynthesisRequest& request);
 // The plan where every rank already has what it needs: no transfers, exact, in the chunks that are asked for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
-// What the request says of a schedule's simulation. A simulation that its deadline stops is never the
-// fastest.
+// The options of a schedule's simulation that the request sets. A simulation that its deadline stops is never
+// the fastest.
 inline SimulateOptions TimingOf(const SynthesisRequest& request) {
   return {.size_bytes = request.size_bytes,
           .model = request.model,
@@ -158,7 +158,7 @@ struct Engine {
 // The whole table, asked for when it is used: two of its rows ask the others.
 using EngineTable = std::span<const Engine> (*)();
 
-// What made the plan where a row that asks others needs none of them: nothing has to be moved.
+// The maker of a plan where a row that asks others needs none of them: nothing has to be moved.
 inline constexpr const char* kNoEngine = "none";
 
 // The row that makes plans where no engine is named.

@@ -19,6 +19,7 @@
 #include "ir/sizes.h"
 #include "ir/time_model.h"
 #include "synth/common/allreduce_trees.h"
+#include "synth/common/cost_model.h"
 #include "synth/forest/spanning_trees.h"
 
 namespace xccl::forest {
@@ -67,8 +68,6 @@ AllreduceTree UpAndDown(const SpanningTree& packed, std::span<const Cable> cable
   return tree;
 }
 
-constexpr double kMoreTrees = 0.998;  // more trees must take less than so much of what fewer take
-
 // Trees in order of depth, of which the first `trees` are used, `rounds` times each.
 struct Use {
   int32_t trees = 1, rounds = 1;
@@ -103,15 +102,12 @@ class Planner {
       const bool deeper_next = used < trees.size() && trees[used].depth > trees[t].depth;
       if (used < trees.size() && (chunks || (!deeper_next && !std::has_single_bit(used)))) continue;
       const Use use = Rounds(static_cast<int32_t>(used), trees[t].depth, ps_per_byte, chunks);
-      if (use.estimate_ps < best.estimate_ps * kMoreTrees) best = use;
+      if (use.estimate_ps * kNear < best.estimate_ps) best = use;
     }
     return best;
   }
 
  private:
-  // Transfers of a plan at most, but for one round.
-  static constexpr double kMostTransfers = 400'000, kMostTransfersLarge = 600'000;
-  static constexpr int32_t kLarge = 128;             // ranks
   static constexpr double kLeastChunkBytes = 16384;  // smaller ones cost more to handle than they gain
   // A chunk waits at each hop for about so much of a chunk's time, as simulations of meshes show.
   static constexpr double kWait = 0.4;
@@ -146,7 +142,7 @@ class Planner {
       if (use.estimate_ps < best.estimate_ps) best = use;
       const int32_t more = rounds + rounds / 4 + 1;
       if (chunks || waits_ps <= kGoodEnough * busy_ps || chunk_bytes < 2 * kLeastChunkBytes ||
-          more * transfers > (ranks > kLarge ? kMostTransfersLarge : kMostTransfers))
+          more * transfers > static_cast<double>(kManyTransfers))
         return best;
     }
   }
@@ -229,7 +225,7 @@ std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cabl
     std::stable_sort(packing->trees.begin(), packing->trees.end(),
                      [](const SpanningTree& a, const SpanningTree& b) { return a.depth < b.depth; });
     const Use use = planner.Choose(packing->trees, chunks);
-    if (std::isfinite(use.estimate_ps) && (!best || use.estimate_ps < best->use.estimate_ps * kMoreTrees))
+    if (std::isfinite(use.estimate_ps) && (!best || use.estimate_ps * kNear < best->use.estimate_ps))
       best = Packed{*std::move(packing), use};
   }
   return best;

@@ -13,6 +13,7 @@
 #include "base/graph/ratio_cut.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/arborescences.h"
@@ -20,18 +21,13 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kMostTransfers = 300'000;
 constexpr int64_t kPieceBytes = 65536;  // what the simulator cuts slices into
-// Slices of a tree's share that are shorter than that. For each level, in one message: filling the tree takes
-// a hundredth of the time. On torus:8x7 with lost links, 64 MiB, half as many take 3.1 % above the bound in
-// place of 2.2 %.
+// Slices of a tree's share that are shorter than a piece: so many for each level, in one message, so that
+// filling the tree takes a hundredth of the time.
 constexpr int64_t kSlicesPerLevel = 100;
 constexpr int64_t kLeastShortBytes = 4096;
-// Where trees share links. On 8 × 8 GPUs with slow links, 64 MiB, 64 slices take 8.3 % above the bound, 254
-// take 4.1 %.
-constexpr int64_t kMostShared = 120'000;  // transfers
-// Only where a path takes longer slices a 25th of the time: elsewhere they gain 0.6 % at most, for up to 800
-// times the messages.
+constexpr int64_t kMostShared = 120'000;  // transfers where trees share links
+// Slices are that short only where pieces would take a 25th of the time along a path.
 constexpr int64_t kDeep = 25;
 constexpr int64_t kLeastSharedBytes = 16384;
 // Longer slices, one behind the other.
@@ -138,11 +134,11 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   if (request.model == TimeModel::kPipelined && (is_deep || !packed.shared)) {
     const int64_t slices =
         packed.shared ? std::min({kMostShared / arcs, bytes / kLeastSharedBytes, most_steps / depth})
-                      : std::min({kMostTransfers / arcs, bytes / kLeastShortBytes, kSlicesPerLevel * depth});
+                      : std::min({kManyTransfers / arcs, bytes / kLeastShortBytes, kSlicesPerLevel * depth});
     if (slices > 1 && bytes / slices < kPieceBytes)
       return {.slices = static_cast<int32_t>(slices), .long_messages = !packed.shared};
   }
-  const int64_t slices = std::min({kMostTransfers / arcs, bytes / kLeastSliceBytes, most_steps / depth,
+  const int64_t slices = std::min({kManyTransfers / arcs, bytes / kLeastSliceBytes, most_steps / depth,
                                    int64_t{packed.shared ? kMostSharedSlices : kMostSlices}});
   return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices))};
 }

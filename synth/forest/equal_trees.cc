@@ -92,7 +92,7 @@ class EqualPacker {
       load_[l.index()] = std::max(0.0, load_[l.index()] + bytes * slowness_[l.index()]);
   }
 
-  // What the use-th use of a link adds to the sum.
+  // The amount that the use-th use of a link adds to the sum.
   double AddedBy(size_t link, int32_t use, double bytes) const {
     const double each = bytes * slowness_[link];
     return Power(load_[link] + use * each, squarings_) - Power(load_[link] + (use - 1) * each, squarings_);
@@ -116,7 +116,7 @@ class EqualPacker {
     return any;
   }
 
-  // Of a picosecond.
+  // The price of one picosecond of latency.
   double LatencyPrice() const {
     if (latency_ == 0 || latency_ps_ == 0) return 0;
     double sum = 0;

@@ -15,8 +15,8 @@
 
 namespace xccl::forest {
 
-// What the search minimises: Σ over the links of load^(2^squarings), first for `first` squarings, then for
-// one more at a time up to `last`. A low power looks at all links, a high one at the busiest alone.
+// The sum that the search minimises: Σ over the links of load^(2^squarings), first for `first` squarings,
+// then for one more at a time up to `last`. A low power looks at all links, a high one at the busiest alone.
 struct EqualTreesAim {
   int32_t first = 2, last = 5;
   double latency = 0;  // what the mean latency of a link costs, in mean prices of a link

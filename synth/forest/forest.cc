@@ -9,6 +9,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
@@ -29,16 +30,13 @@ struct NearEnough {
 constexpr std::string_view kName = "forest";
 constexpr int64_t kLongProgram = 200;
 constexpr int64_t kMovesPerRow = 1500;  // of the program, in moves of a chunk
-// Where latency is most of the time, the plan is simulated message by message. On rail-64, allgather 64 KiB
-// (512 ranks), that is 3.3 s of 3.8 s, and the shortest paths of bfb are as good.
+// Where latency is most of the time, the plan is simulated message by message.
 constexpr int64_t kMovesPerShortMessage = 3;
-// Times the bound. Where a step waits for the one before, whole trees in chunks of a given number come
-// to 1.05 times it (nvswitch:64, 16 chunks) to 6.3 times (mesh:16x16, one chunk).
+// A guess, in times the bound, of whole trees in a given number of chunks where a step waits for the one
+// before.
 constexpr double kBlockingTrees = 2;
-// Times the bound, and transfers of all packings then tried. Beside whole trees these take grids of 8 with a
-// slow cut from 1.24 to 1.05 times the bound for a broadcast of 1 MiB; nearer to it they gain 1 % or less.
+// Packed trees are tried beside whole ones that are further from the bound, in times the bound.
 constexpr double kFarRooted = 1.1;
-constexpr int64_t kRootedWork = 300'000;
 constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
 // How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
@@ -61,7 +59,7 @@ double AllgatherPs(const SynthesisRequest& request) {
   return bound.ok() ? static_cast<double>(bound->bound_ps) : 0;
 }
 
-// The same with its time, and whether that is the bound's.
+// Simulates the plan and sets `exact` if its time meets the bound.
 StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& bound, StatusOr<Synthesis> made) {
   if (!made.ok()) return made;
   made->simulation = Simulate(made->schedule, made->collective, *request.topology, TimingOf(request));
@@ -149,7 +147,7 @@ StatusOr<Synthesis> RootedPlan(const SynthesisRequest& request, const Bound& bou
   const auto whole_ps = static_cast<double>(whole->simulation->time_ps);
   if (whole_ps <= kFarRooted * static_cast<double>(bound.bound_ps)) return whole;
   SynthesisRequest limited = request;
-  if (limited.limits.work_units == 0) limited.limits.work_units = kRootedWork;
+  if (limited.limits.work_units == 0) limited.limits.work_units = kManyTransfers;
   StatusOr<Synthesis> packed = PackAndCut(limited, bound, budget, whole_ps);
   if (!packed.ok() || static_cast<double>(packed->simulation->time_ps) >= whole_ps) return whole;
   packed->others.push_back(*std::move(whole));

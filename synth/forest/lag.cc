@@ -9,7 +9,7 @@
 namespace xccl::forest {
 namespace {
 
-// Of each path.
+// A path's ends.
 struct Path {
   std::vector<Rank> sources, destinations;
   bool is_held = false;

@@ -1,7 +1,7 @@
 // Trees are packed a few times, with more or less weight on how far ranks are from the root, and each packing
-// is tried in waves. One wave and kFewWaves are simulated roughly. They tell how many waves bring the time to
-// within kAim of what the trees' rate allows, and those are simulated next. Cost: the transfers of all
-// schedules that are written.
+// is tried in waves. One wave and kFewWaves are simulated roughly. They tell how many waves bring the time
+// near to the one that the trees' rate allows, and a plan of so many waves is simulated next. Cost: the
+// transfers of all schedules that are written.
 #include "synth/forest/pack_and_cut.h"
 
 #include <fmt/core.h>
@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/blocked_links.h"
+#include "synth/common/cost_model.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/lag.h"
 #include "synth/forest/packings.h"
@@ -24,34 +25,23 @@ namespace xccl::forest {
 namespace {
 
 constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a kind together
-// Of latency against bytes, one packing each. Where latency counts, the latter find trees of few levels that
-// still spare the root: with them leaf-spine:64 allgather 64 KiB takes 1.46 times the bound in place of 2.3.
+// Weights of latency against bytes, one packing each. Where latency counts, the smaller weights find trees of
+// few levels that still spare the root.
 constexpr double kLatencyWeights[] = {1, 0.1, 0.02, 0.004};
 constexpr double kForLargeSizes = 0.1;        // the least elsewhere
 constexpr int64_t kMostShortestRows = 100;    // where trees of shortest paths are tried first
 constexpr int32_t kMostExact = 64;            // members that the cheapest trees are sought for
 constexpr double kExactLatencyWeight = 0.01;  // for those
-// Of the linear program, where packings without room are for the schedule alone. With all, kind 1 of
-// bench:kinds, seed 724941, takes 1.6 times as long for an allreduce of 64 MiB, and gains nothing.
-constexpr int64_t kMostPlainRows = 200;
-// Of the time that links are held, one packing each. On kinds 3 and 4 of bench:kinds, 64 MiB, they take the
-// worst reduce_scatter of 20 machines from 1.145 to 1.090 times the bound, and the worst reduce from 1.295 to
-// 1.033.
+// Weights of the time for which slower links block faster ones, one packing each.
 constexpr double kHeldWeights[] = {0.25, 0.5};
-// Of a wave's steps. With them kind 3, seed 724993, allreduce 64 MiB takes 1.017 times the bound in place of
-// 1.167. On such machines twice a wave gains 0.1 % more at best.
+// Delays of transfers that depend on blocked links, as shares of a wave's steps.
 constexpr double kLags[] = {0.25, 0.5, 1};
-// Of the best of those, for pairs. With them kind 4, seed 724944, allreduce 64 MiB takes 1.127 times the
-// bound in place of 1.166; trees apart gain nothing.
-constexpr double kMoreLag = 1.5, kLessLag = 0.75;
-constexpr double kFar = 1.01;         // times the bound: another kind of packing is tried
-constexpr double kLeastGain = 1.003;  // times as fast as trees apart, where pairs are taken
+constexpr double kFar = 1.01;  // times the bound: another kind of packing is tried
 // How links' loads are weighed; the fastest plan of all is taken.
 constexpr EqualTreesAim kAims[] = {{2, 2, 0}, {2, 5, 0}, {4, 4, 0}, {2, 5, 0.1}, {4, 4, 0.1}, {2, 5, 1}};
 
-// Of a chunk, on average: smaller ones cost a program more than waves gain. Where latency counts, ranks wait
-// for each other, and waves gain more: with the former there, dragonflies and leaf-spine machines of 48 and
-// 64 ranks take 1.4 times as long for a broadcast of 1 MiB.
+// A chunk has at least so many bytes on average, since smaller ones cost a program more than waves gain.
+// Where latency counts, ranks wait for each other, and waves gain more.
 constexpr int64_t kLeastWaveBytes = 32 << 10, kLeastShortWaveBytes = 4 << 10;
 // A part that is shorter is tried with one tree. More trees, of more and shorter messages, must then be
 // faster by one part in so many.
@@ -60,11 +50,6 @@ constexpr int64_t kWorthTrees = 50;
 constexpr double kAim = 0.003;       // of the time may be lost to waves that are too long
 constexpr double kFineAim = 0.0007;  // likewise, in plans of at most kFewTransfers
 constexpr double kFewTransfers = 250'000;
-constexpr int64_t kMostWritten = 300'000;  // transfers of a plan in waves
-constexpr double kNear = 1.0005;           // times the bound: good enough
-// Times the best time: more waves that are expected to take so long are not written. At 1 an allreduce of 1
-// GiB on graphs/mi250x2 takes 1.0106 times the bound in place of 1.0097; at 1.02 a tenth more is written.
-constexpr double kNoHope = 1.01;
 
 struct Best {
   std::optional<Synthesis> synthesis;
@@ -110,13 +95,11 @@ Synthesis Simulated(const Task& task, const Candidate& candidate, ChunkedSchedul
           .simulation = std::move(simulation)};
 }
 
-// The plan with more and more lag, as long as that helps; of pairs also with half as much again, else a
-// quarter less. nullopt: it does not.
+// The plan with more and more delay, as long as that helps. nullopt: it does not.
 std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, const Synthesis& prompt,
                                  int32_t waves, const StepBudget& budget) {
   std::optional<Synthesis> best;
   int64_t best_ps = prompt.simulation->time_ps;
-  double best_lag = 0;
   const auto steps_of = [&](double lag) {
     return static_cast<int32_t>(std::lround(lag * prompt.schedule.num_steps() / waves));
   };
@@ -126,15 +109,11 @@ std::optional<Synthesis> TryLags(const Task& task, const Candidate& candidate, c
     Synthesis made = Simulated(task, candidate, {prompt.collective, std::move(late)}, waves);
     if (made.simulation->time_ps >= best_ps) return false;
     best_ps = made.simulation->time_ps;
-    best_lag = lag;
     best = std::move(made);
     return true;
   };
   for (const double lag : kLags)
     if (steps_of(lag) > 0 && !is_faster(lag)) break;
-  if (!task.request.IsPassedOver("moredelay") && best && !candidate.pairs.trees.empty() &&
-      !is_faster(kMoreLag * best_lag))
-    is_faster(kLessLag * best_lag);
   return best;
 }
 
@@ -155,15 +134,15 @@ int64_t Keep(Synthesis made, int32_t waves, Best& best) {
 int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule made, int32_t waves,
                  const StepBudget& budget, Best& best) {
   Synthesis prompt = Simulated(task, candidate, std::move(made), waves);
-  const bool is_near =
-      static_cast<double>(prompt.simulation->time_ps) <= kNear * static_cast<double>(task.bound.bound_ps);
+  const bool is_near = static_cast<double>(prompt.simulation->time_ps) <=
+                       (1 + kFineAim) * static_cast<double>(task.bound.bound_ps);
   if (waves <= kFewWaves || is_near || !MayLag(task) || task.request.IsPassedOver("delay"))
     return Keep(std::move(prompt), waves, best);
   std::optional<Synthesis> late = TryLags(task, candidate, prompt, waves, budget);
   return Keep(late ? *std::move(late) : std::move(prompt), waves, best);
 }
 
-// What is lost beside the trees' own rate falls as one over the waves.
+// The time beyond the one of the trees' rate falls as one over the waves.
 double TimeInMoreWaves(const Candidate& candidate, int32_t waves, int64_t time_ps, int32_t more) {
   return candidate.rate_ps + (static_cast<double>(time_ps) - candidate.rate_ps) * waves / more;
 }
@@ -189,7 +168,7 @@ int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, i
 
 // Is the best plan good enough, or is the search out of time or work?
 bool IsEnough(const Task& task, const Best& best, int64_t work) {
-  return best.IsWithin(kNear, task.bound) || work <= 0 || task.stopped();
+  return best.IsWithin(1 + kFineAim, task.bound) || work <= 0 || task.stopped();
 }
 
 // A packing on its way to more and more waves.
@@ -227,11 +206,12 @@ void TryWaves(const Task& task, Cutting& cutting, StepBudget& budget, int64_t& w
   const Candidate& candidate = cutting.candidate;
   const int64_t transfers = candidate.arcs * task.Copies();
   const int64_t each = std::max<int64_t>(1, candidate.shared ? transfers : candidate.arcs);  // work of a wave
-  cutting.most = std::min(cutting.most, std::max<int64_t>(1, kMostWritten / std::max<int64_t>(1, transfers)));
+  cutting.most =
+      std::min(cutting.most, std::max<int64_t>(1, kManyTransfers / std::max<int64_t>(1, transfers)));
   while (cutting.waves > 0 && (!few || cutting.waves <= kFewWaves)) {
     const int32_t waves = std::exchange(cutting.waves, 0);
     if (best.synthesis &&
-        (each * waves > work || cutting.hope_ps >= kNoHope * static_cast<double>(best.time_ps)))
+        (each * waves > work || cutting.hope_ps >= kNear * static_cast<double>(best.time_ps)))
       return;
     work -= each * waves;
     ChunkedSchedule made = MakeSchedule(task, candidate, waves);
@@ -297,7 +277,7 @@ std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t 
 bool MayPair(const Task& task, double apart_ps) {
   return !task.request.IsPassedOver("pairs") && task.collective.kind() == CollectiveKind::kAllreduce &&
          task.collective.num_members() == task.topology.num_ranks() && !HasEvenCables(task.request) &&
-         apart_ps > kLeastGain * static_cast<double>(task.bound.bound_ps);
+         apart_ps > kNear * static_cast<double>(task.bound.bound_ps);
 }
 
 // May packings weigh for how long links are held? The search for cheapest trees knows no branches in
@@ -315,7 +295,7 @@ bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
          task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
 }
 
-// What one root's trees carry, all of them together.
+// Do one root's trees together carry little?
 bool HasShortParts(const Task& task) {
   return !task.request.IsPassedOver("onetree") &&
          task.sizes.size_bytes() / task.collective.num_members() < kShortPartBytes &&
@@ -339,7 +319,7 @@ StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_
   if (MayPair(task, apart.rate_ps)) {
     const StatusOr<Candidate> pairs = PackPairs(task, aim, packings.trees);
     packings.has_room |= pairs.ok() && pairs->has_room;
-    if (pairs.ok() && pairs->rate_ps * kLeastGain <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
+    if (pairs.ok() && pairs->rate_ps * kNear <= apart.rate_ps && pairs->rate_ps < task.beat_ps)
       TryWaves(task, *pairs, budget, work, best);
     if (best.synthesis && static_cast<double>(best.time_ps) <= apart.rate_ps) {
       int64_t left = work_of_each;
@@ -406,10 +386,8 @@ void TryPlain(const Task& task, StepBudget& budget, int64_t work, Best& best, Pa
   best.slower = std::move(plain.synthesis);
 }
 
-// Every packing that may help. Errors: why nothing was made.
-// Programs of pairs wait for more messages than those of trees apart, which are one of the plan's others
-// therefore: kind 3 of bench:kinds, seed 724973, allreduce 1 GiB takes 2.33 times the bound with pairs, 1.64
-// by greedy and 1.21 with trees apart.
+// Every packing that may help. Programs of pairs wait for more messages than programs of trees apart, so that
+// the plan of trees apart stays beside the plan of pairs. Errors: why nothing was made.
 Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Status reason = LimitReached("forest: spanning trees are faster");
   std::optional<double> rate_ps;  // of the last packing

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "synth/common/cost_model.h"
 #include "synth/common/fractional_packing.h"
 #include "synth/common/reverse.h"
 #include "synth/common/tree_pairs.h"
@@ -21,15 +22,12 @@ namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
 constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
-// With held links. On kinds 1, 3 and 4 of bench:kinds 120 gain nothing, and take up to twice the time.
-constexpr int32_t kHeldRounds = 40;
+constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
 constexpr double kShortest = 1e3;         // bytes on the slowest link that cost as much as the shortest hop
 constexpr double kKept[] = {0.75, 0.85};  // by links with room; packings take turns
-constexpr double kSameRate = 1.001;       // relative: rates this near are equal
 constexpr int64_t kLatencyCounts = 100;   // one part in so many of the bound
 constexpr int64_t kLeastPieceBytes = 4 << 10;  // of a tree that twins take turns in
-// A program waits for each chunk: with half as long ones kind 1 of bench:kinds, seed 725001, takes 1.14 ms
-// for an allreduce of 64 MiB in place of 1.11, though its schedule is faster.
+// A program waits for each chunk, which a schedule does not.
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
@@ -194,9 +192,9 @@ StatusOr<Candidate> PackWithRoom(const Task& task, const PackingAim& aim, Pack p
   if (task.roomy.empty() || !aim.room) return pack(task.machine);
   StatusOr<Candidate> roomy = pack(task.roomy[*aim.room % task.roomy.size()]);
   if (roomy.ok()) roomy->has_room = true;
-  if (roomy.ok() && roomy->rate_ps <= kSameRate * task.bound.bandwidth_ps) return roomy;
+  if (roomy.ok() && roomy->rate_ps <= kNear * task.bound.bandwidth_ps) return roomy;
   StatusOr<Candidate> plain = pack(task.machine);
-  return plain.ok() && (!roomy.ok() || plain->rate_ps <= kSameRate * roomy->rate_ps) ? plain : roomy;
+  return plain.ok() && (!roomy.ok() || plain->rate_ps <= kNear * roomy->rate_ps) ? plain : roomy;
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ struct Candidate {
   int64_t most_waves = kMostWaves;
 };
 
-// What a packing weighs beside bytes.
+// The aims of a packing beside bytes.
 struct PackingAim {
   // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
   std::optional<double> latency_weight;
@@ -89,8 +89,8 @@ struct LastPackings {
 // Trees at the best rate. Errors: kLimit: the solver failed.
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last);
 
-// Of each part's trees the shallowest alone, of those the heaviest: few messages, where a part is so short
-// that latency is what counts. Requires: no pairs.
+// One tree for each part: the heaviest of its shallowest trees. Few messages serve where a part is so short
+// that latency counts most. Requires: no pairs.
 Candidate OneTreeEach(const Task& task, const Candidate& packed);
 
 // Pairs of trees for an allreduce. Errors: kLimit: the solver failed.

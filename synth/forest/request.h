@@ -1,5 +1,5 @@
-// What forest asks of a request before it packs trees: does it serve the kind, does the machine's symmetry
-// help, how large would the linear program be. Linear in the machine.
+// The questions that forest asks of a request before it packs trees: does it serve the kind, does the
+// machine's symmetry help, how large would the linear program be. Linear in the machine.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,7 @@
 
 namespace xccl::forest {
 
-inline constexpr int64_t kMostRows = 800;           // of the linear program: links and roots
-inline constexpr int64_t kMostTransfers = 1 << 22;  // of a plan cut into waves, expanded: it is to be lowered
+inline constexpr int64_t kMostRows = 800;  // of the linear program: links and roots
 
 inline constexpr CollectiveKind kServed[] = {CollectiveKind::kAllgather,     CollectiveKind::kAllgatherv,
                                              CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv,

@@ -196,7 +196,7 @@ class Packer {
       const int32_t cut = u, out = tree.parent_edge[u];
       u = above(tree.parent[u]);
       --work_;
-      // What hangs below `cut` would hang from b through a: no deeper than this.
+      // The part that hangs below `cut` would hang from b through a: no deeper than this.
       if (!reached_[out] &&
           tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_) {
         held_back_ = true;
@@ -241,7 +241,7 @@ class Packer {
       if (tree.parent_edge[u] == out) break;
       u = tree.parent[u];
     }
-    // What hung from `out` turns round to hang from b, through a.
+    // The part that hung from `out` turns round to hang from b, through a.
     for (int32_t node = a, parent = b, edge = in;;) {
       const int32_t old_parent = tree.parent[node], old_edge = tree.parent_edge[node];
       tree.parent[node] = parent;
@@ -284,7 +284,7 @@ std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
   return central;
 }
 
-// The same tree, rooted in the middle of a longest path.
+// The tree, rooted in the middle of a longest path.
 SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   const int32_t nodes = static_cast<int32_t>(tree.parent.size());
   std::vector<CapacityEdge> kept;

@@ -11,7 +11,7 @@
 namespace xccl::forest {
 namespace {
 
-// What tells a rank's link from another's.
+// The properties that tell a rank's link from another's.
 using LinkKind = std::tuple<bool, int32_t, int64_t, int64_t, int64_t>;
 
 constexpr double kSame = 1e-9;  // phases this close are one

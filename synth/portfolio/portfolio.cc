@@ -151,7 +151,17 @@ class Portfolio {
     std::ranges::move(turns, std::back_inserter(queue_));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, [&](const Made& kept) { return kept.Ps() > kNoChance * best_ps_; });
-    if (kept_.size() > kMostKept) kept_.pop_back();
+    if (kept_.size() > kMostKept) kept_.erase(LeastMissed());
+  }
+
+  // The slowest plan whose engine has a faster one, since programs of many engines are to be compared; else
+  // the slowest of all.
+  std::vector<Made>::iterator LeastMissed() {
+    for (auto made = std::prev(kept_.end()); made != kept_.begin(); --made)
+      if (std::any_of(kept_.begin(), made,
+                      [&](const Made& faster) { return faster.turn.engine == made->turn.engine; }))
+        return made;
+    return std::prev(kept_.end());
   }
 
   // The fastest plan of each engine.

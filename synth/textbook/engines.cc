@@ -10,7 +10,7 @@ using enum CollectiveKind;
 using enum EngineFamily;
 using Kinds = std::vector<CollectiveKind>;
 
-// What one function of a recipe serves.
+// The kinds that one function of a recipe serves.
 constexpr std::initializer_list<CollectiveKind> kAllreduces = {kAllreduce, kBarrier};
 constexpr std::initializer_list<CollectiveKind> kAllgathers = {kAllgather, kAllgatherv};
 constexpr std::initializer_list<CollectiveKind> kReduceScatters = {kReduceScatter, kReduceScatterv};
