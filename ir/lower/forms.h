@@ -30,8 +30,8 @@ struct Form {
 // Returns the forms to be tried, plainest first. A plain program has few slots, which are memory; it is
 // fused, so a value that is sent on is read once less; and it is not paced, since pacing makes threadblocks
 // wait for one another. Above kManyMoves three forms are left. Above kLargeMoves a program is too large to be
-// simulated, and one form is left. Where the schedule needs few segments, that form follows the schedule's times
-// most closely, in one pass; else it makes a middle number of passes.
+// simulated, and one form is left. Where the schedule needs few segments, that form follows the schedule's
+// times most closely, in one pass; else it makes a middle number of passes.
 std::vector<Form> FormsFor(const Schedule& schedule, const Collective& collective, int64_t size_bytes,
                            int64_t num_moves);
 

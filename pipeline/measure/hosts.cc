@@ -1,5 +1,5 @@
-// 1. Two ranks of one host, and two ranks of two hosts, send to each other: the time of one small message, and
-//    of many in a row.
+// 1. Two ranks of one host, and two ranks of two hosts, send to each other: the time of one small message,
+//    and of many in a row.
 // 2. One rank of each host sends or receives in the rounds of a tournament, which loads all links between
 //    hosts. Pairs that keep their full rate in all rounds share no link: they are on one leaf.
 // 3. All ranks of a host send at once, which shows the rate of its NIC under several flows.
