@@ -96,6 +96,7 @@ struct Offer {
   double time_ps = 0;  // closed-form estimate
   // The cost of making it, in moves of a chunk, which take about 1.5 us each with their simulation.
   int64_t work = 0;
+  bool fills_budget = false;  // searches as long as it may: costs all of most_work, and `work` at least
   // Makes the plan from what the offer already found, searching for so many moves at most. Empty:
   // Engine::Synthesize does. Uses the request and what it points to.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};

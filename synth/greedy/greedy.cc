@@ -271,30 +271,6 @@ Status Serves(const SynthesisRequest& request) {
       .status();
 }
 
-// The fullest rank's bytes over all its links, and one hop for each doubling of the ranks.
-double EstimatePs(const SynthesisRequest& request) {
-  const Topology& topology = *request.topology;
-  const Collective& collective = *request.collective;
-  const CollectiveSizes sizes(collective, request.size_bytes);
-  double slowest = 0, alpha = 0;
-  for (const Link& link : topology.spec().links)
-    alpha = std::max(alpha, static_cast<double>(link.latency_ps + link.overhead_ps));
-  for (Rank r : collective.ranks()) {
-    double in = 0, out = 0, in_speed = 1, out_speed = 1;
-    for (PartId p : collective.OutputParts(r)) in += static_cast<double>(sizes.PartBytes(p));
-    for (PartId p : collective.InputParts(r)) out += static_cast<double>(sizes.PartBytes(p));
-    for (LinkId l : topology.In(topology.NodeOf(r)))
-      in_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-    for (LinkId l : topology.Out(topology.NodeOf(r)))
-      out_speed += static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-    const bool twice = collective.kind() == CollectiveKind::kAllreduce;
-    slowest = std::max(slowest, (twice ? 2.0 : 1.0) * std::max(in / in_speed, out / out_speed));
-  }
-  double hops = 1;
-  for (int32_t n = collective.num_members(); n > 1; n /= 2) ++hops;
-  return slowest * 1e12 * 1.1 + alpha * hops;
-}
-
 // The mean number of hops between members, from some of them to all.
 double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   Router router(graph);
@@ -324,13 +300,17 @@ int64_t WorkOf(const SynthesisRequest& request) {
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
 }
 
+// No formula foresees the plans that a search finds, which may meet the bound.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
-  return Offer{
-      .time_ps = EstimatePs(request), .work = WorkOf(request), .make = [&request](int64_t most_work) {
-        SynthesisRequest searching = request;
-        searching.limits.work_units = kWorkPerMove / kSearchPerMove * most_work;
-        return CandidateSearch(searching).Run();
-      }};
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
+               .work = WorkOf(request),
+               .fills_budget = true,
+               .make = [&request](int64_t most_work) {
+                 SynthesisRequest searching = request;
+                 searching.limits.work_units = kWorkPerMove / kSearchPerMove * most_work;
+                 return CandidateSearch(searching).Run();
+               }};
 }
 
 }  // namespace

@@ -32,11 +32,11 @@ namespace {
 constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
-// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 1.5 s.
-constexpr double kGainPerMove = 1e-8;
+// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.75 s.
+constexpr double kGainPerMove = 2e-8;
 // Any plan may be faster than it promises, or have the faster program, which counts as so much of the best
 // time.
-constexpr double kChance = 0.001;
+constexpr double kChance = 0.0002;
 // Plans beyond so many times the best time have no such chance, and are not kept.
 constexpr double kNoChance = 3;
 constexpr size_t kMostKept = 8;  // plans, whose programs may be made
@@ -97,6 +97,12 @@ class Portfolio {
     return std::max(1 - promised_ps / best_ps_, has_chance ? kChance : 0);
   }
 
+  // The work that the turn will have cost.
+  int64_t CostOf(const Turn& turn) const {
+    if (!turn.fills_budget) return turn.work;
+    return std::max(turn.work, std::min(left_, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
+  }
+
   // The largest gain for the work. Without a plan that is the least work.
   std::optional<Turn> NextTurn() {
     std::erase_if(queue_, [&](const Turn& turn) {
@@ -105,7 +111,7 @@ class Portfolio {
     });
     if (queue_.empty()) return std::nullopt;
     const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
-      return GainOf(turn) / static_cast<double>(std::max<int64_t>(1, turn.work));
+      return GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
     });
     Turn turn = std::move(*next);
     queue_.erase(next);
@@ -114,9 +120,9 @@ class Portfolio {
 
   void Take(Turn turn) {
     const bool simulate = HasPlan() || turn.work <= kOverdraft * left_;
-    const int64_t worth = static_cast<int64_t>(GainOf(turn) / kGainPerMove);
-    StatusOr<Synthesis> made = turn.make(std::max(turn.work, std::min(left_, worth)));
-    left_ = std::max<int64_t>(0, left_ - turn.work);
+    const int64_t cost = CostOf(turn);
+    StatusOr<Synthesis> made = turn.make(cost);
+    left_ = std::max<int64_t>(0, left_ - cost);
     if (made.ok())
       Consider(turn, *std::move(made), simulate);
     else if (turn.variation == kOwn)

@@ -132,8 +132,11 @@ constexpr Variation kVariations[] = {
 
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Offer offer, engine.Offered(request));
-  Turn turn{
-      .engine = &engine, .promised_ps = offer.time_ps, .work = offer.work, .make = std::move(offer.make)};
+  Turn turn{.engine = &engine,
+            .promised_ps = offer.time_ps,
+            .work = offer.work,
+            .fills_budget = offer.fills_budget,
+            .make = std::move(offer.make)};
   if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };
   return turn;
 }

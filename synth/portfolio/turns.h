@@ -18,8 +18,9 @@ inline constexpr std::string_view kOwn = "";  // the variation of an engine's ow
 struct Turn {
   const Engine* engine = nullptr;
   std::string_view variation = kOwn;
-  double promised_ps = 0;  // no plan takes less than the bound
-  int64_t work = 0;        // in moves of a chunk, with the simulation
+  double promised_ps = 0;     // no plan takes less than the bound
+  int64_t work = 0;           // in moves of a chunk, with the simulation
+  bool fills_budget = false;  // as in Offer
   // Does it bring another kind of plan, whose program may be faster than its schedule tells?
   bool is_of_another_kind = true;
   // Makes the plan, searching for so many moves at most.

@@ -198,7 +198,7 @@ if words[0] == "plan":
 
     def test_of_other_plays(self):
         engines = ALLGATHER._replace(play="engines", of_plan=())
-        slow = "if words[0] == 'plan': edited(lambda v: v.update(time_us=v['time_us'] * 1.03))"
+        slow = "if words[0] == 'plan': edited(lambda v: v.update(time_us=v['time_us'] * 1.5))"
         self.assertEqual(self.fault(slow, engines), "plan: auto is slower than an engine")
         compare = ALLGATHER._replace(play="compare", of_plan=(("--engines", "ring,direct"),), size="", sizes=("1KiB", "1MiB"))
         self.assertIsNone(self.fault("", compare))
