@@ -1,5 +1,3 @@
-#include "synth/common/tree_pairs.h"
-
 #include <gtest/gtest.h>
 
 #include "base/testing/shared_data.h"
@@ -11,6 +9,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
 #include "synth/common/tree_grower.h"
+#include "synth/common/tree_pairs.h"
 #include "synth/forest/forest.h"
 #include "topologies/load/load.h"
 
