@@ -20,10 +20,11 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kLeastChunkBytes = 128;   // a line of LL128
-constexpr int32_t kChunkFactor = 4;         // between a plan and its finer or coarser one
-constexpr int64_t kHopsPerMove = 5;         // of a chunk, that a simulation takes as long for
-constexpr int64_t kSimulationsOfOrder = 4;  // forwards and backwards, twice
+constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
+constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer ones into segments
+constexpr int32_t kChunkFactor = 4;          // between a plan and its finer or coarser one
+constexpr int64_t kHopsPerMove = 5;          // of a chunk, that a simulation takes as long for
+constexpr int64_t kSimulationsOfOrder = 4;   // forwards and backwards, twice
 
 struct Context {
   const Made& plan;
@@ -54,12 +55,13 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
 
 bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
 
-// Shorter chunks stay in the messages that they are in, and steps overlap further.
+// Shorter chunks stay in the messages that they are in, and steps overlap further. Long chunks overlap by
+// their segments.
 std::optional<Turn> Finer(const Context& at) {
   if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
   const int64_t chunks = int64_t{kChunkFactor} * at.Chunks();
   const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
-  if (part_bytes / chunks < kLeastChunkBytes ||
+  if (part_bytes / chunks < kLeastChunkBytes || part_bytes / chunks > kLongChunkBytes ||
       kChunkFactor * at.plan.synthesis.schedule.size() > kManyTransfers)
     return std::nullopt;
   return InChunks(at, chunks, "finer");
