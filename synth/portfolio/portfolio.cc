@@ -157,7 +157,9 @@ class Portfolio {
     std::ranges::move(turns, std::back_inserter(queue_));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, [&](const Made& kept) { return kept.Ps() > kNoChance * best_ps_; });
-    if (kept_.size() > kMostKept) kept_.erase(LeastMissed());
+    // Programs of tiny plans cost next to nothing, so that all of them are compared.
+    if (kept_.size() > kMostKept && LeastMissed()->synthesis.schedule.size() > kTinyPlan)
+      kept_.erase(LeastMissed());
   }
 
   // The slowest plan whose engine has a faster one, since programs of many engines are to be compared; else
