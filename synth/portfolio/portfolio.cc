@@ -38,7 +38,7 @@ constexpr double kGainPerMove = 2e-8;
 // time.
 constexpr double kChance = 0.0002;
 // Plans beyond so many times the best time have no such chance, and are not kept.
-constexpr double kNoChance = 3;
+constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;  // plans, whose programs may be made
 constexpr int32_t kHuge = 8192;  // ranks; beyond, no pairs of ranks can be looked at
 
