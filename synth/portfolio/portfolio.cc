@@ -162,12 +162,14 @@ class Portfolio {
       kept_.erase(LeastMissed());
   }
 
-  // The slowest plan whose engine has a faster one, since programs of many engines are to be compared; else
-  // the slowest of all.
+  // The slowest plan whose engine has a faster one of no more transfers; else the slowest of all. So programs
+  // of many engines are compared, and a plan of few messages stays beside a faster one of many.
   std::vector<Made>::iterator LeastMissed() {
     for (auto made = std::prev(kept_.end()); made != kept_.begin(); --made)
-      if (std::any_of(kept_.begin(), made,
-                      [&](const Made& faster) { return faster.turn.engine == made->turn.engine; }))
+      if (std::any_of(kept_.begin(), made, [&](const Made& faster) {
+            return faster.turn.engine == made->turn.engine &&
+                   faster.synthesis.schedule.size() <= made->synthesis.schedule.size();
+          }))
         return made;
     return std::prev(kept_.end());
   }
