@@ -97,10 +97,10 @@ class Portfolio {
     return std::max(1 - promised_ps / best_ps_, has_chance ? kChance : 0);
   }
 
-  // The work that the turn will have cost.
+  // The work that the turn will have cost. A search leaves half of the rest to the variations of its plan.
   int64_t CostOf(const Turn& turn) const {
     if (!turn.fills_budget) return turn.work;
-    return std::max(turn.work, std::min(left_, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
+    return std::max(turn.work, std::min(left_ / 2, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
   }
 
   // The largest gain for the work. Without a plan that is the least work.

@@ -68,7 +68,8 @@ std::optional<Turn> Finer(const Context& at) {
 }
 
 std::optional<Turn> Coarser(const Context& at) {
-  if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
+  const bool may_recut = MayRecut(at) || (at.plan.turn.fills_budget && !at.request.limits.chunks);
+  if (!may_recut || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
   const LinkUse use = LinkUseOf(at.plan.synthesis.schedule, at.plan.synthesis.collective,
                                 *at.request.topology, at.request.size_bytes);
   if (use.message_bytes >= static_cast<double>(LeastUsefulBytes(*at.request.topology))) return std::nullopt;
