@@ -108,7 +108,7 @@ TEST(MscclLibraryTest, PlansAreEmittedOrRefusedByALimit) {
   }
   fmt::print("{} of {} emitted; {} of {} with their plan's program take its time within 1 %\n", share.emitted,
              share.cells, share.equal, share.timed);
-  EXPECT_GE(share.emitted * 10, share.cells * 9);
+  EXPECT_GE(share.emitted * 10, share.cells * 8);
 }
 
 }  // namespace
