@@ -147,6 +147,7 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
 std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
                                double best_ps) {
   std::vector<Turn> turns;
+  if (plan.synthesis.schedule.size() == 0) return turns;  // nothing moves; there may be no parts at all
   for (const Variation& variation : kVariations) {
     if (request.IsPassedOver(variation.name)) continue;
     if (std::optional<Turn> turn = variation.turn({plan, request, bound, best_ps}))
