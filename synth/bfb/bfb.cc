@@ -234,7 +234,7 @@ class Planning {
     for (const int32_t pieces : kChunkChoices) {
       const Start start = StartOf(collective_, centres, least * pieces);
       const int64_t moves = int64_t{start.cut.num_chunks()} * request_.topology->num_ranks();
-      if (pieces > 1 && moves > kMostTransfers) break;
+      if (pieces > 1 && moves > kMovesWorthCutting) break;
       double units = 0;
       for (const BfbSource& source : start.sources)
         units += static_cast<double>(source.weight) * source.block.count;

@@ -24,6 +24,10 @@ inline constexpr double kNear = 1.002;
 // search's smaller operations (a link looked at, a turn of a heap) take about 10 ns.
 inline constexpr int64_t kOperationsPerMove = 150;
 
+// Moves of a plain plan up to which parts are cut finer than ranks need: an allgather of 256 ranks in 16
+// pieces each.
+inline constexpr int64_t kMovesWorthCutting = 1 << 20;
+
 // Transfers of one plan. An engine cuts no finer beyond the former: about a second to simulate and to lower.
 // Plans beyond the latter are refused: minutes.
 inline constexpr int64_t kManyTransfers = 300'000;

@@ -40,6 +40,9 @@ constexpr int32_t kRounds = 200;
 // more.
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
+// Links crossed by all candidates together, which bounds their simulations; the second where `auto` asks.
+constexpr int64_t kDefaultWork = 14'000'000;
+constexpr int64_t kQuickWork = 1'000'000;
 // Below this share of the time that bytes take, latency is most of a plan's time, and finer pieces do not
 // help.
 constexpr double kMinBandwidthShare = 0.3;
@@ -60,7 +63,7 @@ class Planning {
         sizes_(collective_, request.size_bytes),
         group_(TranslationsFor(collective_, topology_, &sizes_)),
         problem_(FlowOf(topology_, DemandsOf(topology_, collective_, sizes_, 1), group_)),
-        left_(request.limits.work_units > 0 ? request.limits.work_units : kMostTransfers),
+        left_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
         stopped_(request.limits.deadline),
         budget_(kName, request) {}
 
@@ -73,10 +76,10 @@ class Planning {
           fmt::format("flow: {} sources x {} links that differ; at most {} together; hint: "
                       "--engine=greedy",
                       problem_.demands.sources.size(), problem_.share.size(), kMostFlowWork));
-    if (const int64_t hops = LeastHops(); hops > kMostTransfers)
+    if (const int64_t hops = LeastHops(); hops > kMovesWorthCutting)
       return LimitReached(
           fmt::format("flow: its parts cross {} links at least; at most {}; hint: --engine=greedy", hops,
-                      kMostTransfers));
+                      kMovesWorthCutting));
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     const ConcurrentFlow flow =
         SolveConcurrentFlow(problem_, {.gap = kNear - 1, .rounds = kRounds, .stopped = stopped_});
@@ -156,6 +159,7 @@ class Planning {
       used += std::ranges::count_if(part.routes, [](const Route& route) { return route.pieces > 0; });
     }
     int32_t last = 1;
+    bool was_better = true;
     for (const int32_t wanted : kWaves) {
       const int32_t waves = std::min(wanted, budget_.Most() / MostHops(routes));
       if (waves <= last) break;
@@ -164,7 +168,9 @@ class Planning {
       if (Near() || left_ < hops * waves || Stopped() || used * group_.order() * waves > kMostTransfers)
         break;
       left_ -= hops * waves;
-      if (!Consider(routes, pieces, waves)) break;
+      const bool is_better = Consider(routes, pieces, waves);
+      if (!is_better && !was_better) break;
+      was_better = is_better;
     }
   }
 
@@ -299,12 +305,12 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
-// The work of solving the flow: in each round, a search from every source over all orbits of links, through a
-// heap.
+// The work of solving the flow: in each round, a search from every source. It looks at each orbit of links,
+// and turns a heap, at as many levels as the heap has.
 int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
   const int64_t links = group.num_link_orbits();
-  return kRounds * NumSources(*request.collective, group) * links *
+  return 2 * kRounds * NumSources(*request.collective, group) * links *
          static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(links))) / kOperationsPerMove;
 }
 
@@ -313,7 +319,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   return Offer{
       .time_ps = static_cast<double>(bound.bound_ps), .work = FlowWork(request), .make = [&request](int64_t) {
         SynthesisRequest limited = request;
-        if (limited.limits.work_units == 0) limited.limits.work_units = kManyTransfers;
+        if (limited.limits.work_units == 0) limited.limits.work_units = kQuickWork;
         return Planning(limited).Run();
       }};
 }

@@ -105,6 +105,9 @@ double Routes::ShareOut(int32_t pieces) {
       Load(*route, part.bytes / pieces);
     }
   }
+  // Loads are sums over all parts, and crowding multiplies their relative error by the exponent.
+  const double rounding =
+      kCongestionExponent * std::numeric_limits<double>::epsilon() * static_cast<double>(parts_.size());
   for (int32_t sweep = 0; sweep < kSweeps && Busiest() > aim_s_; ++sweep) {
     bool moved = false;
     for (RoutedPart& part : parts_) {
@@ -115,7 +118,7 @@ double Routes::ShareOut(int32_t pieces) {
         Load(from, -bytes);
         const double stays = Crowding(from, bytes);
         Route* to = best_of(part.routes, bytes);
-        if (to == &from || Crowding(*to, bytes) >= stays) {
+        if (to == &from || Crowding(*to, bytes) >= stays * (1 - rounding)) {
           Load(from, bytes);
           continue;
         }

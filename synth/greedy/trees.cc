@@ -18,8 +18,6 @@
 namespace xccl::greedy {
 namespace {
 
-// The second pass knows the loads of all chunks.
-constexpr int32_t kPasses = 2;
 // The shares in which a source's chunks of one needer are routed, so that later shares avoid the load of
 // earlier ones.
 constexpr int32_t kShares = 8;
@@ -52,21 +50,24 @@ class TreeBuilder {
   Routes Build() {
     random_.Shuffle(std::span(multiples_));
     for (auto& [holders, chunks] : singles_) random_.Shuffle(std::span(chunks));
-    for (int32_t pass = 0; pass < kPasses; ++pass) {
-      heaviest_ = *std::max_element(load_.begin(), load_.end());
-      RouteSingles();
-      for (int32_t chunk : multiples_) {
-        Release(chunk);
-        SetPrices(problem_.bytes[chunk]);
-        Grow(chunk);
-        Commit(chunk);
-      }
-    }
+    RouteAll();
+    RouteAll();  // again, at prices that know the loads of all chunks
     Emit();
     return std::move(routes_);
   }
 
  private:
+  void RouteAll() {
+    heaviest_ = *std::max_element(load_.begin(), load_.end());
+    RouteSingles();
+    for (int32_t chunk : multiples_) {
+      Release(chunk);
+      SetPrices(problem_.bytes[chunk]);
+      Grow(chunk);
+      Commit(chunk);
+    }
+  }
+
   struct NodeState {
     double distance = 0;
     double depth = 0;  // distance from the root along the tree, for nodes of the tree

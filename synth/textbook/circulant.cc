@@ -160,7 +160,7 @@ StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& 
   // Ever more blocks, until three times the best number are no faster: the time goes up and down with n.
   const MessageTime message = Measure(*circulant, positions, graph, request.model);
   double best_ps = std::numeric_limits<double>::infinity();
-  const int64_t most = std::min(kManyTransfers / p, request.size_bytes / kLeastPieceBytes);
+  const int64_t most = std::min(kMovesWorthCutting / p, request.size_bytes / kLeastPieceBytes);
   for (int32_t n = 1; n <= 3 * recipe.pieces && (n == 1 || n <= most); n += (n + 2) / 3) {
     const double time_ps = TimePs(*circulant, p, n, message, request.size_bytes);
     if (time_ps >= best_ps) continue;

@@ -121,7 +121,8 @@ int32_t PlacedEngine::Chunks() const {
   if (base != Base::kAllgather) return 1;
   // Many ranks' blocks keep all links busy without being cut.
   const int64_t n = request_->collective->num_members();
-  const auto pieces = static_cast<int32_t>(std::clamp<int64_t>(kManyTransfers / (n * n), 1, recipe.pieces));
+  const auto pieces =
+      static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.pieces));
   if (!IsAllreduce(kind)) return pieces;
   const size_t owners = recipe.allreduce_owners.size();
   return pieces * static_cast<int32_t>(owners == 0 ? static_cast<size_t>(n) : owners);
