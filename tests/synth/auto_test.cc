@@ -121,7 +121,12 @@ TEST(Auto, AsksTheEnginesThatComeNearTheBound) {
             kGiB,
             {},
             "forest"},
-           {"paths around the corner", MakeGrid({4, 5}, false), CollectiveKind::kAlltoall, kGiB, {}, "flow"},
+           {"a formula in shorter chunks",
+            MakeGrid({4, 5}, false),
+            CollectiveKind::kAlltoall,
+            kGiB,
+            {},
+            "2d-mesh"},
            {"one source on a large mesh",
             MakeGrid({16, 16}, false),
             CollectiveKind::kScatter,
@@ -169,7 +174,7 @@ TEST(Auto, ShortensChunksSoThatStepsOverlap) {
   EXPECT_EQ(DefaultEngine().Synthesize(request)->collective.num_chunks(), 1);
 }
 
-// The fastest plan, in 8 times as many chunks of less than 50 bytes, stays beside it.
+// The fastest plan, in four times as many chunks of less than 90 bytes, stays beside it.
 TEST(Auto, LengthensChunksWhereThatCostsLittle) {
   const Topology topology = MakeRing(6);
   const std::vector<Rank> ranks = AllRanks(6);
@@ -182,7 +187,7 @@ TEST(Auto, LengthensChunksWhereThatCostsLittle) {
   EXPECT_LT(fastest.simulation->time_ps, made.simulation->time_ps);
   EXPECT_LE(static_cast<double>(made.simulation->time_ps),
             1.02 * static_cast<double>(fastest.simulation->time_ps));
-  EXPECT_LE(8 * made.collective.num_chunks(), fastest.collective.num_chunks());
+  EXPECT_LE(4 * made.collective.num_chunks(), fastest.collective.num_chunks());
 }
 
 Topology WithLatencies(const Topology& machine, const std::vector<int64_t>& latencies_ps) {
