@@ -48,11 +48,12 @@ int64_t TimeOf(const LoweredProgram& lowered, const Topology& topology, int64_t 
 
 // The plan's program as the executor runs it: every instance has a share of each chunk of its own, which it
 // cuts into whole passes. A plan's instances take turns, and some may have one pass more.
-LoweredProgram AsExecuted(const LoweredProgram& own, const LoweredProgram& read, int64_t size) {
-  LoweredProgram made = own;
-  if (own.program.instances == 1 || own.program.segment_bytes == 0) return made;
+LoweredProgram AsExecuted(const LoweredProgram& own, const MscclppOptions& options,
+                          const LoweredProgram& read, int64_t size) {
+  LoweredProgram made{own.collective, AsRunByMscclpp(own.program, options)};
+  if (made.program.instances == 1 || made.program.segment_bytes == 0) return made;
   const int64_t passes =
-      int64_t{NumPasses(read.program, CollectiveSizes(read.collective, size))} * own.program.instances;
+      int64_t{NumPasses(read.program, CollectiveSizes(read.collective, size))} * made.program.instances;
   const int64_t largest = CollectiveSizes(own.collective, size).LargestChunkBytes();
   made.program.segment_bytes = std::max<int64_t>(1, (largest + passes - 1) / passes);
   return made;
@@ -108,8 +109,8 @@ void Check(const Topology& topology, CollectiveKind kind, int64_t size, Count& c
   ASSERT_TRUE(made->plan.program) << made->no_program;
   const LoweredProgram& lowered = *made->plan.program;
   RunAll(lowered, topology, count);
-  const StatusOr<MscclppJson> json =
-      WriteMscclppJson(lowered.program, lowered.collective, {.domains = LoadStoreDomains(topology)});
+  const MscclppOptions written{.domains = LoadStoreDomains(topology)};
+  const StatusOr<MscclppJson> json = WriteMscclppJson(lowered.program, lowered.collective, written);
   if (!json.ok()) {
     EXPECT_NE(json.status().message().find("; expected "), std::string::npos) << json.status().message();
     fmt::print("{}: refused: {}\n", name, json.status().message());
@@ -124,7 +125,7 @@ void Check(const Topology& topology, CollectiveKind kind, int64_t size, Count& c
   ASSERT_TRUE(placed.ok()) << placed.status().message();
   EXPECT_TRUE(warnings.empty()) << warnings[0];
   const int64_t theirs = TimeOf(*placed->program, topology, size);
-  const int64_t ours = TimeOf(AsExecuted(lowered, read->lowered, size), topology, size);
+  const int64_t ours = TimeOf(AsExecuted(lowered, written, read->lowered, size), topology, size);
   const double ratio = static_cast<double>(theirs) / static_cast<double>(ours);
   EXPECT_NEAR(ratio, 1, 0.01) << theirs << " ps and " << ours << " ps";
   if (std::abs(ratio - 1) <= 0.01) ++count.alike;
