@@ -45,6 +45,24 @@ bool SendsPackets(const Program& program, const MscclppOptions& options) {
   return program.protocol == Protocol::kLl && !UsesPorts(program, options);
 }
 
+// The most pieces of a message: an instance's shares of neighbouring chunks lie apart. A switch's messages
+// have none.
+int32_t MostPieces(const Program& program) {
+  if (program.instances == 1 || program.segment_bytes == 0) return 1;
+  std::vector<bool> over_switch(program.connections.size(), false);
+  for (const Group& group : program.groups)
+    for (const Rank member : group.members)
+      if (HasSwitch(group)) over_switch[FindBranch(program, group, member)] = true;
+  int32_t most = 1;
+  const ProgramIndex index(program);
+  for (int32_t node = 0; node < index.size(); ++node) {
+    const Instruction& i = index.instruction(node);
+    const int32_t connection = Sends(i.op) ? index.SendConnection(index.BlockOf(node)) : -1;
+    if (connection >= 0 && !over_switch[static_cast<size_t>(connection)]) most = std::max(most, i.count);
+  }
+  return most;
+}
+
 class Writer {
  public:
   Writer(const Program& program, const Collective& collective, const MscclppOptions& options)
@@ -242,6 +260,7 @@ Program AsRunByMscclpp(Program program, const MscclppOptions& options) {
     program.segment_bytes = 0;
     program.instances = 1;
   } else {
+    program.slots = std::min(kMaxSlots, program.slots * MostPieces(program));
     program.protocol = Protocol::kSimple;
   }
   return program;

@@ -41,9 +41,10 @@ struct MscclppJson {
 StatusOr<MscclppJson> WriteMscclppJson(const Program& program, const Collective& collective,
                                        const MscclppOptions& options);
 
-// The program as MSCCL++ runs the plan that WriteMscclppJson writes: packets go in one pass, and what MSCCL++
-// sends no packets of is of protocol simple. Its simulation is that of the plan. Requires: a program that is
-// written.
+// The program as MSCCL++ runs the plan that WriteMscclppJson writes: packets go in one pass, what MSCCL++
+// sends no packets of is of protocol simple, and a message of several pieces takes a slot for each, so that
+// all connections have as many times the slots. Its simulation is that of the plan. Requires: a program that
+// is written.
 Program AsRunByMscclpp(Program program, const MscclppOptions& options);
 
 }  // namespace xccl

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -166,6 +168,91 @@ TEST(MscclppReadTest, PiecesOfAMessageAreOne) {
   };
   EXPECT_EQ(sent(read->lowered.program).second, 2 * sent(lowered->program).first);
   CheckRuns(read->lowered);
+}
+
+// ---- what a plan's simulation needs ----
+
+// By rank: the opcodes of every threadblock, in order.
+std::vector<std::vector<std::vector<Opcode>>> OpcodesOf(const Program& program) {
+  std::vector<std::vector<std::vector<Opcode>>> all;
+  for (const RankProgram& rank : program.ranks) {
+    std::vector<std::vector<Opcode>>& blocks = all.emplace_back();
+    for (const Threadblock& block : rank.threadblocks) {
+      std::vector<Opcode>& ops = blocks.emplace_back();
+      for (const Instruction& i : block.instructions) ops.push_back(i.op);
+    }
+    std::ranges::sort(blocks);
+  }
+  return all;
+}
+
+// A receive and a send of the same data with another message between them are two instructions: as one, the
+// send would come before that message, and the threadblock would not wait for it.
+TEST(MscclppReadTest, WhatIsSentOnAfterOtherMessagesIsSentOnAfterThem) {
+  const Topology mesh = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4).WithChunks(3);
+  const std::optional<Schedule> schedule = HandSchedule(Algorithm::kRing, collective, mesh);
+  ASSERT_TRUE(schedule);
+  LowerOptions each{.fold = false};
+  each.form = lowering::Form{.merge = 1};
+  StatusOr<LoweredProgram> lowered = LowerFoldedChecked(*schedule, collective, mesh, each);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  Program& program = lowered->program;
+  program.slots = 3;
+  program.instances = 1;
+  program.segment_bytes = 0;
+  int32_t split = 0;
+  for (const bool at_once : {true, false}) {
+    for (RankProgram& rank : program.ranks)
+      for (Threadblock& block : rank.threadblocks) {
+        const std::vector<Instruction> before = block.instructions;
+        for (size_t i = 0; i < before.size() && !at_once; ++i) {
+          if (before[i].op != Opcode::kRecvCopySend) continue;
+          block.instructions[i].op = Opcode::kRecv;
+          Instruction& send = block.instructions.emplace_back();
+          send.op = Opcode::kSend;
+          send.count = before[i].count;
+          send.src = before[i].dst;
+          ++split;
+        }
+      }
+    const StatusOr<MscclppJson> json = WriteMscclppJson(program, lowered->collective, {});
+    ASSERT_TRUE(json.ok()) << json.status().message();
+    const StatusOr<Imported> read = ReadMscclppJson(json->text, {});
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(OpcodesOf(read->lowered.program), OpcodesOf(program)) << (at_once ? "at once" : "later");
+    CheckRuns(read->lowered);
+  }
+  EXPECT_EQ(split, 6);
+}
+
+// Two instances have two shares of every chunk, so that a message of several chunks is as many pieces.
+TEST(MscclppReadTest, EveryPieceThatLiesApartTakesASlot) {
+  const Topology mesh = FullMesh(4);
+  int32_t with_pieces = 0;
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAlltoall,
+        CollectiveKind::kBroadcast, CollectiveKind::kGather, CollectiveKind::kScatter})
+    for (const Algorithm algorithm : {Algorithm::kDirect, Algorithm::kRing, Algorithm::kTree})
+      for (const int32_t instances : {1, 2}) {
+        const Collective collective = MakeCollective(kind, 4).WithChunks(3);
+        const std::optional<Schedule> schedule = HandSchedule(algorithm, collective, mesh);
+        if (!schedule) continue;
+        SCOPED_TRACE(std::string(ToString(kind)) + " " + std::string(ToString(algorithm)));
+        StatusOr<LoweredProgram> lowered = LowerFoldedChecked(*schedule, collective, mesh);
+        ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+        Program& program = lowered->program;
+        program.segment_bytes = 4096;
+        program.instances = instances;
+        const StatusOr<MscclppJson> json = WriteMscclppJson(program, lowered->collective, {});
+        ASSERT_TRUE(json.ok()) << json.status().message();
+        const StatusOr<Imported> read = ReadMscclppJson(json->text, {.root = Rank(2)});
+        ASSERT_TRUE(read.ok()) << read.status().message();
+        const int32_t slots = AsRunByMscclpp(program, {}).slots;
+        EXPECT_EQ(read->lowered.program.slots, slots);
+        with_pieces += slots > program.slots ? 1 : 0;
+      }
+  EXPECT_GE(with_pieces, 1);
 }
 
 // ---- refusals ----

@@ -1,6 +1,6 @@
 // Steps of a threadblock that has one peer on each side stay together, and a receive and the step that it
-// feeds become one if nothing else reads the data. Other threadblocks are taken apart by peer. A switch's
-// work for all its ranks is a step of its own.
+// feeds become one if nothing else reads the data and no other message is received or sent between them.
+// Other threadblocks are taken apart by peer. A switch's work for all its ranks is a step of its own.
 #include "interchange/mscclpp/translate.h"
 
 #include <algorithm>
@@ -221,6 +221,15 @@ class Translator {
     return step.reader;
   }
 
+  // Does a step receive or send another message than the one that the step `receive` receives? Pieces of a
+  // message have one signal. Sends that are joined to an earlier receive are not asked for.
+  bool IsOtherMessage(int32_t s, int32_t receive, const std::set<int32_t>& gone) const {
+    const Step& step = StepAt(s);
+    if (step.kind == Step::Kind::kSend) return !gone.contains(s);
+    return step.kind == Step::Kind::kRecv && s != receive &&
+           (step.signal < 0 || step.signal != StepAt(receive).signal);
+  }
+
   void JoinReceive(int32_t s, const std::vector<int32_t>& steps, std::map<int32_t, Made>& joined,
                    std::set<int32_t>& gone) const {
     const Step& receive = StepAt(s);
@@ -230,7 +239,7 @@ class Translator {
     const auto position = [&](int32_t step) { return std::ranges::find(steps, step); };
     // Copied to where it belongs, and read no more or sent on as well.
     std::optional<int32_t> user;
-    for (auto next = position(s); next != steps.end() && !user; ++next) {
+    for (auto next = position(s); next != steps.end() && !user && !IsOtherMessage(*next, s, gone); ++next) {
       const Step& step = StepAt(*next);
       const bool reads =
           step.count == receive.count &&
@@ -281,22 +290,27 @@ class Translator {
     return false;
   }
 
-  // The first send of the result, if no other send comes before it, and it waits for nothing else. Over
-  // memory a sum that goes on is one op with its put: two ops are two instructions.
+  // The first send of the result, if no other message comes before it, and neither it nor a step before it
+  // waits for anything else. Over memory a sum that goes on is one op with its put: two ops are two
+  // instructions.
   void JoinSend(int32_t value, Made& made, const std::vector<int32_t>& steps, int32_t at,
                 std::set<int32_t>& gone) const {
+    const auto is_done = [&](int32_t before) { return IsDone(before, steps, at); };
     auto next = std::ranges::find(steps, at);
     for (++next; next != steps.end(); ++next) {
       const Step& send = StepAt(*next);
-      if (send.kind != Step::Kind::kSend) continue;
       if (gone.contains(*next)) continue;
+      if (send.kind != Step::Kind::kSend) {
+        if (IsOtherMessage(*next, made.steps[0], gone) || !std::ranges::all_of(send.after, is_done)) return;
+        continue;
+      }
       const Step& from = StepAt(value);
       if (made.op != Opcode::kRecv && send.type == ChannelType::kMemory &&
           (send.block != from.block || send.op != from.op))
         return;
       if (send.count != from.count || send.src != from.dst ||
           std::ranges::find(send.after, value) == send.after.end() ||
-          !std::ranges::all_of(send.after, [&](int32_t before) { return IsDone(before, steps, at); }))
+          !std::ranges::all_of(send.after, is_done))
         return;
       made.steps.push_back(*next);
       gone.insert(*next);
