@@ -114,8 +114,11 @@ TEST(LowerForExecutor, SimulatedTimesAreThoseOfTheFilesReadBack) {
         if (!json.ok()) continue;
         const LoweredProgram as_run{own.collective, AsRunByMscclpp(own.program, json_options)};
         const auto of_file = static_cast<double>(TimeOfFile(json->text, plan));
-        // MSCCL++ cuts a chunk into passes of its own, whose ends come a little earlier or later.
-        EXPECT_NEAR(static_cast<double>(TimeOf(as_run, plan)) / of_file, 1, 0.05) << "MSCCL++: " << NameOf(c);
+        // A receive and the send behind it are read as one instruction, which keeps its slot for longer than
+        // the executor does (docs/msccl.md).
+        const double ratio = static_cast<double>(TimeOf(as_run, plan)) / of_file;
+        EXPECT_GE(ratio, 0.95) << "MSCCL++: " << NameOf(c);
+        EXPECT_LE(ratio, 1.01) << "MSCCL++: " << NameOf(c);
       }
 }
 
