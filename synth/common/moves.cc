@@ -19,7 +19,6 @@ struct Routes {
 
 StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::string_view engine) {
   Routes routes;
-  Router router(graph);
   int32_t steps = 0;
   bool sums = false;
   std::unordered_map<int64_t, int32_t> route_of;
@@ -39,7 +38,7 @@ StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::str
           engine, move.src.value, move.dst.value));
     const int64_t pair = int64_t{move.src.value} << 32 | move.dst.value;
     const auto [known, added] = route_of.try_emplace(pair, static_cast<int32_t>(routes.relays.size()));
-    if (added) routes.relays.push_back(router.Route(move.src, move.dst));
+    if (added) routes.relays.push_back(graph.Route(move.src, move.dst));
     const std::vector<Rank>& route = routes.relays[known->second];
     if (route.empty())
       return Infeasible(

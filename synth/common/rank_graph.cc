@@ -10,6 +10,11 @@
 #include "topologies/paths.h"
 
 namespace xccl {
+namespace {
+
+constexpr int64_t kMostDistances = 1 << 26;  // that are remembered: 256 MiB
+
+}  // namespace
 
 RankGraph::RankGraph(const Topology& topology) : topology_(&topology) {
   const NeighbourTable neighbours = GpuNeighbours(topology);
@@ -77,6 +82,11 @@ void RankGraph::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
     links_.insert(links_.end(), begin, begin + hop.num_links);
   }
   hops_ = std::move(hops);
+  Grouped<HopId> entering = GroupItems<HopId>(ranks, [&](auto add) {
+    for (int32_t h = 0; h < num_hops(); ++h) add(hop(HopId(h)).to.index(), HopId(h));
+  });
+  in_ = std::move(entering.items);
+  first_in_ = std::move(entering.first);
 }
 
 std::optional<HopId> RankGraph::Find(Rank a, Rank b) const {
@@ -126,23 +136,23 @@ void RankGraph::FindDomains() {
   }
 }
 
-const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
-  if (distance_.empty()) {
-    distance_.resize(static_cast<size_t>(graph_->num_ranks()));
-    in_.resize(distance_.size());
-    for (int32_t h = 0; h < graph_->num_hops(); ++h)
-      in_[graph_->hop(HopId(h)).to.index()].push_back(HopId(h));
+const std::vector<int32_t>& RankGraph::DistancesFrom(Rank a) const {
+  const size_t ranks = static_cast<size_t>(num_ranks());
+  if (distance_.empty() || (known_ + 1) * num_ranks() > kMostDistances) {
+    distance_.assign(ranks, {});
+    known_ = 0;
   }
   std::vector<int32_t>& distance = distance_[a.index()];
   if (!distance.empty()) return distance;
-  distance.assign(distance_.size(), -1);
+  ++known_;
+  distance.assign(ranks, -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
   // Stops once all ranks are found; behind switches the first rank reaches all others.
-  for (size_t i = 0; i < queue.size() && queue.size() < distance.size(); ++i) {
+  for (size_t i = 0; i < queue.size() && queue.size() < ranks; ++i) {
     const Rank at = queue[i];
-    for (HopId h = graph_->FirstOut(at); h < graph_->EndOut(at); ++h.value) {
-      const Rank to = graph_->hop(h).to;
+    for (HopId h = FirstOut(at); h < EndOut(at); ++h.value) {
+      const Rank to = hop(h).to;
       if (distance[to.index()] >= 0) continue;
       distance[to.index()] = distance[at.index()] + 1;
       queue.push_back(to);
@@ -151,12 +161,12 @@ const std::vector<int32_t>& Router::DistancesFrom(Rank a) {
   return distance;
 }
 
-std::optional<int32_t> Router::Distance(Rank a, Rank b) {
+std::optional<int32_t> RankGraph::Distance(Rank a, Rank b) const {
   const int32_t d = DistancesFrom(a)[b.index()];
   return d < 0 ? std::nullopt : std::optional(d);
 }
 
-std::vector<Rank> Router::Route(Rank a, Rank b) {
+std::vector<Rank> RankGraph::Route(Rank a, Rank b) const {
   const std::vector<int32_t>& distance = DistancesFrom(a);
   if (distance[b.index()] < 0) return {};
   std::vector<Rank> back = {b};
@@ -165,12 +175,12 @@ std::vector<Rank> Router::Route(Rank a, Rank b) {
     const int32_t closer = distance[at.index()] - 1;
     int64_t widest = 0;
     std::vector<Rank> before;  // over the widest hops
-    for (HopId h : in_[at.index()]) {
-      const Hop& hop = graph_->hop(h);
-      if (distance[hop.from.index()] != closer || hop.bandwidth_bytes_per_s < widest) continue;
-      if (hop.bandwidth_bytes_per_s > widest) before.clear();
-      before.push_back(hop.from);
-      widest = hop.bandwidth_bytes_per_s;
+    for (int32_t i = first_in_[at.index()]; i < first_in_[at.index() + 1]; ++i) {
+      const Hop& in = hop(in_[static_cast<size_t>(i)]);
+      if (distance[in.from.index()] != closer || in.bandwidth_bytes_per_s < widest) continue;
+      if (in.bandwidth_bytes_per_s > widest) before.clear();
+      before.push_back(in.from);
+      widest = in.bandwidth_bytes_per_s;
     }
     const uint32_t spread = static_cast<uint32_t>(a.value) * 7 + static_cast<uint32_t>(b.value) * 3 +
                             static_cast<uint32_t>(closer);

@@ -24,7 +24,7 @@ struct Hop {
 using HopId = TypedId<struct HopTag>;
 
 // Invariants: hops of a rank are sorted by the rank they lead to, the best of parallel ones first.
-// Immutable.
+// Only its memory of distances changes, so that one thread may use it at a time.
 class RankGraph {
  public:
   // `topology` must outlive the RankGraph. Cost: one search a rank, and the hops.
@@ -47,6 +47,13 @@ class RankGraph {
   // The number of parallel hops of a pair of ranks. Requires: h is what Find returns.
   int32_t Parallel(HopId h) const;
 
+  // A path for copies over GPUs that are neighbours: a, relays.., b, over the fewest hops, then the widest;
+  // empty when b cannot be reached. Different pairs use different ones of equal paths. Cost: the path; and a
+  // search over all hops for each source that is new.
+  std::vector<Rank> Route(Rank a, Rank b) const;
+  // Hops of that path.
+  std::optional<int32_t> Distance(Rank a, Rank b) const;
+
   // Domains are the hosts; on a single host, equal groups of ranks that faster paths join, if there are any.
   // Numbered from 0 in order of their first rank.
   int32_t Domain(Rank r) const { return domain_[r.index()]; }
@@ -56,6 +63,7 @@ class RankGraph {
   RankGraph() = default;
   void Index(std::vector<Hop> hops, const std::vector<LinkId>& links);
   void FindDomains();
+  const std::vector<int32_t>& DistancesFrom(Rank a) const;
 
   const Topology* topology_ = nullptr;
   std::vector<Hop> hops_;
@@ -63,23 +71,10 @@ class RankGraph {
   std::vector<int32_t> first_;
   std::vector<int32_t> domain_;
   int32_t num_domains_ = 0;
-};
-
-// Finds paths for copies over GPUs that are neighbours: the fewest hops, then the widest. Different pairs use
-// different ones of equal paths. Keeps one search for each source.
-class Router {
- public:
-  explicit Router(const RankGraph& graph) : graph_(&graph) {}
-  // a, relays.., b; empty when b cannot be reached.
-  std::vector<Rank> Route(Rank a, Rank b);
-  std::optional<int32_t> Distance(Rank a, Rank b);
-
- private:
-  const std::vector<int32_t>& DistancesFrom(Rank a);
-
-  const RankGraph* graph_;
-  std::vector<std::vector<int32_t>> distance_;  // by source, filled on demand; -1: unreachable
-  std::vector<std::vector<HopId>> in_;          // hops that enter a rank
+  std::vector<HopId> in_;  // hops in order of the rank that they enter
+  std::vector<int32_t> first_in_;
+  mutable std::vector<std::vector<int32_t>> distance_;  // by source, on demand; -1: unreachable
+  mutable int64_t known_ = 0;                           // sources in it
 };
 
 // The graphs of a machine and of the reversed machine, which is made on demand.

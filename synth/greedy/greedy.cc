@@ -273,11 +273,10 @@ Status Serves(const SynthesisRequest& request) {
 
 // The mean number of hops between members, from some of them to all.
 double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
-  Router router(graph);
   int64_t hops = 0, pairs = 0;
   for (size_t i = 0; i < members.size(); i += 1 + members.size() / kFewRanks)
     for (const Rank r : members) {
-      hops += router.Distance(members[i], r).value_or(0);
+      hops += graph.Distance(members[i], r).value_or(0);
       ++pairs;
     }
   return static_cast<double>(hops) / static_cast<double>(pairs);

@@ -20,13 +20,12 @@ void ForRounds(int32_t n, F f) {
 // Sets the cost of an exchange in which some ranks are no neighbours, as if every link carried an average
 // load: finding all paths would take longer than the plan is worth.
 void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
-  Router router(graph);
   const double n = positions.size();
   double hops = 0, capacity = 0;
   int64_t farthest = 0, latency_ps = 0;
   for (Rank a : positions.rank) {
     for (Rank b : positions.rank) {
-      const int64_t distance = router.Distance(a, b).value_or(0);
+      const int64_t distance = graph.Distance(a, b).value_or(0);
       hops += static_cast<double>(distance);
       farthest = std::max(farthest, distance);
     }

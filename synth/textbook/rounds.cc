@@ -256,10 +256,9 @@ Moves AlltoallLoads(const Rounds& rounds) {
 }
 
 void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Recipe& recipe) {
-  Router router(graph);
   double hops = 0;
   for (const Move& move : loads.items())
-    hops += static_cast<double>(move.chunks.count) * router.Distance(move.src, move.dst).value_or(1);
+    hops += static_cast<double>(move.chunks.count) * graph.Distance(move.src, move.dst).value_or(1);
   recipe.cost = MeasureMoves(loads, graph, 1.0 / n);
   recipe.alltoall_hops = std::max(1.0, hops / n / n);
 }

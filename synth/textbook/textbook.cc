@@ -241,7 +241,6 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
   struct Load {
     double ps_per_byte = 0, messages_ps = 0;
   };
-  Router router(graph);
   std::vector<Load> load(static_cast<size_t>(graph.topology().num_links()));
   std::vector<LinkId> touched;
   std::vector<const Move*> order;
@@ -260,7 +259,7 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
       if (const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst)) {
         path.push_back(*hop);
       } else {
-        const std::vector<Rank> ranks = router.Route(move.src, move.dst);
+        const std::vector<Rank> ranks = graph.Route(move.src, move.dst);
         for (size_t k = 0; k + 1 < ranks.size(); ++k) path.push_back(*graph.Find(ranks[k], ranks[k + 1]));
       }
     }
