@@ -278,12 +278,15 @@ class Planning {
   int32_t chunks_ = 0;  // chunks a part; 0: not chosen yet
 };
 
-// Work: one search over all links for each orbit of ranks.
+// Work: for each orbit of ranks one search over all links, and a transfer of each part to a rank of it.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const int64_t searches = TranslationsFor(*request.collective, *request.topology).num_rank_orbits();
+  const Collective& collective = *request.collective;
+  const int64_t received =
+      IsAllreduce(collective.kind()) ? 2 * collective.num_members() : collective.num_parts();
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = searches * request.topology->num_links() / kOperationsPerMove};
+               .work = searches * (request.topology->num_links() / kOperationsPerMove + received)};
 }
 
 }  // namespace

@@ -28,7 +28,9 @@
 namespace xccl {
 namespace {
 
-// The limits of the search. Work is in moves of a chunk, of about 1.5 us.
+constexpr double kSecondsPerMove = 1.5e-6;  // of a chunk: the unit of work
+
+// The limits of the search.
 constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
@@ -39,8 +41,9 @@ constexpr double kGainPerMove = 2e-8;
 constexpr double kChance = 0.0002;
 // Plans beyond so many times the best time have no such chance, and are not kept.
 constexpr double kNoChance = 4;
-constexpr size_t kMostKept = 8;  // plans, whose programs may be made
-constexpr int32_t kHuge = 8192;  // ranks; beyond, no pairs of ranks can be looked at
+constexpr size_t kMostKept = 8;        // plans, whose programs may be made
+constexpr double kLeftForFirst = 0.5;  // of the time; the first plan is then made
+constexpr int32_t kHuge = 8192;        // ranks; beyond, no pairs of ranks can be looked at
 
 // Other sums have only one order.
 bool SeveralGetASum(const Collective& collective) {
@@ -52,7 +55,10 @@ bool SeveralGetASum(const Collective& collective) {
 class Portfolio {
  public:
   Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
-      : request_(request), engines_(engines), deadline_(request.limits.deadline) {}
+      : request_(request),
+        engines_(engines),
+        deadline_(request.limits.deadline),
+        began_with_s_(deadline_.SecondsLeft()) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
@@ -72,7 +78,7 @@ class Portfolio {
       Take(*std::move(turn));
     }
     if (kept_.empty() && unsimulated_) {
-      unsimulated_->note = fmt::format("{}; beyond the limit of work, not simulated", unsimulated_->engine);
+      unsimulated_->note = fmt::format("{}; the limit of work or time was reached", unsimulated_->engine);
       unsimulated_->faults = std::move(faults_);
       return *std::move(unsimulated_);
     }
@@ -81,12 +87,15 @@ class Portfolio {
 
  private:
   void Ask(const Engine& engine) {
-    if (request_.IsPassedOver(engine.name)) return;
+    if (request_.IsPassedOver(engine.name) || HasPlan()) return;
     StatusOr<Turn> turn = TurnOf(engine, request_);
     if (turn.ok())
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
+    // Where time is short, a plan is made before all engines have been asked, and no others are.
+    if (!HasPlan() && !queue_.empty() && deadline_.SecondsLeft() < kLeftForFirst * began_with_s_)
+      Take(*NextTurn());
   }
 
   // The part of the best time that the turn promises to gain.
@@ -106,8 +115,9 @@ class Portfolio {
   // The largest gain for the work. Without a plan that is the least work.
   std::optional<Turn> NextTurn() {
     std::erase_if(queue_, [&](const Turn& turn) {
-      return HasPlan() &&
-             (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) || turn.work > kOverdraft * left_);
+      return HasPlan() && (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) ||
+                           turn.work > kOverdraft * left_ ||
+                           kSecondsPerMove * static_cast<double>(turn.work) > deadline_.SecondsLeft());
     });
     if (queue_.empty()) return std::nullopt;
     const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
@@ -144,7 +154,12 @@ class Portfolio {
       made.simulation = Simulate(made.schedule, made.collective, *request_.topology, TimingOf(request_));
     if (Status sound = CheckSound(turn.engine->name, made); !sound.ok())
       return Refuse(*turn.engine, std::move(sound));
-    if (made.simulation->stopped) return Refuse(*turn.engine, TooLate(made.engine));
+    if (made.simulation->stopped && HasPlan()) return Refuse(*turn.engine, TooLate(made.engine));
+    if (made.simulation->stopped) {  // the caller has more time
+      made.simulation.reset();
+      unsimulated_ = std::move(made);
+      return;
+    }
     Keep({turn, std::move(made)});
   }
 
@@ -247,6 +262,7 @@ class Portfolio {
   SynthesisRequest request_;  // with the bound and the graphs
   const std::span<const Engine> engines_;
   const Deadline deadline_;
+  const double began_with_s_;  // of the time limit
   Bound bound_;
   int64_t left_ = 0;  // work
   std::vector<Turn> queue_;

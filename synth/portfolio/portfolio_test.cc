@@ -42,13 +42,30 @@ Engine EngineOf(std::string_view name, int32_t first, bool asks_pairs, bool offe
   return engine;
 }
 
-TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
-  const Topology topology = testing::MakeRing(4);
+Collective BroadcastOn(int32_t ranks) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
-  spec.ranks = AllRanks(4);
+  spec.ranks = AllRanks(ranks);
   spec.root = Rank(0);
-  const Collective broadcast = *Collective::Create(std::move(spec));
+  return *Collective::Create(std::move(spec));
+}
+
+// The caller may have more time than the search had, and simulates the plan.
+TEST(Portfolio, AFirstPlanStandsWhenTheTimeIsOver) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  request.limits.deadline = Deadline(0.0);
+  const std::vector<Engine> engines = {EngineOf("first", 0, false, true), EngineOf("second", 0, false, true)};
+  const StatusOr<Synthesis> made = TryEngines(request, engines);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->engine, "first");
+  EXPECT_EQ(made->schedule.size(), 3);
+}
+
+TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
   const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
   const std::string text = "liar: it made a wrong plan: step 0: rank 1 sends chunk 0, which it does not hold";
   for (const bool offers : {false, true})
