@@ -20,8 +20,9 @@ int64_t LeastUsefulBytes(const Topology& topology);
 // Two times whose ratio is no larger are equally good: machines' own times scatter by more.
 inline constexpr double kNear = 1.002;
 
-// Work is counted in moves: one chunk over one path, written down and simulated, which takes about 1.5 us. A
-// search's smaller operations (a link looked at, a turn of a heap) take about 10 ns.
+// Work is counted in moves: one chunk over one path, written down and simulated. A search's smaller
+// operations (a link looked at, a turn of a heap) take about 10 ns.
+inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
 
 // Moves of a plain plan up to which parts are cut finer than ranks need: an allgather of 256 ranks in 16

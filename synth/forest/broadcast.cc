@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
@@ -21,20 +22,9 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kPieceBytes = 65536;  // what the simulator cuts slices into
-// Slices of a tree's share that are shorter than a piece: so many for each level, in one message, so that
-// filling the tree takes a hundredth of the time.
-constexpr int64_t kSlicesPerLevel = 100;
-constexpr int64_t kLeastShortBytes = 4096;
-constexpr int64_t kMostShared = 120'000;  // transfers where trees share links
-// Slices are that short only where pieces would take a 25th of the time along a path.
-constexpr int64_t kDeep = 25;
-constexpr int64_t kLeastSharedBytes = 16384;
-// Longer slices, one behind the other.
-constexpr int32_t kMostSlices = 8;            // where no two trees share a link
-constexpr int32_t kMostSharedSlices = 256;    // where trees wait for each other
-constexpr int64_t kLeastSliceBytes = 131072;  // smaller ones gain nothing
-constexpr int32_t kRoomSearch = 12;           // halvings of the room's scale
+constexpr int64_t kPieceBytes = 65536;     // what the simulator cuts slices into
+constexpr int64_t kSlicesOfMessage = 128;  // cost as much as a message: flags of LL128 beside 16 KiB
+constexpr int32_t kRoomSearch = 12;        // halvings of the room's scale
 
 struct Packed {
   std::vector<Arborescence> trees;
@@ -120,9 +110,10 @@ struct Slicing {
   }
 };
 
-// Short slices fill deep trees sooner; the simulator and the program cut long ones themselves, and finer
-// where there are more steps. Where trees share links they have to take turns, a slice each. In the blocking
-// model a message waits for all of its chunks.
+// In s slices of b bytes a tree of depth d takes as long as b + d × b/s bytes and s messages do; the least is
+// at s = √(d × b / u), where a message costs as much as u bytes. Where no two trees share a link, one message
+// carries a tree's slices along each arc. Where trees share links they take turns, a slice each, and in the
+// blocking model a message waits for all of its chunks.
 Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const auto trees = static_cast<int32_t>(packed.trees.size());
   if (const auto& given = request.limits.chunks) return {.slices = (*given + trees - 1) / trees};
@@ -130,17 +121,12 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const int64_t arcs = int64_t{trees} * (request.topology->num_ranks() - 1);
   const int64_t depth = std::max(1, DepthOf(packed.trees));
   const int64_t most_steps = request.limits.steps.value_or(std::numeric_limits<int32_t>::max());
-  const bool is_deep = depth * kPieceBytes * kDeep > bytes;
-  if (request.model == TimeModel::kPipelined && (is_deep || !packed.shared)) {
-    const int64_t slices =
-        packed.shared ? std::min({kMostShared / arcs, bytes / kLeastSharedBytes, most_steps / depth})
-                      : std::min({kManyTransfers / arcs, bytes / kLeastShortBytes, kSlicesPerLevel * depth});
-    if (slices > 1 && bytes / slices < kPieceBytes)
-      return {.slices = static_cast<int32_t>(slices), .long_messages = !packed.shared};
-  }
-  const int64_t slices = std::min({kManyTransfers / arcs, bytes / kLeastSliceBytes, most_steps / depth,
-                                   int64_t{packed.shared ? kMostSharedSlices : kMostSlices}});
-  return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices))};
+  const double best = std::sqrt(static_cast<double>(depth * kSlicesOfMessage) * static_cast<double>(bytes) /
+                                static_cast<double>(LeastUsefulBytes(*request.topology)));
+  const bool long_messages = request.model == TimeModel::kPipelined && !packed.shared;
+  int64_t slices = std::min(static_cast<int64_t>(best), kManyTransfers / arcs);
+  if (!long_messages) slices = std::min(slices, most_steps / depth);
+  return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices)), .long_messages = long_messages};
 }
 
 // Bytes over the busiest link, and the path to the deepest rank for a small piece. Chunks are dealt out to

@@ -28,9 +28,7 @@
 namespace xccl {
 namespace {
 
-constexpr double kSecondsPerMove = 1.5e-6;  // of a chunk: the unit of work
-
-// The limits of the search.
+// The limits of the search. Work is in moves (synth/common/cost_model.h).
 constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
