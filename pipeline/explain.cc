@@ -23,9 +23,6 @@
 namespace xccl {
 namespace {
 
-// Machines of more ranks get bounds of little effort: several bounds of full effort would take minutes.
-constexpr int32_t kMostRanksBoundExactly = 256;
-
 // Links that are alike: what they join, and how fast they are.
 using LinkClass = std::tuple<NodeKind, NodeKind, int64_t, int64_t>;
 
@@ -131,9 +128,8 @@ class Explainer {
     return false;
   }
   int64_t BoundOn(const Topology& topology) const {
-    const StatusOr<Bound> bound =
-        LowerBound(topology, collective_, options_.request.size_bytes, options_.request.model,
-                   topology.num_ranks() > kMostRanksBoundExactly ? BoundEffort::kFast : BoundEffort::kExact);
+    const StatusOr<Bound> bound = LowerBound(topology, collective_, options_.request.size_bytes,
+                                             options_.request.model, QuickEffort(topology));
     return bound.ok() ? bound->bound_ps : 0;
   }
 

@@ -43,6 +43,11 @@ bool MeetsBound(int64_t time_ps, const Bound& bound) {
   return static_cast<double>(time_ps) <= bound_ps * (1 + kRounding) + 1;
 }
 
+BoundEffort QuickEffort(const Topology& topology) {
+  constexpr int32_t kMostRanks = 256;
+  return topology.num_ranks() > kMostRanks ? BoundEffort::kFast : BoundEffort::kExact;
+}
+
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort) {
   Bound bound;

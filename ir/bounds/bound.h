@@ -40,6 +40,9 @@ bool MeetsBound(int64_t time_ps, const Bound& bound);
 // The work that a bound may cost. kFast takes a fraction of a second on 1,024 ranks and may give a relaxed
 // bound.
 enum class BoundEffort : uint8_t { kFast, kExact };
+// The effort for one of several bounds on a machine: exact ones of more than 256 ranks would take minutes
+// together.
+BoundEffort QuickEffort(const Topology& topology);
 
 // Errors: kInfeasible naming two ranks that the collective needs joined but the topology does not join;
 // kInvalidInput for bounds above one day.

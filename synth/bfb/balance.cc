@@ -9,11 +9,10 @@
 #include <cmath>
 #include <numeric>
 
+#include "synth/common/cost_model.h"
+
 namespace xccl {
 namespace {
-
-// Relative differences below this are rounding errors of double arithmetic.
-constexpr double kTiny = 1e-9;
 
 class Balancing {
  public:
@@ -59,20 +58,20 @@ class Balancing {
     for (const int32_t e : entries_) {
       const int32_t port = p_.port[e];
       const double room = level * p_.speed[port] - load_[port];
-      const int64_t units = std::clamp<int64_t>(static_cast<int64_t>(std::floor(room + kTiny)), 0, left);
+      const int64_t units = std::clamp<int64_t>(static_cast<int64_t>(std::floor(room + kRounding)), 0, left);
       Put(e, units);
       left -= units;
     }
     while (left > 0) {
       int32_t best = begin;
       for (int32_t e = begin + 1; e < end; ++e)
-        if (HeightWith(p_.port[e], 1) < HeightWith(p_.port[best], 1) * (1 - kTiny)) best = e;
+        if (HeightWith(p_.port[e], 1) < HeightWith(p_.port[best], 1) * (1 - kRounding)) best = e;
       Put(best, 1);
       --left;
     }
   }
 
-  bool Helps(int32_t from, int32_t to) const { return HeightWith(to, 1) < Height(from) * (1 - kTiny); }
+  bool Helps(int32_t from, int32_t to) const { return HeightWith(to, 1) < Height(from) * (1 - kRounding); }
 
   void Exchange() {
     const size_t ports = load_.size();

@@ -32,8 +32,6 @@ constexpr int32_t kChunkChoices[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
 // The ranks that stand for all of them, as receivers when numbers of chunks are compared and as central ranks
 // that make sums.
 constexpr int32_t kSampleRanks = 12;
-// Pairs of ranks whose distances are kept: one number each, 256 MiB in all.
-constexpr int64_t kMostDistances = int64_t{1} << 26;
 // Above this multiple of the latency bound most of a plan's time is bytes. Sums made at a few central ranks
 // load links unevenly, and are not tried.
 constexpr double kMostLatencies = 8;
@@ -92,7 +90,7 @@ class Planning {
     if (collective_.num_members() == 1) return NothingToMove(kName, request_);
     FindSymmetry();
     if (symmetry_ == nullptr &&
-        int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostDistances)
+        int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostCells)
       return LimitReached(fmt::format("bfb: {} ranks without symmetry; at most {} are planned one by one",
                                       request_.topology->num_ranks(), 8192));
     for (const Aim aim : {Aim::kTime, Aim::kNoWaves, Aim::kSteps}) {

@@ -25,6 +25,15 @@ inline constexpr double kNear = 1.002;
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
 
+// Cells of one table of ranks × ranks, or of ranks × chunks: 256 MiB.
+inline constexpr int64_t kMostCells = int64_t{1} << 26;
+
+// A relative difference this small is one of rounding.
+inline constexpr double kRounding = 1e-9;
+
+// Shorter pieces cost more to handle than they gain.
+inline constexpr int64_t kLeastPieceBytes = 1 << 10;
+
 // Moves of a plain plan up to which parts are cut finer than ranks need: an allgather of 256 ranks in 16
 // pieces each.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;

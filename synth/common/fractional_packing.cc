@@ -15,6 +15,7 @@
 #include "base/status.h"
 #include "base/units.h"
 #include "synth/common/cheapest_tree.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
@@ -253,7 +254,7 @@ class Packing {
       terms_.emplace_back(static_cast<int32_t>(o), -share * grown.uses[o]);
       if (!optimum.empty()) cost += share * grown.uses[o] * optimum[o];
     }
-    if (!optimum.empty() && cost >= optimum[value] * (1 - kCostTie)) return false;
+    if (!optimum.empty() && cost >= optimum[value] * (1 - kRounding)) return false;
     program.AddRow(terms_, -LinearProgram::kInfinity, share * WaitOf(tree));
     return true;
   }

@@ -8,15 +8,14 @@
 #include "ir/simulate/simulate.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
+#include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostMoves = 600'000;           // chunks of all transfers
-constexpr int64_t kMostCells = int64_t{1} << 24;  // ranks × chunks
+constexpr int64_t kMostMoves = 600'000;  // chunks of all transfers
 constexpr int32_t kLeastBins = 16;
-constexpr double kGain = 0.998;  // relative time that one must reach for another to follow
 
 int64_t MovesOf(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
@@ -191,7 +190,7 @@ std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest
       best_ps = last_ps;
       best = now;
     }
-    if (static_cast<double>(last_ps) > kGain * static_cast<double>(before_ps) || work < 2 * hops) break;
+    if (kNear * static_cast<double>(last_ps) > static_cast<double>(before_ps) || work < 2 * hops) break;
     before_ps = last_ps;
     const Schedule back = Backwards(InOrderOf(now, forwards.arrival_ps, bins, topology));
     now = Backwards(InOrderOf(back, SimulateMoves(back, collective, reversed, request.size_bytes).arrival_ps,

@@ -7,14 +7,10 @@
 #include <numeric>
 
 #include "base/graph/grouped.h"
+#include "synth/common/cost_model.h"
 #include "topologies/paths.h"
 
 namespace xccl {
-namespace {
-
-constexpr int64_t kMostDistances = 1 << 26;  // that are remembered: 256 MiB
-
-}  // namespace
 
 RankGraph::RankGraph(const Topology& topology) : topology_(&topology) {
   const NeighbourTable neighbours = GpuNeighbours(topology);
@@ -138,7 +134,7 @@ void RankGraph::FindDomains() {
 
 const std::vector<int32_t>& RankGraph::DistancesFrom(Rank a) const {
   const size_t ranks = static_cast<size_t>(num_ranks());
-  if (distance_.empty() || (known_ + 1) * num_ranks() > kMostDistances) {
+  if (distance_.empty() || (known_ + 1) * num_ranks() > kMostCells) {
     distance_.assign(ranks, {});
     known_ = 0;
   }

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 
+#include "synth/common/cost_model.h"
+
 namespace xccl {
 
 TreeGrower::TreeGrower(const Topology& topology, std::span<const Rank> members, Branching branching)
@@ -70,7 +72,7 @@ void TreeGrower::Relax(NodeId from, double key_from, int64_t latency_ps) {
     const int64_t latency_to = latency_ps + hop_ps;
     const double key = key_from + cost_[l.index()] + s_per_ps_ * static_cast<double>(hop_ps);
     Label& label = label_[link.to.index()];
-    const double tie = kCostTie * key;
+    const double tie = kRounding * key;
     if (key > label.key + tie) continue;
     if (key >= label.key - tie && latency_to >= label.latency_ps) continue;
     label = {key, latency_to, l};

@@ -19,9 +19,6 @@
 
 namespace xccl {
 
-// Costs that differ by less, relatively, are equal: sums of prices in another order differ by rounding.
-inline constexpr double kCostTie = 1e-9;
-
 // One arc of a tree, from a GPU that has the data to one that does not.
 struct PackedArc {
   Rank from, to;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "synth/common/cost_model.h"
 #include "synth/common/tree_grower.h"
 
 namespace xccl::forest {
@@ -18,7 +19,6 @@ namespace {
 
 constexpr int64_t kImproving = 20'000'000;  // links that all passes after the first look at
 constexpr int32_t kTries = 3;               // of one tree, while its links are priced anew
-constexpr double kLess = 1 - 1e-9;          // times the old sum: a real improvement
 constexpr double kSlowest = 1e6;            // times slower than the fastest link: the powers stay finite
 
 struct Tree {
@@ -72,7 +72,7 @@ class EqualPacker {
       work -= static_cast<int64_t>(prices_.size());
       const double added = AddedBy(grown, bytes);
       const bool again = PriceLastUses(grown, bytes);
-      if (added < least * kLess) {
+      if (added < least * (1 - kRounding)) {
         least = added;
         tree = std::move(grown);
         replaced = true;

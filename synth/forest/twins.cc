@@ -8,14 +8,15 @@
 #include <tuple>
 #include <utility>
 
+#include "synth/common/cost_model.h"
+
 namespace xccl::forest {
 namespace {
 
 // The properties that tell a rank's link from another's.
 using LinkKind = std::tuple<bool, int32_t, int64_t, int64_t, int64_t>;
 
-constexpr double kSame = 1e-9;  // phases this close are one
-constexpr double kRoom = 16;    // times the least piece: as long pieces are on average where each tree turns
+constexpr double kRoom = 16;  // times the least piece: as long pieces are on average where each tree turns
 
 }  // namespace
 
@@ -104,14 +105,14 @@ std::vector<double> Twins::Cuts(const std::vector<bool>& turning, Phases phases,
   for (size_t c = 0; c < classes_.size(); ++c) {
     if (!turning[c]) continue;
     const auto size = static_cast<double>(classes_[c].size());
-    for (double k = std::floor(phases.begin * size) + 1; k / size < phases.end - kSame; ++k)
+    for (double k = std::floor(phases.begin * size) + 1; k / size < phases.end - kRounding; ++k)
       all.push_back(k / size);
   }
   std::ranges::sort(all);
   std::vector<double> cuts;
   double begin = phases.begin;
   for (const double cut : all) {
-    if (cut - begin < std::max(least, kSame)) continue;
+    if (cut - begin < std::max(least, kRounding)) continue;
     cuts.push_back(cut);
     begin = cut;
   }

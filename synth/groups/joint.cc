@@ -10,12 +10,12 @@
 
 #include "base/units.h"
 #include "ir/sizes.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostWeight = int64_t{1} << 40;         // the limit of plan files (ir/collective_json.cc)
-constexpr int64_t kMostContributions = int64_t{1} << 26;  // 256 MiB of ranks
+constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files (ir/collective_json.cc)
 
 // Adds the group's parts, and who holds them before and after.
 Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {
@@ -34,7 +34,7 @@ Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpe
       table == &spec.pre ? collective.Before(chunk, holdings) : collective.After(chunk, holdings);
       for (const Holding& h : holdings) {
         contributions += static_cast<int64_t>(h.contributions.size());
-        if (contributions > kMostContributions)
+        if (contributions > kMostCells)
           return LimitReached(fmt::format(
               "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec.custom_name));
         table->push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});

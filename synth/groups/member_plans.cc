@@ -187,7 +187,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
 StatusOr<Bound> MemberPlans::BoundOf(size_t group) {
   const auto found = Translate(group);
   if (found && found->first->bound) return *found->first->bound;
-  const BoundEffort effort = topology_.num_ranks() > kFewRanks ? BoundEffort::kFast : BoundEffort::kExact;
+  const BoundEffort effort = QuickEffort(topology_);
   XCCL_ASSIGN_OR_RETURN(Bound bound, LowerBound(topology_, groups_[group].collective,
                                                 groups_[group].size_bytes, options_.model, effort));
   if (found)

@@ -23,10 +23,6 @@
 
 namespace xccl {
 
-// Machines of more ranks get quick bounds for single groups, and no relays that a group can do without: both
-// take a search over the whole machine for every group.
-inline constexpr int32_t kFewRanks = 256;
-
 struct MemberPlanOptions {
   std::string engine = kDefaultEngine;
   TimeModel model = TimeModel::kPipelined;

@@ -137,7 +137,7 @@ class GroupsPlanner {
     }
     return OkStatus();
   }
-  bool MayRelay() const { return topology_.num_ranks() <= kFewRanks; }
+  bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
   // Moves each group to links that no other group uses, if such links join its members.
   void EvaluateOnOwnLinks() {

@@ -248,8 +248,8 @@ class Reader {
 
   Status AddTree(const Tree& tree, const std::vector<std::pair<int32_t, int32_t>>& edges, bool after_sums) {
     const int64_t places = static_cast<int64_t>(out_.places.size()) + out_.num_ranks;
-    if (places > kMostPlaces)
-      return LimitReached(fmt::format("a plan of more than {} edges is not repaired", kMostPlaces));
+    if (places > kMostCells)
+      return LimitReached(fmt::format("a plan of more than {} edges is not repaired", kMostCells));
     const int32_t index = static_cast<int32_t>(out_.trees.size());
     out_.trees.push_back(tree);
     out_.places.resize(static_cast<size_t>(places));

@@ -58,9 +58,6 @@ struct Renaming {
   int32_t most_cut = 1;  // pieces that a chunk may be cut into
 };
 
-// The most slots of all trees together: they take 1 GiB.
-inline constexpr int64_t kMostPlaces = int64_t{1} << 26;
-
 // The trees of a plan's schedule in the new names; edges over what is gone are cut off. Where a root is gone,
 // the first rank that fed it, or was fed by it, takes its place. Where links carry few trees, the chunks of a
 // tree are dealt out to several; chunks are cut where there are too few for that, or, where copies follow

@@ -45,8 +45,6 @@ namespace {
 constexpr int32_t kMostRoots = 32;
 // Chunks of an allreduce in waves, since each costs every threadblock some instructions.
 constexpr int32_t kMostChunks = 128;
-// The least bytes of a chunk in waves: a program spends more time on smaller ones than their bytes take.
-constexpr int64_t kLeastChunkBytes = 1024;
 
 struct SwitchTreesForm {
   std::string_view engine, summary;
@@ -198,7 +196,7 @@ class Maker {
     for (int32_t waves = 1;; waves *= 2) {
       if (waves > 1 &&
           (arcs * waves > kManyTransfers || num_trees * waves > kMostChunks || request_.limits.chunks ||
-           kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastChunkBytes))
+           kind_ == CollectiveKind::kBarrier || chunk_bytes / waves < kLeastPieceBytes))
         break;
       ChunkedSchedule made =
           MakeAllreduceSchedule(trees, std::vector<int64_t>(static_cast<size_t>(waves), 1), collective_);

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "synth/common/cost_model.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/radix.h"
 #include "synth/textbook/rounds.h"

@@ -26,8 +26,6 @@ namespace xccl {
 // Ranks up to which costs are measured on an algorithm's moves: finding paths over relays for more takes
 // seconds.
 inline constexpr int32_t kMostMeasured = 1024;
-// The least bytes of a piece: smaller ones gain nothing over links whose latency is some hundred nanoseconds.
-inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 
 // An alpha-beta time: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
 struct Cost {
