@@ -35,12 +35,9 @@ struct Wanted {
 constexpr int64_t kSizes[] = {64 << 10, 1 << 20, 64 << 20};
 
 constexpr std::string_view kMechanisms[] = {
-    "bfb",      "flow",       "forest",       "greedy",        "switches",
-    "finer",    "coarser",    "mirrored",     "reordered",     "delay",
-    "fine",     "pairs",      "held",         "exact",         "onetree",
-    "shortest", "lowweights", "secondweight", "plain",         "wait",
-    "room",     "twins",      "wait_price",   "arborescences", "packedbroadcast",
-    "spanning"};
+    "bfb",     "flow",       "forest",       "greedy",        "switches",        "finer",
+    "coarser", "reordered",  "delayed",      "mirrored",      "pairs",           "held",
+    "twins",   "wait_price", "secondweight", "arborescences", "packedbroadcast", "spanning"};
 
 // Plans of every machine and collective at one size. Errors: those of PlanDrawn.
 StatusOr<std::vector<Drawn>> PlansWithout(std::string_view mechanism, int64_t size_bytes,

@@ -14,34 +14,19 @@
 #include "synth/common/reverse.h"
 #include "synth/common/tree_pairs.h"
 #include "synth/forest/request.h"
-#include "synth/forest/roomy.h"
 #include "synth/forest/twins.h"
 
 namespace xccl::forest {
 namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
-constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
 constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
-constexpr double kShortest = 1e3;         // bytes on the slowest link that cost as much as the shortest hop
-constexpr double kKept[] = {0.75, 0.85};  // by links with room; packings take turns
-constexpr int64_t kLatencyCounts = 100;   // one part in so many of the bound
+constexpr int64_t kLatencyCounts = 100;        // one part in so many of the bound
 constexpr int64_t kLeastPieceBytes = 4 << 10;  // of a tree that twins take turns in
 // A program waits for each chunk, which a schedule does not.
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
-
-// The price of latency with which only shortest paths are taken, and the cheapest of them, each rank by
-// itself.
-double ShortestFirst(const Topology& topology) {
-  int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
-  for (const Link& link : topology.spec().links) {
-    slowest = std::min(slowest, link.bandwidth_bytes_per_s);
-    if (link.latency_ps > 0) shortest_ps = std::min(shortest_ps, link.latency_ps);
-  }
-  return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
-}
 
 // The roots, and for each its share of all the bytes.
 void SetRoots(const Task& task, PackingProblem& problem) {
@@ -73,14 +58,10 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
   problem.stopped = task.stopped;
   problem.direction = flow;
   problem.blocking_weight = aim.blocking_weight;
-  problem.exact = aim.exact;
-  if (aim.exact) problem.max_rounds = kExactRounds;
   if (aim.blocking_weight > 0) problem.max_rounds = kHeldRounds;
   const double bytes = static_cast<double>(BytesOf(task));
-  problem.s_per_ps = aim.latency_weight
-                         ? *aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
-                         : ShortestFirst(task.topology);
-  if (!task.request.IsPassedOver("wait_price") && aim.latency_weight && LatencyCounts(task)) {
+  problem.s_per_ps = aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes;
+  if (!task.request.IsPassedOver("wait_price") && LatencyCounts(task)) {
     problem.wait_s_per_ps = 1e-12 / bytes;
     const auto parts = HasManyRoots(task.collective) ? static_cast<int64_t>(problem.members.size()) : 1;
     problem.piece_bytes = std::min(kLeastPieceBytes, BytesOf(task) / parts);
@@ -91,9 +72,9 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
   return problem;
 }
 
-PackingProblem PairsProblem(const Task& task, const BothWays& machine, const PackingAim& aim) {
-  PackingProblem problem = ProblemOn(task, machine.forwards, Direction::kForwards, aim);
-  problem.reversed = &*machine.backwards;
+PackingProblem PairsProblem(const Task& task, const PackingAim& aim) {
+  PackingProblem problem = ProblemOn(task, task.machine.forwards, Direction::kForwards, aim);
+  problem.reversed = &*task.machine.backwards;
   // All the translates of a pair together carry its share.
   if (task.group)
     for (double& share : problem.share) share /= static_cast<double>(task.group->order());
@@ -150,53 +131,6 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Directi
   return RoundToPackedTrees(packing, problem.roots, PartsOf(task, problem));
 }
 
-StatusOr<Candidate> PackApartOn(const Task& task, const BothWays& machine, const PackingAim& aim,
-                                LastPackings& last) {
-  Candidate candidate;
-  if (task.collective.Reduces()) {
-    XCCL_ASSIGN_OR_RETURN(candidate.up,
-                          PackOn(task, *machine.backwards, Direction::kBackwards, aim, last.up, candidate));
-  }
-  if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
-    XCCL_ASSIGN_OR_RETURN(candidate.down,
-                          PackOn(task, machine.forwards, Direction::kForwards, aim, last.down, candidate));
-  }
-  Measure(task, candidate);
-  return candidate;
-}
-
-StatusOr<Candidate> PackPairsOn(const Task& task, const BothWays& machine, const PackingAim& aim,
-                                FractionalPacking& last) {
-  const PackingProblem problem = PairsProblem(task, machine, aim);
-  const FractionalPacking& packing = PackAfter(problem, aim, last);
-  if (packing.trees.empty()) return LimitReached("forest: the linear program of pairs was not solved");
-  Candidate candidate;
-  candidate.rate_ps = RatePs(task, packing.s_per_byte);
-  candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
-  candidate.pairs = RoundToAllreduceTrees(packing, problem.roots, task.topology);
-  candidate.shared = AreShared(task, candidate.pairs.paths);
-  for (const FractionalTree& tree : packing.trees)
-    for (const auto* side : {&tree.up, &tree.arcs}) {
-      candidate.arcs += static_cast<int64_t>(side->size());
-      for (const PackedArc& arc : *side) candidate.depth = std::max(candidate.depth, arc.depth);
-    }
-  const int64_t pairs = static_cast<int64_t>(packing.trees.size()) * task.Copies();
-  candidate.most_waves =
-      std::clamp<int64_t>(task.sizes.size_bytes() / pairs / kLeastChunkBytes, kFewWaves, kMostWaves);
-  return candidate;
-}
-
-// On the roomy machine, if there is one and that costs no rate, else on the machine as it is.
-template <typename Pack>
-StatusOr<Candidate> PackWithRoom(const Task& task, const PackingAim& aim, Pack pack) {
-  if (task.roomy.empty() || !aim.room) return pack(task.machine);
-  StatusOr<Candidate> roomy = pack(task.roomy[*aim.room % task.roomy.size()]);
-  if (roomy.ok()) roomy->has_room = true;
-  if (roomy.ok() && roomy->rate_ps <= kNear * task.bound.bandwidth_ps) return roomy;
-  StatusOr<Candidate> plain = pack(task.machine);
-  return plain.ok() && (!roomy.ok() || plain->rate_ps <= kNear * roomy->rate_ps) ? plain : roomy;
-}
-
 }  // namespace
 
 int64_t Task::Rows() const { return group ? NumRows(*group) : NumRows(request); }
@@ -212,7 +146,6 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
             .bound = bound,
             .beat_ps = beat_ps,
             .machine = {topology, {}},
-            .roomy = {},
             .group = {},
             .twins = {},
             .stopped = request.limits.deadline};
@@ -220,17 +153,7 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
     SymmetryGroup group = FindTranslations(task.topology);
     if (!group.IsTrivial()) task.group = std::move(group);
   }
-  for (const double kept : kKept) {
-    if (request.IsPassedOver("room") || LatencyCounts(task) || request.limits.chunks ||
-        task.Rows() > kMostRows || task.stopped())
-      break;
-    if (std::optional<Topology> roomy = RoomyMachine(request, kept))
-      task.roomy.push_back({*std::move(roomy), {}});
-  }
-  if (task.collective.Reduces()) {
-    task.machine.backwards = ReverseTopology(topology);
-    for (BothWays& roomy : task.roomy) roomy.backwards = ReverseTopology(roomy.forwards);
-  }
+  if (task.collective.Reduces()) task.machine.backwards = ReverseTopology(topology);
   if (!request.IsPassedOver("twins") && MayHaveTwins(request)) {
     Twins twins(task.topology, task.collective.ranks(), *task.collective.spec().root);
     if (!twins.IsTrivial()) task.twins = std::move(twins);
@@ -239,38 +162,37 @@ Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_p
 }
 
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last) {
-  return PackWithRoom(task, aim,
-                      [&](const BothWays& machine) { return PackApartOn(task, machine, aim, last); });
-}
-
-Candidate OneTreeEach(const Task& task, const Candidate& packed) {
-  Candidate candidate = packed;
-  for (PackedTrees* const side : {&candidate.up, &candidate.down}) {
-    std::map<int32_t, PackedTree> of_part;
-    for (PackedTree& tree : side->trees) {
-      const auto depth = [](const PackedTree& one) {
-        return std::ranges::max(one.arcs, {}, &TreeArc::depth).depth;
-      };
-      const auto [at, is_new] = of_part.try_emplace(tree.part.value, tree);
-      if (is_new || tree.arcs.empty()) continue;
-      PackedTree& kept = at->second;
-      if (std::pair(depth(tree), -tree.weight) < std::pair(depth(kept), -kept.weight)) kept = tree;
-    }
-    side->trees.clear();
-    for (auto& [part, tree] : of_part) {
-      tree.weight = 1;
-      side->trees.push_back(std::move(tree));
-    }
+  Candidate candidate;
+  if (task.collective.Reduces()) {
+    XCCL_ASSIGN_OR_RETURN(
+        candidate.up, PackOn(task, *task.machine.backwards, Direction::kBackwards, aim, last.up, candidate));
   }
-  candidate.note = "one tree a rank";
-  candidate.most_waves = 1;
+  if (!task.collective.Reduces() || task.collective.kind() == CollectiveKind::kAllreduce) {
+    XCCL_ASSIGN_OR_RETURN(
+        candidate.down, PackOn(task, task.machine.forwards, Direction::kForwards, aim, last.down, candidate));
+  }
   Measure(task, candidate);
   return candidate;
 }
 
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last) {
-  return PackWithRoom(task, aim,
-                      [&](const BothWays& machine) { return PackPairsOn(task, machine, aim, last.pairs); });
+  const PackingProblem problem = PairsProblem(task, aim);
+  const FractionalPacking& packing = PackAfter(problem, aim, last.pairs);
+  if (packing.trees.empty()) return LimitReached("forest: the linear program of pairs was not solved");
+  Candidate candidate;
+  candidate.rate_ps = RatePs(task, packing.s_per_byte);
+  candidate.note = fmt::format("pairs of trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
+  candidate.pairs = RoundToAllreduceTrees(packing, problem.roots, task.topology);
+  candidate.shared = AreShared(task, candidate.pairs.paths);
+  for (const FractionalTree& tree : packing.trees)
+    for (const auto* side : {&tree.up, &tree.arcs}) {
+      candidate.arcs += static_cast<int64_t>(side->size());
+      for (const PackedArc& arc : *side) candidate.depth = std::max(candidate.depth, arc.depth);
+    }
+  const int64_t pairs = static_cast<int64_t>(packing.trees.size()) * task.Copies();
+  candidate.most_waves =
+      std::clamp<int64_t>(task.sizes.size_bytes() / pairs / kLeastChunkBytes, kFewWaves, kMostWaves);
+  return candidate;
 }
 
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim) {

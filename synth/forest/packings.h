@@ -38,7 +38,6 @@ struct Task {
   Bound bound;
   double beat_ps = 0;  // plans that cannot take less are left out
   BothWays machine;
-  std::vector<BothWays> roomy;         // see RoomyMachine; with more and with less room
   std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
   std::optional<Twins> twins;          // of one root, where some ranks have any
   Deadline stopped;                    // has the request's time passed?
@@ -59,24 +58,22 @@ inline constexpr int32_t kMostWaves = 192;
 struct Candidate {
   PackedTrees up, down;
   AllreduceTrees pairs;
-  double rate_ps = 0;  // what the trees' bytes take on the busiest link, of the roomy machine where has_room
+  double rate_ps = 0;  // what the trees' bytes take on the busiest link
   std::string note;
-  int64_t arcs = 0;       // transfers of a wave
-  int32_t depth = 0;      // of the deepest tree
-  bool shared = false;    // translates meet on a link, and must be simulated one by one
-  bool has_room = false;  // packed on one of Task::roomy
+  int64_t arcs = 0;     // transfers of a wave
+  int32_t depth = 0;    // of the deepest tree
+  bool shared = false;  // translates meet on a link, and must be simulated one by one
   int64_t most_waves = kMostWaves;
 };
 
 // The aims of a packing beside bytes.
 struct PackingAim {
-  // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
-  std::optional<double> latency_weight;
+  double latency_weight = 0;  // latency against bytes
   // How much counts that links are held (synth/common/blocked_links.h). Above 0 trees are the cheapest:
   // slower.
   double blocking_weight = 0;
-  std::optional<size_t> room = {};  // which of Task::roomy is taken, modulo their number; absent: none
-  bool exact = false;               // goes on with the cheapest trees where cheap ones miss the rate: slower
+};                   // which of Task::roomy is taken, modulo their number; absent: none
+bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
 // The last packing of each kind that was made of a task. Those that weigh held links have few rounds. Where
@@ -88,10 +85,6 @@ struct LastPackings {
 
 // Trees at the best rate. Errors: kLimit: the solver failed.
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last);
-
-// One tree for each part: the heaviest of its shallowest trees. Few messages serve where a part is so short
-// that latency counts most. Requires: no pairs.
-Candidate OneTreeEach(const Task& task, const Candidate& packed);
 
 // Pairs of trees for an allreduce. Errors: kLimit: the solver failed.
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last);

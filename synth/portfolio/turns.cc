@@ -3,6 +3,9 @@
 //   finer, coarser  the engine's plan in four times, or a quarter, as many chunks. Shorter chunks let steps
 //                   overlap; longer ones make fewer messages, where a message costs more than its bytes.
 //   reordered       the plan's transfers in the order in which its end needs them (synth/common/justify.h).
+//   delayed         the plan's transfers over links that slower ones hold come a little later, and what
+//   depends
+//                   on them (synth/common/lag.h); again as long as that helps.
 //   mirrored        the engine's plan of the dual collective on the reversed machine, played backwards.
 #include "synth/portfolio/turns.h"
 
@@ -12,8 +15,10 @@
 #include <utility>
 
 #include "ir/analysis/schedule_stats.h"
+#include "synth/common/blocked_links.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/justify.h"
+#include "synth/common/lag.h"
 #include "synth/common/reverse.h"
 #include "synth/portfolio/mirror.h"
 
@@ -24,6 +29,7 @@ constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer ones into segments
 constexpr int32_t kChunkFactor = 4;          // between a plan and its finer or coarser one
 constexpr int64_t kHopsPerMove = 5;          // of a chunk, that a simulation takes as long for
+constexpr int32_t kDelaysOfPlan = 200;       // so many delays of one variation are as long as the plan
 constexpr int64_t kSimulationsOfOrder = 4;   // forwards and backwards, twice
 
 struct Context {
@@ -93,6 +99,26 @@ std::optional<Turn> Reordered(const Context& at) {
               }};
 }
 
+std::optional<Turn> Delayed(const Context& at) {
+  if (at.request.model != TimeModel::kPipelined || at.request.limits.steps ||
+      !(at.IsBy(kOwn) || at.IsBy("delayed")) || !HasBlockedLinks(*at.request.topology))
+    return std::nullopt;
+  const int32_t lag = at.plan.synthesis.schedule.num_steps() / kDelaysOfPlan;
+  if (lag == 0) return std::nullopt;
+  auto plan = std::make_shared<const Synthesis>(at.plan.synthesis);
+  return Turn{.engine = at.plan.turn.engine,
+              .variation = "delayed",
+              .promised_ps = at.PromisedPs(),
+              .work = plan->schedule.size(),
+              .is_of_another_kind = false,
+              .make = [plan, lag, &topology = *at.request.topology](int64_t) -> StatusOr<Synthesis> {
+                Synthesis late = *plan;
+                late.schedule = WithLag(late.schedule, topology, lag);
+                late.simulation.reset();
+                return late;
+              }};
+}
+
 std::optional<Turn> Mirrored(const Context& at) {
   std::optional<Collective> dual = MirrorOf(*at.request.collective);
   if (!dual || !at.IsBy(kOwn)) return std::nullopt;
@@ -128,8 +154,11 @@ struct Variation {
   std::string_view name;
   std::optional<Turn> (*turn)(const Context&);
 };
-constexpr Variation kVariations[] = {
-    {"finer", Finer}, {"coarser", Coarser}, {"reordered", Reordered}, {"mirrored", Mirrored}};
+constexpr Variation kVariations[] = {{"finer", Finer},
+                                     {"coarser", Coarser},
+                                     {"reordered", Reordered},
+                                     {"delayed", Delayed},
+                                     {"mirrored", Mirrored}};
 
 }  // namespace
 

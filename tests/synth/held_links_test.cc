@@ -10,7 +10,7 @@
 #include "ir/testing/graphs.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/forest/forest.h"
-#include "synth/forest/lag.h"
+#include "synth/common/lag.h"
 #include "tests/testing/machine_kinds.h"
 #include "tests/testing/topologies.h"
 #include "topologies/xml/native_xml.h"
@@ -38,9 +38,9 @@ TEST(WithLag, ProvesRightOnRandomMachines) {
           .topology = &topology, .collective = &collective, .size_bytes = int64_t{16} << 20};
       const StatusOr<Synthesis> plan = ForestEngine().Synthesize(request);
       ASSERT_TRUE(plan.ok()) << plan.status().message();
-      EXPECT_EQ(forest::WithLag(plan->schedule, topology, 0), plan->schedule);
+      EXPECT_EQ(WithLag(plan->schedule, topology, 0), plan->schedule);
       for (const int32_t lag : {1, 7, 50}) {
-        const Schedule late = forest::WithLag(plan->schedule, topology, lag);
+        const Schedule late = WithLag(plan->schedule, topology, lag);
         EXPECT_EQ(ToStatus(VerifySchedule(late, plan->collective, topology)).message(), "");
         later += late.num_steps() > plan->schedule.num_steps() ? 1 : 0;
       }
@@ -72,7 +72,7 @@ TEST(WithLag, WhatDependsOnHeldLinksComesLater) {
   schedule.Add(ChunkId(0), 1, Rank(1), Rank(2), free, TransferOp::kCopy, 1);
   schedule.Add(ChunkId(1), 1, Rank(0), Rank(2), direct, TransferOp::kCopy, 1);
   schedule.Add(ChunkId(1), 1, Rank(0), Rank(1), held, TransferOp::kCopy, 2);
-  const Schedule late = forest::WithLag(schedule, topology, 2);
+  const Schedule late = WithLag(schedule, topology, 2);
   std::vector<std::pair<int32_t, int32_t>> steps;  // pairs (chunk, step)
   for (int64_t t = 0; t < late.size(); ++t) steps.emplace_back(late.first[t].value, late.step[t]);
   // Steps 0 and 1 stay; what was in 0, 1 and 2 on held links, or behind them, is in 2, 3 and 4.

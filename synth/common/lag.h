@@ -8,11 +8,11 @@
 #include "ir/schedule.h"
 #include "topologies/topology.h"
 
-namespace xccl::forest {
+namespace xccl {
 
 // The schedule's transfers, where transfers over chains with blocked links come `lag` steps later, and what
 // depends on them comes as much later, too. Requires: a normalized schedule in which a rank does not read a
 // chunk in the step in which it is written there. Linear in the transfers of chunks.
 Schedule WithLag(const Schedule& schedule, const Topology& topology, int32_t lag);
 
-}  // namespace xccl::forest
+}  // namespace xccl

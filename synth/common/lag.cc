@@ -1,4 +1,4 @@
-#include "synth/forest/lag.h"
+#include "synth/common/lag.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -6,7 +6,7 @@
 
 #include "synth/common/blocked_links.h"
 
-namespace xccl::forest {
+namespace xccl {
 namespace {
 
 // A path's ends.
@@ -80,4 +80,4 @@ Schedule WithLag(const Schedule& schedule, const Topology& topology, int32_t lag
   return late;
 }
 
-}  // namespace xccl::forest
+}  // namespace xccl
