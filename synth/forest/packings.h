@@ -72,8 +72,6 @@ struct PackingAim {
   // How much counts that links are held (synth/common/blocked_links.h). Above 0 trees are the cheapest:
   // slower.
   double blocking_weight = 0;
-};                   // which of Task::roomy is taken, modulo their number; absent: none
-bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
 // The last packing of each kind that was made of a task. Those that weigh held links have few rounds. Where
