@@ -84,7 +84,11 @@ class Packing {
     for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
       ++packing.rounds;
       const Priced priced = AddTrees(prices, optimum, program);
-      if (!priced.cuts && !smoothed) break;  // no tree is cheaper than those that there are
+      if (!priced.cuts && !smoothed) {  // no tree is cheaper than those that there are
+        if (!problem_.exact || cheapest_) break;
+        cheapest_.emplace(topology_, problem_.members, BlockedLinks(topology_, Direction::kForwards, 0));
+        continue;
+      }
       if (priced.value > best_value) {
         best_value = priced.value;
         center = prices;
@@ -313,7 +317,7 @@ class Packing {
   double most_demand_ = 1;
   TreeGrower down_;
   std::optional<TreeGrower> up_;           // grows the trees up of pairs
-  std::optional<CheapestTrees> cheapest_;  // where links are held
+  std::optional<CheapestTrees> cheapest_;  // for exact packings, and where links are held
   std::optional<CheapestTrees> cheapest_up_;
   std::optional<BlockedLinks> blocked_, blocked_up_;
   std::vector<double> factors_;

@@ -47,6 +47,8 @@ struct PackingProblem {
   int64_t piece_bytes = 0;            // size of the messages that a rank sends to one child after another
   double gap = 1e-5;                  // relative distance to the bound at which to stop
   double known_bound_s_per_byte = 0;  // the load of the best packing, at which to stop; 0: unknown
+  // Go on with cheapest trees once no cheap tree improves the packing: slower, and exact. Not with pairs.
+  bool exact = false;
   // The share of the time counted in which slower links block a link (synth/common/blocked_links.h). Above 0
   // all trees are the cheapest. Not where switches multicast or reduce.
   double blocking_weight = 0;

@@ -112,20 +112,6 @@ Topology MakeCluster(int32_t hosts, int32_t gpus) {
   return Create(std::move(spec));
 }
 
-Topology MakeLeaves(int32_t gpus, const std::vector<int64_t>& spines) {
-  TopologySpec spec = Gpus(2 * gpus);
-  const int32_t first = 2 * gpus, leaves = first + static_cast<int32_t>(spines.size());
-  for (size_t s = 0; s < spines.size(); ++s)
-    spec.nodes.push_back({NodeKind::kSwitch, fmt::format("spine{}", s), {}});
-  for (int32_t leaf = 0; leaf < 2; ++leaf) {
-    spec.nodes.push_back({NodeKind::kSwitch, fmt::format("leaf{}", leaf), {}});
-    for (int32_t g = 0; g < gpus; ++g) Cable(spec, leaf * gpus + g, leaves + leaf);
-    for (size_t s = 0; s < spines.size(); ++s)
-      Cable(spec, leaves + leaf, first + static_cast<int32_t>(s), spines[s]);
-  }
-  return Create(std::move(spec));
-}
-
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables) {
   TopologySpec spec = Gpus(ranks);
   for (const auto& [a, b] : cables) Cable(spec, a, b);

@@ -19,8 +19,6 @@ Topology MakeHypercube(int32_t dim);
 Topology MakeDgx1();
 // Hosts with a fast switch (100 GB/s) inside and a NIC a GPU to one fabric switch.
 Topology MakeCluster(int32_t hosts, int32_t gpus);
-// Two leaf switches with so many GPUs each, joined over spine switches with so much bandwidth to a leaf.
-Topology MakeLeaves(int32_t gpus, const std::vector<int64_t>& spines);
 // One cable each, both ways.
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
 // One-way links.

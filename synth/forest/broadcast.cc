@@ -125,6 +125,7 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
                                 static_cast<double>(LeastUsefulBytes(*request.topology)));
   const bool long_messages = request.model == TimeModel::kPipelined && !packed.shared;
   int64_t slices = std::min(static_cast<int64_t>(best), kManyTransfers / arcs);
+  if (long_messages && bytes > slices * kPieceBytes) return {};
   if (!long_messages) slices = std::min(slices, most_steps / depth);
   return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices)), .long_messages = long_messages};
 }

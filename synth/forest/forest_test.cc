@@ -266,17 +266,6 @@ TEST(Forest, ALargeMachineWithDamageKeepsItsSpanningTrees) {
   }
 }
 
-// Trees that fill the two fast spines, and no more than they need to, take 1.057 and 1.062 times the bound.
-TEST(Forest, LeavesRoomOnLinksThatNeedNotBeFull) {
-  const Topology leaves =
-      testing::MakeLeaves(16, {1'250'000'000, 1'250'000'000, 2'500'000'000, 2'500'000'000});
-  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
-    Made made;
-    Make(leaves, Of(kind, All(leaves)), std::nullopt, made, kGiB / 16);
-    EXPECT_LE(made.ratio, 1.052) << ToString(kind);
-  }
-}
-
 // Hosts of two GPUs and a NIC, each faster than the next, all of them behind a switch that reduces. Some
 // branches lead back through it, and others start on those.
 TEST(Forest, PairsOverSwitchesThatReduceAndDoNotMulticast) {

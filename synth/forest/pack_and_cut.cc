@@ -26,7 +26,8 @@ namespace {
 constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a kind together
 // Weights of latency against bytes, one packing each.
 constexpr double kLatencyWeights[] = {1, 0.1};
-constexpr int32_t kMostWeighed = 64;  // members, where held links are weighed: that takes the cheapest trees
+constexpr int64_t kMostShortestRows = 100;  // where trees of shortest paths are tried first
+constexpr int32_t kMostExact = 64;          // members that the cheapest trees are sought for
 // Weights of the time for which slower links block faster ones, one packing each.
 constexpr double kHeldWeights[] = {0.25, 0.5};
 constexpr double kFar = 1.01;  // times the bound: another kind of packing is tried
@@ -189,6 +190,17 @@ Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t wor
   return OkStatus();
 }
 
+// On tori and the like trees of shortest paths reach the best rate, too; elsewhere they are dropped. Returns
+// their rate.
+std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t work, Best& best) {
+  LastPackings none;
+  const StatusOr<Candidate> shortest = PackAtBestRate(task, {}, none);
+  if (!shortest.ok()) return std::nullopt;
+  if (shortest->rate_ps < task.beat_ps && shortest->rate_ps <= (kNear)*task.bound.bandwidth_ps)
+    TryWaves(task, *shortest, budget, work, best);
+  return shortest->rate_ps;
+}
+
 // Pairs of trees are tried where all ranks take part and reduce_scatter and allgather, which `apart_ps`
 // are for, are slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
 bool MayPair(const Task& task, double apart_ps) {
@@ -201,8 +213,7 @@ bool MayPair(const Task& task, double apart_ps) {
 // switches.
 bool MayWeighHeld(const Task& task) {
   const auto branches = [](const Node& node) { return node.multicast || node.reduce; };
-  return !task.request.IsPassedOver("held") && MayLag(task) &&
-         task.collective.num_members() <= kMostWeighed &&
+  return !task.request.IsPassedOver("held") && MayLag(task) && task.collective.num_members() <= kMostExact &&
          std::ranges::none_of(task.topology.spec().nodes, branches);
 }
 
@@ -250,8 +261,14 @@ void TryHeld(const Task& task, StepBudget& budget, int64_t work, Best& best, Pac
 Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Status reason = LimitReached("forest: spanning trees are faster");
   std::optional<double> rate_ps;  // of the last packing
+  if (task.group && task.topology.num_nodes() == task.topology.num_ranks() &&
+      task.Rows() <= kMostShortestRows)
+    rate_ps = TryShortest(task, budget, work, best);
   int64_t left = work;
   Packings packings;
+  // Cheap trees may miss the best rate where directions differ.
+  const bool may_be_exact = !task.group && task.collective.num_members() <= kMostExact &&
+                            task.collective.kind() != CollectiveKind::kAllreduce;
   for (const double latency_weight : kLatencyWeights) {
     if (latency_weight < 1 && task.request.IsPassedOver("secondweight")) break;
     // Less weight on latency finds trees of a better rate, if it finds any.
@@ -260,7 +277,8 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))
       break;
     const StatusOr<double> tried =
-        TryTrees(task, {.latency_weight = latency_weight}, work, budget, left, best, packings);
+        TryTrees(task, {.latency_weight = latency_weight, .exact = may_be_exact && latency_weight < 1}, work,
+                 budget, left, best, packings);
     if (tried.ok()) {
       rate_ps = *tried;
     } else {

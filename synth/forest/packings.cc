@@ -21,12 +21,24 @@ namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
 constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
-constexpr int64_t kLatencyCounts = 100;        // one part in so many of the bound
+constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
+constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
 constexpr int64_t kLeastPieceBytes = 4 << 10;  // of a tree that twins take turns in
 // A program waits for each chunk, which a schedule does not.
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
+
+// The price of latency with which only shortest paths are taken, and the cheapest of them, each rank by
+// itself.
+double ShortestFirst(const Topology& topology) {
+  int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
+  for (const Link& link : topology.spec().links) {
+    slowest = std::min(slowest, link.bandwidth_bytes_per_s);
+    if (link.latency_ps > 0) shortest_ps = std::min(shortest_ps, link.latency_ps);
+  }
+  return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
+}
 
 // The roots, and for each its share of all the bytes.
 void SetRoots(const Task& task, PackingProblem& problem) {
@@ -58,10 +70,13 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
   problem.stopped = task.stopped;
   problem.direction = flow;
   problem.blocking_weight = aim.blocking_weight;
+  problem.exact = aim.exact;
   if (aim.blocking_weight > 0) problem.max_rounds = kHeldRounds;
   const double bytes = static_cast<double>(BytesOf(task));
-  problem.s_per_ps = aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes;
-  if (!task.request.IsPassedOver("wait_price") && LatencyCounts(task)) {
+  problem.s_per_ps = aim.latency_weight
+                         ? *aim.latency_weight * 1e-12 * static_cast<double>(problem.members.size()) / bytes
+                         : ShortestFirst(task.topology);
+  if (!task.request.IsPassedOver("wait_price") && aim.latency_weight && LatencyCounts(task)) {
     problem.wait_s_per_ps = 1e-12 / bytes;
     const auto parts = HasManyRoots(task.collective) ? static_cast<int64_t>(problem.members.size()) : 1;
     problem.piece_bytes = std::min(kLeastPieceBytes, BytesOf(task) / parts);

@@ -68,10 +68,12 @@ struct Candidate {
 
 // The aims of a packing beside bytes.
 struct PackingAim {
-  double latency_weight = 0;  // latency against bytes
+  // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
+  std::optional<double> latency_weight;
   // How much counts that links are held (synth/common/blocked_links.h). Above 0 trees are the cheapest:
   // slower.
   double blocking_weight = 0;
+  bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
 };
 
 // The last packing of each kind that was made of a task. Those that weigh held links have few rounds. Where
