@@ -24,6 +24,7 @@ namespace {
 
 constexpr int64_t kPieceBytes = 65536;     // what the simulator cuts slices into
 constexpr int64_t kSlicesOfMessage = 128;  // cost as much as a message: flags of LL128 beside 16 KiB
+constexpr int64_t kMostLongSlices = 8;     // of several pieces each
 constexpr int32_t kRoomSearch = 12;        // halvings of the room's scale
 
 struct Packed {
@@ -110,6 +111,17 @@ struct Slicing {
   }
 };
 
+// The bytes that a slice costs beside its own. In the blocking model it is a message, and costs its latency.
+double BytesOfSlice(const Topology& topology, TimeModel model) {
+  if (model == TimeModel::kPipelined)
+    return static_cast<double>(LeastUsefulBytes(topology)) / kSlicesOfMessage;
+  double most = 1;
+  for (const Link& link : topology.spec().links)
+    most = std::max(most, 1e-12 * static_cast<double>(link.bandwidth_bytes_per_s) *
+                              static_cast<double>(link.latency_ps + link.overhead_ps));
+  return most;
+}
+
 // In s slices of b bytes a tree of depth d takes as long as b + d × b/s bytes and s messages do; the least is
 // at s = √(d × b / u), where a message costs as much as u bytes. Where no two trees share a link, one message
 // carries a tree's slices along each arc. Where trees share links they take turns, a slice each, and in the
@@ -121,11 +133,12 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const int64_t arcs = int64_t{trees} * (request.topology->num_ranks() - 1);
   const int64_t depth = std::max(1, DepthOf(packed.trees));
   const int64_t most_steps = request.limits.steps.value_or(std::numeric_limits<int32_t>::max());
-  const double best = std::sqrt(static_cast<double>(depth * kSlicesOfMessage) * static_cast<double>(bytes) /
-                                static_cast<double>(LeastUsefulBytes(*request.topology)));
-  const bool long_messages = request.model == TimeModel::kPipelined && !packed.shared;
+  const double best = std::sqrt(static_cast<double>(depth - 1) * static_cast<double>(bytes) /
+                                BytesOfSlice(*request.topology, request.model));
   int64_t slices = std::min(static_cast<int64_t>(best), kManyTransfers / arcs);
-  if (long_messages && bytes > slices * kPieceBytes) return {};
+  const bool is_short = bytes < slices * kPieceBytes;
+  const bool long_messages = request.model == TimeModel::kPipelined && !packed.shared && is_short;
+  if (!packed.shared && !is_short) slices = std::min(slices, kMostLongSlices);
   if (!long_messages) slices = std::min(slices, most_steps / depth);
   return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices)), .long_messages = long_messages};
 }

@@ -27,7 +27,8 @@ constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a
 // Weights of latency against bytes, one packing each.
 constexpr double kLatencyWeights[] = {1, 0.1};
 constexpr int64_t kMostShortestRows = 100;  // where trees of shortest paths are tried first
-constexpr int32_t kMostExact = 64;          // members that the cheapest trees are sought for
+constexpr double kExactLatencyWeight = 0.01;
+constexpr int32_t kMostExact = 64;  // members that the cheapest trees are sought for
 // Weights of the time for which slower links block faster ones, one packing each.
 constexpr double kHeldWeights[] = {0.25, 0.5};
 constexpr double kFar = 1.01;  // times the bound: another kind of packing is tried
@@ -217,6 +218,12 @@ bool MayWeighHeld(const Task& task) {
          std::ranges::none_of(task.topology.spec().nodes, branches);
 }
 
+// Cheap trees may miss the best rate where directions differ.
+bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
+  return !task.group && rate_ps > kNear * task.bound.bandwidth_ps && !best.IsWithin(kFar, task.bound) &&
+         task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
+}
+
 // One packing, or a pair of trees instead. Returns the rate of what was tried last. Programs of pairs wait
 // for more messages than programs of trees apart, so that a plan of trees apart stays beside the plan of
 // pairs.
@@ -266,9 +273,6 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
     rate_ps = TryShortest(task, budget, work, best);
   int64_t left = work;
   Packings packings;
-  // Cheap trees may miss the best rate where directions differ.
-  const bool may_be_exact = !task.group && task.collective.num_members() <= kMostExact &&
-                            task.collective.kind() != CollectiveKind::kAllreduce;
   for (const double latency_weight : kLatencyWeights) {
     if (latency_weight < 1 && task.request.IsPassedOver("secondweight")) break;
     // Less weight on latency finds trees of a better rate, if it finds any.
@@ -277,12 +281,20 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))
       break;
     const StatusOr<double> tried =
-        TryTrees(task, {.latency_weight = latency_weight, .exact = may_be_exact && latency_weight < 1}, work,
-                 budget, left, best, packings);
+        TryTrees(task, {.latency_weight = latency_weight}, work, budget, left, best, packings);
     if (tried.ok()) {
       rate_ps = *tried;
     } else {
       reason = tried.status();
+    }
+  }
+  if (MayMissTheRate(task, rate_ps.value_or(kForeverPs), best)) {
+    const StatusOr<Candidate> exact =
+        PackAtBestRate(task, {.latency_weight = kExactLatencyWeight, .exact = true}, packings.trees);
+    if (!exact.ok()) {
+      reason = exact.status();
+    } else if (exact->rate_ps < task.beat_ps) {
+      TryWaves(task, *exact, budget, left, best);
     }
   }
   if (MayWeighHeld(task) && !best.IsWithin(kFar, task.bound)) TryHeld(task, budget, work, best, packings);

@@ -20,6 +20,7 @@ namespace xccl::forest {
 namespace {
 
 constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
+constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
 constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
 constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
 constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
@@ -71,6 +72,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
   problem.direction = flow;
   problem.blocking_weight = aim.blocking_weight;
   problem.exact = aim.exact;
+  if (aim.exact) problem.max_rounds = kExactRounds;
   if (aim.blocking_weight > 0) problem.max_rounds = kHeldRounds;
   const double bytes = static_cast<double>(BytesOf(task));
   problem.s_per_ps = aim.latency_weight
