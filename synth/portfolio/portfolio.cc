@@ -32,11 +32,11 @@ namespace {
 constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
-// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.75 s.
-constexpr double kGainPerMove = 2e-8;
+// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.3 s.
+constexpr double kGainPerMove = 5e-8;
 // Any plan may be faster than it promises, or have the faster program, which counts as so much of the best
 // time.
-constexpr double kChance = 0.0002;
+constexpr double kChance = 0.00005;
 // Plans beyond so many times the best time have no such chance, and are not kept.
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // plans, whose programs may be made
@@ -96,12 +96,13 @@ class Portfolio {
       Take(*NextTurn());
   }
 
-  // The part of the best time that the turn promises to gain.
+  // The part of the best time that the turn promises to gain, where that is more than no difference.
   double GainOf(const Turn& turn) const {
     if (!HasPlan()) return 1;
     const double promised_ps = std::max(turn.promised_ps, static_cast<double>(bound_.bound_ps));
     const bool has_chance = turn.is_of_another_kind && turn.promised_ps <= kNoChance * best_ps_;
-    return std::max(1 - promised_ps / best_ps_, has_chance ? kChance : 0);
+    const double gain = kNear * promised_ps < best_ps_ ? 1 - promised_ps / best_ps_ : 0;
+    return std::max(gain, has_chance ? kChance : 0);
   }
 
   // The work that the turn will have cost. A search leaves half of the rest to the variations of its plan.

@@ -131,7 +131,6 @@ std::optional<Turn> Mirrored(const Context& at) {
       std::make_shared<Image>(Image{ReverseTopology(*at.request.topology), *std::move(dual), at.request});
   image->request.topology = &image->topology;
   image->request.collective = &image->collective;
-  image->request.bound = nullptr;
   image->request.graphs.reset();
   image->request.start.reset();
   const Engine& engine = *at.plan.turn.engine;
