@@ -20,9 +20,9 @@ Collective Of(CollectiveKind kind, const Topology& topology) {
   return Collective::Create(std::move(spec)).value();
 }
 
-// Written out it would have 6.3 million transfers, of which a program could not be proved.
+// Written out it would have 5.6 million transfers, of which a program could not be proved.
 TEST(Pipeline, APlanThatIsTooLongToBeWrittenOutIsKeptWithoutItsProgram) {
-  const Topology topology = LoadTopology("torus:8x8x16").value();
+  const Topology topology = LoadTopology("torus:8x16x16").value();
   const StatusOr<PlanResult> result =
       MakePlan(topology, Of(CollectiveKind::kAllgather, topology), {.lower = true});
   ASSERT_TRUE(result.ok()) << result.status().message();

@@ -1,9 +1,9 @@
-// From each GPU, Dijkstra on (latency, links, link ids) runs over the links of at least some width, at first
-// that of the widest link that leaves the GPU. A GPU is accepted by the first search that reaches it, which
-// has the width of its widest path. From the links that were left out, a search along widest paths (Prim)
-// then finds the next GPU, whose width is that of the next search; links that lead to no GPU cost none. This
-// gives the lexicographic optimum, which one search with a combined key would miss. Marks carry the number of
-// their search, so a search costs what it reaches and not the size of the machine.
+// From each GPU, Dijkstra on (latency + overhead, links, link ids) runs over the links of at least some
+// width, at first that of the widest link that leaves the GPU. A GPU is accepted by the first search that
+// reaches it, which has the width of its widest path. From the links that were left out, a search along
+// widest paths (Prim) then finds the next GPU, whose width is that of the next search; links that lead to no
+// GPU cost none. This gives the lexicographic optimum, which one search with a combined key would miss. Marks
+// carry the number of their search, so a search costs what it reaches and not the size of the machine.
 #include "topologies/paths.h"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class NeighbourSearch {
   struct State {
     uint32_t reached = 0, settled = 0;  // the number of the last search that did so
     uint32_t accepted = 0;              // the number of the last row that has it
-    int64_t latency_ps = 0;
+    int64_t cost_ps = 0;                // latencies and overheads
     int32_t hops = 0;
     LinkId parent;
   };
@@ -65,13 +65,15 @@ class NeighbourSearch {
 
   int64_t Width(LinkId l) const { return topology_.link(l).bandwidth_bytes_per_s; }
 
-  // Dijkstra on (latency, links, ids) over links at least `width` wide. Accepts the GPUs that the row lacks.
+  int64_t Cost(LinkId l) const { return topology_.link(l).latency_ps + topology_.link(l).overhead_ps; }
+
+  // Dijkstra on (cost, links, ids) over links at least `width` wide. Accepts the GPUs that the row lacks.
   void FindPaths(NodeId source, int64_t width) {
     left_out_.clear();
     ++search_;
     State& start = states_[source.index()];
     start.reached = search_;
-    start.latency_ps = 0;
+    start.cost_ps = 0;
     start.hops = 0;
     heap_.assign(1, {0, 0, source.value});
     while (!heap_.empty()) {
@@ -90,10 +92,10 @@ class NeighbourSearch {
         if (Width(l) < width) left_out_.emplace_back(Width(l), topology_.link(l).to.value);
         if (Width(l) < width || next.settled == search_ || !Better(l, state, next)) continue;
         next.reached = search_;
-        next.latency_ps = state.latency_ps + topology_.link(l).latency_ps;
+        next.cost_ps = state.cost_ps + Cost(l);
         next.hops = state.hops + 1;
         next.parent = l;
-        heap_.emplace_back(next.latency_ps, next.hops, topology_.link(l).to.value);
+        heap_.emplace_back(next.cost_ps, next.hops, topology_.link(l).to.value);
         std::ranges::push_heap(heap_, std::greater<>());
       }
     }
@@ -119,8 +121,8 @@ class NeighbourSearch {
 
   bool Better(LinkId link, const State& tail, const State& head) const {
     if (head.reached != search_) return true;
-    const auto key = std::pair(tail.latency_ps + topology_.link(link).latency_ps, tail.hops + 1);
-    const auto old = std::pair(head.latency_ps, head.hops);
+    const auto key = std::pair(tail.cost_ps + Cost(link), tail.hops + 1);
+    const auto old = std::pair(head.cost_ps, head.hops);
     return key != old ? key < old : PathBefore(link, head.parent);
   }
 
@@ -140,11 +142,14 @@ class NeighbourSearch {
 
   void Accept(NodeId node, NodeId source, int64_t width) {
     const size_t first = table_.paths_.size();
-    for (NodeId at = node; at != source; at = topology_.link(table_.paths_.back()).from)
+    int64_t latency_ps = 0;
+    for (NodeId at = node; at != source; at = topology_.link(table_.paths_.back()).from) {
       table_.paths_.push_back(states_[at.index()].parent);
+      latency_ps += topology_.link(table_.paths_.back()).latency_ps;
+    }
     std::reverse(table_.paths_.begin() + static_cast<ptrdiff_t>(first), table_.paths_.end());
-    found_.push_back(FoundPath{*topology_.RankOf(node), first, table_.paths_.size() - first, width,
-                               states_[node.index()].latency_ps});
+    found_.push_back(
+        FoundPath{*topology_.RankOf(node), first, table_.paths_.size() - first, width, latency_ps});
   }
 
   const Topology& topology_;

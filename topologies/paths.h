@@ -13,7 +13,7 @@
 namespace xccl {
 
 // A GPU that a path through no other GPU reaches, and the best such path: largest bottleneck bandwidth
-// first, then least latency, then fewest links, then lowest link ids from the start.
+// first, then least latency and overhead, then fewest links, then lowest link ids from the start.
 struct Neighbour {
   Rank rank;
   std::span<const LinkId> path;       // points into the NeighbourTable

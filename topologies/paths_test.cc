@@ -131,6 +131,11 @@ TEST(GpuNeighbours, AgreesWithAllSimplePaths) {
   for (int trial = 0; trial < 500; ++trial) {
     const Topology t = RandomTopology(random);
     const NeighbourTable table = GpuNeighbours(t);
+    const auto cost = [&](std::span<const LinkId> path) {
+      int64_t sum = 0;
+      for (const LinkId l : path) sum += t.link(l).latency_ps + t.link(l).overhead_ps;
+      return sum;
+    };
     for (int32_t r = 0; r < t.num_ranks(); ++r) {
       using Key = std::tuple<int64_t, int64_t, size_t, std::vector<LinkId>>;
       std::vector<std::optional<Key>> best(static_cast<size_t>(t.num_ranks()));
@@ -139,21 +144,21 @@ TEST(GpuNeighbours, AgreesWithAllSimplePaths) {
       std::vector<LinkId> path;
       BestPaths(t, t.NodeOf(Rank(r)), path, seen, [&](NodeId to, const std::vector<LinkId>& p) {
         if (!t.IsGpu(to)) return;
-        int64_t width = t.link(p[0]).bandwidth_bytes_per_s, latency = 0;
-        for (LinkId l : p) {
-          width = std::min(width, t.link(l).bandwidth_bytes_per_s);
-          latency += t.link(l).latency_ps;
-        }
+        int64_t width = t.link(p[0]).bandwidth_bytes_per_s;
+        for (LinkId l : p) width = std::min(width, t.link(l).bandwidth_bytes_per_s);
         std::optional<Key>& known = best[t.RankOf(to)->index()];
-        const Key key(-width, latency, p.size(), p);
+        const Key key(-width, cost(p), p.size(), p);
         if (!known || key < *known) known = key;
       });
       for (int32_t to = 0; to < t.num_ranks(); ++to) {
         const Neighbour* found = table.Find(static_cast<size_t>(r), Rank(to));
         ASSERT_EQ(found != nullptr, best[to].has_value()) << "trial " << trial;
         if (found == nullptr) continue;
-        const Key key(-found->bandwidth_bytes_per_s, found->latency_ps, found->path.size(),
+        const Key key(-found->bandwidth_bytes_per_s, cost(found->path), found->path.size(),
                       std::vector<LinkId>(found->path.begin(), found->path.end()));
+        int64_t latency = 0;
+        for (const LinkId l : found->path) latency += t.link(l).latency_ps;
+        ASSERT_EQ(found->latency_ps, latency);
         ASSERT_TRUE(key == *best[to]) << "trial " << trial << ": " << Show(table[static_cast<size_t>(r)]);
       }
     }
