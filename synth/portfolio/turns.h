@@ -21,8 +21,9 @@ struct Turn {
   double promised_ps = 0;     // no plan takes less than the bound
   int64_t work = 0;           // in moves of a chunk, with the simulation
   bool fills_budget = false;  // as in Offer
-  // Does it bring another kind of plan, whose program may be faster than its schedule tells?
-  bool is_of_another_kind = true;
+  // The least gain that it counts as, in parts of the best time, whatever time it promises: an engine's plan
+  // may be faster than its formula, or have the faster program, and a coarser one has fewer messages.
+  double chance = 0;
   // Makes the plan, searching for so many moves at most.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make;
 };
