@@ -34,6 +34,9 @@ constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
 constexpr int64_t kOverdraft = 4;
 // A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.3 s.
 constexpr double kGainPerMove = 5e-8;
+// Any plan may be faster than it promises, have the faster program, or fewer messages, which counts as so
+// much of the best time; as more where messages are so short that their number matters.
+constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 // Plans beyond so many times the best time have no such chance, and are not kept.
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // plans, whose programs may be made
@@ -97,9 +100,9 @@ class Portfolio {
   double GainOf(const Turn& turn) const {
     if (!HasPlan()) return 1;
     const double promised_ps = std::max(turn.promised_ps, static_cast<double>(bound_.bound_ps));
-    const bool has_chance = turn.promised_ps <= kNoChance * best_ps_;
+    const bool has_chance = turn.is_of_another_kind && turn.promised_ps <= kNoChance * best_ps_;
     const double gain = kNear * promised_ps < best_ps_ ? 1 - promised_ps / best_ps_ : 0;
-    return std::max(gain, has_chance ? turn.chance : 0);
+    return std::max(gain, has_chance ? chance_ : 0);
   }
 
   // The work that the turn will have cost. A search leaves half of the rest to the variations of its plan.
@@ -160,7 +163,11 @@ class Portfolio {
   }
 
   void Keep(Made made) {
-    best_ps_ = std::min(best_ps_, made.Ps());
+    if (made.Ps() < best_ps_) {
+      best_ps_ = made.Ps();
+      chance_ =
+          made.synthesis.schedule.size() > 0 && HasShortMessages(made, request_) ? kChanceOfFewer : kChance;
+    }
     made.turn.make = nullptr;  // it may hold what made the plan
     RememberRunnerUp(made);
     if (made.Ps() > kNoChance * best_ps_) return;
@@ -268,6 +275,7 @@ class Portfolio {
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();
+  double chance_ = kChance;  // by the fastest plan
 };
 
 }  // namespace

@@ -29,9 +29,8 @@ constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
 constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer ones into segments
 constexpr int32_t kChunkFactor = 4;          // between a plan and its finer or coarser one
 constexpr int64_t kHopsPerMove = 5;          // of a chunk, that a simulation takes as long for
-constexpr double kChanceOfOwn = 5e-5, kChanceOfCoarser = 5e-4;  // of Turn::chance
-constexpr int32_t kDelaysOfPlan = 200;      // so many delays of one variation are as long as the plan
-constexpr int64_t kSimulationsOfOrder = 4;  // forwards and backwards, twice
+constexpr int32_t kDelaysOfPlan = 200;       // so many delays of one variation are as long as the plan
+constexpr int64_t kSimulationsOfOrder = 4;   // forwards and backwards, twice
 
 struct Context {
   const Made& plan;
@@ -54,7 +53,7 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
   StatusOr<Turn> turn = TurnOf(*at.plan.turn.engine, *request);
   if (!turn.ok()) return std::nullopt;
   turn->variation = variation;
-  turn->chance = variation == "coarser" ? kChanceOfCoarser : 0;
+  turn->is_of_another_kind = variation == "coarser";
   turn->promised_ps = at.PromisedPs();
   turn->make = [request, make = std::move(turn->make)](int64_t most_work) { return make(most_work); };
   return *std::move(turn);
@@ -77,9 +76,7 @@ std::optional<Turn> Finer(const Context& at) {
 std::optional<Turn> Coarser(const Context& at) {
   const bool may_recut = MayRecut(at) || (at.plan.turn.fills_budget && !at.request.limits.chunks);
   if (!may_recut || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
-  const LinkUse use = LinkUseOf(at.plan.synthesis.schedule, at.plan.synthesis.collective,
-                                *at.request.topology, at.request.size_bytes);
-  if (use.message_bytes >= static_cast<double>(LeastUsefulBytes(*at.request.topology))) return std::nullopt;
+  if (!HasShortMessages(at.plan, at.request)) return std::nullopt;
   return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser");
 }
 
@@ -91,6 +88,7 @@ std::optional<Turn> Reordered(const Context& at) {
               .variation = "reordered",
               .promised_ps = at.PromisedPs(),
               .work = kSimulationsOfOrder * plan->schedule.size(),
+              .is_of_another_kind = false,
               .make = [plan, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 int64_t hops = kHopsPerMove * most_work;
                 std::optional<Synthesis> better = Justified(*plan, request, hops);
@@ -110,6 +108,7 @@ std::optional<Turn> Delayed(const Context& at) {
               .variation = "delayed",
               .promised_ps = at.PromisedPs(),
               .work = plan->schedule.size(),
+              .is_of_another_kind = false,
               .make = [plan, lag, &topology = *at.request.topology](int64_t) -> StatusOr<Synthesis> {
                 Synthesis late = *plan;
                 late.schedule = WithLag(late.schedule, topology, lag);
@@ -137,6 +136,7 @@ std::optional<Turn> Mirrored(const Context& at) {
               .variation = "mirrored",
               .promised_ps = at.PromisedPs(),
               .work = at.plan.turn.work + at.plan.synthesis.schedule.size(),
+              .is_of_another_kind = false,
               .make = [&engine, image, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 XCCL_ASSIGN_OR_RETURN(const Turn turn, TurnOf(engine, image->request));
                 XCCL_ASSIGN_OR_RETURN(const Synthesis made, turn.make(most_work));
@@ -159,13 +159,18 @@ constexpr Variation kVariations[] = {{"finer", Finer},
 
 }  // namespace
 
+bool HasShortMessages(const Made& plan, const SynthesisRequest& request) {
+  const LinkUse use =
+      LinkUseOf(plan.synthesis.schedule, plan.synthesis.collective, *request.topology, request.size_bytes);
+  return use.message_bytes < static_cast<double>(LeastUsefulBytes(*request.topology));
+}
+
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Offer offer, engine.Offered(request));
   Turn turn{.engine = &engine,
             .promised_ps = offer.time_ps,
             .work = offer.work,
             .fills_budget = offer.fills_budget,
-            .chance = kChanceOfOwn,
             .make = std::move(offer.make)};
   if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };
   return turn;

@@ -21,9 +21,8 @@ struct Turn {
   double promised_ps = 0;     // no plan takes less than the bound
   int64_t work = 0;           // in moves of a chunk, with the simulation
   bool fills_budget = false;  // as in Offer
-  // The least gain that it counts as, in parts of the best time, whatever time it promises: an engine's plan
-  // may be faster than its formula, or have the faster program, and a coarser one has fewer messages.
-  double chance = 0;
+  // Does it bring another kind of plan, which may have the faster program, or fewer messages?
+  bool is_of_another_kind = true;
   // Makes the plan, searching for so many moves at most.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make;
 };
@@ -34,6 +33,9 @@ struct Made {
   Synthesis synthesis;
   double Ps() const { return static_cast<double>(synthesis.simulation->time_ps); }
 };
+
+// Do the plan's messages on average cost more than their bytes?
+bool HasShortMessages(const Made& plan, const SynthesisRequest& request);
 
 // The engine's turn for the request. Errors: those of Engine::Offered. The request and the engine outlive it.
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request);
