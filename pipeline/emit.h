@@ -27,8 +27,8 @@ struct AheadOfTime {
 StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const std::string& path,
                                              TypeClass types, bool reduces, const AheadOfTime& ahead);
 
-// Every plan of a book gets a kernel, named as its file with .cu, and the index names it and its cubins. The
-// interpreter kernel runs plans that cannot be emitted; a line about each is returned.
+// Writes a kernel for every plan of the book that can be emitted: x.plan.json gets x.cu and its cubins, and
+// the book's index lists them. Returns one line for each other plan; the interpreter kernel runs those plans.
 StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOptions& emit,
                                                     const AheadOfTime& ahead);
 

@@ -40,9 +40,9 @@ struct PackingProblem {
   // The cost of a picosecond of a rank's distance from the root, in the unit of a byte's seconds on a link.
   // 0: latency only breaks ties.
   double s_per_ps = 0;
-  // The cost of a picosecond of a tree's latency, in the unit of a byte's seconds on the busiest link. With 1
-  // ÷ all bytes, bytes × the cost of a packing is the time of a flow over time along its trees. 0: the trees
-  // of the best rate, however deep.
+  // The price of a tree's latency: so many seconds a byte for each picosecond. The cost of a packing is the
+  // load of the busiest link plus this price × the trees' latency, weighted by their shares. At 1e-12 ÷ (all
+  // bytes), cost × bytes estimates the time of the collective. 0: latency is free, and only the rate counts.
   double wait_s_per_ps = 0;
   int64_t piece_bytes = 0;            // size of the messages that a rank sends to one child after another
   double gap = 1e-5;                  // relative distance to the bound at which to stop

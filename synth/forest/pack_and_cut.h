@@ -1,5 +1,6 @@
-// Trees of all roots at the best rate, with symmetry where ranks are alike, cut into waves. In: a request
-// that forest serves; out: the fastest of the schedules that were simulated. docs/engines/forest.md.
+// Packs trees for all roots at the best total rate, then cuts each tree's data into waves: pieces that are
+// sent one after another. Ranks that symmetry makes alike share trees. In: a request that the engine "forest"
+// serves. Out: the fastest schedule that was simulated. docs/engines/forest.md.
 #pragma once
 
 #include <limits>

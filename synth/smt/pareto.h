@@ -35,9 +35,9 @@ struct Front {
   std::string stopped;    // why it is not complete: "--steps=6", "work", "time", "interrupted"
 };
 
-// Plans of `engines` answer what they can before the solver is asked. limits.chunks: at most so many
-// a part (default 12); limits.steps: at most so many. Errors: as Synthesize; kLimit where nothing at all was
-// found.
+// Finds the front. Plans that `engines` make are tried before the solver. limits.chunks is the largest number
+// of chunks a part to try, limits.steps the largest number of steps. Errors: those of Engine::Synthesize;
+// kLimit if no point was found.
 StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines);
 
 }  // namespace xccl::smt

@@ -260,7 +260,8 @@ class RequestSearch {
     return best;
   }
 
-  // The refusal that the solver proved. The work that is left goes into a hint: more rounds, then more steps.
+  // Makes the status for a question that the solver refuted. Spends what is left of the solver's budget on a
+  // hint: it asks with more rounds, then more steps, until looser limits are feasible.
   Status NothingFits(const Question& question) {
     const std::string conflict = decider_.Conflict(question);
     std::string hint;

@@ -46,8 +46,8 @@ struct Hosts {
  private:
   size_t Index(int32_t host, int32_t gpu) const { return static_cast<size_t>(host * gpus + gpu); }
 };
-// Errors: kInvalidInput "ENGINE: ..." on one host, or where hosts have unequal numbers, with a hint of
-// another engine.
+// Groups the members by host. Errors: kInvalidInput "ENGINE: ..." if all members are on one host, or if two
+// hosts have different numbers of members; the message suggests the engine `hint`.
 StatusOr<Hosts> EqualHosts(const RankGraph& graph, std::span<const Rank> members, std::string_view engine,
                            std::string_view hint = "ring");
 
