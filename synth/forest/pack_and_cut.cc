@@ -197,7 +197,7 @@ std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t 
   LastPackings none;
   const StatusOr<Candidate> shortest = PackAtBestRate(task, {}, none);
   if (!shortest.ok()) return std::nullopt;
-  if (shortest->rate_ps < task.beat_ps && shortest->rate_ps <= (kNear)*task.bound.bandwidth_ps)
+  if (shortest->rate_ps < task.beat_ps && shortest->rate_ps <= kNear * task.bound.bandwidth_ps)
     TryWaves(task, *shortest, budget, work, best);
   return shortest->rate_ps;
 }
