@@ -29,7 +29,7 @@ namespace xccl {
 namespace {
 
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
-constexpr int64_t kBudget = 600'000;  // of all turns together: about a second
+constexpr int64_t kBudget = 1'200'000;  // of all turns together: about two seconds; a search gets half
 // One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
 constexpr int64_t kOverdraft = 4;
 // A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.3 s.
