@@ -113,6 +113,11 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
     exits.push_back(static_cast<int32_t>(std::ranges::count_if(schedule.paths[PathId(p)], leaves)));
   }
   LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
+  for (int32_t p = 0; p < schedule.paths.size(); ++p)
+    for (LinkId l : schedule.paths[PathId(p)]) {
+      const int64_t rate = topology.link(l).bandwidth_bytes_per_s;
+      if (use.slowest_bytes_per_s == 0 || rate < use.slowest_bytes_per_s) use.slowest_bytes_per_s = rate;
+    }
   double moved = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     int64_t bytes = 0;

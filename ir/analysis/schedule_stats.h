@@ -30,6 +30,8 @@ struct LinkUse {
   int64_t messages = 0;
   double message_bytes = 0;        // mean size of a message
   double between_hosts_bytes = 0;  // bytes that leave a host, each as often as it leaves one
+  // The slowest link that carries a message; 0 if no message is sent.
+  int64_t slowest_bytes_per_s = 0;
 };
 // Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in transfers × links of a
 // path, and in the chunks each moves.

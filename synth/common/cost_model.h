@@ -14,7 +14,7 @@ inline constexpr int64_t kMessagePs = 600'000;
 
 // The bytes that a link carries in the time that a message costs, at least 1: shorter messages cost more than
 // their bytes. A machine has the least of its links'.
-int64_t LeastUsefulBytes(const Link& link);
+int64_t LeastUsefulBytes(int64_t bandwidth_bytes_per_s);
 int64_t LeastUsefulBytes(const Topology& topology);
 
 // Two times whose ratio is no larger are equally good: machines' own times scatter by more.

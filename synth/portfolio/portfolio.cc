@@ -159,14 +159,14 @@ class Portfolio {
       unsimulated_ = std::move(made);
       return;
     }
-    Keep({turn, std::move(made)});
+    PlanCosts costs = CostsOf(made, request_);
+    Keep({turn, std::move(made), costs});
   }
 
   void Keep(Made made) {
     if (made.Ps() < best_ps_) {
       best_ps_ = made.Ps();
-      chance_ =
-          made.synthesis.schedule.size() > 0 && HasShortMessages(made, request_) ? kChanceOfFewer : kChance;
+      chance_ = HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
     }
     made.turn.make = nullptr;  // it may hold what made the plan
     RememberRunnerUp(made);
@@ -205,11 +205,11 @@ class Portfolio {
   Synthesis Best() {
     std::vector<PlanCosts> costs;
     for (Made& made : kept_) {
-      costs.push_back(CostsOf(made.synthesis, request_));
+      costs.push_back(made.costs);
       made.synthesis.exact |= made.synthesis.schedule.size() == 0 ||
                               (made.Ps() > 0 && MeetsBound(made.synthesis.simulation->time_ps, bound_));
     }
-    const size_t preferred = Preferred(costs, LeastUsefulBytes(*request_.topology));
+    const size_t preferred = Preferred(costs);
     Synthesis best = std::move(kept_[preferred].synthesis);
     for (size_t i = 0; i < kept_.size(); ++i)
       if (i != preferred) best.others.push_back(std::move(kept_[i].synthesis));

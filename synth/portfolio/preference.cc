@@ -4,6 +4,8 @@
 #include <tuple>
 #include <vector>
 
+#include "synth/common/cost_model.h"
+
 namespace xccl {
 namespace {
 
@@ -18,11 +20,15 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
           .steps = made.schedule.num_steps()};
 }
 
-size_t Preferred(std::span<const PlanCosts> plans, int64_t least_useful_bytes) {
+bool HasShortMessages(const PlanCosts& plan) {
+  const LinkUse& use = plan.link_use;
+  return use.messages > 0 &&
+         use.message_bytes < static_cast<double>(LeastUsefulBytes(use.slowest_bytes_per_s));
+}
+
+size_t Preferred(std::span<const PlanCosts> plans) {
   const PlanCosts& fastest = *std::ranges::min_element(plans, {}, &PlanCosts::time_ps);
-  const bool has_short_messages = fastest.link_use.messages > 0 &&
-                                  fastest.link_use.message_bytes < static_cast<double>(least_useful_bytes);
-  const double slowest_ps = fastest.time_ps * (has_short_messages ? kAboutAsFast : 1);
+  const double slowest_ps = fastest.time_ps * (HasShortMessages(fastest) ? kAboutAsFast : 1);
   std::vector<size_t> left;
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].time_ps <= slowest_ps) left.push_back(i);

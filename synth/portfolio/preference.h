@@ -15,6 +15,9 @@ struct PlanCosts {
   LinkUse link_use = {};
   int32_t steps = 0;
 };
+// Does a message of the plan cost more, on average, than its bytes on the slowest link that the plan uses?
+bool HasShortMessages(const PlanCosts& plan);
+
 // Requires: made.simulation.
 PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);
 
@@ -22,6 +25,6 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);
 // is about as fast may take its place: one that sends little between hosts; among several the one with the
 // fewest messages, then the fewest steps, then the least time. Where messages are longer, only a plan as fast
 // may. Requires: not empty.
-size_t Preferred(std::span<const PlanCosts> plans, int64_t least_useful_bytes);
+size_t Preferred(std::span<const PlanCosts> plans);
 
 }  // namespace xccl

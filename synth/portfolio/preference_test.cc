@@ -8,11 +8,13 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kUseful = 15'000;  // bytes
+constexpr int64_t kSlowest = 25'000'000'000;  // bytes a second: messages below 15,000 bytes are short
 
 PlanCosts Plan(double time_ps, int64_t messages, int32_t steps, double message_bytes = 1024,
                double between_hosts_bytes = 0) {
-  return {.time_ps = time_ps, .link_use = {messages, message_bytes, between_hosts_bytes}, .steps = steps};
+  return {.time_ps = time_ps,
+          .link_use = {messages, message_bytes, between_hosts_bytes, kSlowest},
+          .steps = steps};
 }
 
 TEST(Preference, AmongPlansAboutAsFastTheOneWithFewerMessagesThenSteps) {
@@ -29,14 +31,15 @@ TEST(Preference, AmongPlansAboutAsFastTheOneWithFewerMessagesThenSteps) {
       {"long messages of the fastest", {Plan(100, 60, 3, 1 << 20), Plan(101, 6, 3, 1 << 24)}, 0},
       {"long messages, as fast", {Plan(100, 60, 3, 1 << 20), Plan(100, 6, 3, 1 << 24)}, 1},
       {"nothing moves", {Plan(0, 0, 0, 0)}, 0},
+      {"nothing moves, over no link", {PlanCosts{}}, 0},
   };
-  for (const auto& c : cases) EXPECT_EQ(Preferred(c.plans, kUseful), c.preferred) << c.name;
+  for (const auto& c : cases) EXPECT_EQ(Preferred(c.plans), c.preferred) << c.name;
 }
 
 TEST(Preference, WhatLeavesHostsCountsBeforeMessages) {
-  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 12e9), Plan(101, 60, 2, 1024, 1e9)}, kUseful), 1u);
+  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 12e9), Plan(101, 60, 2, 1024, 1e9)}), 1u);
   // A tenth more is about as much.
-  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 1.1e9), Plan(101, 60, 2, 1024, 1e9)}, kUseful), 0u);
+  EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 1.1e9), Plan(101, 60, 2, 1024, 1e9)}), 0u);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include <optional>
 #include <utility>
 
-#include "ir/analysis/schedule_stats.h"
 #include "synth/common/blocked_links.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/justify.h"
@@ -76,7 +75,7 @@ std::optional<Turn> Finer(const Context& at) {
 std::optional<Turn> Coarser(const Context& at) {
   const bool may_recut = MayRecut(at) || (at.plan.turn.fills_budget && !at.request.limits.chunks);
   if (!may_recut || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
-  if (!HasShortMessages(at.plan, at.request)) return std::nullopt;
+  if (!HasShortMessages(at.plan.costs)) return std::nullopt;
   return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser");
 }
 
@@ -158,12 +157,6 @@ constexpr Variation kVariations[] = {{"finer", Finer},
                                      {"mirrored", Mirrored}};
 
 }  // namespace
-
-bool HasShortMessages(const Made& plan, const SynthesisRequest& request) {
-  const LinkUse use =
-      LinkUseOf(plan.synthesis.schedule, plan.synthesis.collective, *request.topology, request.size_bytes);
-  return use.message_bytes < static_cast<double>(LeastUsefulBytes(*request.topology));
-}
 
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(Offer offer, engine.Offered(request));

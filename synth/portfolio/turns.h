@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "ir/bounds/bound.h"
 #include "synth/common/synthesizer.h"
+#include "synth/portfolio/preference.h"
 
 namespace xccl {
 
@@ -31,11 +32,9 @@ struct Turn {
 struct Made {
   Turn turn;  // that made it
   Synthesis synthesis;
+  PlanCosts costs;
   double Ps() const { return static_cast<double>(synthesis.simulation->time_ps); }
 };
-
-// Do the plan's messages on average cost more than their bytes?
-bool HasShortMessages(const Made& plan, const SynthesisRequest& request);
 
 // The engine's turn for the request. Errors: those of Engine::Offered. The request and the engine outlive it.
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request);
