@@ -101,7 +101,6 @@ void Flood::Reset(const FloodPolicy& policy) {
   policy_ = policy;
   random_ = Random(policy.seed);
   now_ps_ = time_ps_ = work_ = missing_ = 0;
-  failed_ = false;
   group_ = policy.fine_groups ? fine_group_ : coarse_group_;
   has_ = initial_;
   has_or_coming_ = initial_;

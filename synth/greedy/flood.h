@@ -135,7 +135,6 @@ class Flood {
   FloodPolicy policy_;
   Random random_{0};
   int64_t now_ps_ = 0, time_ps_ = 0, work_ = 0, missing_ = 0;
-  bool failed_ = false;
   BitTable has_, has_or_coming_, group_has_;
   std::vector<int32_t> copies_;  // by chunk: ranks that have it or are being sent it
   std::vector<int32_t>
@@ -151,7 +150,6 @@ class Flood {
   std::vector<char> starved_;  // ranks with an idle uplink and nothing to send
   std::vector<int32_t> rotation_;
   std::vector<uint64_t> scratch_;
-  std::vector<int32_t> scratch_count_;
   // The paths of single links come first, then paths through switches. visits_ is the search for the latter.
   PathTable paths_;
   std::vector<Visit> visits_;

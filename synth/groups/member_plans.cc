@@ -132,10 +132,12 @@ StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, 
                     found->second->simulation->time_ps};
 }
 
-std::optional<std::pair<MemberPlans::Seen*, int64_t>> MemberPlans::Translate(size_t group) {
+std::optional<std::pair<const MemberPlans::Seen*, int64_t>> MemberPlans::Translate(size_t group,
+                                                                                   bool (*has)(const Seen&)) {
   const CollectiveSpec& spec = groups_[group].collective.spec();
   if (!translations_) translations_ = FindTranslations(topology_);
-  for (Seen& seen : seen_) {
+  for (const Seen& seen : seen_) {
+    if (!has(seen)) continue;
     const CollectiveSpec& other = groups_[seen.group].collective.spec();
     if (other.kind != spec.kind || groups_[seen.group].size_bytes != groups_[group].size_bytes ||
         other.ranks.size() != spec.ranks.size() || other.counts != spec.counts || !spec.pairs.empty() ||
@@ -154,9 +156,8 @@ std::optional<std::pair<MemberPlans::Seen*, int64_t>> MemberPlans::Translate(siz
 
 StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_t>* eighths) {
   const Collective& whole = groups_[group].collective;
-  Seen* seen = nullptr;
   if (eighths == nullptr) {
-    if (const auto found = Translate(group); found && found->first->plan) {
+    if (const auto found = Translate(group, [](const Seen& seen) { return seen.plan.has_value(); })) {
       MemberPlan plan = *found->first->plan;
       plan.plan.schedule = Renumber(
           plan.plan.schedule, [&](Rank r) { return translations_->Image(found->second, r); },
@@ -168,10 +169,7 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
         weights[cut.PartOf(ChunkId(c)).index()].push_back(cut.Weight(ChunkId(c)));
       plan.plan.collective = whole.WithWeights(weights);
       return plan;
-    } else if (found && found->second == 0) {
-      seen = found->first;
     }
-    if (seen == nullptr) seen = &seen_.emplace_back(Seen{group, {}, {}});
   }
   std::optional<Topology> narrowed;
   if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
@@ -180,20 +178,17 @@ StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_
   XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine));
   MemberPlan plan{
       {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps};
-  if (seen != nullptr) seen->plan = plan;
+  if (eighths == nullptr) seen_.push_back({group, plan, {}});
   return plan;
 }
 
 StatusOr<Bound> MemberPlans::BoundOf(size_t group) {
-  const auto found = Translate(group);
-  if (found && found->first->bound) return *found->first->bound;
+  if (const auto found = Translate(group, [](const Seen& seen) { return seen.bound.has_value(); }))
+    return *found->first->bound;
   const BoundEffort effort = QuickEffort(topology_);
   XCCL_ASSIGN_OR_RETURN(Bound bound, LowerBound(topology_, groups_[group].collective,
                                                 groups_[group].size_bytes, options_.model, effort));
-  if (found)
-    found->first->bound = bound;
-  else
-    seen_.push_back({group, {}, bound});
+  seen_.push_back({group, {}, bound});
   return bound;
 }
 

@@ -72,8 +72,9 @@ class MemberPlans {
   // Asks the engine for a plan on a submachine of the group whose links may be narrower in `machine`.
   StatusOr<MemberPlan> PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                               const Collective& collective, bool rough);
-  // A seen group that a translation takes to this one, and the translation.
-  std::optional<std::pair<Seen*, int64_t>> Translate(size_t group);
+  // Finds a seen group for which `has` holds and that a translation takes to this one; returns it with the
+  // translation.
+  std::optional<std::pair<const Seen*, int64_t>> Translate(size_t group, bool (*has)(const Seen&));
   // The engine's plan for the group on a machine, simulated, roughly where its time is shown nowhere.
   StatusOr<Synthesis> Ask(const Topology& machine, const Collective& collective, size_t group, bool rough);
 

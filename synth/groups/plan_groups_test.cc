@@ -16,6 +16,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/groups/groups.h"
 #include "synth/groups/joint.h"
+#include "synth/groups/member_plans.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -161,6 +162,19 @@ TEST(PlanGroups, GroupsThatShareNothingTakeTheTimeOfOne) {
   EXPECT_NEAR(static_cast<double>(plan.made.simulation->time_ps), alone, 0.01 * alone);
   // If each group used the others' links, all would be slower.
   EXPECT_GE(plan.unaware_ps, plan.made.simulation->time_ps);
+}
+
+// A translate whose bound was asked for first had no plan, and the plans made after it were never found again.
+TEST(PlanGroups, GroupsThatATranslationJoinsShareOneSearch) {
+  const Topology topology = LoadTopology("torus:4x4").value();
+  std::vector<ProcessGroup> rows;
+  for (int32_t row = 0; row < 4; ++row)
+    rows.push_back(MakeGroup("row" + std::to_string(row), kAllreduce,
+                             {4 * row, 4 * row + 1, 4 * row + 2, 4 * row + 3}, 1 << 20));
+  MemberPlans plans(topology, rows, {});
+  ASSERT_TRUE(plans.BoundOf(0).ok());
+  for (size_t row = 1; row < rows.size(); ++row) ASSERT_TRUE(plans.OnWhole(row).ok());
+  EXPECT_EQ(plans.searches(), 1);
 }
 
 // Alone, a host's GPUs gain a little by going over rails and spines. All hosts at once took four times as
