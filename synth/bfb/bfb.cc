@@ -89,10 +89,10 @@ class Planning {
   StatusOr<Synthesis> Run() {
     if (collective_.num_members() == 1) return NothingToMove(kName, request_);
     FindSymmetry();
-    if (symmetry_ == nullptr &&
-        int64_t{request_.topology->num_ranks()} * collective_.num_members() > kMostCells)
-      return LimitReached(fmt::format("bfb: {} ranks without symmetry; at most {} are planned one by one",
-                                      request_.topology->num_ranks(), 8192));
+    const int64_t pairs = int64_t{request_.topology->num_ranks()} * collective_.num_members();
+    if (symmetry_ == nullptr && pairs > kMostCells)
+      return LimitReached(fmt::format("bfb: {} pairs of a rank and a member without symmetry; at most {}",
+                                      pairs, kMostCells));
     for (const Aim aim : {Aim::kTime, Aim::kNoWaves, Aim::kSteps}) {
       aim_ = aim;
       if (std::optional<Synthesis> made = Plan()) return *std::move(made);

@@ -24,7 +24,7 @@ constexpr int32_t kExactRounds = 400;          // of the linear program with the
 constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
 constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
 constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
-constexpr int64_t kLeastPieceBytes = 4 << 10;  // of a tree that twins take turns in
+constexpr int64_t kLeastTurnBytes = 4 << 10;  // of a tree that twins take turns in
 // A program waits for each chunk, which a schedule does not.
 constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
 
@@ -81,7 +81,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
   if (!task.request.IsPassedOver("wait_price") && aim.latency_weight && LatencyCounts(task)) {
     problem.wait_s_per_ps = 1e-12 / bytes;
     const auto parts = HasManyRoots(task.collective) ? static_cast<int64_t>(problem.members.size()) : 1;
-    problem.piece_bytes = std::min(kLeastPieceBytes, BytesOf(task) / parts);
+    problem.piece_bytes = std::min(kLeastTurnBytes, BytesOf(task) / parts);
   }
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   if (task.sizes.size_bytes() > 0)
@@ -141,7 +141,7 @@ StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Directi
   if (packing.trees.empty()) return LimitReached("forest: the linear program of trees was not solved");
   if (task.twins)
     packing = task.twins->InTurn(packing,
-                                 static_cast<double>(kLeastPieceBytes) / static_cast<double>(BytesOf(task)));
+                                 static_cast<double>(kLeastTurnBytes) / static_cast<double>(BytesOf(task)));
   const double halves = task.collective.kind() == CollectiveKind::kAllreduce ? 2 : 1;
   candidate.rate_ps = std::max(candidate.rate_ps, RatePs(task, packing.s_per_byte) * halves);
   candidate.note = fmt::format("trees of {:.3f} GB/s", 1e-9 / packing.s_per_byte);
