@@ -96,14 +96,16 @@ class Trials {
         program_(program),
         instructions_(NumInstructions(program)) {}
 
-  // kForeverPs where the choice is not allowed, is more work than is left, or the deadline passes.
-  StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol) {
+  // Returns at least kForeverPs if the choice is not allowed, is more work than is left, takes longer than
+  // longest_ps, or the deadline passes. Requires: no earlier call for the choice had a smaller longest_ps.
+  StatusOr<int64_t> TimeOf(Choice choice, Protocol protocol, int64_t longest_ps) {
     const auto [at, is_new] = times_.try_emplace({protocol, choice}, kForeverPs);
     if (!is_new) return at->second;
     const int64_t cost = instructions_ * choice.passes;
     if (!limits_.Fits(choice) || (most_work_ && work_ + cost > *most_work_)) return kForeverPs;
     work_ += cost;
     Take(choice, protocol);
+    options_.longest_ps = longest_ps;
     const StatusOr<Simulation> simulation = SimulateProgram(program_, collective_, topology_, options_);
     if (simulation.ok()) at->second = simulation->time_ps;
     const bool is_late = simulation.status().code() == StatusCode::kLimit && options_.deadline();
@@ -118,7 +120,7 @@ class Trials {
  private:
   const Collective& collective_;
   const Topology& topology_;
-  const SimulateOptions& options_;
+  SimulateOptions options_;
   const Limits& limits_;
   const std::optional<int64_t> most_work_;
   Program& program_;
@@ -181,13 +183,14 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
   std::pair<Choice, Protocol> best_of = {kPlain, program.protocol};
   for (const Protocol protocol : protocols) {
     for (const Choice choice : choices) {
-      XCCL_ASSIGN_OR_RETURN(const int64_t time_ps, trials.TimeOf(choice, protocol));
+      XCCL_ASSIGN_OR_RETURN(const int64_t time_ps,
+                            trials.TimeOf(choice, protocol, best.value_or(kForeverPs)));
       if (best && !IsFaster(time_ps, *best)) continue;
       best = time_ps;
       best_of = {choice, protocol};
     }
   }
-  if (best == kForeverPs) return LimitReached(options.deadline.Passed() + " while the program was simulated");
+  if (best >= kForeverPs) return LimitReached(options.deadline.Passed() + " while the program was simulated");
   trials.Take(best_of.first, best_of.second);
   return best;
 }
@@ -211,7 +214,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
       for (const Choice more :
            {Choice{2 * from.instances, 2 * from.passes}, Choice{from.instances, 4 * from.passes}}) {
         if (more.instances > kMostInstances) continue;
-        XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, taken.protocol));
+        XCCL_ASSIGN_OR_RETURN(const int64_t more_ps, trials.TimeOf(more, taken.protocol, taken.time_ps));
         if (!IsFaster(more_ps, taken.time_ps)) continue;
         gains = true;
         taken.choice = more;
@@ -224,7 +227,7 @@ StatusOr<int64_t> MoreSegments(const Collective& collective, const Topology& top
   XCCL_ASSIGN_OR_RETURN(Taken best, climb({{program.instances, limits.PassesOf(program)}, first, time_ps}));
   for (const Protocol protocol : ProtocolsOf(program, topology, options)) {
     if (briefly || protocol == first) continue;
-    XCCL_ASSIGN_OR_RETURN(const int64_t plain_ps, trials.TimeOf(kPlain, protocol));
+    XCCL_ASSIGN_OR_RETURN(const int64_t plain_ps, trials.TimeOf(kPlain, protocol, kForeverPs));
     XCCL_ASSIGN_OR_RETURN(const Taken other, climb({kPlain, protocol, plain_ps}));
     if (IsFaster(other.time_ps, best.time_ps)) best = other;
   }
@@ -242,7 +245,9 @@ StatusOr<int64_t> FewerSegments(const Collective& collective, const Topology& to
   Choice taken = {program.instances, limits.PassesOf(program)};
   int64_t best_ps = time_ps;  // the least time that was tried
   const auto take = [&](Choice fewer) -> StatusOr<bool> {
-    XCCL_ASSIGN_OR_RETURN(const int64_t fewer_ps, trials.TimeOf(fewer, protocol));
+    XCCL_ASSIGN_OR_RETURN(
+        const int64_t fewer_ps,
+        trials.TimeOf(fewer, protocol, static_cast<int64_t>(kToleratedRatio * static_cast<double>(best_ps))));
     if (!IsWithinTolerance(fewer_ps, best_ps)) return false;
     best_ps = std::min(best_ps, fewer_ps);
     taken = fewer;

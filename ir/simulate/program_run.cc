@@ -36,6 +36,7 @@ class ProgramRun {
         topology_(topology),
         deadline_(options.deadline),
         is_over_(options.deadline),
+        longest_ps_(options.longest_ps),
         blocking_(options.model == TimeModel::kBlocking),
         timed_blocks_(options.machine != nullptr),
         cost_(timed_blocks_ ? options.machine->CostOf(program.protocol) : ProtocolCost{}),
@@ -104,6 +105,7 @@ class ProgramRun {
     while (!queue_.empty()) {
       if (is_over_()) return LimitReached(deadline_.Passed() + " while the program was simulated");
       const int64_t now = queue_.PopBatch(batch_);
+      if (now > longest_ps_ && left_ > 0) return kForeverPs;
       for (const Event& event : batch_) Handle(event);
       Settle(now);
     }
@@ -498,6 +500,7 @@ class ProgramRun {
   const Topology& topology_;
   const Deadline deadline_;
   SeldomAsked is_over_;
+  const int64_t longest_ps_;
   const bool blocking_, timed_blocks_;
   const ProtocolCost cost_;
   const int64_t hand_off_ps_;

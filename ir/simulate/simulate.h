@@ -27,7 +27,10 @@ struct SimulateOptions {
   bool rough = false;         // longer segments if there are many: faster, and overestimates a little
   bool extrapolate = true;    // false: run every segment, at a cost that grows with their number
   const MachineModel* machine = nullptr;  // for SimulateProgram; null: only links take time
-  Deadline deadline = Deadline();         // when it passes, the simulation stops
+  // For SimulateProgram: a program that takes longer may be left before its end; its time is then at least
+  // kForeverPs.
+  int64_t longest_ps = kForeverPs;
+  Deadline deadline = Deadline();  // when it passes, the simulation stops
 };
 
 struct Simulation {

@@ -56,7 +56,7 @@ StatusOr<ProgramRuns> RunAllPasses(const ProgramSetting& setting) {
   XCCL_ASSIGN_OR_RETURN(int64_t now, time_of(2 * warm));
   double rate = static_cast<double>(now - before) / static_cast<double>(warm);
   int64_t done = 2 * warm;
-  while (2 * done < passes) {
+  while (now < kForeverPs && 2 * done < passes) {
     before = now;
     XCCL_ASSIGN_OR_RETURN(now, time_of(2 * done));
     const double last_rate = rate;
@@ -65,7 +65,7 @@ StatusOr<ProgramRuns> RunAllPasses(const ProgramSetting& setting) {
     if (std::abs(rate - last_rate) <= kSteady * rate) break;
   }
   runs.longest = static_cast<int32_t>(done);
-  runs.time_ps = OnProgramLine(before, now, runs);
+  runs.time_ps = now < kForeverPs ? OnProgramLine(before, now, runs) : now;
   return runs;
 }
 

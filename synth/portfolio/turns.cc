@@ -42,6 +42,8 @@ struct Context {
     return plan.Ps() - std::max(0.0, best_ps - static_cast<double>(bound.bound_ps));
   }
   int32_t Chunks() const { return plan.synthesis.collective.ChunksOf(PartId(0)); }
+  // Is the plan faster than the plan that it is a variation of?
+  bool HasGained() const { return kNear * plan.Ps() < plan.turn.from_ps; }
   bool IsBy(std::string_view variation) const { return plan.turn.variation == variation; }
 };
 
@@ -98,7 +100,7 @@ std::optional<Turn> Reordered(const Context& at) {
 
 std::optional<Turn> Delayed(const Context& at) {
   if (at.request.model != TimeModel::kPipelined || at.request.limits.steps ||
-      !(at.IsBy(kOwn) || at.IsBy("delayed")) || !HasBlockedLinks(*at.request.topology))
+      !(at.IsBy(kOwn) || (at.IsBy("delayed") && at.HasGained())) || !HasBlockedLinks(*at.request.topology))
     return std::nullopt;
   const int32_t lag = at.plan.synthesis.schedule.num_steps() / kDelaysOfPlan;
   if (lag == 0) return std::nullopt;
@@ -106,6 +108,7 @@ std::optional<Turn> Delayed(const Context& at) {
   return Turn{.engine = at.plan.turn.engine,
               .variation = "delayed",
               .promised_ps = at.PromisedPs(),
+              .from_ps = at.plan.Ps(),
               .work = plan->schedule.size(),
               .is_of_another_kind = false,
               .make = [plan, lag, &topology = *at.request.topology](int64_t) -> StatusOr<Synthesis> {

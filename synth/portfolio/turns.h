@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -19,7 +20,9 @@ inline constexpr std::string_view kOwn = "";  // the variation of an engine's ow
 struct Turn {
   const Engine* engine = nullptr;
   std::string_view variation = kOwn;
-  double promised_ps = 0;     // no plan takes less than the bound
+  double promised_ps = 0;  // no plan takes less than the bound
+  // The time of the plan that this is a variation of.
+  double from_ps = std::numeric_limits<double>::infinity();
   int64_t work = 0;           // in moves of a chunk, with the simulation
   bool fills_budget = false;  // as in Offer
   // Does it bring another kind of plan, which may have the faster program, or fewer messages?

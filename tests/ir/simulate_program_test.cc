@@ -81,6 +81,25 @@ TEST(SimulateProgram, ManyPassesAreExtrapolated) {
 }
 
 // With one threadblock that forwards, the link is idle for a latency in every step; two instances hide it.
+// 40 passes are all simulated; 100,000 are extrapolated.
+TEST(SimulateProgram, AProgramThatTakesTooLongIsLeft) {
+  const Topology topology = FullMesh(4);
+  const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
+  for (const int64_t passes : {1, 40, 100'000}) {
+    const Program program = Lowered(collective, topology, Algorithm::kRing, 1'000'000);
+    SimulateOptions options;
+    options.size_bytes = 4 * passes * 1'000'000;
+    const int64_t time_ps = SimulateProgram(program, collective, topology, options).value().time_ps;
+    for (const int64_t longest_ps : {int64_t{0}, time_ps / 4}) {
+      options.longest_ps = longest_ps;
+      EXPECT_GE(SimulateProgram(program, collective, topology, options).value().time_ps, kForeverPs)
+          << passes << " passes, " << longest_ps;
+    }
+    options.longest_ps = time_ps;
+    EXPECT_EQ(SimulateProgram(program, collective, topology, options).value().time_ps, time_ps) << passes;
+  }
+}
+
 TEST(SimulateProgram, InstancesHideLatency) {
   const Topology topology = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kAllgather, 4);
