@@ -23,9 +23,9 @@ Status CheckNotEmpty(int64_t size_bytes, const Collective& collective) {
   const auto rounded = [&](int64_t size) { return CollectiveSizes(collective, size).size_bytes(); };
   if (size_bytes == 0 || collective.kind() == CollectiveKind::kBarrier || rounded(size_bytes) > 0)
     return OkStatus();
-  int64_t low = size_bytes, high = size_bytes;  // nothing is left of the first
+  int64_t low = size_bytes, high = size_bytes;  // low is rounded down to 0 bytes
   while (rounded(high) == 0 && high < kMaxSizeBytes) low = high, high *= 2;
-  if (rounded(high) == 0) return OkStatus();  // its parts are empty at any size
+  if (rounded(high) == 0) return OkStatus();  // the parts are empty at every size
   while (high - low > 1) (rounded((low + high) / 2) == 0 ? low : high) = (low + high) / 2;
   return UsageError(fmt::format("{} bytes; {} of {} ranks rounds them down to none; expected at least {}",
                                 size_bytes, collective.name(), collective.num_members(), high));

@@ -1,5 +1,5 @@
-// Values that callers of every kind check and look up alike: sizes, machines, and ranks that carry nothing.
-// Errors are without a place; the caller puts its name of the argument in front.
+// Checks and look-ups of arguments that all callers of the pipeline share: sizes, machines and idle ranks.
+// Error messages do not name the argument. The caller puts the argument's name in front of the message.
 #pragma once
 
 #include <cstdint>
@@ -13,20 +13,21 @@
 
 namespace xccl {
 
-// The largest size: the times of larger ones may not fit into 64 bits of picoseconds.
+// The largest supported size. The time of a larger size may not fit into 64 bits of picoseconds.
 inline constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
 
-// Errors: kUsage for more than kMaxSizeBytes.
+// Returns kUsage if the size is larger than kMaxSizeBytes.
 Status CheckSize(int64_t size_bytes);
-// A size that is rounded down to nothing is kUsage, with the least that is not; a size of 0 is meant so.
+// Returns kUsage if the collective rounds a positive size down to 0 bytes. The message names the least size
+// that is not rounded down to 0. A size of 0 is accepted.
 Status CheckNotEmpty(int64_t size_bytes, const Collective& collective);
 
-// The model of a known machine, of a machine.json or of a plan book; absent for "none", where only links take
-// time. Errors: kUsage with "did you mean"; those of reading it.
+// Returns the machine model that `name` stands for: a known machine, a machine.json or a plan book. Returns
+// nullopt for "none"; then only links take time. Errors: kUsage with "did you mean"; errors of reading.
 StatusOr<std::optional<MachineModel>> FindMachine(const std::string& name);
 
-// The machine without the links of ranks that take no part. Errors: kInvalidInput where only idle ranks join
-// the members.
+// Returns the machine without the links of ranks that are not members. Errors: kInfeasible if the members
+// reach each other only through ranks that are not members.
 StatusOr<Topology> WithoutIdleRanks(Topology whole, const Collective& collective);
 
 }  // namespace xccl

@@ -1,5 +1,9 @@
-// Every engine makes a plan for every size, since it may choose other chunks at another size. The bound is
-// found once per size.
+// 1. Choose the engines.
+// 2. For every size, compute the bound once.
+// 3. Let every engine make a plan for this size, because an engine may choose other chunks at another size.
+//    An engine without a plan is recorded in `skipped` with the reason.
+// 4. Time the other plans at this size, and add the measured times of this size.
+// 5. Sort the rows of this size by time and pass them to `on_size`.
 #include "pipeline/compare.h"
 
 #include <fmt/core.h>
@@ -48,8 +52,8 @@ void Skip(std::string_view name, const Status& why, Skipped& skipped) {
 
 namespace {
 
-// An engine's plan, timed by its program on the machine of the options, or else by its schedule on ideal
-// links.
+// Returns the time of the engine's plan. If the options have a machine, the time is that of the plan's
+// program on this machine; otherwise it is that of the schedule on ideal links.
 StatusOr<PlanTime> EngineTime(const std::string& name, const Topology& topology, const Collective& collective,
                               PlanOptions options, Skipped& skipped) {
   options.engine = name;
@@ -67,7 +71,7 @@ StatusOr<PlanTime> EngineTime(const std::string& name, const Topology& topology,
   return timed;
 }
 
-// A plan that was read, timed as EngineTime does.
+// Returns the time of a plan that was read from a file. Programs and schedules are timed as in EngineTime.
 StatusOr<PlanTime> OtherTime(const OtherPlan& other, const PlanOptions& options) {
   const Plan& plan = other.plan;
   const SimulateOptions timing = ProgramTiming(options);
@@ -88,7 +92,7 @@ StatusOr<PlanTime> OtherTime(const OtherPlan& other, const PlanOptions& options)
   return timed;
 }
 
-// Adds the times that were measured at the real size of the request.
+// Adds the times that were measured at the request's size, after the collective has rounded this size.
 void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& collective,
                  const PlanOptions& options, std::vector<PlanTime>& times) {
   const int64_t size = CollectiveSizes(collective, options.request.size_bytes).size_bytes();
@@ -104,7 +108,8 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
-// All plans and measurements at the size of the options, fastest first. Requires: options with their bound.
+// Returns the rows of all plans and measurements at the size of the options, sorted by time. Requires that
+// the options have a bound.
 std::vector<PlanTime> TimesAt(const Topology& topology, const Collective& collective,
                               const std::vector<std::string>& engines, std::span<const OtherPlan> others,
                               std::span<const MeasuredTimes> measured, const PlanOptions& options,

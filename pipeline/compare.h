@@ -1,4 +1,5 @@
-// Engines side by side on one topology and collective, over sizes; and topologies side by side.
+// Compares the plans of several engines for one topology and collective, over sizes. Also compares several
+// topologies.
 #pragma once
 
 #include <cstdint>
@@ -18,73 +19,76 @@
 
 namespace xccl {
 
-// The problem that engines are compared on.
+// The problem for which engines are compared.
 struct Compared {
   std::string collective, topology, model;
-  std::string machine = {};  // source of the model of the machine that programs run on; empty: schedules
+  std::string machine = {};  // source of the machine model; empty: schedules are timed, not programs
 };
 
 struct Comparison {
   std::string title;
-  Compared on;                       // with several topologies only the fields that they share are set
+  Compared on;                       // with several topologies: only the fields that all of them share
   std::vector<PlanTime> times;       // by size, then by time
-  std::vector<std::string> skipped;  // engines that could not take part: "ring: reason"
-  // Remarks about measured rows, and about machines whose times are of different kinds.
+  std::vector<std::string> skipped;  // engines, sizes and machines without a row: "ring: reason"
+  // Remarks about measured rows, and about machines of which only some are timed on ideal links.
   std::vector<std::string> notes = {};
-  std::vector<Compared> machines = {};  // by the topology names of `times`; empty: there is one topology
+  std::vector<Compared> machines = {};  // one per topology that `times` names; empty: one topology
 };
 
-// The engines to compare, and lines about the engines that are not compared.
+// The engines to compare, and lines about engines that cannot serve the collective.
 struct ComparedEngines {
   std::vector<std::string> names;
   std::vector<std::string> skipped;  // "ring, tree: not for alltoall"
 };
 
-// Empty: the engines for this collective without smt, which may search for long; "all": with smt. Error:
+// Returns the engines that `wanted` names. If `wanted` is empty, returns all engines for the collective
+// except those that may search for long (smt). If `wanted` contains "all", returns those as well. Errors:
 // kUsage with "did you mean".
 StatusOr<ComparedEngines> EnginesToCompare(const std::vector<std::string>& wanted,
                                            const Collective& collective);
 
-// The engines, sizes and machines that get no row, each with its reason, and the code to exit with where no
-// row is left. A proof that there is no plan outranks a limit; a limit outranks an engine's bug; a bug
-// outranks an engine that does not serve the request.
+// The engines, sizes and machines that get no row, each with its reason. `code` is the exit code if no row is
+// left. A proof that there is no plan outranks a limit; a limit outranks an engine's bug; a bug outranks an
+// engine that does not serve the request.
 struct Skipped {
   std::vector<std::string> lines;
   StatusCode code = StatusCode::kInvalidInput;
 };
-// Adds "NAME: why", once.
+// Adds the line "NAME: why", unless `skipped` has this line, and raises the code to that of `why`.
 void Skip(std::string_view name, const Status& why, Skipped& skipped);
 
-// A plan that is compared with the engines' plans, for their collective and topology, at all sizes.
+// A plan that is compared with the plans of the engines at all sizes. It has the same collective and
+// topology.
 struct OtherPlan {
   std::string name;
   Plan plan;  // with a program
 };
 
-// Measured times of the collective that is compared, by real size.
+// Measured times of the collective that is compared. `time_ps` maps the size that ran to a time.
 struct MeasuredTimes {
   std::string name;     // "measured: FILE"
   std::string made_by;  // "nccl-tests" or "rccl-tests"
-  std::string note;     // says to people what was measured
+  std::string note;     // tells the user what was measured
   std::map<int64_t, int64_t> time_ps;
 };
-// The runs of a file of nccl-tests that can be compared, each by itself. Rows of a run are called
-// "measured: NAME", followed by the line of the run where several are compared. The fastest of several rows
-// of one size counts; rows with a wrong element do not. Runs of another collective, root or number of ranks,
-// or without any of the sizes, are left out, and notes say so. Errors: kInvalidInput, with the place and the
-// first reason, where no run is left. Requires: at least one run.
+// Returns the measured times of each run of an nccl-tests file that can be compared. A run gets the name
+// "measured: NAME"; if several runs can be compared, the run's line in the file follows. The fastest of
+// several rows of one size counts. Rows with wrong elements are ignored. Leaves out runs of another
+// collective, root or number of ranks, and runs without any of the sizes; a note says so. Errors:
+// kInvalidInput with the first reason if no run is left. Requires: at least one run.
 StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsRun>& runs,
                                                     const std::string& name, const std::string& file,
                                                     const Collective& collective,
                                                     const std::vector<int64_t>& sizes);
 
-// Told the comparison when a size has ended, with the rows of that size alone; an error ends it.
+// Called after each size with the rows of this size only. If the callback returns an error, the comparison
+// ends with this error.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
-// Makes every plan by MakePlan, with the engines that EnginesToCompare chooses. All plans, also `others`, are
-// timed by their programs where the options have a machine, or else by their schedules on ideal links. Sizes
-// that the deadline cuts off are left out. Errors: the engines' reasons where none has a plan for any size,
-// kLimit where the deadline is the reason.
+// Plans every size by MakePlan with each engine that EnginesToCompare chooses. If the options have a machine,
+// the time of a plan, also of `others`, is that of its program; otherwise that of its schedule on ideal
+// links. Sizes after the deadline are left out. Errors: the engines' reasons if no engine has a plan for any
+// size; kLimit if the deadline is the reason.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {},
@@ -92,27 +96,28 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
                              std::span<const MeasuredTimes> measured = {});
 // One of several machines, and the collective on its ranks. Both outlive the comparison.
 struct ComparedMachine {
-  std::string name;  // unlike the names of the other machines
+  std::string name;  // distinct from the names of the other machines
   const Topology* topology;
   const Collective* collective;
 };
-// Compares auto and the engines on each machine. `on_size` is told the rows of all machines at a size.
-// Errors: those of Compare where no machine has a row.
+// Compares auto and the engines on each machine. `on_size` receives the rows of all machines for one size.
+// Errors: those of Compare if no machine has a row.
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
                                      const std::vector<int64_t>& sizes, const PlanOptions& options,
                                      const OnSize& on_size = {});
 
-// "dgx1: times on ideal links", where the times of several machines are not all of links alone.
+// Returns one line per machine that says how its times are simulated: "dgx1: times on ideal links". Returns
+// no lines if all machines are timed on ideal links.
 std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
-// Is there no time for this size, as it was asked for? Then adds the line that this size and all that follow
+// Returns whether the deadline has passed. If so, adds a line to `skipped`: this size and all sizes after it
 // are left out.
 bool IsTooLate(const Deadline& deadline, int64_t size_bytes, Skipped& skipped);
-// Has an interrupt cut the searches of this size short, where earlier sizes have rows? Then adds the line
-// that IsTooLate adds: plans of searches that were cut short are not compared with plans of whole ones.
+// Returns whether the user interrupted the searches of this size and earlier sizes have rows. If so, adds the
+// line of IsTooLate. The size is left out because a search that was interrupted makes worse plans.
 bool IsCutShort(const Deadline& deadline, bool has_rows, int64_t size_bytes, Skipped& skipped);
-// The error of a comparison without a row. kLimit where the deadline has passed.
+// Returns the error of a comparison without rows: kLimit if the deadline has passed, otherwise skipped.code.
 Status NothingToCompare(const Compared& on, const Skipped& skipped, const Deadline& deadline);
 
 }  // namespace xccl

@@ -18,13 +18,13 @@
 namespace xccl {
 namespace {
 
-// A machine, and the options of its plans, with the bound on this machine.
+// A machine, and the options for its plans. The options contain the bound on this machine.
 struct Machine {
   const Topology* topology;
   PlanOptions options;
 };
 
-// An engine's plan on a machine.
+// Makes the engine's plan for a machine. Adds the error and the engine's faults, if any, to `skipped`.
 StatusOr<PlanResult> PlanOn(const Machine& machine, const Engine& engine, const Collective& collective,
                             Skipped& skipped) {
   PlanOptions options = machine.options;
@@ -38,7 +38,7 @@ StatusOr<PlanResult> PlanOn(const Machine& machine, const Engine& engine, const 
   return result;
 }
 
-// Plans every draw by one engine, and adds a row unless no draw has a plan.
+// Plans every draw with one engine. Adds a row to `times` if at least one draw has a plan.
 void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<const Machine> draws,
               const Collective& collective, std::vector<FailureTimes>& times, Skipped& skipped) {
   FailureTimes row{
@@ -61,7 +61,7 @@ void AddTimes(const Engine& engine, std::optional<double> whole_us, std::span<co
   times.push_back(row);
 }
 
-// An engine that repairs one plan for the machine of each request.
+// Returns an engine that repairs the plan `from` for the machine of each request.
 Engine RepairOf(const Plan& from) {
   return {.name = kReplan,
           .summary = "",
@@ -69,13 +69,13 @@ Engine RepairOf(const Plan& from) {
           .make = [&from](const SynthesisRequest& request) { return Replan(from, request); }};
 }
 
-// The rows of one size. The first machine has no failures; the draws follow it.
+// Returns the rows of one size. The first machine has no failures; all other machines are draws.
 StatusOr<std::vector<FailureTimes>> TimesAt(std::span<const Machine> machines,
                                             const std::vector<std::string>& engines,
                                             const Collective& collective, Skipped& skipped) {
   const Machine& whole = machines.front();
   const std::span<const Machine> draws = machines.subspan(1);
-  Skipped of_whole;  // an engine that has no plan for the whole machine is shown by an empty cell
+  Skipped of_whole;  // not reported: an engine without a plan for the whole machine gets an empty cell
   const StatusOr<PlanResult> start = PlanOn(whole, DefaultEngine(), collective, of_whole);
   const auto time_us = [](const StatusOr<PlanResult>& result) -> std::optional<double> {
     return result.ok() ? std::optional(PsToUs(result->simulation.time_ps)) : std::nullopt;

@@ -1,5 +1,5 @@
-// Engines side by side over machines with randomly failed cables: how well each plans around the damage,
-// beside a repaired plan for the whole machine.
+// Compares engines on machines with randomly failed cables. Also compares them with a repaired plan, which
+// starts from a plan for the machine without failures.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 namespace xccl {
 
 struct FailureOptions {
-  int32_t draws = 0;   // machines
-  int32_t cables = 1;  // failed on each
+  int32_t draws = 0;   // number of damaged machines that are drawn
+  int32_t cables = 1;  // failed cables of each damaged machine
 };
 
-// One engine at one size; the means are over the draws that it planned.
+// The times of one engine at one size. Means are over the draws for which the engine has a plan.
 struct FailureTimes {
   std::string engine;
   int64_t size_bytes = 0;
   int32_t draws = 0;
   int32_t planned = 0;             // draws with a plan
-  std::optional<double> whole_us;  // on the machine without failures; absent: no plan
+  std::optional<double> whole_us;  // time on the machine without failures; absent: no plan
   double mean_us = 0, bound_us = 0, mean_ratio = 0, worst_ratio = 0;
   double synthesis_s = 0;                           // mean wall time
-  std::vector<std::optional<double>> draw_us = {};  // by draw; absent: no plan
+  std::vector<std::optional<double>> draw_us = {};  // time on each draw; absent: no plan
 };
 
-// The lower bounds at one size.
+// The lower bounds at one size: of the machine without failures and of each draw.
 struct FailureBounds {
   int64_t size_bytes = 0;
   double whole_us = 0;
@@ -39,15 +39,15 @@ struct FailureBounds {
 struct FailureComparison {
   std::string title;
   Compared on;
-  std::vector<std::string> failed;    // by draw: "0<->1, 2<->3"
+  std::vector<std::string> failed;    // the failed cables of each draw: "0<->1, 2<->3"
   std::vector<FailureTimes> times;    // by size, then by mean time
   std::vector<FailureBounds> bounds;  // by size
-  std::vector<std::string> skipped;   // "ring: reason", once a reason
+  std::vector<std::string> skipped;   // "ring: reason"; every line is different
 };
 
-// Draw i is made with seed options.seed + i; draws leave all ranks within reach. `replan` starts from auto's
-// plan for the whole machine. Requirements and errors are those of Compare; kInvalidInput where there are too
-// few cables.
+// Compares the engines and `replan` on failures.draws damaged machines. Draw i uses the request's seed + i. A
+// draw that cuts a member off is replaced by another draw. `replan` starts from auto's plan for the machine
+// without failures. Errors: those of Compare, and kInvalidInput if the machine has too few cables.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PlanOptions& options,

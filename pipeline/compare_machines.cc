@@ -1,4 +1,4 @@
-// Each size is compared on all topologies before the next size.
+// Compares several machines. For each size, Compare runs on every machine before the next size begins.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -19,10 +19,10 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Are the times of this machine simulated on ideal links?
+// Returns whether the times of this machine are simulated on ideal links.
 bool OfLinks(const Compared& on) { return on.machine.empty(); }
 
-// A remark where the times of some machines are simulated on ideal links and those of other machines are not.
+// Returns a remark if some machines, but not all, are timed on ideal links.
 std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
   if (std::ranges::all_of(machines, OfLinks) || std::ranges::none_of(machines, OfLinks)) return {};
   return {"a program takes longer than ideal links; hint: --machine=none times all alike"};

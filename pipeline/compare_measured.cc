@@ -1,4 +1,5 @@
-// Makes rows of a measured run: checks that run and comparison have one collective, then matches real sizes.
+// Converts runs of nccl-tests to measured times: checks that the run and the comparison have the same
+// collective, then takes the run's times at the sizes of the comparison.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
   const auto text = [](const std::optional<int64_t>& rank) {
     return rank ? fmt::format("root {}", *rank) : std::string("no root");
   };
-  // Older tables have no column for the root.
+  // A table without a root column cannot contradict the root, so only formats that can name a root are
+  // checked.
   if (run.names_root && run.root != root && (run.root || run.lists_variables || !run.program.empty()))
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
   return OkStatus();

@@ -20,7 +20,7 @@ StatusOr<int64_t> TimeOf(const Topology& topology, const LoweredProgram& lowered
   return simulation.time_ps;
 }
 
-// Why a program takes much longer than its schedule; empty where it does not.
+// Returns why the program takes more than kSlower times the schedule's time; empty if it does not.
 std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, const LoweredProgram& lowered,
                          int64_t time_ps, int64_t schedule_ps) {
   const double wanted_ps = kSlower * static_cast<double>(schedule_ps);
@@ -43,8 +43,9 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   return "threadblocks wait for messages in the order of their instructions";
 }
 
-// Little's law, in rates: the bytes in flight ÷ the time of a round trip. The model has that time as the rate
-// of one threadblock, which has kBlockBytesInFlight in flight.
+// Returns a text that compares two rates: the most that the program's threadblocks reach, and what the GPU's
+// NVLinks reach. By Little's law, a threadblock's rate is its bytes in flight ÷ the time of a round trip. The
+// model gives the rate of one threadblock, which has kBlockBytesInFlight in flight.
 std::string InFlight(const MachineModel& machine, const Program& program, const ProgramStats& stats) {
   const int64_t rate = machine.CostOf(program.protocol).block_bytes_per_s;
   if (rate == 0 || machine.nvlink_bytes_per_s == 0) return "";
@@ -57,7 +58,7 @@ std::string InFlight(const MachineModel& machine, const Program& program, const 
                      FormatBandwidthShort(links));
 }
 
-// The fastest schedule that another engine made; absent where none did.
+// Returns the fastest schedule that another engine made; absent if no other engine made one.
 std::optional<RunnerUp> FastestOfOthers(const std::vector<Synthesis>& found) {
   std::optional<RunnerUp> fastest;
   for (const Synthesis& made : found) {

@@ -1,5 +1,5 @@
-// The figures and the texts of a finished plan: ratio to the bound, statistics, the runner-up, and why its
-// program is slower than its schedule.
+// Fills in the PlanResult of a finished plan: its ratio to the bound, its statistics, the runner-up, and the
+// reason why its program is slower than its schedule.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,16 @@ struct ProgramTime {
   std::string loss = {};  // PlanResult::loss
 };
 
-// The simulated time of the plan's program, and why it is much longer than the schedule's. `known_ps`: the
-// time, where the caller has it. A program that is much slower is simulated again with as many slots as there
-// can be and, with a machine model, on links alone. Errors: those of SimulateProgram. Requires: a program.
+// Returns the simulated time of the plan's program. If the program takes more than kSlower times
+// `schedule_ps`, also returns the reason. To find the reason, simulates the program again with the most slots
+// and, if there is a machine model, on links alone. `known_ps`: the program's time, if the caller knows it.
+// Errors: those of SimulateProgram. Requires: a program.
 StatusOr<ProgramTime> TimeProgram(const Plan& plan, std::optional<int64_t> known_ps, int64_t schedule_ps,
                                   const PlanOptions& options);
 
-// The result for the plan of found.front(); the plans behind it are its runners-up. `lowered`: how its
-// program was found, or why there is none. `time`: the time of its program. The caller sets the wall time.
+// Returns the result for `plan`, which was made from found.front(). The other entries of `found` are the
+// candidates for runner-up. `lowered`: how the plan's program was found, or why the plan has no program.
+// `time`: the time of the program. The caller sets PlanResult::synthesis_s.
 PlanResult Describe(Plan plan, const std::vector<Synthesis>& found, FastestProgram lowered,
                     std::optional<ProgramTime> time, const Bound& bound, const PlanOptions& options);
 

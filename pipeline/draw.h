@@ -1,4 +1,4 @@
-// A plan as a picture, or as a trace of its simulation.
+// Draws a plan as a picture, or writes it as a trace of its simulation.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ enum class Drawing : uint8_t {
   kPerfetto,  // every message and instruction, for ui.perfetto.dev
 };
 
-// Draws the plan at this size, or at the size that it is made for. Programs run on the machine that the plan
-// names, if any, and take the times that `simulate` shows. A program that is too long to trace is left out,
-// and `note` says so. Errors: those of TraceSchedule. Requires: a plan that verifies.
 struct Drawn {
   std::string text;
-  std::string note;  // says what is left out, and why; empty: nothing
+  std::string note;  // what is left out, and why; empty: nothing is left out
 };
+// Draws the plan at `size_bytes`; if absent, at the size that the plan was made for. A program is simulated
+// on the machine model that the plan names, if any. If a program is too long to trace, only the schedule is
+// drawn, and `note` says so. Errors: those of TraceSchedule. Requires: a plan that verifies.
 StatusOr<Drawn> DrawPlan(const Plan& plan, Drawing what, std::optional<int64_t> size_bytes);
 
 }  // namespace xccl

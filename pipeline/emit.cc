@@ -58,7 +58,7 @@ StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOpt
     options.title = entry.file;
     const std::string kernel = WithoutEnding(WithoutEnding(entry.file, ".json"), ".plan") + ".cu";
     const StatusOr<std::string> source = Emit(plan.program->program, plan.program->collective, options);
-    // A plan that is too large to emit is no error: the interpreter kernel runs it.
+    // A plan that is too large to emit is not an error, because the interpreter kernel runs it.
     if (!source.ok()) {
       left_out.push_back(
           fmt::format("{}: left to the interpreter kernel: {}", path, source.status().message()));

@@ -1,5 +1,5 @@
-// Kernels of plans, stored where a plan book finds them: the generated source of a plan, and cubins that nvcc
-// makes from it ahead of time, named in the book's index.
+// Writes the kernels of plans next to the plans: the generated CUDA source, and cubins that nvcc compiles
+// from the source ahead of time. The index of a plan book lists both.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,23 @@
 
 namespace xccl {
 
-// The combinations that are compiled ahead of time.
+// The kernels to compile ahead of time: one cubin for each combination of architecture, type and operation.
 struct AheadOfTime {
   std::vector<int32_t> archs;   // empty: nothing
-  std::vector<DataType> types;  // empty: float, and int32 where a plan is for integers
+  std::vector<DataType> types;  // empty: int32 for a plan for integers, otherwise float
   std::vector<ReduceOp> ops;    // for plans that reduce; empty: sum
-  std::string nvcc;             // the program; empty only where archs is
+  std::string nvcc;             // path of the compiler; may be empty if archs is empty
 };
 
-// Writes the source to `path` and cubins beside it (x.cu: x.sm_90.float.sum.cubin), and returns the cubins.
-// `types`: what the plan is for; `reduces`: whether its collective reduces. Errors: those of nvcc and of
-// writing.
+// Writes the source to `path`, compiles it, and writes the cubins to the same directory. For x.cu a cubin is
+// named x.sm_90.float.sum.cubin. Returns the cubins. `types`: the class of types that the plan is for.
+// `reduces`: whether the plan's collective reduces. Errors: those of nvcc and of writing.
 StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const std::string& path,
                                              TypeClass types, bool reduces, const AheadOfTime& ahead);
 
-// Writes a kernel for every plan of the book that can be emitted: x.plan.json gets x.cu and its cubins, and
-// the book's index lists them. Returns one line for each other plan; the interpreter kernel runs those plans.
+// Writes a kernel for every plan of the book that can be emitted: x.cu and its cubins for x.plan.json. Adds
+// the kernels to the book's index. Returns one line for each plan that cannot be emitted; the interpreter
+// kernel runs this plan.
 StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOptions& emit,
                                                     const AheadOfTime& ahead);
 

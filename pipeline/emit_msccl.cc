@@ -14,11 +14,12 @@ void Append(std::vector<std::string> more, std::vector<std::string>& warnings) {
   for (std::string& warning : more) warnings.push_back(std::move(warning));
 }
 
-// Writes the file for the sizes that were asked for, or else for the plan's sizes as far as MSCCL++ takes
-// them. Its largest size depends on the file, which is therefore written a second time.
+// Writes the file for the sizes of `sizes`; a missing limit is the plan's limit, or MSCCL++'s own upper limit
+// if that is smaller. The writer reports MSCCL++'s upper limit only with the finished file. If the plan's
+// limit is smaller, the file is written a second time.
 StatusOr<MscclppJson> WriteForSizes(const LoweredProgram& lowered, MscclppOptions options, const Plan& plan,
                                     const AskedSizes& sizes) {
-  // MSCCL++ counts a rank's input, which is one part of the bytes that a gather moves.
+  // MSCCL++ counts the input of one rank. In a gather this is one of `parts` parts of the size.
   const int64_t parts = plan.collective.kind() == CollectiveKind::kGather ? plan.collective.num_members() : 1;
   const int64_t plans_most = plan.sizes.max_bytes / parts;
   options.min_bytes = sizes.min_bytes.value_or((plan.sizes.min_bytes + parts - 1) / parts);
@@ -29,8 +30,8 @@ StatusOr<MscclppJson> WriteForSizes(const LoweredProgram& lowered, MscclppOption
   return WriteMscclppJson(lowered.program, lowered.collective, options);
 }
 
-// Reads the file back, which proves it. Errors: kLimit where it is too large for that; else that of the first
-// rule that it breaks, be it in one call or in calls that follow each other.
+// Proves the file by reading it back. Errors: kLimit if the file is too large to be proved; otherwise the
+// error of the first rule that the file breaks, in one call or in several calls in a row.
 Status Prove(const MscclppJson& json, const std::string& name, const Plan& plan) {
   const StatusOr<Imported> read = ReadMscclppJson(
       json.text, {.file = name, .collective = plan.collective.kind(), .root = plan.collective.spec().root});

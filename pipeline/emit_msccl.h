@@ -1,5 +1,5 @@
-// A plan's program in the files of MSCCL and MSCCL++: lowered for the executor (lower_for_executor.h), then
-// written.
+// Writes a plan's program as a file of MSCCL or MSCCL++. The program is first lowered for the executor that
+// reads the file (lower_for_executor.h).
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace xccl {
 
-// The sizes that a file is to be selected for, as its format counts them. An absent limit is the plan's
-// (Plan::sizes).
+// The sizes for which the executor selects the file, counted as the file's format counts sizes. If a limit is
+// absent, the plan's limit is used (Plan::sizes).
 struct AskedSizes {
   std::optional<int64_t> min_bytes, max_bytes;
 };
 
-// Options' sizes are set from `sizes`; the file's warnings include those of LowerFor. Errors: those of
-// LowerFor. Requires: a program.
+// Writes an MSCCL XML file. Sets the sizes of `options` from `sizes`. The result includes the warnings of
+// LowerFor. Errors: those of LowerFor. Requires: a program.
 StatusOr<MscclXml> EmitMscclXml(const Plan& plan, MscclXmlOptions options, const AskedSizes& sizes);
-// The plan that is written is read back and proved by the executor's rules, as programs are proved after
-// lowering; where it is too large for that, a warning says so. Options' domains and sizes are set from the
-// plan's machine and `sizes`. Errors: those of WriteMscclppJson and ReadMscclppJson. Requires: a program.
+// Writes an MSCCL++ JSON file. Then reads the file back and proves it by the executor's rules; if the file is
+// too large to be proved, adds a warning. Sets the domains of `options` from the plan's machine, and the
+// sizes from `sizes`. Errors: those of WriteMscclppJson and ReadMscclppJson. Requires: a program.
 StatusOr<MscclppJson> EmitMscclppJson(const Plan& plan, MscclppOptions options, const AskedSizes& sizes);
 
 }  // namespace xccl

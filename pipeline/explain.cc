@@ -1,6 +1,13 @@
-// The critical path names the links on which a plan waits. Each change widens or shortens the class of links
-// with the largest share of the path, cuts chunks in two, or adds a NIC. The schedule is then simulated on
-// the changed machine or, where the change asks for another schedule, planned anew.
+// 1. Trace the schedule, and the program if there is one. The critical path names the links on which the plan
+//    waits.
+// 2. Try one change at a time:
+//    a. double the bandwidth of the class of links whose transfers take most of the path;
+//    b. double the bandwidth of the one cable whose transfers take most of the path;
+//    c. halve the latency of the class of links whose latency takes most of the path;
+//    d. cut every chunk in two;
+//    e. add a NIC to every host that has NICs.
+//    For a, b and c, simulate the same schedule on the changed machine. For d and e, make a new plan.
+// 3. Sort the changes by time.
 #include "pipeline/explain.h"
 
 #include <fmt/core.h>
@@ -23,7 +30,7 @@
 namespace xccl {
 namespace {
 
-// Links that are alike: what they join, and how fast they are.
+// A class of equal links: the kinds of the two nodes, the bandwidth and the latency.
 using LinkClass = std::tuple<NodeKind, NodeKind, int64_t, int64_t>;
 
 LinkClass ClassOf(const Topology& topology, LinkId l) {
@@ -36,7 +43,7 @@ std::string NameOf(const LinkClass& links) {
                      FormatBandwidthShort(static_cast<double>(std::get<2>(links))));
 }
 
-// The class of the links whose pieces of this kind take most of the path.
+// Returns the class of links that takes most of the path by pieces of this kind; absent if there are none.
 std::optional<LinkClass> MostOf(const Topology& topology, const CriticalPath& path, PathKind kind) {
   std::map<LinkClass, int64_t> sums;
   for (const PathPiece& piece : path.pieces)
@@ -51,7 +58,8 @@ StatusOr<Topology> WithLinks(const Topology& topology, const std::function<void(
   return Topology::Create(std::move(spec));
 }
 
-// Every host that has NICs gets another, joined as its first one is. Absent if none has.
+// Adds a NIC to every host that has NICs. The new NIC has the same links as the host's first NIC. Returns
+// nullopt if no host has a NIC.
 std::optional<Topology> WithOneMoreNic(const Topology& topology) {
   TopologySpec spec = topology.spec();
   std::map<HostId, NodeId> first;
@@ -115,13 +123,13 @@ class Explainer {
     timing.machine = options_.machine ? &*options_.machine : nullptr;
     StatusOr<ProgramTrace> program =
         TraceProgram(plan.program->program, plan.program->collective, topology_, timing, {.most_slices = 0});
-    if (!program.ok()) return;  // too long: the schedule's path will do
+    if (!program.ok()) return;  // too long to trace: keep the schedule's path
     made_.path = std::move(program->critical_path);
     made_.time_ps = program->simulation.time_ps;
     made_.of_program = true;
   }
 
-  // Is there time for another change? Else notes the reason.
+  // Returns whether there is time for another change. If not, records the reason in `stopped`.
   bool HasTime() {
     if (!options_.deadline.IsOver()) return true;
     made_.stopped = options_.deadline.Passed() + " before all changes were tried";
@@ -133,7 +141,7 @@ class Explainer {
     return bound.ok() ? bound->bound_ps : 0;
   }
 
-  // Simulates the schedule on another machine.
+  // Simulates the schedule on a changed machine and adds the change with its time.
   void Simulated(const std::string& change, const StatusOr<Topology>& topology) {
     if (!topology.ok() || !HasTime()) return;
     const Simulation simulation =
@@ -151,7 +159,8 @@ class Explainer {
     Simulated(NameOf(*links) + " twice as fast", WithLinks(topology_, [&](LinkId l, Link& link) {
                 if (ClassOf(topology_, l) == *links) double_it(link);
               }));
-    // The one cable that the path spends most time on. A compressed schedule needs its symmetry.
+    // Widen only the cable that takes most of the path. A compressed schedule is skipped, because widening
+    // one cable breaks the symmetry that the schedule needs.
     if (!result_.plan.schedule.symmetry.empty()) return;
     const std::vector<PathShare> shares = SharesOf(schedule_path_);
     const auto most = std::ranges::find_if(
@@ -173,7 +182,7 @@ class Explainer {
               }));
   }
 
-  // Plans anew on the machine and by the options of a change.
+  // Makes a new plan with the machine and the options of a change, and adds the change with its time.
   void Planned(const std::string& change, const Topology& topology, PlanOptions options) {
     if (!HasTime()) return;
     options.lower = false;
@@ -183,7 +192,7 @@ class Explainer {
     if (made.ok())
       made_.changes.push_back({change, made->simulation.time_ps, made->bound.bound_ps, true});
     else
-      HasTime();  // notes the reason where the deadline ended the search
+      HasTime();  // records the reason if the deadline ended the search
   }
 
   void TryMoreChunks() {

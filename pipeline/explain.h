@@ -1,6 +1,6 @@
-// Why a plan takes as long as it does: what bounds it, its critical path, the next engine's plan, and what a
-// few changes to the machine or to the plan would gain. Every gain is that of a plan that was simulated on
-// the changed machine.
+// Explains why a plan takes as long as it does: its bound, its critical path, the plan of the next engine,
+// and the gain of a few changes to the machine or to the plan. Every gain comes from a plan that was
+// simulated on the changed machine.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@
 
 namespace xccl {
 
-// The time that a change to the machine or to the plan would bring.
+// A change to the machine or to the plan, and the time that the plan would take after the change.
 struct WhatIf {
   std::string change;      // "gpu-switch links twice as fast"
-  int64_t time_ps = 0;     // the schedule's on the changed machine, or a new plan's
+  int64_t time_ps = 0;     // time of the schedule, or of a new plan, on the changed machine
   int64_t bound_ps = 0;    // on the changed machine
   bool replanned = false;  // the time is that of a new plan
 };
 
-// The critical path of the program, or of the schedule where there is no program, and the changes that were
-// tried.
+// The critical path and the changes that were tried. The path is that of the program; if there is no program,
+// or it cannot be traced, the path is that of the schedule.
 struct Explanation {
-  CriticalPath path;     // empty where it was not traced
+  CriticalPath path;     // empty if it was not traced
   std::string untraced;  // why the path was not traced; empty: it was
   bool of_program = false;
-  int64_t time_ps = 0;          // the program's or the schedule's, as the path
-  std::vector<WhatIf> changes;  // the changes that were tried, the best first
+  int64_t time_ps = 0;          // time of the program if of_program is set, otherwise of the schedule
+  std::vector<WhatIf> changes;  // the changes that were tried, the fastest first
   std::string stopped;          // why not all changes were tried; empty: all were
 };
 
-// Requires: a result of MakePlan with these arguments. A path that cannot be traced, and changes that there
-// is no time for, are left out with the reason: the plan is worth as much without them. Cost: a trace, and
-// two plans, of which auto makes as many attempts as for the first.
+// Explains a plan. Never fails: a path that cannot be traced and changes for which no time is left are left
+// out, and a text gives the reason. Requires: a result of MakePlan with the same collective and options.
+// Cost: a trace, a few simulations, and at most two new plans.
 Explanation Explain(const PlanResult& result, const Collective& collective, const PlanOptions& options);
 
-// Five lines, each a name and a text: "bound", "path", "next", "faster", "no gain".
 struct NamedLine {
   std::string name, text;
 };
+// Returns the explanation as five named lines: "bound", "path", "next", "faster", "no gain".
 std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult& result);
 
 }  // namespace xccl

@@ -1,4 +1,4 @@
-// Several groups of ranks planned together.
+// Plans the collectives of several groups of ranks that run at the same time on one machine.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct GroupsResult {
   PlanResult result;
 };
 
-// Plans the groups together and proves the plan. Lowers it where asked for. Errors: those of PlanGroups and
-// CompletePlan.
+// Makes one plan for all groups and proves the plan. Lowers the plan if options.lower is set. Errors: those
+// of PlanGroups and CompletePlan.
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
                                           const PlanOptions& options);
 

@@ -1,4 +1,4 @@
-// Plans of other tools: read, proved, and put on a machine.
+// Imports plans of other tools: reads the file, proves the plan and puts it on a machine.
 #pragma once
 
 #include <optional>
@@ -19,11 +19,12 @@ struct ImportedPlan {
   std::vector<std::string> warnings = {};
 };
 
-// Reads the file at `path`, which also opens messages. The file has a program, or sends, which are lowered
-// for the size and machine of `lowering`. Without a machine, the plan is for a full mesh of its ranks.
-// Multicasts and sums in switches are done rank by rank where the machine has no switch that can. Errors:
-// those of ReadForeign (interchange/import.h), PlaceOnMachine (interchange/place.h), ReadPrintedSends
-// (interchange/traces/printed_sends.h) and ImportSends (pipeline/import_sends.h).
+// Reads the plan in the file `path`. Error messages begin with `path`. The file holds either a program or a
+// list of sends. Sends are lowered for the size and machine model of `lowering`. Without `machine`, the plan
+// is for a full mesh of its ranks. If the machine has no switch for a multicast or an in-switch reduction of
+// the file, the plan does the same rank by rank. Errors: those of ReadForeign (interchange/import.h),
+// PlaceOnMachine (interchange/place.h), ReadPrintedSends (interchange/traces/printed_sends.h) and ImportSends
+// (pipeline/import_sends.h).
 StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options,
                                   const std::optional<Topology>& machine, const PlanOptions& lowering);
 

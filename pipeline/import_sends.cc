@@ -1,7 +1,10 @@
-// A printed send names a rank, a peer and a chunk, and has no step. Its step is one more than the latest step
-// of the sends that it waits for: the send that brought the chunk, and, where links keep an order, the send
-// before it on its link. The sends in order of step are an allgather's schedule; reversed, they are a
-// reduce_scatter's.
+// A printed send names a source, a destination and a chunk, but no step.
+// 1. Find the sends that each send waits for: the send that brings the chunk to the source and, if the file
+//    lists the sends of a link in order, the send before it on the same link.
+// 2. Give each send the step after the latest step of the sends that it waits for. The first step is 0.
+// 3. Copy the sends in the order of their steps to an allgather's schedule, on the machine's links.
+// 4. For a reduce_scatter, do step 3 on the machine with all links reversed, and reverse the schedule. An
+//    allreduce is this reduce_scatter followed by the allgather.
 #include "pipeline/import_sends.h"
 
 #include <fmt/core.h>
@@ -23,10 +26,12 @@
 namespace xccl {
 namespace {
 
-// The largest common weight of chunks: weights can then be added, and multiplied by sizes, in 64 bits.
+// The largest common weight of all ranks. With this limit, sums of weights and weight × size fit into 64
+// bits.
 constexpr int64_t kMaxCommon = int64_t{1} << 30;
 
-// The collective in the chunks of the file. An allreduce has one part, in which every rank's share is equal.
+// Returns the collective with the chunks of the file. An allreduce has one part, of which every rank has an
+// equal share. The weights of each rank's chunks are therefore scaled to the same sum.
 StatusOr<Collective> CollectiveOf(const PrintedSends& printed, std::string_view file,
                                   const Topology& topology, CollectiveKind kind) {
   CollectiveSpec spec;
@@ -48,8 +53,8 @@ StatusOr<Collective> CollectiveOf(const PrintedSends& printed, std::string_view 
   return whole.WithWeights({all});
 }
 
-// Finds the step of every send: after the send that brings its chunk, and after all earlier sends of its link
-// where links keep an order.
+// Finds the step of every send. A send comes after the send that brings its chunk. If links keep the file's
+// order, it also comes after all earlier sends of its link.
 class Steps {
  public:
   Steps(const PrintedSends& printed, int32_t chunks) : printed_(printed) {
@@ -106,8 +111,8 @@ class Steps {
   std::map<std::pair<Rank, ChunkId>, size_t> bringing_;
 };
 
-// The sends as copies over the hops of the graph's machine. Errors: kInvalidInput with the line of a send
-// between ranks without a hop.
+// Returns a schedule that copies each chunk of the sends over the paths of `graph`. Errors: kInvalidInput
+// with the send's line if no path joins its two ranks.
 StatusOr<Schedule> CopiesOf(const PrintedSends& printed, std::string_view file, const RankGraph& graph,
                             const Collective& collective, const std::vector<int32_t>& steps, bool backwards) {
   Schedule schedule;

@@ -1,5 +1,5 @@
-// Sends that another synthesizer printed (interchange/traces/printed_sends.h) become a plan of XCCL: on a
-// topology, proved, timed and lowered.
+// Makes a plan of XCCL from the sends that another synthesizer printed (interchange/traces/printed_sends.h).
+// The plan is for a given topology; it is proved, timed and lowered.
 #pragma once
 
 #include <string_view>
@@ -12,10 +12,11 @@
 
 namespace xccl {
 
-// The sends are an allgather. A reduce_scatter runs them backwards, and an allreduce runs them backwards and
-// then forwards. A send takes the hop between its ranks, and the least loaded hop where several are parallel.
-// `file` opens messages. Errors: kInvalidInput for another collective, sends that no hop carries, chunks that
-// do not reach their sender, with their line, and ranks that miss a chunk; those of CompletePlan.
+// Makes a plan from the sends, which form an allgather. A reduce_scatter runs the sends backwards. An
+// allreduce runs them backwards and then forwards. A send uses the path between its two ranks; if there are
+// parallel paths, it uses the least loaded one. Error messages begin with `file`. Errors: those of
+// CompletePlan, and kInvalidInput if the collective is another one, if no path carries a send, if a chunk
+// does not reach its sender, or if a rank misses a chunk.
 StatusOr<PlanResult> ImportSends(const PrintedSends& printed, std::string_view file, const Topology& topology,
                                  CollectiveKind kind, const PlanOptions& options);
 

@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// Where a flag was given instead of a variable, an error about the variable names the flag.
+// Returns the error with the flag's name in place of the variable's name, if the user gave the flag.
 Status NameFlags(const Status& status, const LaunchOptions& options) {
   const std::string& text = status.message();
   const auto name = [&](std::string_view variable, std::string_view flag) {
@@ -29,13 +29,13 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& optio
     if (name == "XCCL_SIZE" && options.ranks) return std::to_string(*options.ranks);
     if (name == "XCCL_ADDRESS" && !options.address.empty()) return options.address;
     if (name.starts_with("XCCL_TOKEN") && !(options.token.empty() && options.token_file.empty()))
-      return name == "XCCL_TOKEN" ? options.token : options.token_file;  // an empty one is not set
+      return name == "XCCL_TOKEN" ? options.token : options.token_file;  // an empty value counts as unset
     return ProcessEnvironment(name);
   };
   StatusOr<Placement> found = FindPlacement(environment);
   if (!found.ok()) return NameFlags(found.status(), options);
   Placement placement = *std::move(found);
-  if (options.rank) placement.rank_variable = placement.ranks_variable = "";  // flags did
+  if (options.rank) placement.rank_variable = placement.ranks_variable = "";  // flags set rank and ranks
   if (placement.ranks == 1) return std::unique_ptr<LaunchedGroup>();
   BootstrapOptions how = WithTimeLimit(options.group.time_limit);
   how.interface = options.interface;

@@ -1,5 +1,5 @@
-// Ranks that a launcher started as processes: joins this process with the other ranks. docs/running.md lists
-// the launchers.
+// Joins this process with the other ranks of its group, if a launcher such as mpirun started each rank as a
+// process. docs/running.md lists the launchers.
 #pragma once
 
 #include <chrono>
@@ -14,17 +14,18 @@
 namespace xccl {
 
 struct LaunchOptions {
-  // Set: instead of the launcher's environment.
+  // If set, these values replace those of the launcher's environment.
   std::optional<int32_t> rank, ranks;
-  std::string address;  // where the ranks meet: "host:port"; empty: the launcher's
-  std::string token;    // empty: that of token_file, or the launcher's
+  std::string address;  // where the ranks meet: "host:port"; empty: the launcher's address
+  std::string token;    // empty: the token in token_file, or the launcher's token
   std::string token_file;
-  std::string interface;  // the network interface; empty: chosen
+  std::string interface;  // the network interface; empty: chosen automatically
   LaunchedGroupOptions group;
 };
 
-// Null where the launcher started one process alone. Requires: IsLaunched, or rank and ranks are set. Errors:
-// those of FindPlacement and Bootstrap::Join.
+// Joins the group and returns this process's place in it. Returns null if the group has only one process.
+// Requires that IsLaunched is true, or that `rank` and `ranks` are set. Errors: those of FindPlacement and
+// Bootstrap::Join.
 StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const LaunchOptions& options);
 
 }  // namespace xccl

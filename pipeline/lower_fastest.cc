@@ -1,6 +1,8 @@
-// Lowers the preferred schedule, then goes through the other schedules in their order and lowers each that
-// may have a faster program: by its own simulated time, by its size, and by the work that was done so far.
-// The fastest program wins; one of another schedule must be 2 % faster than the best before it.
+// 1. Lower the first schedule, which the engine prefers.
+// 2. Go through the other schedules in order. Lower a schedule if its program may be fast enough, judged by
+//    the schedule's simulated time, if the schedule is not too large, and if the work so far allows it.
+// 3. Replace the best program by a new one that is at least 2 % faster.
+// 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
 #include "pipeline/lower_fastest.h"
 
 #include <fmt/core.h>
@@ -23,18 +25,18 @@
 namespace xccl {
 namespace {
 
-// Schedules of one request that are lowered at most, besides schedules of up to kTinyPlan transfers.
+// The most schedules of one request that are lowered. Schedules of up to kTinyPlan transfers do not count.
 constexpr size_t kMostLowered = 6;
-// Transfers of schedules that are lowered in milliseconds. A schedule of so few is lowered though its own
-// time is not below the best program's, since passes overlap steps that whole chunks do not overlap.
+// The most transfers of a small schedule, which is lowered in milliseconds. A small schedule is lowered even
+// if it takes longer than the best program, because the passes of its program may overlap its steps.
 constexpr int64_t kFewTransfers = 2000;
-// With a machine model, passes may make a program faster than LeastTime of its schedule, but not below this
-// times it.
+// With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
+// program's time is taken to be at least this factor × LeastTime.
 constexpr double kMostOverlapped = 2.0 / 3;
-// Time to lower one transfer of one chunk, and to prove the result, on one core of a server.
+// Seconds that one core takes to lower one transfer and to prove the result.
 constexpr double kSecondsOfTransfer = 6e-6;
 
-// Why the schedule is kept without a program; empty where it need not be.
+// Returns why the schedule cannot be lowered, because of its length or the deadline; empty if it can.
 std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, const Deadline& deadline) {
   const Schedule& schedule = made.schedule;
   const int64_t transfers =
@@ -52,7 +54,7 @@ int64_t LeastTimeOf(const Topology& topology, const PlanOptions& options, const 
                    made.simulation->time_ps);
 }
 
-// Schedule → program.
+// Lowers the schedule to a program. Whether the result has a time depends on LowerTimed.
 StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& options, const Synthesis& made) {
   return LowerTimed(made.schedule, made.collective, topology,
                     {.size_bytes = options.request.size_bytes,
@@ -64,7 +66,7 @@ StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& option
                      .deadline = options.deadline.Leaving(0.3, 20)});
 }
 
-// Schedule → program, simulated.
+// Lowers the schedule to a program, and simulates the program if LowerTimed has not done so.
 StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const PlanOptions& options,
                                     const Synthesis& made) {
   XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, Lower(topology, options, made));
@@ -77,20 +79,21 @@ StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const PlanOptions&
   return lowered;
 }
 
-// The program of a schedule that has not been verified so far.
+// Verifies the schedule, then lowers and simulates it.
 StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOptions& options,
                                          const Synthesis& made) {
   XCCL_RETURN_IF_ERROR(CheckProved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
   return LowerAndTime(topology, options, made);
 }
 
-// Would a program of this time replace the best one? It must be 2 % faster (ir/lower/tolerance.h).
+// Returns whether a program of this time replaces the best program. It must be 2 % faster
+// (ir/lower/tolerance.h).
 bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
   return !best.ok() || lowering::IsFaster(time_ps, *best->time_ps);
 }
 
-// May the schedule's program be the fastest, by what is known before it is lowered? `lowered_transfers`: sum
-// over the schedules that were lowered after the first.
+// Estimates, before lowering, whether the schedule's program may replace the best program.
+// `lowered_transfers`: transfers of all schedules that were lowered after the first.
 bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& other,
                 const StatusOr<TimedProgram>& best, int64_t lowered_transfers) {
   const int64_t least_ps = LeastTimeOf(topology, options, other);

@@ -1,5 +1,5 @@
-// Lowering for the fastest program: the fastest schedule need not have the fastest program, so that several
-// schedules of one request are lowered and the program's time decides.
+// Lowers several schedules of one request and keeps the one with the fastest program. The fastest schedule
+// need not have the fastest program.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@
 namespace xccl {
 
 struct FastestProgram {
-  std::optional<LoweredProgram> program = {};  // absent: there is none in time, or it is too long
-  std::optional<int64_t> time_ps = {};         // as SimulateProgram has it; absent: it was not simulated
-  std::string no_program = {};                 // why it is absent
-  std::string note = {};                       // why not the preferred schedule was taken; empty: it was
-  std::vector<std::string> faults = {};        // schedules that turned out wrong, with their engines
+  std::optional<LoweredProgram> program = {};  // absent: not made in time, or the schedule is too long
+  std::optional<int64_t> time_ps = {};         // by SimulateProgram; absent: the program was not simulated
+  std::string no_program = {};                 // why `program` is absent
+  std::string note = {};                       // why another schedule replaced the first; empty: none did
+  std::vector<std::string> faults = {};        // errors of wrong schedules; each names its engine
 };
 
-// Lowers found.front() and, where a schedule behind it takes less time than its program or is small, that
-// schedule as well. The schedule of the fastest program becomes found.front(), and all others keep their
-// order. Programs of more threadblocks than a GPU runs at a time are better than none. Cost: after the
-// first schedule, five others at most, of kManyTransfers (synth/common/cost_model.h) together, besides tiny
-// ones. Errors: those of LowerTimed and SimulateProgram, but for the deadline.
-// Requires: schedules with their simulations, of which the first verifies.
+// Lowers found.front(), and every other schedule whose program may be faster than the best program so far.
+// Moves the schedule of the fastest program to the front of `found`; all others keep their order. If no
+// program fits the default limit of threadblocks, lowers the first schedule without this limit. Cost: lowers
+// at most five more schedules, which have at most kManyTransfers (synth/common/cost_model.h) transfers in
+// total; small schedules do not count. Errors: those of LowerTimed and SimulateProgram, except a passed
+// deadline. Requires: every schedule has its simulation, and the first schedule verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);
 
-// Is the status a limit of time that the options have? A plan is then kept without what is missing.
+// Returns whether the status says that the deadline of the options passed. The caller then keeps the plan
+// without its program.
 bool IsLate(const Status& status, const PlanOptions& options);
 
 }  // namespace xccl

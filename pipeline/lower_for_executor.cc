@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-// The time at the plan's size on its links alone; absent where the program waits forever.
+// Returns the program's time at the plan's size on the plan's links; absent if the program deadlocks.
 std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   const StatusOr<Simulation> made =
       SimulateProgram(lowered.program, lowered.collective, plan.topology,
@@ -22,7 +22,7 @@ std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
   return made.ok() ? std::optional(made->time_ps) : std::nullopt;
 }
 
-// The time of a program as the target runs it; absent where the target does not run it.
+// Returns the time of the program as the target runs it; absent if the target cannot run it.
 std::optional<int64_t> TimeOf(const StatusOr<LoweredProgram>& as_run, const Plan& plan) {
   return as_run.ok() ? TimeOf(*as_run, plan) : std::nullopt;
 }
@@ -39,8 +39,8 @@ void WarnIfSlower(std::optional<int64_t> time_ps, std::optional<int64_t> plan_ps
                                    FormatDurationShort(*plan_ps)));
 }
 
-// The schedule's program for the slots of MSCCL's executors. Chunks are not merged into one instruction,
-// since executors send large chunks one by one.
+// Lowers the plan's schedule for the slots of MSCCL's executors. Chunks are not merged into one instruction,
+// because the executors send large chunks one by one.
 StatusOr<LoweredProgram> LowerForFewSlots(const Plan& plan) {
   LowerOptions options{.size_bytes = plan.made_by.size_bytes, .model = plan.made_by.model};
   options.form = lowering::Form{.slots = kMscclSimpleSlots, .merge = 1};

@@ -1,4 +1,5 @@
-// A plan's program for an executor of another project, which has fewer slots than XCCL's own.
+// Chooses a program of a plan for an executor of another project, such as MSCCL. The executor may have fewer
+// slots per connection than XCCL's executors.
 #pragma once
 
 #include <string>
@@ -14,16 +15,17 @@ namespace xccl {
 
 struct ExecutorProgram {
   LoweredProgram lowered;
-  std::vector<std::string> warnings;  // the program is not the plan's, or the executor takes much longer
+  std::vector<std::string> warnings;  // if it is not the plan's program, or the executor is much slower
 };
 
-// Executors of MSCCL XML have few slots. Where the plan's program counts on more, and the target does not run
-// it or takes over kSlower times its time, the schedule is lowered for few slots, too, and the faster program
-// is taken. Both are simulated as the target runs them (AsRunByMsccl), at the plan's size and on its links.
-// Errors: those of WriteMscclXml for the plan's own program. Requires: a program.
+// Returns the plan's program, or a new program of its schedule for few slots, because executors of MSCCL XML
+// have few slots. The new program is tried if the plan's program uses more slots, and the target cannot run
+// it or takes over kSlower times as long with few slots. The faster program wins. Both are simulated as the
+// target runs them (AsRunByMsccl), at the plan's size and on its links. Errors: those of WriteMscclXml for
+// the plan's own program. Requires: a program.
 StatusOr<ExecutorProgram> LowerFor(const MscclXmlOptions& target, const Plan& plan);
 
-// MSCCL++ runs the plan's own program. Warns where it takes over kSlower times its time with it. Requires: a
+// Returns the plan's own program. Warns if MSCCL++ takes over kSlower times as long with it. Requires: a
 // program.
 ExecutorProgram LowerFor(const MscclppOptions& target, const Plan& plan);
 

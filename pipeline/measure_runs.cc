@@ -10,8 +10,8 @@
 namespace xccl {
 namespace {
 
-// How often an operation is run whose messages cost more than its bytes: the clock errs at both ends of a run
-// by about one such operation, thus by 1 % of the run.
+// The least number of repetitions of a small operation, whose messages cost more than its bytes. The clock's
+// error at the ends of a run is about one small operation, which is then 1 % of the run.
 constexpr int32_t kSmallIterations = 100;
 
 }  // namespace

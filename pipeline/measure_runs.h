@@ -1,4 +1,4 @@
-// Times programs for `tune` by running them, on CPU ranks or on GPUs.
+// Measures the times of programs for `tune` by running them, on CPU ranks or on GPUs.
 #pragma once
 
 #include "pipeline/measure/hosts.h"
@@ -8,12 +8,13 @@
 
 namespace xccl {
 
-// Runs a program as the settings say, and checks every element. Sizes up to LeastUsefulBytes of the topology
-// run at least 100 times: the clock's error at both ends of a run is as long as one small operation. The
-// topology outlives the result. Errors: those of RunPlan; kBug where elements are wrong.
+// Returns a function that runs a program with these settings, checks every element and returns the times.
+// Sizes up to LeastUsefulBytes of the topology run at least 100 times, because the clock's error is as long
+// as one small operation. The topology must outlive the result. Errors: those of RunPlan; kBug if elements
+// are wrong.
 MeasureRanks MeasureByRunning(const RunSettings& settings, const Topology& topology);
 
-// The time of the slowest rank, where `measure` gives the time of every rank.
+// Returns a function that returns the time of the slowest rank, of the times that `measure` returns.
 Measure SlowestOf(const MeasureRanks& measure);
 
 }  // namespace xccl

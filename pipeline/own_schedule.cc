@@ -1,6 +1,10 @@
-// ScheduleWriter finds the hop of each transfer among the machine's hops and appends the transfer. A tree is
-// the union of the hops between its root and its leaves. PlanOfSchedule proves and simulates the schedule,
-// and then takes the stages of MakePlan that follow a search.
+// ScheduleWriter:
+// 1. Check the transfer's ranks and chunks.
+// 2. Find the hop between the two ranks; of parallel hops, the least loaded one. A multicast or an in-switch
+//    reduction takes a tree: the union of the hops between its root and its leaves.
+// 3. Append the transfer with the links of its hop or tree.
+// PlanOfSchedule verifies and simulates the schedule, then calls CompletePlan, as MakePlan does after a
+// search.
 #include "pipeline/own_schedule.h"
 
 #include <fmt/core.h>

@@ -1,5 +1,8 @@
-// Schedules that a person wrote, transfer by transfer: finds the links of each transfer, and completes the
-// schedule to a plan as MakePlan completes an engine's.
+// Makes plans from schedules that a person or another tool wrote, transfer by transfer. Finds the links of
+// each transfer, and then completes the plan as MakePlan completes the plan of an engine.
+//
+// Here a hop is a path between two ranks that passes no other GPU (RankGraph). Two ranks may have parallel
+// hops.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +20,46 @@
 
 namespace xccl {
 
-// Parallel hops between two ranks take turns: a transfer takes the one that would have carried it first.
+// Spreads transfers over the parallel hops of two ranks. Each transfer takes the hop that would finish first
+// if every hop carried all its transfers without a pause.
 class HopLoads {
  public:
   explicit HopLoads(const RankGraph& graph) : load_(static_cast<size_t>(graph.num_hops()), 0) {}
-  // `best`: as RankGraph::Find has it. `parts`: how many of the collective's parts are moved.
+  // Chooses a hop and adds the transfer to its load. `best`: the first of the parallel hops, which
+  // RankGraph::Find returns. `parts`: the transferred data, in parts of the collective.
   HopId Take(const RankGraph& graph, HopId best, double parts);
 
  private:
   std::vector<double> load_;  // by hop: parts ÷ bandwidth
 };
 
-// Writes the columns of one schedule. Ranks and chunks are checked as they come; whether the whole is right
-// is VerifySchedule's to say. Topology and collective outlive it.
+// Builds one schedule, transfer by transfer. Every call checks its ranks and chunks. VerifySchedule must
+// check the finished schedule. Topology and collective must outlive the writer.
 class ScheduleWriter {
  public:
   ScheduleWriter(const Topology& topology, const Collective& collective);
 
-  // Sends chunks first..first+count-1 from one rank to another in a step, over the links of the hop between
-  // them; of parallel hops it takes the least loaded. Errors: kInvalidInput for ranks and chunks that do not
-  // exist, and for ranks that only other GPUs join.
+  // Adds a transfer of the chunks first..first+count-1 from `src` to `dst`, over the least loaded hop between
+  // them. Errors: kInvalidInput if a rank or a chunk does not exist, or if no hop joins the two ranks.
   Status Add(ChunkId first, int32_t count, Rank src, Rank dst, TransferOp op, int32_t step);
-  // Sends chunks from one rank to several, through switches that multicast. Errors: as Add.
+  // Adds a transfer from one rank to several ranks, through switches that multicast. Errors: those of Add.
   Status Multicast(ChunkId first, int32_t count, Rank src, std::span<const Rank> dsts, int32_t step);
-  // Adds up in switches what several ranks hold, and adds the sum to the chunks of `dst`. Errors: as Add.
+  // Adds a transfer in which switches add up the chunks of several ranks, and the sum is added to the chunks
+  // of `dst`. Errors: those of Add.
   Status ReduceInSwitch(ChunkId first, int32_t count, std::span<const Rank> srcs, Rank dst, int32_t step);
-  // Sends chunks over the links, which need not be a hop. Errors: kInvalidInput for links that do not join
-  // GPUs.
+  // Adds a transfer over the given links, which need not be a hop. Errors: kInvalidInput if the links do not
+  // lead from a GPU to a GPU.
   Status AddOver(std::span<const LinkId> links, ChunkId first, int32_t count, TransferOp op, int32_t step);
 
   int64_t size() const { return schedule_.size(); }
-  // Normalized. Ends the writing.
+  // Returns the normalized schedule. No transfer may be added afterwards.
   Schedule Finish();
 
  private:
   Status CheckChunks(ChunkId first, int32_t count) const;
   StatusOr<HopId> Between(Rank src, Rank dst) const;
-  // The links of the hops between one rank and several, each once.
+  // Returns the links of the hops between the root and the leaves, without duplicates. The hops lead to the
+  // root if `to_root` is set, otherwise from the root.
   StatusOr<std::vector<LinkId>> Tree(Rank root, std::span<const Rank> leaves, bool to_root) const;
 
   const Topology& topology_;
@@ -63,14 +69,15 @@ class ScheduleWriter {
   Schedule schedule_;
 };
 
-// Proves, bounds, times and completes a schedule; `name` stands for the engine's. Errors: kInvalidInput with
-// the first violation; those of LowerBound and CompletePlan. Requires: normalized.
+// Verifies and simulates a schedule, computes its bound, and completes it to a plan. `name` takes the place
+// of the engine's name. Errors: kInvalidInput with the first violation; those of LowerBound and CompletePlan.
+// Requires: a normalized schedule.
 StatusOr<PlanResult> PlanOfSchedule(const Topology& topology, Collective collective, Schedule schedule,
                                     const std::string& name, const PlanOptions& options);
 
-// Describes a plan that was read as MakePlan describes a plan that it makes: the times at the size and on the
-// machine that the plan was made for, the bound and the counts. Errors: those of LowerBound; kInvalidInput
-// for a machine that is not known. Requires: a plan that verifies.
+// Describes a plan that was read from a file as MakePlan describes a new plan: its times, its bound and its
+// statistics. The times are for the size and the machine that the plan was made for. Errors: those of
+// LowerBound; kUsage if the machine model is unknown. Requires: a plan that verifies.
 StatusOr<PlanResult> DescribePlan(Plan plan);
 
 }  // namespace xccl

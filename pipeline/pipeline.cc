@@ -19,7 +19,8 @@
 namespace xccl {
 namespace {
 
-// The plan of the schedule, which moves out of `made`; the fields that describe it stay there.
+// Returns a plan with the schedule and the collective, which it moves out of `made`. All other fields of
+// `made` stay valid.
 Plan PlanOf(const Topology& topology, Synthesis& made, std::optional<LoweredProgram> program,
             const PlanOptions& options) {
   Plan plan{topology, std::move(made.collective), std::move(made.schedule), std::move(program), {}};
@@ -34,8 +35,8 @@ Plan PlanOf(const Topology& topology, Synthesis& made, std::optional<LoweredProg
   return plan;
 }
 
-// Proves the plan and, beside that, since both take long, simulates its program. Errors: kBug where the plan
-// is wrong; kLimit where the deadline passes before the program was simulated. Requires: a program.
+// Verifies the plan and, in a second thread, simulates its program, because both take long. Errors: kBug if
+// the plan is wrong; kLimit if the deadline passes before the simulation ends. Requires: a program.
 StatusOr<ProgramTime> ProveAndTime(const Plan& plan, std::optional<int64_t> known_ps, int64_t schedule_ps,
                                    const PlanOptions& options) {
   StatusOr<ProgramTime> time = ProgramTime();
@@ -60,15 +61,15 @@ StatusOr<PlanResult> MakePlanBy(const Engine& engine, const Topology& topology, 
                                 const PlanOptions& asked) {
   const PlanOptions options = OnMachineOf(topology, asked);
   Search search(topology, collective, options);
-  XCCL_RETURN_IF_ERROR(search.Begin());  // is there a path to every rank, and what is the lower bound?
+  XCCL_RETURN_IF_ERROR(search.Begin());  // checks that all ranks are reachable; computes the lower bound
   while (true) {
-    // Search: simulated schedules, the preferred one first.
+    // Search. `found` holds the schedules; the first one is preferred and simulated.
     XCCL_ASSIGN_OR_RETURN(Synthesis made, engine.Synthesize(search.request()));
     XCCL_ASSIGN_OR_RETURN(std::vector<Synthesis> found, search.Simulated(std::move(made)));
     // Prove, lower, prove again and describe.
     StatusOr<PlanResult> result =
         RunGuarded([&] { return CompletePlan(topology, found, search.bound(), search.Seconds(), options); });
-    // An engine whose plan is wrong loses its turn, and the search is made again without it.
+    // If the plan is wrong, search again without the engine that made it.
     if (!search.PassOver(found.front().engine, result.status())) return search.WithFaults(std::move(result));
   }
 }
@@ -81,14 +82,14 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesi
   XCCL_RETURN_IF_ERROR(
       CheckProved(VerifySchedule(preferred.schedule, preferred.collective, topology), preferred.engine));
 
-  // Lower the schedule whose program is fastest, which becomes the first (lower_fastest.h).
+  // Find the schedule whose program is fastest, and move it to the front of `found` (lower_fastest.h).
   FastestProgram lowered;
   if (options.lower) {
     XCCL_ASSIGN_OR_RETURN(lowered, LowerFastest(topology, options, found));
   }
   Plan plan = PlanOf(topology, found.front(), std::move(lowered.program), options);
 
-  // Prove the plan and time its program, which is left out where the deadline passes.
+  // Prove the plan and time its program. Leave the program out if the deadline passes.
   std::optional<ProgramTime> time;
   if (plan.program) {
     const int64_t schedule_ps = found.front().simulation->time_ps;
@@ -103,7 +104,7 @@ StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesi
     }
   }
 
-  // Describe: ratio, statistics, runner-up, why the program is slower (describe.h).
+  // Describe the plan: ratio, statistics, runner-up, why the program is slower (describe.h).
   PlanResult result = Describe(std::move(plan), found, std::move(lowered), std::move(time), bound, options);
   result.synthesis_s = synthesis_s;
   return result;

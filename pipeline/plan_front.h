@@ -1,4 +1,5 @@
-// Every point between fewest steps and fewest rounds, each with a proof.
+// Plans the front between fewest steps and fewest rounds: for every trade-off the best schedule, with a
+// proof.
 #pragma once
 
 #include "base/status.h"
@@ -9,7 +10,8 @@
 
 namespace xccl {
 
-// The front between latency and bandwidth, proved by smt. Errors: those of CheckReachable and smt::FindFront.
+// Returns the front of schedules by steps (latency) and rounds (bandwidth), proved by the engine smt. Errors:
+// those of CheckReachable and smt::FindFront.
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options);
 

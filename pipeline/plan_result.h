@@ -1,4 +1,4 @@
-// The options and the result of planning: what every stage of the pipeline reads, and what callers show.
+// The options that every stage of planning reads, and the result of planning that callers show.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ namespace xccl {
 struct PlanOptions {
   std::string engine = kDefaultEngine;
   SynthesisRequest request = {};  // size, model and limits; a stage adds topology, collective and bound
-  std::string limits_text = {};   // as written on the command line; the plan keeps it
-  bool lower = false;             // continue to a Program
+  std::string limits_text = {};   // limits as written on the command line; stored in the plan
+  bool lower = false;             // also make a program
   std::optional<MachineModel> machine = {};  // model that the program is made for and timed on
-  bool machine_of_topology = false;          // where `machine` is absent, take the topology's GPUs', if known
-  std::optional<int32_t> max_blocks = {};    // threadblocks of one rank
+  bool machine_of_topology = false;          // if `machine` is absent, use the model of the topology's GPUs
+  std::optional<int32_t> max_blocks = {};    // most threadblocks of one rank
   bool verify_passes = false;                // prove the result of every pass of lowering
-  Deadline deadline = Deadline();            // for all stages together; the search ends before it
+  Deadline deadline = Deadline();            // for all stages together; the search ends earlier
 };
 
-// A plan of another engine, which was made and not kept.
+// A plan that another engine made and that was not kept.
 struct RunnerUp {
   std::string engine;
   int64_t time_ps = 0;
@@ -41,45 +41,47 @@ struct RunnerUp {
 
 struct PlanResult {
   Plan plan;
-  std::string note = {};  // the engine's line for people
-  // Engines that made a wrong plan and so lost their turn: bugs of XCCL that users should see.
+  std::string note = {};  // the engine's remark for the user
+  // Errors of engines that made a wrong plan and were skipped: bugs of XCCL that users should see.
   std::vector<std::string> faults = {};
-  double synthesis_s = 0;  // wall time from topology to chosen schedule, simulation and bound included
+  double synthesis_s = 0;  // wall time of the search in seconds, with simulation and bound
   Simulation simulation = {};
   Bound bound = {};
-  // The program's time ÷ bound, or the schedule's where there is no program; 1 where nothing has to be moved.
+  // The program's time ÷ the bound; without a program, the schedule's time ÷ the bound. 1 if the bound is 0.
   double ratio = 0;
-  bool exact = false;  // no plan in the stated model is better: proved, or time equals bound
+  bool exact = false;  // no plan is better in the time model: proved, or the time equals the bound
   ScheduleStats schedule_stats = {};
-  std::vector<Rank> relays = {};  // ranks that are no members and carry data
+  std::vector<Rank> relays = {};  // ranks that carry data and are not members
   std::optional<int64_t> program_time_ps = {};
   std::string loss = {};  // why the program takes over kSlower times the schedule's time; empty: it does not
   std::optional<ProgramStats> program_stats = {};
-  std::string no_program = {};  // why there is none, where one was asked for
-  // Source of the machine model that the program is timed on, or would be; empty: links alone.
+  std::string no_program = {};  // why the plan has no program, if one was requested
+  // Source of the machine model on which programs are timed; empty: programs are timed on links alone.
   std::string machine = {};
-  // The fastest schedule of another engine, where auto made one.
+  // The fastest schedule of another engine; absent if no other engine made one.
   std::optional<RunnerUp> next = {};
-  // The bytes that the program's threadblocks can have in flight, beside what a GPU's links need (Little's
-  // law); empty where the machine's model does not say.
+  // A text that compares the rate at which the program's threadblocks can move bytes with the rate of a GPU's
+  // links (Little's law); empty if the machine model lacks these rates.
   std::string in_flight = {};
 };
 
-// The ratio of times from which people are told why: of a program to its schedule, and of a file for another
-// executor to its plan. Lowering is held to a ratio of 1.05 (docs/benchmarks.md), which needs no reason.
+// If a program takes more than this times its schedule's time, the user is told the reason. The same holds
+// for a file for another executor and its plan. A ratio up to 1.05 is normal for lowering
+// (docs/benchmarks.md).
 inline constexpr double kSlower = 1.1;
 
-// With machine_of_topology, the options with that machine.
+// Returns the options. If machine_of_topology is set and `machine` is absent, fills in the machine model of
+// the topology's GPUs, if known.
 PlanOptions OnMachineOf(const Topology& topology, PlanOptions options);
 
-// How programs are simulated: at the request's size, on the machine of the options.
+// Returns the options for simulating programs: the request's size and the machine model of `options`.
 SimulateOptions ProgramTiming(const PlanOptions& options);
 
-// A wrong plan is a bug of the engine that made it, not the user's error. Errors: kBug with the engine and
-// the first violations.
+// Returns kBug with the engine and the first violations, if there are violations. A wrong plan is a bug of
+// the engine that made it, not an error of the user.
 Status CheckProved(const std::vector<Violation>& violations, std::string_view engine);
 
-// time ÷ bound; 1 where the bound is zero.
+// Returns time ÷ bound; 1 if the bound is 0.
 double RatioOf(int64_t time_ps, int64_t bound_ps);
 
 }  // namespace xccl

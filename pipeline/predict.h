@@ -1,4 +1,4 @@
-// The time of a plan at other sizes than the one that it was made for.
+// Predicts the time of a plan at sizes other than the size that the plan was made for.
 #pragma once
 
 #include <cstdint>
@@ -15,32 +15,31 @@
 
 namespace xccl {
 
-// A plan's time at one size: a row of `simulate` and `compare`. `compare` divides a program's time, too, by
-// the bound of schedules.
+// A plan's time at one size: a row of the commands `simulate` and `compare`.
 struct PlanTime {
-  std::string engine;   // as asked for
-  std::string made_by;  // the engine that made the plan: auto's winner
+  std::string engine;   // the engine that was asked for
+  std::string made_by;  // the engine that made the plan; for auto, the engine whose plan auto chose
   int64_t size_bytes = 0;
   int64_t time_ps = 0;
   double algbw_bytes_per_s = 0;
   double busbw_bytes_per_s = 0;
   int64_t bound_ps = 0;
-  double ratio = 0;
-  std::optional<int64_t> messages = {};      // the schedule's
-  std::optional<int32_t> threadblocks = {};  // the program's, the most on one rank
-  bool measured = false;                     // the time was measured on a real machine; else simulated
-  std::string topology = {};                 // its name where several are compared; else empty
+  double ratio = 0;                          // time ÷ bound, also for a program; the bound is for schedules
+  std::optional<int64_t> messages = {};      // messages of the schedule
+  std::optional<int32_t> threadblocks = {};  // most threadblocks of the program on one rank
+  bool measured = false;                     // measured on a real machine, not simulated
+  std::string topology = {};                 // topology's name if several are compared, otherwise empty
 };
-// nccl-tests' bus bandwidth in bytes per second.
+// Returns the bus bandwidth in bytes per second, as nccl-tests defines it.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);
 PlanTime MakePlanTime(const std::string& engine, const std::string& made_by, const Collective& collective,
                       const Simulation& simulation, int64_t bound_ps);
 
 enum class PlanLevel : uint8_t { kSchedule, kProgram };
 
-// For each size, the simulated time of the plan's schedule, or of its program on a machine (null: only links
-// take time), and the bound. Errors: kInvalidInput where a program cannot be simulated. Requires: a program,
-// for its level.
+// Returns for each size the bound and the simulated time of the plan's schedule or program. A program runs on
+// `machine`; if `machine` is null, only links take time. Errors: kInvalidInput if a program cannot be
+// simulated. Requires: a program, if `level` is kProgram.
 StatusOr<std::vector<PlanTime>> Predict(const Plan& plan, std::span<const int64_t> sizes, TimeModel model,
                                         PlanLevel level, const MachineModel* machine = nullptr);
 

@@ -19,22 +19,22 @@
 namespace xccl {
 namespace {
 
-// A repaired plan that takes at most this times the bound is kept without a fresh plan, which takes far
-// longer to make and could gain no more.
+// If a repaired plan takes at most this times the bound, no fresh plan is made. A fresh plan takes far longer
+// to make and could gain at most 5 %.
 constexpr double kMaxRatioToBound = 1.05;
 
 std::string ThenNote(std::string first, const std::string& note) {
   return note.empty() ? std::move(first) : std::move(first) + "; " + note;
 }
 
-// The repaired plan, or the reason why there is none.
+// Returns the repaired plan, or the reason why the plan cannot be repaired.
 StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) {
   if (request.IsPassedOver(kReplan)) return BugError("the repaired plan was wrong");
   return Replan(from, request);
 }
 
-// The one of two simulated plans that is kept, with a note about the other one. The repaired plan changes
-// less of the plan that runs, for which it is granted 2 %, as plainer programs are.
+// Chooses one of two simulated plans, and adds a note about the other plan. The repaired plan may take 2 %
+// longer than the fresh plan, because it changes less of the plan that is in use.
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
   if (lowering::IsWithinTolerance(repaired_ps, fresh_ps)) {
@@ -48,7 +48,7 @@ Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   return fresh;
 }
 
-// The repaired plan, or the engine's fresh plan where that is faster or nothing can be repaired.
+// Returns the repaired plan. Returns the engine's fresh plan if the repair fails or the fresh plan is faster.
 StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& request, const Engine& engine) {
   const Deadline& deadline = request.limits.deadline;
   StatusOr<Synthesis> repaired = Repaired(from, request);
@@ -77,7 +77,7 @@ StatusOr<Synthesis> RepairedOrFresh(const Plan& from, const SynthesisRequest& re
   return BetterOf(*std::move(repaired), *std::move(fresh));
 }
 
-// The plan as the improving engine makes it faster, or as it is where that engine cannot.
+// Lets the improving engine (greedy) make the plan faster. Returns the plan unchanged if the engine cannot.
 StatusOr<Synthesis> Improved(const Plan& from, const std::string& place, SynthesisRequest request) {
   const Engine& engine = ImprovingEngine();
   const auto start = std::make_shared<const Synthesis>(Synthesis{
@@ -104,7 +104,7 @@ StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, cons
   Search search(topology, collective, options);
   XCCL_RETURN_IF_ERROR(search.Begin());
   while (true) {
-    // Search, as MakePlanBy does, but from the plan.
+    // Search as in MakePlanBy, but start from the plan.
     XCCL_ASSIGN_OR_RETURN(Synthesis made, same_machine ? Improved(from, place, search.request())
                                                        : RepairedOrFresh(from, search.request(), *engine));
     XCCL_ASSIGN_OR_RETURN(std::vector<Synthesis> found, search.Simulated(std::move(made)));

@@ -1,4 +1,4 @@
-// Plans that start from a plan, for the machine as it was or as it has become.
+// Makes plans that start from an existing plan, for the same machine or for a machine that has changed.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace xccl {
 
-// Starts from a plan. On the machine that the plan is for, greedy makes it no slower. On another machine the
-// plan is repaired. It is planned anew where a repair fails, and where the repaired plan is more than 5 %
-// above the bound and a fresh plan is faster by over 2 %; the note says why, or what the fresh plan would
-// take. Errors: those of MakePlan, and kInvalidInput where the plan is for another collective; `place` opens
-// the message.
+// Improves or repairs the plan `from`. If the topology is the plan's own, the engine greedy tries to make the
+// plan faster. Otherwise the plan is repaired for the topology. A fresh plan replaces the repaired plan in
+// two cases: the repair fails, or the repaired plan is more than 5 % above the bound and the fresh plan is
+// over 2 % faster. The note says why, or how long the other plan takes. Errors: those of MakePlan, and
+// kInvalidInput if the plan is for another collective; this message begins with `place`.
 StatusOr<PlanResult> RepairPlan(const Plan& from, const std::string& place, const Topology& topology,
                                 const Collective& collective, const PlanOptions& options);
 

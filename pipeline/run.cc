@@ -1,6 +1,9 @@
-// A run is read, checked against the runs of all other processes of its group, and then executed size by
-// size, on CPU ranks (runtime/cpu) or GPUs (runtime/cuda). A book is run collective by collective, and every
-// size by the plan that the book selects for it.
+// 1. Read the plan or the plan book.
+// 2. If the ranks are processes, check that all processes have the same plan and the same flags.
+// 3. For each size, simulate the program, and run it on CPU ranks (runtime/cpu) or on GPUs (runtime/cuda). On
+//    GPUs, take the kernel from the book, emit it, or use the interpreter kernel.
+// 4. Show the row of the size.
+// A book runs one collective after another. For each size it selects the plan before step 3.
 #include "pipeline/run.h"
 
 #include <fmt/ranges.h>
@@ -69,7 +72,7 @@ StatusOr<cuda::RunReport> RunOnGpus(const std::string& name, const Plan& plan, c
   return cuda::RunProgram(name, program, plan.program->collective, images, LoadDriver, options, gpu);
 }
 
-// The machine model that `tune` measured when it made the book; absent in other books.
+// Returns the machine model that `tune` measured when it made the book; absent if the book has no model.
 StatusOr<std::optional<MachineModel>> MachineOf(const PlanBook& book) {
   const std::string path = book.directory + "/machine.json";
   if (!PathExists(path)) return std::optional<MachineModel>();
@@ -86,7 +89,7 @@ std::string DescribeRanks(const Plan& plan, const RunSettings& settings) {
   return hosts == 1 ? text + " of one host" : text + fmt::format(" of {} hosts", hosts);
 }
 
-// Checks that all processes of a group have one plan, and that it has as many ranks as there are processes.
+// Checks that all processes of a group have the same plan, and that the plan has one rank for each process.
 Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& settings) {
   if (settings.group == nullptr) return OkStatus();
   const int32_t ranks = plan.program->program.ranks.size();
@@ -97,7 +100,7 @@ Status CheckGroup(const std::string& name, const Plan& plan, const RunSettings& 
   return settings.group->Agree("plan", fmt::format("{:016x}", HashOf(text)));
 }
 
-// Checks that all processes of a group run it alike.
+// Checks that all processes of a group were started with the same sizes and flags.
 Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes) {
   if (settings.group == nullptr) return OkStatus();
   const RunOptions& options = settings.options;
@@ -111,7 +114,7 @@ Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes
                                text);
 }
 
-// Runs the plan that the book has for one size of a collective.
+// Runs the plan that the book selects for one size of a collective.
 StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const RunSettings& settings,
                              const std::optional<MachineModel>& machine) {
   XCCL_ASSIGN_OR_RETURN(const size_t chosen, SelectPlan(book, query));
@@ -126,7 +129,7 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
-// The head of a plan's table, before the plan runs. On GPUs the run adds their names.
+// Returns the header of a plan's table before the plan runs. On GPUs, RunPlan adds the names of the devices.
 RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measured) {
   const RunOptions& options = settings.options;
   return {.title = plan.collective.name(),
@@ -141,7 +144,7 @@ RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measu
                                               plan.topology.name())};
 }
 
-// Says which sizes are rounded down to none: their rows show 0 bytes, as nccl-tests' do.
+// Adds a notice for each size that is rounded down to 0 bytes. Its row shows 0 bytes, as in nccl-tests.
 void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
                       std::vector<std::string>& notices) {
   if (collective.kind() == CollectiveKind::kBarrier) return;
@@ -151,7 +154,7 @@ void NoticeEmptySizes(const Collective& collective, const RunOptions& options,
                                     collective.name(), collective.num_members(), ToString(options.type)));
 }
 
-// Says which sizes are outside the sizes that the plan is for. It runs there all the same.
+// Adds a notice for each size that is outside the plan's range of sizes. The plan still runs at this size.
 void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
                       std::vector<std::string>& notices) {
   for (const int64_t size : sizes)
@@ -162,7 +165,8 @@ void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
                            : fmt::format("{} and more", FormatSize(of.min_bytes))));
 }
 
-// Runs one size after another, and shows each. The head is shown at once on CPU ranks.
+// Runs one size after another and shows each row. The table's header is shown before the first run if `head`
+// is given (CPU ranks), otherwise after it.
 Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
                   const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
                   const RunShow& show) {

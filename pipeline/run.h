@@ -1,4 +1,5 @@
-// Executes plans on CPU ranks, as threads or processes, or on GPUs, and checks every element.
+// Runs plans on GPUs or on CPU ranks, which are threads or processes, and checks every element of the
+// results.
 #pragma once
 
 #include <cstdint>
@@ -21,56 +22,59 @@ namespace xccl {
 
 struct GpuRun {
   cuda::GpuRunOptions options;
-  std::string kernel_cache;  // a directory; empty: the default one
+  std::string kernel_cache;  // directory of compiled kernels; empty: the default directory
   bool interpreter = false;  // run on the interpreter kernel rather than generated code
 };
 
-// How plans are run; sizes and predictions are set for each run.
+// How plans are run. RunPlan sets the sizes and predictions in `options` for each run.
 struct RunSettings {
   RunOptions options;
   std::optional<GpuRun> gpus;      // absent: CPU ranks
   Deadline deadline = Deadline();  // no size begins after it
-  LaunchedGroup* group = nullptr;  // ranks that are processes, of which this is one; the plan is for all
+  LaunchedGroup* group = nullptr;  // the group of processes, if every rank is a process; else null
 };
 
-// Where the kernel of a plan comes from: a plan book, which may have none for it; else it is emitted.
+// The source of a plan's kernel. With from_book, the kernel comes from the plan book, which may lack a kernel
+// for the plan; otherwise the kernel is emitted.
 struct KernelOrigin {
   bool from_book = false;
-  std::vector<PlanCubin> cubins = {};  // compiled from the source ahead of time; their files are paths
-  std::string source = {};             // from the book; empty: the interpreter kernel runs the plan
+  std::vector<PlanCubin> cubins = {};  // compiled from `source` ahead of time; their file names are paths
+  std::string source = {};             // the book's kernel; empty: the interpreter kernel runs the plan
 };
 
 struct RunResult {
-  RunTableOptions ran;  // the head of the table
+  RunTableOptions ran;  // the header of the table
   std::vector<RunRow> rows;
   std::optional<cuda::DeviceUsage> usage;  // for GPUs
-  std::vector<std::string> notices;        // why the interpreter kernel ran; sizes that are rounded to none
+  std::vector<std::string> notices;        // why the interpreter kernel ran; remarks about sizes
 };
 
-// As ReadPlan; also kInvalidInput for a plan without a program.
+// Reads and verifies a plan, as ReadPlan does. Errors: those of ReadPlan; kInvalidInput if the plan has no
+// program.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file);
 
-// Runs the plan's program at these sizes, beside a simulated time for each, with the machine's model where
-// there is one. The interpreter kernel runs programs that are too large to emit or do not compile, and all
-// programs where the settings say so. Requires: a program. Errors: those of the back end.
+// Runs the plan's program at the given sizes. Also simulates each size, on `machine` if given. On GPUs the
+// interpreter kernel runs a program that is too large to emit or that does not compile, or every program if
+// the settings say so. Requires: a program. Errors: those of the back end.
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& machine);
 
-// Told what happens while sizes run, so that it can be shown at once. A table is for one collective. An error
-// ends the runs.
+// Callbacks that show results while sizes run. One table is for one collective. If a callback returns an
+// error, the runs end.
 struct RunShow {
-  std::function<Status(const RunResult& of_table)> begin;  // rows are for `size`
-  std::function<Status(const RunResult& size)> size;
-  std::function<Status(const std::string& note)> end;  // why sizes are missing; empty: none is
+  std::function<Status(const RunResult& of_table)> begin;  // before the first row; its rows are not shown
+  std::function<Status(const RunResult& size)> size;       // after each size, with the row of this size
+  std::function<Status(const std::string& note)> end;      // why sizes are missing; empty: no size is
 };
 
-// Runs a plan's program, size after size. No sizes: the plan's own. Errors: those of RunPlan; kLimit where
-// the deadline passes before the first size.
+// Runs the program of the plan in `file` at each size; if `sizes` is empty, at the size that the plan was
+// made for. Errors: those of RunPlan; kLimit if the deadline passes before the first size.
 Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
                 const RunShow& show);
-// Runs every collective of the book, at every size with the plan that the book has for it. Predictions use
-// the machine that tune measured. No sizes: 64 MiB.
+// Runs every collective of the plan book at each size; if `sizes` is empty, at 64 MiB. Each size runs the
+// plan that the book selects for it. Simulations use the machine model that `tune` measured, if the book has
+// one.
 Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
                const RunShow& show);
 

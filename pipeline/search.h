@@ -1,5 +1,5 @@
-// A search for a schedule, which planning (pipeline.h) and repairing (repair.h) share: the request to the
-// engines, the bound, and the turns of engines that make wrong plans.
+// The search for a schedule that planning (pipeline.h) and repairing (repair.h) share. Holds the request to
+// the engines, the bound, and the list of engines that made wrong plans and are skipped.
 #pragma once
 
 #include <chrono>
@@ -16,44 +16,47 @@
 
 namespace xccl {
 
-// The moment at which searches end. The later stages get a share of the time, a larger one where they lower,
-// but no more seconds than they need.
+// Returns the deadline of searches, which leaves time for the later stages: a share of the remaining time, up
+// to a number of seconds. Both are larger if the later stages lower the plan.
 Deadline SearchDeadline(const PlanOptions& options);
 
-// The request to an engine for one plan. Topology, collective and bound outlive it.
+// Returns the request to an engine for one plan. Topology, collective and bound must outlive the request.
 SynthesisRequest RequestOf(const Topology& topology, const Collective& collective, const PlanOptions& options,
                            const Bound* bound);
 
-// The plan of an answer, and the answer's other plans behind it.
+// Returns the engine's plan, followed by the engine's other plans.
 std::vector<Synthesis> PlansOf(Synthesis made);
 
-// The engine's simulation of its plan, or a new one. Errors: kLimit where the deadline passes.
+// Returns the simulation that the engine made of its plan, or a new simulation if there is no complete one.
+// Errors: kLimit if the deadline passes.
 StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
                                   const Deadline& deadline);
 
-// One search. The request points into it, so that it is neither copied nor moved. Topology, collective and
-// options outlive it.
+// One search. It cannot be copied or moved, because the request points to its bound. Topology, collective and
+// options must outlive the search.
 class Search {
  public:
   Search(const Topology& topology, const Collective& collective, const PlanOptions& options);
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  // Finds the lower bound, unless the options have it. Errors: those of CheckReachable and LowerBound.
+  // Checks that all ranks are reachable, and computes the lower bound unless the options contain it. Errors:
+  // those of CheckReachable and LowerBound.
   Status Begin();
 
   const SynthesisRequest& request() const { return request_; }
   const Bound& bound() const { return bound_; }
-  // Wall time since the search was made.
+  // Returns the wall time since the search was constructed.
   double Seconds() const;
 
-  // The plans of an answer, of which the first is simulated. Keeps the answer's faults for WithFaults.
-  // Errors: those of SimulationOf.
+  // Returns the engine's plan, simulated, followed by its other plans. If the options lower, all plans are
+  // simulated. Keeps the engine's faults for WithFaults. Errors: those of SimulationOf for the first plan.
   StatusOr<std::vector<Synthesis>> Simulated(Synthesis made);
-  // Does the status say that this engine's plan was wrong, where another engine may be asked instead? It is
-  // then passed over from here on. The engine that the options name is never passed over.
+  // Skips the engine in all later searches, if the status says that its plan was wrong. Returns whether the
+  // engine is newly skipped, so that the caller should search again. The engine that the options name is
+  // never skipped.
   bool PassOver(const std::string& engine, const Status& status);
-  // Adds the faults of the engines that made wrong plans to the result.
+  // Returns the result with the faults of all engines that made wrong plans.
   StatusOr<PlanResult> WithFaults(StatusOr<PlanResult> result) const;
 
  private:

@@ -18,11 +18,12 @@
 namespace xccl {
 namespace {
 
-// The longest time of all collectives of a line in one step: a day, as for a single collective
-// (ir/bounds/bound.h).
+// The most time that the collectives of one line may take in one training step: a day, the limit of a single
+// collective (ir/bounds/bound.h).
 constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
 
-// The group's plan as a communicator of its own; absent where it needs relays.
+// Makes a plan for the group alone, on the submachine of its members. Returns nullopt if the group needs
+// relays.
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
                                                const PlanOptions& options) {
   const Submachine alone = MembersAlone(topology, group.collective.ranks());
@@ -42,7 +43,8 @@ std::string FileOf(const PlannedLine& line) {
   return name;
 }
 
-// A size between planned ones is served by the plan of the next smaller one.
+// Sets the range of sizes of every entry. A size between two planned sizes gets the plan of the smaller one;
+// a size below the least planned size gets the plan of the least.
 void CloseRanges(std::vector<PlanBookEntry>& entries) {
   std::ranges::stable_sort(
       entries, {}, [](const PlanBookEntry& e) { return std::tuple(e.collective, e.ranks, e.min_bytes); });

@@ -1,5 +1,5 @@
-// Plans the collectives of a training step: a line for each kind of group, all groups of a line at once, and
-// a plan book for the communicators of the groups.
+// Plans the collectives of a training step. Each line is one collective of one kind of group; all groups of a
+// line are planned together. Also writes a plan book for the communicators of the groups.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace xccl {
 struct PlannedLine {
   Parallelism parallelism = Parallelism::kDp;
   std::string what;
-  int64_t count = 1;  // times per step
+  int64_t count = 1;  // how often the collective runs in one training step
   GroupsResult groups;
-  std::string file;     // in the book; empty: none
-  bool listed = false;  // in its index
+  std::string file;     // the plan's file in the book; empty: no plan in the book
+  bool listed = false;  // the book's index lists the file
   int64_t step_ps() const { return groups.result.simulation.time_ps * count; }
 };
 
@@ -31,10 +31,10 @@ struct TrainingPlan {
   std::vector<PlannedLine> lines;
 };
 
-// Plans each line. With a book (a directory, made if missing), the first group of each line is also planned
-// as a communicator of its own, on the submachine of its members, lowered and written. Groups that need
-// relays get no plan in the book. Where lines have the same collective, number of ranks and size, the index
-// lists the first.
+// Plans each line. If `book` is not empty, also writes a plan book to this directory, which is created if
+// missing. For the book, the first group of each line is planned alone, on the submachine of its members, and
+// lowered. A group that needs relays gets no plan in the book. If several lines have the same collective,
+// number of ranks and size, the index lists only the first.
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book);
 

@@ -13,8 +13,9 @@
 namespace xccl {
 namespace {
 
-// A plan is run where its predicted time is at most this times the best prediction. A prediction errs by up
-// to 1.5 either way (bench/truth_gpu.py in docs/benchmarks.md), so the ratio of two errs by 2.3.
+// A plan is run if its predicted time is at most this times the best prediction. A prediction errs by a
+// factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), so the ratio of two predictions errs by up
+// to 2.3.
 constexpr double kMaxPredictedRatio = 4;
 
 struct Proposal {
@@ -43,7 +44,8 @@ Status Propose(const Topology& topology, const Collective& collective, const Tun
   return OkStatus();
 }
 
-// The simulated time on the topology that the plan was made for.
+// Returns the simulated time in microseconds on the topology that the plan was made for; infinity if the
+// program cannot be simulated.
 double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
@@ -53,7 +55,7 @@ double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& opti
   return simulation.ok() ? PsToUs(simulation->time_ps) : std::numeric_limits<double>::infinity();
 }
 
-// The plan that serves a size.
+// The plan that is chosen for a size, and its times.
 struct Choice {
   size_t proposal = 0;
   double measured_us = std::numeric_limits<double>::infinity();

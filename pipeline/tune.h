@@ -1,5 +1,5 @@
-// Makes a plan book for one machine: runs every plan that `auto` proposes, at every size. The plan that ran
-// fastest serves each size.
+// Makes a plan book for one machine: runs every plan that the engine proposes at every size. The fastest plan
+// at a size serves this size.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ namespace xccl {
 struct TuneRequest {
   std::vector<Collective> collectives;
   std::vector<int64_t> sizes_bytes;  // ascending
-  PlanOptions pipeline;              // engine, machine, limits; size and lowering are set here
-  std::function<void(size_t done, size_t all)> on_collective = {};  // called when a collective has ended
+  PlanOptions pipeline;              // engine, machine, limits; Tune sets size and lowering
+  std::function<void(size_t done, size_t all)> on_collective = {};  // called after each collective
 };
 
 struct TunedRow {
   std::string collective, engine, file;
   std::string topology = {};      // the topology that the plan was made for
-  std::optional<Rank> root = {};  // only rooted collectives have one
+  std::optional<Rank> root = {};  // absent if the collective has no root
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
   int32_t threadblocks = 0;  // CTAs of a rank
@@ -38,22 +38,23 @@ struct TunedRow {
 
 struct Tuned {
   std::vector<PlanBookEntry> entries;
-  std::vector<Plan> plans;  // by entry
+  std::vector<Plan> plans;  // plans[i] is the plan of entries[i]
   std::vector<TunedRow> rows;
 };
 
-// A size between two sizes of the list is served by the plan of the nearer one, by ratio. A plan whose
-// predicted time is over four times the best one is not run. Cost: at most sizes² runs per collective.
-// Errors: those of MakePlan and `measure`. Without `measure` the predicted times decide, and stand for
-// measured ones. `topologies`: descriptions of the one machine, each of which proposes plans.
+// Makes a plan for every size and chooses the fastest plan for each size by `measure`. Without `measure`, the
+// predicted times decide and are stored as measured times. `topologies`: alternative descriptions of the same
+// machine; plans are made for each of them. A size between two sizes of the list gets the plan of the nearer
+// size, by ratio. A plan that is predicted to take over four times as long as the best plan is not run. Cost:
+// at most sizes² runs per collective and topology. Errors: those of MakePlan and `measure`.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
 
-// The largest size that is nearer to the first of two, by ratio.
+// Returns the largest size that is nearer to `size_bytes` than to `next_bytes`, by ratio.
 int64_t LastNearerTo(int64_t size_bytes, int64_t next_bytes);
 
-// Writes the plans of a book, each under its entry's file, and machine.json; the index last. A book that is
-// cut short thus has no index and is not a book. Requires: the directory.
+// Writes the plans of a book, each to its entry's file, then machine.json, then the index. The index comes
+// last, so that an interrupted call leaves no valid book. Requires that the directory exists.
 Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan> plans,
                  const MachineModel& machine, const std::string& directory);
 

@@ -1,4 +1,4 @@
-// An engine adds itself with one line.
+// Each engine adds itself to the table with one line.
 #include "synth/engines.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The table of all engines: `auto`, smt's witnesses, `compare`, `--help`, the docs' list and the tests read
-// it.
+// The table of all engines. `auto`, `smt`, `compare`, `--help`, the list in the docs and the tests read the
+// table.
 #pragma once
 
 #include <span>
@@ -10,13 +10,13 @@
 
 namespace xccl {
 
-// All engines in a fixed order, the default one last.
+// Returns all engines in a fixed order, the default engine last.
 std::span<const Engine> AllEngines();
-// Error: kUsage with "did you mean".
+// Returns the engine called `name`. Error: kUsage with "did you mean".
 StatusOr<const Engine*> FindEngine(std::string_view name);
-// The row whose plans are made where no engine is named.
+// Returns the engine that makes plans if the user names no engine.
 const Engine& DefaultEngine();
-// The row that improves a plan.
+// Returns the engine that improves a given plan.
 const Engine& ImprovingEngine();
 
 }  // namespace xccl

@@ -18,12 +18,12 @@
 namespace xccl {
 namespace {
 
-// Longer bounds are errors, so that the times of schedules still fit into 64 bits of picoseconds.
+// LowerBound() refuses longer bounds. Times of schedules then fit into 64 bits of picoseconds.
 constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
-// Relative error of floating point between a simulated time and a bound.
+// Relative rounding error by which a simulated time may differ from an equal bound.
 constexpr double kRounding = 1e-9;
-// By BoundKind.
+// Indexed by BoundKind.
 constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};
 
 }  // namespace
@@ -54,7 +54,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
   XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model));
   const CollectiveSizes sizes(collective, size_bytes);
   bound.size_bytes = sizes.size_bytes();
-  // Bandwidth into dead ends is useless, but partitions would count it.
+  // Links into dead ends carry no useful bytes, but partitions would count their bandwidth.
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);
   const Topology& useful = pruned ? *pruned : topology;
   const BandwidthBound bandwidth = BandwidthBoundOf(useful, collective, sizes, effort);

@@ -1,19 +1,22 @@
-// Bounds for allreduce. Whatever a plan does with one byte, it obeys two facts.
+// Bandwidth bounds of an allreduce. Every plan obeys two facts about each byte.
 //
-// Cuts: a set that holds some members but not all must send out the sum of its contributions and receive
-// the result. So the bytes leave it once and enter it once.
+// Cut: let a set of nodes hold some members but not all. The set must send out the sum of its contributions
+// and must receive the result. So the byte leaves the set at least once and enters it at least once.
 //
-// Partitions: let disjoint blocks of nodes hold all members, let k blocks have members, and let nothing
-// outside the blocks store, copy or sum. Then the byte passes from block to block at least 2(k-1) times.
-// Proof: treat a block as one node that knows all that its nodes know. Let x be the first block that knows
-// all contributions. By then each other block with members has sent at least once: k-1 messages, or k if x
-// has no members. At that time only x knows all, so each other block with members must still receive: k-1
-// more messages. So T >= 2(k-1) × bytes ÷ (bandwidth out of the blocks), and the same holds for the bandwidth
-// into them. This is true of trees, rings, recursive doubling and any other plan.
+// Partition: let disjoint blocks of nodes hold all GPUs, let k blocks have members, and let no node outside
+// the blocks copy or sum. Then the byte passes from block to block at least 2(k-1) times. Proof: treat a
+// block as one node that knows everything that its nodes know. Let x be the first block that knows all
+// contributions.
+// 1. Until that moment each other block with members has sent at least once. This makes k-1 messages, or k
+//    messages if x has no members.
+// 2. At that moment only x knows all contributions. So each other block with members must still receive: k-1
+//    more messages.
+// So T >= 2(k-1) × bytes ÷ (bandwidth out of the blocks), and T >= 2(k-1) × bytes ÷ (bandwidth into the
+// blocks). The proof holds for trees, rings, recursive doubling and any other plan.
 //
-// Where GPUs are joined directly, all are members, and both directions of each cable have equal bandwidth,
-// the bound of the worst partition is attained: by the theorem of Nash-Williams and Tutte, spanning trees
-// pack at exactly that rate, and each serves once as in-tree and once as out-tree.
+// The bound of the worst partition is attained if GPUs are joined directly, all GPUs are members, and both
+// directions of each cable have equal bandwidth. Then spanning trees pack at exactly the rate of the bound
+// (theorem of Nash-Williams and Tutte). Each tree serves once for the sum and once for the result.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -27,7 +30,8 @@
 namespace xccl {
 namespace {
 
-// Seconds per byte, given blocks, which hold all GPUs; 0 if the proof does not apply.
+// Returns the seconds per byte that a partition proves. Requires that the blocks hold all GPUs. Returns 0 if
+// fewer than two blocks have members, or if a node outside the blocks can copy or sum.
 double PartitionSeconds(const Topology& topology, const Collective& collective, const NodeGroups& block_of) {
   std::set<int32_t> with_members;
   for (Rank r : collective.ranks()) with_members.insert(block_of[topology.NodeOf(r).index()]);

@@ -9,9 +9,10 @@
 namespace xccl {
 namespace {
 
-// The orbits of nodes if all ranks are sinks and translations keep the supplies; otherwise empty.
+// Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise returns
+// an empty vector.
 std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
-  constexpr size_t kMany = 64;  // sinks from which finding translations saves more than it costs
+  constexpr size_t kMany = 64;  // fewest sinks for which translations save more time than their search takes
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
   const SymmetryGroup group = FindTranslations(topology);
@@ -28,7 +29,8 @@ std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem&
   return orbits;
 }
 
-// Supplies that must all get to every sink; with links reversed for sums, and for parts that leave the root.
+// Returns the problem of FindRatioCut() for a collective: all supplies must reach every sink. Links are
+// reversed for reductions and scatter, which are the mirror images of broadcast, allgather and gather.
 RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collective,
                              const CollectiveSizes& sizes) {
   const KindTraits& traits = TraitsOf(collective.kind());
@@ -48,7 +50,8 @@ RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collect
   return problem;
 }
 
-// Each supply by itself over the links of its node, where amounts are too large for the search.
+// Returns a weaker bound in seconds for amounts that are too large for FindRatioCut(): the longest time that
+// one node's supply takes over all links out of the node.
 double EachSupplySeconds(const RatioCutProblem& problem) {
   std::vector<double> bandwidth(problem.supply.size(), 0);
   for (const CapacityArc& arc : problem.arcs) bandwidth[arc.from] += static_cast<double>(arc.capacity);

@@ -15,26 +15,29 @@ namespace xccl {
 struct BandwidthBound {
   double ps = 0;
   BoundKind kind = BoundKind::kRelaxed;
-  std::vector<NodeGroups> partitions = {};  // allreduce: the blocks between which passes of bytes are counted
+  std::vector<NodeGroups> partitions = {};  // only for allreduce: all partitions that were tried
 };
 
-// Requires: every need of the collective can be met on this topology.
+// Returns the bandwidth bound of any collective. Requires that CheckReachable() is OK.
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort);
 
-// The bounds that it is made of, each valid by itself.
+// BandwidthBoundOf() calls one of the three functions below for some collectives. Each result is a valid
+// bound.
 
-// An allreduce of `bytes` by any plan: cuts in both directions, and partitions (bound_allreduce.cc).
+// Returns the bound of an allreduce of `bytes` bytes, from cuts in both directions and from partitions
+// (bound_allreduce.cc).
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
                               BoundEffort effort);
 
-// alltoall(v), sendrecv: concurrent flows of the parts from their holders to their destinations
-// (bound_demand.cc).
+// Returns the bound of alltoall(v) or sendrecv, from concurrent flows of the parts from their holders to
+// their destinations (bound_demand.cc).
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 
-// User-defined tables: hosts, sweeps over the machine, the number of times that bytes pass between GPUs or
-// hosts, and for each destination the cuts between it and what it needs (bound_custom.cc).
+// Returns the bound of a user-defined table (bound_custom.cc), from cuts around GPUs and hosts, from sweeps
+// over the machine, from the number of times that bytes pass between GPUs or hosts, and from the worst cut
+// before each destination.
 BandwidthBound CustomBound(const Topology& topology, const Collective& collective,
                            const CollectiveSizes& sizes, BoundEffort effort);
 

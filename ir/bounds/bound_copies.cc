@@ -1,21 +1,26 @@
-// Let A be a set of nodes with a holder of a byte inside, and D some ranks outside that need the byte. A rank
-// of D gets it by a way that leaves A for the last time over some link a -> b. From there the byte goes on to
-// the first node v that can copy, a GPU or a switch that multicasts, since no other node makes two messages
-// of one. If it leaves a with the time u to go until the plan's end, it can only be for ranks that are near
-// enough to v:
-//   c(a -> b, u) = the most ranks of D within u - (way to v) of one such v.
-// The messages that carry a byte over the links out of A must together serve all of D. So the sum of their c
-// is at least |D|, for every byte of the bytes that A holds:
-//   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt, from the way to its tail until T  >=  |D| ×
-//   bytes.
-// The left side grows with T along straight lines, and the T with equality is the bound.
+// The bound counts the copies of each byte that must leave a set A of nodes. A holder of the byte is in A; D
+// is a set of ranks outside A that need the byte. The way to a node is the latency of the cheapest path to
+// it.
+// 1. A rank of D gets the byte over a path that leaves A for the last time over some link a -> b. From b the
+//    byte goes on to the first node v that can copy: a GPU, or a switch that multicasts. No other node makes
+//    two messages of one.
+// 2. If the byte leaves a when a time u is left until the plan's end, it can only serve ranks of D that are
+//    near enough to v. Their number is at most
+//   c(a -> b, u) = the number of ranks of D at most u - (way from a to v) away from v, for the best v.
+// 3. The messages that carry the byte over the links out of A must together serve all of D. So the sum of
+//    their c is at least |D|, for every byte that A holds:
+//   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt  >=  |D| × bytes,
+// where t goes from the way to the link's tail to the plan's time T.
+// 4. The left side is piecewise linear in T and grows with T. The T at which both sides are equal is the
+//    bound.
 //
-// With one rank in D this is one cut of a flow over time. With all of them it counts the copies: on a switch
-// with a port for each of n ranks the root of a broadcast must send the bytes of the last alpha n - 1 times.
+// If D is one rank, the bound is one cut of a flow over time. A larger D counts the copies. For example, let
+// a switch have one port for each of n ranks. Then the root of a broadcast must send the bytes of the last
+// alpha n - 1 times.
 //
 // A sum for many ranks is the mirror image: all links and the time are reversed, and nodes that reduce take
-// the place of nodes that copy. An allreduce obeys both bounds: the bytes of one rank go to all other ranks,
-// whether joined with other ranks' bytes or not, and the sum that one rank gets comes from all ranks.
+// the place of nodes that copy. An allreduce obeys both bounds. The bytes of one rank go to all other ranks,
+// alone or in sums, and the sum that one rank gets comes from all ranks.
 #include "ir/bounds/bound_copies.h"
 
 #include <algorithm>
@@ -32,14 +37,15 @@
 namespace xccl {
 namespace {
 
-// The sets D of a set A, and the sets A around a rank, that are tried: near and far ones.
+// Number of sets D that are tried for one set A, and number of distances for which a set A around a rank is
+// tried.
 constexpr size_t kSets = 4;
-// A set is tried where the work that is left would do for so many sets of the same cost.
+// A set is tried only if the work that is left is enough for this number of sets of equal cost.
 constexpr int64_t kSearches = 8;
 
 using NodeSet = std::vector<bool>;  // by node
 
-// The first value and others, evenly spaced, `so_many` in all.
+// Returns at most `so_many` of the values, evenly spaced, beginning with the first.
 std::vector<int64_t> Spread(const std::set<int64_t>& values, size_t so_many) {
   const std::vector<int64_t> all(values.begin(), values.end());
   const size_t count = std::min(all.size(), so_many);
@@ -50,8 +56,8 @@ std::vector<int64_t> Spread(const std::set<int64_t>& values, size_t so_many) {
 
 class WorstCopies {
  public:
-  // `bytes`: by member of the collective, the bytes that it holds and all other members need. With `is_sum`
-  // several members together hold no more than one, since one message may carry the sum of all their bytes.
+  // `bytes` gives for each member the bytes that the member holds and all other members need. With `is_sum`,
+  // the bytes of several members count as the bytes of one member, because one message may carry their sum.
   WorstCopies(const Topology& topology, TimeModel model, bool mirrored, const Collective& collective,
               std::vector<int64_t> bytes, bool is_sum, int64_t most_work)
       : arcs_(Arcs(topology, model, mirrored)),
@@ -66,7 +72,7 @@ class WorstCopies {
     for (const Rank r : collective.ranks()) members_.push_back(topology.NodeOf(r).value);
   }
 
-  // The larger of `best` and of the bound that the links out of A give; `inside` is A.
+  // Returns the larger of `best` and the bound that the links out of the set A = `inside` give.
   int64_t Raise(int64_t best, const NodeSet& inside) {
     std::vector<int32_t> holders, outside;
     __int128 held = 0;
@@ -90,7 +96,8 @@ class WorstCopies {
     return best;
   }
 
-  // For each of some distances the set of the nodes nearer to this node; first, this node alone.
+  // Returns sets of nodes around `node`: first the node alone, then for each of some distances all nodes that
+  // are nearer than the distance.
   std::vector<NodeSet> Around(int32_t node) {
     const std::vector<int64_t>& way = From(node);
     std::set<int64_t> ways;
@@ -111,7 +118,7 @@ class WorstCopies {
  private:
   struct Step {
     int64_t time_ps;
-    int64_t count;  // from that time on
+    int64_t count;  // ranks served from that time on
   };
 
   int64_t WorkLeft() const { return most_work_ - work_ - anywhere_.work() - uncopied_.work(); }
@@ -142,8 +149,8 @@ class WorstCopies {
     if (from_[Index(node)].empty()) from_[Index(node)] = anywhere_.CostsFrom(std::span(&node, 1));
     return from_[Index(node)];
   }
-  // The copying nodes that a message can reach from `node` without passing another copying node, and the way
-  // to each.
+  // Returns the copying nodes that a message can reach from `node` without passing another copying node, and
+  // the way to each of them.
   const std::vector<std::pair<int32_t, int64_t>>& Reach(int32_t node) {
     auto& reach = reach_[Index(node)];
     if (!reach.empty()) return reach;
@@ -154,7 +161,7 @@ class WorstCopies {
     return reach;
   }
 
-  // The arcs that searches from the nodes to which the links out of a set lead will look at.
+  // Returns the work, in arcs looked at, of the path searches that the links out of the set still need.
   int64_t SearchesFor(const NodeSet& inside) {
     std::set<int32_t> nodes;
     for (const CostArc& arc : arcs_) {
@@ -165,7 +172,7 @@ class WorstCopies {
     return std::ssize(nodes) * std::ssize(arcs_);
   }
 
-  // The number of the nodes `served` within a time of `node`, as a step function of the time.
+  // Returns how many nodes of `served` are within a time of `node`, as a step function of that time.
   std::vector<Step> Near(int32_t node, const std::vector<int32_t>& served) {
     const std::vector<int64_t>& way = From(node);
     std::vector<int64_t> ways;
@@ -183,7 +190,7 @@ class WorstCopies {
   int64_t LeastTime(const NodeSet& inside, const std::vector<int64_t>& way,
                     const std::vector<int32_t>& served, __int128 bytes) {
     std::vector<std::vector<Step>> near(copies_.size());
-    std::vector<std::pair<int64_t, __int128>> rises;  // a time, and how much steeper the left side gets there
+    std::vector<std::pair<int64_t, __int128>> rises;  // time, growth of the left side's slope there
     for (const CostArc& arc : arcs_) {
       if (!inside[Index(arc.from)] || inside[Index(arc.to)] || way[Index(arc.from)] < 0) continue;
       std::vector<Step> steps;
@@ -216,17 +223,17 @@ class WorstCopies {
 
   std::vector<CostArc> arcs_;
   NodeSet copies_;
-  MinCostFlow anywhere_, uncopied_;  // uncopied: without the links that leave a node that can copy
-  std::vector<int32_t> members_;     // their nodes
+  MinCostFlow anywhere_, uncopied_;  // uncopied_: without links that leave a node that can copy
+  std::vector<int32_t> members_;     // nodes of the members
   std::vector<int64_t> bytes_;
   bool is_sum_;
   int64_t most_work_, work_ = 0;
-  std::vector<std::vector<int64_t>> from_;                       // by node: the way to each
-  std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node
+  std::vector<std::vector<int64_t>> from_;                       // by node: the way to every node
+  std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node: Reach()
 };
 
-// By member: the bytes that it holds and all other members need. In a reduction, the bytes that it needs and
-// all other members hold.
+// Returns for each member the bytes that the member holds and all other members need. In a reduction these
+// are the bytes that the member needs and all other members hold.
 std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes& sizes) {
   std::vector<int64_t> bytes;
   const bool by_member = TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerMember;
@@ -238,8 +245,9 @@ std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes
   return bytes;
 }
 
-// Tries sets of nodes around the given ranks, which stand for all ranks by symmetry; then every group of
-// nodes that hosts and fast links form, and the complement of each group.
+// Returns the largest of `best` and the bounds of many sets. Tries sets around `ranks`, which stand for all
+// ranks by symmetry, then each group of nodes that hosts or fast links form, and the complement of each
+// group.
 int64_t Worst(WorstCopies cuts, const Topology& topology, const std::vector<Rank>& ranks, int64_t best) {
   for (const Rank r : ranks)
     for (const NodeSet& inside : cuts.Around(topology.NodeOf(r).value)) best = cuts.Raise(best, inside);

@@ -1,5 +1,6 @@
-// The bound from copies: a byte that many ranks need leaves a set of nodes once while there is time to copy
-// it farther on, and as often as there are ranks when there is not. docs/ir.md, Lower bounds.
+// The bound from copies. A byte that many ranks need leaves a set of nodes only once if enough time is left
+// to copy the byte farther on. Near the end of the plan no time is left, and the byte must leave the set once
+// for each rank. docs/ir.md, Lower bounds.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,10 @@
 
 namespace xccl {
 
-// For broadcast, allgather(v) and allreduce, and by their mirror images for reduce and reduce_scatter.
-// Rounded down; absent for other collectives, and if it is not above `at_least`, which is another bound. If
-// the work reaches a limit, the result is the largest bound found by then, which is valid. Requires: every
-// need of the collective can be met on this topology.
+// Returns the bound in picoseconds, rounded down, if it is above `at_least`, which is another bound;
+// otherwise nullopt. Serves broadcast, allgather(v) and allreduce, and their mirror images reduce and
+// reduce_scatter(v). If the work reaches a limit, returns the largest bound found so far, which is valid.
+// Requires that CheckReachable() is OK.
 std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                    int64_t at_least);

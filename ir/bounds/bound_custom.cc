@@ -1,23 +1,25 @@
-// Bounds for user-defined tables, from the contributions that some rank needs and does not hold.
+// Bandwidth bounds for user-defined tables, from the contributions that some rank needs and does not hold.
+// The result is the largest of three bounds.
 //
-// Cuts, all parts together: a part must leave a set of nodes if a contribution that only ranks inside hold is
-// needed outside. It must enter the set if one that only ranks outside hold is needed inside. The parts'
-// bytes add up and share the bandwidth of the cut. All cuts are tried on machines of few nodes; on larger
-// ones only sweeps are.
+// 1. Cuts, for all parts together. A part must leave a set of nodes if some contribution is held only inside
+//    the set and needed outside. A part must enter the set if some contribution is held only outside and
+//    needed inside. The bytes of all parts share the bandwidth of the cut. All cuts are tried on machines of
+//    few nodes; only sweeps are tried on larger machines.
 //
-// Blocks (each GPU, each host) as for an allreduce (bound_allreduce.cc): let E be the blocks that alone hold
-// some contribution, and F the blocks that need all contributions of E. When the first block x knows them
-// all, each block of E but x has sent at least once; later each block of F but x must receive. That makes
-// |E|+|F|-2 passes between blocks or, if E is one block, one for every other block of F. The number of blocks
-// that must send, and the number that must receive, are lower bounds on the passes in any case. If nothing
-// outside the blocks copies or sums, the passes of all parts share the bandwidth out of the blocks, and the
-// bandwidth into them.
+// 2. Blocks (each GPU, each host), as for an allreduce (bound_allreduce.cc). Let E be the blocks that hold
+//    some contribution alone, and F the blocks that need all contributions of E. Let x be the first block
+//    that knows all of them. Each block of E except x has sent at least once by then. Each block of F except
+//    x must receive later. So the part passes between blocks at least |E|+|F|-2 times. If E is one block, the
+//    part passes at least once for every other block of F. In any case the part passes at least as often as
+//    there are blocks that must send it, or blocks that must receive it. If no node outside the blocks copies
+//    or sums, the passes of all parts share the bandwidth out of the blocks, and the bandwidth into them.
 //
-// Cost: contributions × needers of each part, times the sweeps.
+// 3. Destinations, one at a time. A destination must receive all parts that it needs over links that the
+//    parts share. A part counts once, because one message may carry the sum of all its contributions. Each
+//    part has a source node of its own with wide arcs to all holders of the part. So a cut counts the part
+//    only if all holders lie behind the cut. The worst cut of the extended graph is a bound.
 //
-// Destinations, one at a time: a destination gets each part that it needs at most once, over links that all
-// parts share. Each part has a source node of its own, joined to all its holders by wide arcs. So a cut
-// counts the part only if all its holders lie behind the cut. The worst cut of the extended graph is a bound.
+// Cost: contributions × needers of each part, times the number of sweeps.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -34,10 +36,10 @@
 namespace xccl {
 namespace {
 
-// Nodes up to which all cuts are listed: a thousand.
+// Most nodes of a machine for which all cuts are tried, about a thousand.
 constexpr int32_t kFewNodes = 10;
-// Destinations × (links + entries of the table) up to which the worst cut before each destination is
-// searched.
+// Limit of destinations × (links + entries of the table), above which the worst cut before each destination
+// is not searched.
 constexpr int64_t kFlowWork = 20'000'000;
 
 struct PartFacts {
@@ -45,10 +47,10 @@ struct PartFacts {
   std::set<Fact> facts;
 };
 
-// Bytes that must cross the edges of each block, and of all together. block_of[node] < 0: outside.
+// Bytes that must cross the borders of blocks. Nodes with block_of[node] < 0 are outside all blocks.
 struct Crossing {
-  std::vector<OutAndIn> block;
-  double passes = 0;
+  std::vector<OutAndIn> block;  // by block: bytes that must leave and enter
+  double passes = 0;            // sum over parts: bytes × passes between blocks
 };
 
 Crossing CrossingOf(const Topology& topology, const std::vector<PartFacts>& parts, const NodeGroups& block_of,
@@ -64,7 +66,7 @@ Crossing CrossingOf(const Topology& topology, const std::vector<PartFacts>& part
   };
   for (const PartFacts& part : parts) {
     std::set<int32_t> leaves, enters, alone;
-    std::map<int32_t, size_t> needed;  // by block: contributions that it needs and one block alone holds
+    std::map<int32_t, size_t> needed;  // by block: contributions needed there, held by one block
     size_t exclusive = 0;
     for (const Fact& fact : part.facts) {
       const std::vector<int32_t> holders = blocks_of(fact.holders), needers = blocks_of(fact.needers);
@@ -99,7 +101,7 @@ double BlockSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return shared > 0 ? std::max(seconds, crossing.passes / shared) : seconds;
 }
 
-// Intervals [low, high) of cuts that one part must cross.
+// Intervals [low, high) of a sweep's cuts that one part must cross.
 using Intervals = std::vector<std::pair<int32_t, int32_t>>;
 
 void AddUnion(Intervals& intervals, bool up, double bytes, NodeSweep& sweep) {
@@ -135,15 +137,15 @@ double SweepSeconds(const Topology& topology, const std::vector<PartFacts>& part
   return sweep.Seconds();
 }
 
-// The seconds of the worst of all cuts, on machines of a few nodes: the bytes that must leave a set of nodes
-// over the bandwidth of its links outwards.
+// Returns the most seconds of any cut: the bytes that must leave a set of nodes ÷ the bandwidth of the links
+// out of the set. Tries all sets, so the machine must have few nodes.
 double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& parts) {
   const auto mask_of = [&](const std::vector<Rank>& ranks) {
     uint32_t mask = 0;
     for (Rank r : ranks) mask |= 1u << topology.NodeOf(r).value;
     return mask;
   };
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> facts(parts.size());  // holders, needers
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> facts(parts.size());  // bit sets: holders, needers
   for (size_t p = 0; p < parts.size(); ++p)
     for (const Fact& fact : parts[p].facts)
       facts[p].emplace_back(mask_of(fact.holders), mask_of(fact.needers));
@@ -164,9 +166,9 @@ double EveryCutSeconds(const Topology& topology, const std::vector<PartFacts>& p
   return seconds;
 }
 
-// The worst cut before one destination. Each part that it must receive has a node of its own. Arcs to the
-// part's holders are as wide as all links into the destination: no worst cut needs one. Zero where amounts
-// are too large for the search.
+// Returns the seconds of the worst cut between `sink` and the parts that it must receive. Each part becomes
+// an extra node with arcs to its holders. An arc is as wide as all links into the sink together, so the worst
+// cut need not cross an arc. Returns 0 if amounts are too large for the search.
 double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts, Rank sink) {
   RatioCutProblem problem = CutsOf(topology);
   problem.sinks = {topology.NodeOf(sink).value};
@@ -182,7 +184,7 @@ double CutSeconds(const Topology& topology, const std::vector<PartFacts>& parts,
     problem.supply.push_back(static_cast<int64_t>(part.bytes));
     for (Rank holder : holders) problem.arcs.push_back({node, topology.NodeOf(holder).value, into});
   }
-  if (std::ssize(problem.supply) == topology.num_nodes()) return 0;  // nothing must come
+  if (std::ssize(problem.supply) == topology.num_nodes()) return 0;  // the sink receives nothing
   const std::optional<RatioCut> cut = FindRatioCut(std::move(problem));
   return cut ? static_cast<double>(cut->supply) / static_cast<double>(cut->capacity) : 0;
 }

@@ -1,5 +1,6 @@
-// The better of two bounds: flows from both sides (ir/bounds/concurrent_flow.h), and cuts that are quick to
-// list. With translations, links are priced by orbit, from one source per orbit.
+// The bound is the larger of two: the concurrent flow of all demands (ir/bounds/concurrent_flow.h), and the
+// worst of some cuts that are quick to list. If the machine has translations, the flow has one price for each
+// orbit of links, and one source for each orbit of ranks.
 #include <algorithm>
 
 #include "base/units.h"
@@ -11,9 +12,10 @@
 namespace xccl {
 namespace {
 
-// Relative rounding error of the linear program: a flow whose load is so close to the bound attains it.
+// Relative rounding error of the linear program. A flow attains the bound if its load exceeds the bound by at
+// most this fraction.
 constexpr double kMeets = 1e-9;
-// Limits of CrowdedFlowBound: sources × links × rounds, and rounds.
+// Limits for CrowdedFlowBound(): of the product sources × links × rounds, and of the number of rounds.
 constexpr int64_t kCrowdWork = 3'000'000;
 constexpr int32_t kCrowdRounds = 30;
 

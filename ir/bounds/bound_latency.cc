@@ -1,6 +1,6 @@
-// Two GPUs with equal links to the same nodes are interchangeable, since exchanging them maps the topology
-// onto itself. They are equally far from all other nodes, so one search serves both. One search also serves
-// all translates of a rank.
+// Two GPUs are interchangeable if they have equal links to the same nodes, because exchanging the two GPUs
+// maps the topology onto itself. Interchangeable GPUs are equally far from all other nodes, so one search
+// serves both. One search also serves all ranks of an orbit.
 #include "ir/bounds/bound_latency.h"
 
 #include <fmt/core.h>
@@ -19,10 +19,10 @@
 namespace xccl {
 namespace {
 
-// Links of a GPU up to which comparing them with another GPU's costs less than a search from the GPU.
+// Most links of a GPU for which a comparison with other GPUs' links costs less than a search.
 constexpr size_t kFewLinks = 64;
 
-// Links of a GPU, equal for interchangeable GPUs: (other end, direction, alpha, overhead), sorted.
+// Sorted links of a GPU as (other end, incoming?, alpha, overhead). Interchangeable GPUs have equal lists.
 using Attachment = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
 
 Attachment AttachmentOf(const Topology& topology, Rank rank) {
@@ -49,7 +49,8 @@ class EquivalentHolders {
     if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
       translations_ = FindTranslations(topology);
   }
-  // True if an equivalent rank was seen before.
+  // Returns true if the search from another rank serves `r` too: from an earlier argument, or from the
+  // representative of the orbit.
   bool Seen(Rank r) {
     if (translations_ && translations_->Representative(translations_->OrbitOf(r)) != r) return true;
     const NodeId node = topology_.NodeOf(r);
@@ -59,7 +60,7 @@ class EquivalentHolders {
 
  private:
   const Topology& topology_;
-  bool everyone_ = false;  // each rank is needed by all others
+  bool everyone_ = false;  // every destination is a holder, and every holder a destination
   std::optional<SymmetryGroup> translations_;
   std::set<Attachment> seen_;
 };
@@ -71,7 +72,7 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     if (r.value >= topology.num_ranks())
       return InvalidInput(fmt::format("{}: no rank {}, which {} needs; ranks are 0..{}", topology.name(),
                                       r.value, collective.name(), topology.num_ranks() - 1));
-  std::vector<int64_t> cost_ps, first_cost_ps;  // by link; first: where the link leaves a holder
+  std::vector<int64_t> cost_ps, first_cost_ps;  // by link; first_cost_ps if the link leaves a holder
   for (const Link& link : topology.spec().links) {
     const int64_t alpha = std::min(link.latency_ps, kForeverPs);
     first_cost_ps.push_back(std::min(alpha + std::min(link.overhead_ps, kForeverPs), kForeverPs));

@@ -1,4 +1,4 @@
-// The latency bound: how long the farthest byte takes if nothing is in its way.
+// The latency bound: the time of the farthest byte if no other byte delays it.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,13 @@
 
 namespace xccl {
 
-// The cost of the cheapest path from a holder to a destination, maximised over needs and their destinations.
-// A link costs its alpha and, where every unit pays it, its overhead. In the blocking model that is on all
-// links. In the pipelined model a later chunk of the same message pays none, so only links that leave a
-// holder count it. Errors: kInfeasible naming two ranks without a path that the collective needs;
-// kInvalidInput for a rank that the topology lacks. Cost: one search for each set of holders. One holder is
-// searched for all holders with equal links to the same nodes, and for all holders of one orbit.
+// Returns in picoseconds the largest cost, over all needs and their destinations, of the cheapest path from a
+// holder to the destination. A link costs its alpha. In the blocking model every link also costs its
+// overhead. In the pipelined model only links that leave a holder cost their overhead, because an earlier
+// chunk of the same message may have paid the overhead of later links.
+// Errors: kInfeasible if a need has no path (the message names two ranks); kInvalidInput if the topology
+// lacks a rank of the collective. Cost: one search for each set of holders. If each holder is a set of its
+// own, one search serves all holders with equal links to the same nodes, and all holders of one orbit.
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model);
 
 }  // namespace xccl

@@ -1,25 +1,29 @@
-// Take any plan, and follow each byte that a rank needs back to a rank that held it at first. In its time
-// slot every link carries at most its bandwidth, and what enters it arrives alpha later at the earliest:
-// together the ways of all bytes are a flow over time (base/graph/flow_over_time.h). So no plan is faster
-// than the least time of a flow from
-//   one holder to one rank that needs all that the holder has (broadcast, reduce, allreduce),
-//   any set of the holders of different bytes, joined into one source, to the rank that needs them,
-//   one holder to any set of ranks that need different bytes of it, joined into one sink.
-// Sums for different ranks are different bytes too: a holder's share of each goes to its own destination,
-// whatever joins it on the way. Shares of one sum that several holders have may travel as one, so the holders
-// of one sum are never joined into a source.
+// Why flows over time bound a plan: take any plan, and follow each byte that a rank needs back to a rank that
+// held it at the start. In each time slot every link carries at most its bandwidth, and data arrives at least
+// alpha after it enters the link. So the paths of all bytes together are a flow over time
+// (base/graph/flow_over_time.h). No plan is faster than the least time of a flow
+// - from one holder to one rank that needs all data of the holder (broadcast, reduce, allreduce),
+// - from any set of holders of different bytes, joined into one source, to the rank that needs the bytes,
+// - from one holder to any set of ranks that need different bytes of the holder, joined into one sink.
+// Sums for different ranks are different bytes too. A holder's contribution to each sum goes to the sum's own
+// destination, even if other contributions join it on the way. Contributions of several holders to one sum
+// may travel as one, so the holders of one sum are never joined into a source.
 //
-// The worst set: let o(A) be the bytes that the joined set A can bring by time T, and d(A) the bytes that it
-// has to bring; then o - d is submodular (Hoppe and Tardos 2000). The sets tried are, for every distance, all
-// ranks at least so far away, and all ranks outside the host. Then base/graph/submodular.h looks for a set
-// below zero at the largest T so far, until there is none.
+// Let o(A) be the bytes that a joined set A can bring by time T, and d(A) the bytes that A must bring. Then o
+// - d is submodular (Hoppe and Tardos 2000). The search for the worst set has these steps:
+// 1. Bounds from distances and from the links of both ends sort the exchanges, the most promising first.
+// 2. Some sets are tried: for several distances all ranks at least that far away, and all ranks outside the
+//    host.
+// 3. base/graph/submodular.h looks for a set with o - d < 0 at the largest T so far. The set raises T. The
+//    search repeats until there is no such set.
 //
-// Overhead: in `blocking` data waits for alpha + overhead on every link before its bytes pass, so both delay
-// it. In `pipelined` only the first message of a link is sure to pay it. Where the link leaves the source for
-// another GPU, which has a segment only when its last byte is there, all bytes pass after that overhead. A
-// switch sends a segment on before its last byte is there. If the switch's next link is slower, the overhead
-// of the first link delays nothing, so links to switches are not made to pay. Neither are links of several
-// sources together, since o would not be submodular.
+// Overhead in the blocking model: data waits for alpha + overhead on every link before its bytes pass, so
+// both delay it. Overhead in the pipelined model: only the first message of a link is sure to pay.
+// - On a link from the source to another GPU, all bytes pass after the first overhead, because a GPU has a
+//   segment only when the segment's last byte is there.
+// - A link to a switch does not pay. A switch sends a segment on before its last byte is there. If the
+//   switch's next link is slower, the overhead of the first link delays nothing.
+// - With several sources no link pays, because o would not be submodular.
 #include "ir/bounds/bound_over_time.h"
 
 #include <algorithm>
@@ -38,27 +42,28 @@
 namespace xccl {
 namespace {
 
-// Distances of a rank for which the set of the ranks at least so far away is tried.
+// Most distances for which the set of all ranks at least that far away is tried.
 constexpr size_t kDistances = 24;
-// A search for the worst set looks at several orders of its elements. It begins where the work that is left
-// would do for so many orders.
+// A search for the worst set looks at several orders of the set's elements. The search begins only if the
+// work that is left is enough for this number of orders.
 constexpr int64_t kOrders = 8;
-// Shares of all ranks together that are looked at.
+// Most shares of all ranks together that are looked at.
 constexpr int32_t kShares = 1 << 18;
-// Limits of the work, in arcs looked at: a second, and a fraction of a second.
+// Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
 
-// One rank, and the data that it must get from each other rank, or give to it.
+// The data that one rank must get from other ranks, or must give to them.
 struct Exchange {
+  // The data exchanged with one other rank.
   struct Share {
     int32_t node;
     int64_t bytes;
-    int64_t distance = 0;  // between both ends; set by the search
+    int64_t distance = 0;  // in ps, between both ranks; set by Simple()
   };
-  int32_t node = 0;
-  bool gets = false;
-  bool joined = false;  // the shares are different bytes; else each is the whole by itself
+  int32_t node = 0;     // of the one rank
+  bool gets = false;    // the rank gets the shares; otherwise it gives them
+  bool joined = false;  // shares are different bytes; otherwise each share is all the data
   std::vector<Share> shares;
 };
 
@@ -89,7 +94,7 @@ class Exchanges {
  private:
   int32_t NodeOf(Rank r) const { return topology_.NodeOf(r).value; }
 
-  // One rank of each orbit; every n-th of them where they have too many shares.
+  // Returns one rank of each orbit. If the ranks have too many shares together, returns every n-th of them.
   std::vector<Rank> Representatives() const {
     std::vector<Rank> kept = OneOfEachOrbit(collective_, topology_, sizes_);
     const auto most = static_cast<size_t>(std::max(1, kShares / collective_.num_members()));
@@ -99,7 +104,8 @@ class Exchanges {
     return kept;
   }
 
-  // Adds the exchange of `rank` with every other member; bytes(member) is its size.
+  // Adds the exchange of `rank` with every other member. bytes(i) is the size of the share with the i-th
+  // member.
   template <typename Bytes>
   void Add(Rank rank, bool gets, bool joined, Bytes bytes) {
     Exchange exchange{.node = NodeOf(rank), .gets = gets, .joined = joined, .shares = {}};
@@ -161,8 +167,8 @@ class Exchanges {
   std::vector<Exchange> made_;
 };
 
-// The machine with one more node. For each node of the machine there is an arc to it and one from it, of no
-// capacity yet.
+// Returns the machine with one more node, the hub. Arcs without capacity lead from the hub to every node and
+// from every node to the hub.
 MinCostFlow WithHub(const Topology& topology, TimeModel model) {
   std::vector<CostArc> arcs = ArcsOf(topology, model);
   for (CostArc& arc : arcs) arc.cost += std::exchange(arc.start_cost, 0);
@@ -192,8 +198,8 @@ class WorstExchange {
   }
 
   int64_t Run(std::vector<Exchange> exchanges) {
-    // Bounds that need no flow come first. They order the exchanges, the most promising first, so that most
-    // later exchanges are given up early.
+    // Bounds that need no flow come first. They sort the exchanges, the most promising first, so that most
+    // later exchanges end early.
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t e = 0; e < exchanges.size() && HasTime(); ++e) order.emplace_back(-Simple(exchanges[e]), e);
     std::ranges::sort(order);
@@ -212,14 +218,14 @@ class WorstExchange {
   int64_t WorkLeft() const { return most_work_ - network_.work() - hubbed_.work(); }
   bool HasTime() const { return WorkLeft() > 0; }
 
-  // A wait and the time of `bytes` over `bandwidth`, in ps.
+  // Returns in ps the wait plus the time of `bytes` over `bandwidth`.
   static int64_t After(int64_t wait, int64_t bytes, int64_t bandwidth) {
     const __int128 ps = static_cast<__int128>(bytes) * kPsPerSecond / bandwidth + wait;
     return static_cast<int64_t>(std::min<__int128>(ps, kForeverPs));
   }
 
-  // Sorts the shares, far ones first, and returns the largest bound from distances and the links of both
-  // ends.
+  // Sorts the shares: by distance, farthest first, if they are joined; otherwise by their own bound. Returns
+  // the largest bound that follows from distances and from the links of both ends.
   int64_t Simple(Exchange& exchange) {
     const std::span<const int32_t> end(&exchange.node, 1);
     const std::vector<int64_t> costs = exchange.gets ? network_.CostsTo(end) : network_.CostsFrom(end);
@@ -266,15 +272,16 @@ class WorstExchange {
     }
   }
 
-  // Tries sets of shares: all shares at least so far away, for the distances that promise most by the links
-  // of this rank alone; then all shares outside its host; then each share by itself where its start costs
-  // more.
+  // Tries these sets of shares:
+  // - all shares at least so far away, for the distances that promise most by the links of this rank alone;
+  // - all shares outside the rank's host;
+  // - each share alone, if sources pay the overhead of their links.
   void TryFarOnes(const Exchange& exchange) {
     const std::vector<Exchange::Share>& shares = exchange.shares;
     const int64_t own = (exchange.gets ? in_ : out_)[static_cast<size_t>(exchange.node)];
     std::vector<int32_t> others;
     std::vector<std::tuple<int64_t, size_t, int64_t>>
-        ends;  // minus the promise, how many shares, their bytes
+        ends;  // (- bound by own links, number of shares, their bytes)
     int64_t bytes = 0;
     for (size_t i = 0; i < shares.size(); ++i) {
       others.push_back(shares[i].node);
@@ -298,8 +305,9 @@ class WorstExchange {
     if (exchange.gets && starts_cost_) TryEach(exchange);
   }
 
-  // True if a simple plan does the exchange by the time best_, so that no set is worse: each share flows
-  // steadily, on ways at most `detour` longer than the shortest, until the last of it is just in time.
+  // Returns true if a simple plan finishes the exchange by best_, so that no set gives a larger bound. In the
+  // simple plan each share flows at a steady rate over paths at most `detour` longer than the shortest path.
+  // Its last byte arrives just in time.
   bool IsEasy(const Exchange& exchange) {
     const int64_t spare = best_ - exchange.shares.front().distance;
     for (const int64_t detour : {int64_t{0}, spare / 16, spare / 4})
@@ -307,7 +315,8 @@ class WorstExchange {
     return false;
   }
 
-  // The hub's arcs make all ways equally long and hold each share to its rate.
+  // Returns true if the simple plan of IsEasy() exists for this detour. The hub's arcs make all paths equally
+  // long and limit each share to its rate.
   bool FlowsSteadily(const Exchange& exchange, int64_t detour) {
     const int32_t hub = topology_.num_nodes();
     const int64_t farthest = exchange.shares.front().distance;
@@ -331,7 +340,8 @@ class WorstExchange {
     return left == 0;
   }
 
-  // Looks for a set that cannot bring its bytes until a picosecond after best_, as long as there is one.
+  // Looks for a set of shares that cannot bring its bytes by best_ + 1 ps, and raises best_ to the least time
+  // of the set. Repeats until there is no such set or the work is used up.
   void FindWorst(const Exchange& exchange) {
     const std::vector<Exchange::Share>& shares = exchange.shares;
     if (std::ssize(shares) * topology_.num_links() > WorkLeft() / kOrders) return;
@@ -374,7 +384,7 @@ class WorstExchange {
   const int64_t most_work_;
   bool starts_cost_ = false;
   int64_t best_;
-  std::vector<int64_t> out_, in_;  // by node: bandwidth of all its links
+  std::vector<int64_t> out_, in_;  // by node: bandwidth of all links out of and into it
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// The bound from flows over time: the data that one rank must get, or give, moves over links that take in at
-// most their bandwidth and deliver alpha later. It counts distance and bytes together. docs/ir.md, Lower
-// bounds.
+// The bound from flows over time. The data that one rank must get or give flows over links. Each link takes
+// in at most its bandwidth and delivers alpha later. So the bound counts distance and bytes together.
+// docs/ir.md, Lower bounds.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,18 @@
 
 namespace xccl {
 
-// One arc for each link, by id. Its cost is the time that data spends on the link beside its bytes: alpha,
-// and in `blocking` also the overhead.
+// Returns one arc for each link, in order of link ids. The arc's cost is the time that data spends on the
+// link in addition to the time of its bytes: alpha, and in the blocking model also the overhead. In the
+// pipelined model, the overhead of links between GPUs is the arc's start_cost.
 std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
 
-// The most arcs that a bound of this kind looks at.
+// Returns the work limit of one such search, in arcs looked at.
 int64_t MostArcs(BoundEffort effort);
 
-// The largest flow-over-time bound found, rounded down, if it is above `at_least`, which is another bound;
-// else absent. If the work reaches a limit, the result is the largest bound found by then, which is valid.
-// Always absent for user-defined tables. Requires: every need of the collective can be met on this topology.
+// Returns the largest flow-over-time bound that was found, in picoseconds and rounded down, if it is above
+// `at_least`, which is another bound; otherwise nullopt. If the work reaches a limit, returns the largest
+// bound found so far, which is valid. Returns nullopt for user-defined tables. Requires that CheckReachable()
+// is OK.
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                          int64_t at_least);

@@ -1,14 +1,16 @@
-// A transfer begins at a GPU at time 0 or later and ends at a GPU by the plan's time T. So useful bytes enter
-// a link no earlier than a GPU's bytes can reach its tail, and leave its head early enough to reach a GPU by
-// T. The link is useful for T - wait, with wait = (way to its tail) + alpha + (way on from its head).
+// A link is useful only in a window of the plan's time T. A transfer begins at a GPU at time 0 or later and
+// ends at a GPU by T. So useful bytes enter the link no earlier than a GPU's bytes can reach the link's tail.
+// They leave the link's head early enough to reach a GPU by T. The link is useful for T - wait, with wait =
+// (way to its tail) + alpha + (way on from its head). A way is the latency of the cheapest path.
 //
-// Passes between blocks (bound_allreduce.cc): Σ bandwidth × (T - wait) over the links out of the blocks is at
-// least 2(k-1) × bytes, and likewise over the links into them. Links whose wait is T or more carry nothing.
+// Allreduce: bytes pass between k blocks at least 2(k-1) times (bound_allreduce.cc). So Σ bandwidth × (T -
+// wait) over the links out of the blocks is at least 2(k-1) × bytes. The sum over the links into the blocks
+// is at least as large. A link whose wait is T or more carries nothing.
 //
 // Demands: for any prices y of the links, a byte uses up at least its distance under y, so
 //   Σ bandwidth × y × (T - wait) >= Σ demand × distance under y.
-// A linear program finds the best prices (concurrent_flow.h). A wait is taken to be at most the bound so far,
-// so that T - wait is never below zero.
+// A linear program finds the best prices (concurrent_flow.h). A wait counts as at most the bound so far, so
+// that T - wait is never negative.
 #include "ir/bounds/bound_windows.h"
 
 #include <algorithm>
@@ -26,10 +28,10 @@
 namespace xccl {
 namespace {
 
-// Relative error that floating point may bring into the prices of the linear program.
+// Relative error that floating point may cause in the result of the linear program.
 constexpr double kRounding = 1e-12;
 
-// The wait of each link, by link; kForeverPs if no useful byte can pass it.
+// Returns the wait of each link in ps; kForeverPs if no useful byte can pass the link.
 std::vector<int64_t> WaitsOf(const Topology& topology, TimeModel model, std::span<const int32_t> sources,
                              std::span<const int32_t> sinks) {
   const std::vector<CostArc> arcs = ArcsOf(topology, model);
@@ -49,7 +51,7 @@ struct Window {
   int64_t bandwidth_bytes_per_s = 0;
 };
 
-// The least time in which links carry so many bytes together.
+// Returns the least time in ps in which the links together carry `bytes` bytes.
 int64_t LeastTimeWithin(std::vector<Window> links, __int128 bytes) {
   std::ranges::sort(links, {}, &Window::wait_ps);
   __int128 over = bytes * kPsPerSecond, under = 0;

@@ -1,5 +1,5 @@
-// Bounds that fill links with bytes, as the bandwidth bounds do, but only for as long as a link can be of
-// use: data needs time to come to it, and time to go on. docs/ir.md, Lower bounds.
+// Bandwidth bounds with time windows. A link carries useful bytes only for a part of the plan's time, because
+// data needs time to reach the link and time to go on from it. docs/ir.md, Lower bounds.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 
 namespace xccl {
 
-// For alltoall(v) and sendrecv by the linear program of concurrent flows, where that is small enough; for
-// allreduce by passes between the blocks of `partitions`. Rounded down; absent elsewhere and where it is not
-// above `at_least`, which is another bound. Requires: every need of the collective can be met on this
-// topology.
+// Returns the bound in picoseconds, rounded down, if it is above `at_least`, which is another bound;
+// otherwise nullopt. Serves allreduce, by passes between the blocks of `partitions`. Serves alltoall(v) and
+// sendrecv, by the linear program of concurrent flows, if the program is small enough. Returns nullopt for
+// other collectives. Requires that CheckReachable() is OK.
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                    const std::vector<NodeGroups>& partitions, int64_t at_least);

@@ -1,14 +1,18 @@
-// Give every link a length y >= 0. A byte that travels a distance uses up that much of Σ bandwidth × y, so
-//   T >= Σ demand × distance under y ÷ Σ bandwidth × y    for any y.
-// If links wait, Σ bandwidth × y × wait is added to the numerator. The best y attains the optimum of the
-// linear program. Every y here is evaluated by this formula, so a bound is valid whatever the solver
-// returned. With symmetry y is equal on all links of an orbit, and all sources of an orbit do the same:
-// prices are y ÷ share, and one source stands for its orbit.
+// The bound: give every link a length y >= 0. A byte that travels a distance under y uses up that amount of
+// the Σ bandwidth × y that all links offer in a second. So for any y
+//   T >= Σ demand × distance under y ÷ Σ bandwidth × y.
+// If links have waits, Σ bandwidth × y × wait is added to the numerator. The best y attains the optimum of
+// the linear program. Every y is evaluated by this formula, so the bound is valid even if the solver is
+// inexact. Under a symmetry all links of an orbit have equal y, and one source stands for its orbit. The
+// prices in the code are y ÷ share.
 //
-// The program: maximise Σ z_s, where z_s is at most the price that source s's demands pay along any one tree
-// of paths, and Σ bandwidth × price = 1. Each round adds the shortest-path tree of every source, at prices
-// between the best so far and the program's. The program's value is an upper bound for all prices, and its
-// dual values are the weights of the trees: a flow with that load.
+// The program: maximise Σ z_s where Σ bandwidth × price = 1. z_s is at most the price that the demands of
+// source s pay along any one tree of paths. Each round has these steps:
+// 1. Find the shortest-path tree of every source, at prices between the best so far and the program's own.
+// 2. Add the trees as rows and solve the program. Its value is an upper bound for all prices.
+// 3. Evaluate the bound at the program's own prices. End if bound and value meet.
+// The program's dual values are the weights of the trees. The weighted trees are a flow whose load is the
+// value.
 #include "ir/bounds/concurrent_flow.h"
 
 #include <algorithm>
@@ -22,13 +26,13 @@
 namespace xccl {
 namespace {
 
-// Relative difference of two distances up to which they count as equal, and latency decides.
+// Relative difference up to which two distances count as equal, so that latency decides.
 constexpr double kTie = 1e-9;
-// Trees of less weight are rounding errors of the linear program, and are dropped.
+// Least weight of a tree. A tree of less weight is a rounding error of the linear program, and is dropped.
 constexpr double kLeast = 1e-7;
-// The growth of the price of the most crowded orbit in a round.
+// Growth of the price of the most crowded orbit in one round.
 constexpr double kGrowth = 0.3;
-// Simplex iterations of one round at most.
+// Most simplex iterations in one round.
 constexpr int32_t kIterations = 20'000;
 
 class ShortestPaths {
@@ -40,8 +44,8 @@ class ShortestPaths {
     load_.resize(nodes);
   }
 
-  // Returns the seconds that the prices prove. Calls tree(source, links into nodes, bytes × share by orbit)
-  // for each source.
+  // Returns the bound in seconds that the prices prove. Calls tree(source, labels, uses) for each source. A
+  // label holds the tree's link into a node, and `uses` holds bytes × share by orbit.
   template <typename Tree>
   double Bound(const std::vector<double>& prices, Tree tree) {
     for (size_t l = 0; l < cost_.size(); ++l) {
@@ -121,7 +125,8 @@ class ShortestPaths {
   std::vector<int32_t> settled_;
 };
 
-// The trees, as rows of the program, in the order in which they were added.
+// Solves the program. Its rows are trees, in the order in which they were added, after one row that scales
+// prices.
 class CuttingPlanes {
  public:
   CuttingPlanes(const FlowProblem& problem, const FlowOptions& options)
@@ -183,7 +188,7 @@ class CuttingPlanes {
     return costs;
   }
 
-  // Evaluates the bound that the prices prove. If `add`, the trees of the prices become rows.
+  // Raises flow.bound_s to the bound that the prices prove. With `add`, the shortest-path trees become rows.
   void Query(const std::vector<double>& prices, bool add, ConcurrentFlow& flow) {
     const double bound = shortest_.Bound(
         prices,
@@ -215,8 +220,8 @@ class CuttingPlanes {
       last[source] = t;
       if (trees_[t].weight > kLeast) total[source] += trees_[t].weight;
     }
-    // The linear program may ignore a source whose demands are tiny beside other sources'; any tree serves
-    // it.
+    // The linear program may ignore a source whose demands are tiny compared with other sources. Any tree is
+    // good enough for that source.
     for (size_t s = 0; s < sources_; ++s)
       if (total[s] == 0) total[s] = trees_[last[s]].weight = 1;
     for (FlowTree& tree : trees_) {
@@ -262,7 +267,7 @@ ConcurrentFlow SolveConcurrentFlow(const FlowProblem& problem, const FlowOptions
 
 double CrowdedFlowBound(const FlowProblem& problem, int32_t rounds) {
   ShortestPaths shortest(problem);
-  // Starts with equal lengths of all links.
+  // Gives all links equal lengths in the first round.
   std::vector<double> prices, load(problem.share.size());
   for (const double share : problem.share) prices.push_back(1 / share);
   double best = 0;

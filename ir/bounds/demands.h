@@ -1,4 +1,4 @@
-// The demands of alltoall(v), sendrecv, gather and scatter by source, and bounds from cuts that are
+// Demands of alltoall(v), sendrecv, gather and scatter, grouped by source, and bounds from cuts that are
 // quick to list.
 #pragma once
 
@@ -21,12 +21,14 @@ struct Demands {
   std::vector<std::vector<To>> to;  // by source
 };
 
-// The demands. A part without bytes at this size counts as `least_bytes`, or is left out if that is 0.
+// Returns the demands. A part of fewer than `least_bytes` bytes counts as `least_bytes`. Parts that then have
+// 0 bytes are left out.
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 
-// The largest demand across ÷ bandwidth across, in seconds, over many cuts: around each GPU, each host and
-// each group of nodes that the faster links join, and along each of SweepKeys. Cost: demands × cuts.
+// Returns in seconds the largest (demand across a cut) ÷ (bandwidth across the cut). Tries the cuts around
+// each GPU, each host and each group of nodes that faster links join, and the cuts along each of SweepKeys().
+// Cost: demands × cuts.
 double QuickCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl

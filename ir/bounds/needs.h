@@ -1,4 +1,4 @@
-// The data that must move: contributions, by the ranks that hold them and the ranks that need them.
+// The data that must move: contributions, with the ranks that hold them and the ranks that need them.
 #pragma once
 
 #include <compare>
@@ -11,27 +11,29 @@
 
 namespace xccl {
 
-// A chunk of the part that is not always empty.
+// Returns a chunk of the part that is not always empty; nullopt if there is no such chunk.
 std::optional<ChunkId> UsedChunk(const Collective& collective, PartId part);
 
-// A contribution to a part, or several with the same holders and the same needers.
+// One or more contributions to a part that all have these holders and these needers.
 struct Fact {
-  std::vector<Rank> holders, needers;  // sorted, not empty; some needer is no holder
+  std::vector<Rank> holders, needers;  // sorted, not empty; some needer is not a holder
   auto operator<=>(const Fact&) const = default;
 };
-// Contributions that nobody holds are left out: the collective is then impossible, which verification
-// reports. Cost: near linear in the conditions of a chunk.
+// Returns the facts of a part. Leaves out contributions that no rank holds; verification reports that the
+// collective is then impossible. Cost: near linear in the holdings of a chunk before and after.
 std::set<Fact> FactsOf(const Collective& collective, PartId part);
 
-// Every destination must get something that at first only the holders have.
+// Data that only the holders have at the start and that every destination must get.
 struct Need {
   std::vector<Rank> holders;       // sorted; not empty unless `each`
-  std::vector<Rank> destinations;  // the same; without the holders unless `each`
-  // Each holder by itself has something that all destinations but itself must get: too many pairs to list.
+  std::vector<Rank> destinations;  // sorted, not empty and without holders unless `each`
+  // True if each holder has data of its own that all other destinations must get. The pairs are too many to
+  // list.
   bool each = false;
 };
-// One need per set of holders, ordered by holders; or one for all in kinds where each destination needs
-// something from every other member. Chunks that are always empty are left out.
+// Returns one need per set of holders, ordered by holders. If the kind of the collective makes every
+// destination need data of every other member, returns a single need with `each`. Leaves out chunks that are
+// always empty.
 std::vector<Need> NeedsOf(const Collective& collective);
 
 }  // namespace xccl

@@ -1,5 +1,10 @@
-// Groups of nodes are components of a union-find. Sweeps sort nodes by a key and add up, from one end to the
-// other, the bandwidth and the bytes across the cut between neighbouring keys.
+// Groups are the components of a union-find over the links that are fast enough. Sweeps work as follows:
+// 1. Landmarks are chosen far from each other. Hops to landmarks give the keys of all nodes but those of the
+//    first list.
+// 2. A sweep sorts the nodes by key. One cut lies between each two neighbouring keys.
+// 3. A link or a demand adds its amount at the cut where its crossing begins, and subtracts it where the
+//    crossing ends.
+// 4. A running sum from the lowest place to the highest gives the bandwidth and the bytes across every cut.
 #include "ir/bounds/node_cuts.h"
 
 #include <algorithm>
@@ -12,10 +17,11 @@
 namespace xccl {
 namespace {
 
-// Bandwidths that groups are formed for, the fastest first.
+// Most bandwidths for which groups are formed, the fastest first.
 constexpr size_t kMostBandwidths = 32;
 
-// The number of links from the node to every other, in either direction.
+// Returns the least number of links, in either direction, from the node to every other node; -1 without a
+// path.
 std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
   std::vector<int32_t> hops(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<int32_t> queue = {from};
@@ -32,7 +38,7 @@ std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
   return hops;
 }
 
-// Landmarks of sweeps: a grid of three dimensions has four corners far from each other.
+// Number of landmarks: a grid of three dimensions has four corners that are far from each other.
 constexpr size_t kLandmarks = 4;
 
 // Picks landmarks far from each other: each is the node farthest from the landmarks before it. Returns the
@@ -82,7 +88,7 @@ std::vector<NodeGroups> JoinedByFastLinks(const Topology& topology) {
   std::set<int64_t, std::greater<>> bandwidths;
   for (const Link& link : topology.spec().links) bandwidths.insert(link.bandwidth_bytes_per_s);
   std::vector<NodeGroups> groups;
-  // All links together join all nodes.
+  // Leaves out the least bandwidth, because all links together join all nodes.
   for (auto b = bandwidths.begin(); groups.size() + 1 < bandwidths.size() && groups.size() < kMostBandwidths;
        ++b)
     groups.push_back(JoinedBy(topology, *b));

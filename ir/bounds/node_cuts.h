@@ -1,5 +1,5 @@
-// Families of cuts that are quick to list: around groups of nodes, and along sweeps over the nodes. The bytes
-// that must cross a cut, over the bandwidth across it, bound the time of a collective.
+// Families of cuts that are quick to list: cuts around groups of nodes, and cuts along sweeps over all nodes.
+// The bytes that must cross a cut ÷ the bandwidth across it is a lower bound on the time of a collective.
 #pragma once
 
 #include <cstdint>
@@ -9,43 +9,47 @@
 
 namespace xccl {
 
-// By node: the number of its group, dense or not; negative: in none.
+// The number of each node's group; negative if the node is in no group. Group numbers may have gaps.
 using NodeGroups = std::vector<int32_t>;
 
 NodeGroups EachGpu(const Topology& topology);
 NodeGroups EachHost(const Topology& topology);
-// For each bandwidth but the least, the fastest 32 first: the components that links of at least this
-// bandwidth join. Components without a GPU are in no group.
+// Returns one grouping for each bandwidth except the least; the fastest 32 at most, fastest first. The groups
+// are the components that links of at least the bandwidth join. Components without a GPU are not groups.
 std::vector<NodeGroups> JoinedByFastLinks(const Topology& topology);
 
-// Amounts, in bytes or bytes per second, that leave a group and that enter it.
+// Amounts, in bytes or bytes per second, that leave and enter a group.
 struct OutAndIn {
   double out = 0, in = 0;
 };
-// The bandwidth of the links out of and into each group, by its number. Links within a group do not count.
+// Returns the bandwidth of the links out of and into each group, by group number. Links within a group do not
+// count.
 std::vector<OutAndIn> BandwidthAround(const Topology& topology, const NodeGroups& group_of);
 
-// The bandwidth that passes from group to group share: of all links out of groups, or of all into them,
-// whichever is less. 0 if a node in no group can copy or sum, so that passes cannot be counted.
+// Returns the bandwidth that all transfers from group to group share: of all links out of groups or of all
+// links into groups, whichever is less. Returns 0 if a node in no group can copy or sum, because the
+// transfers cannot be counted then.
 double PassBandwidth(const Topology& topology, const NodeGroups& group_of);
 
-// The most seconds that a group's bytes take over the bandwidth around it.
+// Returns the longest time in seconds that a group's bytes take over the bandwidth around the group.
 double SecondsAround(const std::vector<OutAndIn>& bytes, const std::vector<OutAndIn>& bandwidth);
 
-// Lists of keys of all nodes for sweeps, which cut between nodes with different keys. The keys of the first
-// list are in document order. In each other list a key says how much nearer the node is to one landmark than
-// to another, which slices a grid along its dimensions.
+// Returns lists of keys for sweeps. Each list has one key for every node, and a sweep cuts between nodes with
+// different keys. The keys of the first list are in document order. In each other list, the key is the node's
+// number of hops to one landmark minus its number of hops to another. The cuts of the other lists slice a
+// grid along its dimensions.
 std::vector<std::vector<int32_t>> SweepKeys(const Topology& topology);
 
-// The cuts between nodes of different keys. Places number the keys: the nodes at places 0..i are on the low
-// side of cut i. Cost: linear in the links and in what is added.
+// Adds up bytes and bandwidth across the cuts of one sweep. Keys in ascending order have the places 0, 1,
+// ...; the nodes at places 0..i are on the low side of cut i. Cost: linear in the links and in the calls of
+// Add().
 class NodeSweep {
  public:
   NodeSweep(const Topology& topology, const std::vector<int32_t>& key);
   int32_t PlaceOf(int32_t node) const { return place_[static_cast<size_t>(node)]; }
-  // So many bytes must cross every cut between the places `from` and `to`.
+  // Adds `bytes` bytes that must cross every cut between the places `from` and `to`.
   void Add(int32_t from, int32_t to, double bytes) { Between(from, to, &Change::bytes, bytes); }
-  // The most seconds that the bytes take to cross a cut.
+  // Returns the longest time in seconds that the bytes across a cut take.
   double Seconds() const;
 
  private:
@@ -55,7 +59,7 @@ class NodeSweep {
   void Between(int32_t from, int32_t to, double Change::*what, double amount);
 
   std::vector<int32_t> place_;     // by node
-  std::vector<Change> up_, down_;  // by place: how the amounts across change from the cut before it
+  std::vector<Change> up_, down_;  // by place: change of the amounts across from the cut before
 };
 
 }  // namespace xccl

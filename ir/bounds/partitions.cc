@@ -1,6 +1,9 @@
-// Strength finds the worst partition of the GPUs by Newton's method: from a ratio of bandwidth to blocks it
-// finds the partition that is farthest below that ratio (Dilworth's truncation, one minimum cut a GPU), whose
-// own ratio is the next one. Nodes that cannot copy are then assigned to blocks by one minimum cut a block.
+// How the partitions are made:
+// 1. The groups of node_cuts.h are taken, except groupings that leave a copying node outside all groups.
+// 2. Strength finds the worst partition of the GPUs by Newton's method. From a ratio of bandwidth to blocks
+//    it finds the partition that is farthest below the ratio. The ratio of that partition is the next ratio.
+//    Dilworth's truncation finds the partition, with one minimum cut per GPU.
+// 3. One minimum cut per block assigns the nodes that cannot copy to blocks.
 #include "ir/bounds/partitions.h"
 
 #include <algorithm>
@@ -16,8 +19,8 @@
 namespace xccl {
 namespace {
 
-// Limits up to which the searches take less than a second: nodes of the worst partition, and blocks × links
-// of the cuts around blocks.
+// Limits up to which the searches take less than a second: nodes of the machine for the worst partition, and
+// blocks × links for the cuts around blocks.
 constexpr int32_t kStrengthNodes = 128;
 constexpr int64_t kBorderWork = 1 << 19;
 
@@ -35,8 +38,8 @@ bool LinksAreTheSameBothWays(const Topology& topology) {
   return std::ranges::all_of(more, [](const auto& of) { return of.second == 0; });
 }
 
-// Finds the partition of the GPUs with the least bandwidth out of the blocks ÷ (blocks - 1). GPUs are the
-// first nodes, by rank.
+// Finds the partition of the GPUs with the least bandwidth out of the blocks ÷ (blocks - 1). Renumbers the
+// nodes so that GPUs come first, by rank.
 class Strength {
  public:
   Strength(const Topology& topology, bool reversed)
@@ -61,12 +64,12 @@ class Strength {
     for (const auto& [ends, sum] : capacity) arcs_.push_back({ends.first, ends.second, sum});
   }
 
-  // By rank: its block in a worst partition, named by the block's lowest rank. Absent: there are fewer than
-  // two GPUs, or the numbers are too large for exact arithmetic.
+  // Returns for each rank its block in a worst partition. A block's number is its lowest rank. Returns
+  // nullopt if there are fewer than two GPUs, or if the numbers are too large for exact arithmetic.
   std::optional<std::vector<int32_t>> WorstPartition() const {
     std::vector<int32_t> best(static_cast<size_t>(gpus_));
     std::iota(best.begin(), best.end(), 0);
-    int64_t p = out_, q = gpus_ - 1;  // the current value p ÷ q
+    int64_t p = out_, q = gpus_ - 1;  // the current ratio is p ÷ q
     if (!fits_ || q < 1 || static_cast<__int128>(p) * q >= (static_cast<__int128>(1) << 60))
       return std::nullopt;
     while (true) {
@@ -89,8 +92,9 @@ class Strength {
     int64_t least = 0;
   };
 
-  // The partition with the least sum over its blocks of q × bandwidth - p, by Dilworth's truncation: each GPU
-  // in turn gets the most that every set of the GPUs so far allows, and tight sets that meet are joined.
+  // Returns the partition with the least sum over its blocks of q × bandwidth - p, by Dilworth's truncation.
+  // Each GPU in turn gets the largest value that every set of the GPUs so far allows. Tight sets that share a
+  // GPU are joined.
   Partition BestFor(int64_t p, int64_t q) const {
     std::vector<int32_t> block(static_cast<size_t>(gpus_));
     std::iota(block.begin(), block.end(), 0);
@@ -133,8 +137,9 @@ class Strength {
   std::vector<CapacityArc> arcs_;
 };
 
-// Assigns the nodes that cannot copy (plain switches and NICs) to the blocks, so that each block's outgoing
-// (`into`: incoming) bandwidth is least. GPUs and copying switches stay in their blocks.
+// Assigns the nodes that cannot copy (plain switches and NICs) to the blocks, so that the bandwidth out of
+// each block is least. With `into`, the bandwidth into each block is least. GPUs and copying switches stay in
+// their blocks.
 NodeGroups WithLeastBorders(const Topology& topology, const NodeGroups& block_of, bool into) {
   const std::vector<CapacityArc> links = CutsOf(topology, into).arcs;
   const int32_t source = topology.num_nodes(), sink = source + 1;

@@ -11,11 +11,14 @@
 
 namespace xccl {
 
-// Partitions of a machine into blocks that hold all GPUs and all nodes that copy or sum. They are: every GPU
-// alone; every host; the groups that faster links join; and, if all GPUs are members, the partition with the
-// least bandwidth out of its blocks ÷ (blocks - 1). Newton's method finds the last one, with Dilworth's
-// truncation in each step (Cunningham 1985); a block's bandwidth there is that of the least cut around it.
-// Plain switches and NICs then go to the side that makes the cut around a block least.
+// Returns partitions of a machine into blocks. The blocks hold all GPUs and all nodes that copy or sum. The
+// partitions are:
+// - every GPU alone; every host; the groups that faster links join;
+// - if all GPUs are members and only GPUs copy, the partition with the least bandwidth out of its blocks ÷
+//   (blocks - 1). Newton's method finds it, with Dilworth's truncation in each step (Cunningham 1985). The
+//   bandwidth of a block is then that of the least cut around it.
+// - variants of the partitions above in which plain switches and NICs go to the side that makes the cut
+//   around a block least.
 std::vector<NodeGroups> Partitions(const Topology& topology, const Collective& collective,
                                    BoundEffort effort);
 

@@ -1,8 +1,11 @@
-// 1. Two ranks of one host, and two ranks of two hosts, send to each other: the time of one small message,
-//    and of many in a row.
-// 2. One rank of each host sends or receives in the rounds of a tournament, which loads all links between
-//    hosts. Pairs that keep their full rate in all rounds share no link: they are on one leaf.
-// 3. All ranks of a host send at once, which shows the rate of its NIC under several flows.
+// 1. Two ranks of one host send to each other, and so do two ranks of two hosts. This gives the time of one
+//    small message, the time of each further message, and the rate of a large message.
+// 2. The hosts play the rounds of a tournament: in each round, one rank of each host sends or receives. The
+//    rounds load all links between hosts.
+// 3. Two hosts that keep their full rate with each other in all rounds are put on one leaf switch. The rates
+// of
+//    a leaf are the largest sums of its flows to and from other leaves.
+// 4. All ranks of host 0 send to host 1 at once. This gives the rate of a NIC under several flows.
 #include "pipeline/measure/hosts.h"
 
 #include <fmt/core.h>
@@ -18,19 +21,20 @@
 namespace xccl {
 namespace {
 
-// Measurements of one message, of which the fastest counts: other work of the hosts only adds time.
+// How often a small message is measured. The fastest time counts, because other work of the hosts only adds
+// time.
 constexpr int32_t kRepeats = 5;
-// A rate is measured with the first size, and with four times the size until it takes long enough beside the
-// bursts that a network lets pass at once, or is the largest.
+// A rate is first measured with kFirstLarge bytes. The size grows by a factor of four until the run takes
+// kLongEnoughUs or the size is kLargest. A short run would measure the bursts that a network absorbs.
 constexpr int64_t kFirstLarge = 4 << 20, kLargest = 256 << 20;
 constexpr double kLongEnoughUs = 100'000;
-// A flow below this share of the rate that its ends can do shares a link with other flows. Flows that share
-// none differ by 2 % (docs/benchmarks.md).
+// A flow shares a link with other flows if its rate is below this share of what its two hosts can do. The
+// rates of flows that share no link differ by 2 % (docs/benchmarks.md).
 constexpr double kFullRate = 0.9;
 
 using Pair = std::pair<Rank, Rank>;
 
-// Each pair's source sends its part, cut into `messages`, to the destination.
+// Returns a program in which the source of each pair sends a part to the destination, in `messages` messages.
 StatusOr<LoweredProgram> Flows(int32_t ranks, const std::vector<Pair>& pairs, int32_t messages) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kSendrecv;
@@ -65,7 +69,8 @@ StatusOr<LoweredProgram> Flows(int32_t ranks, const std::vector<Pair>& pairs, in
   return LoweredProgram{std::move(collective), std::move(program)};
 }
 
-// Bytes per microsecond of each pair while all pairs run, at a size that takes long enough.
+// Measures the rate of each pair in bytes per microsecond, while all pairs send at once. Increases `bytes`
+// until the run takes long enough.
 StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pairs, int64_t& bytes,
                                     const MeasureRanks& measure) {
   XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows, Flows(ranks, pairs, 1));
@@ -83,7 +88,8 @@ StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pair
   }
 }
 
-// Two ranks that send to each other: each operation waits for the other's message.
+// Measures the link between two ranks. The two ranks send to each other, so each operation includes the
+// arrival of a message.
 StatusOr<MeasuredLink> MeasurePair(int32_t ranks, Rank a, Rank b, const MeasureRanks& measure) {
   MeasuredLink link;
   const std::vector<Pair> both = {{a, b}, {b, a}};
@@ -104,22 +110,22 @@ StatusOr<MeasuredLink> MeasurePair(int32_t ranks, Rank a, Rank b, const MeasureR
   return link;
 }
 
-// One flow of a round, from host to host.
+// A flow from one host to another in one round.
 struct Flow {
   int32_t from = 0, to = 0;
   double rate = 0;  // bytes per us
 };
 using Round = std::vector<Flow>;
 
-// The rounds of a tournament between hosts, each in four forms: all pairs in one direction, all in the other,
-// and with every second pair turned round. A host either sends or receives, so its time is the time of one
-// flow, and as many flows run as can. Flows of one direction share links that flows of both directions do
-// not.
+// Returns the rounds of a tournament between hosts. Each pairing of the hosts gives four rounds: all pairs in
+// one direction, all pairs in the other direction, and two rounds in which every second pair is reversed. A
+// host either sends or receives in a round, so its time is the time of one flow. The four forms are needed
+// because flows of equal direction share links that flows of opposite directions do not share.
 std::vector<Round> Rounds(int32_t hosts) {
   const int32_t even = hosts + hosts % 2;
   std::vector<Round> rounds;
   for (int32_t k = 0; k + 1 < even; ++k) {
-    for (const int32_t turned : {0b00, 0b11, 0b01, 0b10}) {  // bit i % 2: whether pair i is turned
+    for (const int32_t turned : {0b00, 0b11, 0b01, 0b10}) {  // bit i % 2: whether pair i is reversed
       Round round;
       for (int32_t i = 0; i < even / 2; ++i) {
         int32_t a = i == 0 ? even - 1 : (k + i) % (even - 1), b = (k + even - 1 - i) % (even - 1);
@@ -133,7 +139,8 @@ std::vector<Round> Rounds(int32_t hosts) {
   return rounds;
 }
 
-// Finds leaves: hosts that send to each other at full rate in all rounds are on one leaf.
+// Puts hosts that send to each other at full rate in all rounds on one leaf. If leaves do not explain all
+// rates, adds notices and puts all hosts on one leaf. Then computes the rates of the leaves.
 void FindLeaves(const std::vector<Round>& rounds, MeasuredHosts& found) {
   const size_t hosts = found.names.size();
   std::vector<std::vector<double>> least(hosts, std::vector<double>(hosts, 1e300));
@@ -156,13 +163,13 @@ void FindLeaves(const std::vector<Round>& rounds, MeasuredHosts& found) {
         found.notices.push_back(
             fmt::format("{} to {}: {:.1f} MB/s; {} leaves of hosts that share links do not explain it",
                         found.names[a], found.names[b], least[a][b], leaves));
-  if (!found.notices.empty()) {  // a star is the next best description
+  if (!found.notices.empty()) {  // describe the network as one switch instead
     found.leaf.assign(hosts, 0);
     leaves = 1;
   }
   found.up.assign(static_cast<size_t>(leaves), 0);
   found.down = found.up;
-  for (const Round& round : rounds) {  // each leaf's most bytes per us of all rounds
+  for (const Round& round : rounds) {  // find each leaf's largest rate of all rounds
     std::vector<double> up(static_cast<size_t>(leaves), 0), down = up;
     for (const Flow& flow : round) {
       const auto from = static_cast<size_t>(found.leaf[flow.from]),
@@ -254,7 +261,7 @@ StatusOr<MeasuredHosts> MeasureHosts(const std::vector<int32_t>& hosts, std::vec
     for (size_t i = 0; i < std::min(of[0].size(), of[1].size()); ++i) pairs.emplace_back(of[0][i], of[1][i]);
     int64_t bytes = kFirstLarge;
     XCCL_ASSIGN_OR_RETURN(const std::vector<double> together, Rates(ranks, pairs, bytes, measure));
-    // All flows had at least the rate of the slowest one.
+    // Count every flow with the rate of the slowest flow.
     found.several = *std::ranges::min_element(together) * static_cast<double>(pairs.size()) /
                     std::min({found.out[0], found.in[1], found.between.bytes_per_us});
   }

@@ -1,5 +1,6 @@
-// Measures the network of hosts by running messages between their ranks: the cost of a message, the bytes
-// that each host sends and receives per second, and which hosts share links. The result is a topology.
+// Measures the network between hosts by sending messages between their ranks. The result is a topology.
+// Measures the cost of a message, the rates at which each host sends and receives, and which hosts share
+// links.
 #pragma once
 
 #include <cstdint>
@@ -13,35 +14,38 @@
 
 namespace xccl {
 
-// Runs a program on all ranks at an nccl-tests size and checks it: microseconds of one operation, by rank.
+// Runs a program on all ranks at a size (as nccl-tests counts it) and checks the results. Returns the
+// microseconds of one operation, by rank.
 using MeasureRanks =
     std::function<StatusOr<std::vector<double>>(const LoweredProgram& lowered, int64_t size_bytes)>;
 
 struct MeasuredLink {
-  double alpha_us = 0;      // one way, of a message of kSmallBytes (programs.h)
-  double overhead_us = 0;   // the cost of one more message
-  double bytes_per_us = 0;  // with a large message
+  double alpha_us = 0;      // one-way time of a message of kSmallBytes (programs.h)
+  double overhead_us = 0;   // time that one more message adds
+  double bytes_per_us = 0;  // rate of a large message
 };
 
 struct MeasuredHosts {
   std::vector<int32_t> host_of;    // by rank
   std::vector<std::string> names;  // by host
-  MeasuredLink inside;             // between two ranks of one host; zeros where each has one
-  MeasuredLink between;            // between hosts; its rate is the best pair's
-  std::vector<double> out, in;     // bytes per us, by host: its best flow
-  std::vector<int32_t> leaf;       // by host; hosts of different leaves share links
-  std::vector<double> up, down;    // bytes per us, by leaf, to and from all other leaves
-  double several = 0;  // the rate of several flows through one NIC ÷ that of one flow; 0: one rank
-  std::vector<std::string> notices;  // rates that a star of leaves does not explain
+  MeasuredLink inside;             // between two ranks of one host; zeros if no host has two ranks
+  MeasuredLink between;            // between the first ranks of hosts 0 and 1; zeros if there is one host
+  std::vector<double> out, in;     // bytes per us, by host: rate of its fastest flow
+  std::vector<int32_t> leaf;       // leaf switch of each host; flows between leaves share links
+  std::vector<double> up, down;    // bytes per us, by leaf: to and from all other leaves together
+  double several = 0;  // total rate of several flows between two hosts ÷ the rate of one; 0: not measured
+  std::vector<std::string> notices;  // rates that the leaves do not explain
 };
 
-// `hosts`: by rank. One message at a time, then the rounds of a tournament between hosts, in either
-// direction: half of the hosts send, each to another. Hosts that reach each other at full rate in these
-// rounds are of one leaf. Cost: 2 × hosts measurements of about 0.3 s. Requires: two ranks or more.
+// Measures the hosts. `hosts` gives the host of each rank. First measures single messages. Then lets all
+// hosts exchange data in the rounds of a tournament: in each round half of the hosts send, each to another
+// host. Two hosts are on one leaf if they reach full rate with each other in all rounds. Cost: about 4 ×
+// hosts measurements of 0.3 s. Requires at least two ranks.
 StatusOr<MeasuredHosts> MeasureHosts(const std::vector<int32_t>& hosts, std::vector<std::string> names,
                                      const MeasureRanks& measure);
 
-// Hosts with a switch for their ranks and a NIC, joined by a switch, or by leaves and a spine.
+// Returns the measured hosts as a topology. A host has a GPU for each rank, a switch that joins the GPUs, and
+// one NIC. The NICs are joined by one switch, or by leaf switches and a spine.
 StatusOr<Topology> TopologyOf(const MeasuredHosts& measured, const std::string& source);
 
 }  // namespace xccl

@@ -1,11 +1,18 @@
-// Operations are timed one after another without a pause. A rank that only sends may begin the next operation
-// before other ranks have ended this one, so that a message that is to show latency returns to its sender.
+// 1. Find a ring of up to four ranks, over the GPUs' own links if possible.
+// 2. For each protocol, send a small message round the ring once and twice. The message returns to its
+// sender,
+//    because a rank that only sends may begin the next operation before other ranks end this one.
+// 3. Send many small messages in a row. Steps 2 and 3 give the times of a launch, a hop and a message.
+// 4. Measure the rates of the links, of one threadblock, and of a fan-in.
+// 5. Measure hand-offs between threadblocks, paths through NICs, and a multicast.
 //
-// Rates are found from the times of kLargeBytes and of half of that, in pieces of one size, so that launch,
-// latency and the first and last pieces drop out. Let b be the time of a threadblock for kLargeBytes, l the
-// links' time, and m the time of one message. Then n pieces, of which one is received while another is sent,
-// take max(l, b + n m). With one slot sender and receiver take turns, which adds n (m + hop) + b. A part that
-// kDefaultBlocks threadblocks send beside each other takes l, or b / kDefaultBlocks and messages.
+// A rate comes from the difference of the times for kLargeBytes and for half of kLargeBytes, in pieces of
+// equal size. Launch, latency and the first and last pieces cancel out. Let n be the number of pieces, b the
+// time of one threadblock for kLargeBytes, l the time of the links, and m the time of one message. Then the
+// pieces take:
+// - max(l, b + n m) with several slots, because one piece is received while the next is sent;
+// - n (m + hop) + b more than that with one slot, because sender and receiver take turns;
+// - max(l, b / kDefaultBlocks + the messages) if kDefaultBlocks threadblocks send in parallel.
 #include "pipeline/measure/machine.h"
 
 #include <algorithm>
@@ -25,25 +32,27 @@
 namespace xccl {
 namespace {
 
-// A message so large that its latency does not count: it takes an NVLink port of 400 GB/s 40 us.
+// Size of a large message. Its latency is negligible: a link of 400 GB/s carries the message in 40 us.
 constexpr int64_t kLargeBytes = 16 << 20;
-// The most ranks of one measurement. The operands of a sum over them have kLargeBytes together.
+// The most ranks of one measurement. The operands of a sum over these ranks have kLargeBytes in total.
 constexpr size_t kMostRanks = 4;
 constexpr int64_t kAddedBytes = kLargeBytes / kMostRanks;
-// A piece of a large message. It fits a slot of 1 MiB (runtime/cuda/arena.h), in LL twice its bytes.
+// Size of a piece of a large message. A piece fits a slot of 1 MiB (runtime/cuda/arena.h), also in LL, where
+// it takes twice its bytes.
 constexpr int64_t kPieceBytes = 512 << 10;
-// A threadblock or link is taken for the slower of the two only where it is slower by this ratio: two
-// measurements of one program on an idle GPU differ by less.
+// A threadblock counts as slower than its link, or a link as slower than its threadblocks, only if the times
+// differ by more than this ratio. Two measurements of one program on an idle GPU differ by less.
 constexpr double kSameRatio = 1.05;
-// A link that reaches this share of its bandwidth is taken to reach all of it. NICs lack ten times as much
-// (ir/known_machines.cc).
+// A link that reaches this share of its bandwidth counts as reaching all of it. NICs miss their bandwidth by
+// ten times as much (ir/known_machines.cc).
 constexpr double kAllOfBandwidth = 0.995;
-// The time of a receiver is the difference of two times. A difference below this share of them is noise.
+// The time of a receiver is the difference of two measured times. A difference below this share of the longer
+// time is noise.
 constexpr double kLeastDifference = 0.1;
 
 int64_t Ps(double us) { return std::llround(std::max(0.0, us) * static_cast<double>(kPsPerUs)); }
 
-// 0, for no limit, where the time is too short to be one.
+// Returns bytes per second; 0, which means no limit, if the time is too short to be a limit.
 int64_t RateOf(int64_t bytes, double us) {
   return us < 1e-3 ? 0 : std::llround(static_cast<double>(bytes) / us * 1e6);
 }
@@ -62,10 +71,10 @@ double LatencyUs(const Topology& topology, std::span<const LinkId> path) {
   return PsToUs(ps);
 }
 
-// The number of pieces of a large message.
+// Returns the number of pieces of a large message.
 double Pieces() { return static_cast<double>(kLargeBytes / kPieceBytes); }
 
-// The rate of the slowest link, in bytes per second.
+// Returns the rate in bytes per second that the slowest link of the path reaches by the model.
 double Reached(const Topology& topology, std::span<const LinkId> path, const MachineModel& model) {
   const std::vector<int64_t> reached = ReachedBandwidths(topology, model);
   int64_t least = std::numeric_limits<int64_t>::max();
@@ -78,7 +87,8 @@ bool PassesNic(const Topology& topology, std::span<const LinkId> path) {
       path, [&](LinkId l) { return topology.node(topology.link(l).to).kind == NodeKind::kNic; });
 }
 
-// A ring of so many ranks that begins with `ring`, whose lanes' paths are as wanted; the lowest ranks first.
+// Extends `ring` from rank `at` to a closed ring of `ranks` ranks, all of whose paths satisfy `wanted`. Tries
+// low ranks first. Returns false and leaves `ring` unchanged if there is no such ring.
 template <typename Wanted>
 bool CloseRing(const Topology& topology, size_t ranks, Wanted wanted, std::vector<Lane>& ring, Rank at) {
   const NeighbourTable row = GpuNeighboursOf(topology, at);
@@ -94,7 +104,8 @@ bool CloseRing(const Topology& topology, size_t ranks, Wanted wanted, std::vecto
   return false;
 }
 
-// A ring of `most` ranks, or of as many fewer as there is one of, from the first rank that has any.
+// Returns the longest ring of 2 to `most` ranks through the first rank that is on any such ring; empty if
+// there is no ring. All paths satisfy `wanted`.
 template <typename Wanted>
 std::vector<Lane> FindRing(const Topology& topology, size_t most, Wanted wanted) {
   std::vector<Lane> ring;
@@ -104,7 +115,7 @@ std::vector<Lane> FindRing(const Topology& topology, size_t most, Wanted wanted)
   return ring;
 }
 
-// Lanes to a rank whose paths are as wanted, from the first ranks that have one.
+// Returns up to kMostRanks - 1 lanes to the rank `to`, from the lowest ranks whose path satisfies `wanted`.
 template <typename Wanted>
 std::vector<Lane> LanesTo(const Topology& topology, Rank to, Wanted wanted) {
   std::vector<Lane> lanes;
@@ -118,7 +129,7 @@ std::vector<Lane> LanesTo(const Topology& topology, Rank to, Wanted wanted) {
   return lanes;
 }
 
-// The first switch that multicasts from one GPU to at least two other GPUs.
+// Returns the first switch that multicasts from one GPU to at least two other GPUs, with its links.
 std::optional<SwitchTree> FindSwitch(const Topology& topology) {
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
     if (!topology.node(NodeId(n)).multicast) continue;
@@ -141,9 +152,9 @@ std::optional<SwitchTree> FindSwitch(const Topology& topology) {
 
 // Times of small messages, in microseconds.
 struct Messages {
-  double hop_us = 0;   // from one arrival to the next of a message that is passed on, without the links' time
-  double rest_us = 0;  // the time of an operation beside its hops: the launch and one message
-  double next_us = 0;  // from one message of a row to the next
+  double hop_us = 0;   // time that a rank takes to pass a message on, without the latency of the links
+  double rest_us = 0;  // time of an operation without its hops: the launch and one message
+  double next_us = 0;  // time from one message of a row to the next
 };
 
 class Measuring {
@@ -187,7 +198,8 @@ class Measuring {
  private:
   ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
 
-  // The time of kLargeBytes in pieces: twice the time that they take longer than half of them.
+  // Returns the time for kLargeBytes in pieces: twice the difference between the times for all bytes and half
+  // of the bytes.
   StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
     lowered.program.slots = slots;
     lowered.program.segment_bytes = piece_bytes;
@@ -196,28 +208,30 @@ class Measuring {
     return std::max(0.0, 2 * (whole_us - half_us));
   }
 
-  // The time of a threadblock for kLargeBytes, where links take `link_us`.
+  // Returns the time that one threadblock takes to move kLargeBytes. `link_us`: the time of the links for the
+  // same bytes.
   StatusOr<double> BlockUs(Protocol protocol, const Messages& messages, double link_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const double flow_us, LargeUs(one, kInFlight, kPieceBytes));
     const double as_sender_us = std::max(0.0, flow_us - Pieces() * messages.next_us);
     if (as_sender_us > kSameRatio * link_us) return as_sender_us;
-    // The links may be slower than the threadblock. The time to receive is the threadblock's own.
+    // The links may be slower than the threadblock and hide its time. Measure the time to receive instead,
+    // which does not include the links.
     XCCL_ASSIGN_OR_RETURN(const double turns_us, LargeUs(one, 1, kPieceBytes));
     const double arrivals_us = Pieces() * (messages.hop_us + LatencyUs(topology_, ring_[0].path));
     const double as_receiver_us = turns_us - flow_us - arrivals_us;
     return as_receiver_us < kLeastDifference * turns_us ? as_sender_us : std::min(as_receiver_us, flow_us);
   }
 
-  // The time of links for kLargeBytes that kDefaultBlocks threadblocks move; nullopt where threadblocks are
-  // slower.
+  // Returns the time of the links for kLargeBytes, which kDefaultBlocks threadblocks move. Returns nullopt if
+  // the threadblocks are slower than the links.
   StatusOr<std::optional<double>> LinkUs(const LoweredProgram& flows, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const double us, LargeUs(flows, 2, kLargeBytes / 2 / kDefaultBlocks));
     const double of_blocks_us = block_us / kDefaultBlocks + 2 * PsToUs(CostOf(Protocol::kSimple).message_ps);
     return us > kSameRatio * of_blocks_us ? std::optional(us) : std::nullopt;
   }
 
-  // The rate that the links of a lane reach, where threadblocks are not slower.
+  // Measures the rate that the links of a lane reach. Changes nothing if the threadblocks are slower.
   Status MeasureLinks(const Lane& lane, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows,
                           Flows(ranks_, {&lane, 1}, kDefaultBlocks, Protocol::kSimple));
@@ -226,12 +240,13 @@ class Measuring {
     return OkStatus();
   }
 
-  // Sets the rate that the NVLinks of a GPU, or NICs, reach, by the lane's time for kLargeBytes.
+  // Sets the model's rate of NVLinks or of NICs, whichever limits the lane. `link_us`: the lane's time for
+  // kLargeBytes.
   void SetReached(const Lane& lane, double link_us) {
     const double rate = static_cast<double>(kLargeBytes) / link_us * 1e6;
     const double claimed = Reached(topology_, lane.path, model_);
     if (rate >= kAllOfBandwidth * claimed) return;
-    MachineModel slow = model_;  // so slow that nothing else counts
+    MachineModel slow = model_;  // one kind of link is so slow that it alone limits the lane
     slow.nvlink_bytes_per_s = std::max<int64_t>(1, std::llround(claimed / 1000));
     const double of_nvlinks = Reached(topology_, lane.path, slow);
     if (of_nvlinks < claimed / 2) {
@@ -270,8 +285,8 @@ class Measuring {
     return found;
   }
 
-  // Measures the times of small messages. `message_ps` holds the time of their bytes, too, until MeasureBlock
-  // takes it off.
+  // Measures the times of small messages. `message_ps` includes the time of the messages' bytes until
+  // MeasureBlock subtracts it.
   StatusOr<Messages> MeasureMessages(Protocol protocol) {
     ProtocolCost& cost = CostOf(protocol);
     if (flags_travel_ && protocol != Protocol::kSimple) {
@@ -281,7 +296,7 @@ class Measuring {
     XCCL_ASSIGN_OR_RETURN(Messages found, RoundsUs(ring_, protocol));
     XCCL_ASSIGN_OR_RETURN(LoweredProgram row, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     row.program.segment_bytes = kSmallBytes;
-    row.program.slots = kInARow;  // none waits for a free one
+    row.program.slots = kInARow;  // no message waits for a free slot
     XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(row, kSmallBytes));
     XCCL_ASSIGN_OR_RETURN(const double row_us, measure_(row, kInARow * kSmallBytes));
     found.next_us = std::clamp((row_us - one_us) / (kInARow - 1), 0.0, found.hop_us);
@@ -290,8 +305,8 @@ class Measuring {
     return found;
   }
 
-  // Compares one threadblock that adds up the parts of several members with one threadblock a member that
-  // only receives.
+  // Measures the rate at which a threadblock reads the operands of a fan-in. Compares one threadblock that
+  // adds up the messages of all members with one receiving threadblock for each member.
   Status MeasureReads(Protocol protocol) {
     std::vector<Lane> lanes =
         LanesTo(topology_, ring_[0].from, [&](const auto& path) { return links_.Have(path); });
@@ -353,9 +368,9 @@ class Measuring {
   const Measure& measure_;
   const int32_t ranks_;
   MachineModel& model_;
-  // Small messages go round it, and large ones over its first lane.
+  // Small messages go round this ring; large messages go over its first lane.
   std::vector<Lane> ring_;
-  bool on_gpu_links_ = false;  // are all lanes of ring_ GPUs' own links?
+  bool on_gpu_links_ = false;  // all lanes of ring_ use only the GPUs' own links (GpuLinks)
 };
 
 }  // namespace

@@ -1,5 +1,10 @@
-// Every program is written by hand, instruction by instruction, with one slot a connection: a sender waits
-// until its message is received. Callers that want more messages under way raise the slots.
+// Every function writes its program instruction by instruction:
+// 1. Make the collective: the lanes become pairs of a sendrecv, or the members of a reduce or a multicast.
+// 2. Add a threadblock for each sender and receiver, with its instructions.
+// 3. Add a connection for each lane and channel, and a group for each fan-in and multicast.
+// 4. Sort the connections.
+// Connections have one slot: a sender waits until its message is received. Callers raise the number of slots
+// if they want more messages in flight.
 #include "pipeline/measure/programs.h"
 
 #include <algorithm>
@@ -33,7 +38,7 @@ StatusOr<Collective> PartsOf(std::span<const Lane> lanes) {
   return Collective::Create(std::move(spec));
 }
 
-// The only message that waits in a connection: a sender and a receiver take turns.
+// Returns a program without threadblocks, whose connections have one slot.
 Program Empty(int32_t ranks, Protocol protocol) {
   Program program;
   program.ranks.resize(static_cast<size_t>(ranks));
@@ -56,7 +61,7 @@ int32_t PlaceOf(const std::vector<PartId>& parts, int32_t part) {
 
 StatusOr<LoweredProgram> Rounds(int32_t ranks, std::span<const Lane> ring, int32_t rounds,
                                 Protocol protocol) {
-  // All but the first hop only repeats.
+  // The collective is the first hop alone. All other hops pass the same message on.
   XCCL_ASSIGN_OR_RETURN(const Collective hop, PartsOf(ring.first(1)));
   CollectiveSpec spec = hop.spec();
   for (const Lane& lane : ring) spec.ranks.push_back(lane.from);
@@ -157,7 +162,8 @@ StatusOr<LoweredProgram> Copies(int32_t ranks, const Lane& lane, int32_t hand_of
 
 StatusOr<LoweredProgram> Multicasts(const Topology& topology, const SwitchTree& tree, int32_t blocks) {
   const Rank root = *topology.RankOf(topology.link(tree.up).from);
-  // A broadcast without the root's result, whose copy would take longer than the links.
+  // The collective is a broadcast in which the root gets no result. The root's copy to its own output would
+  // take longer than the links.
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
   spec.custom_name = "one to many";

@@ -1,5 +1,6 @@
-// The small programs that MeasureMachine and MeasureHosts run. Each moves a part of the collective that it
-// comes with, and verifies where its lanes have paths. At a size of S bytes each part has S bytes.
+// Makes the small programs that MeasureMachine runs, and constants that MeasureHosts shares. Each program
+// comes with the collective whose parts it moves. A program verifies if all its lanes have paths. At a size
+// of S bytes each part has S bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +13,11 @@
 
 namespace xccl {
 
-// A message of so few bytes takes as long as one of a byte: a line of every protocol holds more.
+// Size of a small message in bytes. Its bytes add no measurable time.
 inline constexpr int64_t kSmallBytes = 16;
-// Steps of one kind in a row, over which the clock's error is shared out.
+// How many equal steps run in a row when one step is measured. The clock's error is divided by this number.
 inline constexpr int32_t kInARow = 64;
-// Messages under way that keep a connection busy: they cover the way of an acknowledgement several times.
+// Messages in flight that keep a connection busy while the sender waits for acknowledgements.
 inline constexpr int32_t kInFlight = 8;
 
 // Two ranks and the links from one to the other.
@@ -25,29 +26,32 @@ struct Lane {
   std::vector<LinkId> path;
 };
 
-// A message makes so many rounds of a ring of ranks and ends where it began. Each lane ends where the next
-// begins, and no two begin at one rank. Requires: two lanes or more.
+// Returns a program in which one message goes round a ring of ranks `rounds` times and returns to its sender.
+// Requires at least two lanes. Each lane must end where the next lane begins, and no two lanes may begin at
+// the same rank.
 StatusOr<LoweredProgram> Rounds(int32_t ranks, std::span<const Lane> ring, int32_t rounds, Protocol protocol);
 
-// Each lane moves a part of its own, cut into as many messages as it has threadblocks at either end.
-// Requires: no two lanes have the same ends.
+// Returns a program in which each lane moves its own part with `blocks` threadblocks at either end. Each
+// threadblock sends or receives an equal share of the part. Requires that no two lanes have the same ends.
 StatusOr<LoweredProgram> Flows(int32_t ranks, std::span<const Lane> lanes, int32_t blocks, Protocol protocol);
 
-// One threadblock of the rank at which all lanes end adds up what the lanes bring, and its own part.
-// Requires: two lanes or more.
+// Returns a program for a sum. One threadblock of the rank at which all lanes end adds up the parts that
+// arrive over the lanes and its own part. Requires at least two lanes.
 StatusOr<LoweredProgram> AddUp(int32_t ranks, std::span<const Lane> lanes, Protocol protocol);
 
-// The lane's source copies its part `hand_offs` + 1 times, each copy from the one before, and sends the last.
-// Two threadblocks take turns where `several` is set; else one does all. Requires: hand_offs is even.
+// Returns a program in which the lane's source makes `hand_offs` + 1 copies of its part, each from the copy
+// before, and sends the last copy. With `several`, two threadblocks copy alternately; otherwise one
+// threadblock makes all copies. Requires an even `hand_offs`.
 StatusOr<LoweredProgram> Copies(int32_t ranks, const Lane& lane, int32_t hand_offs, bool several);
 
-// A switch that multicasts, and links of its GPUs.
+// The links of a multicast through one switch.
 struct SwitchTree {
-  LinkId up;                  // from the root
-  std::vector<LinkId> down;   // to the members
-  std::vector<Rank> members;  // by link
+  LinkId up;                  // from the root to the switch
+  std::vector<LinkId> down;   // from the switch to the members
+  std::vector<Rank> members;  // members[i] is at the end of down[i]
 };
-// `blocks` threadblocks of the root multicast its part, in as many messages. Requires: two members or more.
+// Returns a program in which `blocks` threadblocks of the root multicast an equal share of its part each.
+// Requires at least two members.
 StatusOr<LoweredProgram> Multicasts(const Topology& topology, const SwitchTree& tree, int32_t blocks);
 
 }  // namespace xccl

@@ -1,6 +1,10 @@
-// Every size of every collective is planned (pipeline/tune.h) and compared with the time that NCCL's own
-// model gives. Plans that gain enough become entries of the book. Beside it, NCCL's rings and trees are
-// simulated with each protocol, and the table steers NCCL to the fastest of them.
+// For each collective:
+// 1. Plan every size (pipeline/tune.h), without measurements.
+// 2. For every size, compute the time of NCCL's choice by NCCL's own model. Keep the plan if it is faster
+// enough.
+// 3. Add an entry to the book for each run of kept sizes with one plan.
+// 4. Simulate NCCL's rings and trees with each protocol. Add rows to the tuner's table for the sizes at which
+//    the fastest of them is faster enough than NCCL's choice.
 #include "pipeline/nccl/book.h"
 
 #include <fmt/core.h>
@@ -19,7 +23,7 @@
 namespace xccl::nccl {
 namespace {
 
-// Adds one book entry for each run of sizes that share a plan.
+// Adds one book entry for each run of neighbouring kept sizes that share a plan.
 void Keep(const TuneRequest& request, const Tuned& tuned, std::span<const BookRow> rows, Book& book) {
   const std::vector<int64_t>& sizes = request.sizes_bytes;
   for (size_t s = 0; s < rows.size(); ++s) {
@@ -42,17 +46,18 @@ void Keep(const TuneRequest& request, const Tuned& tuned, std::span<const BookRo
   }
 }
 
-// Simulated microseconds of NCCL's rings and trees, by algorithm and protocol.
+// Simulates NCCL's rings and trees with plans of the engines of the same names.
 class Simulated {
  public:
   Simulated(const Topology& topology, const Collective& collective, const Graphs& graphs,
             const PlanOptions& options)
       : topology_(topology), collective_(collective), graphs_(graphs), options_(options) {}
 
-  // Absent: no engine of this name makes a plan for the collective.
+  // Returns the simulated microseconds of the algorithm with the protocol. Returns nullopt if no engine with
+  // the algorithm's name makes a plan for the collective.
   std::optional<double> Us(nccl_tuner::Algorithm algorithm, nccl_tuner::Protocol protocol,
                            int64_t size_bytes) {
-    // Within a host NCCL's trees are chains, which no engine lays.
+    // Trees need one GPU per host: within a host NCCL's trees are chains, which no engine makes.
     const bool tree = algorithm == nccl_tuner::Algorithm::kTree && graphs_.nodes == graphs_.ranks;
     if (algorithm != nccl_tuner::Algorithm::kRing && !tree) return std::nullopt;
     const Plan* plan = PlanOf(algorithm, size_bytes);
@@ -89,7 +94,8 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// The algorithm and protocol that beat NCCL's own choice; absent: none does.
+// Returns the fastest algorithm and protocol that beat NCCL's own choice by `least_gain`; absent if none
+// does.
 std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Estimate>& offered,
                                    const Estimate& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);
@@ -140,7 +146,7 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
       book.rows.push_back({row, nccl, nccl.us >= least_gain * row.predicted_us});
     }
     Keep(request, tuned, std::span(book.rows).subspan(first), book);
-    // The table has no roots; the first one stands for all.
+    // The table has no column for the root, so only the collective's first root adds rows.
     const bool again = std::ranges::any_of(std::span(book.rows).first(first), [&](const BookRow& row) {
       return row.ours.collective == collective.name();
     });

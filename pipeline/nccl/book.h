@@ -1,5 +1,6 @@
-// A plan book to use beside NCCL on a machine. It has the plans that are faster than NCCL's own choice by
-// NCCL's own model, and a table that steers NCCL where another of NCCL's algorithms is faster.
+// Makes a plan book that is used together with NCCL on a machine. The book holds the plans that are faster
+// than NCCL's choice; the time of NCCL's choice comes from NCCL's own model. The book also has a table that
+// makes NCCL choose another of its algorithms where that is faster.
 #pragma once
 
 #include <optional>
@@ -16,27 +17,28 @@ namespace xccl::nccl {
 struct BookRow {
   TunedRow ours;
   Estimate nccl;
-  bool kept = false;  // it is in the book
+  bool kept = false;  // the plan is in the book for this size
 };
 struct Book {
   std::vector<PlanBookEntry> entries;
-  std::vector<Plan> plans;                // by file, each once
-  std::vector<BookRow> rows;              // every collective and size
-  std::vector<nccl_tuner::Row> steering;  // for the tuner plugin
+  std::vector<Plan> plans;                // one for each file that entries name, without duplicates
+  std::vector<BookRow> rows;              // one for each collective and size
+  std::vector<nccl_tuner::Row> steering;  // table for the tuner plugin
 };
 
-// A plan is kept for the sizes at which NCCL's time is at least `least_gain` times its predicted one, and for
-// the sizes between two of them; beyond the last size NCCL decides. A row of `steering` is where the
-// simulation of NCCL's rings, and of its trees where hosts have one GPU, says that another of them is as much
-// faster than the one that NCCL chooses. Errors: those of FindGraphs and Tune, and kInvalidInput for a
-// collective that NCCL has no model of. Requires: request.pipeline.machine.
+// Makes the book. A plan is kept for each size at which NCCL's time is at least `least_gain` × the plan's
+// predicted time, and for the sizes between two neighbouring kept sizes. Beyond the largest size NCCL
+// decides. A row of `steering` covers sizes at which another algorithm or protocol of NCCL is at least
+// `least_gain` times as fast as NCCL's choice. For this, NCCL's rings are simulated, and NCCL's trees if
+// every host has one GPU. Errors: those of FindGraphs and Tune, and kInvalidInput for a collective that NCCL
+// does not model. Requires: request.pipeline.machine.
 StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain);
 
-// The options of a book's plans: with the machine of the topology's GPUs where they name none. Errors:
-// kInvalidInput where there is none, or where NCCL has no tables for these GPUs.
+// Returns the options for the book's plans. If `options` has no machine, fills in the machine model of the
+// topology's GPUs. Errors: kInvalidInput if there is no such model, or if NCCL has no tables for these GPUs.
 StatusOr<PlanOptions> OptionsOfBook(const Topology& topology, const PlanOptions& options);
 
-// Writes the plans, and for NCCL's tuner nccl-tuner.table. Requires: the directory.
+// Writes the plan book, and nccl-tuner.table for the tuner plugin. Requires that the directory exists.
 Status WriteBookAndTable(const Book& book, const MachineModel& machine, const std::string& directory);
 
 }  // namespace xccl::nccl

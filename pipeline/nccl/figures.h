@@ -1,30 +1,32 @@
-// The figures that NCCL 2.30 searches channels by (src/graph/search.cc) and estimates times by
-// (src/graph/tuning.cc), as published there. Nothing here was measured or tuned by XCCL.
+// The constants by which NCCL 2.30 searches channels (src/graph/search.cc) and estimates times
+// (src/graph/tuning.cc). They are copied from NCCL's sources; XCCL measured or tuned none of them.
 #pragma once
 
 #include <cstdint>
 
 namespace xccl::nccl {
 
-// The figures of one generation of GPUs. Lists of bandwidths begin with the widest; 0 ends them.
+// The constants of one generation of GPUs. A list of bandwidths begins with the largest; 0 ends the list.
 struct GenerationFigures {
-  double intra_gb_per_s[20];  // bandwidths of a channel that are tried within a host
-  double inter_gb_per_s[20];  // bandwidths of a channel that are tried between hosts
-  // Most GB/s on one host, on two, and on more: of all channels (LL), and of one channel.
+  double intra_gb_per_s[20];  // bandwidths of a channel that NCCL tries within a host
+  double inter_gb_per_s[20];  // bandwidths of a channel that NCCL tries between hosts
+  // Upper limits in GB/s on one host, on two hosts, and on more hosts. most_ll limits all channels together;
+  // the other arrays limit one channel.
   double most_ll[3], most_ring_ll128[3], most_tree_ll128[3], most_tree[3];
-  double nvls_share;  // of the links' bandwidth that NVLS reaches
+  double nvls_share;  // share of the links' bandwidth that NVLS reaches
 };
 
 struct Figures {
   GenerationFigures generations[4];  // by Generation
-  int32_t most_channels;             // of one ring or tree: half of MAXCHANNELS
+  int32_t most_channels;             // most channels of rings or of trees: half of MAXCHANNELS
   int32_t nvls_channels;
-  double least_share;  // bandwidths below this share of the widest one that fits are not tried
-  // Microseconds by algorithm (tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT) and protocol (LL,
-  // LL128, simple): of a call, and of a hop over NVLink, PCIe and a network. 0: NCCL lacks it.
+  double least_share;  // NCCL tries no bandwidth below this share of the largest bandwidth that fits
+  // Latencies in microseconds by algorithm (tree, ring, CollNet direct and chain, NVLS, NVLS tree, PAT) and
+  // protocol (LL, LL128, simple). base_us is that of a call. hop_us is that of a hop over NVLink, over PCIe
+  // and over a network. 0: NCCL lacks this combination.
   double base_us[7][3], hop_us[3][7][3];
-  double network_us;  // the cost of a message beside Intel's CPUs
-  // Share of its bandwidth that a tree reaches, by protocol and size: 64 bytes and its doubles.
+  double network_us;  // the cost of a network message on hosts with Intel CPUs
+  // Share of its bandwidth that a tree reaches, by protocol and by size: 64, 128, 256, ... bytes.
   double tree_share[3][22];
 };
 

@@ -1,6 +1,13 @@
-// NCCL's search for channels in outline. For each bandwidth of NCCL's list, widest first, a depth-first
-// search lays ring after ring through the GPUs of one host, each over links that have that bandwidth left.
-// The list's entry with the most bandwidth over all rings together wins.
+// A simple form of NCCL's search for channels.
+// 1. Take the next bandwidth of NCCL's list, the largest first.
+// 2. A depth-first search places ring after ring through the GPUs of the first host. Each ring takes this
+//    bandwidth from its links; a link with less bandwidth left cannot be used.
+// 3. On several hosts, limit the number of rings to what the NICs can carry.
+// 4. Keep the list's entry with the most bandwidth of all rings together. Stop at bandwidths far below the
+// first
+//    that fits.
+// 5. Split wide channels in two, as NCCL does.
+// The search first uses NVLinks alone. If there is no ring of NVLinks, it uses all links.
 #include "pipeline/nccl/graphs.h"
 
 #include <fmt/core.h>
@@ -21,7 +28,7 @@
 namespace xccl::nccl {
 namespace {
 
-// Ranks that the search tries for the rings of one bandwidth: milliseconds.
+// The most ranks that the search tries for one bandwidth, which takes milliseconds.
 constexpr int64_t kMostTried = 20'000;
 
 std::optional<Generation> GenerationOfArch(std::string_view arch) {
@@ -35,14 +42,15 @@ std::optional<Generation> GenerationOfArch(std::string_view arch) {
                         : Generation::kVolta;
 }
 
-// The bandwidths of a channel that NCCL tries, in GB/s, the widest first.
+// Returns the bandwidths of a channel that NCCL tries, in GB/s, the largest first.
 std::span<const double> BandwidthsToTry(Generation generation, bool inter) {
   const GenerationFigures& figures = kFigures.generations[static_cast<size_t>(generation)];
   const std::span<const double> list = inter ? figures.inter_gb_per_s : figures.intra_gb_per_s;
   return list.first(static_cast<size_t>(std::ranges::find(list, 0.0) - list.begin()));
 }
 
-// Searches rings of a host's GPUs, each of which takes its bandwidth from what the links have left.
+// Searches rings through all GPUs of a host. Each ring takes its bandwidth from the remaining bandwidth of
+// its links.
 class RingSearch {
  public:
   RingSearch(const RankGraph& graph, std::vector<double> gb_per_s, std::vector<Rank> ranks, bool nvlink)
@@ -53,7 +61,7 @@ class RingSearch {
         nvlink_(nvlink),
         taken_(static_cast<size_t>(graph.num_ranks()), false) {}
 
-  // Counts the rings of this bandwidth that the search finds room for.
+  // Returns the largest number of rings of this bandwidth that the search finds.
   int32_t Count(double gb_per_s) {
     wanted_ = gb_per_s;
     tried_ = 0;
@@ -67,7 +75,7 @@ class RingSearch {
   }
 
  private:
-  // An upper bound of the rings through a rank: its links hold no more.
+  // Returns an upper bound of the rings through a rank: the rings that its outgoing links can carry.
   int32_t RingsThrough(Rank rank) const {
     const Topology& topology = graph_.topology();
     int32_t rings = 0;
@@ -76,7 +84,7 @@ class RingSearch {
     return rings;
   }
 
-  // Adds another ring to the ones that were found. True where the search is over.
+  // Searches for one more ring after `rings` rings have been placed. Returns true if the search is over.
   bool Ring(int32_t rings) {
     found_ = std::max(found_, rings);
     if (found_ == most_) return true;
@@ -105,7 +113,7 @@ class RingSearch {
     return false;
   }
 
-  // The bandwidth that the hops between two ranks have left together.
+  // Returns the total bandwidth that is left on all parallel hops between two ranks.
   double Width(Rank a, Rank b) const {
     const std::optional<HopId> best = graph_.Find(a, b);
     double width = 0;
@@ -117,7 +125,8 @@ class RingSearch {
     return width;
   }
 
-  // Takes the ring's bandwidth from a hop from a to b while `then` runs, and keeps it where `then` succeeds.
+  // Takes the ring's bandwidth from a hop from a to b and calls `then`. If `then` returns false, gives the
+  // bandwidth back and tries the next parallel hop.
   template <typename Then>
   bool Take(Rank a, Rank b, const Then& then) {
     const std::optional<HopId> best = graph_.Find(a, b);
@@ -144,7 +153,7 @@ class RingSearch {
   int64_t tried_ = 0;             // ranks
 };
 
-// The rate at which each NIC of a host sends to other hosts, in GB/s.
+// Returns the rate in GB/s at which each NIC of a host can send to other hosts.
 std::vector<double> NicsOf(const Topology& topology, HostId host) {
   std::vector<double> nics;
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
@@ -165,7 +174,7 @@ int32_t ChannelsOf(const std::vector<double>& nics, double gb_per_s) {
   return channels;
 }
 
-// Wide channels are cut into two (NCCL's ncclTopoDupChannels).
+// Splits wide channels in two, as NCCL's ncclTopoDupChannels does.
 void Double(Channels& channels, Generation generation) {
   if (channels.intra_gb_per_s < 25) return;
   if (generation >= Generation::kHopper && channels.intra_gb_per_s < 50 && channels.count > 4) return;
@@ -189,7 +198,8 @@ Channels RingsOf(RingSearch& search, Generation generation, const std::vector<do
   return best;
 }
 
-// One multicast tree a channel, over all of a GPU's NVLinks together.
+// Returns the channels of NVLS. Each channel is a multicast tree and gets an equal share of the bandwidth of
+// a GPU's links to multicast switches.
 Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generation generation) {
   const auto& nodes = topology.spec().nodes;
   if (generation < Generation::kHopper || topology.num_hosts() > 1) return {};

@@ -1,6 +1,6 @@
-// The channels that NCCL would find on a machine: how many, and the bandwidth of each. NCCL's search is
-// followed in outline: the same list of bandwidths, from the widest down, and for each as many rings as the
-// links hold.
+// Estimates the channels that NCCL would find on a machine: their number, and the bandwidth of each. The
+// search is a simple form of NCCL's search. It goes through the same list of bandwidths, the largest first,
+// and finds for each bandwidth as many rings as the links can carry.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,25 @@ namespace xccl::nccl {
 // Generations of GPUs, in the order of NCCL's tables.
 enum class Generation : uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 
-// Errors: kInvalidInput where the GPUs' architecture is none that NCCL has tables for, or not known.
+// Returns the generation of the topology's GPUs. Errors: kInvalidInput if the GPUs' architecture is unknown,
+// or if NCCL has no tables for it.
 StatusOr<Generation> GenerationOf(const Topology& topology);
 
 struct Channels {
-  int32_t count = 0;                              // 0: NCCL cannot run it
-  double intra_gb_per_s = 0, inter_gb_per_s = 0;  // a channel's, within a host and between hosts
+  int32_t count = 0;                              // 0: NCCL cannot run this algorithm
+  double intra_gb_per_s = 0, inter_gb_per_s = 0;  // of one channel, within a host and between hosts
 };
 
 struct Graphs {
   Generation generation = Generation::kAmpere;
-  int32_t ranks = 0, nodes = 0;  // nodes: hosts
-  bool nvlink = false;           // all hops within a host are NVLinks; else some are PCIe
-  Channels ring, nvls;           // trees take the rings' channels
+  int32_t ranks = 0, nodes = 0;  // a node is a host here, as in NCCL
+  bool nvlink = false;           // all hops within a host are NVLinks; otherwise some are PCIe
+  Channels ring, nvls;           // trees use the same channels as rings
 };
 
-// `machine` says what links reach. Errors: those of GenerationOf; kInvalidInput where hosts have different
-// numbers of ranks, or where no ring joins a host's GPUs.
+// Finds the channels. The bandwidths of links are those that links reach by `machine`. Errors: those of
+// GenerationOf; kInvalidInput if hosts have different numbers of ranks, if no ring joins the GPUs of a host,
+// or if one of several hosts has no NIC to the others.
 StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine);
 
 }  // namespace xccl::nccl

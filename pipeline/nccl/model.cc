@@ -1,6 +1,9 @@
-// A time is a latency (a base and its hops) and bytes ÷ bandwidth (the channels' times an efficiency), by
-// algorithm and protocol. Figures are in figures.h; the factors in the formulas are those of NCCL's
-// ncclTopoTuneModel.
+// time = latency + bytes ÷ bandwidth, for each algorithm and protocol that NCCL offers.
+// 1. The latency is a base time plus the times of the hops.
+// 2. The bandwidth is that of all channels × an efficiency, limited by the generation of the GPUs.
+// 3. For a tree, the bandwidth is reduced further at small and middle sizes.
+// 4. NCCL's choice is the estimate with the least time.
+// The constants are in figures.h. The factors in the formulas come from NCCL's ncclTopoTuneModel.
 #include "pipeline/nccl/model.h"
 
 #include <algorithm>
@@ -30,7 +33,8 @@ struct Case {
   size_t scale() const { return graphs.nodes == 1 ? 0 : graphs.nodes == 2 ? 1 : 2; }
   const Channels& channels() const { return algorithm == Algorithm::kNvls ? graphs.nvls : graphs.ring; }
   bool Is(Algorithm a, Protocol p) const { return algorithm == a && protocol == p; }
-  // Steps of a ring: all, and the steps between hosts.
+  // Returns the steps of a ring. `members` is the number of ranks for all steps, or the number of hosts for
+  // the steps between hosts.
   int32_t Steps(int32_t members) const {
     return kind == Kind::kAllreduce                                   ? 2 * (members - 1)
            : kind == Kind::kAllgather || kind == Kind::kReduceScatter ? members - 1
@@ -38,7 +42,7 @@ struct Case {
   }
 };
 
-// Does NCCL run this algorithm and protocol unless it is told otherwise?
+// Returns whether NCCL runs this algorithm and protocol by default.
 bool IsOffered(const Case& c) {
   if (c.channels().count == 0 || !nccl_tuner::HasKernels(c.kind, c.algorithm, c.protocol)) return false;
   if (c.protocol == Protocol::kLl128 && !c.graphs.nvlink) return false;
@@ -51,11 +55,12 @@ bool IsOffered(const Case& c) {
     case Algorithm::kPat:
       return c.graphs.nodes == c.graphs.ranks;
     default:
-      return false;  // CollNet needs a plugin; NVLS trees need NVLS on several hosts
+      return false;  // CollNet needs a plugin; NVLS trees need NVLS on several hosts, which has no channels
+                     // here
   }
 }
 
-// The rate at which an algorithm moves the bytes of a call, in GB/s.
+// Returns the rate in GB/s at which an algorithm moves the bytes of a call.
 double Bandwidth(const Case& c) {
   const Channels& channels = c.channels();
   const double n = c.graphs.ranks, count = channels.count;
@@ -63,7 +68,7 @@ double Bandwidth(const Case& c) {
   const GenerationFigures& figures = c.generation();
   const size_t scale = c.scale();
   double bus = count * one;
-  // Between hosts NCCL takes the first generation's limit for all.
+  // On several hosts NCCL uses the first generation's limit for all generations.
   const double most_ll = (c.graphs.nodes == 1 ? figures : kFigures.generations[0]).most_ll[scale];
   if (c.Is(Algorithm::kRing, Protocol::kLl)) bus = std::min(most_ll, bus / 2);
   if (c.Is(Algorithm::kRing, Protocol::kLl128))
@@ -103,7 +108,7 @@ double Latency(const Case& c, int64_t bytes) {
     default:
       break;
   }
-  // Pieces of a broadcast follow each other down the ring, which NCCL counts once.
+  // NCCL counts one hop for a broadcast or a reduce, because their pieces follow each other along the ring.
   if (c.kind == Kind::kBroadcast || c.kind == Kind::kReduce)
     return kFigures.base_us[a][p] + kFigures.hop_us[g.nodes > 1 ? 2 : g.nvlink ? 0 : 1][a][p];
   if (g.nodes > 1) intra = std::max(intra, kFigures.network_us * (simple ? 3 : 1));

@@ -1,5 +1,5 @@
-// The time of a collective as NCCL estimates it to choose an algorithm and a protocol, by the tables and
-// formulas of NCCL 2.30 (graph/tuning.cc). NCCL chooses by these estimates; its real times differ.
+// Computes NCCL's own estimate of a collective's time, by the tables and formulas of NCCL 2.30
+// (graph/tuning.cc). NCCL chooses an algorithm and a protocol by these estimates; its real times differ.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace xccl::nccl {
 
-// NCCL's time for a call by one algorithm and protocol.
+// NCCL's estimate for a call with one algorithm and protocol.
 struct Estimate {
   nccl_tuner::Algorithm algorithm = nccl_tuner::Algorithm::kRing;
   nccl_tuner::Protocol protocol = nccl_tuner::Protocol::kSimple;
@@ -20,13 +20,14 @@ struct Estimate {
   double us = 0;
 };
 
-// Broadcast, reduce, allgather, reduce_scatter and allreduce; NCCL models no other collective.
+// Returns NCCL's name for the collective; nullopt if NCCL does not model it. NCCL models broadcast, reduce,
+// allgather, reduce_scatter and allreduce.
 std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
 
-// Everything that NCCL can run, by default and without CollNet, in order of algorithm and protocol. `bytes`
-// is nccl-tests' size. Requires: several ranks.
+// Returns an estimate for each algorithm and protocol that NCCL runs by default, without CollNet, in order of
+// algorithm and protocol. `bytes` is the size as nccl-tests counts it. Requires at least two ranks.
 std::vector<Estimate> Estimates(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
-// NCCL's choice: the first of the fastest.
+// Returns NCCL's choice: the fastest estimate, and the first of several equal estimates.
 Estimate Choice(const Graphs& graphs, nccl_tuner::Collective collective, int64_t bytes);
 
 }  // namespace xccl::nccl

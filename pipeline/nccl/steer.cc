@@ -1,6 +1,9 @@
-// Runs of nccl-tests are grouped by collective, hosts and ranks. For each size the fastest run with a forced
-// algorithm and protocol stands beside the fastest run of NCCL's own choice; where it gains enough, it
-// becomes part of a row of the table.
+// 1. Read the runs of nccl-tests, and find the algorithm and protocol that each run forces.
+// 2. Group the runs by collective, hosts and ranks.
+// 3. For each size of a group, find the fastest run with a forced choice and the fastest run with NCCL's own
+//    choice.
+// 4. If the forced choice is faster enough, it becomes the choice of this size.
+// 5. Join neighbouring sizes with the same choice to one row of the table.
 #include "pipeline/nccl/steer.h"
 
 #include <fmt/core.h>
@@ -29,7 +32,7 @@ constexpr std::pair<CollectiveKind, Kind> kKinds[] = {{CollectiveKind::kAllreduc
                                                       {CollectiveKind::kBroadcast, Kind::kBroadcast},
                                                       {CollectiveKind::kReduce, Kind::kReduce}};
 
-// NCCL's names in its variables: in any case, and without the line between words.
+// Returns the name in lower case and without underscores, because NCCL's variables accept both spellings.
 std::string Plain(std::string_view name) {
   std::string plain;
   for (const char c : name)
@@ -46,7 +49,8 @@ std::optional<Enum> Named(std::string_view name, int count) {
 
 std::string Quoted(const std::string& text) { return fmt::format("'{}'", Shortened(text)); }
 
-// The algorithm and protocol that the variables of a run force. `place` opens messages.
+// Returns the algorithm and protocol that the variables of a run force; nullopt if they force none. Error
+// messages begin with `place`.
 StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::string>& variables,
                                            const std::string& place) {
   const auto value = [&](const char* name) {

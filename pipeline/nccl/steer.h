@@ -1,5 +1,5 @@
-// Rows of the tuner's table from times: the sizes at which another algorithm and protocol is faster than
-// NCCL's own choice.
+// Makes the rows of the tuner plugin's table from measured or simulated times. A row names the sizes at which
+// another algorithm and protocol is faster than NCCL's own choice.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,14 @@ struct Choosing {
   std::optional<int> channels = {};
   bool operator==(const Choosing&) const = default;
 };
-// An algorithm and protocol that are better than NCCL's own choice at a size; absent: none is.
+// A size, and the algorithm and protocol that are better at this size than NCCL's own choice. `choice` is
+// absent if none is better.
 struct Better {
   int64_t bytes = 0;
   std::optional<Choosing> choice;
 };
-// Appends a row for every run of sizes with one choice. The first size stands for smaller ones too; beyond
-// the last one NCCL decides. Requires: ascending sizes.
+// Appends a row for every run of neighbouring sizes with the same choice. The choice of the first size also
+// holds for all smaller sizes. Beyond the last size NCCL decides. Requires ascending sizes.
 void AddRows(nccl_tuner::Collective collective, int64_t nodes, int64_t ranks, std::span<const Better> sizes,
              std::vector<nccl_tuner::Row>& rows);
 
@@ -34,22 +35,23 @@ void AddRows(nccl_tuner::Collective collective, int64_t nodes, int64_t ranks, st
 struct TestRun {
   nccl_tuner::Collective collective = nccl_tuner::Collective::kAllreduce;
   int64_t ranks = 0, nodes = 0;
-  std::optional<Choosing> forced;  // by NCCL_ALGO and NCCL_PROTO; absent: NCCL's own choice
+  std::optional<Choosing> forced;  // what NCCL_ALGO and NCCL_PROTO force; absent: NCCL's own choice
   struct Time {
     int64_t bytes = 0;
-    double us = 0;  // out of place
+    double us = 0;  // time out of place
   };
   std::vector<Time> times;
 };
-// Reads what nccl-tests writes with -J (interchange/traces/nccl_tests.h). NCCL_ALGO and NCCL_PROTO, both or
-// neither, name one each; NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS are equal where one is given. Errors:
-// kInvalidInput with the file and the key.
+// Reads the JSON file that nccl-tests writes with -J (interchange/traces/nccl_tests.h). The run must set both
+// NCCL_ALGO and NCCL_PROTO, each to one name, or neither. If it sets NCCL_MIN_NCHANNELS or
+// NCCL_MAX_NCHANNELS, it must set both to the same number. Errors: kInvalidInput with the file and the key.
 StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);
 
-// Rows where a forced choice is at least `least_gain` times as fast as NCCL's own on the same ranks. Errors:
-// kInvalidInput where a forced run has none of NCCL's own beside it.
+// Returns the rows for sizes at which a forced choice is at least `least_gain` times as fast as NCCL's own
+// choice on the same ranks. Errors: kInvalidInput if there are forced runs but no run of NCCL's own choice.
 StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, double least_gain);
-// Reads files of nccl-tests and steers by them. Errors: those of ReadTestRun, and of reading.
+// Reads files of nccl-tests and returns the rows of Steer for them. Errors: those of ReadTestRun and Steer,
+// and of reading.
 StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain);
 
 }  // namespace xccl::nccl

@@ -13,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// A column of numbers, null where they are not known.
+// Writes a column of numbers, with null for each unknown number.
 template <typename Number>
 void WriteKnown(const char* key, const EngineLine& line, std::optional<Number> PlanTime::*value,
                 JsonWriter& json) {

@@ -1,5 +1,10 @@
-// Three plots side by side. Both axes are logarithmic. Labels stand at the right ends of their lines, moved
-// apart where they would overlap.
+// Draws three plots side by side: time, bus bandwidth, and time ÷ bound.
+// 1. Convert the comparison to lines, one for each engine.
+// 2. If there are several sizes, plot each measure over size. Both axes are logarithmic. Labels are placed at
+// the
+//    right ends of their lines, and moved apart if they would overlap.
+// 3. If there is only one size, draw a row for each engine instead, the fastest first.
+// 4. Add the notes below the plots: machines, grey lines and the command.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -43,22 +48,22 @@ std::array<Measure, 3> Measures() {
   }};
 }
 
-// The width of each of the plots, which share that of the picture.
+// Returns the width of one plot. The plots divide the width of the picture equally.
 double PlotWidth() { return (kPlot.width - 2 * kPlot.margin) / static_cast<double>(Measures().size()); }
 
-// A logarithmic axis from pixel to pixel.
+// A logarithmic axis: the value `low` is at pixel `from`, the value `high` at pixel `to`.
 struct Axis {
   double low, high, from, to;
   double At(double value) const { return from + std::log(value / low) / std::log(high / low) * (to - from); }
 };
 
-// An axis for the values that are drawn, with some room at both ends.
+// Returns an axis for values from `low` to `high`, with some space at both ends.
 Axis AxisOf(double low, double high, double from, double to) {
   const double room = high > low ? std::pow(high / low, 0.04) : 2;
   return {low / room, high * room, from, to};
 }
 
-// 1, 2 and 5 times powers of ten within the axis; powers alone where there are many.
+// Returns the ticks of an axis: 1, 2 and 5 times powers of ten; only powers of ten if the axis is long.
 std::vector<double> Ticks(const Axis& axis) {
   std::vector<double> ticks;
   const bool few = axis.high / axis.low < 300;
@@ -94,7 +99,7 @@ struct Label {
   Style style;
 };
 
-// Moves labels apart, and keeps them within [top, bottom] where they all fit.
+// Moves labels apart so that they do not overlap. If all labels fit, they stay within [top, bottom].
 void Spread(std::vector<Label>& labels, double top, double bottom) {
   std::ranges::stable_sort(labels, {}, &Label::line_y);
   double least = top;
@@ -119,7 +124,7 @@ std::string Polyline(const std::vector<std::pair<double, double>>& points, const
       style.dashed ? " stroke-dasharray=\"6 4\"" : "");
 }
 
-// The least and the greatest positive value of all points; 1 and 1 where there is none.
+// Returns the least and the greatest positive value of all points; 1 and 1 if no value is positive.
 template <typename Value>
 std::pair<double, double> Range(const std::vector<EngineLine>& lines, Value&& value) {
   double low = std::numeric_limits<double>::infinity(), high = 0;
@@ -150,7 +155,7 @@ std::string Grid(const Axis& x, const Axis& y, const std::vector<double>& sizes,
   return text + svg::Line(x.from, y.from, x.to, y.from, fmt::format("stroke=\"{}\"", kPlot.soft));
 }
 
-// One measure over sizes.
+// Draws the plot of one measure over sizes.
 std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, double left) {
   const auto size_of = [](const PlanTime& point) { return static_cast<double>(point.size_bytes); };
   const auto [least_size, most_size] = Range(lines, size_of);
@@ -166,7 +171,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
                                "font-weight=\"bold\"");
   text += Grid(x, y, sizes, measure);
   std::vector<Label> labels;
-  // Later lines lie on top: grey lines, then auto, then the lines that lead.
+  // Later lines are drawn over earlier lines. Lines that do not lead come first, then the lines that lead.
   std::vector<size_t> order;
   for (size_t i = lines.size(); i-- > 0;) order.push_back(i);
   std::ranges::stable_sort(order, {}, [&](size_t i) { return lines[i].leads; });
@@ -196,7 +201,7 @@ std::string Plot(const std::vector<EngineLine>& lines, const Measure& measure, d
   return text;
 }
 
-// One measure at the one size: a row for each engine, the fastest first.
+// Draws the plot of one measure if there is only one size: a row for each engine, in `order`.
 std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>& order,
                  const Measure& measure, double left) {
   const auto [low, high] = Range(lines, measure.value);
@@ -227,7 +232,8 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
   return text;
 }
 
-// The text below the plots: the machines that are timed, the names of the grey lines, the command.
+// Returns the text below the plots: the machines, the names of the grey lines, and the command. Moves `y` to
+// the end of the text.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;

@@ -1,5 +1,9 @@
-// A line is on the front unless another line is at least as fast at all of its sizes: every pair of lines is
-// compared, at the sizes of one of them.
+// 1. Collect the rows of the comparison into lines, by name.
+// 2. Find the front: compare every pair of lines. A line is not on the front if another line is at least as
+// fast
+//    at all sizes of the first line.
+// 3. Find the lines that lead: lines of the front that have the least time at some size.
+// 4. Sort the lines.
 #include "pipeline/view/engine_lines.h"
 
 #include <algorithm>
@@ -14,8 +18,8 @@ namespace {
 
 enum class Order : uint8_t { kNever, kSame, kFaster };
 
-// Compares a with b at the sizes of b. kFaster: a is at least as fast at each, and faster at one. kSame:
-// equally fast. kNever: at some size a is slower, or has no plan.
+// Compares a with b at the sizes of b. Returns kNever if a is slower or has no plan at some size. Returns
+// kFaster if a is faster at some size, or is equally fast and has more sizes. Otherwise returns kSame.
 Order Compared(const EngineLine& a, const EngineLine& b) {
   Order order = Order::kSame;
   for (const PlanTime& point : b.points) {
@@ -32,7 +36,7 @@ double MeanRatio(const EngineLine& line) {
   return std::exp(sum / static_cast<double>(line.points.size()));
 }
 
-// Is the line compared with other lines?
+// Returns whether the line may be on the front.
 bool Competes(const EngineLine& line) {
   return line.group != EngineGroup::kAuto && line.group != EngineGroup::kMeasured;
 }

@@ -1,4 +1,4 @@
-// The cost of failed cables, as a page and as a picture.
+// Shows a comparison of machines with failed cables as an HTML page and as an SVG picture.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 
 namespace xccl {
 
-// The page: `page` with the JSON that view/src/failures/data.ts describes in place of its mark @XCCL_DATA@.
-// Requires: the mark, once.
+// Returns `page` with the mark @XCCL_DATA@ replaced by the JSON that view/src/failures/data.ts describes.
+// Requires that `page` has the mark once.
 std::string FailuresPage(std::string_view page, const FailureComparison& comparison, const Topology& topology,
                          const Origin& origin);
 
-// An SVG for a paper, on white: a row for each failure, the costliest first. Its bar is how many times as
-// long as on the whole machine auto takes, or else the engine with the least mean time; dots are the other
-// engines, and a line is the lower bound of the damaged machine; both are also ÷ the time on the whole
-// machine. The times are those at the largest size. Failures drawn twice have one row.
+// Returns an SVG for a paper, on white, with one row for each failure, the costliest first. The bar of a row
+// shows auto's time on the damaged machine ÷ auto's time on the machine without failures. If auto has no
+// times, the bar is for the engine with the least mean time. Dots show the same ratio for all other engines.
+// A line shows the lower bound of the damaged machine ÷ the time of the bar's engine without failures. All
+// times are those at the largest size. A failure that was drawn twice has one row.
 std::string FailuresSvg(const FailureComparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -1,4 +1,9 @@
-// Rows of bars on a linear axis that begins at 0, so that the length of a bar is proportional to its value.
+// 1. Take the rows of engines at the largest size. The engine auto, or else the first engine, is drawn as
+// bars.
+// 2. Sort the failures by the slowdown of the engine with bars, and drop duplicates.
+// 3. Draw the legend, the axis and a row for each failure: a bar, a dot for each other engine, and a line for
+// the
+//    bound. The axis is linear and begins at 0, so that the length of a bar is proportional to its value.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -21,11 +26,12 @@ namespace {
 
 using svg::kPlot;
 
-// Where the axis begins, behind the names of failures, and where it ends.
+// Return the pixels at which the axis begins, to the right of the names of failures, and ends.
 double Left() { return kPlot.margin + kPlot.letter * static_cast<double>(kPlot.name_letters); }
 double Right() { return kPlot.width - kPlot.labels; }
 
-// The time on a damaged machine ÷ the time on the whole machine.
+// Returns the time on a damaged machine ÷ the time on the machine without failures; nullopt if one is
+// missing.
 std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
   if (!row.whole_us || *row.whole_us <= 0 || !row.draw_us[draw]) return std::nullopt;
   return *row.draw_us[draw] / *row.whole_us;
@@ -33,9 +39,9 @@ std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
 
 struct Picture {
   const FailureComparison& comparison;
-  std::vector<const FailureTimes*> rows;  // of engines at the largest size; the first is drawn as bars
-  std::vector<size_t> draws;              // the costliest first
-  size_t left_out = 0;                    // distinct failures for which there is no row
+  std::vector<const FailureTimes*> rows;  // one per engine, at the largest size; the first is drawn as bars
+  std::vector<size_t> draws;              // distinct failures, the costliest first
+  size_t left_out = 0;                    // number of distinct failures without a row
   double most = 1;
   double At(double slowdown) const { return Left() + slowdown / most * (Right() - Left()); }
 };
@@ -52,7 +58,7 @@ Picture PictureOf(const FailureComparison& comparison) {
   for (size_t d = 0; d < comparison.failed.size(); ++d)
     if (seen.insert(comparison.failed[d]).second) picture.draws.push_back(d);
   std::ranges::stable_sort(picture.draws, std::greater<>(), [&](size_t d) {
-    return Slowdown(*picture.rows[0], d).value_or(HUGE_VAL);  // no plan costs most
+    return Slowdown(*picture.rows[0], d).value_or(HUGE_VAL);  // failures without a plan come first
   });
   if (picture.draws.size() > kPlot.most_rows) {
     picture.left_out = picture.draws.size() - kPlot.most_rows;
@@ -71,7 +77,7 @@ std::string Dot(double x, double y, std::string_view colour) {
                      svg::Number(y), colour);
 }
 
-// The names of the engines and of the bound, in a line above the rows.
+// Draws the names of the engines and of the bound in a line above the rows.
 std::string Legend(const Picture& picture) {
   std::string text;
   double x = kPlot.margin;

@@ -1,4 +1,5 @@
-// Who holds what: before, after, and over time. view/src/view/data.ts: HoldingColumns, BinnedSchedule.
+// Computes which ranks hold which chunks: before the collective, after it, and over time. The page describes
+// the data as HoldingColumns and BinnedSchedule (view/src/view/data.ts).
 #pragma once
 
 #include <cstdint>
@@ -20,21 +21,24 @@ struct Ends {
 };
 Ends EndsOf(const Schedule& schedule, const Topology& topology);
 
-// Rank `rank` holds so many contributions of `count` chunks from `chunk` on.
+// Rank `rank` holds `contributions` contributions of each of the `count` chunks from `chunk` on.
 struct HoldingRun {
   Rank rank;
   int32_t chunk = 0, count = 0, contributions = 0;
 };
-// The precondition (`before`) or the postcondition, in runs of chunks.
+// Returns what ranks hold before the collective (`before`), or must hold after it, as runs of chunks.
 std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ranks, bool before);
 
-// Who holds what over time, added up over groups of ranks and of chunks, and some chunks in full.
+// Computes the share of the needed data that is there over time, added up over groups of ranks (rows) and
+// groups of chunks (columns). Equal parts of the time are frames. For a few chunks, the followed chunks, it
+// also keeps every arrival and all links.
 class BinnedHoldings {
  public:
-  // Requires: a plain schedule. Cost: a few sorts of the transfers × the chunks that each moves.
+  // `most_arrivals` limits the arrivals that are kept for followed chunks. Requires a plain schedule. Cost: a
+  // few sorts of all (transfer, chunk) pairs.
   BinnedHoldings(const Collective& collective, const Topology& topology, const ScheduleTrace& trace,
                  int64_t most_arrivals);
-  // Writes the members from "frames" on.
+  // Writes the members of BinnedSchedule from "frames" on.
   void Write(JsonWriter& json) const;
 
  private:
@@ -57,10 +61,10 @@ class BinnedHoldings {
   int32_t num_ranks_ = 0, num_chunks_ = 0, rows_ = 0, columns_ = 0;
   int64_t time_ps_ = 0;
   Ends ends_;
-  std::vector<int64_t> first_arrival_;            // by transfer: index in chunk_arrival_ps
-  std::vector<Holding> conditions_;               // scratch
-  std::vector<int32_t> initial_, needed_, held_;  // for the chunk at hand, by rank
-  std::vector<double> gains_;                     // by frame, row, column: needed cells gained
+  std::vector<int64_t> first_arrival_;            // by transfer: index in trace.chunk_arrival_ps
+  std::vector<Holding> conditions_;               // temporary
+  std::vector<int32_t> initial_, needed_, held_;  // contributions of the current chunk, by rank
+  std::vector<double> gains_;                     // by frame, row, column: needed cells that become full
   std::vector<double> rank_gains_;                // by frame, rank
   std::vector<int64_t> needed_cells_;             // by row, column
   std::vector<int64_t> needed_of_rank_;

@@ -1,5 +1,9 @@
-// Writes the topology as columns by node and link, then its layout (draw/layout) as columns by item, frame
-// and cable. Lengths are rounded to tenths of a pixel.
+// 1. Write the topology: the hosts, a column for each property of nodes, and a column for each property of
+// links.
+// 2. Lay the machine out (draw/layout).
+// 3. Write the drawing: a column for each property of items, of frames and of cables. Lengths are rounded to
+// tenths
+//    of a pixel.
 #include "pipeline/view/machine_data.h"
 
 #include <cmath>
@@ -50,7 +54,7 @@ void WriteTopology(const Topology& topology, JsonWriter& json) {
   json.EndObject();
 }
 
-// A list of lengths, to a tenth of a pixel.
+// Writes a list of lengths, rounded to a tenth of a pixel.
 template <typename Items, typename Length>
 void Lengths(JsonWriter& json, const char* key, const Items& items, Length&& length) {
   json.Key(key);
@@ -59,7 +63,8 @@ void Lengths(JsonWriter& json, const char* key, const Items& items, Length&& len
   json.EndArray();
 }
 
-// "KEY_first" and "KEY": the lists of all items, one after the other.
+// Writes the lists of all items one after the other as "KEY", and the place where each list begins as
+// "KEY_first".
 template <typename Items, typename List>
 void Lists(JsonWriter& json, const std::string& key, const Items& items, List&& list) {
   std::vector<int64_t> first = {0};

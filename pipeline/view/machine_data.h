@@ -1,5 +1,5 @@
-// The machine's part of the page: its nodes and links, and how it is drawn. view/src/view/data.ts:
-// TopologyData, DrawingData.
+// Writes the machine's part of the page: its nodes and links, and its drawing. The page describes the data as
+// TopologyData and DrawingData (view/src/view/data.ts).
 #pragma once
 
 #include "base/json/json_writer.h"

@@ -1,5 +1,8 @@
-// Writes columns, one entry for each threadblock, instruction, dependency and pass. Ranks are taken in the
-// order of the critical path, last first, until the longest column is full.
+// 1. Count the entries that each rank adds to the longest list of the page.
+// 2. Choose ranks until this list is full: first the ranks of the critical path, from its end to its start,
+// then
+//    all other ranks in order.
+// 3. Write the chosen ranks as columns with one entry for each threadblock, instruction, dependency and pass.
 #include "pipeline/view/program_data.h"
 
 #include <fmt/core.h>
@@ -101,7 +104,7 @@ class ProgramWriter {
   }
 
  private:
-  // The entries that a rank adds to the longest list.
+  // Returns the entries that each rank adds to the longest list of the page.
   std::vector<int64_t> EntriesOfRanks() const {
     std::vector<int64_t> entries(static_cast<size_t>(index_.num_ranks()));
     for (int32_t node = 0; node < index_.size(); ++node)
@@ -112,7 +115,8 @@ class ProgramWriter {
     return entries;
   }
 
-  // The ranks of the critical path, last first, then all in order, as many as fit; at least one.
+  // Chooses the ranks to write: the ranks of the critical path from its end to its start, then all others in
+  // order. Skips a rank that does not fit, but always chooses one rank.
   void ChooseRanks(int64_t most_entries) {
     const std::vector<int64_t> entries = EntriesOfRanks();
     std::vector<bool> chosen(entries.size(), false);
@@ -249,8 +253,8 @@ class ProgramWriter {
   const ProgramIndex index_;
   const ProgramTrace& trace_;
   JsonWriter& json_;
-  std::vector<int32_t> ranks_, blocks_, nodes_;  // that are written, in order
-  std::vector<int32_t> number_;                  // by node: its place in nodes_, or -1
+  std::vector<int32_t> ranks_, blocks_, nodes_;  // ranks, threadblocks and instructions to write, in order
+  std::vector<int32_t> number_;                  // by node of index_: its place in nodes_, or -1
 };
 
 }  // namespace

@@ -1,6 +1,10 @@
-// Small schedules are written as columns, one entry for each message, transfer and hop. Larger ones are
-// written as digits: for each link the share of its time that it is busy, in equal parts of the time, and for
-// groups of ranks and chunks how many of the needed chunks are there (holdings.h).
+// 1. Write the bytes, busy time and messages of every link over the whole run.
+// 2. If the schedule is small, write columns with one entry for each message, transfer and hop.
+// 3. If the schedule is large, divide the time into equal bins. For each link and bin, write the share of the
+// bin in
+//    which the link is busy, as one digit. For groups of ranks and of chunks, write how much of the needed
+//    data is there (holdings.h).
+// A schedule without a trace gets only step 1.
 #include "pipeline/view/schedule_data.h"
 
 #include <fmt/core.h>
@@ -19,7 +23,7 @@
 namespace xccl::view {
 namespace {
 
-// Values of one kind that the page holds at most: (rank, chunk) cells, or digits of loads. That is a page of
+// The most values of one kind on the page, such as (rank, chunk) cells or digits of loads. The page then has
 // a few MB.
 constexpr int64_t kMostCells = 400'000;
 
@@ -48,7 +52,8 @@ void WriteTotals(const LinkTotals& totals, JsonWriter& json) {
   json.EndObject();
 }
 
-// A rank, or a list where a tree has several.
+// Writes the ranks at one end of every message: a rank, or a list if the message's tree has several ranks
+// there.
 void WriteEnds(const char* key, const ScheduleTrace& trace, const std::vector<std::vector<Rank>>& ends,
                JsonWriter& json) {
   json.Key(key);
@@ -73,7 +78,7 @@ void WriteRuns(const char* key, const std::vector<HoldingRun>& runs, JsonWriter&
   json.EndObject();
 }
 
-// The transfers of every message, in the order of the columns.
+// The transfers of message m: transfer[first[m]] up to, but not including, transfer[first[m + 1]].
 struct TransfersByMessage {
   std::vector<int64_t> first = {0};
   std::vector<int64_t> transfer;
@@ -95,7 +100,7 @@ TransfersByMessage ByMessage(const ScheduleTrace& trace) {
 
 void WriteTransfers(const ScheduleTrace& trace, JsonWriter& json) {
   const Schedule& schedule = trace.schedule;
-  std::vector<int64_t> arrival_ps;  // by transfer: of its last chunk
+  std::vector<int64_t> arrival_ps;  // by transfer: arrival of its last chunk
   size_t next = 0;
   for (const int32_t count : schedule.count) {
     int64_t last = 0;
@@ -141,7 +146,8 @@ void WriteDetail(const Plan& plan, const ScheduleTrace& trace, JsonWriter& json)
   json.EndObject();
 }
 
-// The share of every bin in which a link is busy. A message occupies its links evenly while it is on them.
+// Writes the share of every bin in which each link is busy. Assumes that a message spreads its busy time
+// evenly over the time from its start to its end on the link.
 void WriteLoads(const Topology& topology, const ScheduleTrace& trace, int32_t bins, JsonWriter& json) {
   std::vector<std::vector<double>> loads(static_cast<size_t>(topology.num_links()));
   const double width = static_cast<double>(std::max<int64_t>(1, trace.simulation.time_ps)) / bins;
@@ -169,12 +175,12 @@ void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, Jso
   json.BeginObject();
   json.Member("bins", int64_t{bins});
   WriteLoads(plan.topology, trace, bins, json);
-  // An arrival is a rank and a time in picoseconds, about 16 digits.
+  // An arrival takes about 16 characters: a rank and a time in picoseconds.
   BinnedHoldings(plan.collective, plan.topology, trace, kMostCells / 16).Write(json);
   json.EndObject();
 }
 
-// The parts that the time is cut into: as many as a screen can show, but fewer where many links are used.
+// Returns the number of bins of the time: as many as a screen can show, but fewer if many links are used.
 int32_t BinsFor(const LinkTotals& totals) {
   const int64_t used = std::ranges::count_if(totals.messages, [](int64_t m) { return m > 0; });
   return static_cast<int32_t>(std::clamp<int64_t>(kMostCells / std::max<int64_t>(1, used), 24, 240));

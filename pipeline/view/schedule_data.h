@@ -1,5 +1,5 @@
-// The schedule's part of the page: every message on every link, or, where messages are too many, loads and
-// holdings added up. view/src/view/data.ts: ScheduleData.
+// Writes the schedule's part of the page: every message on every link or, if there are too many messages,
+// sums over time, ranks and chunks. The page describes the data as ScheduleData (view/src/view/data.ts).
 #pragma once
 
 #include "base/json/json_writer.h"
@@ -9,14 +9,14 @@
 
 namespace xccl::view {
 
-// Is there an entry on the page for every message, or are they added up? The page numbers messages as the
-// trace does.
+// Returns whether the page has an entry for every message; otherwise it has sums. The page numbers messages
+// as the trace does.
 bool ShowsMessages(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options);
 
 // Writes the value of "schedule".
 void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options,
                    JsonWriter& json);
-// The part of the page for a schedule that cannot be traced, with the reason.
+// Writes the value of "schedule" for a schedule that cannot be traced, with the reason.
 void WriteUntraced(const Plan& plan, const Simulation& simulation, const std::string& reason,
                    JsonWriter& json);
 

@@ -1,6 +1,8 @@
-// Simulates the schedule and the program, with a trace where one is small enough, and writes both, the
-// machine's drawing, the bound and the critical paths as the JSON of one plan. A page holds a list of plans
-// and the JSON of each in a script element.
+// For each plan:
+// 1. Compute the bound.
+// 2. Simulate the schedule and the program, with a trace if the trace is small enough.
+// 3. Write the machine's drawing, the collective, the facts, the schedule, the critical paths and the program
+// as JSON. The page holds a list of all plans, and the JSON of each plan in a script element of its own.
 #include "pipeline/view/view.h"
 
 #include <fmt/core.h>
@@ -24,12 +26,12 @@
 namespace xccl {
 namespace {
 
-// All simulations of a plan. A trace is absent where it would be too large; the time is always there.
+// All simulations of a plan. A trace is absent if it would be too large; the simulated time is always there.
 struct Simulated {
   Bound bound;
   Simulation schedule;
   std::optional<ScheduleTrace> schedule_trace;
-  std::string untraced;  // why not
+  std::string untraced;  // why schedule_trace is absent
   std::optional<Simulation> program;
   std::optional<ProgramTrace> program_trace;
   std::string program_untraced;

@@ -1,6 +1,6 @@
-// A plan as the page of `xccl-synth view` shows it: the JSON that view/src/view/data.ts describes, with the
-// machine drawn, the schedule and the program simulated and traced, and the bound. Where a plan is too large
-// for a page of a few MB, loads and holdings are added up over time, ranks and chunks, and the JSON says so.
+// Converts plans to the page of `xccl-synth view`. The JSON of a plan (view/src/view/data.ts) holds the
+// drawing of the machine, traces of the simulated schedule and program, and the bound. If a plan is too large
+// for a page of a few MB, the JSON holds sums over time, ranks and chunks instead, and says so.
 #pragma once
 
 #include <cstdint>
@@ -16,28 +16,28 @@
 namespace xccl {
 
 struct ViewOptions {
-  const MachineModel* machine = nullptr;  // that the program runs on; null: only links take time
-  int64_t most_entries = 60'000;          // in one list of the page; a schedule with more is added up
+  const MachineModel* machine = nullptr;  // machine model for programs; null: only links take time
+  int64_t most_entries = 60'000;          // most entries of one list; larger schedules are shown as sums
   Deadline deadline = Deadline();
 };
 
 // One line of the page's list of plans, and the plan's data.
 struct PlanView {
-  std::string name;    // the file's
-  std::string serves;  // the calls that a book has it for; empty: it is in no book
+  std::string name;    // name of the plan's file
+  std::string serves;  // the calls that the plan serves in its book; empty: the plan is in no book
   std::string collective, topology, engine;
   int32_t ranks = 0;
   int64_t size_bytes = 0;
-  int64_t time_ps = 0;  // the program's where there is one
+  int64_t time_ps = 0;  // time of the program; without a program, time of the schedule
   int64_t bound_ps = 0;
-  std::string json;  // without '<', so that it may stand in a page
+  std::string json;  // contains no '<', so that it can be placed in a script element
 };
 
-// Simulates and draws. Errors: those of LowerBound; kLimit where the deadline passes.
+// Simulates the plan and draws its machine. Errors: those of LowerBound; kLimit if the deadline passes.
 StatusOr<PlanView> ViewPlan(const Plan& plan, const std::string& name, const ViewOptions& options);
 
-// The page: `page` with the plans in place of its mark. `command` and `title` are shown. Requires: `page`
-// has the mark @XCCL_DATA@ once.
+// Returns `page` with the mark @XCCL_DATA@ replaced by the plans. The page shows `title` and `command`.
+// Requires that `page` has the mark once.
 std::string ViewPage(std::string_view page, const std::vector<PlanView>& plans, const std::string& title,
                      const std::string& command);
 

@@ -1,4 +1,4 @@
-// Helpers that the writers of the page's JSON share.
+// Helper functions that the writers of the page's JSON share.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,20 @@
 
 namespace xccl::view {
 
-// Digit `share` × 63, rounded, of base 64.
+// Returns `share` (0 to 1) as one base-64 digit with the value `share` × 63, rounded.
 inline char Digit(double share) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   return kDigits[static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * 63))];
 }
 
-// "key": [value(item), ...], of whole numbers.
+// Writes "key": [value(item), ...], a list of whole numbers.
 template <typename Items, typename Value>
 void Column(JsonWriter& json, const char* key, const Items& items, Value&& value) {
   json.Key(key);
   json.Integers(items, value);
 }
 
-// "key": "...", a letter for each item.
+// Writes "key": "...", a string with one letter for each item.
 template <typename Items, typename Letter>
 void Letters(JsonWriter& json, const char* key, const Items& items, Letter&& letter) {
   std::string text;
@@ -33,7 +33,9 @@ void Letters(JsonWriter& json, const char* key, const Items& items, Letter&& let
   json.Member(key, text);
 }
 
-// JSON has '<' only within strings. Written so, nothing in it can end the script that holds it.
+// Returns the JSON with every '<' escaped, so that the JSON cannot end the script element that contains it.
+// JSON has
+// '<' only within strings.
 inline std::string InScript(std::string_view json) {
   std::string text;
   text.reserve(json.size());
@@ -46,7 +48,7 @@ inline std::string InScript(std::string_view json) {
   return text;
 }
 
-// A bundled page with its data. Requires: the page has the mark @XCCL_DATA@ once.
+// Returns the page with the mark @XCCL_DATA@ replaced by `data`. Requires that the page has the mark once.
 inline std::string WithData(std::string_view page, std::string_view data) {
   constexpr std::string_view kMark = "@XCCL_DATA@";
   const size_t mark = page.find(kMark);

@@ -1,8 +1,11 @@
-// Fills, then exchanges. Types with the fewest ports come first; each is filled up to one level over its
-// ports. Then a breadth-first search starts at the fullest port and follows types that could move from one
-// port to another. Units move along the path that it finds to the port that they load least. The possible
-// loads are the bases of a polymatroid, where a solution that no exchange improves is optimal (Fujishige
-// 1980).
+// The height of a port is its load ÷ its speed.
+// 1. Pour takes the types one by one, those with the fewest ports first. It fills the type's lowest ports up
+//    to one common height.
+// 2. Exchange searches breadth-first from the highest port, along types that can move units from one port to
+//    another.
+// 3. Units move along the path found to the port that stays lowest. If no move helps the highest port, the
+//    next highest port is tried.
+// The possible loads are the bases of a polymatroid: if no exchange helps, they are optimal (Fujishige 1980).
 #include "synth/bfb/balance.h"
 
 #include <algorithm>
@@ -45,7 +48,7 @@ class Balancing {
     std::iota(entries_.begin(), entries_.end(), begin);
     std::stable_sort(entries_.begin(), entries_.end(),
                      [&](int32_t a, int32_t b) { return Height(p_.port[a]) < Height(p_.port[b]); });
-    // The level up to which the lowest ports must be filled to take all units together.
+    // Finds the height up to which the lowest ports must be filled to take all units of the type.
     double speed = 0, load = static_cast<double>(p_.supply[t]), level = 0;
     for (size_t i = 0; i < entries_.size(); ++i) {
       const int32_t port = p_.port[entries_[i]];
@@ -82,7 +85,7 @@ class Balancing {
           types_of_[static_cast<size_t>(p_.port[e])].push_back({static_cast<int32_t>(t), e});
     std::vector<int32_t> order(ports);
     std::iota(order.begin(), order.end(), 0);
-    // Each round makes one port lower. As many as augmenting paths need: ports × entries.
+    // Each round makes one port lower. Augmenting paths need at most ports × entries rounds.
     for (size_t round = 0; round < ports * p_.port.size(); ++round) {
       std::stable_sort(order.begin(), order.end(),
                        [&](int32_t a, int32_t b) { return Height(a) > Height(b); });
@@ -90,7 +93,8 @@ class Balancing {
     }
   }
 
-  // Moves units from `source` to the port that they load least. False if no move helps.
+  // Moves units from `source` to the reachable port that is lowest with one more unit. False if no move
+  // helps.
   bool Relieve(int32_t source) {
     const size_t ports = load_.size();
     bool hope = false;
@@ -138,13 +142,13 @@ class Balancing {
   std::vector<double> load_;
   std::vector<int64_t> flow_;
   std::vector<int32_t> entries_;
-  // By port that a search reaches: the entries that units leave and enter on the last step to it.
+  // By port, for the last step of a search to the port: units leave from_entry_ and enter to_entry_.
   std::vector<int32_t> from_entry_, to_entry_;
-  std::vector<int32_t> reached_;  // ports, in the order of the search
+  std::vector<int32_t> reached_;  // ports in the order in which the search reaches them
   struct TypeAt {
     int32_t type, entry;
   };
-  std::vector<std::vector<TypeAt>> types_of_;  // by port
+  std::vector<std::vector<TypeAt>> types_of_;  // by port: the types that can also use other ports
 };
 
 }  // namespace

@@ -1,7 +1,9 @@
-// Shares units of data out over the ports of one receiver as evenly as possible: the one optimisation problem
-// of breadth-first broadcast. In: ports, each with a speed and a load that it has already; and types of
-// units, each with the ports that its units may take. Out: a whole number of units for each (type, port). The
-// sorted list of load ÷ speed, largest first, is least; its first entry is the receiver's time.
+// Distributes units of data over the ports of one receiver as evenly as possible. Breadth-first broadcast
+// solves this problem once for each receiver and level (synth/bfb/receiver.h).
+//
+// Input: ports, each with a speed and an initial load; and types of units, each with the ports that may carry
+// its units. Output: for each type, a whole number of units for each of its ports. The list of load ÷ speed
+// over all ports, largest first, is lexicographically least. Its first entry is the receiver's time.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +13,19 @@
 namespace xccl {
 
 struct BalanceProblem {
-  std::vector<double> base;     // by port: the load that it has already, in units; >= 0
-  std::vector<double> speed;    // by port: > 0
-  std::vector<int64_t> supply;  // by type: units; >= 0
-  // Ports of type t: port[first[t] .. first[t + 1]), each once, at least one.
+  std::vector<double> base;     // by port: the initial load in units; >= 0
+  std::vector<double> speed;    // by port: units per time; > 0
+  std::vector<int64_t> supply;  // by type: the units to distribute; >= 0
+  // Type t may use the ports port[first[t]] to port[first[t + 1] - 1]: at least one, each listed once.
   std::vector<int32_t> first = {0};
   std::vector<int32_t> port;
 
   void AddType(int64_t units, std::span<const int32_t> ports);
 };
 
-// Returns the units of each entry of `port`. Deterministic; among equal choices the port listed first takes
-// more. Cost: each augmentation takes ports × the entries of `port`. None is needed where filling up to one
-// level leaves the ports even.
+// Returns the number of units for each entry of `port`. Deterministic: of equal choices, the port listed
+// first takes more. Cost: each exchange takes up to ports × entries of `port`. No exchange is needed if the
+// first filling leaves the ports even.
 std::vector<int64_t> Balance(const BalanceProblem& problem);
 
 }  // namespace xccl

@@ -1,8 +1,13 @@
-// Chooses the chunks that each rank starts with, the hops that plans use and the number of chunks a part.
-// Then one BfbPlanner plans the copies, and one, on the reversed machine, the sums. On machines whose ranks
-// are all alike one rank stands for all. An allreduce without symmetry is planned twice: with a share of the
-// sum made at every rank, and with the sums made at the central ranks; the faster plan is kept. Cost: one
-// BfbPlanner for each number of chunks that is tried.
+// Planning makes the plan of one request.
+// 1. FindSymmetry looks for translations that make all ranks alike. With them one rank is planned for all.
+// 2. NetworkOf chooses the hops that the plan uses.
+// 3. ChooseChunks scores several numbers of chunks a part and takes the least number that is near the best.
+// 4. StartOf lists the chunks that each rank has before copies are made.
+// 5. A BfbPlanner plans the copies. For sums, a BfbPlanner plans copies on the reversed machine, and Reverse
+//    turns the copies into sums.
+// 6. An allreduce without symmetry is planned twice, and the faster plan is kept: every member sums a share,
+//    or only the central ranks sum.
+// Cost: for copies and for sums, one BfbPlanner, and one Score for each number of chunks that is tried.
 #include "synth/bfb/bfb.h"
 
 #include <fmt/core.h>
@@ -26,14 +31,13 @@
 namespace xccl {
 namespace {
 
-// Numbers of chunks a part that are tried: small numbers and multiples of 2 and 3, since shares of a part are
-// simple fractions where ports have equal speeds.
+// Candidate numbers of chunks for the data of each source: small numbers and multiples of 2 and 3. If ports
+// have equal speeds, each port's share of the data is a simple fraction.
 constexpr int32_t kChunkChoices[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16};
-// The ranks that stand for all of them, as receivers when numbers of chunks are compared and as central ranks
-// that make sums.
+// The most receivers that are scored to compare numbers of chunks, and the most central ranks that make sums.
 constexpr int32_t kSampleRanks = 12;
-// Above this multiple of the latency bound most of a plan's time is bytes. Sums made at a few central ranks
-// load links unevenly, and are not tried.
+// If a plan takes longer than this multiple of the latency bound, most of its time is due to bytes. Sums at a
+// few central ranks are then not tried, because they load links unevenly.
 constexpr double kMostLatencies = 8;
 
 constexpr std::string_view kName = "bfb";
@@ -45,13 +49,14 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,      Collectiv
                                       CollectiveKind::kReduceScatterv, CollectiveKind::kBroadcast,
                                       CollectiveKind::kReduce,         CollectiveKind::kBarrier};
 
-// The chunks that each rank has before copies are made. `chunks`: a part is cut into so many. `centres`: the
-// ranks that make the sums of an allreduce, each for an equal share of the whole.
+// The chunks that each rank has before copies are made.
 struct Start {
   Collective cut;
   std::vector<BfbSource> sources;
 };
 
+// Cuts each part into `chunks` chunks and lists the sources. In an allreduce, each rank of `centres` makes
+// the sums of an equal share of the buffer.
 Start StartOf(const Collective& collective, std::span<const Rank> centres, int32_t chunks) {
   Start start{collective.WithChunks(chunks), {}};
   const auto add = [&](Rank rank, ChunkRange block, int64_t weight) {
@@ -101,12 +106,12 @@ class Planning {
   }
 
  private:
-  // The aims of plans. The next one is tried only if --steps allows no plan of the one before. kTime: plans
-  // in waves over the hops of least latency. kNoWaves: each distance in one step. kSteps: hops of every
-  // latency.
+  // The aims of a plan, in the order in which they are tried. The next aim is tried only if every plan of the
+  // aim before takes more steps than --steps allows. kTime: plans in waves over hops of low latency.
+  // kNoWaves: each distance is one step. kSteps: each distance is one step, and hops may have any latency.
   enum class Aim : uint8_t { kTime, kNoWaves, kSteps };
 
-  // Absent: the plan has more steps than --steps allows.
+  // Returns nullopt if the plan has more steps than --steps allows.
   std::optional<Synthesis> Plan() {
     if (!IsAllreduce(collective_.kind())) return PlanWith({});
     if (symmetry_ != nullptr) return PlanWith(collective_.ranks());
@@ -134,7 +139,7 @@ class Planning {
 
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
 
-  // Sets symmetry_ if all ranks are members, have equal parts and are alike under translations.
+  // Sets symmetry_ if all ranks are members, have equal parts, and translations take any rank to any other.
   void FindSymmetry() {
     const CollectiveKind kind = collective_.kind();
     const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
@@ -145,13 +150,13 @@ class Planning {
     if (group_->IsTransitive()) symmetry_ = &*group_;
   }
 
-  // The hops that plans use: those of at most the least latency that still joins all members.
+  // Returns the hops that plans use: unless aim_ is kSteps, the hops not slower than LatencyThatJoins.
   BfbNetwork NetworkOf(const RankGraph& graph) const {
     return {graph, aim_ == Aim::kSteps ? std::numeric_limits<int64_t>::max()
                                        : LatencyThatJoins(graph, collective_.ranks())};
   }
 
-  // The members whose distances to and from their farthest members add up to the least.
+  // Returns up to kSampleRanks central members, whose farthest members are nearest in both directions.
   std::vector<Rank> Centres() {
     const BfbNetwork network = NetworkOf(graphs_.forward());
     std::vector<int32_t> from(static_cast<size_t>(request_.topology->num_ranks()), 0), to = from;
@@ -187,7 +192,7 @@ class Planning {
     return Finish(std::move(cut), std::move(down ? *down : *up));
   }
 
-  // Plans copies on `graph`: the machine, or, for sums, the reversed machine. Chooses chunks_ if it is 0.
+  // Plans copies on `graph`: the machine or, for sums, the reversed machine. Sets chunks_ if it is 0.
   Schedule Half(const RankGraph& graph, std::span<const Rank> centres) {
     const BfbNetwork network = NetworkOf(graph);
     BfbPlanner planner(network, StartOf(collective_, centres, LeastChunks(centres)).sources, symmetry_);
@@ -202,7 +207,7 @@ class Planning {
     return Pruned(planner.Make(start.sources, LevelByLevel(), start.cut.num_chunks()), start);
   }
 
-  // Raises the number of chunks to a multiple of `chunks`: with finer waves the first one is through sooner.
+  // Returns a multiple of `chunks` as the number of chunks. The first of many small waves arrives sooner.
   int32_t InWaves(int32_t chunks, std::span<const Rank> centres) const {
     if (request_.limits.chunks) return chunks;
     const int64_t starts =
@@ -247,7 +252,7 @@ class Planning {
     return least;
   }
 
-  // Leaves out copies to ranks that are no members and pass nothing on.
+  // Removes copies to ranks that are not members and do not relay the data.
   Schedule Pruned(Schedule schedule, const Start& start) const {
     if (collective_.num_members() == request_.topology->num_ranks()) return schedule;
     CopyGoal goal;
@@ -276,7 +281,7 @@ class Planning {
   int32_t chunks_ = 0;  // chunks a part; 0: not chosen yet
 };
 
-// Work: for each orbit of ranks one search over all links, and a transfer of each part to a rank of it.
+// Estimates the work: for each orbit of ranks, a search over all links, and a transfer of each part received.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const int64_t searches = TranslationsFor(*request.collective, *request.topology).num_rank_orbits();

@@ -1,7 +1,7 @@
-// Breadth-first broadcast (Zhao et al., NSDI 2025): every chunk moves along shortest paths. A rank receives
-// in step t the chunks that start t hops away, shared out so that no link into the rank carries more than it
-// must. Plans have as many steps as the machine's diameter; on tori, hypercubes and full meshes they also use
-// the full bandwidth.
+// The engine "bfb": breadth-first broadcast (Zhao et al., NSDI 2025). Every chunk moves along shortest paths.
+// In step t a rank receives the chunks that start t hops away, loading the links into the rank as evenly as
+// possible. Plans that are not split into waves have as many steps as the machine's diameter. On tori,
+// hypercubes and full meshes plans also use the full bandwidth.
 #pragma once
 
 #include "synth/common/synthesizer.h"

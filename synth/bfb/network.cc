@@ -8,7 +8,7 @@ namespace xccl {
 BfbNetwork::BfbNetwork(const RankGraph& graph, int64_t most_latency_ps)
     : graph_(&graph), most_latency_ps_(most_latency_ps) {
   const size_t ranks = static_cast<size_t>(graph.num_ranks());
-  // The graph's hops are sorted by the rank that they leave, and so are the hops into each rank.
+  // The graph's hops are sorted by the rank that they leave. The hops into each rank keep this order.
   in_ = GroupItems<InHop>(ranks, [&](auto add) {
     for (int32_t h = 0; h < graph.num_hops(); ++h)
       if (const Hop& hop = graph.hop(HopId(h)); hop.latency_ps <= most_latency_ps)

@@ -1,7 +1,10 @@
-// Goes level by level. Sources whose blocks may come over the same ports form a type. Balance says how many
-// units of each type come over each port. The type's blocks, laid end to end, are cut into these stretches.
-// Where several senders share a port, the one that has sent the fewest units sends. Ports are a bit mask; a
-// rank with more ports than a mask has bits chooses among a few for each source.
+// Plan goes through the levels, nearest sources first. In each level:
+// 1. TypeOf sorts the sources into types. The blocks of one type may arrive over the same ports.
+// 2. Balance says how many units of each type come over each port.
+// 3. Deal lays the blocks of a type end to end and cuts this row into one stretch for each port.
+// 4. ChooseHop chooses a sender if several hops share a port: the sender that has sent the fewest units.
+// Sets of ports are bit masks of 64 bits. If a rank has more than 64 ports, each source is a type of its own
+// and may use at most kFewPorts ports.
 #include "synth/bfb/receiver.h"
 
 #include <algorithm>
@@ -17,7 +20,7 @@
 namespace xccl {
 namespace {
 
-// The ports that one block chooses from, at a rank with more ports than a mask has bits.
+// The most ports that one block may use at a rank with more than 64 ports.
 constexpr size_t kFewPorts = 16;
 
 class Receiver {
@@ -57,13 +60,13 @@ class Receiver {
   int32_t Distance(int32_t source) const { return view_.distance[static_cast<size_t>(source)]; }
   const BfbSource& Source(int32_t source) const { return sources_[static_cast<size_t>(source)]; }
   int64_t Units(int32_t source, int32_t chunks) const { return Source(source).weight * chunks; }
-  // Does the hop come from a rank that is one hop nearer to the source?
+  // Returns whether the hop comes from a rank that is one hop nearer to the source.
   bool Leads(size_t hop, int32_t source) const {
     const int32_t there = view_.via[hop][static_cast<size_t>(source)];
     return there >= 0 && there + 1 == Distance(source);
   }
 
-  // Finds, for each source, the ports that lead to a neighbour nearer to it.
+  // Fills mask_ with the ports over which each source's block may arrive.
   void FindPorts() {
     const size_t n = sources_.size();
     mask_.assign(n, 0);
@@ -104,13 +107,13 @@ class Receiver {
     return type;
   }
 
-  // Returns the time of the level's fullest port.
+  // Plans one level. Returns the time of the level's fullest port.
   double PlanLevel(std::span<const int32_t> items) {
     if (items.empty()) return 0;
     problem_ = {};
     types_.clear();
     type_of_.clear();
-    // The loads of earlier levels break ties: together they count less than one unit.
+    // With by_level_ loads of earlier levels only break ties: scaled, they add up to less than one unit.
     for (const double total : total_)
       problem_.base.push_back(by_level_ ? total / (2 * all_units_ + 1) : total);
     problem_.speed.assign(view_.speeds.begin(), view_.speeds.end());
@@ -128,10 +131,11 @@ class Receiver {
     return fullest;
   }
 
-  // Gives each chunk to the port in whose stretch of the type its middle lies.
+  // Cuts the row of each type's blocks into stretches of `flow` units, one for each port. Each chunk comes
+  // over the port whose stretch contains the chunk's middle.
   void Deal(std::span<const int32_t> items, std::span<const int64_t> flow) {
     struct Cursor {
-      int64_t at = 0, end = 0;  // units of the type so far, and at the end of the present stretch
+      int64_t at = 0, end = 0;  // units of the type dealt so far; units at the end of the stretch
       int32_t entry = 0;
     };
     std::vector<Cursor> cursors;
@@ -188,9 +192,9 @@ class Receiver {
   std::vector<double> total_, level_load_;  // by port
   double all_units_ = 0;
   Grouped<int32_t> hops_of_port_;  // indices into view.hops
-  std::vector<uint64_t> mask_;     // by source: the ports that lead nearer to it; empty: too many ports
-  std::unordered_map<uint64_t, int32_t> types_;  // by mask: the level's types
-  std::vector<int32_t> type_of_;                 // by item of the level
+  std::vector<uint64_t> mask_;     // by source: ports that its block may use; empty: too many ports
+  std::unordered_map<uint64_t, int32_t> types_;  // by mask: the level's type with these ports
+  std::vector<int32_t> type_of_;                 // by source of the level
   BalanceProblem problem_;
 };
 

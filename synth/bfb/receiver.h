@@ -1,7 +1,8 @@
-// Plans what one rank receives over which of its hops. In: the distances of all sources to the rank and to
-// its neighbours. Out: pieces of the sources' blocks. A block may come over any hop from a neighbour that is
-// one hop nearer to its source, and is shared out over the ports. The receivers of a breadth-first broadcast
-// are independent of each other.
+// Plans the blocks that one rank, the receiver, gets over each of its hops. A block is the data of one
+// source. Input: the distances from all sources to the receiver and to its neighbours. Output: pieces of
+// blocks, each with its hop. A block may arrive over any hop from a neighbour that is one hop nearer to the
+// block's source. Blocks are distributed over the receiver's ports. The receivers of a breadth-first
+// broadcast are planned one by one.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +14,24 @@
 
 namespace xccl {
 
-// A rank, the chunks that it starts with, and the weight of each of these chunks in units, >= 1.
+// A rank, the block of chunks that the rank starts with, and the weight of each chunk in units (>= 1).
 struct BfbSource {
   Rank rank;
   ChunkRange block;
   int64_t weight = 1;
 };
 
-// The machine around one receiver. Must not be copied, since `via` points into `rows`.
+// The network around one receiver. Must not be copied, because `via` may point into `rows`.
 struct ReceiverView {
   std::span<const InHop> hops;
   std::span<const double> speeds;  // by port
-  // By source: hops to the receiver, which is the step in which its block arrives; 0: the receiver itself,
-  // -1: unreachable.
+  // By source: the number of hops to the receiver, which is also the level of the source's block; 0 if the
+  // source is the receiver; -1 if there is no path.
   std::span<const int32_t> distance;
-  // By hop, by source: the source's distance to the rank that the hop comes from.
+  // By hop, then by source: the source's distance to the rank that the hop comes from.
   std::vector<std::span<const int32_t>> via = {};
-  std::vector<int32_t> order = {};  // all sources, in the order in which their blocks are shared out
-  // By hop: hops of one class share the link out of their sender.
+  std::vector<int32_t> order = {};  // all sources, in the order in which their blocks are planned
+  // By hop: a class number. Hops of one class leave their sender over the same link or over alike links.
   std::vector<int32_t> sender_class = {};
   std::vector<std::vector<int32_t>> rows = {};  // memory for `via`; empty if `via` points elsewhere
 };
@@ -41,11 +42,12 @@ struct BfbPiece {
   int32_t hop = 0;  // index into ReceiverView::hops
 };
 
-// Appends the pieces that the receiver gets. A level is the set of sources at one distance. level_by_level:
-// each level loads ports as evenly as possible, as blocking messages need; otherwise all levels together do.
-// `sent` counts units by sender class over all receivers, and grows by the chosen units. Returns a time in
-// units ÷ bytes per second: the sum of each level's fullest port, or the fullest port of all levels together.
-// Cost: sources × hops, and one Balance a level.
+// Appends the receiver's pieces to `pieces`. A level is the set of sources at one distance. With
+// `level_by_level` each level alone loads the ports as evenly as possible, as the blocking model needs.
+// Otherwise the total loads of the levels so far are as even as possible. `sent` holds the units that each
+// sender class sends to all receivers planned so far, and is updated. Returns a time in units ÷ (bytes per
+// second). With `level_by_level` it is the sum of the times of each level's fullest port, otherwise the time
+// of the port that is fullest in total. Cost: sources × hops, and one Balance for each level.
 double PlanReceiver(std::span<const BfbSource> sources, const ReceiverView& view, bool level_by_level,
                     std::vector<int64_t>& sent, std::vector<BfbPiece>& pieces);
 

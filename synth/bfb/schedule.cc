@@ -1,10 +1,11 @@
-// One search for each source finds the distances; data that starts d hops away arrives in step d. With
-// translations only rank 0's receptions are planned. The translation that takes source s to rank 0 turns what
-// rank 0 receives from s into what another rank receives from rank 0. The latter are the columns of the
-// compressed schedule.
-//
-// The columns of a step are ordered by TurnKey, so that behind switches all ranks send to different ranks at
-// any time.
+// 1. The constructor finds the distances by one search from each source. Level d is the data that starts d
+//    hops away.
+// 2. SplitIntoWaves gives every (rank, source) a later wave than the ranks one hop before.
+// 3. Make plans every receiver with PlanReceiver and turns each piece into a transfer.
+// 4. With translations Make plans only rank 0. The translation that takes source s to rank 0 turns a transfer
+//    of s's data to rank 0 into a transfer of rank 0's data to another rank. The compressed schedule consists
+//    of the turned transfers.
+// 5. Make sorts the transfers of a step by TurnKey. Behind a switch all ranks then send to different ranks.
 #include "synth/bfb/schedule.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@
 namespace xccl {
 namespace {
 
-// A transfer, and the TurnKey by which the columns of a step are ordered.
+// A transfer and the TurnKey by which the transfers of a step are sorted.
 struct Item {
   int32_t key;
   Transfer transfer;
@@ -62,7 +63,7 @@ void BfbPlanner::SplitIntoWaves() {
     const int32_t domain = domain_of_[i / n] - domain_of_[sources_[i % n].index()];
     wave_.push_back((domain + domains_) % domains_ * num_levels_ + distance_[i]);
   }
-  // A rank passes data on in a later wave than the one that brought it.
+  // A rank relays data in a later wave than the wave that brought the data.
   const auto nearest_first =
       GroupItems<int32_t, int64_t>(static_cast<size_t>(num_levels_) + 1, [&](auto add) {
         for (size_t i = 0; i < distance_.size(); ++i)
@@ -89,7 +90,7 @@ void BfbPlanner::NumberDomains() {
   }
   places_ = *std::max_element(size.begin(), size.end());
   if (static_cast<size_t>(domains_) * static_cast<size_t>(places_) > 4 * ranks) {
-    // The domains have very different sizes, and places of them would not match: all ranks form one domain.
+    // Places of domains with very different sizes do not correspond. All ranks form one domain.
     domains_ = 1;
     places_ = static_cast<int32_t>(ranks);
     std::fill(domain_of_.begin(), domain_of_.end(), 0);
@@ -143,7 +144,7 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
   std::vector<int64_t> sent(static_cast<size_t>(graph.topology().num_links()), 0);
   std::vector<BfbPiece> pieces;
   std::vector<Item> items;
-  int32_t steps = 1;  // steps of a wave: one for each chunk of a part
+  int32_t steps = 1;  // steps of a wave: one for each chunk of the largest block
   for (const BfbSource& source : sources) steps = std::max(steps, source.block.count);
   std::vector<LinkId> links;
   Schedule schedule;
@@ -153,7 +154,7 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
     pieces.clear();
     const ReceiverView view = ViewOf(Rank(r));
     PlanReceiver(sources, view, level_by_level, sent, pieces);
-    // Neighbouring ranges of one message come one after the other.
+    // Puts neighbouring ranges of one message next to each other.
     std::ranges::stable_sort(pieces, {}, [&](const BfbPiece& piece) {
       return std::tuple(view.distance[static_cast<size_t>(piece.source)], piece.hop,
                         symmetry_ != nullptr ? 0 : piece.chunks.first);
@@ -182,7 +183,7 @@ Schedule BfbPlanner::Make(std::span<const BfbSource> sources, bool level_by_leve
         add(view.distance[source] - 1, piece.chunks.first, piece.chunks.count);
         continue;
       }
-      // In waves each chunk of a part has a step of its own.
+      // In a wave each chunk of a block has its own step.
       const int32_t wave = wave_[static_cast<size_t>(r) * sources_.size() + source] - 1;
       for (int32_t c = piece.chunks.first; c < piece.chunks.first + piece.chunks.count; ++c)
         add(wave * steps + c - block.first, c, 1);

@@ -1,7 +1,7 @@
-// The schedule of a breadth-first broadcast, put together from what each rank receives. In: the sources, a
-// network (the reversed machine's for sums) and, if all ranks are alike, the machine's translations. Out: a
-// schedule of copies that writes every (rank, chunk) once. With translations one receiver is planned, and the
-// schedule is compressed.
+// Makes the schedule of a breadth-first broadcast from the plans of all receivers. Input: the sources; a
+// network, for sums that of the reversed machine; and the machine's translations, if all ranks are alike.
+// Output: a schedule of copies that writes every chunk once at every rank. With translations one receiver is
+// planned, and the schedule is compressed. A domain is one of RankGraph::Domain (synth/common/rank_graph.h).
 #pragma once
 
 #include <cstdint>
@@ -16,43 +16,44 @@ namespace xccl {
 
 class BfbPlanner {
  public:
-  // `symmetry`: null, or a transitive group, in which case the sources are all ranks. The network and the
-  // group must outlive the planner. Cost: one search for each source; with symmetry one. Memory: ranks ×
-  // sources numbers; with symmetry one row.
+  // `symmetry` is null or a transitive group. With a group, the sources must be all ranks. The network and
+  // the group must outlive the planner. Cost: one search for each source; with symmetry a single search.
+  // Memory: a table of ranks × sources numbers; with symmetry one row of the table.
   BfbPlanner(const BfbNetwork& network, std::span<const BfbSource> sources, const SymmetryGroup* symmetry);
 
-  // The most hops that any chunk travels.
+  // Returns the largest number of hops that any chunk travels.
   int32_t num_levels() const { return num_levels_; }
-  // The longest PlanReceiver time among `most` receivers, evenly spaced, or among all if there are fewer.
+  // Returns the longest PlanReceiver time of at most `most` receivers, evenly spaced among the ranks.
   double Score(std::span<const BfbSource> sources, bool level_by_level, int32_t most) const;
-  // The schedule, normalized; compressed with symmetry, else plain. A level is one step, or several after
-  // SplitIntoWaves. Requires: the same ranks of sources as in the constructor; with symmetry, equal blocks
-  // and weights. Cost: linear in the transfers, and one PlanReceiver for each receiver.
+  // Returns the normalized schedule; with symmetry it is compressed. Each level is one step, or several steps
+  // after SplitIntoWaves. Requires the same ranks of sources as in the constructor; with symmetry also equal
+  // blocks and weights. Cost: linear in the transfers, and one PlanReceiver for each receiver.
   Schedule Make(std::span<const BfbSource> sources, bool level_by_level, int32_t num_chunks) const;
-  // Gives the data of each domain steps of its own, the next domain's first, and each chunk of a part one of
-  // these steps. A rank that passes on (in reverse: sums up) data from many domains then never waits for data
-  // only because other data has a lower step. Cost: one pass over the hops for each source; with symmetry
-  // one.
+  // Splits the steps into waves. A rank receives the data of each source's domain in waves of its own: first
+  // the data of the rank's own domain, then the data of the domain before it in cyclic order. In a wave each
+  // chunk of a block has its own step. Without waves, a relay of data from many domains would wait for data
+  // only because other data has a lower step. Cost: one pass over the hops for each source; with symmetry one
+  // pass.
   void SplitIntoWaves();
 
  private:
   void NumberDomains();
-  // The index of (rank, source) in the tables. With symmetry the tables have only rank 0's row, and the index
-  // is that of the source which rank 0 sees as `rank` sees `source`.
+  // Returns the index of (rank, source) in the tables. With symmetry the tables have only the row of rank 0.
+  // The index is then that of the source to which `source` moves in the translation from `rank` to rank 0.
   size_t At(Rank rank, size_t source) const;
-  // How far `to` comes after `from`, in domains and then in places within them.
+  // Returns how far `to` comes after `from` in cyclic order: by domains, then by places within a domain.
   int32_t TurnKey(Rank from, Rank to) const;
   ReceiverView ViewOf(Rank receiver) const;
 
   const BfbNetwork& network_;
   const SymmetryGroup* symmetry_;
   std::vector<Rank> sources_;
-  std::vector<int32_t> source_of_rank_;  // -1: none
-  std::vector<int32_t> distance_;        // by (rank, source); with symmetry by source, to rank 0
+  std::vector<int32_t> source_of_rank_;  // by rank: index of the source; -1: not a source
+  std::vector<int32_t> distance_;        // hops by (rank, source); with symmetry by source, to rank 0
   std::vector<int32_t> wave_;            // by (rank, source); with symmetry by source; empty: no waves
   int32_t num_levels_ = 0;
-  int32_t domains_ = 1, places_ = 1;           // places_: ranks of the largest domain
-  std::vector<int32_t> domain_of_, place_of_;  // by rank
+  int32_t domains_ = 1, places_ = 1;           // places_: the number of ranks in the largest domain
+  std::vector<int32_t> domain_of_, place_of_;  // by rank; a place is a rank's number in its domain
 };
 
 }  // namespace xccl

@@ -1,7 +1,11 @@
-// First cuts chunks and orders their uses of trees, then writes each use's transfers. The k-th use ends at
-// step k
-// + the deepest tree's depth, up and down. A transfer up comes as many steps before the turn at the root as
-// its child is deep; a transfer down as many before the end as the tree is high below its child.
+// 1. LevelsOf finds for each edge its depth, and the longest path below its child.
+// 2. PlainChunks, or CompressedChunks with symmetry, cuts chunks and orders their uses. A use is one chunk on
+//    one tree.
+// 3. MakeAllreduceSchedule adds the transfers of each use. Let D be the largest sum of an up-tree's and a
+//    down-tree's depth. Use k (from 0) ends just before step k + D. The root has the sum as many steps
+//    earlier as its down-tree is deep.
+// 4. A transfer up comes as many steps before the root's sum as its child is deep. A transfer down comes as
+//    many steps before the end as the longest path below its child has edges.
 #include "synth/common/allreduce_trees.h"
 
 #include <algorithm>
@@ -13,8 +17,8 @@ namespace xccl {
 namespace {
 
 struct Levels {
-  std::vector<int32_t> depth;  // by edge: edges from the root to its child
-  std::vector<int32_t> below;  // by edge: the most edges on a path down from its child
+  std::vector<int32_t> depth;  // by edge: the number of edges from the root to its child
+  std::vector<int32_t> below;  // by edge: the most edges on a path below a child of its path
   int32_t deepest = 0;
 };
 
@@ -31,7 +35,7 @@ Levels LevelsOf(const std::vector<TreeEdge>& edges, int32_t ranks) {
     int32_t& below = below_of[edges[i].parent.index()];
     below = std::max(below, below_of[edges[i].child.index()] + 1);
   }
-  std::map<PathId, int32_t> most_below;  // a transfer to several ranks is as urgent as its most urgent edge
+  std::map<PathId, int32_t> most_below;  // a multicast is as urgent as its most urgent edge
   for (const TreeEdge& edge : edges) {
     int32_t& below = most_below[edge.path];
     below = std::max(below, below_of[edge.child.index()]);
@@ -46,20 +50,22 @@ struct Use {
   ChunkId chunk;
 };
 
-// Chunks are numbered in the order of use; in a compressed schedule member by member, with equally many each.
+// Chunks are numbered in the order of the uses. In a compressed schedule they are numbered member by member,
+// with the same number of chunks for each member.
 struct Chunks {
   std::vector<int64_t> weights;
-  std::vector<Use> uses;  // in order
+  std::vector<Use> uses;  // in the order of their steps
 };
 
-// The data that is sent before a point in time. Time runs from 0 to 1, and all rounds take equally long.
+// Computes the data that is sent before a point in time. Time runs from 0 to 1, and all rounds take equally
+// long.
 class Progress {
  public:
   explicit Progress(std::span<const int64_t> rounds) : before_{0} {
     for (const int64_t round : rounds) before_.push_back(before_.back() + static_cast<double>(round));
   }
 
-  // In units of the rounds' weights.
+  // Returns the data sent before `time`, in units of the rounds' weights.
   double At(double time) const {
     const double place = time * static_cast<double>(before_.size() - 1);
     const size_t round = std::min(before_.size() - 2, static_cast<size_t>(place));
@@ -67,10 +73,11 @@ class Progress {
   }
 
  private:
-  std::vector<double> before_;  // each round, and all
+  std::vector<double> before_;  // the data sent before each round, and all data as the last entry
 };
 
-// Gives each tree a number of chunks in proportion to its weight; with one round, one chunk.
+// Cuts each tree's share into a number of chunks in proportion to the tree's weight, or into one chunk if
+// there is one round.
 Chunks PlainChunks(const AllreduceTrees& trees, std::span<const int64_t> rounds) {
   struct Timed {
     double middle;  // the middle of the time in which the tree carries the chunk

@@ -1,6 +1,7 @@
-// An allreduce over weighted trees: each tree sums its share of the buffer up to its root and copies the sum
-// down again. In: for each root a tree up and a tree down, which may differ. Out: chunks, and the schedule.
-// All ranks end with copies of the root's sum, so they have the same bits. Linear in the transfers.
+// Makes an allreduce schedule from weighted trees. Each tree sums its share of the buffer up to its root and
+// copies the sum down again. Input: for each root an up-tree and a down-tree, which may differ. Output: the
+// chunks and the schedule. All ranks end with copies of the root's sum, so all ranks have the same bits.
+// Linear in the transfers.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 
 namespace xccl {
 
-// Parts of a weight that is no simple fraction: weights are exact to a millionth, and sums of many fit 64
-// bits.
+// The denominator of weights that are not simple fractions. Weights are then exact to a millionth, and sums
+// of many weights fit 64 bits.
 inline constexpr int64_t kWeightUnits = 1 << 20;
 
 struct ChunkedSchedule {
@@ -24,16 +25,16 @@ struct ChunkedSchedule {
 
 struct TreeEdge {
   Rank parent, child;
-  // In AllreduceTrees::paths: from child to parent in a tree up, from parent to child in a tree down. Edges
-  // of one parent share a path where a switch adds up or copies their data.
+  // In AllreduceTrees::paths: from child to parent in an up-tree, from parent to child in a down-tree. Edges
+  // of one parent share a path if a switch reduces or multicasts their data.
   PathId path;
-  bool shared = false;  // the transfer belongs to another edge: the one whose child comes first in the path
+  bool shared = false;  // another edge, whose child comes first in the path, adds the transfer
 };
 
 struct AllreduceTree {
-  int64_t weight = 0;  // the chunk's; > 0
+  int64_t weight = 0;  // the tree's share, relative to the other trees; > 0
   Rank root;
-  std::vector<TreeEdge> up, down;  // parents first: a parent is the root or an earlier child
+  std::vector<TreeEdge> up, down;  // parents first: a parent is the root or the child of an earlier edge
 };
 
 struct AllreduceTrees {
@@ -41,17 +42,18 @@ struct AllreduceTrees {
   std::vector<AllreduceTree> trees;
 };
 
-// Cuts each tree's share into chunks, in as many rounds as `rounds` has weights. On average a tree carries
-// one chunk a round; heavier trees carry more chunks, at even distances, so that all chunks are of about one
-// size. With one round, or with symmetry, every tree carries exactly one chunk a round.
+// Makes the schedule. A tree's share is cut into chunks, which the tree carries in rounds. `rounds` has one
+// entry per round: the relative size of the round. On average a tree carries one chunk per round. A heavier
+// tree carries more chunks, evenly spaced, so that all chunks have about the same size. With one round, or
+// with symmetry, every tree carries exactly one chunk per round.
 //
-// Links serve lower steps first. Each chunk's steps are one later than the chunk's before, so that results of
-// early chunks need not wait for the sums of all chunks. Within a chunk steps count back from the end: data
-// with the longest path ahead goes first. Requires: every tree spans the members of `collective`, which has
-// one part.
+// Links serve lower steps first. The steps of each chunk come one later than the steps of the chunk before,
+// so that early chunks need not wait for the sums of all chunks. Within a chunk, steps count back from the
+// end, so that data with the longest path ahead goes first. Requires that every tree spans the members of
+// `collective`, and that `collective` has one part.
 //
-// With symmetry the roots represent their orbits, the whole group translates all trees, and the schedule is
-// compressed. Every member then has the chunks that its representative's trees make.
+// With symmetry, the roots represent their orbits, the group translates all trees, and the schedule is
+// compressed. Every member then has the same chunks as the representative of its orbit.
 ChunkedSchedule MakeAllreduceSchedule(const AllreduceTrees& trees, std::span<const int64_t> rounds,
                                       const Collective& collective, const SymmetryGroup* symmetry = nullptr);
 

@@ -1,4 +1,4 @@
-// A table of bits, such as those that say which rank has which chunk.
+// A table of bits. For example, bit (r, c) says whether rank r has chunk c.
 #pragma once
 
 #include <cstddef>

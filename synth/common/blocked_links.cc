@@ -1,5 +1,5 @@
-// Speeds are indices into the sorted list of all bandwidths. A path's state is the index of its slowest link,
-// so that a search for paths needs one label for each (node, speed).
+// A speed is an index into the sorted list of all bandwidths. The state of a path is the speed of its slowest
+// link, so a search for paths needs one label for each (node, speed).
 #include "synth/common/blocked_links.h"
 
 #include <algorithm>

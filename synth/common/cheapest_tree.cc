@@ -1,7 +1,10 @@
-// Paths: Dijkstra's search from each member. Trees: every node takes the cheapest arc into it. Where the
-// chosen arcs close circles, each circle becomes one node of the next level. An arc into a circle costs its
-// own cost less the cost of the circle's arc that it would replace. The last level has no circle. Going back
-// down, each circle loses the arc into the node at which it is entered.
+// 1. SetPrices runs Dijkstra's search from each member for the costs of the paths to the other members.
+// 2. CheapestArborescence builds a tree of these paths. Every node takes the cheapest arc into it.
+// 3. If chosen arcs form circles, each circle becomes one node of the next level. An arc into a circle then
+//    costs its own cost less the cost of the circle's arc that it would replace. Step 2 repeats on the next
+//    level.
+// 4. Going back down the levels, each circle drops its arc into the node at which the tree enters the circle.
+// 5. Grow attaches the paths of the tree to a TreeGrower, parents first.
 #include "synth/common/cheapest_tree.h"
 
 #include <algorithm>
@@ -16,13 +19,13 @@ namespace {
 struct Arc {
   int32_t from, to;
   double cost;
-  int32_t below;  // the arc of the level below that it stands for
+  int32_t below;  // index of the arc of the level below that this arc stands for
 };
 
 struct Level {
   int32_t nodes = 0, root = 0;
   std::vector<Arc> arcs;
-  std::vector<int32_t> cheapest;  // by node: the arc into it; -1 at the root
+  std::vector<int32_t> cheapest;  // by node: index of the cheapest arc into it; -1 at the root
 };
 
 void ChooseCheapest(Level& level) {
@@ -35,14 +38,15 @@ void ChooseCheapest(Level& level) {
   }
 }
 
-// By node: its node of the next level. Empty if there are no circles.
+// Returns for each node the number of its node on the next level, or an empty vector if there are no circles.
+// Sets nodes_above to the number of nodes on the next level.
 std::vector<int32_t> ContractCircles(const Level& level, int32_t& nodes_above) {
   std::vector<int32_t> above(static_cast<size_t>(level.nodes), -1), seen(above);
   nodes_above = 0;
   for (int32_t start = 0; start < level.nodes; ++start) {
     int32_t at = start;
     for (; at != level.root && seen[at] < 0; at = level.arcs[level.cheapest[at]].from) seen[at] = start;
-    if (at == level.root || seen[at] != start) continue;  // ends at the root or in what was seen before
+    if (at == level.root || seen[at] != start) continue;  // the walk met the root or an earlier walk
     for (; above[at] < 0; at = level.arcs[level.cheapest[at]].from) above[at] = nodes_above;
     ++nodes_above;
   }
@@ -110,9 +114,10 @@ void CheapestTrees::SetPrices(std::span<const double> cost, double s_per_ps) {
   for (size_t m = 0; m < members_.size(); ++m) FindPaths(m, cost, s_per_ps);
 }
 
-// Dijkstra's search over places (node, slowest link so far), which ends at members. A place is skipped if
-// another place of its node has a faster slowest link and no higher label, since that one is as good for any
-// continuation. This also keeps free detours from leading a path over a node twice.
+// Runs Dijkstra's search over places (node, speed of the path so far). The search does not continue beyond
+// other members. It skips a place if a faster place of the same node has no higher label, because the faster
+// place is as good for any continuation. Skipping also prevents paths that visit a node twice over detours
+// without cost.
 void CheapestTrees::FindPaths(size_t member, std::span<const double> cost, double s_per_ps) {
   const auto speeds = static_cast<size_t>(blocked_.num_speeds());
   const size_t places = member_at_.size() * speeds;
@@ -182,7 +187,7 @@ GrownTree CheapestTrees::Grow(Rank root, std::vector<LinkId>& links) {
     for (const int32_t child : children[order[i]]) {
       PathOf(static_cast<size_t>(order[i]), static_cast<size_t>(child), path);
       order.push_back(child);
-      // A GPU on the path that takes no part may have the data already.
+      // If the tree already has a relay GPU of the path, the path starts at that GPU.
       const auto has =
           std::ranges::find_if(path, [&](LinkId l) { return grower_.Has(topology_.link(l).from); });
       path.erase(has + 1, path.end());

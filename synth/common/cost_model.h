@@ -1,5 +1,5 @@
-// The cost model that all engines share: the cost of a message beside its bytes, the cost of a search, and
-// when one time is as good as another. In: a link or a machine. Out: bytes, or moves of a chunk.
+// Cost constants that all engines share: the fixed cost of a message, the cost of a search, the ratio up to
+// which two times are equally good, and limits on the size of plans.
 #pragma once
 
 #include <cstdint>
@@ -8,38 +8,40 @@
 
 namespace xccl {
 
-// The cost of a message to the threadblocks that send and receive it, beside its bytes: the least latency of
-// a hop in NCCL's tuning tables (LL over NVLink, pipeline/nccl/figures.h).
+// The fixed time that a message costs the threadblocks that send and receive it, in addition to the time for
+// its bytes. The value is the least latency of a hop in NCCL's tuning tables (LL over NVLink,
+// pipeline/nccl/figures.h).
 inline constexpr int64_t kMessagePs = 600'000;
 
-// The bytes that a link carries in the time that a message costs, at least 1: shorter messages cost more than
-// their bytes. A machine has the least of its links'.
+// Returns the bytes that a link of this bandwidth carries in kMessagePs, at least 1. For a shorter message,
+// the fixed cost exceeds the cost of its bytes. The value of a topology is the least value of its links.
 int64_t LeastUsefulBytes(int64_t bandwidth_bytes_per_s);
 int64_t LeastUsefulBytes(const Topology& topology);
 
-// Two times whose ratio is no larger are equally good: machines' own times scatter by more.
+// Two times are equally good if their ratio is at most kNear, because measured times vary by more.
 inline constexpr double kNear = 1.002;
 
-// Work is counted in moves: one chunk over one path, written down and simulated. A search's smaller
-// operations (a link looked at, a turn of a heap) take about 10 ns.
+// Work is counted in moves. A move is one chunk over one path, added to a schedule and simulated. A smaller
+// operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
 
-// Cells of one table of ranks × ranks, or of ranks × chunks: 256 MiB.
+// The most cells of a table of ranks × ranks or of ranks × chunks: 256 MiB at 4 bytes a cell.
 inline constexpr int64_t kMostCells = int64_t{1} << 26;
 
-// A relative difference this small is one of rounding.
+// Relative differences up to kRounding are treated as rounding errors.
 inline constexpr double kRounding = 1e-9;
 
-// Shorter pieces cost more to handle than they gain.
+// The fewest bytes of a piece. A shorter piece costs more to handle than it gains.
 inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 
-// Moves of a plain plan up to which parts are cut finer than ranks need: an allgather of 256 ranks in 16
-// pieces each.
+// The most moves of a plain plan for which engines cut parts finer than the ranks need. An allgather of 256
+// ranks with 16 pieces per rank has about this many moves.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;
 
-// Transfers of one plan. An engine cuts no finer beyond the former: about a second to simulate and to lower.
-// Plans beyond the latter are refused: minutes.
+// Limits on the transfers of one plan. An engine does not cut finer once a plan has kManyTransfers, which
+// take about a second to simulate and lower. A plan of more than kMostTransfers is refused, because it would
+// take minutes.
 inline constexpr int64_t kManyTransfers = 300'000;
 inline constexpr int64_t kMostTransfers = int64_t{1} << 22;
 

@@ -1,8 +1,13 @@
-// The dual program has a price for each orbit and a value for each root. A price is the cost of a byte on one
-// of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: its root's value is at
-// most the tree's cost. A round prices the links, grows one cheap tree for each root, and adds the trees that
-// cut the current solution off. The trees' cost bounds the distance to the optimum. Pairs of trees share one
-// value.
+// The program solved is the dual. It has a price for each orbit and a value for each root. A price is the
+// cost of a byte on one of the orbit's links, scaled so that Σ price × bandwidth = 1. Each tree is a row: the
+// root's value is at most the tree's cost. The price of a tree's row is the tree's weight. Pairs of trees
+// share one value.
+// 1. Price the links, and grow one cheap tree for each root.
+// 2. Add a row for each tree that costs less than its root's value in the last solution.
+// 3. Solve the program. Stop if the load is within `gap` of the lower bound that the trees' costs give.
+// 4. Set new prices: the average of the solution's prices and the best bound's prices. Go on with step 1.
+// 5. If averaged prices add no tree, try the solution's prices. If they add none either, the packing is the
+//    best for cheap trees. With `exact`, go on with the cheapest trees.
 #include "synth/common/fractional_packing.h"
 
 #include <algorithm>
@@ -20,18 +25,18 @@
 namespace xccl {
 namespace {
 
-// Capacities are in bytes a nanosecond, so that the linear program's numbers are near 1.
+// Converts to bytes per nanosecond, so that the linear program's numbers are near 1.
 constexpr double kGiga = 1e-9;
-// The weight of the prices of the best bound so far, in the average with the program's prices (Wentges 1997).
+// The weight of the best bound's prices in the average of prices (Wentges 1997).
 constexpr double kSmoothing = 0.5;
-// Trees of less weight are left out: each costs a chunk.
+// The least weight of a tree. Lighter trees are left out, because each tree costs a chunk.
 constexpr double kLeast = 1e-4;
-// A guard against cycling; programs take fewer.
+// The most iterations of the simplex method: a guard against cycling. Programs take fewer.
 constexpr int32_t kSimplexIterations = 100'000;
-// Pairs of trees that are added in a round, the cheapest: all have one value, so that more of them only make
-// the program larger.
+// The most pairs of trees that a round adds, the cheapest first. All pairs share one value, so more pairs
+// would only make the program larger.
 constexpr int32_t kMostPairs = 6;
-// The largest denominator of a simple fraction. Rates are ratios of small numbers of links.
+// The largest denominator of a simple fraction. Rates are usually ratios of small numbers of links.
 constexpr int64_t kMostSimple = 128;
 
 class Packing {
@@ -84,7 +89,7 @@ class Packing {
     for (bool smoothed = false; packing.rounds < problem_.max_rounds;) {
       ++packing.rounds;
       const Priced priced = AddTrees(prices, optimum, program);
-      if (!priced.cuts && !smoothed) {  // no tree is cheaper than those that there are
+      if (!priced.cuts && !smoothed) {  // no new tree is cheaper than the trees of the program
         if (!problem_.exact || cheapest_) break;
         cheapest_.emplace(topology_, problem_.members, BlockedLinks(topology_, Direction::kForwards, 0));
         continue;
@@ -96,7 +101,7 @@ class Packing {
       if (priced.cuts && !program.Solve(kSimplexIterations)) return {};
       load = program.Objective();
       const double known = problem_.known_bound_s_per_byte / kGiga;
-      // Trees that are grown are not those of the least latency, and so no bound.
+      // If latency has a price, grown trees need not be the cheapest, so their costs give no bound.
       if (wait_ == 0 && load <= (known > 0 ? known : best_value) * (1 + problem_.gap)) break;
       if (problem_.stopped && problem_.stopped()) break;
       optimum.assign(program.Values().begin(), program.Values().end());
@@ -113,18 +118,20 @@ class Packing {
 
  private:
   struct Priced {
-    // Σ demand × cost, or for pairs the least cost. A lower bound on every packing if the trees are cheapest.
+    // Σ demand × tree cost; for pairs, the cost of the cheapest pair. If the trees are the cheapest, this
+    // value is a lower bound on the load of every packing.
     double value = 0;
-    bool cuts = false;  // does any tree cost less than its root's value?
+    bool cuts = false;  // does any tree cost less than its root's value in the last solution?
   };
   struct Grown {
     FractionalTree tree;
-    std::vector<double> uses = {};  // by orbit
+    std::vector<double> uses = {};  // by orbit: the tree's uses × share
     double cost = 0;
   };
 
-  // Grows one tree for each root at these prices and adds those that cut the last solution off. `optimum`:
-  // the prices and values of that solution, or empty.
+  // Grows one tree for each root at these prices. Adds the trees that cost less than their root's value in
+  // the last solution. `optimum` holds the prices and values of the last solution; it is empty in the first
+  // round.
   Priced AddTrees(std::span<const double> prices, std::span<const double> optimum, LinearProgram& program) {
     for (size_t l = 0; l < link_cost_.size(); ++l) {
       const auto o = static_cast<size_t>(problem_.orbit[l]);
@@ -168,7 +175,8 @@ class Packing {
     return priced;
   }
 
-  // Adds a row for each tree of another packing, with its cost here. Requires: there is no tree yet.
+  // Adds a row for each tree of another packing, with the tree's cost in this problem. Requires that the
+  // program has no tree yet.
   void AddKnown(const FractionalPacking& packing, LinearProgram& program) {
     links_ = packing.links;
     for (const FractionalTree& tree : packing.trees) {
@@ -180,14 +188,15 @@ class Packing {
     }
   }
 
-  // The variable of a root's value. Values are scaled to the largest demand, so that all rows have prices of
-  // one magnitude.
+  // Returns the variable of a root's value. Values are scaled to the largest demand, so that the prices of
+  // all rows have similar magnitude.
   size_t ValueOf(int32_t root) const { return orbits_ + (up_ ? 0 : static_cast<size_t>(root)); }
   double ShareOfMost(int32_t root) const {
     return up_ ? 1 : problem_.demand[static_cast<size_t>(root)] / most_demand_;
   }
 
-  // The time until the farthest rank has a piece, if every rank sends to one child after another.
+  // Returns the time until the farthest rank has a piece. Every rank sends the piece to one child after
+  // another.
   int64_t LatencyOf(std::span<const PackedArc> arcs) {
     arrival_ps_.assign(static_cast<size_t>(topology_.num_ranks()), 0);
     int64_t last_ps = 0;
@@ -214,7 +223,8 @@ class Packing {
     CountUses(grown.tree.up, links_, 1, blocked_up_, grown.uses);
   }
 
-  // Adds the uses of each orbit, times the factors by which links are blocked if `blocked` is set.
+  // Adds `times` × the uses of each orbit by the arcs to `uses`. If `blocked` is set, each use is multiplied
+  // by the link's blocking factor.
   void CountUses(std::span<const PackedArc> arcs, std::span<const LinkId> links, double times,
                  const std::optional<BlockedLinks>& blocked, std::vector<double>& uses) {
     for (const PackedArc& arc : arcs) {
@@ -228,7 +238,7 @@ class Packing {
     }
   }
 
-  // The load of the busiest orbit.
+  // Returns the load of the busiest orbit, without blocking.
   double LoadOf(const FractionalPacking& packing) {
     std::vector<double> uses(orbits_, 0.0);
     for (const FractionalTree& tree : packing.trees) {
@@ -241,8 +251,8 @@ class Packing {
     return load;
   }
 
-  // Adds the row "the root's value <= the tree's cost". Returns false, and adds none, if the last solution
-  // fulfils it.
+  // Adds the row "the root's value <= the tree's cost". If the last solution satisfies the row, adds nothing
+  // and returns false.
   bool AddRow(const Grown& grown, std::span<const double> optimum, LinearProgram& program) {
     const FractionalTree& tree = grown.tree;
     const size_t value = ValueOf(tree.root);
@@ -259,8 +269,8 @@ class Packing {
     return true;
   }
 
-  // Once there are more than twice as many trees as variables, drops the trees that are farthest from use, so
-  // that the program stays small. Pairs of trees, and trees with blocking, are few and stay.
+  // Drops the trees that are farthest from use once there are more than twice as many trees as variables, so
+  // that the program stays small. Not called for pairs and with blocking, where trees are few.
   void DropIdle(LinearProgram& program) {
     const size_t most = orbits_ + roots_;
     if (trees_.size() <= 2 * most) return;
@@ -290,7 +300,7 @@ class Packing {
     std::vector<FractionalTree*> heaviest(kinds, nullptr);
     const auto kind_of = [&](const FractionalTree& tree) { return up_ ? 0 : static_cast<size_t>(tree.root); };
     const double least = up_ ? kLeast / static_cast<double>(roots_) : kLeast;
-    trees_.resize(row_prices.size() - 1);  // trees of the last round may not be in the program
+    trees_.resize(row_prices.size() - 1);  // the last round's trees may not be in the solved program
     for (size_t t = 0; t < trees_.size(); ++t) {
       FractionalTree& tree = trees_[t];
       tree.weight = std::abs(row_prices[t + 1]);
@@ -299,7 +309,7 @@ class Packing {
       if (most == nullptr || tree.weight > most->weight) most = &tree;
       if (tree.weight >= least) total[kind_of(tree)] += tree.weight;
     }
-    // Rounding in the solver may leave a root without weight: its heaviest tree then carries everything.
+    // If solver rounding leaves a root without weight, its heaviest tree carries everything.
     for (size_t k = 0; k < kinds; ++k)
       if (total[k] == 0) total[k] = heaviest[k]->weight = 1;
     for (FractionalTree& tree : trees_) {
@@ -313,24 +323,24 @@ class Packing {
   const PackingProblem& problem_;
   const Topology& topology_;
   size_t orbits_, roots_;
-  double wait_;  // seconds a gigabyte and picosecond
+  double wait_;  // wait_s_per_ps in seconds per gigabyte and picosecond
   double most_demand_ = 1;
   TreeGrower down_;
-  std::optional<TreeGrower> up_;           // grows the trees up of pairs
-  std::optional<CheapestTrees> cheapest_;  // for exact packings, and where links are held
+  std::optional<TreeGrower> up_;           // grows the up-trees of pairs
+  std::optional<CheapestTrees> cheapest_;  // for exact packings and for blocking
   std::optional<CheapestTrees> cheapest_up_;
   std::optional<BlockedLinks> blocked_, blocked_up_;
   std::vector<double> factors_;
-  std::vector<int64_t> arrival_ps_;  // by rank: when it may send next
-  std::vector<double> capacity_;     // by orbit, GB/s
+  std::vector<int64_t> arrival_ps_;  // by rank: the time at which it can send next
+  std::vector<double> capacity_;     // by orbit: bandwidth of its slowest link, GB/s
   std::vector<double> link_cost_;
   std::vector<std::pair<int32_t, double>> terms_;  // the terms of one row
   std::vector<LinkId> links_;
   std::vector<FractionalTree> trees_;  // one for each row after the first, in order
 };
 
-// The least denominator that makes all shares whole, within a unit of kWeightUnits; kWeightUnits if none
-// does.
+// Returns the least denominator, at most kMostSimple, of fractions that equal all shares up to an error of
+// 0.1 ÷ kWeightUnits. Returns kWeightUnits if there is no such denominator.
 int64_t Denominator(std::span<const double> shares) {
   for (int64_t d = 1; d <= kMostSimple; ++d) {
     const bool whole = std::all_of(shares.begin(), shares.end(), [d](double share) {
@@ -342,7 +352,8 @@ int64_t Denominator(std::span<const double> shares) {
   return kWeightUnits;
 }
 
-// Whole weights that sum to `total`, each at most one from its share. The largest remainders are rounded up.
+// Returns whole weights that sum to `total`, in proportion to the shares. Each weight is rounded down or up;
+// weights with the largest remainders are rounded up.
 std::vector<int64_t> Apportion(std::span<const double> shares, int64_t total) {
   XCCL_CHECK(!shares.empty());
   std::vector<int64_t> whole(shares.size());

@@ -1,3 +1,11 @@
+// 1. SimulateMoves gives the arrival of each chunk of each transfer. The arrivals are the keys of the new
+//    order.
+// 2. OrderOf sorts the chunks' transfers by key, but keeps every transfer after the transfers that it depends
+//    on.
+// 3. InOrderOf gives each transfer the earliest step that its data and its links allow.
+// 4. Backwards reverses the schedule. Steps 1 to 3 run on the reversed machine, and Backwards reverses the
+//    result.
+// 5. Justified repeats steps 1 to 4 while the time improves, and simulates and verifies the best schedule.
 #include "synth/common/justify.h"
 
 #include <algorithm>
@@ -14,14 +22,14 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostMoves = 600'000;  // chunks of all transfers
+constexpr int64_t kMostMoves = 600'000;  // the most chunks of all transfers together
 constexpr int32_t kLeastBins = 16;
 
 int64_t MovesOf(const Schedule& schedule) {
   return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
 }
 
-// The work of a simulation: hops of chunks.
+// Returns the work of a simulation: the links that all chunks pass, added up.
 int64_t HopsOf(const Schedule& schedule) {
   int64_t hops = 0;
   for (int64_t t = 0; t < schedule.size(); ++t)
@@ -35,22 +43,22 @@ bool IsOfChains(const Schedule& schedule, const Topology& topology) {
   return true;
 }
 
-// Can its transfers be put in another order?
+// Returns whether the schedule can be reordered: plain, neither empty nor too large, all paths chains.
 bool IsServed(const Schedule& schedule, const Topology& topology) {
   return schedule.size() > 0 && schedule.symmetry.empty() && MovesOf(schedule) <= kMostMoves &&
          int64_t{topology.num_ranks()} * schedule.num_chunks <= kMostCells && IsOfChains(schedule, topology);
 }
 
-// As finely as the schedule itself tells times apart.
+// Returns one bin per step of the schedule, but at least kLeastBins.
 int32_t BinsFor(const Schedule& schedule) { return std::max(kLeastBins, schedule.num_steps()); }
 
-// The plan's schedule, plain. Errors: kLimit where that is too long.
+// Returns the plan's schedule in plain form. Errors: kLimit if the plain form is too long.
 StatusOr<Schedule> PlainForm(const Synthesis& plan, const Topology& topology) {
   if (plan.schedule.symmetry.empty()) return plan.schedule;
   return Expand(plan.schedule, plan.collective, topology, kMostMoves);
 }
 
-// Every chunk of every transfer as a transfer of its own; backwards where they will be played so.
+// Returns every chunk of every transfer as a transfer of its own. `backwards`: in the opposite order.
 std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) {
   std::vector<Transfer> singles;
   singles.reserve(static_cast<size_t>(MovesOf(schedule)));
@@ -65,7 +73,7 @@ std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) 
   if (backwards) std::ranges::reverse(singles);
   return singles;
 }
-// The last thing that each rank did with each chunk, as a number that only grows.
+// For each rank and chunk: the key or step of the last read and of the last write. The numbers only grow.
 class Accesses {
  public:
   Accesses(int32_t ranks, int32_t chunks)
@@ -87,7 +95,9 @@ class Accesses {
   std::vector<TransferOp> op_;  // of the last write
 };
 
-// Transfers by key, where none comes before one whose result it reads or whose place it overwrites.
+// Returns the indices of the transfers sorted by key. Each key is first raised to the keys of the transfers
+// that must come before: the writers of the data that the transfer reads, and the readers and writers of the
+// data that it overwrites.
 std::vector<size_t> OrderOf(std::span<const Transfer> singles, std::span<const int64_t> key, int32_t ranks,
                             int32_t chunks) {
   std::vector<int64_t> at(key.begin(), key.end());
@@ -107,7 +117,7 @@ std::vector<size_t> OrderOf(std::span<const Transfer> singles, std::span<const i
   return order;
 }
 
-// The transfers backwards, over the same links in the opposite order, each with its op.
+// Returns the transfers from last to first, from destination to source over the reversed path.
 Schedule Backwards(const Schedule& schedule) {
   Schedule back;
   back.num_chunks = schedule.num_chunks;
@@ -130,7 +140,7 @@ Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, int32
   Accesses last(topology.num_ranks(), schedule.num_chunks);
   struct Served {
     int64_t step = 0, bin = 0;
-    PathId path;  // of the transfer that the link served last; ids below zero: none
+    PathId path;  // of the transfer that the link served last; -1: none
   };
   std::vector<Served> served(static_cast<size_t>(topology.num_links()), {0, 0, PathId(-1)});
   const int64_t width = std::ranges::max(key) / bins + 1;
@@ -143,7 +153,7 @@ Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, int32
     Transfer transfer = singles[i];
     const int32_t c = transfer.first.value;
     const int64_t bin = key[i] / width;
-    TransferOp& op = last.Op(transfer.dst, c);  // several that sum may share a step
+    TransferOp& op = last.Op(transfer.dst, c);  // sums into one chunk may share a step
     int64_t& written = last.Written(transfer.dst, c);
     int64_t& read = last.Read(transfer.src, c);
     int64_t step = std::max({int64_t{0}, last.Written(transfer.src, c) + 1, last.Read(transfer.dst, c),
@@ -181,7 +191,7 @@ std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest
   const Topology reversed = ReverseTopology(topology);
   Schedule now = *plain, best;
   int64_t best_ps = plan.simulation->time_ps;
-  // Times are those of whole chunks, until the best order is simulated as the plan was.
+  // SimulateMoves times whole chunks. Only the best order is simulated in segments, as the plan was.
   for (int64_t before_ps = INT64_MAX; !request.limits.deadline();) {
     const MoveTimes forwards = SimulateMoves(now, collective, topology, request.size_bytes);
     const int64_t last_ps = std::ranges::max(forwards.arrival_ps);

@@ -1,8 +1,8 @@
-// A schedule says in which order a link serves what waits. The order that an engine gives looks forward from
-// the sources; this one looks back from the end. The schedule is simulated, played backwards in the order in
-// which its transfers arrived, simulated, and played backwards again. What the end needs first then goes
-// first, and waits that no link and no rank imposes are gone. In project scheduling that is double
-// justification (Valls, Ballestín and Quintanilla, 2005).
+// Double justification, a method of project scheduling (Valls, Ballestín and Quintanilla, 2005). It improves
+// the order in which links serve waiting transfers. The schedule's transfers are put in the order in which
+// they arrive in a simulation, and the schedule is reversed. Doing this a second time, on the reversed
+// machine, turns the schedule forwards again. Data that the end needs first then goes first, and waits that
+// no link and no rank causes disappear.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,24 @@
 
 namespace xccl {
 
-// The schedule's transfers in other steps: every link serves them by ascending key, but what a transfer reads
-// and overwrites is as before. Keys from 0 to the largest fall into so many bins; in one bin the order is
-// free, so that messages are not torn. key: by transfer, then chunk, >= 0. Requires: a normalized, plain
-// schedule that verifies, of chains. Cost: transfers × chunks each moves × links of a path; memory: ranks ×
-// chunks.
+// Returns the schedule's transfers in other steps. Every link serves its transfers by ascending key, except
+// that each transfer still reads and overwrites the same data. The range of keys is divided into `bins` bins.
+// Within a bin the order is free, so that messages stay whole. `key` has an entry >= 0 for each chunk of each
+// transfer, in order. Requires a normalized, plain schedule that verifies and whose paths are chains. Cost:
+// transfers × chunks per transfer × links of a path. Memory: ranks × chunks.
 Schedule InOrderOf(const Schedule& schedule, std::span<const int64_t> key, int32_t bins,
                    const Topology& topology);
 
-// In the order in which its transfers arrive in a simulation. Absent where the schedule is compressed, where
-// a path is a tree, or where it is too much work. Requires: a normalized schedule that verifies.
+// Returns the schedule with its transfers in the order in which they arrive in a simulation. Returns nullopt
+// if the schedule is empty, compressed or too large, or if a path is a tree. Requires a normalized schedule
+// that verifies.
 std::optional<Schedule> InOrderOfArrival(const Schedule& schedule, const Collective& collective,
                                          const Topology& topology, int64_t size_bytes);
 
-// The plan after double justifications, as many as gain, simulated. `work`: hops of chunks
-// that may still be simulated, about 0.3 us each; goes down by those that were. Absent where it is not
-// faster, where a path is a tree, or where it is too much work. Requires: a simulated plan of a pipelined
-// request.
+// Repeats double justification while the plan gets faster, and returns the plan with its simulation. Returns
+// nullopt if the plan gets no faster or is too large, or if a path is a tree. `work` is the number of hops of
+// chunks that may still be simulated, at about 0.3 us each; the function subtracts the hops that it
+// simulates. Requires a simulated plan, and a request with the pipelined time model.
 std::optional<Synthesis> Justified(const Synthesis& plan, const SynthesisRequest& request, int64_t& work);
 
 }  // namespace xccl

@@ -9,7 +9,7 @@
 namespace xccl {
 namespace {
 
-// A path's ends.
+// The ranks at the ends of a path, and whether the path is a chain with a blocked link.
 struct Path {
   std::vector<Rank> sources, destinations;
   bool is_held = false;
@@ -29,11 +29,11 @@ std::vector<Path> PathsOf(const Schedule& schedule, const Topology& topology) {
   return paths;
 }
 
-// How much later than before a chunk at a rank is written and read; the latest so far.
+// The delay in steps of the accesses to a chunk at a rank, as the largest delay so far.
 struct Later {
-  int32_t copied = 0;  // written by copies
-  int32_t written = 0;
-  int32_t read = 0;
+  int32_t copied = 0;   // of copies into the chunk
+  int32_t written = 0;  // of copies and sums into the chunk
+  int32_t read = 0;     // of transfers out of the chunk
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// A message over held links (synth/common/blocked_links.h) arrives while the next ones of its wave wait, and
-// what depends on it comes late, too. Its successors, a wave's steps later, are then ahead of what waits for
-// it elsewhere. With a lag the schedule says so: links serve first what is there in time.
+// Delays the transfers over blocked links (synth/common/blocked_links.h) and the transfers that depend on
+// them. A message over blocked links arrives later than its step suggests, and so does the data that depends
+// on the message. With the delay, links serve first the data that arrives first.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace xccl {
 
-// The schedule's transfers, where transfers over chains with blocked links come `lag` steps later, and what
-// depends on them comes as much later, too. Requires: a normalized schedule in which a rank does not read a
-// chunk in the step in which it is written there. Linear in the transfers of chunks.
+// Returns the schedule with every transfer over a chain with blocked links `lag` steps later. Transfers that
+// depend on a delayed transfer are at least as many steps later. Requires a normalized schedule in which no
+// rank reads a chunk in the step in which the chunk is written there. Linear in the chunks of all transfers.
 Schedule WithLag(const Schedule& schedule, const Topology& topology, int32_t lag);
 
 }  // namespace xccl

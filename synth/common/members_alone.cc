@@ -23,7 +23,7 @@ Collective RestrictTo(const Collective& whole, const Submachine& alone) {
   for (std::vector<TableEntry>* const table : {&spec.pre, &spec.post}) {
     for (TableEntry& entry : *table) {
       renumber(entry.rank);
-      for (Rank& r : entry.contributions) renumber(r);  // stays sorted
+      for (Rank& r : entry.contributions) renumber(r);  // the list stays sorted
     }
   }
   return Collective::Create(std::move(spec)).value();
@@ -47,7 +47,7 @@ Schedule Renumber(const Schedule& plain, const std::function<Rank(Rank)>& rank,
   Schedule schedule;
   schedule.num_chunks = plain.num_chunks;
   schedule.Reserve(plain.size());
-  std::vector<PathId> path;  // ids stay dense in order of first use
+  std::vector<PathId> path;  // by path of `plain`: its new id
   std::vector<LinkId> links;
   for (int32_t p = 0; p < plain.paths.size(); ++p) {
     links.clear();

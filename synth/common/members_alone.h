@@ -1,5 +1,6 @@
-// Plans for some ranks of a machine, made on the submachine of these ranks (topologies/submachine.h). Turns a
-// collective on the whole machine into one on the submachine, and a plan made there into one on the machine.
+// Plans for some ranks of a machine, made on the submachine of the ranks (topologies/submachine.h).
+// RestrictTo moves a collective from the whole machine to the submachine. OnWholeMachine moves a plan from
+// the submachine to the whole machine.
 #pragma once
 
 #include <functional>
@@ -13,16 +14,18 @@
 
 namespace xccl {
 
-// The collective on the submachine of exactly these members. Linear in the collective's tables.
+// Returns the collective with the rank numbers of the submachine. Requires that the ranks of the submachine
+// are exactly the members. Linear in the collective's tables.
 Collective RestrictTo(const Collective& whole, const Submachine& alone);
 
-// The plan with the whole machine's numbers of ranks and links, in plain form. `exact` and the simulation are
-// kept, since the plan takes as long there. The caller must judge whether a plan that uses the other ranks is
-// faster. Errors: kLimit where the plain form has more than kMostTransfers transfers.
+// Returns the plan with the whole machine's numbers of ranks and links, in plain form. Keeps `exact` and the
+// simulation, because the plan takes the same time on the whole machine. A plan that also uses other ranks
+// may be faster; the caller must judge whether this is so. Errors: kLimit if the plain form has more than
+// kMostTransfers transfers.
 StatusOr<Synthesis> OnWholeMachine(Synthesis made, const Submachine& alone, const Collective& whole);
 
-// The schedule with ranks and links renamed. Requires: a plain schedule; different ranks and links get
-// different names.
+// Returns the schedule with ranks and links renamed by the two functions. Requires a plain schedule, and that
+// different ranks and links get different names.
 Schedule Renumber(const Schedule& plain, const std::function<Rank(Rank)>& rank,
                   const std::function<LinkId(LinkId)>& link);
 

@@ -1,6 +1,7 @@
-// A move between neighbours becomes one transfer, a move over relays one transfer for each hop, in
-// consecutive steps. Every step is stretched to its longest path, so the order of steps stays. A rank may
-// then receive a chunk twice, as a relay and from the algorithm: KeepTrees drops the later copy.
+// A move between neighbours becomes one transfer for each parallel cable that it uses. A move over relays
+// becomes transfers for each hop of its path, in consecutive steps. Each step is stretched to its longest
+// path, so the order of steps stays. A rank may then receive a chunk twice: as a relay and as the destination
+// of a move. KeepTrees drops the later copy.
 #include "synth/common/moves.h"
 
 #include <fmt/core.h>
@@ -12,9 +13,9 @@ namespace xccl {
 namespace {
 
 struct Routes {
-  std::vector<std::vector<Rank>> relays;  // by pair of ranks that are not neighbours: a, relays.., b
-  std::vector<int32_t> of_move;           // index into relays, -1: direct
-  std::vector<int32_t> first_step;        // by logical step
+  std::vector<std::vector<Rank>> relays;  // by pair of ranks that are not neighbours: a, the relays, b
+  std::vector<int32_t> of_move;           // by move: index into relays; -1: the move is one hop
+  std::vector<int32_t> first_step;        // by step of the moves: its first step in the schedule
 };
 
 StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::string_view engine) {
@@ -51,7 +52,8 @@ StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::str
   return routes;
 }
 
-// Adds transfers over hops. Parallel cables of one pair share a range of chunks; single chunks take turns.
+// Adds the transfers of one hop of a move. Parallel cables each take a piece of the chunks. The cable that
+// takes the first piece changes with every move, so that moves of one chunk use all cables.
 class Sender {
  public:
   Sender(const RankGraph& graph, Schedule& schedule)
@@ -121,7 +123,7 @@ StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const 
       sender.Send(move, route[i], route[i + 1], std::nullopt, step + static_cast<int32_t>(i));
   }
   Normalize(schedule);
-  // A chunk that goes to one destination in one move cannot reach a rank twice. With two moves it may.
+  // A chunk with one destination and one move cannot reach a rank twice. A chunk with two moves may.
   const bool may_repeat =
       !routes.relays.empty() && (goal.target.empty() || AnyMovesTwice(moves, schedule.num_chunks));
   if (repeats || may_repeat) schedule = KeepTrees(schedule, goal, graph.num_ranks());

@@ -1,5 +1,5 @@
-// Moves: an algorithm's transfers from rank to rank, in steps, before paths are chosen. RouteMoves chooses
-// the paths and makes a Schedule.
+// Moves are an algorithm's transfers between ranks, in steps, before paths are chosen. RouteMoves chooses the
+// paths and makes a Schedule.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace xccl {
 
 struct ChunkRange {
   int32_t first = 0;
-  int32_t count = 0;  // zero: no chunks
+  int32_t count = 0;
   bool operator==(const ChunkRange&) const = default;
 };
 
-// The k-th of n nearly equal pieces of a range.
+// Returns the k-th of n nearly equal pieces of a range.
 ChunkRange Piece(ChunkRange range, int32_t k, int32_t n);
-// Stripe k's piece of a block. Pieces are dealt out from stripe `turn` on: with different turns, blocks of
-// fewer chunks than stripes use all stripes.
+// Returns the piece of a block that stripe k carries: piece (k + turn) mod stripes. If a block has fewer
+// chunks than stripes, some stripes get nothing. Blocks with different turns then leave out different
+// stripes.
 inline ChunkRange Share(ChunkRange block, int32_t k, int32_t stripes, int32_t turn) {
   return Piece(block, (k + turn) % stripes, stripes);
 }
@@ -34,12 +35,12 @@ struct Move {
   Rank src, dst;
   int32_t step = 0;
   TransferOp op = TransferOp::kCopy;
-  std::optional<HopId> hop = {};  // absent: the best hop from src to dst, or a path over relays
+  std::optional<HopId> hop = {};  // absent: the best hop from src to dst, or relays if there is no hop
 };
 
 class Moves {
  public:
-  // Moves of no chunks, and of a rank to itself, are dropped.
+  // Drops moves of no chunks and moves from a rank to itself.
   void Add(const Move& move) {
     if (move.chunks.count > 0 && move.src != move.dst) moves_.push_back(move);
   }
@@ -50,11 +51,12 @@ class Moves {
   std::vector<Move> moves_;
 };
 
-// The schedule of the moves, normalized. Copies between ranks that are not neighbours pass relays; a step
-// then becomes as many steps as its longest path has hops. Each rank gets each chunk once, even if relays or
-// (with `repeats`) the moves themselves bring it again. Parallel cables take turns. `goal` has one owner for
-// each chunk that moves. Linear in the transfers. Errors: kInvalidInput "ENGINE: ..." if a sum would pass a
-// relay; kInfeasible if there is no path.
+// Returns the normalized schedule of the moves. Copies between ranks that are not neighbours go over relays.
+// A step with relays becomes as many steps as its longest path has hops. Parallel cables share the chunks of
+// a move. A rank keeps only the first copy of a chunk if relays bring the chunk again, or if the moves do and
+// `repeats` is set. Linear in the transfers. Requires that `goal` has one owner for each chunk that moves.
+// Errors: kInvalidInput "ENGINE: ..." if the moves make sums and a move needs relays; kInfeasible if there is
+// no path.
 StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 

@@ -1,5 +1,11 @@
-// Every (chunk, arc) is one transfer. A stable sort orders the transfers by step, then by the difference of
-// the ranks' numbers on the arc at the root, then on the arc itself.
+// 1. CopiesInWaves cuts each tree's share into one chunk per wave. For an allreduce, SumUpCopyDown first cuts
+//    a member's share at the borders of all trees' shares.
+// 2. CopiesOf makes one transfer for each (chunk, arc). StepsOf gives the steps of a tree's arcs within a
+//    wave.
+// 3. A stable sort orders transfers by step, then by the turn of the arc's ancestor at the root, then by the
+//    arc's turn. The turn is the destination's number minus the source's number, modulo the number of ranks.
+// 4. Sums are made as copies on the reversed machine, which Reverse plays backwards. Compose joins sums and
+//    copies.
 #include "synth/common/packed_trees.h"
 
 #include <algorithm>
@@ -13,7 +19,7 @@
 namespace xccl {
 namespace {
 
-// One chunk on one tree.
+// A chunk and the tree that carries it.
 struct Piece {
   const PackedTree* tree = nullptr;
   ChunkId chunk;
@@ -23,14 +29,14 @@ struct Piece {
 struct Entry {
   int32_t step = 0;
   int32_t first_turn = 0;  // turn of the arc's ancestor at the root: data that leaves early goes on early
-  int32_t turn = 0;        // difference of the two ranks' numbers
+  int32_t turn = 0;
   ChunkId chunk;
   const TreeArc* arc = nullptr;
 };
 
-// Sets the steps of the arcs within a wave, from 0: arcs with the longest path below them come first. In
-// trees that will run backwards (`turned`) arcs near the root come first, so that data far from the root is
-// sent first.
+// Sets the steps of the arcs within a wave, from 0. Arcs with the longest path below them come first. In
+// trees that will run backwards (`turned`), arcs near the root come first, so that backwards the data far
+// from the root is sent first.
 void StepsOf(const PackedTree& tree, bool turned, int32_t depth, std::vector<int32_t>& height,
              std::vector<int32_t>& steps) {
   steps.resize(tree.arcs.size());
@@ -38,7 +44,7 @@ void StepsOf(const PackedTree& tree, bool turned, int32_t depth, std::vector<int
     for (size_t a = 0; a < tree.arcs.size(); ++a) steps[a] = tree.arcs[a].depth - 1;
     return;
   }
-  std::fill(height.begin(), height.end(), 0);  // arcs below a rank
+  std::fill(height.begin(), height.end(), 0);  // by rank: the most arcs on a path below it
   for (size_t a = tree.arcs.size(); a-- > 0;) {
     const TreeArc& arc = tree.arcs[a];
     steps[a] = depth - 1 - height[arc.to.index()];
@@ -55,13 +61,13 @@ int32_t NumRanks(const PackedTrees& trees) {
   return last + 1;
 }
 
-// The part of a representative, whose trees the group translates into part p's trees.
+// Returns the part whose trees the group translates into part p's trees; p if there is no symmetry.
 size_t RepresentativePart(const TreeSteps& steps, size_t p) {
   if (steps.symmetry == nullptr) return p;
   return steps.symmetry->Representative(steps.symmetry->OrbitOf(Rank(static_cast<int64_t>(p)))).index();
 }
 
-// Requires: pieces of one tree stand together.
+// Copies the pieces down their trees. Requires that the pieces of one tree are adjacent.
 Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, int32_t num_chunks, bool turned,
                   const SymmetryGroup* symmetry) {
   const int32_t depth = trees.Depth(), num_ranks = NumRanks(trees);
@@ -86,8 +92,8 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   schedule.paths = trees.paths;
   if (symmetry != nullptr) schedule.symmetry = symmetry->generators();
   schedule.Reserve(static_cast<int64_t>(entries.size()));
-  // In a reduction each first turn has a step of its own: one message for all of them would wait for the
-  // last.
+  // In a reduction each first turn has a step of its own. One message for several would wait for the last
+  // sum.
   int32_t step = -1;
   const Entry* before = nullptr;
   for (const Entry& entry : entries) {
@@ -106,7 +112,7 @@ Schedule CopiesOf(const PackedTrees& trees, const std::vector<Piece>& pieces, in
   return schedule;
 }
 
-// A tree's share of its part ends at `end`, in units of the trees' weights.
+// A tree's share of its part: from the end of the share before to `end`, in units of the trees' weights.
 struct Share {
   int64_t end = 0;
   const PackedTree* tree = nullptr;
@@ -136,14 +142,14 @@ int64_t PackedTrees::NumArcs() const {
 }
 
 std::vector<int64_t> WaveWeights(int32_t waves) {
-  // Small waves fill the pipeline sooner; large ones have fewer messages. 2 × 1.5 is whole.
+  // Small waves fill the pipeline sooner; large waves need fewer messages. 2 × 1.5 is whole.
   constexpr double kFirst = 2, kGrowth = 1.5, kLargest = 16;
   std::vector<int64_t> weights(static_cast<size_t>(waves));
   for (int32_t w = 0; w < waves; ++w) {
     const int32_t from_end = std::min(w, waves - 1 - w);
     weights[static_cast<size_t>(w)] = std::llround(kFirst * std::min(kLargest, std::pow(kGrowth, from_end)));
   }
-  // Equal waves all have weight 1.
+  // Gives equal waves weight 1.
   const int64_t common = std::accumulate(weights.begin(), weights.end(), int64_t{0},
                                          [](int64_t a, int64_t b) { return std::gcd(a, b); });
   for (int64_t& weight : weights) weight /= common;
@@ -152,12 +158,12 @@ std::vector<int64_t> WaveWeights(int32_t waves) {
 
 namespace {
 
-// turned: the schedule will run backwards as a reduction.
+// Makes the schedule of copies in waves. `turned`: the schedule will run backwards, as a reduction.
 ChunkedSchedule CopiesInWaves(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps,
                               bool turned) {
   const std::vector<int64_t> waves = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
-  std::vector<size_t> place;  // by tree: number of its first chunk within the part
+  std::vector<size_t> place;  // by tree: the index of its first chunk within the part
   for (const PackedTree& tree : trees.trees) {
     std::vector<int64_t>& part = weights[tree.part.index()];
     place.push_back(part.size());
@@ -205,7 +211,7 @@ ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, co
   const std::vector<int64_t> wave_weights = WaveWeights(steps.waves);
   std::vector<std::vector<int64_t>> weights(1);
   std::vector<Piece> up_pieces, down_pieces;
-  // In a compressed schedule all members have equally many chunks; some are empty.
+  // In a compressed schedule all members have the same number of chunks; some chunks are empty.
   size_t most = 0;
   for (size_t m = 0; steps.symmetry != nullptr && m < ups.size(); ++m)
     most = std::max(most, (ups[m].size() + downs[m].size()) * static_cast<size_t>(steps.waves));
@@ -220,7 +226,7 @@ ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, co
         const ChunkId chunk(static_cast<int64_t>(weights[0].size()));
         weights[0].push_back((end - begin) * wave_weights[static_cast<size_t>(w)]);
         if (from != m) continue;
-        // On the reversed machine the last wave is the first.
+        // The sums run backwards later, so the last wave comes first here.
         up_pieces.push_back({up_share.tree, chunk, steps.waves - 1 - w});
         down_pieces.push_back({down_share.tree, chunk, w});
       }

@@ -1,10 +1,12 @@
-// Weighted spanning trees, and the schedules made from them. A part is cut into the shares of its trees, in
-// proportion to their weights. Each share is copied down its tree or, on the reversed machine, summed up it.
+// Weighted spanning trees, and the schedules made from them. Each tree of a part carries a share of the part
+// in proportion to the tree's weight. The share is copied down the tree or, on the reversed machine, summed
+// up the tree.
 //
-// A share is cut into waves, the first and the last of which are small, and links serve earlier waves first.
-// Links with equal loads then finish within a fraction of a wave of each other, and the pipeline fills in the
-// time of the smallest wave. At each link data with the longest path ahead goes first. Within a step ranks
-// start with different neighbours, so that not all ranks choose one port of a switch first.
+// A share is cut into waves, chunks that follow each other through the tree as in a pipeline. The first and
+// the last waves are small, so the pipeline fills and drains quickly. Links serve earlier waves first, so
+// links with equal loads finish within a fraction of a wave of each other. At each link, data with the
+// longest path ahead goes first. Within a step, ranks start with different neighbours, so that not all ranks
+// choose the same port of a switch first.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +28,11 @@ struct TreeArc {
   bool operator==(const TreeArc&) const = default;
 };
 
-// Invariant: an arc's tail is the root or the head of an earlier arc, and no rank is entered twice.
+// Invariant: every arc starts at the root or at the head of an earlier arc, and no rank is entered twice.
 struct PackedTree {
   PartId part;         // the part whose data it carries
-  Rank root;           // where the part starts (is summed)
-  int64_t weight = 1;  // > 0: share of the part
+  Rank root;           // where the part starts, or where it is summed
+  int64_t weight = 1;  // > 0: the share of the part, relative to the part's other trees
   std::vector<TreeArc> arcs;
   bool operator==(const PackedTree&) const = default;
 };
@@ -38,32 +40,35 @@ struct PackedTree {
 struct PackedTrees {
   PathTable paths;
   std::vector<PackedTree> trees;
-  int32_t Depth() const;  // the deepest arc's; 0 without arcs
+  int32_t Depth() const;  // the depth of the deepest arc; 0 without arcs
   int64_t NumArcs() const;
   bool operator==(const PackedTrees&) const = default;
 };
 
 struct TreeSteps {
-  // Set: only the parts of representatives have trees, part i is rank i's, and the schedule is compressed.
+  // If set, the schedule is compressed: only the parts of representatives have trees, and part i is rank i's.
   const SymmetryGroup* symmetry = nullptr;
-  int32_t waves = 1;  // chunks a tree; the steps of a wave come after the steps of the wave before
+  int32_t waves = 1;  // chunks per tree; all steps of a wave come after the steps of the wave before
 };
 
-// The relative sizes of waves. Each is 1.5 times the one before, up to 16 times the first; the second half
-// mirrors the first half. Requires: waves >= 1.
+// Returns the relative sizes of the waves. Each wave is 1.5 times the wave before, up to 16 times the first.
+// The second half mirrors the first half. Requires: waves >= 1.
 std::vector<int64_t> WaveWeights(int32_t waves);
 
-// allgather(v), broadcast. Cuts each part of `whole` that has trees tree by tree, wave by wave; the other
-// parts stay whole. Cost: a sort of arcs × waves.
+// Makes the schedule of an allgather(v) or broadcast. Cuts each part of `whole` that has trees into chunks:
+// tree by tree, and each tree's share wave by wave. Parts without trees stay whole. Cost: a sort of arcs ×
+// waves.
 ChunkedSchedule CopyDown(const PackedTrees& trees, const Collective& whole, const TreeSteps& steps);
 
-// reduce_scatter(v), reduce. Requires: the trees' paths lie on ReverseTopology(topology).
+// Makes the schedule of a reduce_scatter(v) or reduce. Requires that the trees' paths lie on
+// ReverseTopology(topology).
 ChunkedSchedule SumUp(const PackedTrees& trees, const Topology& topology, const Collective& whole,
                       const TreeSteps& steps);
 
-// allreduce: `up` sums each member's share at the member (as in SumUp), and `down` copies it from there. Both
-// have part i for member i, and equal sums of weights for every part, so members' shares are equal. A chunk
-// is the intersection of an up-tree's and a down-tree's share.
+// Makes the schedule of an allreduce. The trees `up` sum each member's share at the member, as in SumUp. The
+// trees `down` copy the sum from the member. A chunk is the intersection of an up-tree's share and a
+// down-tree's share. Requires that part i of `up` and of `down` belongs to member i, and that the weights of
+// every part have the same sum. All members' shares of the buffer are equal.
 ChunkedSchedule SumUpCopyDown(const PackedTrees& up, const PackedTrees& down, const Topology& topology,
                               const Collective& whole, const TreeSteps& steps);
 

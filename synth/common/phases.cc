@@ -13,10 +13,10 @@
 namespace xccl {
 namespace {
 
-// The ranks that are examined as centre, evenly spaced: each costs two searches.
+// About the number of ranks that Center examines, evenly spaced. Each rank costs two searches.
 constexpr int32_t kCenterCandidates = 32;
 
-// The member with the least latency to its farthest member and back.
+// Returns the examined member with the least latency to its farthest member and back.
 int32_t Center(const Topology& topology, const Collective& collective) {
   const std::span<const Rank> ranks = collective.ranks();
   const size_t step = std::max<size_t>(1, ranks.size() / kCenterCandidates);
@@ -40,7 +40,8 @@ Status NotServed(const Collective& collective, ChunkId chunk, std::string_view w
       fmt::format("greedy: {}: part {}: {}", collective.name(), collective.PartOf(chunk).value, why));
 }
 
-// Checks that all ranks need one and the same sum, and that each contributor holds its own data alone.
+// Checks that all ranks need the same sum, and that each contribution of a sum of several is held once, by
+// itself.
 Status CheckForm(const Collective& collective, ChunkId chunk, const std::vector<Holding>& before,
                  const std::vector<Holding>& after) {
   const std::span<const Rank> sum = after.front().contributions;

@@ -1,5 +1,6 @@
-// A collective as at most two copy problems. The spread copies whole values. The gather brings contributions
-// together: it is a copy problem on the reversed machine, whose moves run backwards as sums.
+// Splits a collective into at most two copy problems. The spread copies whole values. The gather brings
+// contributions of sums together: it is a copy problem on the reversed machine, whose moves run backwards as
+// sums.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +11,22 @@
 
 namespace xccl {
 
-// The rank that makes a chunk's sum, where the collective leaves it open.
+// The rank that makes a chunk's sum, if several ranks need the sum.
 enum class SumAt : uint8_t {
-  kEach,    // the ranks that need it, chunk by chunk in turn: reduce_scatter and allgather
-  kCenter,  // one rank for all chunks, near to all: reduce and broadcast
+  kEach,    // the ranks that need the sum, in turn by chunk: reduce_scatter, then allgather
+  kCenter,  // one rank for all chunks, near to all members: reduce, then broadcast
 };
 
-// Requires: `reversed` is `topology` with every link reversed; both outlive the Phases.
+// The copy problems of a collective.
 struct Phases {
   CopyProblem gather;  // on `reversed`: from the rank that makes the sum to the contributors
   CopyProblem spread;  // on `topology`
   bool has_gather = false, has_spread = false;
 };
 
-// Errors: kInvalidInput for user-defined collectives whose sums do not have this form.
+// Returns the phases of the collective. Requires that `reversed` is `topology` with every link reversed, and
+// that both outlive the Phases. Errors: kInvalidInput for user-defined collectives in which ranks need
+// different sums, or in which a sum's contributions are not each held by one rank alone.
 StatusOr<Phases> MakePhases(const Topology& topology, const Topology& reversed, const Collective& collective,
                             int64_t size_bytes, TimeModel model, SumAt sum_at);
 

@@ -1,6 +1,10 @@
-// GpuNeighbours gives the hops; a hop of one link is repeated for each parallel cable. Reversing the machine
-// swaps the ends of every hop and the order of its links. Linear in hops and their links, except for one
-// sort.
+// 1. GpuNeighbours gives one path for each pair of neighbours. Each cable parallel to a one-link path is
+//    another hop.
+// 2. Index sorts the hops by source and then by destination with two counting sorts.
+// 3. FindDomains groups ranks by host, or by the widest hops on a single host.
+// 4. Reversed swaps the ends of every hop, reverses the order of its links and sorts again.
+// 5. Route finds distances from the source breadth-first, and walks back from the destination over the widest
+//    hops.
 #include "synth/common/rank_graph.h"
 
 #include <algorithm>
@@ -59,7 +63,7 @@ RankGraph RankGraph::Reversed() const {
   return turned;
 }
 
-// Sorts hops by (from, to), keeping the order of parallel ones, and lays their links out in that order.
+// Sorts hops by (from, to) and stores their links in the same order. Parallel hops keep their order.
 void RankGraph::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
   const size_t ranks = static_cast<size_t>(topology_->num_ranks());
   const auto counting_sort = [&](Rank Hop::*key) {
@@ -100,7 +104,7 @@ int32_t RankGraph::Parallel(HopId h) const {
   return count;
 }
 
-// On one host with switches, domains are the sets of ranks that the widest hops join. All sets must have one
+// On one host, a domain is a set of ranks that the widest hops through switches join. All sets must have one
 // size of at least 2; otherwise the host is one domain.
 void RankGraph::FindDomains() {
   const int32_t ranks = num_ranks();
@@ -114,7 +118,7 @@ void RankGraph::FindDomains() {
       if (hop.num_links > 1) widest = std::max(widest, hop.bandwidth_bytes_per_s);
     label.resize(static_cast<size_t>(ranks));
     std::iota(label.begin(), label.end(), 0);
-    // Behind switches all ranks of a set are neighbours, so its lowest rank names it.
+    // All ranks of a set are neighbours of each other through switches, so the lowest rank names the set.
     for (const Hop& hop : hops_)
       if (hop.num_links > 1 && hop.bandwidth_bytes_per_s == widest)
         label[hop.from.index()] = std::min(label[hop.from.index()], hop.to.value);
@@ -144,7 +148,7 @@ const std::vector<int32_t>& RankGraph::DistancesFrom(Rank a) const {
   distance.assign(ranks, -1);
   std::vector<Rank> queue = {a};
   distance[a.index()] = 0;
-  // Stops once all ranks are found; behind switches the first rank reaches all others.
+  // Stops once all ranks are found. Behind switches, the first rank already finds all other ranks.
   for (size_t i = 0; i < queue.size() && queue.size() < ranks; ++i) {
     const Rank at = queue[i];
     for (HopId h = FirstOut(at); h < EndOut(at); ++h.value) {
@@ -170,7 +174,7 @@ std::vector<Rank> RankGraph::Route(Rank a, Rank b) const {
     const Rank at = back.back();
     const int32_t closer = distance[at.index()] - 1;
     int64_t widest = 0;
-    std::vector<Rank> before;  // over the widest hops
+    std::vector<Rank> before;  // ranks that the widest hops come from
     for (int32_t i = first_in_[at.index()]; i < first_in_[at.index() + 1]; ++i) {
       const Hop& in = hop(in_[static_cast<size_t>(i)]);
       if (distance[in.from.index()] != closer || in.bandwidth_bytes_per_s < widest) continue;

@@ -1,5 +1,5 @@
-// A topology as a graph of ranks: the ranks that are neighbours, the links between them (each parallel cable
-// is a hop of its own), and the domains of ranks that are close together. Built once; the engines that `auto`
+// A topology as a graph of ranks. It holds the hops between neighbouring ranks, one for each parallel cable,
+// and the domains of ranks that are close together. The graph is built once, and the engines that `auto`
 // tries share it.
 #pragma once
 
@@ -14,22 +14,22 @@
 
 namespace xccl {
 
-// One path from a rank to a neighbour, through no other GPU.
+// A path from a rank to a neighbour that passes no other GPU.
 struct Hop {
   Rank from, to;
-  int64_t bandwidth_bytes_per_s = 0;  // the narrowest link's
-  int64_t latency_ps = 0;             // latencies and overheads along it
+  int64_t bandwidth_bytes_per_s = 0;  // of the slowest link
+  int64_t latency_ps = 0;             // sum of the links' latencies and overheads
   int32_t first_link = 0, num_links = 0;
 };
 using HopId = TypedId<struct HopTag>;
 
-// Invariants: hops of a rank are sorted by the rank they lead to, the best of parallel ones first.
-// Only its memory of distances changes, so that one thread may use it at a time.
+// Invariant: the hops that leave a rank are sorted by destination, the best of parallel hops first. Two
+// threads may not use a RankGraph at the same time, because const functions fill a cache of distances.
 class RankGraph {
  public:
-  // `topology` must outlive the RankGraph. Cost: one search a rank, and the hops.
+  // Requires that `topology` outlives the RankGraph. Cost: one search per rank, plus the number of hops.
   explicit RankGraph(const Topology& topology);
-  // The graph of the machine with every link reversed; link ids stay.
+  // Returns the graph of the machine with every link reversed. Link ids stay the same.
   RankGraph Reversed() const;
 
   const Topology& topology() const { return *topology_; }
@@ -39,23 +39,25 @@ class RankGraph {
   std::span<const LinkId> Links(HopId h) const {
     return std::span(links_).subspan(hop(h).first_link, hop(h).num_links);
   }
-  // Ids of the hops that leave r are consecutive.
+  // The hops that leave r have the consecutive ids from FirstOut(r) up to, but not including, EndOut(r).
   HopId FirstOut(Rank r) const { return HopId(first_[r.index()]); }
   HopId EndOut(Rank r) const { return HopId(first_[r.index() + 1]); }
-  // The best hop from a to b; absent if they are not neighbours. Logarithmic.
+  // Returns the best hop from a to b, or nullopt if a and b are not neighbours. Cost: logarithmic.
   std::optional<HopId> Find(Rank a, Rank b) const;
-  // The number of parallel hops of a pair of ranks. Requires: h is what Find returns.
+  // Returns the number of parallel hops between the two ranks of h. Requires that h comes from Find.
   int32_t Parallel(HopId h) const;
 
-  // A path for copies over GPUs that are neighbours: a, relays.., b, over the fewest hops, then the widest;
-  // empty when b cannot be reached. Different pairs use different ones of equal paths. Cost: the path; and a
-  // search over all hops for each source that is new.
+  // Returns the ranks on a path for copies from a to b over relays: a, the relays, b. The path has the fewest
+  // hops; of several candidates for a hop, the widest are preferred. Different pairs of ranks spread over
+  // equal paths. Empty if b cannot be reached. Cost: the length of the path, and a search over all hops for
+  // each new source.
   std::vector<Rank> Route(Rank a, Rank b) const;
-  // Hops of that path.
+  // Returns the number of hops of Route(a, b), or nullopt if b cannot be reached.
   std::optional<int32_t> Distance(Rank a, Rank b) const;
 
-  // Domains are the hosts; on a single host, equal groups of ranks that faster paths join, if there are any.
-  // Numbered from 0 in order of their first rank.
+  // Domains are the hosts. On a single host, domains are the groups of ranks that the widest paths through
+  // switches join, if all groups have the same size; otherwise the host is one domain. Domains are numbered
+  // from 0 in the order of their first rank.
   int32_t Domain(Rank r) const { return domain_[r.index()]; }
   int32_t num_domains() const { return num_domains_; }
 
@@ -71,13 +73,13 @@ class RankGraph {
   std::vector<int32_t> first_;
   std::vector<int32_t> domain_;
   int32_t num_domains_ = 0;
-  std::vector<HopId> in_;  // hops in order of the rank that they enter
+  std::vector<HopId> in_;  // hops, sorted by the rank that they enter
   std::vector<int32_t> first_in_;
-  mutable std::vector<std::vector<int32_t>> distance_;  // by source, on demand; -1: unreachable
-  mutable int64_t known_ = 0;                           // sources in it
+  mutable std::vector<std::vector<int32_t>> distance_;  // by source: hops to each rank; -1: unreachable
+  mutable int64_t known_ = 0;                           // number of sources in distance_
 };
 
-// The graphs of a machine and of the reversed machine, which is made on demand.
+// The graphs of a machine and of the reversed machine. The reversed graph is made on demand.
 class RankGraphs {
  public:
   explicit RankGraphs(const Topology& topology) : forward_(topology) {}

@@ -1,6 +1,6 @@
-// Reversing time turns the tree down which a chunk is copied into a tree up which it is summed. A rank that
-// receives a chunk in step s of T passes its sum on in step T-1-s, after it has received the sums of all
-// ranks that it passed the chunk to.
+// Reversing time turns the tree that copies a chunk down into a tree that sums the chunk up. If a rank
+// receives a chunk in step s of T of the gather, it sends its sum on in step T-1-s of the result. By then it
+// has received the sums of all ranks to which it passed the chunk in the gather.
 #include "synth/common/reverse.h"
 
 #include <unordered_map>
@@ -53,7 +53,7 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks
       for (Rank r : goal.members) needed.Set(r.value, c);
     }
   }
-  // Forwards: keeps the single chunks of transfers that are first arrivals.
+  // Forwards: splits transfers into single chunks and keeps the first arrivals.
   std::vector<Transfer> arrivals;
   arrivals.reserve(static_cast<size_t>(schedule.size()));
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -67,7 +67,7 @@ Schedule KeepTrees(const Schedule& schedule, const CopyGoal& goal, int32_t ranks
       arrivals.push_back(transfer);
     }
   }
-  // Backwards: empties the transfers that no rank needs.
+  // Backwards: sets the count of transfers that no rank needs to zero.
   for (size_t t = arrivals.size(); t-- > 0;) {
     Transfer& transfer = arrivals[t];
     if (needed.Get(transfer.dst.value, transfer.first.value)) {
@@ -98,7 +98,8 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
   const bool is_custom = collective.kind() == CollectiveKind::kCustom;
   BitTable own;  // for a user-defined collective: the chunks to which each rank contributes
   if (is_custom && op == TransferOp::kReduce) own = Contributions(topology, collective);
-  // By rank and chunk: the step of the copy to a rank that contributes nothing. Later arrivals are added.
+  // By rank and chunk, for ranks that contribute nothing: the step of the first arrival, which is a copy.
+  // Later arrivals are added.
   std::unordered_map<int64_t, int32_t> copied;
   for (int64_t t = gather.size() - 1; t >= 0; --t) {
     Transfer transfer = gather.at(t);
@@ -110,7 +111,8 @@ Schedule Reverse(const Schedule& gather, const Topology& topology, const Collect
       transfer.dst = heads[0];
     }
     transfer.op = op;
-    // Transfers that would arrive in the step of such a copy move to the odd step after it.
+    // Steps are doubled. If a sum would arrive in the step of the first copy, the sum moves to the odd step
+    // after.
     transfer.step = 2 * (last_step - transfer.step);
     if (op == TransferOp::kCopy || (!is_custom && collective.MemberIndex(transfer.dst))) {
       backwards.Add(transfer);

@@ -1,4 +1,4 @@
-// Also the functions of requests, results and rows of the table that synthesizer.h declares.
+// Also implements the functions that synthesizer.h declares.
 #include "synth/common/serves.h"
 
 #include <fmt/core.h>
@@ -90,8 +90,8 @@ Status Engine::Serves(const SynthesisRequest& request) const {
 
 namespace {
 
-// The engine's plans without those that its own simulations found to be wrong. A check that fails in the
-// engine is an error.
+// Runs `make` and returns its plan. Errors: those of `make`; kBug if a check fails in the engine, or if the
+// simulation found the plan wrong. Moves wrong plans of `others` to messages in `faults`.
 template <typename Make>
 StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make) {
   StatusOr<Synthesis> made = RunGuarded(make);
@@ -108,7 +108,8 @@ StatusOr<Synthesis> Guarded(std::string_view engine, const Make& make) {
   return made;
 }
 
-// A plan that moves nothing says so. It was not made by any of the engines that were asked.
+// Sets the note of a plan that moves nothing. If the engine asks other engines, the plan's engine becomes
+// kNoEngine, because no other engine was needed.
 StatusOr<Synthesis> NamedWhereEmpty(const Engine& engine, StatusOr<Synthesis> made) {
   if (!made.ok() || made->schedule.size() > 0) return made;
   if (engine.asks_others) made->engine = kNoEngine;

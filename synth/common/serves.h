@@ -1,4 +1,4 @@
-// The common test of whether an engine serves a request.
+// Checks that engines share: of requests before a plan is made, and of plans by their simulation.
 #pragma once
 
 #include <span>
@@ -10,13 +10,14 @@
 
 namespace xccl {
 
-// Errors: kInvalidInput naming a member that the topology does not have.
+// Checks that the topology has every member. Errors: kInvalidInput with a member that it lacks.
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
-// Does an engine that serves these kinds serve the request's, with its members and limits? Errors:
-// kInvalidInput.
+// Checks that an engine which serves the kinds `served` serves the request: its kind, its members and its
+// number of chunks. Errors: kInvalidInput.
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
                   const SynthesisRequest& request);
-// Did its simulation find the plan sound, where it was simulated? Errors: kBug with the engine and the fault.
+// Checks that the plan's simulation, if any, found the plan sound. Errors: kBug with the engine and the
+// fault.
 Status CheckSound(std::string_view engine, const Synthesis& made);
 
 }  // namespace xccl

@@ -14,7 +14,8 @@
 namespace xccl {
 namespace {
 
-// By node: the fewest transfers from a holder; -1: no path. A transfer begins with a link that leaves a rank.
+// Returns, by node, the fewest transfers from a holder; -1 if there is no path. A transfer begins with a link
+// that leaves a rank.
 std::vector<int32_t> TransfersFrom(const Topology& topology, std::span<const Rank> holders) {
   std::vector<int32_t> transfers(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<bool> done(transfers.size(), false);
@@ -41,7 +42,8 @@ std::vector<int32_t> TransfersFrom(const Topology& topology, std::span<const Ran
   return transfers;
 }
 
-// A text such as "rank 3 is 2 links from rank 0", if some rank is more than `steps` transfers from its data.
+// Returns a text such as "rank 3 is 2 links from rank 0" if some rank is more than `steps` transfers from its
+// data, or else nullopt.
 std::optional<std::string> TooFar(const Topology& topology, const Collective& collective, int32_t steps) {
   const auto farther = [&](std::span<const Rank> holders,
                            std::span<const Rank> destinations) -> std::optional<std::string> {

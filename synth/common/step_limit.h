@@ -1,4 +1,4 @@
-// The limit --steps N: engines check schedules against it, and explain refusals.
+// The limit of steps (--steps N): checks schedules against the limit and explains refusals.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,22 @@
 
 namespace xccl {
 
-// For engines that have one schedule for a request. Errors: kLimit "ring: takes 3 steps; expected at most 2;
-// hint: --steps=3".
+// Checks the steps of an engine that has only one schedule for a request. Errors: kLimit "ring: takes 3
+// steps; expected at most 2; hint: --steps=3".
 Status CheckSteps(std::string_view engine, const SynthesisRequest& request, int32_t steps);
 
-// The number of steps that a search's candidates may take, and the fewest steps of the refused candidates.
+// Checks the candidates of a search against the limit, and remembers the fewest steps of the refused
+// candidates.
 class StepBudget {
  public:
   StepBudget(std::string_view engine, const SynthesisRequest& request)
       : engine_(engine), request_(&request) {}
-  int32_t Most() const;  // the largest int32_t without a limit
-  // Are so many steps within the limit? Remembers the fewest steps that are not.
+  int32_t Most() const;  // the limit; the largest int32_t if there is no limit
+  // Returns whether a candidate with `steps` steps is within the limit. If not, remembers `steps` if it is
+  // the fewest so far.
   bool Allows(int32_t steps);
   bool HasRefused() const { return fewest_.has_value(); }
-  // A kLimit status, whose needed() is the fewest refused steps. Requires: HasRefused().
+  // Returns a kLimit status whose needed() is the fewest refused steps. Requires: HasRefused().
   Status Refusal() const;
 
  private:
@@ -32,10 +34,10 @@ class StepBudget {
   std::optional<int32_t> fewest_;
 };
 
-// Explains `refusal`, an engine's refusal of plans with too many steps. Returns kInfeasible if some rank is
-// more transfers from its data than steps are allowed, so that no engine has a plan; else `refusal`, or, if
-// the engine asks other engines, kLimit. The hint names refusal.needed(). Requires: refusal.needed(). Cost:
-// linear in ranks × links.
+// Explains an engine's refusal of plans with too many steps. If some rank is more transfers from its data
+// than the allowed steps, no engine has a plan, and the result is kInfeasible. Otherwise the result is
+// `refusal`, or a new kLimit if the engine asks other engines. The hint names refusal.needed(). Requires that
+// refusal.needed() is set. Cost: linear in ranks × links.
 Status RefusalForSteps(const Engine& engine, const SynthesisRequest& request, Status refusal);
 
 }  // namespace xccl

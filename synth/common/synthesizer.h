@@ -1,4 +1,5 @@
-// The one interface of all engines: a request goes in, a schedule or a reason why there is none comes out.
+// The interface of all engines. An engine takes a request and returns a schedule, or an error that says why
+// it has no schedule.
 #pragma once
 
 #include <cstdint>
@@ -20,14 +21,14 @@
 
 namespace xccl {
 
-// The limits of a search. Work units are deterministic, so the same flags give the same bytes; wall time
-// counts only where asked for.
+// The limits of a search. Work units are deterministic: the same flags give the same plan byte for byte. Wall
+// time limits the search only if a deadline is set.
 struct SynthesisLimits {
-  std::optional<int32_t> chunks = {};  // exactly this many chunks a part
-  std::optional<int32_t> steps = {};   // at most
-  std::optional<int32_t> rounds = {};  // smt: at most
-  int64_t work_units = 0;              // 0: the engine's default
-  Deadline deadline = Deadline();      // by the wall clock; none unless asked for
+  std::optional<int32_t> chunks = {};  // the exact number of chunks per part
+  std::optional<int32_t> steps = {};   // the largest number of steps
+  std::optional<int32_t> rounds = {};  // the largest number of rounds; only smt reads it
+  int64_t work_units = 0;              // the budget of the search; 0: the engine's default
+  Deadline deadline = Deadline();      // by the wall clock; the default never passes
 };
 
 class RankGraphs;
@@ -35,22 +36,22 @@ struct Synthesis;
 
 struct SynthesisRequest {
   const Topology* topology = nullptr;
-  const Collective* collective = nullptr;  // parts whole; engines cut
-  int64_t size_bytes = 64LL << 20;         // the simulated time at this size is minimised
+  const Collective* collective = nullptr;  // every part is one chunk; the engine cuts parts into more
+  int64_t size_bytes = 64LL << 20;         // engines minimise the simulated time at this size
   TimeModel model = TimeModel::kPipelined;
   SynthesisLimits limits = {};
   uint64_t seed = 0;
-  bool rough = false;            // times are for choosing among many plans (ir/simulate/simulate.h)
-  bool allow_divergent = false;  // ranks may end with different roundings of one sum
-  // A verified plan of this collective on this topology. greedy improves it; other engines ignore it.
+  bool rough = false;            // approximate times suffice (SimulateOptions::rough)
+  bool allow_divergent = false;  // ranks may end with differently rounded values of one sum
+  // A verified plan of this collective on this topology. greedy improves the plan; other engines ignore it.
   std::shared_ptr<const Synthesis> start = {};
-  // Told what an engine that searches for long does at the moment.
+  // Receives a message when a long search starts something new.
   std::function<void(const std::string&)> progress = {};
-  // The lower bound, of any effort; null where it is not known.
+  // The lower bound of the request, computed with any effort; null if unknown.
   const Bound* bound = nullptr;
-  // Which ranks are neighbours, found once for all engines that are asked; null where nobody has asked yet.
+  // The graphs of neighbouring ranks, shared by all engines that get the request; null if not built yet.
   std::shared_ptr<RankGraphs> graphs = {};
-  // Engines that auto does not ask, by name.
+  // Names of engines that auto skips, and of methods that auto or an engine skips.
   std::vector<std::string> passed_over = {};
 
   bool IsPassedOver(std::string_view engine) const;
@@ -59,31 +60,33 @@ struct SynthesisRequest {
 struct Synthesis {
   Collective collective;  // cut into the chunks that the schedule moves
   Schedule schedule;      // normalized
-  bool exact = false;     // proved: no plan in the stated model is better
-  std::string engine;     // the engine that made it: "ring"; auto gives the winner's name
+  bool exact = false;     // proved: no plan in the stated time model is better
+  std::string engine;     // the engine that made the plan, such as "ring"; with auto, the winner
   std::string note;       // one line for people, may be empty
   std::optional<Simulation> simulation =
-      {};  // the schedule's, at the request's size and model, if it was run
-  // Every engine that made a wrong plan and so lost its turn, with what was wrong. That is a bug of ours,
-  // which users should see beside their plan, and which fails a test.
+      {};  // the schedule's, at the request's size and time model; absent if not simulated
+  // One message for each wrong plan that an engine made. A wrong plan is a bug of XCCL, so users see the
+  // message, and tests fail on it.
   std::vector<std::string> faults = {};
-  // Other plans of the request, which may not be simulated: their programs may be faster, or smaller. auto's
-  // are simulated, the fastest first.
+  // Other plans for the request. Their programs may be faster or smaller than this plan's program. auto
+  // simulates them and sorts them by time, the fastest first; other engines may leave them unsimulated.
   std::vector<Synthesis> others = {};
 };
 
-// All plans of so few transfers are compared as programs, which costs little: passes overlap what whole
-// chunks do not.
+// Plans of at most this many transfers are all compared as programs, because making their programs costs
+// little. A program may beat a faster schedule, because its passes overlap and whole chunks do not.
 inline constexpr int64_t kTinyPlan = 200;
 
-// The lower bound of the request: the known one, else one of little effort. Errors: LowerBound's.
+// Returns the known bound of the request, or else a lower bound computed with little effort. Errors: those of
+// LowerBound.
 StatusOr<Bound> BoundOf(const SynthesisRequest& request);
 
-// The plan where every rank already has what it needs: no transfers, exact, in the chunks that are asked for.
+// Returns the empty plan for a request in which every rank already has what it needs. The plan is exact and
+// has the number of chunks that the request asks for.
 Synthesis NothingToMove(std::string_view engine, const SynthesisRequest& request);
 
-// The options of a schedule's simulation that the request sets. A simulation that its deadline stops is never
-// the fastest.
+// Returns the options to simulate a schedule of this request. A simulation that the deadline stops returns
+// kForeverPs, so its plan is never the fastest.
 inline SimulateOptions TimingOf(const SynthesisRequest& request) {
   return {.size_bytes = request.size_bytes,
           .model = request.model,
@@ -91,78 +94,81 @@ inline SimulateOptions TimingOf(const SynthesisRequest& request) {
           .deadline = request.limits.deadline.ForTheRest()};
 }
 
-// The cost of a plan, known before it is made.
+// An estimate of a plan and of the work to make it, given before the plan is made.
 struct Offer {
-  double time_ps = 0;  // closed-form estimate
-  // The cost of making it, in moves of a chunk, which take about 1.5 us each with their simulation.
+  double time_ps = 0;  // the estimated time of the plan, from a closed formula
+  // The work to make and simulate the plan, in moves of one chunk. A move costs about 1.5 us.
   int64_t work = 0;
-  bool fills_budget = false;  // searches as long as it may: costs all of most_work, and `work` at least
-  // Makes the plan from what the offer already found, searching for so many moves at most. Empty:
-  // Engine::Synthesize does. Uses the request and what it points to.
+  bool fills_budget = false;  // the search spends the whole budget, at least `work`
+  // Makes the plan from results that the offer already has, with at most `most_work` moves. Empty: the caller
+  // uses Engine::Synthesize. Requires that the request and the objects it points to still exist.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make = {};
 };
 
-// The sense in which an engine's plans are the best, whatever the request.
+// The cases in which an engine sets Synthesis::exact, so that its plan is proved to be the best.
 enum class ExactOn : uint8_t {
-  kNothing,    // `exact` is never set where something moves
-  kMetBound,   // `exact` is set where the time meets the lower bound, which the engine may miss
-  kBandwidth,  // as kMetBound, and the rate of a stream without end is the best there is
-  kModel,      // as kMetBound, and proves what is best in its own model of steps and rounds
+  kNothing,    // never, unless there is nothing to move
+  kMetBound,   // if the time meets the lower bound, which the engine may miss
+  kBandwidth,  // as kMetBound; also, no plan has a better rate for very large sizes
+  kModel,      // as kMetBound; also if the plan is proved best in the engine's model of steps and rounds
 };
 std::string_view ToString(ExactOn exact);
 
-// The idea of an engine, by which pages of comparisons sort engines.
+// The idea behind an engine. Pages of comparisons sort engines by family.
 enum class EngineFamily : uint8_t {
-  kSearches,   // searches by the machine's links
-  kSwitches,   // multicasts or reduces in switches
-  kTrees,      // rings, trees and grids of the textbook
-  kExchanges,  // exchanges between pairs of ranks in few steps, of the textbook
+  kSearches,   // searches that use the machine's links
+  kSwitches,   // switches multicast or reduce
+  kTrees,      // textbook rings, trees and grids
+  kExchanges,  // textbook exchanges between pairs of ranks, in few steps
 };
 
-// One row of the table of engines (synth/engines.h): all that other code may know of an engine. Its functions
-// are stateless and safe to share between threads.
+// An engine: one row of the table in synth/engines.h. Other code uses an engine only through this struct. The
+// functions keep no state, so threads may share them.
 struct Engine {
   std::string_view name;
   std::string_view summary;  // one line: what it optimises, whether it is exact
   EngineFamily family = EngineFamily::kSearches;
-  std::vector<CollectiveKind> kinds = {};  // those that it may serve; empty: every kind
+  std::vector<CollectiveKind> kinds = {};  // the kinds that the engine may serve; empty: every kind
   ExactOn exact_on = ExactOn::kNothing;
-  bool is_witness = false;        // its plans answer smt's questions before the solver is asked
-  bool searches_long = false;     // for seconds to hours
-  bool starts_from_plan = false;  // improves SynthesisRequest::start
-  bool proves_fronts = false;     // `plan --pareto`: the front of steps and rounds
-  bool asks_others = false;       // its plans are those of other rows, under their names
-  bool asks_pairs = false;        // its offer looks at all pairs of ranks
-  bool any_chunks = false;  // in more and shorter chunks its plan is the same, and steps overlap further
+  bool is_witness = false;        // smt tries its plans as answers before it runs the solver
+  bool searches_long = false;     // a search takes seconds to hours
+  bool starts_from_plan = false;  // can improve SynthesisRequest::start
+  bool proves_fronts = false;     // can prove the front of steps and rounds for `plan --pareto`
+  bool asks_others = false;       // its plans come from other engines and carry their names
+  bool asks_pairs = false;        // its offer examines all pairs of ranks
+  // With more and smaller chunks, the plan stays the same and its steps overlap more.
+  bool any_chunks = false;
 
-  // Implements Serves. Empty: the kinds, the members and the limits are checked (synth/common/serves.h).
+  // Implements Serves. Empty: Serves checks the kind, the members and the limits (synth/common/serves.h).
   std::function<Status(const SynthesisRequest&)> serves = {};
-  // Implements Offered. Empty: a plan at the bound that costs nothing.
+  // Implements Offered. Empty: Offered returns the lower bound as the time, and no work.
   std::function<StatusOr<Offer>(const SynthesisRequest&)> offer = {};
-  // Implements Synthesize for a request that is served.
+  // Implements Synthesize. Called only for requests that the engine serves.
   std::function<StatusOr<Synthesis>(const SynthesisRequest&)> make;
 
-  // Whether it serves some requests for such a collective.
+  // Returns whether the engine serves some requests of this kind.
   bool MayServe(CollectiveKind kind) const;
-  // Cheap test before any search: kOk, or why this engine does not serve this request (kInvalidInput).
+  // Returns kOk if the engine serves the request, or else kInvalidInput with the reason. Does not search.
   Status Serves(const SynthesisRequest& request) const;
-  // A closed-form guess, cheap beside the plan. Errors: those of Serves.
+  // Estimates the plan at a small part of the cost of making it. Errors: those of Serves and of the estimate.
   StatusOr<Offer> Offered(const SynthesisRequest& request) const;
-  // Requires: CheckReachable. Errors: kInvalidInput (not served), kInfeasible (proved), kLimit (stopped;
-  // needed() is the least number of steps of a plan that limits.steps refused), kBug (it made a plan that its
-  // simulation found unsound).
+  // Makes the plan. Requires that CheckReachable accepts the collective. Errors: kInvalidInput (not served),
+  // kInfeasible (proved), kLimit (a limit stopped the engine), kBug (the simulation found the plan unsound).
+  // If a plan needs more steps than limits.steps, needed() of the kLimit status is the fewest steps of the
+  // refused plans.
   StatusOr<Synthesis> Synthesize(const SynthesisRequest& request) const;
-  // As Synthesize, for rows that ask other rows: a refusal for its steps is not explained.
+  // Does the same as Synthesize, except that it does not explain a refusal because of limits.steps. Used by
+  // engines that ask other engines.
   StatusOr<Synthesis> Plan(const SynthesisRequest& request) const;
 };
 
-// The whole table, asked for when it is used: two of its rows ask the others.
+// Returns the table of all engines. A function, because two engines of the table use the table themselves.
 using EngineTable = std::span<const Engine> (*)();
 
-// The maker of a plan where a row that asks others needs none of them: nothing has to be moved.
+// The engine name of a plan that moves nothing, if an engine that asks other engines returns the plan.
 inline constexpr const char* kNoEngine = "none";
 
-// The row that makes plans where no engine is named.
+// The engine that is used if the user names no engine.
 inline constexpr const char* kDefaultEngine = "auto";
 
 }  // namespace xccl

@@ -16,12 +16,13 @@ Topology MakeRing(int32_t ranks);
 Topology MakeFullMesh(int32_t ranks);
 Topology MakeSwitch(int32_t ranks);
 Topology MakeHypercube(int32_t dim);
+// A DGX-1 with 8 GPUs. One or two cables of 25 GB/s join neighbours; links have 0.7 us.
 Topology MakeDgx1();
-// Hosts with a fast switch (100 GB/s) inside and a NIC a GPU to one fabric switch.
+// Each host has a 100 GB/s switch for its GPUs, and one NIC per GPU to the fabric switch of all hosts.
 Topology MakeCluster(int32_t hosts, int32_t gpus);
-// One cable each, both ways.
+// One cable, two links, for each pair of ranks in `cables`.
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
-// One-way links.
+// One link for each pair of ranks in `links`, from the first rank to the second.
 Topology MakeDigraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& links);
 
 struct Machine {
@@ -29,11 +30,12 @@ struct Machine {
   Topology topology;
 };
 
-// One of every shape, 1 to 16 ranks.
+// Returns machines of every shape, with 1 to 16 ranks.
 std::vector<Machine> Machines();
-// A collective with a root that is not first, uneven counts, pairs half a circle apart.
+// Returns a collective over the ranks. Depending on the kind, it has a root in the middle of the list, uneven
+// counts, or pairs half a circle apart.
 CollectiveSpec SpecOf(CollectiveKind kind, std::vector<Rank> ranks);
-// All ranks, and where there are six or more, two subsets in odd orders.
+// Returns the list of all ranks and, if there are at least six ranks, two subsets in unsorted order.
 std::vector<std::vector<Rank>> MemberLists(int32_t ranks);
 
 }  // namespace xccl::testing

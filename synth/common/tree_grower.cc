@@ -1,5 +1,6 @@
-// The heap holds labels of nodes. A member that leaves it joins the tree with the whole path to it, and every
-// GPU and branching switch of the path becomes a start of further paths.
+// The heap holds the best known path to each node, as in Dijkstra's search. When a member leaves the heap,
+// the whole path to it joins the tree. Every GPU and every branching switch of the path then becomes a start
+// of further paths.
 #include "synth/common/tree_grower.h"
 
 #include <algorithm>
@@ -48,7 +49,8 @@ GrownTree TreeGrower::Grow(Rank root, std::span<const double> cost, double s_per
     if (!member_[entry.node.index()]) {
       Relax(entry.node, label.key, label.latency_ps);
     } else if (!place_[entry.node.index()].in) {
-      // A label on the path may have improved since; the path then starts where that label's does.
+      // Walks back to the first node in the tree. If a label on the way has improved since the entry was
+      // pushed, the path follows the improved label.
       path_.clear();
       for (NodeId at = entry.node; !Has(at); at = topology_.link(path_.back()).from)
         path_.push_back(label_[at.index()].via);

@@ -1,6 +1,8 @@
-// All arcs of one trunk become one path: the trunk's links, then the links of each branch. This is the order
-// of a multicast; a path up is reversed, which is the order of a reduction. A branch becomes a path of its
-// own if it would pass a node of the common path again, or if it starts on a branch with a path of its own.
+// A trunk is an arc from whose path other arcs, its branches, leave at switches. A trunk and its branches
+// become one path: the trunk's links, then the links of each branch. This is the link order of a multicast.
+// On the reversed machine the path is reversed, which gives the link order of an in-switch reduction.
+// A branch gets a path of its own in two cases: it would pass a node of the common path again, or it starts
+// on a branch that has a path of its own.
 #include "synth/common/tree_pairs.h"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ class PathJoiner {
   PathJoiner(const FractionalPacking& packing, const Topology& topology, PathTable& paths)
       : packing_(packing), topology_(topology), paths_(paths) {}
 
-  // The edges of the arcs. upward: the arcs lie on the reversed machine.
+  // Returns the edges of the arcs. `upward`: the arcs lie on the reversed machine.
   std::vector<TreeEdge> Edges(std::span<const PackedArc> arcs, bool upward) {
     upward_ = upward;
     std::vector<std::vector<size_t>> branches(arcs.size());  // by trunk: the trunk and its branches
@@ -51,7 +53,7 @@ class PathJoiner {
   NodeId Tail(LinkId l) const { return upward_ ? topology_.link(l).to : topology_.link(l).from; }
   NodeId Head(LinkId l) const { return upward_ ? topology_.link(l).from : topology_.link(l).to; }
 
-  // Does the common path enter the node?
+  // Returns whether the common path enters the node.
   bool Enters(NodeId node) const {
     return std::ranges::any_of(links_, [&](LinkId l) { return Head(l) == node; });
   }
@@ -59,8 +61,8 @@ class PathJoiner {
     return std::ranges::any_of(links, [&](LinkId l) { return Enters(Head(l)); });
   }
 
-  // The path from the GPU over the links of the trunk and of its branches to the start of `links`, then
-  // `links`. Circles are left out, since a branch may lead back through a switch that does not branch.
+  // Returns the path from a GPU over links of the trunk and its branches to the start of `links`, and then
+  // over `links`. Removes circles, because a branch may lead back through a switch that does not branch.
   std::vector<LinkId> FromGpu(std::span<const LinkId> links) const {
     std::vector<LinkId> path(links.begin(), links.end());
     while (!topology_.IsGpu(Tail(path.front()))) path.insert(path.begin(), entered_.at(Tail(path.front())));
@@ -84,7 +86,7 @@ class PathJoiner {
   PathTable& paths_;
   bool upward_ = false;
   std::vector<LinkId> links_;         // the common path of a trunk and its branches
-  std::map<NodeId, LinkId> entered_;  // by node: the first link of the trunk or a branch that leads there
+  std::map<NodeId, LinkId> entered_;  // by node: the first link of the trunk or a branch that enters it
 };
 
 }  // namespace

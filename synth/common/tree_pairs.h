@@ -1,6 +1,6 @@
-// Turns a fractional packing of tree pairs into the trees of an allreduce. A pair has a tree that sums its
-// share of the buffer up, and a tree that copies the sum down. Where switches reduce or multicast, one
-// transfer serves all arcs that meet there. Linear in the arcs.
+// Turns a fractional packing of tree pairs into the trees of an allreduce. A pair consists of a tree that
+// sums its share of the buffer up and a tree that copies the sum down. If switches reduce or multicast, one
+// transfer serves all arcs that meet at a switch. Linear in the arcs.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace xccl {
 
-// The pairs with integer weights. Pairs whose share rounds to nothing are left out. Requires: a packing of
+// Returns the pairs with integer weights. Leaves out pairs whose share rounds to zero. Requires a packing of
 // pairs with these roots.
 AllreduceTrees RoundToAllreduceTrees(const FractionalPacking& packing, std::span<const Rank> roots,
                                      const Topology& topology);

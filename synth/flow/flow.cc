@@ -1,7 +1,10 @@
-// Solves the maximum concurrent flow once. Then it tries sharing parts out over the flow's routes in few
-// pieces or many, and in waves; each candidate is simulated, and the fastest is kept. In each wave, data with
-// more hops ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the
-// simulations.
+// 1. SolveConcurrentFlow finds the flow in which the busiest link takes the least time.
+// 2. TryPieces cuts each part into equal pieces, and ShareOut distributes the pieces over the part's routes.
+//    The number of pieces grows until the links are about as evenly loaded as in the flow.
+// 3. TryWaves cuts the data of each route into more and more waves while that helps.
+// 4. Consider simulates each candidate and keeps the fastest plan.
+// A hop in this file is a stretch of a route from one GPU to the next GPU. Within a wave, data with more hops
+// ahead has lower steps. Cost: rounds of the linear program × (sources × links × log), and the simulations.
 #include "synth/flow/flow.h"
 
 #include <fmt/core.h>
@@ -31,20 +34,19 @@
 namespace xccl {
 namespace {
 
-// The largest linear program, as sources × orbits of links: some seconds to solve.
+// The largest linear program, in sources × orbits of links. It takes some seconds to solve.
 constexpr int64_t kMostFlowWork = 60'000;
-// Rounds of cutting planes, each one search for cheapest paths from every source. The bound stops most flows
-// earlier.
+// The most rounds of cutting planes. Each round searches for the cheapest paths from every source. Most flows
+// meet the bound after fewer rounds.
 constexpr int32_t kRounds = 200;
-// Pieces that a part is cut into, and waves: each number about half as large again as the one before, or
-// more.
+// Candidate numbers of pieces into which a part is cut, and of waves.
 constexpr std::array<int32_t, 8> kPieces = {1, 2, 3, 4, 6, 8, 16, 64};
 constexpr std::array<int32_t, 4> kWaves = {3, 8, 20, 48};
-// Links crossed by all candidates together, which bounds their simulations; the second where `auto` asks.
+// The most links that the transfers of all candidates together cross, which limits the time for simulations.
+// kQuickWork is the limit if the engine `auto` asks for the plan.
 constexpr int64_t kDefaultWork = 14'000'000;
 constexpr int64_t kQuickWork = 1'000'000;
-// Below this share of the time that bytes take, latency is most of a plan's time, and finer pieces do not
-// help.
+// If bytes take a smaller share of a plan's time, latency is most of the time. Finer pieces then do not help.
 constexpr double kMinBandwidthShare = 0.3;
 
 constexpr std::string_view kName = "flow";
@@ -98,7 +100,7 @@ class Planning {
   }
   bool Stopped() const { return stopped_ && stopped_(); }
 
-  // The links that all parts cross together if each takes a path of the fewest links.
+  // Returns the number of links that all parts together cross if each part takes a path of the fewest links.
   int64_t LeastHops() const {
     const std::vector<int64_t> one(static_cast<size_t>(topology_.num_links()), 1);
     int64_t hops = 0;
@@ -110,7 +112,7 @@ class Planning {
   }
 
   Status TryPieces(Routes& routes, double flow_s) {
-    int32_t tried = 0;  // pieces of the last candidate; 0: none
+    int32_t tried = 0;  // pieces of the last candidate; 0: no candidate yet
     bool bytes_matter = true;
     for (const int32_t pieces : kPieces) {
       const int32_t wanted = request_.limits.chunks.value_or(pieces);
@@ -131,13 +133,13 @@ class Planning {
       if (request_.limits.chunks || !bytes_matter || balanced || Near()) break;
     }
     if (request_.limits.chunks || !bytes_matter || !best_) return OkStatus();
-    // The last number of pieces balances loads best.
+    // The last number of pieces that was tried balances loads best.
     routes.ShareOut(tried);
     TryWaves(routes, tried);
     return OkStatus();
   }
 
-  // The cost of a simulation, in links crossed. Where translates share links, each translate is simulated.
+  // Returns the links that one simulation crosses. If translates share links, every translate is simulated.
   int64_t Work(const Routes& routes) const {
     int64_t crossed = 0;
     bool shared = false;
@@ -191,14 +193,15 @@ class Planning {
     return true;
   }
 
-  // Candidates are compared by rough times, since exact ones also simulate all segments of large chunks.
+  // Simulates a schedule. Candidates are compared by rough times, because an exact simulation follows all
+  // segments of large chunks.
   Simulation Timed(const Schedule& schedule, const Collective& cut, bool rough) const {
     SimulateOptions timing = TimingOf(request_);
     timing.rough |= rough;
     return Simulate(schedule, cut, topology_, timing);
   }
 
-  // The part into which translation e turns `part`. Only parts of pairs (alltoall(v)) have translates.
+  // Returns the part into which translation e turns `part`. Without alltoall(v) e is the identity.
   PartId ImageOf(int64_t e, const RoutedPart& part) const {
     if (e == 0) return part.part;
     const auto member = [&](Rank r) {
@@ -207,8 +210,8 @@ class Planning {
     return PartId(member(part.source) * collective_.num_members() + member(part.destination));
   }
 
-  // Cuts parts into one chunk for each wave of each route in use, weighted by the route's pieces; or into
-  // equal chunks, if the request gives their number.
+  // Cuts each part into one chunk for each wave of each route in use. A chunk's weight is the number of the
+  // route's pieces × the weight of the wave. If the request gives the number of chunks, all chunks are equal.
   Collective Cut(const Routes& routes, int32_t pieces, int32_t waves) const {
     if (request_.limits.chunks || (pieces == 1 && waves == 1)) return collective_.WithChunks(pieces);
     const std::vector<int64_t> wave_weights = WaveWeights(waves);
@@ -227,7 +230,7 @@ class Planning {
     return collective_.WithWeights(weights);
   }
 
-  // Parts in the order of destination minus source, so that sources start with different destinations.
+  // Returns the parts by destination minus source, so that sources start with different destinations.
   std::vector<const RoutedPart*> Ordered(const Routes& routes) const {
     std::vector<const RoutedPart*> parts;
     for (const RoutedPart& part : routes.parts()) parts.push_back(&part);
@@ -269,7 +272,7 @@ class Planning {
     return ExpandWhereSmall(Translate(std::move(schedule), group_), cut, topology_);
   }
 
-  // Adds one transfer for each stretch of the route from GPU to GPU.
+  // Adds one transfer for each hop of the route, in consecutive steps from `step` on.
   void AddHops(std::span<const LinkId> links, ChunkId chunk, int32_t chunks, int32_t step,
                Schedule& schedule) const {
     size_t first = 0;
@@ -296,7 +299,7 @@ class Planning {
   int64_t best_ps_ = 0;
 };
 
-// The number of sources: ranks that send, one of each orbit. Only alltoall(v) has nontrivial orbits.
+// Returns the number of sources: one sending rank of each orbit. Only alltoall(v) has nontrivial orbits.
 int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   if (collective.kind() == CollectiveKind::kScatter) return 1;
   if (collective.kind() != CollectiveKind::kSendrecv) return group.num_rank_orbits();
@@ -305,8 +308,8 @@ int64_t NumSources(const Collective& collective, const SymmetryGroup& group) {
   return static_cast<int64_t>(senders.size());
 }
 
-// The work of solving the flow: in each round, a search from every source. It looks at each orbit of links,
-// and turns a heap, at as many levels as the heap has.
+// Returns the work of solving the flow. Each round searches from every source. A search takes (orbits of
+// links) × (levels of a heap of these orbits).
 int64_t FlowWork(const SynthesisRequest& request) {
   const SymmetryGroup group = TranslationsFor(*request.collective, *request.topology);
   const int64_t links = group.num_link_orbits();

@@ -1,6 +1,6 @@
-// The engine for collectives that move data and copy nothing: alltoall(v), sendrecv, gather, scatter. Parts
-// travel over several routes at once, so that the busiest link carries as little as possible on any machine:
-// a maximum concurrent flow, made into a schedule. docs/engines/flow.md.
+// The engine "flow" for collectives that bring each part to one destination: alltoall(v), sendrecv, gather,
+// scatter. It solves a maximum concurrent flow and turns the flow into a schedule. Each part may travel over
+// several routes at once, so that the busiest link carries as little as possible. docs/engines/flow.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -1,6 +1,8 @@
-// A route first gets its share in the flow, rounded down to whole pieces. Each piece that is left goes to the
-// part's route whose links become least crowded; a link's crowding grows exponentially as its load nears that
-// of the flow's busiest link. Then sweeps move single pieces to other routes while the sum of crowding falls.
+// ShareOut works in three steps.
+// 1. Each route gets its share in the flow, rounded down to whole pieces.
+// 2. Each piece that remains goes to the route of its part that adds the least crowding.
+// 3. Sweeps over all parts move single pieces to other routes while the sum of crowding falls.
+// The crowding of a link is an exponential function of its time ÷ the time of the flow's busiest link.
 #include "synth/flow/routes.h"
 
 #include <algorithm>
@@ -10,14 +12,14 @@
 namespace xccl {
 namespace {
 
-// A link that is busier than the flow's busiest by a share x counts e^(60 x) times: 5 % more counts 20 times,
-// so that the sum of crowding is close to that of the busiest links.
+// The factor in the exponent of the crowding. A link that takes 5 % more time than the flow's busiest link
+// has 20 times the crowding of that link. The busiest links therefore dominate the sum of crowding.
 constexpr double kCongestionExponent = 60;
-// Sweeps over all parts; most stop earlier because no piece moves.
+// The most sweeps over all parts. Sweeping ends earlier if no piece moves.
 constexpr int32_t kSweeps = 6;
 
-// busy: time of a link ÷ time of the flow's busiest link. Exponential up to the square root of the largest
-// double, and straight from there on.
+// Returns the crowding of a link. busy: the link's time ÷ the time of the flow's busiest link. The function
+// is exponential up to the square root of the largest double, and linear above, so that sums stay finite.
 double CrowdingOf(double busy) {
   const double most = std::log(std::numeric_limits<double>::max()) / 2;
   const double exponent = kCongestionExponent * (busy - 1);
@@ -60,8 +62,8 @@ void Routes::Load(const Route& route, double bytes) {
   }
 }
 
-// The crowding that `bytes` more on the route add to its links. A route may cross several links of one orbit;
-// each of them counts.
+// Returns the crowding that `bytes` more on the route add to its links. If a route crosses several links of
+// one orbit, each link counts.
 double Routes::Crowding(const Route& route, double bytes) const {
   double crowding = 0;
   for (const LinkId l : route.links) {
@@ -105,7 +107,7 @@ double Routes::ShareOut(int32_t pieces) {
       Load(*route, part.bytes / pieces);
     }
   }
-  // Loads are sums over all parts, and crowding multiplies their relative error by the exponent.
+  // Loads are sums over all parts. Crowding multiplies the relative error of a load by the exponent.
   const double rounding =
       kCongestionExponent * std::numeric_limits<double>::epsilon() * static_cast<double>(parts_.size());
   for (int32_t sweep = 0; sweep < kSweeps && Busiest() > aim_s_; ++sweep) {

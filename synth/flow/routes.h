@@ -1,5 +1,5 @@
-// From flows to routes. In: weighted trees of cheapest paths (ir/bounds/concurrent_flow.h). Out: for every
-// part that moves, its distinct routes, and the number of the part's pieces that travel on each.
+// Turns a concurrent flow into routes. Input: weighted trees of cheapest paths (ir/bounds/concurrent_flow.h).
+// Output: the distinct routes of each part that moves, and the number of the part's pieces on each route.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace xccl {
 
-// One path of a part from source to destination: its links in order.
+// One path of a part from source to destination. The links are in the order of travel.
 struct Route {
   std::vector<LinkId> links;
-  double flow = 0;     // share of the part in the flow
+  double flow = 0;     // share of the part that the flow sends over this route
   int32_t pieces = 0;  // pieces of the part that take this route, set by ShareOut
 };
 
-// A part that moves.
+// A part that moves, and its routes.
 struct RoutedPart {
   Rank source, destination;
   PartId part;
@@ -29,7 +29,7 @@ struct RoutedPart {
 
 class Routes {
  public:
-  // Joins equal routes of one part. Linear in trees × demands × links on a route.
+  // Lists the distinct routes of each part. Linear in trees × demands × links on a route.
   Routes(const FlowProblem& problem, const ConcurrentFlow& flow);
 
   // Cuts every part into `pieces` equal pieces and gives each piece a route, so that links are loaded evenly.
@@ -44,9 +44,9 @@ class Routes {
   double Busiest() const;
 
   const FlowProblem& problem_;
-  double aim_s_;  // the busiest link's time in the flow
+  double aim_s_;  // the busiest link's time in the flow, in seconds
   std::vector<RoutedPart> parts_;
-  std::vector<double> load_;  // by orbit: bytes on each of its links
+  std::vector<double> load_;  // by orbit of links: bytes on each link of the orbit
 };
 
 }  // namespace xccl

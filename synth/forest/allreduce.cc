@@ -1,6 +1,11 @@
-// Links of opposite directions make cables, a packing of spanning trees (synth/forest/spanning_trees.h) says
-// which trees there are. The size says which of them are used and into how many chunks the buffer is
-// cut: few shallow trees for small sizes, all trees many times over for large ones.
+// 1. CablesOf pairs links of opposite directions into cables.
+// 2. Pack packs spanning trees of cables (synth/forest/spanning_trees.h): once as many trees as give the best
+//    rate, and once a single tree, which is shallow. If the number of chunks is given, Pack tries its
+//    divisors as the number of trees.
+// 3. Planner::Choose decides for each packing how many of its trees are used, and for how many rounds. In
+//    each round every used tree carries one chunk. Small sizes use few shallow trees, large sizes use all
+//    trees for many rounds.
+// 4. The packing with the least estimated time becomes the schedule.
 #include "synth/forest/allreduce.h"
 
 #include <fmt/core.h>
@@ -32,10 +37,10 @@ struct Cable {
   int64_t bandwidth_bytes_per_s = 0;  // of the slower direction
 };
 
-// Links of opposite directions, the fastest with the fastest. Links that have no partner are left out.
+// Pairs links of opposite directions, the fastest with the fastest. Leaves out links without a partner.
 std::vector<Cable> PairLinks(const Topology& topology) {
   const auto speed = [&](LinkId l) { return topology.link(l).bandwidth_bytes_per_s; };
-  std::map<std::pair<Rank, Rank>, std::vector<LinkId>> links;  // by the ranks that they lead from and to
+  std::map<std::pair<Rank, Rank>, std::vector<LinkId>> links;  // by (source, destination)
   for (int32_t l = 0; l < topology.num_links(); ++l) {
     const Link& link = topology.link(LinkId(l));
     links[{*topology.RankOf(link.from), *topology.RankOf(link.to)}].emplace_back(l);
@@ -68,7 +73,7 @@ AllreduceTree UpAndDown(const SpanningTree& packed, std::span<const Cable> cable
   return tree;
 }
 
-// Trees in order of depth, of which the first `trees` are used, `rounds` times each.
+// How a packing is used: its first `trees` trees in order of depth, each for `rounds` chunks.
 struct Use {
   int32_t trees = 1, rounds = 1;
   double estimate_ps = std::numeric_limits<double>::infinity();
@@ -87,12 +92,13 @@ class Planner {
     bytes_ = static_cast<double>(CollectiveSizes(*request.collective, request.size_bytes).size_bytes());
   }
 
-  // `trees`: by depth. `chunks`: exactly so many, all trees in each round. An infinite
-  // estimate: none is within the limit of steps.
+  // Returns the use of `trees` with the least estimated time. Requires `trees` sorted by depth. If `chunks`
+  // is set, uses all trees and cuts the buffer into exactly `chunks` chunks. The estimate is infinite if
+  // every use takes more steps than the budget allows.
   Use Choose(std::span<const SpanningTree> trees, std::optional<int32_t> chunks) {
     Use best;
     std::vector<int64_t> load(cables_.size(), 0);
-    double ps_per_byte = 0;  // of the busiest cable, if each tree carried the whole buffer
+    double ps_per_byte = 0;  // of the busiest cable, for each byte that every used tree carries
     for (size_t t = 0; t < trees.size(); ++t) {
       for (int32_t e : trees[t].edges) {
         ++load[e];
@@ -108,10 +114,10 @@ class Planner {
   }
 
  private:
-  static constexpr double kLeastChunkBytes = 16384;  // smaller ones cost more to handle than they gain
-  // A chunk waits at each hop for about so much of a chunk's time, as simulations of meshes show.
+  static constexpr double kLeastChunkBytes = 16384;  // smaller chunks cost more to handle than they gain
+  // Average wait of a chunk at each hop, in times of a chunk on the slowest cable; fitted to simulations.
   static constexpr double kWait = 0.4;
-  static constexpr double kGoodEnough = 0.004;  // of the whole time: shorter waits need no more chunks
+  static constexpr double kGoodEnough = 0.004;  // below this share of waits, more chunks are not tried
 
   double PsPerByte(int32_t cable) const {
     return 1e12 / static_cast<double>(cables_[cable].bandwidth_bytes_per_s);
@@ -127,7 +133,7 @@ class Planner {
     Use best;
     for (int32_t rounds = 1;; rounds = rounds < 4 ? rounds + 1 : rounds + rounds / 4) {
       if (chunks) rounds = *chunks / trees;
-      // Every chunk a step after the one before.
+      // Each chunk starts one step after the chunk before.
       if (!budget_.Allows(2 * depth + trees * rounds - 1)) return best;
       const double chunk_bytes = bytes_ / trees / rounds;
       const double waits_ps = kWait * 2 * depth * chunk_bytes * slowest;
@@ -153,7 +159,7 @@ class Planner {
   double alpha_ps_ = 0, overhead_ps_ = 0, bytes_ = 0;
 };
 
-// The packing and how much of it is used.
+// A packing and how it is used.
 struct Packed {
   TreePacking packing;
   Use use;
@@ -161,10 +167,10 @@ struct Packed {
 
 constexpr int32_t kMostGivenTrees = 128;
 
-constexpr int64_t kMostCapacity = int64_t{1} << 39;  // of all cables together, in units
+constexpr int64_t kMostCapacity = int64_t{1} << 39;  // the largest sum of all capacities, in units of UnitOf
 
-// The unit that capacities are counted in: the common divisor of the bandwidths, or a coarser
-// one where that makes large numbers.
+// Returns the unit of capacities, in bytes per second: the greatest common divisor of the bandwidths, or a
+// larger unit if the capacities would add up to more than kMostCapacity.
 int64_t UnitOf(std::span<const Cable> cables) {
   int64_t divisor = 0;
   __int128 total = 0;
@@ -181,7 +187,7 @@ bool JoinAll(std::span<const Cable> cables, int32_t ranks) {
   return ranks == 1;
 }
 
-// The cables whose bandwidth counts. Errors: those do not join all ranks.
+// Returns the cables of at least one unit of bandwidth. Returns an error if they do not join all ranks.
 StatusOr<std::vector<Cable>> CablesOf(const Topology& topology) {
   std::vector<Cable> cables = PairLinks(topology);
   if (!JoinAll(cables, topology.num_ranks()))
@@ -198,8 +204,10 @@ StatusOr<std::vector<Cable>> CablesOf(const Topology& topology) {
   return cables;
 }
 
-// The best of the most trees and one tree alone, which is the shallowest; with a given number of chunks, of
-// each of its divisors as the number of trees. nullopt: all take more steps than `budget` allows.
+// Packs trees several times and returns the packing with the least estimated time. Tries one shallow tree,
+// and the number of trees that PackSpanningTrees chooses. If the number of chunks is given, tries its
+// divisors as the number of trees instead. Returns nullopt if every packing takes more steps than `budget`
+// allows.
 std::optional<Packed> Pack(const SynthesisRequest& request, std::span<const Cable> cables,
                            StepBudget& budget) {
   std::vector<CapacityEdge> edges;

@@ -1,6 +1,7 @@
-// Allreduce by trees that each sum upward and hand the result downward: better than reduce_scatter and
-// allgather where some ranks have less bandwidth than others, because those need not be roots (on an n×n mesh
-// by 2n/(n+1)). docs/engines/forest.md.
+// Allreduce over spanning trees. Each tree sums its share of the buffer up to its root, then copies the
+// result down. Ranks with little bandwidth need not be roots. If some ranks have less bandwidth than others,
+// the trees are therefore faster than a reduce_scatter and an allgather: on an n×n mesh by a factor of
+// 2n/(n+1). docs/engines/forest.md.
 #pragma once
 
 #include "base/status.h"
@@ -9,17 +10,17 @@
 
 namespace xccl::forest {
 
-// Does the machine consist of GPUs alone, all of them members? Errors: kInvalidInput.
+// Returns OK if every node of the machine is a GPU and a member. Errors: kInvalidInput.
 Status NeedsGpusAlone(const SynthesisRequest& request);
 
-// Serves allreduce and barrier of all ranks where GPUs are joined directly. Bandwidth-optimal where every
-// cable is as fast in both directions: the rate is the bound of partitions (docs/ir.md, lower bounds), which
-// no plan beats, to within kTreeTolerance. Errors: kInvalidInput, not served; kLimit, where `budget` allows
-// none. Requires: CheckReachable.
+// Plans an allreduce or barrier of all ranks on a machine of GPUs alone. If every cable is equally fast in
+// both directions, the rate is within kTreeTolerance of the bound of partitions (docs/ir.md, lower bounds),
+// which no plan beats. Errors: kInvalidInput if NeedsGpusAlone fails or some ranks are not joined in both
+// directions; kLimit if `budget` allows no plan. Requires CheckReachable.
 StatusOr<Synthesis> SynthesizeAllreduceTrees(const SynthesisRequest& request, StepBudget& budget);
 
-// Are GPUs joined directly, all of them members, with as much bandwidth from a to b as from b to a? No trees
-// are better then, up to their number.
+// Returns whether NeedsGpusAlone holds and any two GPUs have equal bandwidths in both directions. No trees
+// then have a higher rate than those of SynthesizeAllreduceTrees, except by kTreeTolerance.
 bool HasEvenCables(const SynthesisRequest& request);
 
 }  // namespace xccl::forest

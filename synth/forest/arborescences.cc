@@ -1,14 +1,16 @@
-// All trees grow level by level, in turns. An arc may join tree i when afterwards every set of nodes still
-// has as much room on the arcs that enter it as there are trees that have yet to come in: that is a flow into
-// the arc's head, from each other tree that has not reached it and from the arc's tail. What does not pass
-// never will: a set that is full stays so until the last tree is in. So each arc is tested once a tree, and
-// as long as the cuts allow k trees at the start, none gets stuck.
-//
-// First the trees are grown without tests, but that the root gives each only one arc where it has no more: on
-// full meshes that makes one star below each neighbour of the root, and nothing is left to prove.
-//
-// Which arcs a tree gets depends on their order, and so does its depth. The trees therefore grow several
-// times, with the arcs in other orders, and the shallowest are taken.
+// All trees grow level by level and take turns. The room of an arc is the number of further trees that may
+// use it.
+// 1. Grown first grows the trees without tests. The root gives each tree one arc, and further arcs only if it
+//    has more than k. On full meshes this makes one star below each neighbour of the root.
+// 2. If some tree does not reach all nodes, Grown starts again with tests. An arc may join a tree if every
+//    set of nodes keeps enough room: as much on the arcs into the set as there are trees that have not
+//    reached the set.
+// 3. LookAhead tests this by a flow into the arc's head: one unit for each other tree that has not reached
+//    the head. Each of those trees can supply one unit at any of its nodes; the arc's tail can supply any
+//    number.
+// 4. PackArborescences repeats the growth with the arcs in other orders and keeps the shallowest trees.
+// An arc that fails a test fails forever, because a full set stays full until the last tree has reached it.
+// Each arc is therefore tested once for each tree. No tree gets stuck if the cuts allow k trees.
 #include "synth/forest/arborescences.h"
 
 #include <algorithm>
@@ -22,14 +24,14 @@
 namespace xccl::forest {
 namespace {
 
-// Other orders of the arcs that are tried, since some make shallower trees.
+// The most other orders of the arcs that are tried for shallower trees.
 constexpr int64_t kMostTries = 64;
-constexpr int64_t kTestsOfTries = 400'000;  // trees × arcs, of all of them
+constexpr int64_t kTestsOfTries = 400'000;  // the most trees × arcs × orders
 
 struct Graph {
   int32_t nodes;
   std::span<const CapacityArc> arcs;
-  Grouped<int32_t> out, in;  // arcs by the node that they leave, and enter
+  Grouped<int32_t> out, in;  // arcs by tail, and arcs by head
 };
 
 template <typename End>
@@ -39,7 +41,7 @@ Grouped<int32_t> ByEnd(int32_t nodes, std::span<const CapacityArc> arcs, End end
   });
 }
 
-// Growing with tests and without: a queue of nodes for each tree, taken in turns, level by level.
+// Grows k trees breadth-first, level by level. The trees take turns, one node at a time.
 class Grower {
  public:
   Grower(const Graph& graph, int32_t root, int32_t k)
@@ -47,8 +49,8 @@ class Grower {
     for (const CapacityArc& arc : graph.arcs) room_.push_back(arc.capacity);
   }
 
-  // may_join(tree, arc): is the arc, which has room and leads out of the tree, good for it?
-  // joined(tree, node): it was. False: a tree does not reach all nodes.
+  // Grows all trees; returns false if some tree misses a node. may_join(tree, arc) says whether an arc with
+  // room that leads out of the tree may join it. joined(tree, node) is called once the node is in the tree.
   template <typename MayJoin, typename Joined>
   bool Grow(MayJoin may_join, Joined joined) {
     const size_t k = trees_.size(), nodes = static_cast<size_t>(graph_.nodes);
@@ -96,7 +98,7 @@ class Grower {
   std::vector<int64_t> room_;
 };
 
-// Does every set still have room enough when tree t takes an arc?
+// Tests whether every set of nodes still has enough room after a tree takes an arc.
 class LookAhead {
  public:
   LookAhead(const Graph& graph, int32_t root, int32_t k, const Grower& grower)
@@ -123,7 +125,7 @@ class LookAhead {
     if (room < std::popcount(wanted)) return false;
     unused_ = wanted;
     used_ = 0;
-    flow_[arc] = 1;  // the tree's own
+    flow_[arc] = 1;  // the unit of `tree` itself
     touched_.assign(1, arc);
     bool fits = true;
     for (int32_t unit = std::popcount(wanted); unit > 0 && fits; --unit) fits = Augment(tail, head);
@@ -133,12 +135,13 @@ class LookAhead {
 
  private:
   struct From {
-    int32_t arc = -1;   // on the path to the head, or, where `undo`, taken back
-    int32_t tree = -1;  // entered the graph here and is to enter elsewhere
+    int32_t arc = -1;   // next arc to the head; with `undo`, the arc that loses a unit
+    int32_t tree = -1;  // tree whose unit moves from here to another of its nodes
     bool undo = false;
   };
 
-  // One more unit into `head`, from `tail` or from a tree that supplies none: breadth first, backwards.
+  // Adds one unit of flow into `head`, from `tail` or from a tree that supplies no unit yet. Searches
+  // breadth-first and backwards from `head`. Returns false if there is no path.
   bool Augment(int32_t tail, int32_t head) {
     ++stamp_;
     queue_.assign(1, head);
@@ -170,7 +173,8 @@ class LookAhead {
     queue_.push_back(node);
   }
 
-  // The unit that starts at v, in `tree` or, where that is -1, in the arc's tail.
+  // Sends one unit from v to `head` along the path that the search found. The unit comes from `tree`; -1:
+  // from the arc's tail. Returns true.
   bool Apply(int32_t v, int32_t head, int32_t tree) {
     if (tree >= 0) {
       unused_ &= ~(uint64_t{1} << tree);
@@ -197,25 +201,25 @@ class LookAhead {
   const Graph& graph_;
   const Grower& grower_;
   const uint64_t all_;
-  std::vector<uint64_t> trees_at_;  // by node: the trees that have reached it
+  std::vector<uint64_t> trees_at_;  // by node: the trees that have reached the node, as bits
   std::vector<int32_t> flow_;       // by arc
-  std::vector<int32_t> seen_;       // by node: stamp of the last search that came by
-  std::vector<From> from_;          // by node: where the search came from
-  std::vector<int32_t> entry_;      // by tree that supplies a unit: the node where it leaves the tree
+  std::vector<int32_t> seen_;       // by node: stamp of the last search that reached the node
+  std::vector<From> from_;          // by node: how the search reached the node
+  std::vector<int32_t> entry_;      // by tree that supplies a unit: the node where the unit starts
   std::vector<int32_t> tree_seen_, tree_from_;
-  uint64_t unused_ = 0, used_ = 0;  // trees that have yet to supply a unit, that do supply one
+  uint64_t unused_ = 0, used_ = 0;  // trees that do not supply a unit yet; trees that do
   int32_t stamp_ = 0;
   std::vector<int32_t> queue_, touched_;
 };
 
-// The trees that grow with the arcs in this order.
+// Returns the trees that grow with the arcs in the given order, or nullopt if some tree gets stuck.
 std::optional<std::vector<Arborescence>> Grown(int32_t nodes, int32_t root, int32_t k,
                                                std::span<const CapacityArc> arcs) {
   const Graph graph{nodes, arcs, ByEnd(nodes, arcs, &CapacityArc::from),
                     ByEnd(nodes, arcs, &CapacityArc::to)};
   {
     Grower grower(graph, root, k);
-    std::vector<int32_t> given(static_cast<size_t>(k), 0);  // arcs that the root gave
+    std::vector<int32_t> given(static_cast<size_t>(k), 0);  // by tree: arcs of the root offered to the tree
     int64_t spare = -int64_t{k};
     for (int32_t a : graph.out[root]) spare += graph.arcs[a].capacity;
     const auto may_join = [&](int32_t tree, int32_t arc) {

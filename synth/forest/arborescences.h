@@ -1,10 +1,11 @@
-// Trees that all grow from one root over links of given room: as many as the least cut from the root allows
-// (Edmonds, 1973), each as shallow as it goes together with the others.
+// Packs arborescences: trees of arcs that lead away from one root. There can be as many trees as the least
+// cut from the root allows (Edmonds, 1973). The trees are shallow, as far as the search finds them.
 //
-// In: a directed graph, a root, how many trees each arc may be in. Out: k trees, or none where a cut has less
-// room than k. Cost: trees × arcs tests, each a flow of at most k that mostly stays near its sink; where arcs
-// are plenty (full meshes) trees × arcs steps; up to 64 times that on small graphs, for less depth. Source:
-// Berczi and Frank (2010), here with breadth first.
+// Input: a directed graph, a root, and for each arc the number of trees that may use it. Output: k trees, or
+// none if some cut has less capacity than k. Cost: trees × arcs tests, each a flow of at most k that mostly
+// stays near its sink. If arcs are plentiful, as in full meshes, trees × arcs steps without tests. Small
+// graphs cost up to 64 times as much, to find shallower trees. Source: Berczi and Frank (2010), here
+// breadth-first.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +18,16 @@
 namespace xccl::forest {
 
 struct Arborescence {
-  std::vector<int32_t> arcs;  // parents first; one into every node but the root
+  std::vector<int32_t> arcs;  // parents first; one arc into every node except the root
   int32_t depth = 0;
 };
 
-int32_t DepthOf(std::span<const Arborescence> trees);  // the deepest one's
+int32_t DepthOf(std::span<const Arborescence> trees);  // depth of the deepest tree
 
-inline constexpr int32_t kMostArborescences = 64;  // beyond, only where no flows are needed
+inline constexpr int32_t kMostArborescences = 64;  // more trees are found only without tests
 
-// An arc's capacity is how many trees it may be in. nullopt: there are no k such trees; or more than
-// kMostArborescences are asked for and were not found by growing them side by side without looking ahead.
-// Requires: k >= 1.
+// Packs k >= 1 trees. An arc's capacity is the number of trees that may use the arc. Returns nullopt if no k
+// trees exist, or if k > kMostArborescences and growing without tests does not find the trees.
 std::optional<std::vector<Arborescence>> PackArborescences(int32_t nodes, int32_t root, int32_t k,
                                                            std::span<const CapacityArc> arcs);
 

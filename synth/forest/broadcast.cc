@@ -1,7 +1,11 @@
-// The least cut says how many trees of which rate there can be (synth/forest/arborescences.h makes them); a
-// reduction is the same on the links turned round. Each tree's share is cut into slices that run one behind
-// the other: where trees have links of their own, one message carries them all along each arc; else all of
-// one come before the first step of the next.
+// A reduce is planned as a broadcast on reversed links. The room of a link is the number of trees that may
+// use it.
+// 1. Pack computes the least cut between the root and any rank, which limits the number and the rate of
+//    trees. It then packs trees (synth/forest/arborescences.h): as many as the cut allows, or a single tree.
+// 2. SlicingOf cuts each tree's share into slices that follow each other through the tree. If no two trees
+//    share a link, one long message over each arc carries all slices of a tree. Otherwise all steps of one
+//    slice come before the steps of the next slice.
+// 3. EstimatePs estimates the time of each choice, and MakeSchedule makes the schedule of the fastest.
 #include "synth/forest/broadcast.h"
 
 #include <fmt/core.h>
@@ -22,17 +26,17 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kPieceBytes = 65536;     // what the simulator cuts slices into
-constexpr int64_t kSlicesOfMessage = 128;  // cost as much as a message: flags of LL128 beside 16 KiB
-constexpr int64_t kMostLongSlices = 8;     // of several pieces each
-constexpr int32_t kRoomSearch = 12;        // halvings of the room's scale
+constexpr int64_t kPieceBytes = 65536;     // bytes of the segments into which the simulator cuts slices
+constexpr int64_t kSlicesOfMessage = 128;  // slices that cost as much as a message: LL128 lines in 16 KiB
+constexpr int64_t kMostLongSlices = 8;     // the most slices that are longer than kPieceBytes
+constexpr int32_t kRoomSearch = 12;        // bisections for the least scale of the rooms
 
 struct Packed {
   std::vector<Arborescence> trees;
-  bool shared = false;  // a link may be in several trees
+  bool shared = false;  // some link may be in several trees
 };
 
-// The links as they carry trees away from the root: bandwidths without their common divisor.
+// Returns the links as arcs that lead away from the root. Capacities are bandwidths ÷ their common divisor.
 std::vector<CapacityArc> ArcsOf(const Topology& topology, bool reversed) {
   int64_t divisor = 0;
   for (const Link& link : topology.spec().links) divisor = std::gcd(divisor, link.bandwidth_bytes_per_s);
@@ -46,8 +50,8 @@ std::vector<CapacityArc> ArcsOf(const Topology& topology, bool reversed) {
   return arcs;
 }
 
-// The least cut between the root and any rank; 0: a rank is not reached, or the capacities' sum is 2^62 or
-// more.
+// Returns the least cut between the root and any rank. Returns 0 if the root does not reach some rank, or the
+// capacities add up to 2^62 or more.
 int64_t LeastCut(int32_t ranks, Rank root, const std::vector<CapacityArc>& arcs) {
   RatioCutProblem problem;
   problem.arcs = arcs;
@@ -59,7 +63,7 @@ int64_t LeastCut(int32_t ranks, Rank root, const std::vector<CapacityArc>& arcs)
   return cut ? cut->capacity / cut->supply : 0;
 }
 
-// k trees, of which each arc may be in as many as its capacity says.
+// Packs k trees. The capacity of each arc is its room.
 std::optional<Packed> PackWithRoom(int32_t ranks, Rank root, int64_t k, std::span<const CapacityArc> arcs) {
   std::optional<std::vector<Arborescence>> trees =
       PackArborescences(ranks, root.value, static_cast<int32_t>(k), arcs);
@@ -68,8 +72,9 @@ std::optional<Packed> PackWithRoom(int32_t ranks, Rank root, int64_t k, std::spa
   return Packed{*std::move(trees), shared};
 }
 
-// As many trees as the least cut allows where that is a small number of the unit of all bandwidths, or
-// `given` ones: then room in proportion to the bandwidths, as little as lets them through.
+// Packs `given` trees or, if absent, as many trees as the least cut allows. If that number is too large,
+// packs kMostArborescences trees. With a fixed number of trees the rooms are in proportion to the bandwidths,
+// at the least scale at which the trees fit.
 std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, std::optional<int32_t> given) {
   const int32_t ranks = topology.num_ranks();
   const std::vector<CapacityArc> bandwidths = ArcsOf(topology, reversed);
@@ -101,8 +106,8 @@ std::optional<Packed> Pack(const Topology& topology, Rank root, bool reversed, s
   return PackWithRoom(ranks, root, k, room_at(high));
 }
 
-// How a tree's share is cut. In slices the steps of one come before those of the next. A long message has
-// them all, and they follow each other as chunks.
+// How a tree's share is cut into slices. With long messages, one message over each arc carries all slices of
+// a tree as chunks. Otherwise the steps of one slice come before the steps of the next slice.
 struct Slicing {
   int32_t slices = 1;
   bool long_messages = false;
@@ -111,7 +116,8 @@ struct Slicing {
   }
 };
 
-// The bytes that a slice costs beside its own. In the blocking model it is a message, and costs its latency.
+// Returns the cost of one more slice, in bytes that a link sends in the same time. In the blocking model a
+// slice is a message and costs the latency and overhead of a link.
 double BytesOfSlice(const Topology& topology, TimeModel model) {
   if (model == TimeModel::kPipelined)
     return static_cast<double>(LeastUsefulBytes(topology)) / kSlicesOfMessage;
@@ -122,10 +128,10 @@ double BytesOfSlice(const Topology& topology, TimeModel model) {
   return most;
 }
 
-// In s slices of b bytes a tree of depth d takes as long as b + d × b/s bytes and s messages do; the least is
-// at s = √(d × b / u), where a message costs as much as u bytes. Where no two trees share a link, one message
-// carries a tree's slices along each arc. Where trees share links they take turns, a slice each, and in the
-// blocking model a message waits for all of its chunks.
+// Chooses the number of slices. Let b be the bytes of a tree's share, d the arcs to the deepest rank after
+// the first arc, and u the cost of a slice in bytes. With s slices a tree takes the time of b + d × b/s + s ×
+// u bytes. The least is at s = √(d × b / u). Trees that share links take turns with one slice each; other
+// trees use long messages. In the blocking model a message waits for all of its chunks and is never long.
 Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const auto trees = static_cast<int32_t>(packed.trees.size());
   if (const auto& given = request.limits.chunks) return {.slices = (*given + trees - 1) / trees};
@@ -143,8 +149,9 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   return {.slices = static_cast<int32_t>(std::max<int64_t>(1, slices)), .long_messages = long_messages};
 }
 
-// Bytes over the busiest link, and the path to the deepest rank for a small piece. Chunks are dealt out to
-// the trees in turn. Where trees share links and chunks cannot be made smaller, whole chunks wait for others.
+// Estimates the time of the plan: the busiest link's time, plus the time of a small piece to the deepest
+// rank. Chunks are dealt out to the trees in turn. If trees share links and the number of chunks is given,
+// the piece is a whole chunk, because chunks of different trees wait for each other.
 double EstimatePs(const SynthesisRequest& request, const Packed& packed, const Slicing& slicing) {
   const Topology& topology = *request.topology;
   const double bytes =
@@ -171,7 +178,8 @@ double EstimatePs(const SynthesisRequest& request, const Packed& packed, const S
   return busiest_ps + DepthOf(packed.trees) * hop_ps;
 }
 
-// Chunk c is slice c ÷ trees of tree c mod trees. In long messages a tree's slices are neighbours.
+// Makes the schedule. Chunk c is slice c ÷ trees of tree c mod trees. With long messages the slices of a tree
+// are consecutive chunks instead.
 Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, const Slicing& slicing,
                        bool reversed) {
   const Topology& topology = *request.topology;
@@ -205,8 +213,9 @@ Synthesis MakeSchedule(const SynthesisRequest& request, const Packed& packed, co
   return made;
 }
 
-// Numbers of trees to try: what the cut allows, which is absent, and one, the shallowest. Given chunks must
-// go round: as many trees as chunks, or as divide them.
+// Returns the numbers of trees to try; nullopt means as many as the cut allows. One tree is tried because it
+// is the shallowest. If `chunks` is given, also tries one tree for each chunk, up to kMostArborescences, and
+// the largest number of trees that divides `chunks`.
 std::vector<std::optional<int32_t>> TreesToTry(std::optional<int32_t> chunks) {
   if (!chunks) return {std::nullopt, 1};
   const int32_t most = std::min(*chunks, kMostArborescences);

@@ -1,5 +1,5 @@
-// Broadcast and reduce by trees that share no link beyond its bandwidth: at the rate of the least cut between
-// the root and any rank, which no plan exceeds. docs/engines/forest.md.
+// Broadcast and reduce over trees that together respect the bandwidth of every link. The rate of the trees is
+// the least cut between the root and any rank, and no plan has a higher rate. docs/engines/forest.md.
 #pragma once
 
 #include "base/status.h"
@@ -7,10 +7,10 @@
 
 namespace xccl::forest {
 
-// Serves broadcast and reduce of all ranks where GPUs are joined directly. The rate is that of the least cut
-// wherever at most kMostArborescences trees do (or, with more, full meshes); else that of so many.
-// Errors: kInvalidInput, not served, or bandwidths beyond 2^62 units in all; kLimit, --steps.
-// Requires: CheckReachable.
+// Plans a broadcast or reduce of all ranks on a machine of GPUs alone. The rate is that of the least cut if
+// kMostArborescences trees are enough for it, and on full meshes. Otherwise it is the best rate found with
+// kMostArborescences trees. Errors: kInvalidInput if NeedsGpusAlone fails or the bandwidths are 2^62 units or
+// more in all; kLimit if no plan has as few steps as --steps allows. Requires CheckReachable.
 StatusOr<Synthesis> SynthesizeBroadcastTrees(const SynthesisRequest& request);
 
 }  // namespace xccl::forest

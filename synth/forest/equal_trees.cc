@@ -1,9 +1,9 @@
-// The first pass grows every tree beside those before it. Each later pass takes the trees out one by one and
-// grows them again; a new tree that adds less to the sum of powers than the old one takes its place. When a
-// pass replaces none, the power is raised.
-//
-// A link's price is what one use more adds to the sum. A tree uses a link more than once where it enters
-// several GPUs behind one switch: such a link is priced anew by its last use, and the tree is grown again.
+// 1. The first pass grows the trees one by one. Each tree avoids the links that earlier trees load.
+// 2. Each later pass takes out every tree in turn and grows it again. The new tree replaces the old tree if
+//    it adds less to the sum of powers (EqualTreesAim).
+// 3. If a pass replaces no tree, the power is raised. The search ends after the last power.
+// The price of a link is the amount that one more use adds to the sum. A tree that enters several GPUs behind
+// a switch uses a link repeatedly. The tree is then grown again, with the price of the link's last use.
 #include "synth/forest/equal_trees.h"
 
 #include <algorithm>
@@ -17,13 +17,13 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kImproving = 20'000'000;  // links that all passes after the first look at
-constexpr int32_t kTries = 3;               // of one tree, while its links are priced anew
-constexpr double kSlowest = 1e6;            // times slower than the fastest link: the powers stay finite
+constexpr int64_t kImproving = 20'000'000;  // the most links that all passes after the first look at
+constexpr int32_t kTries = 3;               // the most times that one tree is grown in a pass
+constexpr double kSlowest = 1e6;            // the largest slowness, so that the powers stay finite
 
 struct Tree {
   std::vector<PackedArc> arcs;
-  std::vector<LinkId> links;  // of all arcs
+  std::vector<LinkId> links;  // the links of all arcs
 };
 
 double Power(double base, int32_t squarings) {
@@ -31,7 +31,7 @@ double Power(double base, int32_t squarings) {
   return base;
 }
 
-// By link: how long it takes for a byte, in units of the fastest link's time.
+// Returns the slowness of each link: its time for a byte ÷ the fastest link's time for a byte.
 std::vector<double> SlownessOf(const Topology& topology) {
   int64_t fastest = 0;
   for (const Link& link : topology.spec().links) fastest = std::max(fastest, link.bandwidth_bytes_per_s);
@@ -42,7 +42,7 @@ std::vector<double> SlownessOf(const Topology& topology) {
   return slowness;
 }
 
-// Grows one tree after the other over the links' loads.
+// Keeps the loads of the links and grows one tree at a time at the prices that follow from them.
 class EqualPacker {
  public:
   EqualPacker(const PackingProblem& problem, const EqualTreesAim& aim)
@@ -59,8 +59,8 @@ class EqualPacker {
 
   void SetSquarings(int32_t squarings) { squarings_ = squarings; }
 
-  // Replaces the tree, which is empty at first, where another one of so many bytes adds less. Returns whether
-  // it did; `work` goes down by the links that were looked at.
+  // Grows a tree that carries `bytes`. Replaces `tree` by the new tree if `tree` is empty or the new tree
+  // adds less to the sum. Returns whether `tree` was replaced. Subtracts the links looked at from `work`.
   bool Improve(Rank root, double bytes, Tree& tree, int64_t& work) {
     Use(tree, -bytes);
     for (size_t l = 0; l < prices_.size(); ++l) prices_[l] = AddedBy(l, 1, bytes);
@@ -83,7 +83,7 @@ class EqualPacker {
     return replaced;
   }
 
-  // The busiest link's bytes in units of the fastest link.
+  // Returns the largest load of a link: the bytes that the fastest link would carry in the same time.
   double MostLoad() const { return *std::max_element(load_.begin(), load_.end()); }
 
  private:
@@ -92,7 +92,7 @@ class EqualPacker {
       load_[l.index()] = std::max(0.0, load_[l.index()] + bytes * slowness_[l.index()]);
   }
 
-  // The amount that the use-th use of a link adds to the sum.
+  // Returns the amount that the use-th use of a link by one tree adds to the sum.
   double AddedBy(size_t link, int32_t use, double bytes) const {
     const double each = bytes * slowness_[link];
     return Power(load_[link] + use * each, squarings_) - Power(load_[link] + (use - 1) * each, squarings_);
@@ -104,7 +104,7 @@ class EqualPacker {
     return added;
   }
 
-  // Raises the prices of links that the tree uses more than once. Returns whether there are any.
+  // Gives each link that the tree uses repeatedly the price of its last use. Returns whether there is any.
   bool PriceLastUses(const Tree& tree, double bytes) {
     bool any = false;
     for (const LinkId l : tree.links) {
@@ -116,7 +116,7 @@ class EqualPacker {
     return any;
   }
 
-  // The price of one picosecond of latency.
+  // Returns the price of one picosecond of latency.
   double LatencyPrice() const {
     if (latency_ == 0 || latency_ps_ == 0) return 0;
     double sum = 0;
@@ -131,7 +131,7 @@ class EqualPacker {
   const std::vector<double> slowness_;
   std::vector<double> load_, prices_;
   std::vector<int32_t> uses_;
-  double latency_ps_ = 0;  // of all links
+  double latency_ps_ = 0;  // sum over all links
 };
 
 PackedTree Laid(const Tree& tree, Rank root, PartId part, PathTable& paths) {
@@ -150,7 +150,7 @@ PackedTree Laid(const Tree& tree, Rank root, PartId part, PathTable& paths) {
 StatusOr<EqualTrees> PackEqualTrees(const PackingProblem& problem, std::span<const PartId> part_of,
                                     int64_t trees, const EqualTreesAim& aim, int64_t work) {
   const size_t roots = problem.roots.size();
-  std::vector<Tree> packed(roots * static_cast<size_t>(trees));  // roots in turn
+  std::vector<Tree> packed(roots * static_cast<size_t>(trees));  // tree t belongs to root t mod roots
   EqualPacker packer(problem, aim);
   const auto improve = [&](size_t t) {
     const double bytes = problem.demand[t % roots] / static_cast<double>(trees);

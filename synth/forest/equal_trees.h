@@ -1,8 +1,8 @@
-// Broadcast trees of equal weight, a given number for each root, that load the links nearly as evenly as that
-// many trees can. They serve `--chunks`: every tree carries one chunk.
+// Packs broadcast trees of equal weight, a given number for each root. The trees load the links nearly as
+// evenly as this number of trees can. They serve `--chunks`: every tree carries one chunk.
 //
-// In: a machine, the roots, their demands. Out: trees. Method: local search over trees that TreeGrower grows;
-// no bound on how far the result is from the best such trees is known.
+// Input: a machine, and roots with demands. Output: trees. Method: local search over trees that TreeGrower
+// grows. No bound is known on how far the result is from the best trees.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace xccl::forest {
 
-// The sum that the search minimises: Σ over the links of load^(2^squarings), first for `first` squarings,
-// then for one more at a time up to `last`. A low power looks at all links, a high one at the busiest alone.
+// The sum that the search minimizes: Σ over the links of load^(2^squarings). `squarings` rises from `first`
+// to `last` one by one. A low power weighs all links; a high power weighs almost only the busiest link.
 struct EqualTreesAim {
   int32_t first = 2, last = 5;
-  double latency = 0;  // what the mean latency of a link costs, in mean prices of a link
+  double latency = 0;  // the price of the mean latency of a link, in mean prices of a link
 };
 
 struct EqualTrees {
-  PackedTrees trees;      // of weight 1, root by root
-  double s_per_byte = 0;  // of the busiest link, when each root's demand counts bytes
+  PackedTrees trees;      // each of weight 1, sorted by root
+  double s_per_byte = 0;  // time of the busiest link, if demands count bytes
 };
 
-// `trees` trees for each root of the problem; part_of: the part that each root's trees carry. Requires: two
-// members or more, each of which can be reached from every root; no symmetry, no pairs. Errors: kLimit when
-// `work` is used up before every root has its trees. Cost: links × log a tree and pass, some passes; `work`
-// counts links.
+// Packs `trees` trees for each root of the problem. part_of: by root, the part that its trees carry. Requires
+// at least two members, that every root reaches every member, no symmetry and no pairs. Errors: kLimit if
+// `work` is used up before every root has its trees. `work` counts the links that the search looks at. Cost:
+// links × log for each tree and pass, and a few passes.
 StatusOr<EqualTrees> PackEqualTrees(const PackingProblem& problem, std::span<const PartId> part_of,
                                     int64_t trees, const EqualTreesAim& aim, int64_t work);
 

@@ -1,5 +1,11 @@
-// Which trees a request takes: spanning trees where GPUs are joined directly, else those that linear programs
-// pack; for an allreduce whichever are faster.
+// MakePlan chooses the kind of trees. Whole trees (synth/forest/broadcast.h, synth/forest/allreduce.h) need a
+// machine of GPUs alone. Packed trees (synth/forest/pack_and_cut.h) come from a linear program.
+// 1. A broadcast or reduce on a machine of GPUs alone uses whole trees, and far from the bound also packed
+//    trees.
+// 2. A barrier, or an allreduce in a given number of chunks, uses whole trees.
+// 3. Any other allreduce uses whole trees, and if they are not near the bound also packed trees.
+// 4. All other requests use packed trees.
+// If both kinds are tried, the faster plan is kept.
 #include "synth/forest/forest.h"
 
 #include <fmt/core.h>
@@ -21,32 +27,30 @@
 namespace xccl::forest {
 namespace {
 
-// A plan within `ratio` times the bound is near enough where the program of another kind of packing has more
-// than `rows` rows. The bound is not always attained.
+// If the linear program of packed trees has more than `rows` rows, a plan within `ratio` × the bound is near
+// enough. The ratios are above 1 because the bound is not always attained.
 struct NearEnough {
   int64_t rows;
   double ratio;
 };
 constexpr std::string_view kName = "forest";
 constexpr int64_t kLongProgram = 200;
-constexpr int64_t kMovesPerRow = 1500;  // of the program, in moves of a chunk
-// Where latency is most of the time, the plan is simulated message by message.
+constexpr int64_t kMovesPerRow = 1500;  // work of one row of the linear program, in moves
+// Work for each pair of members if latency is most of the time: every message is then simulated.
 constexpr int64_t kMovesPerShortMessage = 3;
-// A guess, in times the bound, of whole trees in a given number of chunks where a step waits for the one
-// before.
+// Guess of time ÷ bound in the blocking model for given chunks: each step waits for the step before.
 constexpr double kBlockingTrees = 2;
-// Packed trees are tried beside whole ones that are further from the bound, in times the bound.
+// For a broadcast or reduce, packed trees are tried if whole trees take more than this multiple of the bound.
 constexpr double kFarRooted = 1.1;
 constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
-// How many kinds of links and roots the linear program tells apart: what its time grows with. Linear in the
-// machine.
+// Returns the rows of the linear program: the links and roots that differ. Its time depends on the rows.
 int64_t RowsOf(const SynthesisRequest& request) {
   if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
   return NumRows(FindTranslations(*request.topology));
 }
 
-// The least that an allgather of so much takes.
+// Returns the lower bound for an allgather of the request's size, in picoseconds; 0 if the bound is unknown.
 double AllgatherPs(const SynthesisRequest& request) {
   const std::span<const Rank> ranks = request.collective->ranks();
   CollectiveSpec spec;
@@ -67,8 +71,9 @@ StatusOr<Synthesis> Simulated(const SynthesisRequest& request, const Bound& boun
   return made;
 }
 
-// Is another kind of packing not needed? On large machines without symmetry that is a long program. The exact
-// bound is sought only where the known one does not tell.
+// Returns whether a plan of whole trees is so near the bound that packed trees are not tried. On large
+// machines without symmetry packed trees take a long linear program. The exact bound is computed only if the
+// plan is not near the known bound.
 bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis& made) {
   const int64_t rows = RowsOf(request);
   const double near =
@@ -80,11 +85,11 @@ bool IsNear(const SynthesisRequest& request, const Bound& known, const Synthesis
   const StatusOr<Bound> exact = LowerBound(*request.topology, *request.collective, request.size_bytes,
                                            request.model, BoundEffort::kExact);
   if (!exact.ok()) return false;
-  // Where latency is most of the time, rates are not what matters.
+  // If latency is most of the time, a better rate does not help.
   return is_within(*exact) || (rows > kLongProgram && 2 * exact->latency_ps > exact->bound_ps);
 }
 
-// Is this faster than any reduce_scatter and then allgather, and are there no better trees?
+// Returns whether no trees are better, and no reduce_scatter followed by an allgather is faster.
 bool IsBetterThanApart(const SynthesisRequest& request, const Synthesis& made) {
   return HasEvenCables(request) && static_cast<double>(made.simulation->time_ps) <= 2 * AllgatherPs(request);
 }
@@ -115,7 +120,8 @@ Status Serves(const SynthesisRequest& request) {
   return OkStatus();
 }
 
-// Spanning trees of one part need no program; equal trees are packed without help of symmetry.
+// Estimates the time and the work of a plan. Whole trees for one part need no linear program. Trees for a
+// given number of chunks are packed without symmetry.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   Offer offer{.time_ps = static_cast<double>(bound.bound_ps)};
@@ -129,7 +135,8 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   return offer;
 }
 
-// Chunks that would be so many transfers that no limit of work could stop them in time.
+// Returns kLimit if the given number of chunks makes more than kMostTransfers transfers. A limit of work
+// could not stop such a plan in time.
 Status CheckChunks(const SynthesisRequest& request) {
   const int64_t each = int64_t{request.collective->num_parts()} * request.collective->num_members();
   const int64_t chunks = request.limits.chunks.value_or(1);
@@ -139,7 +146,7 @@ Status CheckChunks(const SynthesisRequest& request) {
                                   chunks, request.collective->num_members(), most, most));
 }
 
-// A broadcast or reduce by whole trees or, where these are far from the bound, by packed ones.
+// Plans a broadcast or reduce with whole trees or, far from the bound, with the faster of both kinds.
 StatusOr<Synthesis> RootedPlan(const SynthesisRequest& request, const Bound& bound, StepBudget& budget) {
   StatusOr<Synthesis> whole = Simulated(request, bound, SynthesizeBroadcastTrees(request));
   if (request.IsPassedOver("packedbroadcast")) return whole;
@@ -164,7 +171,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
     return RootedPlan(request, bound, budget);
   if (kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kBarrier)
     return PackAndCut(request, bound, budget);
-  // Trees that need not be rooted everywhere are better where some ranks have less bandwidth than others.
+  // Whole trees need not have roots at all ranks, which helps if some ranks have less bandwidth.
   if (request.IsPassedOver("spanning") && !request.limits.chunks && kind == CollectiveKind::kAllreduce)
     return PackAndCut(request, bound, budget);
   StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));

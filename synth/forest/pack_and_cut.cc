@@ -1,7 +1,13 @@
-// Trees are packed twice, with more and with less weight on how far ranks are from the root, and each packing
-// is tried in waves. One wave and kFewWaves are simulated roughly. They tell how many waves bring the time
-// near to the one that the trees' rate allows, and a plan of so many waves is simulated next. Cost: the
-// transfers of all schedules that are written.
+// 1. TryAll packs trees in several ways, until the best plan is near the bound: trees of shortest paths,
+//    trees with more and less weight on latency, the cheapest trees, and trees that weigh held links.
+// 2. TryTrees packs trees in one way. For some allreduces it also packs pairs: a tree that sums up and a tree
+//    that copies the sum down. Separate trees are the alternative: a reduce_scatter and an allgather.
+// 3. TryWaves cuts one packing into waves and simulates one wave and kFewWaves waves roughly. From these
+//    times MoreWaves derives how many waves bring the time near rate_ps, the time that the trees' rate
+//    allows. A plan of that many waves is simulated next.
+// 4. If the number of chunks is given, TryEqual packs equal trees instead.
+// A link is held while it carries a message that comes over a slower link (synth/common/blocked_links.h).
+// Cost: the transfers of all schedules that are made.
 #include "synth/forest/pack_and_cut.h"
 
 #include <fmt/core.h>
@@ -23,36 +29,37 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kDefaultWork = 1'500'000;  // transfers of all candidates of a kind together
-// Weights of latency against bytes, one packing each.
+constexpr int64_t kDefaultWork = 1'500'000;  // the most transfers of all candidates of a kind together
+// Weights of latency against bytes. Each weight makes a packing.
 constexpr double kLatencyWeights[] = {1, 0.1};
-constexpr int64_t kMostShortestRows = 100;  // where trees of shortest paths are tried first
+constexpr int64_t kMostShortestRows = 100;  // the most rows for which trees of shortest paths are tried
 constexpr double kExactLatencyWeight = 0.01;
-constexpr int32_t kMostExact = 64;  // members that the cheapest trees are sought for
-// Weights of the time for which slower links block faster ones, one packing each.
+constexpr int32_t kMostExact = 64;  // the most members for which the cheapest trees are computed
+// Weights of the time for which links are held. Each weight makes a packing.
 constexpr double kHeldWeights[] = {0.25, 0.5};
-constexpr double kFar = 1.01;  // times the bound: another kind of packing is tried
-// How links' loads are weighed; the fastest plan of all is taken.
+constexpr double kFar = 1.01;  // above this multiple of the bound, another kind of packing is tried
+// Aims for packings of equal trees. The fastest plan of all aims is kept.
 constexpr EqualTreesAim kAims[] = {{2, 2, 0}, {2, 5, 0}, {4, 4, 0}, {2, 5, 0.1}, {4, 4, 0.1}, {2, 5, 1}};
 
-// A chunk has at least so many bytes on average, since smaller ones cost a program more than waves gain.
-// Where latency counts, ranks wait for each other, and waves gain more.
+// The least average bytes of a chunk. Smaller chunks cost a program more than waves gain. The second constant
+// applies if ranks wait for each other (WaitsForEachOther), because waves then gain more.
 constexpr int64_t kLeastWaveBytes = 32 << 10, kLeastShortWaveBytes = 4 << 10;
-constexpr double kAim = 0.003;  // of the time may be lost to waves that are too long
+constexpr double kAim = 0.003;  // the share of the time that may be lost to waves that are too long
 
+// The best plan so far.
 struct Best {
   std::optional<Synthesis> synthesis;
   int64_t time_ps = 0;
-  int32_t waves = 0;              // up to kFewWaves: time_ps is that of a rough simulation
-  std::vector<Synthesis> others;  // of other kinds, whose programs or variations may be faster
+  int32_t waves = 0;              // of the plan; up to kFewWaves, time_ps is from a rough simulation
+  std::vector<Synthesis> others;  // plans of other kinds; their programs or variations may be faster
 
-  // Is there a plan of at most so many times the bound?
+  // Returns whether there is a plan that takes at most `times` × the bound.
   bool IsWithin(double times, const Bound& bound) const {
     return synthesis && static_cast<double>(time_ps) <= times * static_cast<double>(bound.bound_ps);
   }
 };
 
-// Are there links that slower ones hold?
+// Returns whether links may be held: in the pipelined model, if slow links lead to faster ones.
 bool MayLag(const Task& task) {
   return task.request.model == TimeModel::kPipelined && HasBlockedLinks(task.topology);
 }
@@ -69,10 +76,10 @@ ChunkedSchedule MakeSchedule(const Task& task, const Candidate& candidate, int32
   return SumUpCopyDown(candidate.up, candidate.down, task.topology, collective, steps);
 }
 
-// A schedule in so many waves.
+// Simulates the schedule and returns it as a plan.
 Synthesis Simulated(const Task& task, const Candidate& candidate, ChunkedSchedule made, int32_t waves) {
   SimulateOptions timing = TimingOf(task.request);
-  timing.rough = waves <= kFewWaves;  // it most likely only tells how many waves to take
+  timing.rough = waves <= kFewWaves;  // the plan most likely only serves to choose the number of waves
   Simulation simulation = Simulate(made.schedule, made.collective, task.topology, timing);
   return {.collective = std::move(made.collective),
           .schedule = std::move(made.schedule),
@@ -93,13 +100,15 @@ int64_t Consider(const Task& task, const Candidate& candidate, ChunkedSchedule m
   return time_ps;
 }
 
-// The time beyond the one of the trees' rate falls as one over the waves.
+// Predicts the time in `more` waves from the time in `waves` waves. The time above rate_ps is in inverse
+// proportion to the number of waves.
 double TimeInMoreWaves(const Candidate& candidate, int32_t waves, int64_t time_ps, int32_t more) {
   return candidate.rate_ps + (static_cast<double>(time_ps) - candidate.rate_ps) * waves / more;
 }
 
-// 0: enough. In the blocking model every message waits for its links' latencies, which no law of waves
-// foresees: `before_ps`, the time in half as many, tells whether to go on.
+// Returns the number of waves to try next; 0 ends the search. In the blocking model every message waits for
+// its links' latencies, and TimeInMoreWaves does not hold. The waves then double as long as the time is less
+// than `before_ps`, the time in half as many waves.
 int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, int64_t time_ps,
                   int64_t before_ps, int64_t affordable) {
   if (task.request.model == TimeModel::kBlocking && waves >= kFewWaves) {
@@ -113,32 +122,33 @@ int32_t MoreWaves(const Task& task, const Candidate& candidate, int32_t waves, i
   return more > waves ? static_cast<int32_t>(more) : 0;
 }
 
-// Is the best plan good enough, or is the search out of time or work?
+// Returns whether the best plan is near the bound, or the search is out of time or work.
 bool IsEnough(const Task& task, const Best& best, int64_t work) {
   return best.IsWithin(kNear, task.bound) || work <= 0 || task.stopped();
 }
 
-// Packings of one request.
+// The packings of one request so far.
 struct Packings {
   LastPackings trees;
   std::optional<Candidate> last;
-  bool has_apart = false;  // a plan of trees apart, where pairs have a faster one
+  bool has_apart = false;  // was a plan of separate trees tried after a faster plan of pairs?
 };
 
 bool WaitsForEachOther(const Task& task) { return LatencyCounts(task) || !HasManyRoots(task.collective); }
 
-// Cuts a packing into more and more waves while that helps; every schedule is simulated and the fastest kept.
-// `work`: transfers that may still be written down; goes down by those that were. Once there is a best plan,
-// schedules beyond it are not made. Schedules of more steps than `budget` allows are left out.
+// Cuts a packing into more and more waves while that helps. Simulates every schedule and keeps the fastest in
+// `best`. `work` is the number of transfers that may still be written, and goes down by the transfers
+// written. If there is a best plan, schedules that exceed `work` are not made. Schedules of more steps than
+// `budget` allows are left out.
 void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, int64_t& work, Best& best) {
   const int64_t transfers = candidate.arcs * task.Copies();
   const int64_t each = std::max<int64_t>(1, candidate.shared ? transfers : candidate.arcs);  // work of a wave
   int64_t most =
       std::min(candidate.most_waves, std::max<int64_t>(1, kManyTransfers / std::max<int64_t>(1, transfers)));
   int32_t next = 1;
-  int32_t fit = 0;                // the most waves that were few enough steps
-  int64_t before_ps = INT64_MAX;  // in the waves before
-  double hope_ps = 0;             // what the next ones will take, as far as that is known
+  int32_t fit = 0;                // the most waves so far with few enough steps
+  int64_t before_ps = INT64_MAX;  // time in the previous number of waves
+  double hope_ps = 0;             // predicted time in the next number of waves; 0: unknown
   while (next > 0) {
     const int32_t waves = std::exchange(next, 0);
     if (best.synthesis && (each * waves > work || hope_ps >= kNear * static_cast<double>(best.time_ps)))
@@ -162,20 +172,20 @@ void TryWaves(const Task& task, const Candidate& candidate, StepBudget& budget, 
   }
 }
 
-// Do all parts have a count of zero?
+// Returns whether all parts have a count of zero.
 bool IsEmpty(const Collective& collective) {
   return IsUneven(collective) &&
          std::ranges::all_of(collective.spec().counts, [](int64_t count) { return count == 0; });
 }
 
-// Keeps the plan of another kind of packing beside the best; without the time of a rough simulation.
+// Adds the plans of another kind of packing to best.others. The time of a rough simulation is dropped.
 void Beside(Best other, Best& best) {
   if (other.waves <= kFewWaves) other.synthesis->simulation.reset();
   best.others.push_back(*std::move(other.synthesis));
   std::ranges::move(other.others, std::back_inserter(best.others));
 }
 
-// Exactly so many trees a root, not in waves.
+// Tries plans of exactly `trees` equal trees for each root, without waves.
 Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t work, Best& best) {
   for (const EqualTreesAim& aim : kAims) {
     const StatusOr<Candidate> candidate = PackEqual(task, trees, aim);
@@ -191,8 +201,8 @@ Status TryEqual(const Task& task, int64_t trees, StepBudget& budget, int64_t wor
   return OkStatus();
 }
 
-// On tori and the like trees of shortest paths reach the best rate, too; elsewhere they are dropped. Returns
-// their rate.
+// Tries trees of shortest paths, which reach the best rate on tori and similar machines. Drops them if they
+// do not. Returns their rate_ps, or nullopt if they could not be packed.
 std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   LastPackings none;
   const StatusOr<Candidate> shortest = PackAtBestRate(task, {}, none);
@@ -202,31 +212,33 @@ std::optional<double> TryShortest(const Task& task, StepBudget& budget, int64_t 
   return shortest->rate_ps;
 }
 
-// Pairs of trees are tried where all ranks take part and reduce_scatter and allgather, which `apart_ps`
-// are for, are slower than they need be: roots may carry unlike shares, and switches multicast and reduce.
+// Returns whether to try pairs of trees for an allreduce of all ranks. Pairs can be faster than separate
+// trees, because roots may carry unequal shares and switches may multicast and reduce. They do not help if
+// `apart_ps`, the time that the rate of separate trees allows, is near the bound, or if HasEvenCables.
 bool MayPair(const Task& task, double apart_ps) {
   return !task.request.IsPassedOver("pairs") && task.collective.kind() == CollectiveKind::kAllreduce &&
          task.collective.num_members() == task.topology.num_ranks() && !HasEvenCables(task.request) &&
          apart_ps > kNear * static_cast<double>(task.bound.bound_ps);
 }
 
-// May packings weigh for how long links are held? The search for cheapest trees knows no branches in
-// switches.
+// Returns whether to try packings that weigh held links. They need the search for cheapest trees, which does
+// not support switches that multicast or reduce.
 bool MayWeighHeld(const Task& task) {
   const auto branches = [](const Node& node) { return node.multicast || node.reduce; };
   return !task.request.IsPassedOver("held") && MayLag(task) && task.collective.num_members() <= kMostExact &&
          std::ranges::none_of(task.topology.spec().nodes, branches);
 }
 
-// Cheap trees may miss the best rate where directions differ.
+// Returns whether to try the cheapest trees. Cheap trees may miss the best rate if cables are uneven.
 bool MayMissTheRate(const Task& task, double rate_ps, const Best& best) {
   return !task.group && rate_ps > kNear * task.bound.bandwidth_ps && !best.IsWithin(kFar, task.bound) &&
          task.collective.kind() != CollectiveKind::kAllreduce && task.collective.num_members() <= kMostExact;
 }
 
-// One packing, or a pair of trees instead. Returns the rate of what was tried last. Programs of pairs wait
-// for more messages than programs of trees apart, so that a plan of trees apart stays beside the plan of
-// pairs.
+// Packs trees with `aim` and tries them in waves. If MayPair, pairs of trees are tried first. If the best
+// plan is then as fast as the rate of separate trees allows, one plan of separate trees still goes to
+// best.others, because programs of pairs wait for more messages. Returns rate_ps of the packing that was
+// tried last.
 StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_of_each, StepBudget& budget,
                           int64_t& work, Best& best, Packings& packings) {
   XCCL_ASSIGN_OR_RETURN(const Candidate apart, PackAtBestRate(task, aim, packings.trees));
@@ -250,8 +262,8 @@ StatusOr<double> TryTrees(const Task& task, const PackingAim& aim, int64_t work_
   return apart.rate_ps;
 }
 
-// Packings that weigh for how long links are held. `work` is that of all of them together. The best plan
-// without them stays beside: in other orders, which auto tries, it may be faster than theirs.
+// Tries packings that weigh held links, with `work` for all of them together. If one of them is the fastest,
+// the best plan without them goes to best.others, because the engine auto may find a faster variation of it.
 void TryHeld(const Task& task, StepBudget& budget, int64_t work, Best& best, Packings& packings) {
   Best held;
   for (const double blocking_weight : kHeldWeights) {
@@ -264,7 +276,7 @@ void TryHeld(const Task& task, StepBudget& budget, int64_t work, Best& best, Pac
   if (held.synthesis) Beside(std::move(held), best);
 }
 
-// Every packing that may help. Errors: why nothing was made.
+// Tries every packing that may help. If no plan is made, returns the reason as an error.
 Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Status reason = LimitReached("forest: spanning trees are faster");
   std::optional<double> rate_ps;  // of the last packing
@@ -275,7 +287,7 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   Packings packings;
   for (const double latency_weight : kLatencyWeights) {
     if (latency_weight < 1 && task.request.IsPassedOver("secondweight")) break;
-    // Less weight on latency finds trees of a better rate, if it finds any.
+    // Less weight on latency can only improve the rate, and is not tried if the rate is the best.
     const bool is_rate_the_best = rate_ps && *rate_ps <= kNear * task.bound.bandwidth_ps;
     if (best.synthesis &&
         (IsEnough(task, best, left) || (is_rate_the_best && best.IsWithin(kFar, task.bound))))

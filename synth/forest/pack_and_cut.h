@@ -1,6 +1,6 @@
-// Packs trees for all roots at the best total rate, then cuts each tree's data into waves: pieces that are
-// sent one after another. Ranks that symmetry makes alike share trees. In: a request that the engine "forest"
-// serves. Out: the fastest schedule that was simulated. docs/engines/forest.md.
+// Packs trees for all roots at the best total rate, then cuts each tree's data into waves: small chunks that
+// are sent one after another. Ranks of one orbit share trees. Input: a request that the engine "forest"
+// serves. Output: the fastest of the schedules that were simulated. docs/engines/forest.md.
 #pragma once
 
 #include <limits>
@@ -12,8 +12,9 @@
 
 namespace xccl::forest {
 
-// `bound`: the request's. Steps go by `budget`. What cannot take less than `beat_ps` is
-// left out. Errors: kLimit: rows, work, steps, the solver, or nothing beats `beat_ps`.
+// Plans the request. `bound` is the request's bound. Schedules of more steps than `budget` allows are left
+// out. Packings that cannot take less time than `beat_ps` are left out as well. Errors: kLimit if the linear
+// program has too many rows, the work or the steps run out, the solver fails, or no plan beats `beat_ps`.
 StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bound, StepBudget& budget,
                                double beat_ps = std::numeric_limits<double>::infinity());
 

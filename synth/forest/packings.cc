@@ -1,4 +1,10 @@
-// A request becomes a PackingProblem: who starts with what, and what latency costs beside bytes.
+// Turns a Task into PackingProblems (synth/common/fractional_packing.h) and solves them.
+// 1. MakeTask finds the machine's translations, reverse and twins, if the request can use them.
+// 2. SetRoots sets the roots and each root's share of all bytes.
+// 3. ProblemOn makes a problem on the machine or on its reverse. It sets the prices of latency against bytes.
+// 4. PackOn solves the problem and rounds the weights of the trees. A reduction is packed on the reverse, an
+//    allreduce on both. PackPairs packs both directions of an allreduce in one problem.
+// 5. Measure counts the transfers and the depth of the Candidate.
 #include "synth/forest/packings.h"
 
 #include <fmt/core.h>
@@ -19,19 +25,19 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kEqualWork = 2'000'000'000;  // links that the packing of equal trees looks at
-constexpr int32_t kExactRounds = 400;          // of the linear program with the cheapest trees
-constexpr int32_t kHeldRounds = 40;            // of the linear program that weighs blocked links
-constexpr double kShortest = 1e3;        // bytes on the slowest link that cost as much as the shortest hop
-constexpr int64_t kLatencyCounts = 100;  // one part in so many of the bound
-constexpr int64_t kLeastTurnBytes = 4 << 10;  // of a tree that twins take turns in
-// A program waits for each chunk, which a schedule does not.
-constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than few waves
+constexpr int64_t kEqualWork = 2'000'000'000;  // the most links that the packing of equal trees looks at
+constexpr int32_t kExactRounds = 400;          // rounds of the linear program with the cheapest trees
+constexpr int32_t kHeldRounds = 40;            // rounds of the linear program that weighs held links
+constexpr double kShortest = 1e3;              // price of the shortest latency, in bytes on the slowest link
+constexpr int64_t kLatencyCounts = 100;        // latency counts if it is more than the bound ÷ this number
+constexpr int64_t kLeastTurnBytes = 4 << 10;   // the least piece of a tree of which twins take turns
+// The least bytes of a chunk. A program waits for each chunk; the simulation of a schedule does not.
+constexpr int64_t kLeastChunkBytes = 64 << 10;  // of pairs in more than kFewWaves waves
 
 int64_t BytesOf(const Task& task) { return std::max<int64_t>(1, task.sizes.size_bytes()); }
 
-// The price of latency with which only shortest paths are taken, and the cheapest of them, each rank by
-// itself.
+// Returns a price of latency so high that trees consist of shortest paths. Each rank by itself takes the
+// cheapest of its shortest paths.
 double ShortestFirst(const Topology& topology) {
   int64_t slowest = std::numeric_limits<int64_t>::max(), shortest_ps = slowest;
   for (const Link& link : topology.spec().links) {
@@ -41,7 +47,7 @@ double ShortestFirst(const Topology& topology) {
   return kShortest / static_cast<double>(slowest) / static_cast<double>(shortest_ps);
 }
 
-// The roots, and for each its share of all the bytes.
+// Sets the roots, and each root's share of all bytes.
 void SetRoots(const Task& task, PackingProblem& problem) {
   if (!HasManyRoots(task.collective)) {
     problem.roots = {*task.collective.spec().root};
@@ -62,7 +68,7 @@ void SetRoots(const Task& task, PackingProblem& problem) {
   }
 }
 
-// The problem of trees on `topology`, one of a machine's ways.
+// Returns the problem of packing trees on `topology`, which is the machine or its reverse.
 PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction flow, const PackingAim& aim) {
   PackingProblem problem =
       PlainPacking(topology, {task.collective.ranks().begin(), task.collective.ranks().end()});
@@ -92,7 +98,7 @@ PackingProblem ProblemOn(const Task& task, const Topology& topology, Direction f
 PackingProblem PairsProblem(const Task& task, const PackingAim& aim) {
   PackingProblem problem = ProblemOn(task, task.machine.forwards, Direction::kForwards, aim);
   problem.reversed = &*task.machine.backwards;
-  // All the translates of a pair together carry its share.
+  // All translates of a pair together carry the share of the pair.
   if (task.group)
     for (double& share : problem.share) share /= static_cast<double>(task.group->order());
   if (task.sizes.size_bytes() > 0)
@@ -111,7 +117,7 @@ double RatePs(const Task& task, double s_per_byte) {
   return s_per_byte * 1e12 * static_cast<double>(BytesOf(task));
 }
 
-// Do translates of the paths meet on a link?
+// Returns whether translates of the paths share a link.
 bool AreShared(const Task& task, const PathTable& paths) {
   bool shared = false;
   for (int32_t p = 0; task.group && p < paths.size(); ++p)
@@ -125,15 +131,15 @@ void Measure(const Task& task, Candidate& candidate) {
   candidate.shared = AreShared(task, candidate.up.paths) || AreShared(task, candidate.down.paths);
 }
 
-// Takes the place of the last packing of the kind, and begins with its trees where links are held and that
-// one took as many rounds as this one has.
+// Solves the problem and stores the packing in `last`. If `aim` weighs held links, starts with the trees of
+// the former `last`, provided that it took at least kHeldRounds rounds.
 const FractionalPacking& PackAfter(PackingProblem problem, const PackingAim& aim, FractionalPacking& last) {
   if (aim.blocking_weight > 0 && last.rounds >= kHeldRounds && !last.trees.empty()) problem.start = &last;
   last = PackTrees(problem);
   return last;
 }
 
-// Packs one way; sets the rate and the note.
+// Packs trees on `topology`. Raises candidate.rate_ps to the time of these trees, and sets candidate.note.
 StatusOr<PackedTrees> PackOn(const Task& task, const Topology& topology, Direction flow,
                              const PackingAim& aim, FractionalPacking& last, Candidate& candidate) {
   const PackingProblem problem = ProblemOn(task, topology, flow, aim);

@@ -1,6 +1,6 @@
-// Packings of one request: trees that are ready to be cut into waves, from a linear program, from pairs of
-// trees, or a given number of equal trees. In: a Task, which is the request with what all its packings share.
-// Out: Candidates.
+// Makes packings of one request: trees that are ready to be cut into waves. A packing comes from a linear
+// program of trees, from a linear program of pairs of trees, or consists of a given number of equal trees.
+// Input: a Task, which holds the request and the data that all its packings share. Output: Candidates.
 #pragma once
 
 #include <cstdint>
@@ -23,73 +23,74 @@
 
 namespace xccl::forest {
 
-// Trees that copy down are packed on the machine, those that sum up on its reverse.
+// Trees that copy down are packed on the machine, trees that sum up on its reverse.
 struct BothWays {
   Topology forwards;
-  std::optional<Topology> backwards;  // where the collective reduces
+  std::optional<Topology> backwards;  // set if the collective reduces
 };
 
-// Nothing in it changes after MakeTask. The request outlives it.
+// One request and the data that all its packings share. Constant after MakeTask. Must not outlive the
+// request.
 struct Task {
   const SynthesisRequest& request;
   const Topology& topology;
   const Collective& collective;
   CollectiveSizes sizes;
   Bound bound;
-  double beat_ps = 0;  // plans that cannot take less are left out
+  double beat_ps = 0;  // plans that cannot take less time are left out
   BothWays machine;
-  std::optional<SymmetryGroup> group;  // where it is not trivial and the request may use it
-  std::optional<Twins> twins;          // of one root, where some ranks have any
-  Deadline stopped;                    // has the request's time passed?
+  std::optional<SymmetryGroup> group;  // set if not trivial and of use for the request
+  std::optional<Twins> twins;          // set if the collective has one root and some ranks have twins
+  Deadline stopped;                    // returns true once the request's time has passed
 
-  int64_t Copies() const { return group ? group->order() : 1; }  // of each tree
-  int64_t Rows() const;                                          // of the linear program
+  int64_t Copies() const { return group ? group->order() : 1; }  // translates of each tree
+  int64_t Rows() const;                                          // rows of the linear program
 };
 
 Task MakeTask(const SynthesisRequest& request, const Bound& bound, double beat_ps);
 
-// Is latency a good part of the least time? Packings then look for trees of few levels.
+// Returns whether latency is a considerable part of the bound. Packings then look for trees of few levels.
 bool LatencyCounts(const Task& task);
 
-inline constexpr int32_t kFewWaves = 8;  // tell what more would bring
+inline constexpr int32_t kFewWaves = 8;  // times in up to this many waves predict the times in more
 inline constexpr int32_t kMostWaves = 192;
 
-// One packing. Either `pairs` has trees or `up` and `down` have, those of the two that the collective needs.
+// One packing. Either `pairs` has trees, or `up` and `down` have the trees that the collective needs.
 struct Candidate {
   PackedTrees up, down;
   AllreduceTrees pairs;
-  double rate_ps = 0;  // what the trees' bytes take on the busiest link
+  double rate_ps = 0;  // the busiest link's time for the bytes of all trees
   std::string note;
-  int64_t arcs = 0;     // transfers of a wave
-  int32_t depth = 0;    // of the deepest tree
-  bool shared = false;  // translates meet on a link, and must be simulated one by one
+  int64_t arcs = 0;     // transfers of one wave
+  int32_t depth = 0;    // depth of the deepest tree
+  bool shared = false;  // translates of a tree share links and are simulated one by one
   int64_t most_waves = kMostWaves;
 };
 
-// The aims of a packing beside bytes.
+// The aims of a packing in addition to an even load of bytes.
 struct PackingAim {
-  // Latency against bytes; absent: trees of shortest paths, of which the cheapest are taken.
+  // Weight of latency against bytes. Absent: only trees of shortest paths, and among them the cheapest.
   std::optional<double> latency_weight;
-  // How much counts that links are held (synth/common/blocked_links.h). Above 0 trees are the cheapest:
-  // slower.
+  // Weight of the time for which links are held (synth/common/blocked_links.h). Above 0 only the cheapest
+  // trees are used, which takes longer.
   double blocking_weight = 0;
-  bool exact = false;  // goes on with the cheapest trees where cheap ones miss the rate: slower
+  bool exact = false;  // use the cheapest trees if cheap trees miss the rate: takes longer
 };
 
-// The last packing of each kind that was made of a task. Those that weigh held links have few rounds. Where
-// the last packing took as many they begin with its trees, since by themselves they end far from the least
-// load. Others begin afresh, and so have other trees.
+// The last packing of each kind for a task. A packing that weighs held links has few rounds, and alone would
+// end far from the least load. It starts with the trees of the last packing, if the last packing took at
+// least as many rounds. Other packings start without trees, so that they find other trees.
 struct LastPackings {
   FractionalPacking up, down, pairs;
 };
 
-// Trees at the best rate. Errors: kLimit: the solver failed.
+// Packs trees at the best rate. Replaces the packings in `last`. Errors: kLimit if the solver fails.
 StatusOr<Candidate> PackAtBestRate(const Task& task, const PackingAim& aim, LastPackings& last);
 
-// Pairs of trees for an allreduce. Errors: kLimit: the solver failed.
+// Packs pairs of trees for an allreduce. Replaces last.pairs. Errors: kLimit if the solver fails.
 StatusOr<Candidate> PackPairs(const Task& task, const PackingAim& aim, LastPackings& last);
 
-// `trees` trees of equal weight a root, without symmetry. Errors: kLimit: work.
+// Packs `trees` trees of equal weight for each root, without symmetry. Errors: kLimit if the work runs out.
 StatusOr<Candidate> PackEqual(const Task& task, int64_t trees, const EqualTreesAim& aim);
 
 }  // namespace xccl::forest

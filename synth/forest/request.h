@@ -1,5 +1,5 @@
-// The questions that forest asks of a request before it packs trees: does it serve the kind, does the
-// machine's symmetry help, how large would the linear program be. Linear in the machine.
+// Properties of a request that the engine "forest" needs before it packs trees: whether symmetry or twins
+// help, and how large the linear program is. All functions are linear in the machine.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 
 namespace xccl::forest {
 
-inline constexpr int64_t kMostRows = 800;  // of the linear program: links and roots
+inline constexpr int64_t kMostRows = 800;  // the most rows of the linear program; links and roots are rows
 
 inline constexpr CollectiveKind kServed[] = {CollectiveKind::kAllgather,     CollectiveKind::kAllgatherv,
                                              CollectiveKind::kReduceScatter, CollectiveKind::kReduceScatterv,
                                              CollectiveKind::kBroadcast,     CollectiveKind::kReduce,
                                              CollectiveKind::kAllreduce,     CollectiveKind::kBarrier};
 
-// allgather and the like, in contrast to broadcast and reduce.
+// Returns whether all members are roots, as in every collective except broadcast and reduce.
 bool HasManyRoots(const Collective& collective);
 bool IsUneven(const Collective& collective);
-// Symmetry serves where all ranks do the same.
+// Returns whether all ranks do the same, so that symmetry can be used.
 bool MayUseSymmetry(const Topology& topology, const Collective& collective);
-// One root an orbit; links of an orbit are alike.
+// Leaves one root for each orbit of ranks, and joins the links of each orbit into one row.
 void TakeOrbits(const SymmetryGroup& group, PackingProblem& problem);
-// May ranks that the machine cannot tell apart take turns?
+// Returns whether twins (synth/forest/twins.h) may exchange their roles.
 bool MayHaveTwins(const SynthesisRequest& request);
-// Rows of the linear program without symmetry; twins are one.
+// Returns the rows of the linear program without symmetry. Twins count as one rank.
 int64_t NumRows(const SynthesisRequest& request);
-// With symmetry orbits are the rows.
+// Returns the rows of the linear program with symmetry: the orbits of links and of ranks.
 int64_t NumRows(const SymmetryGroup& group);
 
 }  // namespace xccl::forest

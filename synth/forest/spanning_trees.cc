@@ -1,14 +1,16 @@
-// The trees start as breadth-first trees that share the edges evenly. Edges that are in more trees than they
-// have room for pass the surplus on: in some tree such an edge is exchanged for another one that closes a
-// cycle with it, which then may itself be too full, until an edge with room takes it. A breadth-first search
-// from all edges with room, in all trees at once, finds a shortest such chain; a shortest one can be carried
-// out exchange by exchange, from the end with room on. Exchanges that would make a tree deep are left alone
-// as long as others are enough.
-//
-// Where no chain exists at any depth, every edge between the components of what the search reached is full or
-// more, and all trees cross between components as seldom as they can: a partition that proves that so many
-// trees need more capacity. Number of trees and room are then chosen anew, so that all partitions seen allow
-// them (Newton's method, as for the strength of a network).
+// The room of an edge is the number of trees that may use it. An edge in more trees is too full.
+// 1. Choice chooses the number of trees and the rooms, such that all partitions seen so far allow them
+//    (Newton's method, as for the strength of a network).
+// 2. Packer starts with breadth-first trees that share the edges evenly.
+// 3. Packer::Search looks for a chain of exchanges that relieves an edge that is too full. An exchange puts
+//    another edge into a tree in place of an edge on the cycle that the other edge closes. If the other edge
+//    is then too full, it is exchanged in turn, until an edge with room enters a tree.
+// 4. The search runs breadth-first from all edges with room, in all trees at once. It finds a shortest chain,
+//    which PassOn can carry out exchange by exchange, beginning at the edge with room.
+// 5. Exchanges that would make a tree too deep are left out as long as there are other chains.
+// 6. If no chain exists at any depth, the edges that the search reached join the nodes into blocks. All edges
+//    between blocks are full, and every tree crosses between blocks as seldom as it can. This partition
+//    proves that the trees need more capacity. Choice adds the partition and chooses anew.
 #include "synth/forest/spanning_trees.h"
 
 #include <algorithm>
@@ -37,7 +39,8 @@ Adjacency AdjacencyOf(int32_t nodes, std::span<const CapacityEdge> edges) {
   });
 }
 
-// Edges from `from`, by node, -1 where there is no path; `order`: the nodes, nearest first.
+// Returns the number of edges from `from` to each node; -1 if there is no path. Sets `order` to the nodes
+// that were reached, nearest first.
 std::vector<int32_t> Distances(const Adjacency& adjacency, int32_t from, std::vector<int32_t>& order) {
   std::vector<int32_t> distance(adjacency.size(), -1);
   order.assign(1, from);
@@ -51,7 +54,7 @@ std::vector<int32_t> Distances(const Adjacency& adjacency, int32_t from, std::ve
 struct Tree {
   int32_t root = 0;
   std::vector<int32_t> parent, parent_edge;  // by node; -1 at the root
-  std::vector<int32_t> depth, height;        // by node: edges up to the root, and down to the deepest below
+  std::vector<int32_t> depth, height;        // by node: edges up to the root; edges down to the deepest node
 };
 
 void SetDepths(Tree& tree) {
@@ -71,7 +74,7 @@ void SetDepths(Tree& tree) {
 
 class Packer {
  public:
-  // room: trees that each edge may be in.
+  // room: by edge, the number of trees that may use the edge.
   Packer(const Adjacency& adjacency, std::span<const CapacityEdge> edges, std::vector<int64_t> room,
          int32_t trees, std::span<const int32_t> roots, const std::function<bool()>& stopped, int64_t& work)
       : adjacency_(adjacency),
@@ -86,7 +89,8 @@ class Packer {
     }
   }
 
-  // Passes surplus on while there is any. True: no chain exists at any depth.
+  // Exchanges edges while some edge is too full. Returns true if one remains and no chain exists at any
+  // depth.
   bool IsStuck() {
     while (true) {
       bool full = false;
@@ -98,14 +102,15 @@ class Packer {
       for (int32_t e : found_)
         if (load_[e] > room_[e]) passed_on |= PassOn(e);
       if (passed_on) continue;
-      // Only a search that left nothing alone for its depth proves anything.
+      // The search proves that no chain exists only if it left out no exchange because of its depth.
       if (!held_back_) return found_.empty();
       deepest_ += 1 + deepest_ / 8;
     }
   }
 
-  // Joins the ends of all edges that the search reached. Returns how many blocks that leaves, where they show
-  // that there is not room enough for all trees; else 1. Requires: IsStuck() returned true.
+  // Joins the ends of all edges that the search reached, and counts the blocks of nodes. Returns their number
+  // if the edges between blocks have too little room for all trees, otherwise 1. Requires that IsStuck() is
+  // true.
   int32_t Blocks(UnionFind& joined) const {
     int32_t blocks = static_cast<int32_t>(adjacency_.size());
     for (size_t e = 0; e < edges_.size(); ++e)
@@ -125,7 +130,7 @@ class Packer {
     Tree changed;
   };
 
-  // Nodes hang from a neighbour nearer to the root, by the edge that is the least full.
+  // Returns a breadth-first tree. Each parent is one edge nearer to the root, over the least full edge.
   Tree Balanced(int32_t root) {
     std::vector<int32_t> order;
     const std::vector<int32_t> distance = Distances(adjacency_, root, order);
@@ -150,9 +155,9 @@ class Packer {
     return tree;
   }
 
-  // Fills found_ with edges that are too full, the nearest that the search reaches, and how they were
-  // reached: by_tree_[e] may exchange e for by_edge_[e]. A tree's edges that are reached or crossed are
-  // contracted, so that the next path skips them.
+  // Fills found_ with the nearest edges that are too full. Records the chains that lead to them: tree
+  // by_tree_[e] may replace edge e by edge by_edge_[e]. Edges of a tree that were reached or passed are
+  // contracted, so that later paths skip them.
   void Search() {
     const size_t nodes = adjacency_.size();
     held_back_ = false;
@@ -180,7 +185,7 @@ class Packer {
     }
   }
 
-  // The edges of tree t on the cycle that `in` closes which were not reached before.
+  // Returns the edges of tree t that lie on the cycle that `in` closes and were not reached before.
   std::span<const int32_t> Reach(int32_t in, int32_t t) {
     const Tree& tree = trees_[t];
     int32_t* top = top_.data() + static_cast<size_t>(t) * adjacency_.size();
@@ -196,7 +201,7 @@ class Packer {
       const int32_t cut = u, out = tree.parent_edge[u];
       u = above(tree.parent[u]);
       --work_;
-      // The part that hangs below `cut` would hang from b through a: no deeper than this.
+      // After the exchange the part below `cut` would hang from b through a, at most this deep.
       if (!reached_[out] &&
           tree.depth[b] + 1 + tree.depth[a] - tree.depth[cut] + tree.height[cut] > deepest_) {
         held_back_ = true;
@@ -212,8 +217,9 @@ class Packer {
     return reach_;
   }
 
-  // Exchanges along the chain that reached `full`, if all are still possible: earlier chains of the same
-  // search may have changed trees, and chains are the shortest only where no depth is left alone.
+  // Carries out the chain that relieves edge `full`. Returns false and changes nothing if some exchange is no
+  // longer possible. Earlier chains of the same search may have changed trees, and chains that avoid deep
+  // trees may not be the shortest.
   bool PassOn(int32_t full) {
     chain_.clear();
     for (int32_t e = full; by_edge_[e] >= 0; e = by_edge_[e]) chain_.push_back(e);
@@ -232,7 +238,7 @@ class Packer {
     return true;
   }
 
-  // Puts edge `in` in the place of `out`; false where `out` is not on the cycle that `in` closes.
+  // Replaces `out` by `in` in the tree. Returns false if `out` is not on the cycle that `in` closes.
   bool Exchange(Tree& tree, int32_t out, int32_t in) const {
     int32_t a = edges_[in].a, b = edges_[in].b, u = a, v = b;
     while (true) {
@@ -241,7 +247,7 @@ class Packer {
       if (tree.parent_edge[u] == out) break;
       u = tree.parent[u];
     }
-    // The part that hung from `out` turns round to hang from b, through a.
+    // The part below `out` is turned round, so that it hangs from b through a.
     for (int32_t node = a, parent = b, edge = in;;) {
       const int32_t old_parent = tree.parent[node], old_edge = tree.parent_edge[node];
       tree.parent[node] = parent;
@@ -260,14 +266,15 @@ class Packer {
   std::vector<int64_t> room_, load_;
   const std::function<bool()>& stopped_;
   int64_t& work_;
-  int32_t deepest_ = 0;     // exchanges that may make a tree deeper are left alone
-  bool held_back_ = false;  // did the last search leave any alone?
+  int32_t deepest_ = 0;     // exchanges that may make a tree deeper are left out
+  bool held_back_ = false;  // did the last search leave out an exchange?
   std::vector<Tree> trees_;
   std::vector<bool> reached_;
   std::vector<int32_t> by_edge_, by_tree_, found_, top_, chain_, reach_;
 };
 
-// Nodes from which all others are near, the nearest first.
+// Returns the central nodes, whose farthest node is at most about a quarter farther than the least; nearest
+// first.
 std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
   const int32_t nodes = static_cast<int32_t>(adjacency.size());
   std::vector<int32_t> farthest, order;
@@ -284,7 +291,7 @@ std::vector<int32_t> CentralNodes(const Adjacency& adjacency) {
   return central;
 }
 
-// The tree, rooted in the middle of a longest path.
+// Returns the tree, rooted in the middle of a longest path.
 SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   const int32_t nodes = static_cast<int32_t>(tree.parent.size());
   std::vector<CapacityEdge> kept;
@@ -309,7 +316,7 @@ SpanningTree Centred(const Tree& tree, std::span<const CapacityEdge> edges) {
   return centred;
 }
 
-// Partitions seen, and how many trees with how much room an edge they allow.
+// Keeps the partitions seen so far. Chooses the number of trees and the rooms that all partitions allow.
 class Choice {
  public:
   void Add(std::span<const CapacityEdge> edges, UnionFind& joined, int32_t blocks) {
@@ -323,7 +330,8 @@ class Choice {
     bound_ = std::min(bound_, static_cast<double>(between) / (blocks - 1));
   }
 
-  // Least trees in an edge per capacity with which `trees` fit, as far as the partitions tell.
+  // Returns the least scale (room of an edge ÷ its capacity) at which all partitions have room for `trees`
+  // trees.
   double Scale(int32_t trees) const {
     double low = 0, high = trees / bound_;
     while (!Allows(trees, high)) low = high, high *= 2;
@@ -356,7 +364,7 @@ class Choice {
  private:
   struct Partition {
     int32_t blocks;
-    std::map<int64_t, int64_t> edges;  // between blocks: how many of each capacity
+    std::map<int64_t, int64_t> edges;  // by capacity: the number of edges between blocks
   };
 
   bool Allows(int32_t trees, double scale) const {

@@ -1,9 +1,9 @@
-// The most spanning trees that an undirected graph with capacities holds: as much as the worst partition
-// allows (Tutte and Nash-Williams, 1961), as few and as shallow trees as that goes with.
+// Packs spanning trees into an undirected graph with capacities. Their rate is the highest that the worst
+// partition of the nodes allows (Tutte and Nash-Williams, 1961). Few and shallow trees are preferred.
 //
-// In: edges with capacities. Out: trees of equal weight, and a bound that no trees exceed, by a partition.
-// Cost: a search is trees × edges, a hundred searches are usual. Source: matroid union by shortest augmenting
-// paths (Edmonds, 1965; Roskind and Tarjan, 1985).
+// Input: edges with capacities. Output: trees of equal weight, and an upper bound on the rate of any trees,
+// given by a partition. Cost: a search takes trees × edges, and about a hundred searches are usual. Source:
+// matroid union by shortest augmenting paths (Edmonds, 1965; Roskind and Tarjan, 1985).
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,38 @@
 namespace xccl::forest {
 
 struct CapacityEdge {
-  int32_t a = 0, b = 0;  // different
+  int32_t a = 0, b = 0;  // two different nodes
   int64_t capacity = 0;  // > 0, in any unit
 };
 
 struct SpanningTree {
   int32_t root = 0;            // in the middle of a longest path, so that the depth is least
-  int32_t depth = 0;           // of the deepest node
-  std::vector<int32_t> edges;  // parents first: each has one end in the tree before it
+  int32_t depth = 0;           // depth of the deepest node
+  std::vector<int32_t> edges;  // parents first: each edge has one end in the tree of the edges before it
 };
 
 struct TreePacking {
   std::vector<SpanningTree> trees;
-  // Each of k trees can carry k_th of `rate`, in the unit of the capacities: rate = k ÷ the most trees that
-  // an edge is in, per capacity.
+  // The rate of all k trees together, in the unit of the capacities. Each tree carries rate ÷ k. The rate is
+  // the least of k × capacity ÷ (trees in the edge) over all edges.
   double rate = 0;
-  // No trees, of whatever number, carry more: the capacity between the blocks of the worst partition found ÷
-  // (blocks - 1).
+  // No trees have a higher rate, whatever their number. The bound is the capacity between the blocks of the
+  // worst partition found ÷ (blocks - 1).
   double bound = 0;
 };
 
 struct TreePackingLimits {
-  // Exactly so many. Absent: as few as come within kTreeTolerance of the bound, else the best number up to
-  // 32,768 ÷ nodes, but 128 to 1,024.
+  // The exact number of trees. Absent: the least number that comes within kTreeTolerance of the bound, else
+  // the best number up to a limit. The limit is 32,768 ÷ nodes, but at least 128 and at most 1,024.
   std::optional<int32_t> trees;
-  int64_t work = 300'000'000;  // steps of the searches; after that the best so far, with some edges fuller
-  std::function<bool()> stopped = {};  // likewise; asked before each search
+  int64_t work = 300'000'000;          // steps of the searches; then the trees may overload some edges
+  std::function<bool()> stopped = {};  // asked before each search; true ends the search as used-up work does
 };
 inline constexpr double kTreeTolerance = 5e-4;
 
-// Exact for its number of trees: no such number of trees has a higher rate. (But for `work`.) nullopt: the
-// graph is not connected, has fewer than 2 nodes, or capacities above 2^40 in sum.
+// Packs spanning trees. No other packing of equally many trees has a higher rate, unless `work` or `stopped`
+// ends the search. Returns nullopt if the graph is not connected, has fewer than 2 nodes, or has capacities
+// that add up to 2^40 or more.
 std::optional<TreePacking> PackSpanningTrees(int32_t nodes, std::span<const CapacityEdge> edges,
                                              const TreePackingLimits& limits = {});
 

@@ -1,5 +1,11 @@
-// The roles are numbered by a phase from 0 to 1. At phase x a class of g ranks is turned by floor(x × g), so
-// that over all phases each takes each place for as long.
+// 1. The constructor sorts the links of each member by kind. Ranks with equal kinds of links, which all lead
+//    to switches, form a class.
+// 2. A phase from 0 to 1 says who has which role. At phase x the role of a rank in a class of g ranks is
+//    taken by the rank floor(x × g) positions after it. Over all phases every rank takes every role for the
+//    same time.
+// 3. InTurn cuts each tree into pieces at the phases where roles change. Classes whose ranks all do the same
+//    in the tree do not count. Each piece is a copy of the tree with the roles of one phase.
+// 4. If pieces would be short, each tree goes only through a part of the phases, as long as its weight.
 #include "synth/forest/twins.h"
 
 #include <algorithm>
@@ -13,10 +19,10 @@
 namespace xccl::forest {
 namespace {
 
-// The properties that tell a rank's link from another's.
+// The properties in which links of two ranks are compared.
 using LinkKind = std::tuple<bool, int32_t, int64_t, int64_t, int64_t>;
 
-constexpr double kRoom = 16;  // times the least piece: as long pieces are on average where each tree turns
+constexpr double kRoom = 16;  // each tree turns if its pieces average this many times the least
 
 }  // namespace
 
@@ -77,7 +83,7 @@ void Twins::Take(PackingProblem& problem) const {
   problem.share = share_;
 }
 
-// Classes whose members do different things in the tree, so that roles matter.
+// Returns, by class, whether its ranks do different things in the tree. Roles matter only in these classes.
 std::vector<bool> Twins::UnlikeClasses(const FractionalPacking& packing, const FractionalTree& tree) const {
   std::vector<std::vector<int32_t>> uses(links_.size());
   for (const PackedArc& arc : tree.arcs)
@@ -150,11 +156,11 @@ FractionalPacking Twins::InTurn(const FractionalPacking& packing, double least) 
   FractionalPacking made{
       .trees = {}, .links = {}, .s_per_byte = packing.s_per_byte, .rounds = packing.rounds};
   const bool has_room = HasRoomFor(static_cast<int64_t>(packing.trees.size()), least);
-  double before = 0;  // phases of the trees before
+  double before = 0;  // end of the phases of the tree before
   for (const FractionalTree& tree : packing.trees) {
-    // Each tree goes through all phases, or, where the pieces would be short, they share them.
+    // Each tree goes through all phases. If pieces would be short, the trees share the phases instead.
     const Phases phases = has_room ? Phases{0, 1} : Phases{before, before + tree.weight};
-    const double share = tree.weight / (phases.end - phases.begin);  // of everything, in a whole phase
+    const double share = tree.weight / (phases.end - phases.begin);  // share of all data in phases 0 to 1
     double begin = phases.begin;
     for (const double end : Cuts(UnlikeClasses(packing, tree), phases, least / share)) {
       FractionalTree& copy = made.trees.emplace_back(tree);

@@ -1,8 +1,11 @@
-// An event loop. At each time it delivers all messages that end, marks the ranks whose situation has changed,
-// and gives chunks to the idle links of all marked ranks. The rank at the head of a direct link chooses its
-// chunk: the rank sees all idle links into it and asks no two of them for one chunk. The rank at the tail of
-// a link into a switch chooses, and looks for a receiver that is free by the time the chunk arrives. Only
-// marked ranks are looked at, so that cost grows with the number of moves.
+// An event loop over the times at which messages arrive or links fall idle. At each time:
+// 1. The loop delivers the messages that arrive, and marks the ranks whose situation has changed.
+// 2. Each marked destination chooses a chunk for every idle direct link into it (ServeDestination). The rank
+//    sees all these links, so no two of them bring the same chunk.
+// 3. Each marked source chooses a chunk for every idle link into a switch, NIC or CPU, and a receiver whose
+//    links are free in time (ServeSource, in flood_fabric.cc).
+// 4. Each sent message adds events for its arrival and for the links that fall idle after it.
+// Only marked ranks are looked at, so the cost grows with the number of moves.
 #include "synth/greedy/flood.h"
 
 #include <algorithm>
@@ -55,8 +58,8 @@ Flood::Flood(const CopyProblem& problem)
   BuildGroups();
 }
 
-// The group of each rank, if links of at least this bandwidth join a group; 0: links of ranks join it, so
-// that the ranks behind one switch are a group.
+// Returns the group of each rank. Links of at least this bandwidth join their two ends. If bytes_per_s is 0,
+// every link of a rank joins its ends, so that the ranks behind one switch are a group.
 std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
   UnionFind joined(static_cast<size_t>(topology_.num_nodes()));
   for (const Link& link : topology_.spec().links) {
@@ -74,9 +77,9 @@ std::vector<int32_t> Flood::GroupsJoinedAt(int64_t bytes_per_s) const {
   return groups;
 }
 
-// Coarse groups are joined by the links above the largest gap between two bandwidths, if one is nearly twice
-// the other, else by switches. Fine groups are joined by the links above the uppermost gap of at least a
-// quarter.
+// Sets coarse_group_ and fine_group_ from the ratios of successive link bandwidths. Links above the largest
+// ratio join coarse groups, if that ratio is at least 1.9. Links above the uppermost ratio of at least 1.25
+// join fine groups. Without such a ratio, the ranks behind one switch are a group.
 void Flood::BuildGroups() {
   std::vector<int64_t> speeds;
   for (const Link& link : topology_.spec().links) speeds.push_back(link.bandwidth_bytes_per_s);
@@ -197,7 +200,7 @@ void Flood::CountCopy(int32_t chunk, int32_t destination) {
                     static_cast<size_t>(chunk)];
 }
 
-// The rarest candidate: of all if they are few, else of a random sample.
+// Returns the rarest candidate. Looks at all candidates if they are few, else at a random sample.
 int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   int32_t best = -1;
   int64_t best_score = INT64_MAX;
@@ -227,7 +230,8 @@ int32_t Flood::Choose(const uint64_t* row, int32_t count, int32_t destination) {
   return best;
 }
 
-// The idle direct links into the rank whose tails have chunks for it. Row(i) has the i-th link's candidates.
+// Returns the idle direct links over which some chunk can come to the rank. Row(i) holds the candidates of
+// the i-th returned link.
 std::vector<Flood::LinkOffer> Flood::OffersTo(int32_t rank) {
   std::vector<LinkOffer> offers;
   for (LinkId l : direct_in_[rank]) {
@@ -242,8 +246,8 @@ std::vector<Flood::LinkOffer> Flood::OffersTo(int32_t rank) {
   return offers;
 }
 
-// Adds a chunk to the i-th link's message and takes it from all links' candidates, or closes the link.
-// Returns true if the message may take more chunks.
+// Adds a chunk to the i-th link's message and removes the chunk from all links' candidates. Closes the link
+// if no chunk can be added, or if the message is full. Returns true if the message may take more chunks.
 bool Flood::Pick(std::vector<LinkOffer>& offers, size_t i, int32_t rank) {
   LinkOffer& offer = offers[i];
   if (offer.closed) return false;
@@ -269,7 +273,8 @@ bool Flood::Pick(std::vector<LinkOffer>& offers, size_t i, int32_t rank) {
   return !offer.closed;
 }
 
-// Links pick chunks in turn, the link with the fewest candidates first, so that no link is left without.
+// Lets the idle links into the rank pick chunks, one chunk each time. The link with the fewest candidates
+// picks first, because other links could take its few candidates.
 void Flood::ServeDestination(int32_t rank) {
   std::vector<LinkOffer> offers = OffersTo(rank);
   const auto before = [&](const LinkOffer& a, const LinkOffer& b) {

@@ -1,7 +1,6 @@
-// Matches idle links with chunks along time: whenever a link is idle it gets a chunk that the rank at its
-// head lacks, rare chunks first. For problems in which most ranks need most chunks: allgather, broadcast, and
-// their reversals. Time-expanded as in TACOS (Won et al., 2024), with bit tables in place of a scan of all
-// needs.
+// The flood search: whenever a link is idle, it receives a chunk that the rank at its head lacks, rare chunks
+// first. Suits problems in which most ranks need most chunks: allgather, broadcast, and their reversals. The
+// method is that of TACOS (Won et al., 2024), with bit tables in place of a scan of all needs.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,17 @@ namespace xccl::greedy {
 // The rules by which one run chooses links and chunks. A group is a set of ranks that faster links join.
 struct FloodPolicy {
   uint64_t seed = 0;
-  int32_t samples = 8;               // candidates among which the rarest chunk is chosen; 1: any chunk
+  int32_t samples = 8;               // chooses the rarest of this number of candidates; 1: any
   int64_t batch_bytes = 0;           // largest message of several chunks; 0: one chunk a message
-  bool one_entry_per_group = false;  // a chunk enters each group once
-  bool defer_slow_links = false;     // a slow link takes no chunk that a faster link would bring sooner
-  bool fine_groups = false;          // groups are joined by the fastest links alone
-  bool fast_first = false;           // a rank's fast links choose before its slow ones
-  bool local_rarity = false;         // a chunk is rare if few ranks of the receiver's group have it
-  int64_t deadline_ps = INT64_MAX;   // the run gives up once a chunk would arrive at this time or later
+  bool one_entry_per_group = false;  // a chunk enters each group at most once
+  bool defer_slow_links = false;     // a link takes no chunk that another would bring sooner
+  bool fine_groups = false;          // only the fastest links join groups
+  bool fast_first = false;           // a rank's fast links choose before its slow links
+  bool local_rarity = false;         // rarity is counted in the receiver's group
+  int64_t deadline_ps = INT64_MAX;   // no chunk is sent that would arrive at this time or later
 };
 
-// A set of ranks whose links are to be served.
+// The set of ranks whose links are to be served next.
 class Marks {
  public:
   explicit Marks(int32_t ranks = 0) : is_marked_(static_cast<size_t>(ranks), 0) {}
@@ -51,52 +50,52 @@ class Marks {
   std::vector<char> is_marked_;
 };
 
-// Reusable state of runs over one problem. Not thread-safe.
+// Runs floods over one problem and reuses their memory. Not thread-safe.
 class Flood {
  public:
   explicit Flood(const CopyProblem& problem);
-  // True if every need was met before the deadline. Gives up after `most_work`, since many ranks that search
-  // a large fabric again and again take very long. Cost: moves × (words of a row × links into a rank); for
-  // moves through switches, × links of a switch.
+  // Returns true if every need is met before the policy's deadline. Returns false after `most_work` units of
+  // work, because ranks that search a large fabric again and again take very long. Cost: moves × (words of a
+  // row × links into a rank); for moves through switches, × links of a switch.
   bool Run(const FloodPolicy& policy, int64_t most_work = INT64_MAX);
 
   // The results of the last run.
   int64_t time_ps() const { return time_ps_; }
   const std::vector<GreedyMove>& moves() const { return moves_; }
-  int64_t work() const { return work_; }  // words and links looked at
-  // The paths of moves; the table grows from run to run.
+  int64_t work() const { return work_; }  // table words and links that the run looked at
+  // The paths of the moves. The table grows from run to run.
   const PathTable& paths() const { return paths_; }
 
  private:
-  // Kinds of events, in the high half of an event's code, in the order in which events of one time are
-  // handled. Code kArrival + i: message i arrives.
+  // Kinds of events. The kind is the high half of an event's code. Events of one time are handled in this
+  // order. Code kArrival + i means that message i arrives.
   enum Happens : uint64_t { kDestinationIdle, kSourceIdle, kFabricIdle, kArrival };
-  // A node that a search through the fabric has reached over `link`.
+  // A node that a search through switches, NICs and CPUs has reached over `link`.
   struct Visit {
     NodeId node;
     LinkId link;
     int32_t parent = -1;
-    int64_t ready_ps = 0;     // when the message could go on from here
+    int64_t ready_ps = 0;     // earliest time at which the message can leave the node
     int64_t duration_ps = 0;  // time for which the message occupies `link`
   };
   struct PathTimes {
     int64_t arrival_ps = 0;
-    std::vector<int64_t> start_ps, end_ps;  // when each link begins and ends to carry the message
+    std::vector<int64_t> start_ps, end_ps;  // by link: when the message starts and ends
   };
   struct Message {
     int32_t destination = 0;
     int32_t step = 0;
-    int32_t first = 0, count = 0;  // its moves in moves_
+    int32_t first = 0, count = 0;  // the moves of the message in moves_
   };
 
   void Reset(const FloodPolicy& policy);
   std::vector<int32_t> GroupsJoinedAt(int64_t bytes_per_s) const;
   void BuildGroups();
   void Deliver(const Message& message);
-  // A direct link into the rank that is served, and the chunks that it will bring.
+  // A direct link into the rank that is being served, and the chunks that the link will carry.
   struct LinkOffer {
     LinkId link;
-    int32_t count = 0;  // candidates left in its row of scratch_
+    int32_t count = 0;  // candidates left in the link's row of scratch_
     std::vector<int32_t> picked = {};
     int64_t bytes = 0;
     bool closed = false;
@@ -124,11 +123,11 @@ class Flood {
   const Topology& topology_;
   int32_t ranks_, words_;
   std::vector<LinkCost> costs_;
-  int64_t common_bytes_ = -1;  // the size of every chunk if all are equal
+  int64_t common_bytes_ = -1;  // the size of every chunk if all are equal, else -1
   std::vector<int64_t> common_duration_ps_;
-  std::vector<int32_t> head_rank_, tail_rank_;                         // by link; -1: not a rank
+  std::vector<int32_t> head_rank_, tail_rank_;                         // by link; -1: no rank
   std::vector<std::vector<LinkId>> direct_in_, direct_out_, uplinks_;  // by rank
-  std::vector<int32_t> group_;                                         // by rank, in this run
+  std::vector<int32_t> group_;                                         // by rank, of this run
   std::vector<int32_t> coarse_group_, fine_group_;
   BitTable initial_, wants_;
 
@@ -136,10 +135,11 @@ class Flood {
   Random random_{0};
   int64_t now_ps_ = 0, time_ps_ = 0, work_ = 0, missing_ = 0;
   BitTable has_, has_or_coming_, group_has_;
-  std::vector<int32_t> copies_;  // by chunk: ranks that have it or are being sent it
+  std::vector<int32_t> copies_;  // by chunk: ranks that have the chunk or are being sent it
   std::vector<int32_t>
       group_copies_;  // by (group, chunk): ranks of the group that have it or are being sent it
-  std::vector<int32_t> arrival_step_;  // ranks × chunks
+  // By rank × chunk: step of the message that brings the chunk; -1 if the rank had it or still lacks it.
+  std::vector<int32_t> arrival_step_;
   std::vector<int64_t> free_ps_;
   std::vector<int32_t> last_step_;
   std::vector<Message> messages_;
@@ -147,10 +147,10 @@ class Flood {
   EventQueue queue_;
   std::vector<Event> batch_;
   Marks destinations_, sources_;
-  std::vector<char> starved_;  // ranks with an idle uplink and nothing to send
+  std::vector<char> starved_;  // by rank: has an idle uplink and nothing to send
   std::vector<int32_t> rotation_;
   std::vector<uint64_t> scratch_;
-  // The paths of single links come first, then paths through switches. visits_ is the search for the latter.
+  // paths_ lists single links first, then paths through switches. visits_ is the search for a switch path.
   PathTable paths_;
   std::vector<Visit> visits_;
   std::vector<int64_t> seen_at_;

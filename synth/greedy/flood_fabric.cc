@@ -1,7 +1,11 @@
-// Sends through switches, NICs and CPUs. A breadth-first search starts at a rank's idle uplink and follows
-// links that are free by the time the message reaches them, to the first rank that lacks a chunk of the
-// sender. One message may wait in front of a link that is slower than the link before it, so that the slow
-// link never runs dry.
+// The part of Flood that sends through switches, NICs and CPUs.
+// 1. ServeSource takes the idle uplinks of a rank.
+// 2. SearchFabric searches breadth-first from an uplink, over links that are free or almost free when the
+//    message reaches them. Each link continues where its last search ended, so that receivers alternate.
+// 3. At the first rank that lacks a chunk of the sender, SendThrough picks the chunks of a message.
+// 4. Send enters the message into the links' times and adds its events.
+// A message may wait longer in front of a link that is slower than the link before it. One message can then
+// always wait there, so that the slow link never runs dry.
 #include <algorithm>
 
 #include "base/units.h"
@@ -21,8 +25,9 @@ void Flood::ServeSource(int32_t rank) {
   }
 }
 
-// crosses: true: only ranks of other groups receive; false: only ranks of the sender's group; absent: all
-// ranks.
+// Sends one message from the rank over the uplink to the first receiver that the search finds. Returns false
+// if there is no receiver. `crosses`: true: only ranks of other groups receive; false: only ranks of the
+// sender's group; absent: all ranks.
 bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosses) {
   const int64_t bytes = std::max<int64_t>(common_bytes_, 0);
   const bool blocking = problem_.model == TimeModel::kBlocking;
@@ -41,7 +46,8 @@ bool Flood::SearchFabric(int32_t rank, LinkId uplink, std::optional<bool> crosse
     const Visit visit = visits_[v];
     const std::span<const LinkId> out = topology_.Out(visit.node);
     int32_t& turn = rotation_[(v == 0 ? uplink : visit.link).index()];
-    if (turn < 0) {  // starts behind the rank itself, so that all sources together form a permutation
+    // The first search starts behind the rank itself, so that all sources together form a permutation.
+    if (turn < 0) {
       turn = 0;
       for (size_t i = 0; i < out.size(); ++i)
         if (topology_.link(out[i]).to == topology_.NodeOf(Rank(rank))) turn = static_cast<int32_t>(i) + 1;
@@ -142,7 +148,7 @@ void Flood::Send(std::span<const LinkId> links, std::span<const int32_t> chunks,
     } else if (i == 0) {
       Push(times.end_ps[0], kSourceIdle, source);
     } else {
-      // From `wake` on, a further message on this path would find the link free when it gets there.
+      // A further message that leaves at `wake` or later finds this link free when it gets there.
       const int64_t wake = times.end_ps[i] - (times.start_ps[i] - times.start_ps[0]);
       if (wake > now_ps_) Push(wake, kFabricIdle);
     }

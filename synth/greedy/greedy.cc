@@ -1,6 +1,11 @@
-// A candidate is a method (flood or trees), a number of chunks a part, and a largest message of several
-// chunks. Each candidate is simulated, and the fastest is kept. More chunks are tried while they help and
-// work is left. The first candidate runs to its end even if it takes all work.
+// Makes candidate schedules, simulates each of them, and keeps the fastest.
+// 1. Each part is cut into 1, 2, 4, ... chunks while more chunks help and work is left (TryCuts).
+// 2. TryCut splits the collective into at most two copy problems: gather (sums) and spread (whole values).
+// 3. Floods and trees solve each problem, for several sizes of the largest message (TryMethods).
+// 4. The gather is played backwards as sums, and the spread follows it (TryMethod).
+// 5. The simulator times the candidate (Consider).
+// If the request has a start plan, local search improves that plan, and new searches use its chunks
+// (TryStart). The first candidate is completed even if it takes all work.
 #include "synth/greedy/greedy.h"
 
 #include <fmt/core.h>
@@ -30,21 +35,23 @@ using greedy::SearchResult;
 using Method = decltype(greedy::FindFlood);
 
 constexpr std::string_view kName = "greedy";
-// The work of a search is counted in words and links looked at. The default takes about a tenth of a second.
+// The work of a search: the table words and links that it looks at. The default takes about 0.1 seconds.
 constexpr int64_t kDefaultWork = 12'000'000;
-constexpr int64_t kWorkPerMove = 60;  // a candidate's work for each of its moves
-// The time of a search ÷ the time of writing its moves down.
+constexpr int64_t kWorkPerMove = 60;  // estimated work of a candidate for each of its moves
+// The time of a search ÷ the time to write down the moves that it finds.
 constexpr int64_t kSearchPerMove = 3;
-// A flood is given up after this multiple of its moves' work, or of the work left: its ranks then search a
-// large fabric in vain.
+// A flood gives up after this multiple of the work left, or of its moves' estimated work if that is larger.
+// Its ranks are then searching a large fabric in vain.
 constexpr int64_t kMostOfARun = 4;
-// The ranks up to which distances do not count in the estimate of work, and that stand for all ranks above.
+// Up to this number of members, the estimate of work ignores distances. Above it, MeanDistance starts from at
+// most this number of members.
 constexpr int32_t kFewRanks = 64;
-// Weights of depth for trees: the first favours load, the second latency.
+// Values of depth_weight for trees (trees.h): the first favours low link load, the second low latency.
 constexpr double kDepthWeights[] = {0.4, 1};
-constexpr int32_t kMostChunks = 512;  // a part, unless the request gives their number
+constexpr int32_t kMostChunks = 512;  // chunks a part, unless the request gives their number
 
-// The moves of all chunks together. All chunks of a collective with a name have equally many.
+// Estimates the moves of all chunks: the ranks that hold each chunk afterwards and, for sums, before. All
+// chunks of a predefined collective have equally many moves, so one chunk is counted.
 int64_t MovesOf(const Collective& collective) {
   const int64_t chunks = collective.num_chunks();
   const int64_t alike = collective.kind() == CollectiveKind::kCustom ? 1 : chunks;
@@ -60,7 +67,8 @@ int64_t MovesOf(const Collective& collective) {
   return std::max<int64_t>(moves * alike, 1);
 }
 
-// The least chunks a part, so that all members that need the sums make equally many of them.
+// Returns the least number of chunks a part. If members share the sums of one part, every member then makes
+// the sum of one chunk.
 int64_t ChunksInTurn(const Collective& collective) {
   const bool in_turn =
       collective.num_parts() == 1 && collective.Reduces() && collective.kind() != CollectiveKind::kReduce;
@@ -89,7 +97,7 @@ class CandidateSearch {
   }
 
  private:
-  // Considers the plan itself, the plan improved by local search, and new searches in its chunks.
+  // Considers the start plan itself, the plan after local search, and new searches with the plan's chunks.
   Status TryStart(const Synthesis& start) {
     XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(start.schedule, start.collective, topology_));
     Consider(start.collective, plain);
@@ -98,7 +106,7 @@ class CandidateSearch {
     const greedy::ImproveOptions improve{
         .seed = request_.seed, .goal_ps = bound_.bound_ps, .work = left_ / 2};
     if (phases.has_gather != phases.has_spread) {
-      // Sums are copies on the reversed machine, played backwards.
+      // A sum is a copy on the reversed machine, played backwards.
       const bool sums = phases.has_gather;
       std::optional<Schedule> better = greedy::ImproveSchedule(
           sums ? phases.gather : phases.spread,
@@ -107,7 +115,7 @@ class CandidateSearch {
       if (better) Consider(start.collective, *std::move(better));
     }
     left_ /= 4;
-    // A search runs to its end once it has begun.
+    // A search cannot be stopped once it has begun, so its work must be left.
     const bool fits = MovesOf(start.collective) * kWorkPerMove <= left_;
     if (fits && (phases.has_gather || phases.has_spread)) TryMethods(start.collective, phases);
     return OkStatus();
@@ -120,8 +128,8 @@ class CandidateSearch {
     return TryCuts(SumAt::kEach);
   }
 
-  // Tries 1, 2, 4.. chunks a part (× the members where they make sums in turn) while they help and work is
-  // left.
+  // Tries 1, 2, 4, ... chunks a part while they help and work is left. If members share the sums of a part,
+  // the number of chunks is multiplied by the number of members.
   Status TryCuts(SumAt sum_at) {
     if (request_.limits.chunks) return TryCut(*request_.limits.chunks, sum_at);
     const int64_t unit = sum_at == SumAt::kEach ? ChunksInTurn(*request_.collective) : 1;
@@ -159,8 +167,8 @@ class CandidateSearch {
                         (!phases.has_spread || greedy::Floods(phases.spread));
     const std::vector<int64_t> batches = Batches(phases.spread);
     const int64_t cost = static_cast<int64_t>(collective.num_chunks()) * topology_.num_links() * 10;
-    // Chunks with one needer take paths, which have no depth to weigh. An allreduce spends its work on
-    // floods.
+    // Chunks with one needer take paths, and depth_weight does not change a path. An allreduce spends its
+    // work on floods. In both cases one weight is enough.
     const bool one_kind =
         (phases.has_gather && phases.has_spread) || MovesOf(collective) == collective.num_chunks();
     const std::span<const double> weights = std::span(kDepthWeights).first(one_kind ? 1 : 2);
@@ -176,8 +184,8 @@ class CandidateSearch {
     }
   }
 
-  // Largest messages worth trying: single chunks first; several chunks if a link's time for each message
-  // matters.
+  // Returns the largest message sizes worth trying, in bytes. The first is 0, which means one chunk a
+  // message. Sizes for several chunks follow if a link's fixed time for each message matters.
   std::vector<int64_t> Batches(const CopyProblem& problem) const {
     std::vector<int64_t> batches = {0};
     int64_t largest = 0, fixed_bytes = 0;
@@ -231,7 +239,7 @@ class CandidateSearch {
   void Consider(const Collective& collective, Schedule schedule) {
     if (!budget_.Allows(schedule.num_steps())) return;
     left_ -= 30 * schedule.size();
-    // A single candidate needs no time, since there is nothing to compare it with.
+    // The first candidate is not simulated if no work is left, because no other candidate will follow.
     const bool alone = !best_ && left_ <= 0;
     const int64_t time_ps =
         alone ? INT64_MAX - 1 : Simulate(schedule, collective, topology_, TimingOf(request_)).time_ps;
@@ -252,7 +260,7 @@ class CandidateSearch {
   Bound bound_;
   int64_t best_ps_ = INT64_MAX;
   std::optional<Synthesis> best_;
-  bool tight_ = false;  // the last method's result: SearchResult::tight
+  bool tight_ = false;  // SearchResult::tight of the last method
   StepBudget budget_;
 };
 
@@ -271,7 +279,7 @@ Status Serves(const SynthesisRequest& request) {
       .status();
 }
 
-// The mean number of hops between members, from some of them to all.
+// Returns the mean number of hops from some of the members to all members.
 double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   int64_t hops = 0, pairs = 0;
   for (size_t i = 0; i < members.size(); i += 1 + members.size() / kFewRanks)
@@ -282,8 +290,9 @@ double MeanDistance(const RankGraph& graph, std::span<const Rank> members) {
   return static_cast<double>(hops) / static_cast<double>(pairs);
 }
 
-// On large machines the work grows with distances, since parts that are not copied move hop by hop, and with
-// the neighbours of a rank, since a search looks at all of them.
+// Estimates the work of the request in moves of a chunk. On large machines the work grows with the neighbours
+// of a rank, because a search looks at all of them. It also grows with distances if parts are not copied,
+// because a part then moves hop by hop.
 int64_t WorkOf(const SynthesisRequest& request) {
   const Collective& collective = *request.collective;
   const int64_t moves =
@@ -299,7 +308,7 @@ int64_t WorkOf(const SynthesisRequest& request) {
   return static_cast<int64_t>(static_cast<double>(moves * density) * std::max(1.0, hops));
 }
 
-// No formula foresees the plans that a search finds, which may meet the bound.
+// Offers a plan at the lower bound, because no formula predicts the time of a plan that a search finds.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),

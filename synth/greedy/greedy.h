@@ -1,7 +1,7 @@
-// Synthesis by matching links and chunks along time, for every collective on every topology. Where all ranks
-// keep what they get, idle links are given rare chunks (flood.h); else chunks are given paths that
-// share the load (trees.h) and links an order (list.h). Sums are the same, run backwards on the
-// reversed topology. Not exact. docs/engines/greedy.md.
+// The greedy engine: makes schedules for every collective on every topology. If most ranks keep what they
+// receive, it gives rare chunks to idle links (flood.h). It also gives chunks paths that share the load
+// (trees.h) and orders the transfers on each link (list.h). A sum is a copy on the reversed topology, played
+// backwards. Plans are not proved to be the best. See docs/engines/greedy.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -9,18 +9,18 @@
 
 namespace xccl::greedy {
 
-// One chunk moved once. Moves of equal (path, step) are one message. Path i is link i alone, for each link;
-// larger ids are paths of the search's own table.
+// One chunk moved once over one path. Moves with equal path and step form one message. Path i is link i
+// alone, for each link of the topology; larger ids are longer paths in the search's own table.
 struct GreedyMove {
   int32_t chunk = 0;
   int32_t path = 0;
   int32_t step = 0;
 };
 
-// The table in which path i is link i alone.
+// Returns the path table in which path i is link i alone.
 PathTable LinkPaths(const Topology& topology);
 
-// Copies in the order of the moves; not normalized.
+// Returns a schedule of copies in the order of the moves. The schedule is not normalized.
 Schedule ScheduleOf(const CopyProblem& problem, const PathTable& paths, const std::vector<GreedyMove>& moves);
 
 }  // namespace xccl::greedy

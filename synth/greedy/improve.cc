@@ -1,8 +1,12 @@
-// A transfer starts once its chunk is at the link's tail and the transfer before it on the link has ended.
-// Each change takes one transfer that causes lateness and moves it to another link into its rank, or forwards
-// on its own link. Lateness is the sum over all arrivals of the time after an aim, which is a little below
-// the best time: many small gains thus lead to a shorter plan. Worse orders are accepted now and then
-// (simulated annealing). Cost: each change times all transfers.
+// Improves a schedule by simulated annealing.
+// 1. A transfer starts once its chunk is at the link's tail and the link's previous transfer has ended.
+// 2. Lateness is the sum, over all arrivals, of the time after an aim. The aim is a little below the best
+//    time, so that many small gains together lead to a shorter plan.
+// 3. Each change takes a late transfer, or a transfer that causes its lateness (Draw). The change moves the
+//    transfer to another link into its rank, or forwards on its own link (Apply).
+// 4. A change that raises the lateness stays with a small probability. Any other change stays.
+// 5. A plan that is faster than the best plan is kept and sets a new aim (Keep, Aim).
+// Cost: each change times all transfers.
 #include "synth/greedy/improve.h"
 
 #include <algorithm>
@@ -51,7 +55,7 @@ class Improver {
     while (work_ < options_.work && best_ps_ > options_.goal_ps && late > 0) {
       const Change change = Draw();
       if (change.transfer < 0) {
-        ++work_;  // on a chain there may be nothing to change
+        ++work_;  // so that the loop ends on a chain, which allows no change
         continue;
       }
       const Change back = Apply(change);
@@ -76,7 +80,7 @@ class Improver {
   }
 
  private:
-  static constexpr int32_t kHeld = -2;  // in place of a transfer: the chunk is there from the start
+  static constexpr int32_t kHeld = -2;  // stands for a transfer: the chunk is held from the start
   struct Change {
     int32_t transfer = -1, link = 0;
     size_t place = 0;
@@ -89,18 +93,19 @@ class Improver {
   struct Times {
     struct Of {
       int64_t start_ps, end_ps;
-      int32_t cause;  // the transfer that this one waited for last; -1: none
+      int32_t cause;  // the last transfer that this transfer waited for; -1: no transfer
       int32_t step;
     };
     std::vector<Of> at;          // by transfer
-    std::vector<int32_t> ready;  // transfers, each after those that it waits for
+    std::vector<int32_t> ready;  // transfers, each after the transfers that it waits for
     int64_t time_ps = 0;
   };
   struct Following {
     int32_t next, waits, first_child, sibling;
   };
 
-  // The transfer that brings t's chunk to the tail of `link`, or kHeld; -1: none does.
+  // Returns the transfer that brings t's chunk to the tail of `link`; kHeld if the chunk is there from the
+  // start; -1 if no transfer brings it.
   int32_t Source(int32_t t, int32_t link) const {
     return bringer_[topology_.link(LinkId(link)).from.index()][static_cast<size_t>(transfers_[t].chunk)];
   }
@@ -114,7 +119,7 @@ class Improver {
     sent.delay_ps = cost.delay_ps;
   }
 
-  // Computes start and end of all transfers. False if the orders contradict each other.
+  // Computes the start and end of all transfers. Returns false if the orders of links contradict each other.
   bool Time(Times& times) {
     const size_t n = transfers_.size();
     work_ += static_cast<int64_t>(n);
@@ -174,10 +179,10 @@ class Improver {
     return static_cast<size_t>(std::find(order.begin(), order.end(), t) - order.begin());
   }
 
-  // Draws a change of a late transfer, or of one that it waits for: to another link into its rank, or to an
-  // earlier place on its own link.
+  // Draws a change of a late transfer, or of a transfer that the late one waits for. The change is a move to
+  // another link into its rank, or to an earlier place on its own link.
   Change Draw() {
-    // A change that was taken back counts twice.
+    // Work counts a change that was undone twice.
     if (taken_back_) work_ += static_cast<int64_t>(transfers_.size());
     taken_back_ = false;
     late_.clear();
@@ -203,7 +208,7 @@ class Improver {
     return {t, link, place};
   }
 
-  // Makes a change and returns the one that undoes it.
+  // Makes a change and returns the change that undoes it.
   Change Apply(const Change& change) {
     const Change back{change.transfer, transfers_[change.transfer].link, Place(change.transfer)};
     std::vector<int32_t>& from = order_[static_cast<size_t>(back.link)];
@@ -219,9 +224,9 @@ class Improver {
   Random random_;
   const std::vector<LinkCost> costs_;
   const std::vector<int64_t>& bytes_;
-  std::vector<std::vector<int32_t>> order_;    // by link: its transfers in order
+  std::vector<std::vector<int32_t>> order_;    // by link: the link's transfers in order
   std::vector<std::vector<int32_t>> into_;     // by node: links from ranks
-  std::vector<std::vector<int32_t>> bringer_;  // by node and chunk: the transfer that brings it, kHeld or -1
+  std::vector<std::vector<int32_t>> bringer_;  // by node and chunk: as Source() returns
   std::vector<Sent> transfers_;
   Times now_, trial_;
   std::vector<Following> follows_;  // by transfer, set by Time
@@ -229,10 +234,10 @@ class Improver {
   int64_t best_ps_ = 0;
   std::vector<GreedyMove> best_;
   int64_t aim_ps_ = 0, average_ps_ = 1, work_ = 0;
-  bool taken_back_ = false;  // was the last change undone?
+  bool taken_back_ = false;  // the last change was undone
 };
 
-// The moves of a schedule; absent if local search cannot take it.
+// Returns the moves of a schedule, or nullopt if local search cannot improve schedules of this form.
 std::optional<std::vector<GreedyMove>> MovesOf(const CopyProblem& problem, const Schedule& copies) {
   std::vector<GreedyMove> moves;
   BitTable sent(problem.topology->num_ranks(), problem.chunks);

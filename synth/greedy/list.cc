@@ -1,6 +1,10 @@
-// An event loop over the times at which links fall idle. Every link has a queue. At a path's first link the
-// transfer with the longest remaining path goes first, counted in time to the farthest rank that its chunk
-// still has to reach. At later links the message that set out first goes first.
+// An event loop over the times at which links fall idle. Every link has a queue.
+// 1. A transfer is ready once its chunk is at the source. It then joins the queue of its path's first link.
+// 2. The first link of a path serves the transfer with the longest remaining path first. That length is the
+//    time to the farthest rank that the chunk still has to reach.
+// 3. A message takes further ready transfers of its path up to batch_bytes (SetOut).
+// 4. At later links the message that set out first goes first.
+// 5. A message that arrives makes the transfers that wait for its chunks ready (Deliver).
 #include "synth/greedy/list.h"
 
 #include <algorithm>
@@ -44,7 +48,7 @@ class ListScheduler {
   }
 
  private:
-  // Events: a link falls idle; a message reaches the link at `position` of its path, or its end.
+  // Codes of events: a link falls idle; a message reaches the link at `position` of its path, or the end.
   static uint64_t LinkIsIdle(LinkId link) { return static_cast<uint64_t>(link.value); }
   static uint64_t GetsTo(int32_t message, int32_t position) {
     return (static_cast<uint64_t>(message) + 1) << 32 | static_cast<uint64_t>(position);
@@ -61,18 +65,18 @@ class ListScheduler {
     queues_[link.index()].push({message, 0, message, position});
     touched_.push_back(link.value);
   }
-  // An entry of a link's queue: a transfer that is ready to set out (position 0), or a message under way.
+  // An entry of a link's queue: a transfer that is ready to set out (position 0), or a message on its way.
   struct Entry {
-    int64_t key;   // the least goes first
-    int32_t turn;  // among equal keys: the turn of the destination at this source
-    int32_t id;    // transfer or message
+    int64_t key;   // the entry with the least key goes first
+    int32_t turn;  // among equal keys: Turn() of the path
+    int32_t id;    // the transfer (position 0) or the message
     int32_t position;
     auto operator<=>(const Entry&) const = default;
   };
   struct Message {
     int32_t path = 0, step = 0;
     int64_t bytes = 0;
-    int64_t end_ps = 0;  // when its last byte has passed the links so far
+    int64_t end_ps = 0;  // when the last byte has passed the links so far
     std::vector<int32_t> transfers;
   };
 
@@ -82,7 +86,7 @@ class ListScheduler {
 
   int64_t Duration(LinkId link, int64_t bytes) const { return BusyPs(costs_[link.index()], bytes); }
 
-  // Finds each transfer's children, which come after it, and the time of its remaining path.
+  // Finds each transfer's children, which stand after it in the list, and the time of its remaining path.
   void Index() {
     const size_t n = routes_.transfers.size();
     children_ = GroupItems<int32_t>(n, [&](auto add) {
@@ -103,7 +107,8 @@ class ListScheduler {
     step_.assign(n, -1);
   }
 
-  // Sources that send to all ranks begin behind themselves, so that no two send to one rank at a time.
+  // Returns how late a source serves the path's destination, among paths of equal length. Each source begins
+  // with the node after itself, so that no two sources send to one rank at a time.
   int32_t Turn(int32_t path) const {
     const std::span<const LinkId> links = routes_.paths[PathId(path)];
     const Topology& topology = *problem_.topology;

@@ -1,4 +1,4 @@
-// List scheduling: orders routed transfers on their links, the longest remaining path first.
+// List scheduling: orders routed transfers on their links, with the longest remaining path first.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace xccl::greedy {
 
-// One move for each transfer, in the order in which they start. A message takes more ready chunks of its path
-// while it has at most batch_bytes. Cost: n log n in transfers × links of a path.
+// Returns one move for each transfer, in the order in which the transfers start. A message takes more ready
+// chunks of its path while it has at most batch_bytes. Cost: n log n in transfers × links of a path.
 std::vector<GreedyMove> ListSchedule(const CopyProblem& problem, const Routes& routes, int64_t batch_bytes);
 
 }  // namespace xccl::greedy

@@ -1,5 +1,5 @@
-// Floods run with different policies and seeds. Each is cut short once it cannot beat the best so far; on
-// regular machines the first run often meets the bound.
+// Runs floods with different policies and seeds. A flood ends early once it cannot beat the best flood so
+// far. On regular machines the first flood often meets the bound.
 #include "synth/greedy/search.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace xccl::greedy {
 namespace {
 
-// A bound on floods of single chunks: the time in which the links into a rank bring as many chunks as it
-// needs.
+// Returns a bound on floods of single chunks: the time in which the links into each rank can bring the number
+// of chunks that the rank needs.
 int64_t ArrivalBound(const CopyProblem& problem) {
   const Topology& topology = *problem.topology;
   const std::vector<LinkCost> costs = LinkCosts(topology, problem.model);
@@ -51,8 +51,8 @@ int64_t ArrivalBound(const CopyProblem& problem) {
   return bound;
 }
 
-// The policies that take turns, each time with another seed. The first one reaches every rank that floods can
-// reach; a chunk that enters a group once may not be passed on to all of its ranks.
+// The policies run in turn, each time with another seed. The first reaches every rank that floods can reach.
+// With one entry per group, a chunk that enters a group may not be passed on to all ranks of the group.
 constexpr FloodPolicy kRareInGroup = {.samples = 64, .defer_slow_links = true, .local_rarity = true};
 constexpr FloodPolicy kOneEntry = {.samples = 16, .one_entry_per_group = true};
 constexpr FloodPolicy kOneEntryFineGroups = {
@@ -81,13 +81,13 @@ std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOp
     policy.batch_bytes = options.batch_bytes;
     const bool found = flood.Run(policy, options.run_work);
     work += flood.work() + 20 * static_cast<int64_t>(flood.moves().size()) + 2000;
-    if (!found && best_ps == INT64_MAX) return std::nullopt;  // no policy will do better at reaching ranks
+    if (!found && best_ps == INT64_MAX) return std::nullopt;  // no other policy reaches more ranks
     if (!found || flood.time_ps() >= best_ps) continue;
     best = flood.moves();
     best_ps = flood.time_ps();
   }
   SearchResult result{.copies = ScheduleOf(problem, flood.paths(), best), .tight = best_ps <= bound};
-  // Local search needs about as many changes as there are moves, and each change times all moves.
+  // Local search needs about one change for each move, and each change times all moves.
   const int64_t moves = std::ssize(best);
   if (!result.tight && options.batch_bytes == 0 && moves * moves <= options.improve_work) {
     const ImproveOptions further{.seed = options.seed, .goal_ps = bound, .work = options.improve_work};

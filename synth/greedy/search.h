@@ -12,31 +12,32 @@ namespace xccl::greedy {
 
 struct SearchOptions {
   uint64_t seed = 0;
-  double depth_weight = 0;        // as in trees.h
+  double depth_weight = 0;        // see ChooseTrees in trees.h
   int64_t batch_bytes = 0;        // largest message of several chunks; 0: one chunk a message
-  int64_t work = 0;               // after which no further run starts
-  int64_t run_work = INT64_MAX;   // after which a flood is given up
-  bool one_round = false;         // no policy runs twice
-  int64_t improve_work = 0;       // for local search (improve.h) on the best flood
-  std::function<bool()> stopped;  // has wall-clock time run out? Asked between runs
+  int64_t work = 0;               // no further run starts after this work
+  int64_t run_work = INT64_MAX;   // a flood gives up after this work
+  bool one_round = false;         // each policy runs at most once
+  int64_t improve_work = 0;       // budget of local search (improve.h) on the best flood
+  std::function<bool()> stopped;  // true if wall-clock time is over; asked between runs
 };
 
 struct SearchResult {
-  Schedule copies;     // not normalized, steps in order
-  bool tight = false;  // no schedule of single chunks is faster
+  Schedule copies;     // not normalized; steps in order
+  bool tight = false;  // no schedule that sends single chunks is faster
 };
 
-// The best of several floods (flood.h). Absent if the first does not deliver everything: floods do not pass
-// ranks that need nothing, or it was given up. Adds the work done to `work` in either case.
+// Returns the best of several floods (flood.h). Returns nullopt if the first flood does not deliver
+// everything: floods do not pass through ranks that need nothing, and a flood may give up. Adds the work done
+// to `work` in either case.
 std::optional<SearchResult> FindFlood(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 
-// Trees (trees.h), ordered by list scheduling (list.h). Absent if they do not reach every needer. Adds to
-// `work`. Uses seed, depth_weight and batch_bytes.
+// Returns the schedule of trees (trees.h) that list scheduling orders (list.h). Returns nullopt if the trees
+// do not reach every needer. Adds the work done to `work`. Uses seed, depth_weight and batch_bytes.
 std::optional<SearchResult> FindTrees(const CopyProblem& problem, const SearchOptions& options,
                                       int64_t& work);
 
-// Is flooding worth a try: do most chunks go to most ranks?
+// Returns true if flooding is worth a try, because most chunks go to most ranks.
 bool Floods(const CopyProblem& problem);
 
 }  // namespace xccl::greedy

@@ -1,8 +1,12 @@
-// The price of a link is the chunk's time on it × a factor that grows with the cube of (its load ÷ the
-// heaviest load of the pass before). A chunk with one needer takes the cheapest path; one search from a
-// holder serves a share of its chunks. A chunk with several needers grows a tree (Takahashi and Matsuyama
-// 1980): the nearest needer joins, and from then on paths may start at any rank of the tree, at depth_weight
-// × its distance from the root. Cost: searches × links × log.
+// Routes one chunk after the other on the cheapest paths.
+// 1. The price of a link is its latency plus the chunk's time on it × a factor (SetPrices). The factor grows
+//    with the cube of (the link's load ÷ the heaviest load of the previous pass).
+// 2. A chunk with one needer takes the cheapest path. One search from its holders serves a share of the
+//    chunks that they hold (RouteSingles).
+// 3. A chunk with several needers grows a tree (Takahashi and Matsuyama 1980): the nearest needer joins first
+//    (Grow). Paths may then start at any rank of the tree, at depth_weight × its distance from the root.
+// 4. A second pass routes all chunks again, at prices that include the loads of all chunks.
+// Cost: searches × links × log.
 #include "synth/greedy/trees.h"
 
 #include <algorithm>
@@ -18,10 +22,10 @@
 namespace xccl::greedy {
 namespace {
 
-// The shares in which a source's chunks of one needer are routed, so that later shares avoid the load of
-// earlier ones.
+// Chunks with one needer and equal holders are routed in this many shares. A later share avoids the load of
+// earlier shares.
 constexpr int32_t kShares = 8;
-// The most loaded link costs 1 + this times its time: a detour of up to so many hops is better than it.
+// The most loaded link costs (1 + this value) × its time. A detour of up to this many hops is cheaper.
 constexpr double kLoadedPrice = 8.0;
 
 class TreeBuilder {
@@ -51,7 +55,7 @@ class TreeBuilder {
     random_.Shuffle(std::span(multiples_));
     for (auto& [holders, chunks] : singles_) random_.Shuffle(std::span(chunks));
     RouteAll();
-    RouteAll();  // again, at prices that know the loads of all chunks
+    RouteAll();  // again, at prices that include the loads of all chunks
     Emit();
     return std::move(routes_);
   }
@@ -70,10 +74,10 @@ class TreeBuilder {
 
   struct NodeState {
     double distance = 0;
-    double depth = 0;  // distance from the root along the tree, for nodes of the tree
-    int32_t via = -1;  // the link that leads here
+    double depth = 0;  // for nodes of the tree: distance from the root along the tree
+    int32_t via = -1;  // the link over which the search reached the node
     int32_t search = 0;
-    int32_t tree = 0;  // search in which the node was taken into the tree
+    int32_t tree = 0;  // number of the search in which the node joined the tree
   };
   struct Label {
     double distance;
@@ -117,7 +121,8 @@ class TreeBuilder {
     }
   }
 
-  // Settles the nearest node. Absent: no further node can be reached.
+  // Takes the nearest node from the heap, reaches its neighbours, and returns the node. Returns nullopt if no
+  // further node can be reached.
   std::optional<int32_t> Settle() {
     while (!heap_.empty()) {
       const Label label = heap_.top();
@@ -131,7 +136,7 @@ class TreeBuilder {
     return std::nullopt;
   }
 
-  // The links from the tree, or a holder, to a node, in order.
+  // Returns the links of the path from the tree, or from a holder, to the node, in order.
   std::vector<int32_t> PathTo(int32_t node) const {
     std::vector<int32_t> links;
     while (nodes_[node].tree != search_) {
@@ -177,7 +182,7 @@ class TreeBuilder {
         return;
       }
       if (!needed_[*node] || nodes_[*node].tree == search_) continue;
-      // Every rank on the path joins the tree; switches do not, since they hold no data.
+      // Every rank on the path joins the tree. Switches do not join, because they hold no data.
       const std::vector<int32_t> path = PathTo(*node);
       double depth = nodes_[topology_.link(LinkId(path.front())).from.index()].depth;
       for (int32_t l : path) {
@@ -189,7 +194,7 @@ class TreeBuilder {
         if (needed_[head.index()] && state.tree != search_) --left;
         state.tree = search_;
         state.depth = depth;
-        state.search = search_ - 1;  // forget the distance, so that the new one is taken
+        state.search = search_ - 1;  // forget the old distance, so that Reach sets the new one
         const int32_t via = state.via;
         Reach(head.value, depth * depth_weight_, via);
       }
@@ -204,8 +209,8 @@ class TreeBuilder {
     chosen_[chunk].clear();
   }
 
-  // Lists the transfers of each chunk in the order of its links, so that a transfer's source is reached
-  // before it.
+  // Lists the transfers of each chunk in the order of its links. A transfer then stands after the transfer
+  // that brings its chunk to the source.
   void Emit() {
     std::vector<int32_t> brought(static_cast<size_t>(topology_.num_nodes()), -1);
     std::vector<LinkId> path;
@@ -237,9 +242,9 @@ class TreeBuilder {
   std::priority_queue<Label, std::vector<Label>, std::greater<>> heap_;
   int32_t search_ = 0;
   double heaviest_ = 0;
-  std::map<std::vector<int32_t>, std::vector<int32_t>> singles_;  // chunks of one needer, by their holders
+  std::map<std::vector<int32_t>, std::vector<int32_t>> singles_;  // chunks with one needer, by their holders
   std::vector<int32_t> multiples_;
-  std::vector<std::vector<int32_t>> chosen_;  // by chunk: the links of its tree
+  std::vector<std::vector<int32_t>> chosen_;  // by chunk: the links of the chunk's tree
   Routes routes_;
 };
 

@@ -1,9 +1,10 @@
-// Several process groups at once: who takes part in which collective, with how many bytes. A rank may be in
-// many groups. In: a file; out: the groups. The file (docs/training.md):
+// Reads a file that lists process groups which work at the same time: their members, collectives and sizes. A
+// rank may be in many groups. The file (docs/training.md):
 //   {"name":"step", "groups":[{"name":"tp0", "collective":"allreduce", "size":"64MiB", "ranks":"0-7",
 //     "count":4}, ...]}
-// ranks is a list as in --ranks or an array (all where it is missing); root, pairs ("0>1,2>3") and counts
-// (an array) as the collective needs them; count, how often per step, is 1 where it is missing.
+// ranks is a list as in --ranks, or an array; without it, all ranks are members. root, pairs ("0>1,2>3") and
+// counts (an array) are given if the collective needs them. count is the number of calls per step, 1 by
+// default.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,15 @@
 
 namespace xccl {
 
-// The largest size of a group's buffer, far beyond any machine's memory, and the most calls a step, far
-// beyond any training step.
+// Upper limits of a group's buffer size and calls per step, far beyond any machine and training step.
 inline constexpr int64_t kMostGroupBytes = int64_t{1} << 50;
 inline constexpr int64_t kMostGroupCount = 1'000'000'000;
 
 struct ProcessGroup {
   std::string name;        // unique
-  Collective collective;   // parts whole
-  int64_t size_bytes = 0;  // nccl-tests'
-  int64_t count = 1;       // times per step
+  Collective collective;   // its parts are not cut into chunks
+  int64_t size_bytes = 0;  // as nccl-tests counts it
+  int64_t count = 1;       // calls per step
 };
 
 struct GroupRequest {
@@ -32,7 +32,7 @@ struct GroupRequest {
   std::vector<ProcessGroup> groups;  // not empty
 };
 
-// Errors: kInvalidInput naming the file and the key.
+// Reads the groups in the file at `path`. Errors: kInvalidInput naming the file and the key.
 StatusOr<GroupRequest> ReadGroups(const std::string& path, int32_t num_ranks);
 
 }  // namespace xccl

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files (ir/collective_json.cc)
 
-// Adds the group's parts, and who holds them before and after.
+// Adds the group's parts to `spec`, with the ranks that hold them before and after.
 Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {
   const Collective& collective = group.collective;
   const CollectiveSizes sizes(collective, group.size_bytes);

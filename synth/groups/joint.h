@@ -1,6 +1,6 @@
-// Makes the collectives of several groups one user-defined collective, and their schedules one schedule, so
-// that everything that works on a plan works on theirs. In: groups and a plan of each. Out: tables whose
-// parts are the groups' parts, one group after the other, and the plans side by side.
+// Makes one user-defined collective of the collectives of several groups, and one schedule of their
+// schedules. Everything that works on one plan then works on all groups' plans together. The joint collective
+// has the parts of the groups, one group after the other.
 #pragma once
 
 #include <cstdint>
@@ -14,34 +14,35 @@
 namespace xccl {
 
 struct Joint {
-  Collective collective;            // parts whole
-  int64_t size_bytes = 0;           // at which each part has exactly the bytes that its group gives it
-  std::vector<int32_t> first_part;  // by group, and the end
+  Collective collective;            // its parts are not cut into chunks
+  int64_t size_bytes = 0;           // size at which each part has the bytes that its group's size gives
+  std::vector<int32_t> first_part;  // by group: its first part; last entry: the number of parts
 };
 
-// Errors: kInvalidInput for a group whose size leaves no bytes for its parts, or whose parts are too large;
-// kLimit for tables of more than 2^26 contributions. Cost: linear in the tables.
+// Makes the joint collective of all groups. Errors: kInvalidInput for a group whose size leaves no bytes for
+// its parts, or whose parts are too large; kLimit for tables of more than 2^26 contributions. Cost: linear in
+// the tables.
 StatusOr<Joint> MakeJoint(const GroupRequest& request);
 
-// A group's plan: its collective cut, and a plain schedule on the machine of all.
+// A group's plan: its collective in chunks, and a plain schedule on the machine of all groups.
 struct GroupSchedule {
   Collective collective;
   Schedule schedule;
 };
 
-// The step order decides which group goes first on a link that several groups use.
+// The order of different groups' steps: it decides which group goes first on a link that several groups use.
 enum class StepOrder : uint8_t {
-  kTogether,   // all groups begin with step 0: short schedules are done first
-  kStretched,  // steps of short schedules are spread over those of the longest
-  kInTurn,     // all of a group before all of the next, in the order of `turn`
+  kTogether,   // all groups begin with step 0, so that short schedules end first
+  kStretched,  // steps of short schedules spread over the longest schedule
+  kInTurn,     // one group after the other, in the order of `turn`
 };
 
 struct MergedPlan {
-  Collective collective;  // the joint one, cut
+  Collective collective;  // the joint collective, in chunks
   Schedule schedule;      // normalized
 };
-// Requires: one schedule for each group; `turn` a permutation of the groups where the order is kInTurn.
-// Linear.
+// Lays the groups' schedules side by side as one schedule. Requires: one schedule for each group; `turn` is a
+// permutation of the groups if the order is kInTurn. Cost: linear.
 MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
                  const std::vector<int32_t>& turn = {});
 

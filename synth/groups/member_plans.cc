@@ -1,3 +1,10 @@
+// Plans one group at a time, and reuses earlier plans.
+// 1. Alone takes the submachine of the members, and narrows its links to the shares in `eighths`.
+// 2. PlanOn looks up the submachine and the collective (KeyOf) in alone_, and asks an engine if there is no
+//    entry. It renumbers the plan for the whole machine.
+// 3. OnOwnLinks calls PlanOn with only the links that no other group's submachine has.
+// 4. OnWhole renumbers the plan of an earlier group that a translation takes to this group. If there is no
+//    such group, it asks the engine. It does not reuse plans on narrowed links.
 #include "synth/groups/member_plans.h"
 
 #include <algorithm>
@@ -12,7 +19,7 @@
 namespace xccl {
 namespace {
 
-// A key that two groups share if one plan serves both, in the ranks of their submachines.
+// Returns a key that two groups share if one plan serves both, in the rank numbers of their submachines.
 std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collective, int64_t size_bytes) {
   std::vector<int64_t> key;
   const auto add = [&](std::initializer_list<int64_t> numbers) { key.insert(key.end(), numbers); };
@@ -28,8 +35,8 @@ std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collectiv
   return key;
 }
 
-// The machine with every link narrowed to its share in `eighths`; `whole` maps a submachine's links to the
-// machine's.
+// Returns the topology with every link narrowed to its share in `eighths`. If the topology is a submachine,
+// `whole` maps its links to the links of the whole machine.
 Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
                      const std::vector<uint8_t>& eighths) {
   TopologySpec spec = topology.spec();

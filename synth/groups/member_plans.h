@@ -1,7 +1,8 @@
-// Plans of single groups, each made once for all groups with identical surroundings. A plan is on the
-// submachine of the members alone (topologies/submachine.h), where equal submachines have equal plans. Or it
-// is on the whole machine with the other ranks as relays; groups that a translation of the machine takes to
-// each other then share a plan. Links may have less bandwidth than the machine says: what other groups leave.
+// Plans single groups, and reuses the plan of an earlier group with the same surroundings. A plan is made on
+// one of two machines. The first is the submachine of the members alone (topologies/submachine.h); equal
+// submachines have equal plans. The second is the whole machine, with the other ranks as relays; groups share
+// a plan if a translation of the machine takes one to the other. Links may be narrowed to the bandwidth that
+// other groups leave.
 #pragma once
 
 #include <cstdint>
@@ -28,63 +29,65 @@ struct MemberPlanOptions {
   TimeModel model = TimeModel::kPipelined;
   uint64_t seed = 0;
   bool allow_divergent = false;
-  Deadline deadline = Deadline();  // of all searches together
+  Deadline deadline = Deadline();  // one deadline for all searches together
 };
 
 struct MemberPlan {
   GroupSchedule plan;
   std::string engine;
-  int64_t time_ps = 0;  // on the links that it was made for
+  int64_t time_ps = 0;  // on the links that the plan was made for
 };
 
 class MemberPlans {
  public:
-  // Keeps references. Errors of later calls come from the engine.
+  // Keeps references to all arguments except the options. Later calls return the engine's errors.
   MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
               const MemberPlanOptions& options);
 
-  // Can the members do without relays?
+  // Returns true if the links between the members join all of them, without relays.
   bool IsJoinedAlone(size_t group);
-  // Requires: IsJoinedAlone. `eighths`, where given, is the share of each link that is available, 1..8.
+  // Returns a plan without relays. Requires: IsJoinedAlone. `eighths`, if given, has for each link of the
+  // whole machine the share of its bandwidth that is available, from 1 to 8.
   StatusOr<MemberPlan> Alone(size_t group, const std::vector<uint8_t>* eighths = nullptr);
-  // A plan on links that lie between no other group's members, so that no other group uses them. Absent where
-  // these links do not join the members, and where no other group has any link that Alone may use.
+  // Returns a plan on the links of the group's submachine that belong to no other group's submachine. Returns
+  // nullopt if these links do not join the members, or if no other group has any link that Alone uses.
   StatusOr<std::optional<MemberPlan>> OnOwnLinks(size_t group);
-  // A plan with relays, by the engine on the whole machine.
+  // Returns the engine's plan on the whole machine, in which other ranks may relay. `eighths` as in Alone.
   StatusOr<MemberPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
-  // The lower bound of the group with the machine for itself.
+  // Returns the lower bound of the group's time with the machine for itself.
   StatusOr<Bound> BoundOf(size_t group);
 
-  // The number of times that an engine was asked.
+  // Returns the number of engine searches so far.
   int64_t searches() const { return searches_; }
-  // As Synthesis::faults, of all of them.
+  // Returns the faults (Synthesis::faults) of all searches.
   const std::vector<std::string>& faults() const { return faults_; }
 
  private:
-  struct Seen {  // a group on the whole machine
+  struct Seen {  // what is known of a group on the whole machine
     size_t group = 0;
     std::optional<MemberPlan> plan;
     std::optional<Bound> bound;
   };
   const Submachine& SubmachineOf(size_t group);
-  // The submachine without the links that other groups' submachines have, too.
+  // Returns the submachine without the links that belong to another group's submachine as well.
   std::optional<Submachine> OwnLinksOf(size_t group);
-  // Asks the engine for a plan on a submachine of the group whose links may be narrower in `machine`.
+  // Plans the group on its submachine `alone`. `machine` is that submachine, in which links may be narrower.
+  // An earlier plan is used if the machine and the collective are equal.
   StatusOr<MemberPlan> PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                               const Collective& collective, bool rough);
-  // Finds a seen group for which `has` holds and that a translation takes to this one; returns it with the
-  // translation.
+  // Returns an entry of seen_ for which `has` holds and whose group a translation takes to this group, and
+  // the translation.
   std::optional<std::pair<const Seen*, int64_t>> Translate(size_t group, bool (*has)(const Seen&));
-  // The engine's plan for the group on a machine, simulated, roughly where its time is shown nowhere.
+  // Returns the engine's simulated plan for the group on a machine. `rough`: a rough simulation is enough.
   StatusOr<Synthesis> Ask(const Topology& machine, const Collective& collective, size_t group, bool rough);
 
   const Topology& topology_;
   const std::vector<ProcessGroup>& groups_;
   const MemberPlanOptions options_;
   std::vector<std::optional<Submachine>> submachines_;
-  std::vector<int32_t> users_;  // by link: submachines that have it; empty: not counted
+  std::vector<int32_t> users_;  // by link: submachines that have the link; empty: not counted yet
   std::map<std::vector<int64_t>, StatusOr<Synthesis>>
-      alone_;  // by what the submachine and the collective are
+      alone_;  // by KeyOf of a group's submachine and collective
   std::vector<Seen> seen_;
   std::optional<SymmetryGroup> translations_;
   int64_t searches_ = 0;

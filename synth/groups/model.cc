@@ -47,7 +47,7 @@ ParameterCount CountParameters(const ModelConfig& model) {
     count.dense += model.layers * block;
   }
   if (model.params > 0) {
-    // Expert parameters keep their proportion.
+    // The given total is split in the proportion that the formula gives for dense and expert parameters.
     const auto share = static_cast<double>(count.experts) / static_cast<double>(count.total());
     count.experts = static_cast<int64_t>(share * static_cast<double>(model.params));
     count.dense = model.params - count.experts;

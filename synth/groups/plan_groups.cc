@@ -1,8 +1,11 @@
-// Plans every group alone, lays the plans side by side in several orders of their steps, and keeps the merged
-// plan that simulates fastest. While links are crowded, groups are planned anew on narrowed links: a link has
-// for a group the share of the busiest link's time that the other groups leave, in eighths. Crowding is the
-// sum over links of (busy time / busiest time)^kSharpness. Last, greedy searches all groups as one
-// collective.
+// Plans groups separately, lays the plans side by side, and keeps the merged plan that simulates fastest.
+// 1. PlanEach plans every group without relays, and with relays if that may be faster.
+// 2. Evaluate merges the chosen plans in several orders of their steps and simulates each merged plan.
+// 3. EvaluateOnOwnLinks moves groups to links that no other group's submachine has, and evaluates again.
+// 4. ShareBandwidth plans groups anew, one after the other, while links are crowded. For the group, each link
+//    is narrowed to the share (in eighths) of the busiest link's time that the other groups leave. A new plan
+//    is taken if it lowers the crowding: the sum over links of (busy time ÷ busiest time)^kSharpness.
+// 5. TryGreedy lets greedy search all groups as one collective, if they are small.
 #include "synth/groups/plan_groups.h"
 
 #include <fmt/core.h>
@@ -23,12 +26,12 @@
 namespace xccl {
 namespace {
 
-// Engine searches for plans on the bandwidth that other groups leave: each is as long as planning a group.
+// The most engine searches of ShareBandwidth. Each takes as long as planning a group.
 constexpr int64_t kMostSearches = 24;
-// The exponent of the measure of crowding. The larger it is, the more the busiest links alone count.
+// The exponent in the measure of crowding. A larger exponent gives the busiest links more weight.
 constexpr double kSharpness = 8;
 
-using Loads = std::vector<std::pair<int32_t, double>>;  // (link, seconds that the plan keeps it busy)
+using Loads = std::vector<std::pair<int32_t, double>>;  // (link, seconds that the plan keeps the link busy)
 
 Loads LoadsOf(const MemberPlan& plan, const ProcessGroup& group, const Topology& topology) {
   const CollectiveSizes sizes(plan.plan.collective, group.size_bytes);
@@ -81,7 +84,7 @@ class GroupsPlanner {
   }
 
  private:
-  using Choice = std::vector<size_t>;  // by group: index into its options
+  using Choice = std::vector<size_t>;  // by group: index into the group's options
 
   struct Option {
     MemberPlan plan;
@@ -110,7 +113,8 @@ class GroupsPlanner {
     return of_group_[group].size() - 1;
   }
 
-  // Finds the fastest plan of each group, and its plan without relays.
+  // Finds each group's fastest plan and its plan without relays. Members that need relays have one plan for
+  // both.
   Status PlanEach() {
     of_group_.resize(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -139,7 +143,8 @@ class GroupsPlanner {
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
-  // Moves each group to links that no other group uses, if such links join its members.
+  // Gives each group a plan on links that no other group uses, if such links join its members. Evaluates the
+  // result if any group's plan changes.
   void EvaluateOnOwnLinks() {
     Choice choice = best_choice_;
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -149,13 +154,13 @@ class GroupsPlanner {
   }
 
   double BoundPs() const { return static_cast<double>(bound_.bound_ps); }
-  // Is the best plan good enough, or is the time over?
+  // Returns true if the best plan is near the bound or the time is over.
   bool IsGoodEnough() const {
     return options_.deadline() || static_cast<double>(best_ps_) <= BoundPs() * kNear;
   }
 
-  // Lays the chosen plans side by side and keeps the result if it is the fastest so far. Sets together_ps_ to
-  // the time in which all groups begin with their first step.
+  // Merges the chosen plans in several orders of steps, and keeps each merged plan that is the fastest so
+  // far. Sets together_ps_ to the time of the order in which all groups begin with their first step.
   void Evaluate(const Choice& choice, const std::string& how) {
     std::vector<const GroupSchedule*> plans;
     int64_t moves = 0;
@@ -181,7 +186,7 @@ class GroupsPlanner {
   }
 
   int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {
-    // Candidates with very many segments are timed roughly, since many are compared.
+    // A rough simulation is enough to compare candidates, and is faster if they have very many segments.
     SimulateOptions options = Options();
     options.rough = true;
     const int64_t time_ps = Simulate(merged.schedule, merged.collective, topology_, options).time_ps;
@@ -194,7 +199,7 @@ class GroupsPlanner {
   }
   SimulateOptions Options() const { return {.size_bytes = joint_.size_bytes, .model = options_.model}; }
 
-  // The seconds for which the chosen plans keep each link busy.
+  // Returns the seconds for which the chosen plans keep each link busy.
   std::vector<double> Busy(const Choice& choice) const {
     std::vector<double> busy(static_cast<size_t>(topology_.num_links()), 0);
     for (size_t g = 0; g < groups_.size(); ++g)
@@ -210,9 +215,8 @@ class GroupsPlanner {
     return sum;
   }
 
-  // Plans groups anew in turn, slow groups first, each on the bandwidth that the other groups leave within
-  // the time of the busiest link. A plan is taken if it makes the links less crowded. Every change lowers the
-  // crowding, so the rounds end.
+  // Plans groups anew, slow groups first, on the bandwidth that other groups leave within the busiest link's
+  // time. Takes a plan if it makes links less crowded. Every change lowers the crowding, so the rounds end.
   Status ShareBandwidth() {
     Choice choice = best_choice_;
     std::vector<size_t> turn(groups_.size());
@@ -271,10 +275,10 @@ class GroupsPlanner {
     return changed;
   }
 
-  // Searches all groups as one collective, once from the best plan so far and once from nothing. The first
-  // search keeps what the groups' own plans do well.
+  // Lets greedy search all groups as one collective, first from the best plan so far and then from nothing.
+  // The first search keeps what the groups' own plans do well.
   void TryGreedy() {
-    // Greedy weighs every part that a member may need at every rank that may send it.
+    // Greedy considers every part that a member may need at every rank that may send it.
     const int64_t moves = int64_t{joint_.collective.num_parts()} * joint_.collective.num_members();
     if (IsGoodEnough() || moves > kManyTransfers / topology_.num_ranks() || groups_.size() < 2) return;
     const Engine& greedy = ImprovingEngine();

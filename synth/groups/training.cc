@@ -1,5 +1,9 @@
-// A rank has a coordinate in every degree of parallelism. Each strategy adds its lines; a group of a line is
-// a set of ranks whose coordinates are equal but for the degrees that the strategy works across.
+// Makes the lines of a training step.
+// 1. LayoutOf checks the model and finds the degrees of parallelism.
+// 2. Every rank has a coordinate in each degree.
+// 3. Each strategy adds its lines (Lines::Add). A strategy works across some degrees: a group of its line is
+//    a set of ranks whose coordinates in all other degrees are equal (GroupsBy).
+// 4. AddLine makes the collective of each group, and checks sizes and counts.
 #include "synth/groups/training.h"
 
 #include <fmt/core.h>
@@ -28,7 +32,7 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
     {Parallelism::kEp, "ep"},
 }};
 
-// The product of positive numbers; where it is more than kMostGroupBytes, one more than that.
+// Returns the product of positive numbers, at most kMostGroupBytes + 1.
 int64_t Product(std::initializer_list<int64_t> factors) {
   __int128 product = 1;
   for (int64_t factor : factors) {
@@ -53,14 +57,14 @@ Status CheckDivides(int64_t divisor, std::string_view flag, int64_t number, std:
   return UsageError(fmt::format("{} {}: does not divide {} {}", flag, divisor, number, what));
 }
 
-// Coordinates of ranks: tp fastest, pp slowest.
+// The coordinates of a rank. tp changes fastest from rank to rank, pp slowest.
 struct Coordinates {
   int64_t tp = 0, ulysses = 0, dp = 0, pp = 0;
 };
 
 using Key = std::vector<int64_t>;
 
-// Groups ranks by a key made of some coordinates; groups are in order of their first rank.
+// Returns the groups of ranks whose coordinates give equal keys, in the order of their first ranks.
 template <typename KeyOf>
 std::vector<std::vector<Rank>> GroupsBy(const Layout& layout, KeyOf key_of) {
   std::map<Key, size_t> group_of;
@@ -148,7 +152,7 @@ class Lines {
     return OkStatus();
   }
 
-  // Two forwards and two backwards in every layer.
+  // Adds collectives of activations. Each kind runs twice forwards and twice backwards in every layer.
   Status AddActivations(Parallelism parallelism, const std::vector<CollectiveKind>& kinds) {
     const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.pp, c.dp, c.ulysses}; });
     for (CollectiveKind kind : kinds)
@@ -157,8 +161,8 @@ class Lines {
     return OkStatus();
   }
 
-  // Queries, keys and values move before attention, the result after it; both forwards and backwards. Ranks
-  // hold the heads of their tensor parallel share.
+  // Adds the alltoalls of attention: queries, keys and values before it, the result after it. Both run in the
+  // forward and the backward pass. Each rank holds the heads of its tensor parallel share.
   Status AddUlysses() {
     const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.pp, c.dp, c.tp}; });
     const ModelConfig& model = job_.model;
@@ -172,14 +176,15 @@ class Lines {
 
   Status AddStages() {
     const auto groups = GroupsBy(layout_, [](const Coordinates& c) { return Key{c.dp, c.ulysses, c.tp}; });
-    // With sequence parallelism every tensor parallel rank has a share of the tokens.
+    // With sequence parallelism every tensor parallel rank sends only its share of the tokens.
     const int64_t bytes = Asks(job_, Parallelism::kSp) ? activation_ / layout_.tp : activation_;
     XCCL_RETURN_IF_ERROR(
         AddLine(Parallelism::kPp, "activations", CollectiveKind::kSendrecv, bytes, micro_batches_, groups));
     return AddLine(Parallelism::kPp, "gradients", CollectiveKind::kSendrecv, bytes, micro_batches_, groups);
   }
 
-  // Tokens go to their experts and back, forwards and backwards, in every layer; experts are equally busy.
+  // Adds the alltoalls of tokens to their experts and back, in the forward and backward pass of every layer.
+  // Assumes that experts are equally busy.
   Status AddExperts() {
     const auto groups = GroupsBy(layout_, [&](const Coordinates& c) {
       return Key{c.pp, c.dp / layout_.ep, c.ulysses, c.tp};
@@ -189,7 +194,8 @@ class Lines {
                    Product({4, layers_, micro_batches_}), groups);
   }
 
-  // The parameters that this many ranks hold alike; for experts those of one expert parallel rank.
+  // Adds the collectives of gradients and parameters. `parameters` counts either the dense parameters of the
+  // model or, if `experts` is true, the parameters of all experts.
   Status AddData(Parallelism parallelism, int64_t parameters, bool experts) {
     const int64_t ep = experts ? layout_.ep : 1;
     const auto groups = GroupsBy(layout_, [&](const Coordinates& c) { return Key{c.pp, c.tp, c.dp % ep}; });
@@ -215,8 +221,8 @@ class Lines {
   const TrainingJob& job_;
   const Layout layout_;
   const int64_t micro_batches_;
-  const int64_t layers_;      // layers in one stage
-  const int64_t activation_;  // bytes of one rank's tokens in one micro-batch
+  const int64_t layers_;      // layers of one pipeline stage
+  const int64_t activation_;  // bytes of the activations of one rank's tokens in one micro-batch
   const ParameterCount parameters_;
   std::vector<TrainingLine> lines_;
 };
@@ -240,7 +246,7 @@ Status CheckModel(const TrainingJob& job) {
   if (model.top_k > model.experts)
     return UsageError(
         fmt::format("--top-k {}: expected at most {}, the experts of a layer", model.top_k, model.experts));
-  // An upper limit, in floating point, of what CountParameters adds up in integers.
+  // An upper limit, in floating point, of the number of parameters that CountParameters returns.
   const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
   const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
   const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
@@ -284,7 +290,8 @@ StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
 
 namespace {
 
-// Exact as far as any caller reads it, and never an overflow.
+// Multiplies `product` by a degree. The product is capped against overflow; it is exact as long as it may be
+// valid. Errors: kUsage if the degree is larger than the number of ranks.
 Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
   if (degree > ranks) return UsageError(fmt::format("{} {}: expected at most {} ranks", flag, degree, ranks));
   product = std::min(product, int64_t{1} << 31) * degree;

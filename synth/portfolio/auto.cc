@@ -14,7 +14,7 @@
 namespace xccl {
 namespace {
 
-// Does a rank that is no member have a link in and a link out?
+// Returns true if a rank that is no member has a link in and a link out.
 bool CanRelay(const Topology& topology, std::span<const Rank> members) {
   std::vector<bool> idle(static_cast<size_t>(topology.num_ranks()), true);
   for (Rank r : members) idle[r.index()] = false;
@@ -25,9 +25,9 @@ bool CanRelay(const Topology& topology, std::span<const Rank> members) {
   return false;
 }
 
-// A collective of some ranks of a machine: the plan made as if there were no other ranks. Where another rank
-// can relay and there is something to gain, the whole machine is planned on as well, and the faster
-// plan is kept. Requires: some rank takes no part.
+// Plans a collective of some ranks of a machine. First plans on the submachine of the members alone. If
+// another rank can relay and a faster plan is possible, also plans on the whole machine, and keeps the faster
+// plan. Requires: some rank is no member.
 StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
   const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
   const Collective collective = RestrictTo(*request.collective, alone);

@@ -1,5 +1,6 @@
-// The portfolio asks the other rows of the table what their plans would cost and makes those that promise
-// most within a budget of work. It simulates them and keeps the fastest. docs/engines/auto.md.
+// The engine "auto", also called the portfolio. It asks the other engines of the table for the time and the
+// work of their plans, and makes the most promising plans within a budget of work. It simulates these plans
+// and keeps the fastest. See docs/engines/auto.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"

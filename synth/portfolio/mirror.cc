@@ -39,14 +39,14 @@ std::optional<CollectiveKind> MirrorOf(CollectiveKind kind) {
   return std::nullopt;
 }
 
-// Does every transfer go from one rank to one other?
+// Returns true if every transfer goes from one rank to one other rank.
 bool GoesByChains(const Schedule& schedule, const Topology& topology) {
   for (int32_t p = 0; p < schedule.paths.size(); ++p)
     if (!IsChain(topology, schedule.paths[PathId(p)])) return false;
   return true;
 }
 
-// The collective in the chunks of another one with as many parts.
+// Returns `collective` in the chunks of `other`, which has as many parts.
 Collective InChunksOf(const Collective& other, const Collective& collective) {
   std::vector<std::vector<int64_t>> weights(static_cast<size_t>(other.num_parts()));
   for (int32_t c = 0; c < other.num_chunks(); ++c)

@@ -1,6 +1,6 @@
-// The mirror image of a plan: a broadcast played backwards on the machine with every link reversed is a
-// reduce, an allgather a reduce_scatter, a gather a scatter. Searches that differ find one easier than the
-// other, so each may have the other's plan.
+// The mirror image of a plan: the plan is played backwards on the machine with every link reversed. A
+// broadcast becomes a reduce, an allgather a reduce_scatter, and a gather a scatter, and the other way round.
+// A search may find one of the two easier than the other, so each uses the other's plan.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,13 @@
 
 namespace xccl {
 
-// The mirror image of a collective; absent for kinds without one.
+// Returns the mirror image of a collective, or nullopt for kinds without one.
 std::optional<Collective> MirrorOf(const Collective& collective);
 
-// `image` is a plan of MirrorOf(collective) on `reversed`, ReverseTopology(topology); the result is its
-// mirror image, in which links serve what waits in the opposite order of a simulation at this size. Absent
-// where chunks do not move in trees, or switches multicast or add.
+// Returns the mirror image of `image`, a plan of MirrorOf(collective) on `reversed`, which is `topology` with
+// every link reversed. Each link serves waiting messages in the reverse of their order of arrival in a
+// simulation of `image` at this size. Returns nullopt if the chunks do not move in trees, or if switches
+// multicast or add.
 std::optional<Synthesis> Mirrored(const Synthesis& image, const Topology& reversed, const Topology& topology,
                                   const Collective& collective, int64_t size_bytes);
 

@@ -1,9 +1,13 @@
-// One loop. Every engine offers a plan with the time that it promises and the work that it costs. The
-// cheapest plan is made first, so that a plan is there at once; then always the one that promises the largest
-// gain for its work. A plan that joins the best ones offers its variations (synth/portfolio/turns.h). The
-// loop ends where no offer is worth its work, where the work or the time is used up, or where the best plan
-// meets the bound and no cheap offer is left. Every plan is simulated, which also finds wrong ones. Where
-// even the cheapest plan is beyond the limit of work, it is made and not simulated.
+// Searches for the best plan in one loop over turns (synth/portfolio/turns.h). A turn is a plan that may be
+// made, with the time that it promises and the work that it costs.
+// 1. Every engine that serves the request offers its own plan as a turn (Ask).
+// 2. The first turn is the cheapest, so that a plan is there at once. Every later turn is the one that
+//    promises the largest gain for its work (NextTurn).
+// 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
+// 4. Keep puts the plan among the best plans and queues its variations as turns.
+// 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
+// 6. Best returns the preferred plan of those that are kept.
+// If the cheapest plan alone is beyond the limit of work, it is made but not simulated.
 #include "synth/portfolio/portfolio.h"
 
 #include <fmt/core.h>
@@ -29,21 +33,23 @@ namespace xccl {
 namespace {
 
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
-constexpr int64_t kBudget = 1'200'000;  // of all turns together: about two seconds; a search gets half
-// One turn may cost so many times the work that is left, or no plan of a large machine would be simulated.
+constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets half
+// A turn may cost up to this multiple of the work left, so that a plan of a large machine is simulated as
+// well.
 constexpr int64_t kOverdraft = 4;
-// A turn must promise to make the best plan faster by this part of its time for each move: 1 % for 0.3 s.
+// Least gain of a turn for each move that it costs, as a fraction of the best plan's time: 1 % for 0.3 s.
 constexpr double kGainPerMove = 5e-8;
-// Any plan may be faster than it promises, have the faster program, or fewer messages, which counts as so
-// much of the best time; as more where messages are so short that their number matters.
+// The least gain that a turn of another kind counts for, as a fraction of the best time. Its plan may be
+// faster than promised, or have a faster program or fewer messages. The second value is for short messages.
 constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
-// Plans beyond so many times the best time have no such chance, and are not kept.
+// A plan slower than this multiple of the best time is not kept. A turn that promises a slower plan does not
+// get the least gain kChance.
 constexpr double kNoChance = 4;
-constexpr size_t kMostKept = 8;        // plans, whose programs may be made
-constexpr double kLeftForFirst = 0.5;  // of the time; the first plan is then made
-constexpr int32_t kHuge = 8192;        // ranks; beyond, no pairs of ranks can be looked at
+constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
+constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
+constexpr int32_t kHuge = 8192;        // members; above this, engines that look at all pairs are not asked
 
-// Other sums have only one order.
+// Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {
   return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
          collective.kind() != CollectiveKind::kReduceScatter &&
@@ -67,7 +73,7 @@ class Portfolio {
     for (const Engine& engine : engines_)
       if (!engine.searches_long && !engine.asks_others && (request_.graphs || !engine.asks_pairs))
         Ask(engine);
-    if (queue_.empty() && !request_.graphs)  // no other engine serves so many ranks
+    if (queue_.empty() && !request_.graphs)  // no other engine serves this many ranks
       for (const Engine& engine : engines_)
         if (engine.asks_pairs && !engine.asks_others) Ask(engine);
     while (!(HasPlan() && deadline_())) {
@@ -91,12 +97,12 @@ class Portfolio {
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
-    // Where time is short, a plan is made before all engines have been asked, and no others are.
+    // If half of the time has passed, a plan is made now, and no further engine is asked.
     if (!HasPlan() && !queue_.empty() && deadline_.SecondsLeft() < kLeftForFirst * began_with_s_)
       Take(*NextTurn());
   }
 
-  // The part of the best time that the turn promises to gain, where that is more than no difference.
+  // Returns the fraction of the best time that the turn promises to gain. Gains within kNear count as 0.
   double GainOf(const Turn& turn) const {
     if (!HasPlan()) return 1;
     const double promised_ps = std::max(turn.promised_ps, static_cast<double>(bound_.bound_ps));
@@ -105,13 +111,14 @@ class Portfolio {
     return std::max(gain, has_chance ? chance_ : 0);
   }
 
-  // The work that the turn will have cost. A search leaves half of the rest to the variations of its plan.
+  // Returns the work that a turn will use. A search leaves half of the rest to the variations of its plan.
   int64_t CostOf(const Turn& turn) const {
     if (!turn.fills_budget) return turn.work;
     return std::max(turn.work, std::min(left_ / 2, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
   }
 
-  // The largest gain for the work. Without a plan that is the least work.
+  // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. Drops
+  // turns that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
     std::erase_if(queue_, [&](const Turn& turn) {
       return HasPlan() && (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) ||
@@ -138,7 +145,7 @@ class Portfolio {
       Refuse(*turn.engine, made.status());
   }
 
-  // Keeps the plan if it is about as fast as the best so far, and likewise the engine's other ones.
+  // Keeps the plan if it is sound and near the best time, and likewise each of the plan's `others`.
   void Consider(const Turn& turn, Synthesis made, bool simulate) {
     for (std::string& fault : std::exchange(made.faults, {})) faults_.push_back(std::move(fault));
     for (Synthesis& other : std::exchange(made.others, {})) Consider(turn, std::move(other), simulate);
@@ -154,7 +161,7 @@ class Portfolio {
     if (Status sound = CheckSound(turn.engine->name, made); !sound.ok())
       return Refuse(*turn.engine, std::move(sound));
     if (made.simulation->stopped && HasPlan()) return Refuse(*turn.engine, TooLate(made.engine));
-    if (made.simulation->stopped) {  // the caller has more time
+    if (made.simulation->stopped) {  // the plan is kept without its simulation
       made.simulation.reset();
       unsimulated_ = std::move(made);
       return;
@@ -168,20 +175,21 @@ class Portfolio {
       best_ps_ = made.Ps();
       chance_ = HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
     }
-    made.turn.make = nullptr;  // it may hold what made the plan
+    made.turn.make = nullptr;  // frees the engine state that the function may hold
     RememberRunnerUp(made);
     if (made.Ps() > kNoChance * best_ps_) return;
     std::vector<Turn> turns = VariationsOf(made, request_, bound_, best_ps_);
     std::ranges::move(turns, std::back_inserter(queue_));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, [&](const Made& kept) { return kept.Ps() > kNoChance * best_ps_; });
-    // Programs of tiny plans cost next to nothing, so that all of them are compared.
+    // Programs of tiny plans cost next to nothing, so all tiny plans are kept and compared.
     if (kept_.size() > kMostKept && LeastMissed()->synthesis.schedule.size() > kTinyPlan)
       kept_.erase(LeastMissed());
   }
 
-  // The slowest plan whose engine has a faster one of no more transfers; else the slowest of all. So programs
-  // of many engines are compared, and a plan of few messages stays beside a faster one of many.
+  // Returns the slowest plan whose engine has a faster plan of no more transfers, or else the slowest plan of
+  // all. Many engines' programs are then compared, and a plan of few transfers stays with a faster plan of
+  // many.
   std::vector<Made>::iterator LeastMissed() {
     for (auto made = std::prev(kept_.end()); made != kept_.begin(); --made)
       if (std::any_of(kept_.begin(), made, [&](const Made& faster) {
@@ -192,7 +200,7 @@ class Portfolio {
     return std::prev(kept_.end());
   }
 
-  // The fastest plan of each engine.
+  // Records the time if it is the least of its engine.
   void RememberRunnerUp(const Made& made) {
     const auto same = std::ranges::find(fastest_, made.turn.engine, &Fastest::engine);
     if (same == fastest_.end())
@@ -201,7 +209,7 @@ class Portfolio {
       same->time_ps = std::min(same->time_ps, made.Ps());
   }
 
-  // The preferred one of the plans that are kept, with the others.
+  // Returns the preferred plan of those that are kept, with the other plans in `others`.
   Synthesis Best() {
     std::vector<PlanCosts> costs;
     for (Made& made : kept_) {
@@ -218,7 +226,7 @@ class Portfolio {
     return best;
   }
 
-  // Names the engine whose plan comes second.
+  // Returns the note that names the engine whose plan comes second.
   std::string Note(std::string_view engine) const {
     const Fastest* next = nullptr;
     for (const Fastest& one : fastest_)
@@ -235,7 +243,7 @@ class Portfolio {
         fmt::format("{}: {} before its plan was simulated", engine, request_.limits.deadline.Passed()));
   }
 
-  // A bug costs its engine all its turns, no more.
+  // Records the refusal. A bug also removes the engine's turns from the queue, and becomes a fault.
   void Refuse(const Engine& engine, Status why) {
     if (why.code() == StatusCode::kBug) {
       std::erase_if(queue_, [&](const Turn& turn) { return turn.engine == &engine; });
@@ -244,7 +252,8 @@ class Portfolio {
     refusals_.push_back(std::move(why));
   }
 
-  // A bug first, else the last refusal; with the fewest steps of a plan that was refused for them.
+  // Returns the first bug, else the last refusal, with the fewest steps of a plan that was refused for its
+  // steps.
   Status Refusal() const {
     const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
     const Status& why = bug != refusals_.end() ? *bug : refusals_.back();
@@ -262,20 +271,20 @@ class Portfolio {
     double time_ps = 0;
   };
 
-  SynthesisRequest request_;  // with the bound and the graphs
+  SynthesisRequest request_;  // the request with the bound and the graphs
   const std::span<const Engine> engines_;
   const Deadline deadline_;
-  const double began_with_s_;  // of the time limit
+  const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t left_ = 0;  // work
+  int64_t left_ = 0;  // work left
   std::vector<Turn> queue_;
-  std::vector<Made> kept_;  // the fastest first
+  std::vector<Made> kept_;  // kept plans, the fastest first
   std::vector<Fastest> fastest_;
-  std::optional<Synthesis> unsimulated_;  // where every plan is beyond the limit of work
+  std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();
-  double chance_ = kChance;  // by the fastest plan
+  double chance_ = kChance;  // kChanceOfFewer if the fastest plan has short messages
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tries all engines of the table on one request.
+// Searches for the best plan among the engines of the table.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace xccl {
 
-// The preferred one (preference.h) of the plans that simulate about as fast as the fastest, with the others
-// that are kept; its note names the runner-up. An engine that makes a wrong plan loses its turn, which
-// the result's `faults` say. Errors: the last engine's, where none has a plan; kBug where all that had one
-// had a wrong one.
+// Tries all engines on one request. Returns the preferred plan (preference.h) of the plans that are about as
+// fast as the fastest. `others` has the other plans that are kept, `note` names the runner-up, and `faults`
+// lists wrong plans. An engine that makes a wrong plan gets no further turn. Errors: the last engine's
+// refusal if no engine has a plan; kBug if every plan made was wrong.
 StatusOr<Synthesis> TryEngines(const SynthesisRequest& request, std::span<const Engine> engines);
 
 }  // namespace xccl

@@ -9,8 +9,8 @@
 namespace xccl {
 namespace {
 
-constexpr double kAboutAsFast = 1.02;  // times the least time, where a message costs more than its bytes
-constexpr double kAboutAsMuch = 1.1;   // times the fewest bytes between hosts
+constexpr double kAboutAsFast = 1.02;  // × the least time, if messages are too short
+constexpr double kAboutAsMuch = 1.1;   // × the fewest bytes between hosts
 
 }  // namespace
 

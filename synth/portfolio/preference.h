@@ -1,4 +1,4 @@
-// Which of several plans that take about as long is to be kept.
+// Chooses the plan to keep among plans of about the same time.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,19 @@ struct PlanCosts {
   LinkUse link_use = {};
   int32_t steps = 0;
 };
-// Does a message of the plan cost more, on average, than its bytes on the slowest link that the plan uses?
+// Returns true if a mean message of the plan costs more than its bytes on the slowest link that the plan
+// uses.
 bool HasShortMessages(const PlanCosts& plan);
 
 // Requires: made.simulation.
 PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);
 
-// The index of the plan to keep. Where the fastest plan's messages are shorter than is useful, any plan that
-// is about as fast may take its place: one that sends little between hosts; among several the one with the
-// fewest messages, then the fewest steps, then the least time. Where messages are longer, only a plan as fast
-// may. Requires: not empty.
+// Returns the index of the plan to keep.
+// 1. Only plans as fast as the fastest are left. If the fastest plan has short messages, plans up to
+//    2 % slower are left as well.
+// 2. Of the plans left, only those with about the fewest bytes between hosts stay.
+// 3. The plan with the fewest messages wins; then the fewest steps, then the least time decide.
+// Requires: not empty.
 size_t Preferred(std::span<const PlanCosts> plans);
 
 }  // namespace xccl

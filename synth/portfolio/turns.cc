@@ -1,12 +1,11 @@
-// A variation is one row of the table at the end: its name, and the turn that makes it of a plan, absent
-// where it does not apply.
-//   finer, coarser  the engine's plan in four times, or a quarter, as many chunks. Shorter chunks let steps
-//                   overlap; longer ones make fewer messages, where a message costs more than its bytes.
-//   reordered       the plan's transfers in the order in which its end needs them (synth/common/justify.h).
-//   delayed         the plan's transfers over links that slower ones hold come a little later, and what
-//   depends
-//                   on them (synth/common/lag.h); again as long as that helps.
-//   mirrored        the engine's plan of the dual collective on the reversed machine, played backwards.
+// Makes the turns of the search. kVariations lists the variations, each with the function that makes a turn
+// from a plan. The function returns nullopt if the variation does not apply.
+// - finer: the engine's plan in kChunkFactor times as many chunks, so that steps overlap more.
+// - coarser: the engine's plan in fewer chunks, for fewer messages, if messages are short.
+// - reordered: the plan's transfers in the order in which the plan's end needs them (synth/common/justify.h).
+// - delayed: the plan with a lag for transfers over links that slower links hold, and for the transfers that
+//   depend on them (synth/common/lag.h); applies again to a delayed plan.
+// - mirrored: the engine's plan of the dual collective on the reversed machine, played backwards.
 #include "synth/portfolio/turns.h"
 
 #include <algorithm>
@@ -25,11 +24,11 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
-constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer ones into segments
-constexpr int32_t kChunkFactor = 4;          // between a plan and its finer or coarser one
-constexpr int64_t kHopsPerMove = 5;          // of a chunk, that a simulation takes as long for
-constexpr int32_t kDelaysOfPlan = 200;       // so many delays of one variation are as long as the plan
-constexpr int64_t kSimulationsOfOrder = 4;   // forwards and backwards, twice
+constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer chunks into segments
+constexpr int32_t kChunkFactor = 4;          // chunks of the finer plan ÷ chunks of the coarser plan
+constexpr int64_t kHopsPerMove = 5;          // hops of a chunk in a simulation that cost as much as a move
+constexpr int32_t kDelaysOfPlan = 200;       // steps of a plan ÷ steps of its lag
+constexpr int64_t kSimulationsOfOrder = 4;   // simulations of one reordering
 
 struct Context {
   const Made& plan;
@@ -37,17 +36,17 @@ struct Context {
   const Bound& bound;
   double best_ps;
 
-  // The plan as much nearer to the bound as the best plan is from it.
+  // Returns the plan's time less the gap between the best plan and the bound.
   double PromisedPs() const {
     return plan.Ps() - std::max(0.0, best_ps - static_cast<double>(bound.bound_ps));
   }
   int32_t Chunks() const { return plan.synthesis.collective.ChunksOf(PartId(0)); }
-  // Is the plan faster than the plan that it is a variation of?
+  // Returns true if the plan is faster than the plan that it varies.
   bool HasGained() const { return kNear * plan.Ps() < plan.turn.from_ps; }
   bool IsBy(std::string_view variation) const { return plan.turn.variation == variation; }
 };
 
-// The engine's plan in so many chunks a part.
+// Returns the turn of the engine's plan in `chunks` chunks a part, or nullopt if the engine refuses.
 std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view variation) {
   auto request = std::make_shared<SynthesisRequest>(at.request);
   request->limits.chunks = static_cast<int32_t>(chunks);
@@ -62,8 +61,8 @@ std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view
 
 bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
 
-// Shorter chunks stay in the messages that they are in, and steps overlap further. Long chunks overlap by
-// their segments.
+// Cuts the plan into shorter chunks, so that steps overlap further. Messages stay the same. Long chunks need
+// no finer turn, because their segments overlap already.
 std::optional<Turn> Finer(const Context& at) {
   if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
   const int64_t chunks = int64_t{kChunkFactor} * at.Chunks();
@@ -175,7 +174,7 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
 std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
                                double best_ps) {
   std::vector<Turn> turns;
-  if (plan.synthesis.schedule.size() == 0) return turns;  // nothing moves; there may be no parts at all
+  if (plan.synthesis.schedule.size() == 0) return turns;  // nothing moves; the collective may have no parts
   for (const Variation& variation : kVariations) {
     if (request.IsPassedOver(variation.name)) continue;
     if (std::optional<Turn> turn = variation.turn({plan, request, bound, best_ps}))

@@ -1,5 +1,6 @@
-// Turns of the search: plans that may be made, with the time that each promises and the work that it costs.
-// An engine's own plan is a turn, and so is every variation of a plan: finer, coarser, reordered, mirrored.
+// Turns of the search in portfolio.cc. A turn is a plan that may be made, with the time that it promises and
+// the work that it costs. An engine's own plan is a turn, and so is every variation of a plan: finer,
+// coarser, reordered, delayed, mirrored.
 #pragma once
 
 #include <cstdint>
@@ -20,31 +21,32 @@ inline constexpr std::string_view kOwn = "";  // the variation of an engine's ow
 struct Turn {
   const Engine* engine = nullptr;
   std::string_view variation = kOwn;
-  double promised_ps = 0;  // no plan takes less than the bound
-  // The time of the plan that this is a variation of.
+  double promised_ps = 0;  // estimated time of the plan; may be below the bound
+  // Time of the plan that this turn varies; infinite for an engine's own plan.
   double from_ps = std::numeric_limits<double>::infinity();
-  int64_t work = 0;           // in moves of a chunk, with the simulation
+  int64_t work = 0;           // in moves of a chunk, including the simulation
   bool fills_budget = false;  // as in Offer
-  // Does it bring another kind of plan, which may have the faster program, or fewer messages?
+  // True if the turn brings another kind of plan, which may have a faster program or fewer messages.
   bool is_of_another_kind = true;
-  // Makes the plan, searching for so many moves at most.
+  // Makes the plan. A search makes at most `most_work` moves.
   std::function<StatusOr<Synthesis>(int64_t most_work)> make;
 };
 
-// A plan of the search, simulated.
+// A plan that the search made and simulated.
 struct Made {
-  Turn turn;  // that made it
+  Turn turn;  // turn that made the plan
   Synthesis synthesis;
   PlanCosts costs;
   double Ps() const { return static_cast<double>(synthesis.simulation->time_ps); }
 };
 
-// The engine's turn for the request. Errors: those of Engine::Offered. The request and the engine outlive it.
+// Returns the turn of the engine's own plan. Errors: those of Engine::Offered. Requires: the request and the
+// engine outlive the turn.
 StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request);
 
-// The turns that the plan leads to: every variation that applies to it and whose name is not passed over.
-// best_ps is the least time of all plans. A variation promises to take off its plan's time as much as the
-// best plan lacks to the bound. The request outlives the turns.
+// Returns every variation of the plan that applies to it and whose name the request does not pass over.
+// best_ps is the least time of all plans. A variation promises to save as much time as the best plan is above
+// the bound. Requires: the request outlives the turns.
 std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
                                double best_ps);
 

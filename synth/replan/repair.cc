@@ -1,6 +1,11 @@
-// A search runs against the data: from the rank that needs an edge, over links and through whatever lies
-// between, to the nearest rank that hangs on the root. Ranks in between become relays; the edges of
-// ranks on the path that are cut off themselves are turned round.
+// Repairs trees in two phases.
+// 1. JoinAll joins every rank that is cut off. Join searches from that rank, over links and through switches
+//    and ranks, for the nearest rank that has a way to the root. In a tree of copies the search follows links
+//    against their direction. Connect turns the path into edges. Ranks on the path become relays, or get a
+//    new edge if they were cut off too.
+// 2. Balance takes edges off busy links. Relieve cuts an edge off (CutOff) and joins its rank again over
+//    links that stay less busy. If there is no such path, RollBack restores the edge.
+// If balancing does not make the busiest link less busy, Repair returns the trees of phase 1.
 #include "synth/replan/repair.h"
 
 #include <fmt/core.h>
@@ -56,7 +61,7 @@ class Repairer {
     for (size_t p = 0; p < trees_.places.size(); ++p)
       if (trees_.places[p].next >= 0) AddUser(p);
     Balance();
-    // Moves that leave the busiest link as busy as it was only make paths longer.
+    // If the busiest link stays as busy as before, the moves only made paths longer.
     if (IsNear(before_ps, Busiest())) {
       trees_ = joined;
       result_.moved = 0;
@@ -71,7 +76,8 @@ class Repairer {
   }
 
  private:
-  // A path's cost, smaller is better: by how much its busiest link goes beyond `soft_`, then its latency.
+  // A path's cost; smaller is better. `beyond` is the amount by which the load of the path's busiest link
+  // exceeds `soft_`, or 0. `delay` is the path's latency. It decides between paths with equal `beyond`.
   struct Cost {
     int64_t beyond = 0;
     int64_t delay = 0;
@@ -81,20 +87,20 @@ class Repairer {
     uint32_t stamp = 0;
     bool done = false;
     Cost cost;
-    LinkId by;  // the link by which the search came
+    LinkId by;  // the link over which the search reached the node
   };
   struct Undo {
     int32_t tree = 0, rank = 0;
     Place place;
   };
 
-  // Is the larger time hardly longer than the smaller?
+  // Returns true if the larger time exceeds the smaller by at most the factor kNear.
   static bool IsNear(int64_t larger_ps, int64_t smaller_ps) {
     return static_cast<double>(larger_ps) <= kNear * static_cast<double>(smaller_ps);
   }
   int64_t Busiest() const { return load_.empty() ? 0 : *std::max_element(load_.begin(), load_.end()); }
 
-  // Fills busy_ with a row for each size of a tree, since few sizes differ.
+  // Fills busy_ with one row for each (bytes, number of chunks) of a tree, because few of these pairs differ.
   void FillBusy(const CollectiveSizes& sizes, TimeModel model) {
     std::map<std::pair<int64_t, int64_t>, int32_t> rows;
     const std::vector<LinkCost> costs = LinkCosts(topology_, model);
@@ -122,7 +128,7 @@ class Repairer {
     for (LinkId l : trees_.paths[trees_.places[place].path]) users_[l.index()].push_back(place);
   }
 
-  // Gives r another place, and remembers the old one.
+  // Gives rank r another place in the tree, and pushes the old place on undo_.
   void Set(int32_t tree, int32_t r, const Place& place) {
     Place& old = trees_.At(tree, r);
     undo_.push_back({tree, r, old});
@@ -145,9 +151,9 @@ class Repairer {
 
   bool IsRelay(int32_t tree, int32_t r) const { return !needed_[trees_.Index(tree, r)]; }
 
-  // Cuts r off, with the relays around it that serve nothing else: those before it that feed nobody but r,
-  // and r itself and those behind it that have one rank to feed. Returns the rank that is then cut off, if it
-  // serves anything.
+  // Cuts rank r off its tree, and removes relays that then serve no rank. From r away from the root, it
+  // removes relays that have exactly one child. From r towards the root, it removes relays that have no other
+  // child. Returns the rank that is cut off afterwards, or nullopt if no rank is left to serve.
   std::optional<int32_t> CutOff(int32_t tree, int32_t r) {
     int32_t before = trees_.At(tree, r).next;
     int32_t at = r;
@@ -187,7 +193,7 @@ class Repairer {
 
   int64_t Latency(LinkId l) const { return topology_.link(l).latency_ps + topology_.link(l).overhead_ps + 1; }
 
-  // From the root to r or back; absent where r does not hang on a root.
+  // Returns the latency between r and the root, or nullopt if r has no way to a root.
   std::optional<int64_t> DelayToRoot(int32_t tree, int32_t r) const {
     int64_t delay = 0;
     int32_t at = r;
@@ -196,11 +202,12 @@ class Repairer {
     return trees_.At(tree, at).next == kRoot ? std::optional(delay) : std::nullopt;
   }
 
-  // Gives v, which is cut off, an edge to what hangs on the root. No link gets as busy as `hard_`.
+  // Gives the cut-off rank v an edge to a rank that has a way to the root. Uses only links whose load stays
+  // below `hard_`. Returns false if there is no such path.
   bool Join(int32_t tree, int32_t v) {
     ++stamp_;
     const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
-    using Entry = std::tuple<Cost, int32_t, bool>;  // node; is the cost that of ending there?
+    using Entry = std::tuple<Cost, int32_t, bool>;  // cost, node, cost includes the way to the root?
     std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
     const NodeId start = topology_.NodeOf(Rank(v));
     label_[start.index()] = {.stamp = stamp_, .done = false, .cost = {}, .by = {}};
@@ -234,12 +241,12 @@ class Repairer {
     return false;
   }
 
-  // Lays the path from `root_side` back to v, rank by rank.
+  // Turns the path that Join found into edges, from `root_side` back to v, rank by rank.
   bool Connect(int32_t tree, int32_t v, Rank root_side) {
     const bool sums = trees_.trees[static_cast<size_t>(tree)].sums;
     NodeId at = topology_.NodeOf(root_side);
     int32_t next = root_side.value;
-    std::vector<LinkId> links;  // from the root outwards
+    std::vector<LinkId> links;  // links of the next edge, from the root outwards
     while (at != topology_.NodeOf(Rank(v))) {
       const LinkId by = label_[at.index()].by;
       links.push_back(by);
@@ -254,9 +261,9 @@ class Repairer {
     return true;
   }
 
-  // Relieves links in rounds, busy links first, until the busiest link is near the mean or a round leaves it
-  // as busy as before. A link that no edge can leave waits until the links around it are less busy. Every
-  // move makes the sorted list of loads smaller, so the rounds end.
+  // Relieves links in rounds, busy links first. Ends when the busiest link is near the mean, or when a round
+  // leaves the busiest link as busy as before. A link that no edge can leave waits until the links around it
+  // are less busy. Every move makes the sorted list of loads smaller, so the rounds end.
   void Balance() {
     const int64_t links = std::max<int64_t>(1, static_cast<int64_t>(load_.size()));
     int64_t mean = 0;
@@ -282,7 +289,8 @@ class Repairer {
     }
   }
 
-  // Moves one edge off a link, to where nothing gets as busy as this link is.
+  // Moves one edge off a link, to links that stay less busy than this link is. Returns false if no edge can
+  // move.
   bool Relieve(LinkId l) {
     hard_ = load_[l.index()];
     soft_ = hard_ - hard_ / 8;
@@ -295,7 +303,7 @@ class Repairer {
       const std::span<const LinkId> path =
           before.next >= 0 ? trees_.paths[before.path] : std::span<const LinkId>();
       if (std::find(path.begin(), path.end(), l) == path.end() || Busy(tree, l) == 0) {
-        users[tried] = users.back();  // an edge of old
+        users[tried] = users.back();  // the edge has left this link
         users.pop_back();
         continue;
       }
@@ -311,16 +319,17 @@ class Repairer {
   const int64_t most_work_;
   Trees& trees_;
   std::vector<int32_t> busy_row_;           // by tree
-  std::vector<int64_t> busy_;               // [row × links + link]: ps that a tree's chunk takes a link
-  std::vector<int64_t> load_;               // ps that a link is taken
-  std::vector<std::vector<size_t>> users_;  // places whose edge takes, or took, a link
-  std::vector<bool> needed_;                // by place: more than a relay
-  std::vector<int32_t> children_;           // by place: edges that lead there
+  std::vector<int64_t> busy_;               // [row × links + link]: ps for which a tree occupies the link
+  std::vector<int64_t> load_;               // by link: ps for which all trees together occupy the link
+  std::vector<std::vector<size_t>> users_;  // by link: places whose edge uses, or used, the link
+  std::vector<bool> needed_;                // by place: the rank is more than a relay
+  std::vector<int32_t> children_;           // by place: number of children
   std::vector<Undo> undo_;
+  // Loads in ps: paths above soft_ cost more, and Join uses no link that would reach hard_.
   int64_t soft_ = 0, hard_ = std::numeric_limits<int64_t>::max();
   std::vector<Label> label_;
   uint32_t stamp_ = 0;
-  int64_t work_ = 0;  // links looked at
+  int64_t work_ = 0;  // links looked at while balancing
   RepairResult result_;
 };
 

@@ -1,5 +1,5 @@
-// Joins what is cut off, then moves edges off the busiest links: one edge at a time, each over the path that
-// a search from the rank whose edge it is finds.
+// Repairs trees on a changed machine. Repair first joins every rank whose edge is gone to its tree again. It
+// then moves edges off the busiest links, one edge at a time, each to a path that a search finds.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 namespace xccl::replan {
 
 struct RepairResult {
-  int64_t edges = 0;   // of all trees, at the end
-  int64_t kept = 0;    // those of the plan
-  int64_t joined = 0;  // edges that were cut off
-  int64_t moved = 0;   // edges moved to balance; 0 where that would not have helped, and nothing was moved
+  int64_t edges = 0;   // edges of all trees after the repair
+  int64_t kept = 0;    // edges that are the same as in the plan
+  int64_t joined = 0;  // edges that were gone and were joined anew
+  int64_t moved = 0;   // edges moved off busy links; 0 if balancing would not have helped
 };
 
-// Balancing leaves the busiest link less busy, or changes nothing. Errors: kInvalidInput where a rank cannot
-// be reached any more. Cost: a search a joined edge, ending at the nearest rank that will do, and `work`: the
-// links looked at while balancing, in all.
+// Repairs `trees` in place. Balancing leaves the busiest link less busy, or changes nothing. `work` is the
+// number of links that balancing may look at. Errors: kInvalidInput if a rank cannot be reached any more.
+// Cost: `work`, and for each joined edge a search that ends at the nearest suitable rank.
 StatusOr<RepairResult> Repair(const Topology& topology, const Collective& collective,
                               const CollectiveSizes& sizes, TimeModel model, int64_t work, Trees& trees);
 

@@ -1,5 +1,9 @@
-// Matches the nodes, links, ranks and parts of the old machine with the new machine's by name, reads the plan
-// as trees in the new names, repairs the trees (repair.h) and writes them as a schedule.
+// Repairs a plan for a changed machine.
+// 1. Match finds the nodes, links, ranks and parts of the old machine in the new machine by name.
+// 2. TreesOf reads the plan as trees in the new names (trees.h).
+// 3. Cut makes the request's collective in the plan's chunks, each in the pieces that TreesOf chose.
+// 4. Repair joins lost edges and relieves busy links (repair.h).
+// 5. ScheduleOf writes the trees as a schedule.
 #include "synth/replan/replan.h"
 
 #include <fmt/core.h>
@@ -21,7 +25,7 @@
 namespace xccl {
 namespace {
 
-// The links that balancing may look at for every slot of a tree: a few searches around each edge.
+// The number of links that balancing may look at for each place in a tree: a few searches around each edge.
 constexpr int64_t kWorkPerSlot = 20;
 
 IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const Topology& now) {
@@ -39,7 +43,8 @@ IdVector<NodeId, std::optional<NodeId>> RenameNodes(const Topology& old, const T
   return renamed;
 }
 
-// Parallel links are matched in order: if one of two is gone, the second is taken to be the one.
+// Returns the new link of each old link. Parallel links are matched in order: the first old link is the first
+// new link. If one of two parallel links is gone, the old second link has no match.
 IdVector<LinkId, std::optional<LinkId>> RenameLinks(const Topology& old, const Topology& now,
                                                     const IdVector<NodeId, std::optional<NodeId>>& node) {
   using Ends = std::pair<std::optional<NodeId>, std::optional<NodeId>>;
@@ -100,7 +105,7 @@ bool IsEmpty(const Collective& collective, PartId part) {
   return true;
 }
 
-// Sorts a table; with `renaming`, writes it in the new machine's ranks.
+// Returns the table sorted. If `renaming` is given, writes the table in the new machine's ranks.
 std::vector<TableEntry> Sorted(std::vector<TableEntry> table, const replan::Renaming* renaming = nullptr) {
   const auto name = [&](Rank r) { return renaming == nullptr ? r : *renaming->rank[r]; };
   for (TableEntry& entry : table) {
@@ -116,7 +121,7 @@ std::vector<TableEntry> Sorted(std::vector<TableEntry> table, const replan::Rena
 
 struct Mapping {
   replan::Renaming renaming;
-  std::vector<PartId> part;  // by new part: the old one
+  std::vector<PartId> part;  // by new part: the old part
 };
 
 StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
@@ -162,7 +167,7 @@ StatusOr<Mapping> Match(const Plan& plan, const SynthesisRequest& request) {
   return mapping;
 }
 
-// The request's collective in the plan's chunks, each cut into `pieces`.
+// Returns the request's collective in the plan's chunks, with each chunk cut into `pieces`.
 Collective Cut(const Plan& plan, const Collective& whole, const std::vector<PartId>& part, int32_t pieces) {
   std::vector<std::vector<int64_t>> weights;
   for (PartId p : part) {
@@ -174,7 +179,7 @@ Collective Cut(const Plan& plan, const Collective& whole, const std::vector<Part
   return whole.WithWeights(weights);
 }
 
-// The most pieces of a chunk: a piece's bytes should take every link longer than the link's latency.
+// Returns the most pieces of a chunk. Every link should carry a piece for longer than the link's latency.
 int32_t MostCut(const Plan& plan, const SynthesisRequest& request) {
   int64_t largest = 0, filling = 1;  // bytes
   const CollectiveSizes sizes(plan.collective, request.size_bytes);

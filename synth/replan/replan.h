@@ -1,6 +1,6 @@
-// A plan for a machine that has changed, from the plan for the machine as it was: what went over lost links
-// or lost ranks is joined anew, busy links are relieved, everything else stays. Much faster than planning
-// from nothing, and running plans change little.
+// Repairs a plan for a machine that has changed. Edges over lost links or ranks are joined anew, busy links
+// are relieved, and everything else stays as in the plan. A repair is much faster than planning from nothing,
+// and running plans change little.
 #pragma once
 
 #include "base/status.h"
@@ -9,15 +9,16 @@
 
 namespace xccl {
 
-// The engine that its plans name.
+// The engine name in repaired plans.
 inline constexpr const char* kReplan = "replan";
 
-// Nodes are matched by host and id, links by their ends and their order among parallel ones. The request's
-// collective is that of the plan, all members or those that are left. `note` says what was kept and changed.
-// Requires: the plan verifies; CheckReachable(request). Errors: kInvalidInput where the plan is for another
-// collective, or its chunks do not move in trees (ranks that exchange partial sums; switches that multicast);
-// kLimit where it is too large (synth/replan/trees.h). Cost: linear in the plan's edges, ranks × chunks, and
-// the request's work units (0: a few searches an edge).
+// Returns the plan for request.topology. Nodes are matched by host and id; links are matched by their ends
+// and by their order among parallel links. The request's collective is the plan's collective, with all
+// members or with the members that are left. `note` says what was kept and what changed.
+// Requires: the plan verifies; CheckReachable(request). Errors: kInvalidInput if the plan is for another
+// collective, or if its chunks do not move in trees (ranks that exchange partial sums; switches that
+// multicast); kLimit if the plan is too large (synth/replan/trees.h). Cost: linear in the plan's edges, ranks
+// × chunks, and the request's work units (0: a few searches for each edge).
 StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request);
 
 }  // namespace xccl

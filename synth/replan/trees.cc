@@ -1,8 +1,11 @@
-// The reader counts contributions to tell a chunk's tree of sums from its tree of copies: a transfer that
-// carries fewer contributions than the postcondition asks for carries a partial sum. Chunks of one part with
-// equal paths become one group; each group is dealt out to several trees, so that balancing has small trees
-// to move. The writer orders each tree from its root, then gives every edge the earliest step that its data
-// and the plan's own order allow.
+// Reads a schedule as trees (Reader), and writes trees as a schedule (Writer).
+// 1. Sort counts contributions to find the edges of a chunk's two trees. A transfer of fewer contributions
+//    than the postcondition asks for carries a partial sum.
+// 2. AddToGroup puts chunks of one part with equal paths into one group.
+// 3. Deal chooses the number of trees for a group's chunks, so that balancing has small trees to move.
+// 4. AddTrees makes the trees in the new names.
+// 5. Order lists the ranks of a tree from its root outwards, for the writer.
+// 6. WriteCopies and WriteSums give every edge the earliest step that its data and the plan's order allow.
 #include "synth/replan/trees.h"
 
 #include <fmt/core.h>
@@ -21,22 +24,22 @@
 namespace xccl::replan {
 namespace {
 
-// The trees on the fullest link, at least: one tree too many then costs at most 1/24 of a link's time.
+// Least number of trees on the fullest link. One tree too many then costs at most 1/24 of a link's time.
 constexpr int64_t kFewTrees = 24;
-// The chunks of a reduction that is followed by copies, at least: n chunks keep a pipeline idle for about 1/n
-// of its time.
+// Least number of chunks of a reduction that copies follow. n chunks keep a pipeline idle for 1/n of its
+// time.
 constexpr int32_t kFewWaves = 8;
 
-// One chunk's transfers, each as the edge of a rank.
+// One chunk's transfers, as edges of ranks in its tree of sums (up) and its tree of copies (down).
 struct ChunkFlow {
   std::vector<std::pair<int32_t, int32_t>> up, down;  // (old rank, transfer), by rank
-  std::optional<int32_t> up_root;                     // where the sum ends, if there is one
+  std::optional<int32_t> up_root;                     // the rank at which the sum ends
   int32_t first_step = 0;
 };
 
-// Old chunks of one part that take the same paths, in the order of their steps.
+// Old chunks of one part that take the same paths, ordered by their first step.
 struct Group {
-  ChunkFlow flow;                                   // of the first
+  ChunkFlow flow;                                   // of the chunk with the earliest step
   std::vector<std::pair<int32_t, int32_t>> chunks;  // first step, old chunk
 };
 
@@ -147,7 +150,7 @@ class Reader {
     return flow;
   }
 
-  // Is there a cycle among the edges? Linear.
+  // Returns true if the edges contain a cycle. Cost: linear.
   bool HasCycle(const std::vector<std::pair<int32_t, int32_t>>& edges,
                 const std::vector<std::optional<int32_t>>& edge_of, const std::vector<Rank>& next) {
     const int64_t before = walks_;
@@ -163,7 +166,7 @@ class Reader {
     return false;
   }
 
-  // The part, and for every edge its ends and its path.
+  // Returns the part and, for every edge, its ends and its path.
   std::vector<int32_t> Signature(int32_t c, const ChunkFlow& flow) const {
     std::vector<int32_t> signature = {collective_.PartOf(ChunkId(c)).value,
                                       static_cast<int32_t>(flow.up.size())};
@@ -182,7 +185,7 @@ class Reader {
     if (fresh || flow.first_step < group.flow.first_step) group.flow = std::move(flow);
   }
 
-  // Into how many trees a group's chunks are dealt; cuts chunks so that there are enough of them.
+  // Returns the number of trees for each group's chunks. Sets out_.cut so that there are enough chunks.
   int32_t Deal() {
     if (groups_.empty()) return 1;
     std::vector<int64_t> trees(static_cast<size_t>(old_.num_links()), 0);
@@ -208,7 +211,7 @@ class Reader {
     return dealt;
   }
 
-  // The first new chunk of every old one.
+  // Fills new_chunk_ with the first new chunk of every old chunk.
   void NumberChunks() {
     std::vector<std::pair<PartId, PartId>> parts;  // new, old
     for (int32_t p = 0; p < collective_.num_parts(); ++p)
@@ -221,7 +224,8 @@ class Reader {
         new_chunk_[collective_.FirstChunk(old).index() + static_cast<size_t>(i)] = next;
   }
 
-  // Pieces of all chunks come before the next pieces of any.
+  // Deals the group's chunks to `dealt` trees and adds the trees. All first pieces come before all second
+  // pieces.
   Status AddTrees(Group& group, int32_t dealt) {
     std::sort(group.chunks.begin(), group.chunks.end());
     std::vector<Tree> trees(static_cast<size_t>(dealt));
@@ -253,9 +257,9 @@ class Reader {
     const int32_t index = static_cast<int32_t>(out_.trees.size());
     out_.trees.push_back(tree);
     out_.places.resize(static_cast<size_t>(places));
-    std::vector<std::optional<int32_t>>& mine = up_;  // all absent between chunks
+    std::vector<std::optional<int32_t>>& mine = up_;  // reused, because up_ is empty between chunks
     for (const auto& [rank, t] : edges) mine[static_cast<size_t>(rank)] = t;
-    std::optional<int32_t> orphan;  // the first rank whose edge led to a root that is gone
+    std::optional<int32_t> orphan;  // the first rank whose edge led to a lost root
     for (const auto& [old_rank, t] : edges) {
       const Rank old_next = tree.sums ? schedule_.dst[t] : schedule_.src[t];
       const std::optional<Rank> next = renaming_.rank[old_next], rank = renaming_.rank[Rank(old_rank)];
@@ -273,7 +277,8 @@ class Reader {
     return OkStatus();
   }
 
-  // Gives a tree whose root is gone another: of copies after sums, where the sum now is.
+  // Gives a tree whose root is gone a new root. A tree of copies after sums takes the rank that now has the
+  // sum. Any other tree takes the rank `orphan`.
   void Crown(int32_t tree, bool after_sums, int32_t orphan) {
     int32_t root = orphan;
     if (after_sums)
@@ -287,20 +292,20 @@ class Reader {
   const Topology& old_;
   const Renaming& renaming_;
   const int32_t steps_;
-  std::vector<std::optional<PathId>> path_;  // by old path; absent: a link is gone
+  std::vector<std::optional<PathId>> path_;  // by old path; nullopt: a link is gone
   Trees out_;
-  std::vector<int32_t> held_;                      // contributions, by old rank
-  std::vector<std::optional<int32_t>> up_, down_;  // by old rank: the transfer that is its edge
-  std::vector<int64_t> walked_;                    // by old rank: the last walk that passed it
+  std::vector<int32_t> held_;                      // by old rank: number of contributions that it holds
+  std::vector<std::optional<int32_t>> up_, down_;  // by old rank: transfer of its edge
+  std::vector<int64_t> walked_;                    // by old rank: last walk that passed the rank
   int64_t walks_ = 0;
   std::vector<int32_t> read_;
   std::vector<Holding> holdings_;
   std::map<std::vector<int32_t>, size_t> group_of_;
   std::vector<Group> groups_;
-  std::vector<int32_t> new_chunk_;  // by old chunk of a part that is left
+  std::vector<int32_t> new_chunk_;  // by old chunk: its first new chunk
 };
 
-// Writes one tree after the other; sums of a chunk come before its copies.
+// Writes one tree after the other. A chunk's tree of sums comes before its tree of copies.
 class Writer {
  public:
   Writer(const Trees& trees, const Collective& collective) : trees_(trees), collective_(collective) {
@@ -341,7 +346,7 @@ class Writer {
     for (int64_t t = first; t < end; ++t) out_.step[static_cast<size_t>(t)] += tree.later[0];
   }
 
-  // Ranks of the tree from the root outwards, and the children of each.
+  // Lists the ranks of the tree from the root outwards in order_, and the children of each rank in children_.
   void Order(int32_t t) {
     const auto tree = std::span(trees_.places).subspan(trees_.Index(t, 0), step_.size());
     for (const Place& place : tree) XCCL_CHECK(place.next != kCutOff);
@@ -356,7 +361,7 @@ class Writer {
       for (int32_t child : children_[order_[i]]) order_.push_back(child);
   }
 
-  // Marks ranks that hold or need the chunk, and the ranks on their way to the root.
+  // Marks ranks that hold or need the chunk (own_, needed_), and ranks between them and the root (needed_).
   void MarkNeeded(int32_t t, const Tree& tree) {
     std::fill(needed_.begin(), needed_.end(), false);
     const ChunkId chunk = tree.chunks.front();
@@ -383,7 +388,8 @@ class Writer {
     }
   }
 
-  // From the leaves inwards; a rank without anything of its own is copied to first, then added to.
+  // Writes the transfers of a tree of sums, from the leaves inwards. A rank without a contribution of its own
+  // first receives a copy; further messages are added to that copy.
   void WriteSums(int32_t t, const Tree& tree) {
     for (size_t i = order_.size(); i-- > 0;) {
       const int32_t r = order_[i];

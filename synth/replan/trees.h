@@ -1,8 +1,9 @@
-// A schedule as trees: a chunk's sums flow up one tree and its copies flow down another. Replanning cuts and
-// joins edges of trees, which a list of transfers does not have.
+// Turns a schedule into trees, and trees into a schedule. Replanning cuts and joins edges of trees, which a
+// list of transfers does not have.
 //
-// A chunk has at most two trees: one of sums, whose edges point to the rank that ends with the whole sum, and
-// one of copies out of the ranks that have the whole. A rank's place in a tree is its edge towards the root.
+// A chunk has at most two trees. The edges of the tree of sums point to the rank that ends with the whole
+// sum. The edges of the tree of copies start at the ranks that hold the whole value. A rank's place in a tree
+// is its edge towards the root.
 #pragma once
 
 #include <cstdint>
@@ -17,31 +18,31 @@
 
 namespace xccl::replan {
 
-// Values of `next` where there is no next rank.
+// Values of Place::next for ranks without an edge.
 inline constexpr int32_t kAbsent = -1;  // the rank is not in the tree
 inline constexpr int32_t kRoot = -2;
-inline constexpr int32_t kCutOff = -3;  // its edge is gone: to be joined again
+inline constexpr int32_t kCutOff = -3;  // the edge is gone and is to be joined again
 
 struct Place {
-  int32_t next = kAbsent;  // the rank towards the root
-  PathId path;             // of the edge, in Trees::paths, in the order in which data takes the links
-  int32_t step = 0;        // at least; 0 where nothing is known
+  int32_t next = kAbsent;  // the next rank towards the root
+  PathId path;             // path of the edge in Trees::paths, in the direction of the data
+  int32_t step = 0;        // earliest step of the edge; 0 if unknown
 };
 
-// Chunks of one part that take the same paths are one tree.
+// Chunks of one part that take the same paths. One such set of chunks may be dealt out to several trees.
 struct Tree {
-  bool sums = false;  // data flows to the root; else away from it
-  // Chunks of the new collective. Trees of sums and of copies of the same chunks list them alike, and follow
-  // each other.
+  bool sums = false;  // data flows to the root; if false, away from the root
+  // Chunks of the new collective. A tree of sums and a tree of copies of the same chunks list the chunks
+  // alike, and the tree of sums stands directly before the tree of copies.
   std::vector<ChunkId> chunks;
-  std::vector<int32_t> later;  // by how many steps each chunk comes after the first
+  std::vector<int32_t> later;  // by chunk: number of steps after the first
 };
 
 struct Trees {
   int32_t num_ranks = 0;
   std::vector<Tree> trees;
   std::vector<Place> places;  // [tree × num_ranks + rank]
-  PathTable paths;            // of the new machine's links
+  PathTable paths;            // paths over the new machine's links
   int32_t cut = 1;            // pieces that each chunk of the plan is cut into
   Place& At(int32_t tree, int32_t rank) { return places[Index(tree, rank)]; }
   const Place& At(int32_t tree, int32_t rank) const { return places[Index(tree, rank)]; }
@@ -50,7 +51,7 @@ struct Trees {
   }
 };
 
-// How an old machine's names map to the new one's; absent: gone.
+// The new names of the old machine's ranks and links, and of the plan's parts; nullopt if gone.
 struct Renaming {
   IdVector<Rank, std::optional<Rank>> rank;
   IdVector<LinkId, std::optional<LinkId>> link;
@@ -58,19 +59,20 @@ struct Renaming {
   int32_t most_cut = 1;  // pieces that a chunk may be cut into
 };
 
-// The trees of a plan's schedule in the new names; edges over what is gone are cut off. Where a root is gone,
-// the first rank that fed it, or was fed by it, takes its place. Where links carry few trees, the chunks of a
-// tree are dealt out to several; chunks are cut where there are too few for that, or, where copies follow
-// sums, to be a pipeline. New chunks are numbered as if the parts that are left had the old chunks, each cut.
-// Requires: `schedule` is plain, normalized and verifies. Errors: kInvalidInput "rank 3 sends two partial
-// sums of chunk 0" and the like where a chunk's transfers are no trees, and for switches that multicast or
-// reduce; kLimit. Cost: linear in transfers × chunks each moves, and in places.
+// Returns the trees of a plan's schedule in the new names. Edges over lost links or ranks are cut off. If a
+// root is gone, the first rank whose edge led to it takes its place; a tree of copies after sums takes the
+// rank with the sum as its root. If links carry few trees, the chunks of a tree are dealt out to several
+// trees. Chunks are cut if there are too few of them for that, or too few for a pipeline of sums and copies.
+// The new chunks are the old chunks of the parts that are left, each in its pieces. Requires: `schedule` is
+// plain, normalized and verifies. Errors: kInvalidInput if a chunk's transfers are no trees ("rank 3 sends
+// two partial sums of chunk 0"), and for switches that multicast or reduce; kLimit. Cost: linear in transfers
+// × chunks each moves, and in places.
 StatusOr<Trees> TreesOf(const Schedule& schedule, const Collective& collective, const Topology& old,
                         const Renaming& renaming, int32_t new_ranks);
 
-// The schedule in which every edge goes as early as its step and what it waits for allow. Ranks that only
-// pass on what nobody needs are left out. Normalized. Requires: nothing is cut off. Linear in places and in
-// what is written.
+// Returns the normalized schedule of the trees. Every edge goes as early as its step and the edges that it
+// waits for allow. Leaves out edges whose data no rank needs. Requires: no rank is cut off. Cost: linear in
+// places and in the transfers written.
 Schedule ScheduleOf(const Trees& trees, const Collective& collective);
 
 }  // namespace xccl::replan

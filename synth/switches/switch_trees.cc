@@ -1,18 +1,18 @@
-// Trees grow one after the other, each as in Prim's algorithm (synth/common/tree_grower.h). A link costs the
+// Trees grow one after another, each as in Prim's algorithm (synth/common/tree_grower.h). A link costs the
 // time of a byte × (1 + the number of trees that use it), so that parallel switches and rails share the load.
 //
 // `multicast`: each tree passes one switch that joins all ranks. allgather and broadcast: every rank sends
-// its data to the switch once, and the switch copies it to all. reduce_scatter and reduce: the switch adds up
-// all ranks' data for each part and sends the sum to the part's rank. allreduce: for each rank's share of the
-// buffer the switch sums up, the rank receives the sum, and the switch copies it to all. A port carries every
-// byte once in each direction: S ÷ bandwidth. Without the switch's help an allreduce takes 2 (n - 1) ÷ n
-// times as long.
+// its data to the switch once, and the switch copies the data to all ranks. reduce_scatter and reduce: the
+// switch adds up all ranks' data for each part and sends the sum to the part's rank. allreduce: each rank has
+// a share of the buffer. The switch adds up the share, the rank receives the sum and returns it, and the
+// switch copies the sum to all ranks. A port carries every byte once in each direction: S ÷ bandwidth, for S
+// bytes. Without the switch's help an allreduce of n ranks takes 2 (n - 1) ÷ n times as long.
 //
 // `in-network`: ranks are the leaves of a tree and switches its inner nodes. Each switch adds up all data
-// from below and passes one sum on; the result goes down the same tree, copied where it branches. Each share
-// of the buffer has a rank as its root: it receives the sum and sends it up again to be multicast. Ranks take
-// turns as roots. Where switches alone do not join all ranks (such as rails without a switch between them)
-// GPUs join the trees of switches.
+// from below and passes one sum on. The result goes down the same tree, copied where the tree branches. Each
+// share of the buffer has a rank as its root, which receives the sum and sends it up again to be multicast.
+// Ranks take turns as roots. If switches alone do not join all ranks (such as rails without a switch between
+// them), GPUs join the trees of switches.
 //
 // Sources: Klenk, Jiang, Thorson, Dennison, "An In-Network Architecture for Accelerating Shared-Memory
 // Multiprocessor Collectives", ISCA 2020; NCCL's algorithm NVLS; Graham et al., "Scalable Hierarchical
@@ -41,14 +41,14 @@
 namespace xccl {
 namespace {
 
-// Ranks that are roots of an allreduce. More roots load no link less.
+// Most ranks that are roots of an allreduce. More roots would not lower the load of any link.
 constexpr int32_t kMostRoots = 32;
-// Chunks of an allreduce in waves, since each costs every threadblock some instructions.
+// Most chunks of an allreduce cut into waves, because each chunk costs every threadblock some instructions.
 constexpr int32_t kMostChunks = 128;
 
 struct SwitchTreesForm {
   std::string_view engine, summary;
-  bool one_switch = false;  // trees pass one switch, which joins all members
+  bool one_switch = false;  // each tree passes one switch, which joins all members
 };
 
 bool Can(const Node& node, CollectiveKind kind) {
@@ -59,7 +59,7 @@ std::string_view Verb(CollectiveKind kind) {
   return IsAllreduce(kind) ? "multicasts and reduces" : IsReduction(kind) ? "reduces" : "multicasts";
 }
 
-// Does the switch have links from and to every member?
+// Returns whether the switch has links to and from every member.
 bool JoinsAll(const Topology& topology, NodeId at, const Collective& collective) {
   const auto reaches = [&](std::span<const LinkId> links, NodeId member, bool out) {
     return std::ranges::any_of(
@@ -119,7 +119,7 @@ class Maker {
     return trees;
   }
 
-  // The root of every tree. Trees of one part, or of one round of an allreduce, follow one another.
+  // Returns the root of each tree. Trees of one part are consecutive. In an allreduce, the roots take turns.
   std::vector<Rank> Roots() const {
     const int32_t n = collective_.num_members(), trees = TreesOfOneRoot();
     std::vector<Rank> roots;
@@ -128,7 +128,7 @@ class Maker {
       const int32_t count =
           kind_ == CollectiveKind::kBarrier ? 1 : request_.limits.chunks.value_or(trees * spread);
       for (int32_t i = 0; i < count; ++i) {
-        const int32_t root = i % spread;  // neighbours in turn, so that strides miss no rail
+        const int32_t root = i % spread;  // `root % stride` shifts the roots, so that they use all rails
         roots.push_back(collective_.ranks()[static_cast<size_t>(root * stride + root % stride)]);
       }
       return roots;
@@ -178,7 +178,7 @@ class Maker {
     return OkStatus();
   }
 
-  // The time of the busiest link of the trees, below which no number of waves comes.
+  // Returns the time of the busiest link of the trees. No number of waves gives a shorter time.
   double BusiestLinkPs(int32_t trees) const {
     double most = 0;
     for (int32_t l = 0; l < topology_.num_links(); ++l)
@@ -187,7 +187,8 @@ class Maker {
     return most * static_cast<double>(request_.size_bytes) / trees * static_cast<double>(kPsPerSecond);
   }
 
-  // Doubles the number of waves while that helps, and returns the fewest waves that are about as fast as any.
+  // Doubles the number of waves while that helps. Returns the plan with the fewest waves that is about as
+  // fast as the fastest plan.
   StatusOr<Synthesis> MakeAllreduce(const AllreduceTrees& trees) const {
     std::optional<Synthesis> best;
     const int64_t num_trees = static_cast<int64_t>(trees.trees.size());
@@ -238,7 +239,7 @@ class Maker {
     return Synthesis{std::move(cut), std::move(schedule), false, std::string(form_.engine), ""};
   }
 
-  // By edge: the number of transfers from the root to its child, from 1.
+  // Returns, for each edge, the number of transfers from the root to the edge's child, at least 1.
   std::vector<int32_t> Depths(const std::vector<TreeEdge>& edges) const {
     std::vector<int32_t> of_rank(static_cast<size_t>(topology_.num_ranks()), 0), depth;
     for (const TreeEdge& edge : edges) {
@@ -277,7 +278,8 @@ Status Serves(const SwitchTreesForm& form, const SynthesisRequest& request) {
                                   Verb(kind)));
 }
 
-// Work: for each member one search over all links, through a heap, and the transfers of its tree.
+// Returns the bound as the time. The work is a search over all links for each member, through a heap, and the
+// transfers of each member's tree.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const int64_t members = request.collective->num_members(), links = request.topology->num_links();

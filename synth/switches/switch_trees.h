@@ -1,12 +1,12 @@
-// Plans in which switches multicast and reduce. Data goes down trees that branch at switches, sums come up
-// trees that switches add up, and each link of a tree carries a byte once. Two engines: `multicast` (NVLS),
-// whose trees pass one switch, and `in-network` (SHARP), whose trees pass any number of switches.
+// Engines whose plans let switches multicast and reduce. Data goes down trees that branch at switches. Sums
+// come up trees whose switches add. Each link of a tree carries a byte once. `multicast` (NVLS) makes trees
+// that pass one switch, and `in-network` (SHARP) makes trees that pass any number of switches.
 //
-// In: a request. Out: one tree for every share of a part or, for an allreduce, of the buffer, and their
-// schedule. The root of each share of an allreduce receives its sum and sends it down again, so all ranks get
-// copies of one sum. Cost: trees × links × log, and for an allreduce one simulation for each number of waves.
-// Errors: kInvalidInput for a kind that neither multicasts nor reduces, for a machine whose switches cannot,
-// and where only ranks that are no members join the members.
+// In: a request. Out: one tree for each share of a part (of the buffer, in an allreduce), and their schedule.
+// In an allreduce, the root of a share receives the sum and sends it down again, so that all ranks get copies
+// of one sum. Time: trees × links × log(links); an allreduce adds a simulation for each number of waves.
+// Errors: kInvalidInput for a kind that neither multicasts nor reduces, if the machine's switches cannot do
+// what the kind needs, or if only ranks that are no members join the members.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -1,4 +1,4 @@
-// Members as the vertices of a grid: the machine's own, or one of nearly equal sides.
+// Arranges members as vertices of a grid: the machine's own, or rows and columns of nearly equal length.
 #pragma once
 
 #include <span>
@@ -13,19 +13,21 @@ namespace xccl {
 
 struct Arrangement {
   Grid grid;
-  bool is_machine = false;  // its lines are the machine's links
-  Positions positions;      // by vertex
+  bool is_machine = false;  // the grid's lines are links of the machine
+  Positions positions;      // by vertex of the grid
 };
 
-// The machine's own grid, if it is one and all ranks are members; else rows and columns, if all members are
-// neighbours. Errors: kInvalidInput "ENGINE: ..." in all other cases, and for a prime number of members.
+// Returns the machine's own grid if all ranks are members and the grid has two or more dimensions or at most
+// 3 ranks. Otherwise returns rows and columns, if all members are neighbours of each other. Errors:
+// kInvalidInput "ENGINE: ..." if neither is possible, as for a prime number of members above 3.
 StatusOr<Arrangement> Arrange(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
-// Do copies of one rank share its port, as behind a switch?
+// Returns whether some hop passes a switch, so that all copies that a rank sends share the rank's port.
 bool HasSharedPorts(const RankGraph& graph);
 
-// The estimate of an allgather along one dimension after the other, or with an equal share of the data in
-// each: the end of a line gets all over one link, and both directions of a ring share it.
+// Returns the estimated cost of an allgather that goes along one dimension after another. With `all_at_once`,
+// an equal share of the data starts with each dimension. On a line, the rank at the end gets all data over
+// one link. On a ring, both directions share the data.
 Cost GridAllgatherCost(const Grid& grid, const RankGraph& graph, bool all_at_once);
 
 }  // namespace xccl

@@ -1,6 +1,7 @@
-// Rows and columns are padded to one sum, greedily. Then perfect matchings of what is left, each taken as
-// long as its least entry allows; the next one keeps the pairs that are left and mends the others by
-// augmenting paths. Stages do not tell padding from demands: a reader stops at the demand.
+// Pads the matrix greedily until all rows and columns have the same sum. Then takes a perfect matching of the
+// remaining entries for each stage. A stage lasts until the least entry of its matching is used up. The next
+// matching keeps all other pairs, and augmenting paths match the rows that became free. Stages do not tell
+// padding from demands: the reader of the stages stops when a pair's demand is reached.
 #include "synth/textbook/birkhoff.h"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ class Decomposition {
     for (int64_t done = 0; done < sum;) {
       for (int32_t row = 0; row < n_; ++row) {
         if (to_[row] >= 0) continue;
-        XCCL_CHECK(Augment(row));  // Hall: all rows and columns have the same sum
+        XCCL_CHECK(Augment(row));  // holds by Hall's theorem: all rows and columns have one sum
       }
       int64_t amount = std::numeric_limits<int64_t>::max();
       for (int32_t row = 0; row < n_; ++row) amount = std::min(amount, At(row, to_[row]));
@@ -45,7 +46,7 @@ class Decomposition {
     return left_[static_cast<size_t>(row) * static_cast<size_t>(n_) + static_cast<size_t>(column)];
   }
 
-  // Returns the sum of every row and column from here on.
+  // Pads the matrix, and returns the sum that every row and column then has.
   int64_t Pad() {
     std::vector<int64_t> rows(static_cast<size_t>(n_), 0), columns(static_cast<size_t>(n_), 0);
     for (int32_t r = 0; r < n_; ++r)
@@ -64,15 +65,16 @@ class Decomposition {
     return sum;
   }
 
-  // A column for this row, others moving on (Kuhn 1955): depth first.
+  // Matches `row` to a column along an augmenting path, depth first (Kuhn 1955). Rows on the path change
+  // columns. Returns false if there is no path.
   bool Augment(int32_t row) {
-    std::vector<int32_t> via(static_cast<size_t>(n_), -1);  // by column: the row before it; -1: not seen
-    std::vector<std::pair<int32_t, int32_t>> open;          // columns to try, with the row before them
+    std::vector<int32_t> via(static_cast<size_t>(n_), -1);  // by column: the row that led to it; -1: none
+    std::vector<std::pair<int32_t, int32_t>> open;  // columns to try, each with the row that led to it
     while (true) {
       for (int32_t c = 0; c < n_; ++c) {
         if (from_[c] >= 0 || At(row, c) == 0) continue;
         via[c] = row;
-        for (int32_t at = c; at >= 0;) {  // each row of the path hands its column on to the one before
+        for (int32_t at = c; at >= 0;) {  // each row on the path gives its column to the row before
           from_[at] = via[at];
           std::swap(at, to_[via[at]]);
         }

@@ -1,6 +1,6 @@
-// A matrix of demands between n senders and n receivers as stages in which everyone sends to one and receives
-// from one (Birkhoff, 1946; von Neumann): no receiver is crowded, and the stages together last as long as the
-// fullest row or column.
+// Splits a matrix of demands between n senders and n receivers into stages (Birkhoff, 1946; von Neumann). In
+// a stage each sender sends to one receiver, and each receiver receives from one sender. So no receiver is
+// crowded. The stages together last as long as the fullest row or column of the matrix.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 namespace xccl {
 
 struct BirkhoffStage {
-  std::vector<int32_t> to;  // by sender
-  int64_t amount = 0;       // what each sender sends, padding included
+  std::vector<int32_t> to;  // by sender: the receiver
+  int64_t amount = 0;       // amount that each sender sends, including padding
 };
 
-// demands: n x n, row = sender, none negative; the diagonal may be padded with, as any other place. Amounts
-// add up to the largest row or column sum. At most n^2 - 2n + 2 stages; cost: stages x n^2 at worst, mostly
-// stages x n.
+// `demands` is an n x n matrix with a row for each sender and no negative entry. Padding may fall on any
+// entry, also on the diagonal. The amounts of all stages add up to the largest row or column sum. There are
+// at most n^2 - 2n + 2 stages. Time: stages x n^2 at worst, mostly stages x n.
 std::vector<BirkhoffStage> BirkhoffStages(const std::vector<int64_t>& demands, int32_t n);
 
 }  // namespace xccl

@@ -1,14 +1,16 @@
-// Groups of k ranks exchange all that they have; each step has other groups, so that a rank's data grows
-// k-fold. allgather: ceil(log_k n) alpha + (n-1)/n S beta over one port; backwards it is a reduce_scatter,
-// and both make Rabenseifner's allreduce (Thakur, Rabenseifner and Gropp, 2005). `halving-doubling`: partners
-// at distance 2^s, the farthest first, while there is little to send. A broadcast deals the data out and
-// gathers it. `recursive-doubling`: the nearest partners first; an allreduce exchanges whole vectors in log2
-// n steps. `recursive-multiplying`: groups of k, far ones first; the radix is the fastest at the size on the
-// links at hand, at least 2, below n (Ruefenacht, Bull and Booth, 2017; of radix k on exascale machines:
-// Wilkins et al., CLUSTER 2023). Where ranks may round differently, an allreduce may exchange whole vectors
-// in half the steps, each k-1 times. An alltoall passes blocks on by the digits of their destination:
-// ceil(log_k n) (alpha + (k-1)/k S beta). n is a product of numbers up to k; else, of a core of q k^j with q
-// < k, the surplus ranks lend their data to a partner first and are given the result last, two steps more.
+// Butterflies: in each step groups of k ranks exchange all that they have. The groups change from step to
+// step, so the data of a rank grows k-fold. An allgather takes ceil(log_k n) alpha + (n-1)/n S beta over one
+// port. Played backwards it is a reduce_scatter; both together are Rabenseifner's allreduce (Thakur,
+// Rabenseifner and Gropp, 2005). `halving-doubling`: k = 2, with partners at distance 2^s, the farthest
+// first, while there is little data to send. A broadcast deals the data out and gathers it.
+// `recursive-doubling`: k = 2, with the nearest partners first. An allreduce exchanges whole vectors in log2
+// n steps.
+// `recursive-multiplying`: any k, far groups first (Ruefenacht, Bull and Booth, 2017; Wilkins et al., CLUSTER
+// 2023). The radix k is the fastest for the size on the machine's links, at least 2 and below n. An allreduce
+// exchanges whole vectors if that is faster: half the steps, with k-1 vectors sent in each. An alltoall
+// passes blocks on by the digits of their destination: ceil(log_k n) (alpha + (k-1)/k S beta).
+// The groups cover a core of ranks: all n if n is a product of numbers up to k, otherwise q k^j ranks with q
+// < k. The surplus ranks lend their data to a partner first and are given the result last, in two more steps.
 #include <algorithm>
 #include <numeric>
 
@@ -20,10 +22,10 @@
 namespace xccl {
 namespace {
 
-// Pieces of a stripe: recursive doubling passes one on while the next arrives.
+// Most pieces of a stripe. Recursive doubling passes one piece on while the next one arrives.
 constexpr int64_t kMostPieces = 16;
 
-// Divisors up to k whose product is n, the largest first; empty if there are none.
+// Returns numbers up to k whose product is n, the largest first; no numbers if n has a prime factor above k.
 std::vector<int32_t> Divisors(int32_t n, int32_t k) {
   std::vector<int32_t> divisors;
   while (n > 1) {
@@ -36,7 +38,7 @@ std::vector<int32_t> Divisors(int32_t n, int32_t k) {
   return divisors;
 }
 
-// Sizes of the groups, far ones first; their product is the size of the core.
+// Returns the group size of each step, far groups first. The product of the sizes is the size of the core.
 std::vector<int32_t> Factors(int32_t n, int32_t k) {
   std::vector<int32_t> factors = Divisors(n, k);
   if (!factors.empty()) return factors;
@@ -48,7 +50,7 @@ std::vector<int32_t> Factors(int32_t n, int32_t k) {
 
 struct Butterfly {
   Rounds rounds;
-  std::vector<int32_t> core;  // positions
+  std::vector<int32_t> core;  // positions of the core
 };
 
 Butterfly MakeButterfly(const Positions& positions, int32_t k, bool near_first = false) {
@@ -63,7 +65,7 @@ Butterfly MakeButterfly(const Positions& positions, int32_t k, bool near_first =
     rounds.push_back(LineRound(core, f, stride));
   }
   if (near_first) std::ranges::reverse(rounds);
-  // Core position c stands at c and, for the first n - core, one further back for its surplus partner.
+  // Core position c stands at c + min(c, n - core): a surplus rank stands behind the first n - core.
   for (int32_t c = 0; c < core; ++c) made.core.push_back(c + std::min(c, n - core));
   for (Round& round : rounds)
     for (RoundSend& send : round) send = {made.core[send.from], made.core[send.to]};
@@ -85,7 +87,7 @@ Recipe ButterflyRecipe(const Butterfly& butterfly, const RankGraph& graph, const
   return recipe;
 }
 
-// Do all sends of the rounds go over links of their own?
+// Returns whether all sends of the rounds join neighbours and no link carries two of them.
 bool ShareNoLinks(const Rounds& rounds, const RankGraph& graph) {
   std::vector<bool> is_used(static_cast<size_t>(graph.topology().num_links()), false);
   for (const Round& round : rounds.rounds)
@@ -100,8 +102,8 @@ bool ShareNoLinks(const Rounds& rounds, const RankGraph& graph) {
   return true;
 }
 
-// Where every round has links of its own, as on a hypercube, a stripe of the data starts with each of them,
-// so that all links work from the start. Else one stripe.
+// Returns one stripe for each round to start with if no two sends share a link, as on a hypercube. Then all
+// links are busy from the start. Returns one stripe otherwise, and for small sizes.
 std::vector<Rounds> StripesOf(const Butterfly& butterfly, const RankGraph& graph, int64_t bytes) {
   std::vector<Rounds> stripes = {butterfly.rounds};
   const auto rounds = static_cast<int32_t>(butterfly.rounds.rounds.size());
@@ -125,7 +127,7 @@ StatusOr<Recipe> PlaceHalvingDoubling(const RankGraph& graph, const SynthesisReq
   Recipe recipe;
   recipe.root = *request.collective->spec().root;
   positions = StartingAt(positions, recipe.root, IsPowerOf2(positions.size()));
-  // Pieces go by position in place of member, so that neighbouring ones are neighbours in memory.
+  // Pieces are numbered by position instead of member, so that pieces sent together are neighbours in memory.
   std::iota(positions.member.begin(), positions.member.end(), 0);
   Butterfly butterfly = MakeButterfly(positions, 2);
   recipe.pieces = static_cast<int32_t>(butterfly.core.size());
@@ -161,7 +163,7 @@ StatusOr<Recipe> PlaceRecursiveMultiplying(const RankGraph& graph, const Synthes
   const bool exchanges = BaseOf(request.collective->kind()) == Base::kAlltoall;
   const int32_t radix = BestRadix(n, int64_t{n} * CeilLog2(n), [&](int32_t k) {
     const Rounds rounds = MakeButterfly(positions, k).rounds;
-    // A block is an n-th of the size in both.
+    // A block is an n-th of the size, in an alltoall as in an allgather.
     const Moves loads = exchanges ? AlltoallLoads(rounds) : AllgatherLoads({&rounds, 1});
     return MovesTimePs(loads, graph, request, 1.0 / n);
   });

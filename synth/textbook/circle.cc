@@ -1,21 +1,22 @@
-// Allgathers in which all positions of a circle do alike: in each step everyone sends, over one distance,
-// blocks that started at the same offsets before it.
-// `bruck`: in step s every rank gets from the one 2^s positions on all that it has of the next 2^s blocks:
-// ceil(log2 n) steps for every n. alltoall: a block that must go d positions on moves in the steps of d's
-// digits to a radix k, chosen for the size: ceil(log_k n) steps of up to k-1 messages, of a buffer's (k-1)/k.
-// A small radix is best where messages cost most. (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997.)
-// `nhr`: the nonuniform hierarchical ring of Huawei's collective library (HCCL): ceil(log2 n) steps for every
-// n, far neighbours first while there is little to send. At distance d = 2^k, from the largest below n down
-// to 1, a rank passes on what started 0, 2d, 4d .. before it, as far as that is new to the next: ceil(log2 n)
-// alpha + (n-1)/n S beta. Blocks sent at once are not neighbours in memory. A broadcast deals blocks out down
-// a tree of the same distances and gathers them.
-// `pat`: parallel aggregated trees, NCCL's for many ranks (Jeaugey, 2025): every rank's block goes down the
-// same binomial tree, turned to start at that rank, far children first. A message carries the blocks of up to
-// A trees, A a power of 2 that keeps it within a buffer: first log2 A steps in which what is sent together
-// doubles, then n'/A - 1 steps of A blocks each that go through the rest depth first, so that little waits to
-// be passed on (n' is the power of 2 from n on): log2 A + n'/A - 1 steps, n - 1 for A = 1, since steps in
-// which nobody lacks anything are left out; (n-1)/n S bytes. Small sizes take A = n'/2, which is log2 n'
-// steps.
+// Allgathers on a circle of positions in which all positions do the same. In each step every position sends,
+// over one distance, the blocks that started at certain offsets before it.
+// `bruck` (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997): in step s each rank receives from the rank 2^s
+// positions further on. It receives the next 2^s blocks that it lacks: ceil(log2 n) steps for every n.
+// alltoall: the distance of a block to its destination is written in digits to a radix k. The block moves by
+// one digit in each step: ceil(log_k n) steps of up to k-1 messages, which together carry (k-1)/k of a
+// buffer. The radix is chosen for the size; a small radix is best if messages cost more than bytes.
+// `nhr`: the nonuniform hierarchical ring of Huawei's collective library (HCCL). The distance d is a power of
+// 2, from the largest below n down to 1, so that far messages are small. At distance d a rank sends the
+// blocks that started 0, 2d, 4d .. positions before it, if the receiver lacks them: ceil(log2 n) alpha +
+// (n-1)/n S beta for every n. The blocks of one message are not neighbours in memory. A broadcast deals
+// blocks out down a tree of the same distances, then gathers them.
+// `pat`: NCCL's parallel aggregated trees for many ranks (Jeaugey, 2025). Every rank's block goes down the
+// same binomial tree, rotated to start at the rank, far children first. A message carries the blocks of up to
+// A trees, where A is a power of 2 that keeps the message within a buffer. The first log2 A steps double the
+// number of blocks in a message. Then n'/A - 1 steps of A blocks go through the rest of the tree depth first,
+// so that few blocks wait to be passed on. Here n' is the least power of 2 that is not below n. Steps in
+// which no rank lacks a block are left out, so A = 1 takes n - 1 steps. A small size takes A = n'/2, which
+// gives log2 n' steps. Each rank sends (n-1)/n S bytes.
 #include <algorithm>
 #include <map>
 
@@ -26,10 +27,10 @@
 namespace xccl {
 namespace {
 
-// The buffer of a connection (NCCL_BUFFSIZE's default, NCCL's documentation).
+// Bytes of a connection's buffer (the default of NCCL_BUFFSIZE in NCCL's documentation).
 constexpr int64_t kBufferBytes = 4 << 20;
 
-// Every position sends `distance` on the blocks that started at these offsets before it.
+// A step: each position p sends the blocks of the positions p - offset to position p + distance, modulo n.
 struct CircleStep {
   int32_t distance = 0;
   std::vector<int32_t> offsets;
@@ -54,7 +55,7 @@ std::optional<Cost> CircleCost(const Positions& positions, const CircleSteps& st
   const int32_t n = positions.size();
   if (n > kMostMeasured) return std::nullopt;
   std::map<int32_t, Cost>
-      of_block;  // by distance, since paths are dear: pat has few distances and many steps
+      of_block;  // by distance, because finding paths takes long: pat has few distances and many steps
   Cost total;
   for (const CircleStep& step : steps) {
     const auto [cost, is_new] = of_block.try_emplace(step.distance);
@@ -100,7 +101,8 @@ CircleSteps NhrSteps(int32_t n) {
   return steps;
 }
 
-// Offsets x + j n'/A for all j are aggregated. f(x) for x in 1 .. size - 1, depth first, far children first.
+// Visits the nodes below node x of a binomial tree of `size` nodes, depth first and far children first. Calls
+// f(node, distance from its parent).
 template <typename F>
 void DepthFirst(int32_t x, int32_t size, F f) {
   const int32_t low = x == 0 ? size : x & -x;
@@ -110,6 +112,7 @@ void DepthFirst(int32_t x, int32_t size, F f) {
   }
 }
 
+// After the first log2 A steps, each step fills nodes x, x + n' / A, x + 2 n' / A .. of their trees.
 CircleSteps PatSteps(int32_t n, int32_t aggregated) {
   const int32_t rest = (1 << CeilLog2(n)) / aggregated;
   CircleSteps steps = NhrSteps(n);
@@ -122,14 +125,14 @@ CircleSteps PatSteps(int32_t n, int32_t aggregated) {
   return steps;
 }
 
-// The most trees whose blocks fit a buffer.
+// Returns the A of `pat`: the most trees whose blocks together fit a buffer.
 int32_t Aggregated(int32_t n, int64_t size_bytes) {
   int32_t aggregated = std::max(1, (1 << CeilLog2(n)) / 2);
   while (aggregated > 1 && aggregated * (size_bytes / n) > kBufferBytes) aggregated /= 2;
   return aggregated;
 }
 
-// f(step, weight of the digit): digits of distances below n.
+// Calls f(step, weight) for each digit, to base `radix`, of distances below n. A digit 1 is worth `weight`.
 template <typename F>
 void ForDigits(int32_t n, int32_t radix, F f) {
   int32_t step = 0;
@@ -151,7 +154,7 @@ void BruckAlltoall(const Positions& positions, int32_t radix, const PairBlocks& 
   });
 }
 
-// A move a message, of as many chunks as it has blocks.
+// Returns one move for each message of BruckAlltoall, with a chunk for each block of the message.
 Moves BruckLoads(const Positions& positions, int32_t radix) {
   const int32_t n = positions.size();
   Moves loads;

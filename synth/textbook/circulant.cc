@@ -1,10 +1,11 @@
-// Broadcast in the fewest rounds: n blocks reach p ranks, each of which sends and receives one block a round,
-// in n - 1 + q rounds, where q = ceil(log2 p) (Traeff, "Optimal Broadcast Schedules in Logarithmic Time with
-// Applications to Broadcast, All-Broadcast, Reduction and All-Reduction", arXiv 2407.18004). The graph is
-// circulant: in round k of a phase of q rounds, position r sends to r + skip[k] modulo p, where skip[q] = p
-// and each skip is half of the next, rounded up. A new block leaves the root in every round. Every position
-// has a base block, which reaches it in the phase in which it leaves the root; in the other rounds of that
-// phase it gets the q - 1 others of the phase before.
+// A broadcast in the fewest rounds (Traeff, "Optimal Broadcast Schedules in Logarithmic Time with
+// Applications to Broadcast, All-Broadcast, Reduction and All-Reduction", arXiv 2407.18004). n blocks reach p
+// ranks in n - 1 + q rounds, where q = ceil(log2 p). In a round each rank sends one block and receives one. A
+// phase is q rounds. The graph is circulant: in round k of a phase, position r sends to r + skip[k] modulo p.
+// skip[q] is p, and each skip is half of the next one, rounded up. A new block leaves the root in every
+// round. Each position has a base block, which reaches the position in the phase in which it leaves the root.
+// In the other q - 1 rounds of the phase, the position receives the other q - 1 blocks of the phase before.
+// PlaceCirculant tries numbers of blocks n and takes the fastest.
 #include <algorithm>
 #include <limits>
 #include <memory>
@@ -17,11 +18,10 @@
 namespace xccl {
 namespace {
 
-// One access of a kernel. Where links have no latency, ever shorter blocks would seem faster.
 // The block that each position receives in each round of a phase.
 class Circulant {
  public:
-  // Requires: p >= 2. About p log2 p steps.
+  // Requires: p >= 2. Time: about p log2 p.
   explicit Circulant(int32_t p) : rounds_(CeilLog2(p)), received_(static_cast<size_t>(p)) {
     skip_.assign(static_cast<size_t>(rounds_) + 1, p);
     for (int32_t k = rounds_; k-- > 0;) skip_[k] = (skip_[k + 1] + 1) / 2;
@@ -29,12 +29,12 @@ class Circulant {
   }
   int32_t rounds() const { return rounds_; }
   int32_t skip(int32_t round) const { return skip_[round]; }
-  // Block k leaves the root in round k of the phase; below 0 are the blocks of the phase before.
+  // Block k leaves the root in round k of this phase. Blocks below 0 are of the phase before.
   int32_t Received(int32_t position, int32_t round) const { return received_[position][round]; }
 
  private:
-  // The way to a position, by ever larger skips, begins with the skip that its base block takes from the
-  // root. The largest skip that fits, taken off, leaves the way to a position nearer to the root.
+  // Returns the base block of a position. The way from the root to the position goes by ever larger skips.
+  // The number of its first skip is the base block. The loop takes off the last skip first.
   int32_t BaseBlock(int32_t position) const {
     for (int32_t k = rounds_ - 1;; --k) {
       if (position == skip_[k]) return k;
@@ -42,9 +42,11 @@ class Circulant {
     }
   }
 
-  // In each round a position takes what the farthest from the root has whose way on to it fits between this
-  // round's skip and the next: ways from p before the root on, so that they may go round the circle once. A
-  // way begins with the skip of the block that it brings, and each block is taken once.
+  // Finds the block that one position receives in each round. The root stands at 0 and the position at p +
+  // position, because a way may go once round the circle. A way adds ever smaller skips to the root's place;
+  // its smallest skip has the number of the block that the way brings. For round k the search takes the way
+  // that ends farthest from the root among the ways that end between skip[k] and skip[k + 1] before the
+  // position. Each block is taken once.
   class Search {
    public:
     Search(const Circulant& graph, int32_t position)
@@ -57,13 +59,13 @@ class Circulant {
     }
     std::vector<int32_t> Received() {
       Extend(0, graph_.rounds_);
-      // A way that begins with all p brings a block of this phase: the base block.
+      // The skip p alone brings the base block, of this phase. Other blocks are of the phase before.
       for (int32_t& block : received_) block = block == graph_.rounds_ ? base_ : block - graph_.rounds_;
       return std::move(received_);
     }
 
    private:
-    // Extends the way that ends at `reached` by skips from `first` down.
+    // Extends the way that ends at `reached` by the skip with number `first` or smaller ones.
     void Extend(int32_t reached, int32_t first) {
       const std::vector<int32_t>& skip = graph_.skip_;
       for (int32_t e = first; e >= 0 && Round() < graph_.rounds_; --e) {
@@ -80,9 +82,9 @@ class Circulant {
 
     const Circulant& graph_;
     const int32_t base_, target_;
-    std::vector<bool> free_;         // by skip: not taken yet
-    int32_t before_;                 // where the last way taken ended: the next ends before it
-    std::vector<int32_t> received_;  // by round: the skip that its way begins with
+    std::vector<bool> free_;         // by skip: its block is not taken yet
+    int32_t before_;                 // end of the last way taken; the next way ends before it
+    std::vector<int32_t> received_;  // by round: the smallest skip of the way taken
   };
 
   const int32_t rounds_;
@@ -90,9 +92,9 @@ class Circulant {
   std::vector<std::vector<int32_t>> received_;
 };
 
-// f(round, from, to, block), round by round. The last round ends a phase: the first phase leaves out its
-// first rounds, and blocks below 0 with them. In the last phase the last block stands for those beyond it,
-// and comes once.
+// Calls f(round, from, to, block) for every send, round by round. The last round ends a phase, so the first
+// phase may lack its first rounds and the blocks below 0. In the last phase, the last block stands for all
+// blocks beyond it, and each position receives it once.
 template <typename F>
 void ForSends(const Circulant& graph, int32_t p, int32_t n, F f) {
   const int32_t q = graph.rounds(), left_out = (q - (n - 1 + q) % q) % q;
@@ -108,7 +110,7 @@ void ForSends(const Circulant& graph, int32_t p, int32_t n, F f) {
   }
 }
 
-// The time of a message between positions with equal ports, if all send at once.
+// The time of a message if all positions send at once and their ports are equal.
 struct MessageTime {
   double latency_ps = 0, port_ps = 0, ps_per_byte = 0;
 };
@@ -123,7 +125,7 @@ MessageTime Measure(const Circulant& circulant, const Positions& positions, cons
   return {alone.fixed_ps / q, (together.fixed_ps - alone.fixed_ps) / q, alone.ps_per_byte / q};
 }
 
-// Time of n blocks: a port sends and receives its messages in order, each as soon as it can.
+// Returns the time of a broadcast of n blocks, in which each port handles its messages in order.
 double TimePs(const Circulant& graph, int32_t p, int32_t n, const MessageTime& message, int64_t size_bytes) {
   const double share_ps = message.ps_per_byte * static_cast<double>(size_bytes) / n;
   std::vector<double> out(static_cast<size_t>(p), 0), in(out);                      // when a port is free
@@ -157,7 +159,7 @@ StatusOr<Recipe> PlaceCirculant(const RankGraph& graph, const SynthesisRequest& 
                moves.Add({{all.first + block, 1}, from_root.rank[from], from_root.rank[to], round});
              });
   };
-  // Ever more blocks, until three times the best number are no faster: the time goes up and down with n.
+  // Tries ever more blocks, up to three times the best number: the time goes up and down with n.
   const MessageTime message = Measure(*circulant, positions, graph, request.model);
   double best_ps = std::numeric_limits<double>::infinity();
   const int64_t most = std::min(kMovesWorthCutting / p, request.size_bytes / kLeastPieceBytes);

@@ -1,7 +1,8 @@
-// Every block straight from its owner to whoever needs it. `direct` does so in one step; an allreduce is
-// two-shot (reduce_scatter, allgather), or one-shot, everyone to everyone, where that is faster. `pairwise`
-// takes n-1 steps, in each of which every rank sends to one partner and receives from one: XOR for powers of
-// 2, else a rotation.
+// Every block goes straight from its owner to each rank that needs it. `direct` sends all blocks in one step.
+// Its allreduce is two-shot (reduce_scatter, then allgather), or one-shot (every rank sends its data to all
+// others) if one-shot is faster. `pairwise` takes n-1 steps. In each step every rank sends to one partner and
+// receives from one. The step number XOR the position gives the partner if n is a power of 2; otherwise a
+// rotation does.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
@@ -10,15 +11,15 @@
 namespace xccl {
 namespace {
 
-// Every pair once, in rounds; f(sender, receiver, round).
+// Calls f(sender, receiver, round) once for every ordered pair of n positions, in n-1 rounds.
 template <typename F>
 void ForRounds(int32_t n, F f) {
   for (int32_t k = 1; k < n; ++k)
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
-// Sets the cost of an exchange in which some ranks are no neighbours, as if every link carried an average
-// load: finding all paths would take longer than the plan is worth.
+// Sets the recipe's alltoall_hops, and its cost if some ranks are not neighbours. The cost assumes the same
+// average load on every link, because finding all paths would take longer than making the plan.
 void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
   const double n = positions.size();
   double hops = 0, capacity = 0;

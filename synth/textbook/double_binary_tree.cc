@@ -1,7 +1,7 @@
-// Two binary trees over all but the root, each for half of the data, such that who is inside one is a leaf of
-// the other: every port is busy both ways, at logarithmic depth (Sanders, Speck and Traeff, 2009; NCCL's
-// trees). Several domains: the trees join domains, each tree enters a domain at another GPU (so over another
-// NIC), and a chain serves the inside.
+// Two binary trees over all ranks except the root, each for half of the data. An inner node of one tree is a
+// leaf of the other. So every port is busy in both directions, and the depth is logarithmic (Sanders, Speck
+// and Traeff, 2009; NCCL's trees). If there are several domains, the trees join domains. The two trees enter
+// a domain at different GPUs, and so over different NICs. A chain serves the GPUs inside a domain.
 #include <algorithm>
 #include <bit>
 #include <numeric>
@@ -12,13 +12,13 @@
 namespace xccl {
 namespace {
 
-// In-order binary tree over 1..m: odd numbers are leaves. Parent of each, 0 for the top.
+// Returns the parents in an in-order binary tree over 1..m, 0 for the top. Odd numbers are leaves.
 std::vector<int32_t> InOrderParents(int32_t m) {
   std::vector<int32_t> parent(static_cast<size_t>(m) + 1, 0);
   const auto top = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(m)));
   for (int32_t v = 1; v <= m; ++v) {
     if (v == top) continue;
-    // Up the levels until the number exists: where the right end is cut off, its nearest ancestor takes over.
+    // Goes up the levels of the complete tree to the first ancestor whose number is at most m.
     int32_t at = v;
     do {
       const int32_t low = at & -at;
@@ -29,10 +29,10 @@ std::vector<int32_t> InOrderParents(int32_t m) {
   return parent;
 }
 
-// A domain as a chain whose first rank is where a tree enters.
+// A domain as a chain. A tree enters the domain at the first rank of the chain.
 using Chain = std::vector<Rank>;
 
-// The root's domain first. One domain: every rank is a chain.
+// Returns a chain for each domain, the root's first. If there is one domain, every rank is its own chain.
 std::vector<Chain> ChainsOf(const RankGraph& graph, std::span<const Rank> members, Rank root) {
   const Positions turned = StartingAt(DomainPositions(graph, members), root);
   const Positions positions = DomainPositions(graph, turned.rank);
@@ -46,11 +46,11 @@ std::vector<Chain> ChainsOf(const RankGraph& graph, std::span<const Rank> member
   return chains;
 }
 
-// Tree t = 0 or 1, parents before children. Chain 0 stands above the top.
+// Adds the moves of tree t (0 or 1), parents before children. Chain 0 is the parent of the top.
 void AddTree(const std::vector<Chain>& chains, int32_t t, ChunkRange piece, Moves& moves) {
   const int32_t m = static_cast<int32_t>(chains.size()) - 1;
   const std::vector<int32_t> parent = InOrderParents(m);
-  // The second tree is the mirror image, or, where that would make the same leaves, moved on by one.
+  // Tree 1 is the mirror image of tree 0. If m is odd, that has the same leaves, so tree 1 is shifted by one.
   const auto chain_of = [&](int32_t v) {
     if (t == 0 || v == 0) return chains[v];
     Chain chain = chains[m % 2 == 0 ? m - v + 1 : v % m + 1];
@@ -65,7 +65,8 @@ void AddTree(const std::vector<Chain>& chains, int32_t t, ChunkRange piece, Move
     const Chain chain = chain_of(v);
     if (v > 0) {
       const Chain above = chain_of(parent[v]);
-      // Left children hang below the entry, right ones, and the second tree, below the next of the chain.
+      // A left child hangs below the first rank of its parent's chain, a right child below the second. The
+      // tops of trees 0 and 1 hang below the first and second rank of chain 0.
       const bool next = above.size() > 1 && (parent[v] == 0 ? t == 1 : parent[v] < v);
       depth[v] = depth[parent[v]] + (next ? 2 : 1);
       moves.Add({piece, above[next ? 1 : 0], chain[0], depth[v] - 1});

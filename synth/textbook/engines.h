@@ -1,4 +1,5 @@
-// The textbook engines: the header of each .cc says what its algorithms do and who published them.
+// The textbook engines. The comment at the top of each .cc file says what its algorithms do and who published
+// them.
 #pragma once
 
 #include <span>
@@ -13,7 +14,7 @@ PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultip
 PlaceFunction PlaceHierarchicalExchange, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
 PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread, PlaceCirculant;
 
-// All of them, in the order that `auto` and `compare` show.
+// Returns all textbook engines, in the order in which `auto` and `compare` show them.
 std::span<const TextbookEngine> TextbookEngines();
 
 }  // namespace xccl

@@ -1,12 +1,13 @@
-// Detection tries the few chains of strides that rank 0's neighbours allow and compares all links.
-//
-// Cycles. In a torus the rings of one dimension are a 2-factor; k dimensions, k 2-factors that use every
-// edge. Exchanging the two pairs of sides of a unit square between two factors joins rings: this is repeated
-// until every factor is one cycle (Aubert and Schneider, 1982, prove that k such cycles exist). Pairs of
-// dimensions of 2 are first taken as one ring of 4. Open dimensions are added last: copies of the cycles,
-// joined by exchanging an edge that neighbouring copies have in common for the two rungs between its ends.
-// Without a closed dimension the base is one cycle that runs up and down in the first column and snakes over
-// the rest. Near-linear, but for the tori: squares tried × vertices.
+// DetectGrid tries the few chains of strides that the neighbours of rank 0 allow, and compares all links.
+// Cycles of a torus: a 2-factor gives every vertex two of its edges, so it consists of cycles. The rings of
+// one dimension are a 2-factor. The k dimensions give k 2-factors, which together use every edge. Two factors
+// can exchange opposite sides of a unit square, which may join rings. TorusCycles repeats exchanges until
+// every factor is one cycle (Aubert and Schneider, 1982, prove that k such cycles exist). A pair of
+// dimensions of 2 counts as one ring of 4.
+// Open dimensions are added last: TimesPath copies the cycles along the open dimension and joins neighbouring
+// copies, in which two rungs replace an edge that both copies have. If no dimension is closed, MeshCycle
+// makes one cycle, which snakes through the mesh and comes back along one line.
+// Time: near-linear, except on tori: squares tried × vertices.
 #include "synth/textbook/grid.h"
 
 #include <algorithm>
@@ -22,7 +23,7 @@ namespace {
 
 using Cycle = std::vector<int32_t>;
 
-// A 2-regular graph by its vertices' two neighbours.
+// A graph in which every vertex has two neighbours.
 class Factor {
  public:
   explicit Factor(int32_t vertices) : next_(static_cast<size_t>(vertices), {-1, -1}) {}
@@ -36,7 +37,7 @@ class Factor {
     Slot(b, -1) = a;
   }
   bool Has(int32_t a, int32_t b) const { return next_[a][0] == b || next_[a][1] == b; }
-  // Edges a-b and c-d become a-c and b-d.
+  // Replaces the edges a-b and c-d by a-c and b-d.
   void Exchange(int32_t a, int32_t b, int32_t c, int32_t d) {
     Slot(a, b) = c;
     Slot(b, a) = d;
@@ -54,7 +55,7 @@ class Factor {
     }
     return cycle;
   }
-  // Numbers the cycles; returns how many there are.
+  // Sets label[v] to the number of the cycle through v. Returns the number of cycles.
   int32_t Label(std::vector<int32_t>& label) const {
     label.assign(next_.size(), -1);
     int32_t count = 0;
@@ -71,7 +72,8 @@ class Factor {
   std::vector<std::array<int32_t, 2>> next_;
 };
 
-// Torus whose dims are all >= 3, as one Hamiltonian cycle a dimension; empty when the search ran dry.
+// Returns one Hamiltonian cycle for each dimension of a torus whose dims are all >= 3. The cycles share no
+// edge. Returns no cycles if the search runs out of work.
 std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
   const int32_t n = std::accumulate(dims.begin(), dims.end(), 1, std::multiplies<>());
   std::vector<int32_t> stride(dims.size(), 1);
@@ -95,7 +97,7 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
       if (factors[f].Has(a, b)) return f;
     return factors.size();
   };
-  int64_t work = 5'000'000;  // vertices walked; a torus of 1,024 ranks takes well under that
+  int64_t work = 5'000'000;  // vertices that the search may walk; a torus of 1,024 ranks needs far fewer
   const auto left = [&] {
     return std::accumulate(cycles.begin(), cycles.end(), 0) - static_cast<int32_t>(dims.size());
   };
@@ -107,7 +109,8 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
     const int32_t q = step(p, i), r = step(p, j), s = step(q, j);
     const size_t a = owner(p, q), b = owner(p, r);
     if (a == b || owner(r, s) != a || owner(q, s) != b) continue;
-    // a: p-q, r-s become p-r, q-s; b the other way. Between different cycles this joins them.
+    // Factor a replaces p-q and r-s by p-r and q-s; factor b does the reverse. A factor's exchange joins two
+    // cycles if its two edges lie on different cycles.
     if (label[a][p] == label[a][r] && label[b][p] == label[b][q]) continue;
     factors[a].Exchange(p, q, r, s);
     factors[b].Exchange(p, r, q, s);
@@ -129,7 +132,7 @@ std::vector<Cycle> TorusCycles(const std::vector<int32_t>& dims) {
   return walks;
 }
 
-// Down a mesh's Hamiltonian path: every line of the last dimension in turn, to and fro.
+// Returns a Hamiltonian path of a mesh: the lines of the last dimension, in turn forwards and backwards.
 Cycle Snake(const std::vector<int32_t>& dims) {
   Cycle path = {0};
   int32_t stride = 1;
@@ -145,8 +148,10 @@ Cycle Snake(const std::vector<int32_t>& dims) {
   return path;
 }
 
-// One cycle through a mesh with an even side and at least two dimensions: columns along the even side,
-// snaking through all but the first vertex of the others' path, and back along that.
+// Returns one cycle through a mesh with two or more dimensions and an even side; no cycle for other meshes.
+// `path` goes through the other dimensions. For each coordinate along the even side, the cycle follows `path`
+// except its first vertex, in turn forwards and backwards. It returns along the even side at the first
+// vertex.
 std::vector<Cycle> MeshCycle(const std::vector<int32_t>& dims) {
   const auto even = std::find_if(dims.begin(), dims.end(), [](int32_t d) { return d % 2 == 0; });
   if (even == dims.end() || dims.size() < 2) return {};
@@ -167,7 +172,7 @@ std::vector<Cycle> MeshCycle(const std::vector<int32_t>& dims) {
   return {cycle};
 }
 
-// Cycles of (graph × path of m vertices) from cycles of the graph; vertex (v, t) is t * n + v.
+// Returns cycles of (graph × path of m vertices) from cycles of the graph. Vertex (v, t) is t * n + v.
 std::vector<Cycle> TimesPath(const std::vector<Cycle>& base, int32_t m) {
   const int32_t n = static_cast<int32_t>(base[0].size());
   std::vector<std::vector<bool>> rung_used(static_cast<size_t>(m), std::vector<bool>(static_cast<size_t>(n)));
@@ -223,7 +228,7 @@ std::optional<Grid> DetectGrid(const RankGraph& graph) {
   for (HopId h = graph.FirstOut(Rank(0)); h < graph.EndOut(Rank(0)); ++h.value)
     near.insert(graph.hop(h).to.value);
   if (n < 2 || near.size() > 60 || !near.contains(1)) return std::nullopt;
-  // Strides from small to large; `dims` is filled from the fastest dimension.
+  // The search goes from small strides to large ones, so it fills grid.dims from the fastest dimension.
   Grid grid;
   const auto search = [&](auto&& self, int32_t stride) -> bool {
     if (stride == n) {
@@ -251,8 +256,8 @@ std::optional<Grid> DetectGrid(const RankGraph& graph) {
 }
 
 std::vector<Cycle> DisjointCycles(const Grid& grid) {
-  // Vertices are renumbered so that closed dimensions (pairs of 2 included) are fastest, open ones slowest.
-  std::vector<std::vector<size_t>> stands;  // slowest first: the dimensions that each new one stands for
+  // Renumbers vertices: closed dimensions and pairs of 2 become the fastest, open dimensions the slowest.
+  std::vector<std::vector<size_t>> stands;  // slowest first: the old dimensions of each new dimension
   std::vector<size_t> open, twos;
   for (size_t i = 0; i < grid.dims.size(); ++i)
     grid.wraps[i] ? stands.push_back({i}) : (grid.dims[i] == 2 ? twos : open).push_back(i);
@@ -287,7 +292,7 @@ std::vector<Cycle> DisjointCycles(const Grid& grid) {
         rest /= dims[i];
         if (stands[i].size() == 1) {
           real += x * grid.Stride(stands[i][0]);
-        } else {  // round a square: 00 01 11 10
+        } else {  // a pair of 2, round a square: 00 01 11 10
           real += (x / 2) * grid.Stride(stands[i][0]) + ((x + 1) / 2 % 2) * grid.Stride(stands[i][1]);
         }
       }
@@ -299,8 +304,8 @@ std::vector<Cycle> DisjointCycles(const Grid& grid) {
 
 std::vector<Cycle> CompleteCycles(int32_t n) {
   std::vector<Cycle> cycles;
-  // Each cycle joins the last vertex with the ends of a zigzag through the others on a circle, turned by one
-  // place more. For even n a perfect matching is left over.
+  // Cycle k joins the last vertex with both ends of a zigzag through the other vertices, which stand on a
+  // circle. The zigzag is rotated by k places. If n is even, a perfect matching stays unused.
   const int32_t circle = n - 1;
   const int32_t count = (n - 1) / 2;
   for (int32_t k = 0; k < count; ++k) {

@@ -1,4 +1,4 @@
-// Grids, tori and hypercubes recognised by their links, and cycles through all their ranks.
+// Recognises grids, tori and hypercubes by their links, and finds cycles through all their ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace xccl {
 
-// Ranks are row-major, the last dimension fastest, as the topology families number them. Invariants: the
-// product of dims is the number of ranks, every dim >= 2; wraps[i] says whether dimension i closes (a
-// dimension of 2 never does).
+// A grid or torus. Ranks are numbered row-major with the last dimension fastest, as the topology families
+// number them. Invariants: the product of dims is the number of ranks; every dim >= 2; wraps[i] says whether
+// dimension i closes to a ring. A dimension of 2 never closes.
 struct Grid {
   std::vector<int32_t> dims;
   std::vector<bool> wraps;
@@ -23,16 +23,18 @@ struct Grid {
   int32_t Stride(size_t dim) const;
 };
 
-// The grid that the one-link hops form, when they are exactly those of one; dimensions of 1 leave no trace.
-// A single ring or line is a grid of one dimension; a full mesh of 2 or 3 ranks is one too.
+// Returns the grid that the machine's hops form. Returns nullopt if a hop has more than one link, or if the
+// hops form no grid. Dimensions of 1 are left out. A single ring or line is a grid of one dimension, and so
+// is a full mesh of 2 or 3 ranks.
 std::optional<Grid> DetectGrid(const RankGraph& graph);
 
-// Cycles through all vertices that share no edge, as many as the construction finds (for a torus of k
-// dimensions k of them, which use every edge; one for a mesh); none when the grid has no such cycle or is a
-// line. Deterministic. A cycle lists every vertex once.
+// Returns cycles through all vertices that share no edge, as many as the construction finds. A torus of k
+// dimensions has k cycles, which use every edge; a mesh has one. The result is empty if the grid is a line or
+// has no cycle through all vertices. A cycle lists every vertex once. Deterministic.
 std::vector<std::vector<int32_t>> DisjointCycles(const Grid& grid);
 
-// floor((n-1)/2) edge-disjoint cycles through all n vertices of a complete graph (Walecki's construction).
+// Returns floor((n-1)/2) edge-disjoint cycles through all n vertices of a complete graph (Walecki's
+// construction).
 std::vector<std::vector<int32_t>> CompleteCycles(int32_t n);
 
 }  // namespace xccl

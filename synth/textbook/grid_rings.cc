@@ -1,10 +1,9 @@
-// Rings along the dimensions of a grid. allgather: along one dimension after the other, in each in both
-// directions round its rings (or along its lines), so that a dimension of d takes floor(d/2) steps on a ring.
-// `2d-ring` has one dimension at work at a time. `2d-torus` cuts every block into a piece per dimension, and
-// each piece starts with another one, so that all links are busy: on tori latency- and bandwidth-optimal at
-// once. The farthest rank of an even ring is reached in both directions, so there one half of the data takes
-// one of them and the other half the other. Ranks that are all next to each other are arranged as a grid of
-// nearly equal sides.
+// Rings along the dimensions of a grid. An allgather goes along one dimension after another, in both
+// directions round the rings (or along the lines) of a dimension. So a ring of d ranks takes floor(d/2)
+// steps. `2d-ring` uses one dimension at a time. `2d-torus` cuts every block into a piece for each dimension,
+// and each piece starts with another dimension. So all links are busy, and on tori both latency and bandwidth
+// are optimal. The farthest rank of an even ring is reached in both directions, so each direction brings it
+// half of the data. Ranks that are all neighbours of each other are arranged as a grid of nearly equal sides.
 #include <algorithm>
 
 #include "synth/textbook/arrange.h"
@@ -14,7 +13,7 @@
 namespace xccl {
 namespace {
 
-// Everyone sends on to both neighbours of its line, first to the one in this direction (1 or -1).
+// Returns a round: every rank sends to both neighbours on its line, in `direction` (1 or -1) first.
 Round RingRound(const Grid& grid, size_t dim, int32_t direction) {
   const int32_t size = grid.dims[dim], stride = grid.Stride(dim);
   Round round;
@@ -38,7 +37,7 @@ Rounds RingRounds(const Arrangement& arrangement, size_t first, int32_t directio
   return rounds;
 }
 
-// By member: vertices of a line, and of the grid, have all turns about equally often.
+// Returns the `turn` of RoundsRecipe. All turns are about equally frequent in a line and in the grid.
 std::vector<int32_t> Turns(const Arrangement& arrangement, int32_t stripes) {
   const Grid& grid = arrangement.grid;
   std::vector<int32_t> turns(arrangement.positions.member.size(), 0);
@@ -55,9 +54,9 @@ StatusOr<Recipe> PlaceGridRings(const RankGraph& graph, const SynthesisRequest& 
                                 std::string_view engine, bool all_at_once) {
   XCCL_ASSIGN_OR_RETURN(const Arrangement arrangement, Arrange(graph, request.collective->ranks(), engine));
   const Grid& grid = arrangement.grid;
-  bool both = false;  // directions round an even ring
+  bool both = false;  // stripes for both directions round an even ring
   for (size_t i = 0; i < grid.dims.size(); ++i) both |= grid.wraps[i] && grid.dims[i] % 2 == 0;
-  // One dimension at a time gains nothing from the second direction where both share a port.
+  // 2d-ring gains nothing from the second direction if both directions share a port.
   both &= all_at_once || !HasSharedPorts(graph);
   std::vector<Rounds> stripes;
   for (int32_t direction : {1, -1})

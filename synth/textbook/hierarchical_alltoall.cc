@@ -1,7 +1,9 @@
-// Two plans, of which the one that simulates faster is taken. Balanced: synth/textbook/two_tier.h. Combined:
-// a GPU hands the j-th GPU of its host all that it has for the j-th GPUs of all hosts, and that one sends
-// each of them what its host has for it, in one message: 2 steps, g - 1 and H - 1 messages in place of H g -
-// 1, for small sizes where every message costs; each byte crosses once.
+// Two plans, of which the faster one is taken. g is the number of GPUs of a host, H the number of hosts.
+// Balanced: see synth/textbook/two_tier.h. Combined: a GPU hands the j-th GPU of its host all its blocks for
+// the j-th GPUs of all hosts. Then the j-th GPU sends each of them the blocks of its whole host in one
+// message. So 2 steps of g - 1 and H - 1 messages replace H g - 1 messages, which helps at small sizes. Each
+// byte crosses between hosts once. The balanced plan is made first, and the combined plan if its estimate is
+// lower.
 #include "synth/textbook/hierarchical_alltoall.h"
 
 #include "ir/simulate/simulate.h"
@@ -15,7 +17,7 @@ namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
 
-// Everyone with everyone of the host, then of the rail.
+// Places the combined plan: all ranks of a host exchange blocks, then all ranks of a rail.
 StatusOr<Recipe> PlaceCombined(const RankGraph& graph, const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Hosts hosts, EqualHosts(graph, request.collective->ranks(), kName, "flow"));
   const int32_t n = hosts.positions.size();
@@ -42,7 +44,7 @@ void Simulated(const SynthesisRequest& request, Synthesis& synthesis) {
 StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   RankGraphs graphs(*request.topology);
   XCCL_ASSIGN_OR_RETURN(const PlacedEngine placed, PlacedEngine::Place(Combined(), graphs, request));
-  // A number of chunks leaves no room for balancing.
+  // If the request fixes the number of chunks, the balanced plan cannot cut parts.
   if (request.limits.chunks) return placed.Make();
   XCCL_ASSIGN_OR_RETURN(Synthesis balanced, PlanTwoTier(graphs.forward(), *request.collective));
   Simulated(request, balanced);
@@ -58,7 +60,7 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
                                                                                        : *std::move(combined);
 }
 
-// Simulating it takes most of the time.
+// Returns the bound as the time. The work is mostly that of simulating the plan.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),

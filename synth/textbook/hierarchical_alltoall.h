@@ -1,5 +1,5 @@
-// alltoall(v) on hosts of equal size, planned in microseconds: parts balanced over rails, or, where that is
-// faster, messages combined by host. Not exact.
+// Plans alltoall(v) on hosts of equal size in microseconds. The plan balances parts over rails, or combines
+// messages by host if that is faster. Not exact.
 #pragma once
 
 #include "synth/common/synthesizer.h"

@@ -1,9 +1,9 @@
-// allreduce on hosts of equal size, for small messages. The k-th GPU of a host sums up the k-th piece of all
-// the GPUs of its host, exchanges sums along its rail with other hosts, and gives the result to its host.
-// Hosts are numbered by digits whose bases multiply to their number; those that differ in one digit exchange
-// in one step. So a host sends base - 1 messages a step, and all hosts add the same sums in the same tree.
-// One base, the number of hosts, crosses once and sends most; the bases are the fastest at the size.
-// reduce_scatter and allgather in its place cross twice.
+// An allreduce for small messages on hosts of equal size. The k-th GPU of a host sums up the k-th piece of
+// all GPUs of the host, exchanges sums along its rail, and gives the result to all GPUs of the host.
+// On rails, host numbers are written in digits, whose bases multiply to the number of hosts. In each step,
+// hosts that differ only in one digit exchange sums. So a GPU sends base - 1 messages, and all hosts add the
+// same sums in the same tree. With a single base there is one step with most messages. The bases are the
+// fastest for the size. A reduce_scatter and an allgather along the rail would cross twice.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::string_view kName = "hierarchical-exchange";
 
-// The largest bases up to `most`; a prime factor above it is a base of its own.
+// Returns bases up to `most` with product `hosts`, the largest first. A prime factor above `most` is a base
+// too.
 std::vector<int32_t> BasesOf(int32_t hosts, int32_t most) {
   std::vector<int32_t> bases;
   while (hosts > 1) {
@@ -45,7 +46,7 @@ void Allreduce(const Hosts& hosts, const std::vector<int32_t>& bases, ChunkRange
         moves.Add({piece, other, at, 0, TransferOp::kReduce});
         moves.Add({piece, at, other, steps + 1});
       }
-      int32_t place = 1;  // value of the digit
+      int32_t place = 1;  // weight of digit s
       for (int32_t s = 0; s < steps; ++s) {
         const int32_t base = bases[static_cast<size_t>(s)], digit = h / place % base;
         for (int32_t turn = 1; turn < base; ++turn) {

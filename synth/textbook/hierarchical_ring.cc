@@ -1,7 +1,7 @@
-// Hosts (or domains) of equal size. allgather: along rails, rings that join the k-th GPU of every host,
-// first; then rings inside every host. Played backwards, that is inside first; an allreduce goes inside,
-// across, inside. broadcast: the root deals its host's GPUs a piece each, the pieces run along the rails, and
-// every host gathers them.
+// Rings on hosts (or domains) of equal size. A rail joins the k-th GPUs of all hosts. allgather: rings along
+// the rails, then rings inside every host. Played backwards, a reduce_scatter starts inside; an allreduce
+// goes inside, across, inside. broadcast: the root deals one piece to each GPU of its host, the pieces run
+// along the rails, and every host gathers them.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
@@ -16,10 +16,11 @@ constexpr std::string_view kName = "hierarchical-ring";
 struct Hierarchy {
   Hosts hosts;
   std::vector<Rings> inside;         // by host
-  int32_t stripes = kMaxRings;       // rings of every host
-  std::vector<int32_t> gpu_of_rank;  // its number within its host
+  int32_t stripes = kMaxRings;       // number of rings in every host
+  std::vector<int32_t> gpu_of_rank;  // the GPU's number within its host
 
-  // Ring allgathers inside all hosts; ranges(gpu, stripe, send) sends what starts at a GPU of the host.
+  // Adds ring allgathers inside all hosts, delayed by `step` steps. ranges(gpu, stripe, send) calls
+  // send(range) for the chunks that start at a GPU of the host.
   template <typename F>
   void GatherInside(int32_t step, Moves& moves, F ranges) const {
     for (const Rings& rings : inside)
@@ -71,7 +72,7 @@ StatusOr<Hierarchy> MakeHierarchy(const RankGraph& graph, std::span<const Rank> 
   return made;
 }
 
-// The cost of rails, then rings. A cost measured on the moves would not show that rails and rings overlap.
+// Returns the cost of rings along rails plus the cost of rings inside hosts.
 Cost AllgatherCost(const Hierarchy& hierarchy, const RankGraph& graph) {
   const Hosts& hosts = hierarchy.hosts;
   const int32_t m = hosts.hosts, g = hosts.gpus;

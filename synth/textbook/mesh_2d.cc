@@ -1,13 +1,14 @@
-// Rows, then columns. In a dimension all ranks of a line exchange what they have directly, so that a rank
-// meets 2 (sqrt n - 1) others in place of n - 1. alltoall: a rank hands everyone of its row what is for that
-// one's column, and what came is handed on in the column: 2 alpha + 2 S beta where all are next to each other
-// (the mesh strategy of Kale, Kumar and Varadarajan, IPDPS 2003). allgather: columns' blocks follow the rows'
-// own; on links of their own one share of every block starts with each dimension (Barnett et al., 1994).
-// Where the machine is a mesh or torus, lines are its links and a message passes the ranks between. There a
-// broadcast goes down two trees that share no link, half of the data each: along the root's row and from it
-// along the columns, and the other way about; what the first cannot reach, the root's column, it enters from
-// the column beside. S/2 beta + (rows + columns - 2) alpha from a corner, one alpha more where a side is 2: a
-// corner has two links, so that no broadcast on a mesh takes less than S/2 beta.
+// Rows first, then columns. All ranks of a line exchange data directly, so a rank has 2 (sqrt n - 1) partners
+// instead of n - 1. On a mesh or torus, the lines are the machine's links, and messages pass through
+// the ranks between.
+// alltoall: a rank hands each rank of its row the blocks for the other's column. Then the blocks are handed
+// on within the column: 2 alpha + 2 S beta if all ranks are neighbours (Kale, Kumar and Varadarajan, IPDPS
+// 2003). allgather: own blocks go along rows, then the blocks of the row along columns. If ranks have a link
+// for each neighbour, a share of every block starts with each dimension (Barnett et al., 1994).
+// broadcast on a mesh or torus: two trees that share no link carry half of the data each. One tree goes along
+// the root's row and then along all other columns. It enters the root's column from the column beside. The
+// other tree swaps rows and columns. The time is S/2 beta + (rows + columns - 2) alpha from a corner, and one
+// alpha more if a side is 2. A corner has two links, so no broadcast on a mesh takes less than S/2 beta.
 #include <cmath>
 
 #include "synth/textbook/arrange.h"
@@ -17,7 +18,7 @@
 namespace xccl {
 namespace {
 
-// A round a dimension, from `first` on: everyone to everyone of its line.
+// Returns a round for each dimension, from `first` on: all ranks of a line send to each other.
 Rounds LineRounds(const Arrangement& a, size_t first) {
   Rounds rounds{a.positions, {}};
   for (size_t i = 0; i < a.grid.dims.size(); ++i) {
@@ -27,7 +28,7 @@ Rounds LineRounds(const Arrangement& a, size_t first) {
   return rounds;
 }
 
-// One of the two trees of a broadcast: along dimension `first` through the root, then along the other one.
+// Adds one tree of a broadcast: along dimension `first` through the root, then along the other dimension.
 void AddMeshTree(const Arrangement& a, size_t first, int32_t root, ChunkRange share, Moves& moves) {
   const int32_t along = a.grid.dims[first], along_stride = a.grid.Stride(first);
   const int32_t across = a.grid.dims[1 - first], across_stride = a.grid.Stride(1 - first);

@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-// Position p is taken by whoever stood at at(p).
+// Returns positions in which position p has the rank and member of the old position at(p).
 template <typename F>
 Positions Permuted(const Positions& positions, F at) {
   Positions permuted;

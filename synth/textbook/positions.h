@@ -1,4 +1,4 @@
-// Members in an order that suits algorithms over positions 0..n-1, and sends of many blocks at once.
+// Gives members positions 0..n-1 in an order that suits algorithms, and sends many blocks in one call.
 #pragma once
 
 #include <bit>
@@ -14,26 +14,27 @@
 
 namespace xccl {
 
-// The rank and member at each position.
+// The rank and the member index at each position.
 struct Positions {
   std::vector<Rank> rank;       // by position
   std::vector<int32_t> member;  // by position: index into the collective's ranks
   int32_t size() const { return static_cast<int32_t>(rank.size()); }
-  // Position of a member's rank. Linear.
+  // Returns the position of rank r, or size() if r is no member. Linear.
   int32_t Of(Rank r) const;
 };
 
-// Orders members by domain, domains by their first member; the members of a domain stay in order.
+// Orders members by domain, and domains by their first member. The members of one domain keep their order.
 Positions DomainPositions(const RankGraph& graph, std::span<const Rank> members);
-// Rank r stands at position r. Requires: all ranks are members.
+// Puts rank r at position r. Requires that all ranks are members.
 Positions RankPositions(std::span<const Rank> members);
-// Positions for partners at position XOR 2^s. On a grid of all ranks both bits of a closed dimension of 4
-// lead to neighbours, round the square; elsewhere DomainPositions.
+// Returns positions for partners at position XOR 2^s. If all ranks form a grid of 2^k ranks, both bits of a
+// closed dimension of 4 lead to neighbours on its ring. Otherwise returns DomainPositions.
 Positions CubePositions(const RankGraph& graph, std::span<const Rank> members);
-// Permutes the positions so that `root` stands at 0: by XOR with its position if xor_turn, else by rotation.
+// Permutes the positions so that `root` is at position 0: by XOR with the root's position if xor_turn,
+// otherwise by rotation.
 Positions StartingAt(const Positions& positions, Rank root, bool xor_turn = false);
 
-// Hosts, or domains, of equal size: the k-th GPU of host h stands at h × gpus + k.
+// Hosts, or domains, with equal numbers of members. The k-th GPU of host h is at position h × gpus + k.
 struct Hosts {
   Positions positions;  // DomainPositions
   int32_t hosts = 0, gpus = 0;
@@ -47,17 +48,17 @@ struct Hosts {
   size_t Index(int32_t host, int32_t gpu) const { return static_cast<size_t>(host * gpus + gpu); }
 };
 // Groups the members by host. Errors: kInvalidInput "ENGINE: ..." if all members are on one host, or if two
-// hosts have different numbers of members; the message suggests the engine `hint`.
+// hosts have different numbers of members. The error message suggests the engine `hint`.
 StatusOr<Hosts> EqualHosts(const RankGraph& graph, std::span<const Rank> members, std::string_view engine,
                            std::string_view hint = "ring");
 
-// Sends the blocks of these members from src to dst, neighbouring ranges joined. Sorts `members`.
+// Adds moves that send the blocks of `members` (which it sorts) from src to dst, neighbouring ranges as one.
 void SendBlocks(const Blocks& blocks, std::vector<int32_t>& members, Rank src, Rank dst, int32_t step,
                 Moves& moves);
 
 // Requires: n >= 1.
 inline bool IsPowerOf2(int32_t n) { return std::has_single_bit(static_cast<uint32_t>(n)); }
-// The least s with 2^s >= n.
+// Returns the least s with 2^s >= n. Requires: n >= 1.
 inline int32_t CeilLog2(int32_t n) {
   return static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(n) - 1));
 }

@@ -1,4 +1,4 @@
-// Chooses the radix k of algorithms that multiply the ranks they reach by k in each step.
+// Chooses the radix k of algorithms in which the number of ranks reached grows k-fold in each step.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,10 @@
 
 namespace xccl {
 
-// The radix below n, at least 2, with the least `time_ps`; the smallest of equal ones. Tries all radices up
-// to 8 and four of each further doubling, up to 64, until kManyTransfers sends are measured. Radix k has k /
-// 2 x sends_of_two sends.
+// Returns the radix with the least `time_ps`, the smallest one if several are equal. The radix is at least 2,
+// and below n if n > 2. Tries all radices up to 8, then four between consecutive powers of 2, up to 64. Stops
+// when time_ps has measured kManyTransfers sends in total; radix k has k / 2 x sends_of_two sends. Returns 2
+// if n > kMostMeasured.
 template <typename TimePs>
 int32_t BestRadix(int32_t n, int64_t sends_of_two, TimePs time_ps) {
   if (n > kMostMeasured) return 2;

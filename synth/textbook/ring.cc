@@ -1,6 +1,6 @@
-// Ring. allgather: in step s every rank hands its successor the block that started s ranks before it: n-1
-// steps, every link of the ring busy in each. broadcast: the chunk runs round the ring, cut into segments.
-// Several rings each take a piece of every block (Patarasuk and Yuan, 2009; NCCL's rings).
+// Rings. allgather: in step s every rank sends its successor the block that started s ranks before it. The
+// n-1 steps all keep every link of the ring busy. broadcast: the data runs round the ring from the root, cut
+// into segments. Several rings each carry a piece of every block (Patarasuk and Yuan, 2009; NCCL's rings).
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
@@ -44,7 +44,7 @@ StatusOr<Recipe> PlaceRing(const RankGraph& graph, const SynthesisRequest& reque
   const double n = static_cast<double>(members.size());
   const double total =
       static_cast<double>(rings.bandwidth_bytes_per_s) * static_cast<double>(rings.rings.size());
-  // A rank passes on everything in a broadcast, and all but one share in an allgather.
+  // A rank passes on all data in a broadcast, and all blocks except one in an allgather.
   const double passed = BaseOf(request.collective->kind()) == Base::kBroadcast ? 1 : (n - 1) / n;
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(rings.rings.size());

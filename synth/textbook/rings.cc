@@ -1,10 +1,12 @@
-// Grids and full meshes by construction (synth/textbook/grid.h). Elsewhere, for each bandwidth that a hop
-// has: rings are searched one after another, each takes that bandwidth from its links, until no more is
-// found; the bandwidth whose rings carry most together wins. One ring: depth-first, inside a domain until it
-// is done, alternate domains in opposite order (so that a ring that enters over NIC k of one host leaves the
-// next over NIC k), next the hop of least latency, most bandwidth left and fewest hops onwards; where that
-// runs dry on symmetric links, paths are extended and rotated at random (Posa, 1976). All within a fixed
-// number of steps.
+// Grids and full meshes get their rings by construction (synth/textbook/grid.h). Other machines, and small
+// ones whose hops differ in bandwidth, search. For each bandwidth that a hop has, FindAll searches rings one
+// after another, each of which takes that bandwidth from its links. The bandwidth whose rings carry most
+// together wins.
+// DepthFirst searches one ring. It stays inside a domain until all members of the domain are on the ring.
+// Every second domain is walked in the opposite order, so that a ring that enters one host over NIC k leaves
+// the next over NIC k. The best next hop has the least latency, then the most bandwidth left, then the fewest
+// hops onwards. If DepthFirst fails, Rotate extends and rotates a path at random (Posa, 1976). All searches
+// together take a bounded number of steps.
 #include "synth/textbook/rings.h"
 
 #include <fmt/core.h>
@@ -22,7 +24,7 @@
 namespace xccl {
 namespace {
 
-constexpr size_t kBranches = 12;  // hops that the search keeps for each vertex of a ring, the best ones
+constexpr size_t kBranches = 12;  // the search keeps only the best hops from each vertex
 
 class RingSearch {
  public:
@@ -45,7 +47,7 @@ class RingSearch {
     return found;
   }
 
-  // All rings of one bandwidth, the first search turned by `turn`.
+  // Returns the rings of one bandwidth. `turn` chooses the member at which the first search starts.
   std::vector<Ring> FindAll(int64_t bandwidth, int32_t turn) {
     bandwidth_ = bandwidth;
     if (turn == 0) expansions_left_ = 60'000 + 100 * static_cast<int64_t>(members_.size());
@@ -68,7 +70,7 @@ class RingSearch {
   }
 
  private:
-  // Do free hops join all members? Else no ring is worth a search.
+  // Returns whether free hops join all members. If they do not, there is no ring.
   bool Joined() const {
     UnionFind parts(members_.size());
     size_t joined = 1;
@@ -92,7 +94,7 @@ class RingSearch {
       if (Free(HopId(best->value + i))) return HopId(best->value + i);
     return std::nullopt;
   }
-  // Finds hops for an order; false where one is missing. Hops of one ring may share no link's last bandwidth.
+  // Sets `ring` to a ring with this order of ranks. Returns false if its links lack bandwidth for all hops.
   bool Bind(const std::vector<Rank>& order, Ring& ring) {
     ring = Ring{order, {}};
     bool bound = true;
@@ -207,7 +209,7 @@ class RingSearch {
     return false;
   }
 
-  // Random extension and rotation over hops that are free both ways.
+  // Searches a ring by random extension and rotation of a path, over hops that are free in both directions.
   bool Rotate(Ring& ring) {
     const size_t n = members_.size();
     if (n < 16) return false;
@@ -248,7 +250,7 @@ class RingSearch {
         if (Bind(order, ring)) return spent(true);
       }
       size_t from = static_cast<size_t>(place[next[random.Below(next.size())]]) + 1;
-      if (from + 1 >= path.size() || random.Below(16) == 0) from = 0;  // turn the whole path round
+      if (from + 1 >= path.size() || random.Below(16) == 0) from = 0;  // reverse the whole path
       std::reverse(path.begin() + static_cast<std::ptrdiff_t>(from), path.end());
       for (size_t i = from; i < path.size(); ++i) place[path[i]] = static_cast<int32_t>(i);
       budget -= static_cast<int64_t>(path.size() - from);
@@ -258,10 +260,10 @@ class RingSearch {
 
   const RankGraph& graph_;
   std::span<const Rank> members_;
-  std::vector<int32_t> index_;  // by rank: place in members_, -1 outside
+  std::vector<int32_t> index_;  // by rank: place in members_; -1: no member
   int64_t bandwidth_ = 0;
-  std::vector<int64_t> left_;  // by link
-  // Work left: vertices entered at this bandwidth, and vertices moved by all rotations.
+  std::vector<int64_t> left_;  // by link: bandwidth that no ring has taken
+  // Work left: vertices that DepthFirst may enter at this bandwidth, and that all rotations may move.
   int64_t expansions_left_ = 0, rotations_left_ = 3'000'000;
   std::vector<bool> visited_;
   std::vector<int32_t> unvisited_in_;
@@ -282,7 +284,7 @@ Rings Measure(const RankGraph& graph, std::vector<Ring> rings, std::optional<int
   return measured;
 }
 
-// Both directions of undirected cycles; empty where a hop is missing.
+// Returns a ring for each direction of each undirected cycle. Returns no rings if a hop is missing.
 std::vector<Ring> BothDirections(const RankGraph& graph, const std::vector<std::vector<int32_t>>& cycles) {
   std::vector<Ring> rings;
   for (std::vector<int32_t> cycle : cycles) {

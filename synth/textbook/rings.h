@@ -1,4 +1,4 @@
-// Where rings lie: directed cycles through the members that together use the links well.
+// Places rings on a machine: directed cycles through the members that together use the links well.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,23 @@ struct Ring {
   std::vector<HopId> hops;  // hops[i]: from order[i] to order[i+1], the last one back to order[0]
 };
 
-// Invariant: all rings together, each at bandwidth_bytes_per_s, overload no link.
+// Rings that run at once. Invariant: no link is overloaded if each ring carries bandwidth_bytes_per_s.
 struct Rings {
-  std::vector<Ring> rings;  // at least one; of one member: no hops
+  std::vector<Ring> rings;  // at least one; a ring of one member has no hops
   int64_t bandwidth_bytes_per_s = 0;
-  int64_t latency_ps = 0;  // the slowest hop's
+  int64_t latency_ps = 0;  // of the slowest hop
 };
 
-// More rings make pieces small and programs large; a rank with more links is rare.
+// Most rings of a machine. More rings make pieces small and programs large; few ranks have more links.
 inline constexpr int32_t kMaxRings = 32;
 
-// As many rings as raise the bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh in both
-// directions; elsewhere a search that keeps domains together, enters and leaves them over different NICs, and
-// holds links' remaining bandwidth. Errors: kInvalidInput when no cycle was found.
+// Returns as many rings as raise the total bandwidth: edge-disjoint cycles of a grid, a torus or a full mesh,
+// in both directions. On other machines a search keeps the members of a domain together, enters and leaves a
+// domain over different NICs, and overloads no link. Errors: kInvalidInput if no cycle was found.
 StatusOr<Rings> PlaceRings(const RankGraph& graph, std::span<const Rank> members, std::string_view engine);
 
-// An allgather round these rings of the same members: in step s everyone hands its successor what started s
-// before it. f(owner, ring, move) for every move, its chunks unset, step by step.
+// Calls f(owner, ring, move) for every move of an allgather round `rings`, step by step. In step s each rank
+// sends its successor the block of `owner`, which stands s places before it. Moves have no chunks yet.
 template <typename F>
 void ForRingMoves(std::span<const Ring> rings, F f) {
   const int32_t n = static_cast<int32_t>(rings[0].order.size());

@@ -1,5 +1,11 @@
-// Two tables of bits: `held` says whose data a position has before a round, and `reach` which positions data
-// at a position can still get to from a round on.
+// Two kinds of bit tables answer which blocks a send carries. `held` says whose data a position has before a
+// round. `reach` says which positions the data at a position can still get to in a round or later.
+// Allgather: a send carries all blocks of the sender's row of `held` that are not in the receiver's row.
+// Broadcast and gather: TreeFrom keeps the first send that can bring the root's data to each position.
+// Alltoall: a block moves only in a round after which its position can no longer reach the destination. The
+// block then goes to a receiver that can.
+// Exchange: if the rows of `held` of sender and receiver are disjoint, the receiver adds. If the sender's row
+// contains the receiver's, the receiver copies.
 #include "synth/textbook/rounds.h"
 
 #include <algorithm>
@@ -17,7 +23,7 @@ BitTable Diagonal(int32_t n) {
   return table;
 }
 
-// Adds b's row q to a's row p.
+// Sets all bits of b's row q in a's row p.
 void Unite(BitTable& a, int32_t p, const BitTable& b, int32_t q) {
   for (int32_t w = 0; w < a.words(); ++w) a.Row(p)[w] |= b.Row(q)[w];
 }
@@ -28,7 +34,8 @@ int32_t Count(std::span<const uint64_t> row) {
   return count;
 }
 
-// f(send, round, sent): `sent` has the bits of the positions whose blocks go, never empty.
+// Calls f(send, round, sent) for every send of an allgather that carries blocks. `sent` has the bits of the
+// positions whose blocks the send carries.
 template <typename F>
 void ForGathers(const Rounds& rounds, F f) {
   BitTable held = Diagonal(rounds.size()), next = held;
@@ -51,7 +58,8 @@ void ForGathers(const Rounds& rounds, F f) {
   }
 }
 
-// By round, and after the last: the positions that data at each position can get to from there on.
+// Returns one table for each round and one for the end. Row p has the positions that data at p can get to in
+// that round or later. Sends with own_only do not count.
 std::vector<BitTable> ReachOf(const Rounds& rounds) {
   std::vector<BitTable> reach(rounds.rounds.size() + 1, Diagonal(rounds.size()));
   for (size_t round = rounds.rounds.size(); round-- > 0;) {
@@ -67,13 +75,14 @@ Move MoveOf(const Rounds& rounds, const RoundSend& send, ChunkRange chunks, int3
   return {chunks, rounds.positions.rank[send.from], rounds.positions.rank[send.to], step};
 }
 
-// Edges of the tree in order of their rounds.
+// A send of a broadcast tree.
 struct TreeEdge {
   RoundSend send;
   int32_t round = 0;
 };
+// Returns the edges of the tree of first sends from `root`, in the order of their rounds.
 std::vector<TreeEdge> TreeFrom(const Rounds& rounds, int32_t root) {
-  std::vector<int32_t> has(static_cast<size_t>(rounds.size()), -1);  // the round it came in
+  std::vector<int32_t> has(static_cast<size_t>(rounds.size()), -1);  // rounds until it has data; -1: never
   std::vector<TreeEdge> edges;
   has[root] = 0;
   for (size_t round = 0; round < rounds.rounds.size(); ++round) {
@@ -88,7 +97,8 @@ std::vector<TreeEdge> TreeFrom(const Rounds& rounds, int32_t root) {
   return edges;
 }
 
-// f(edge, members at or below its lower end), leaves first; f may sort them.
+// Calls f(edge, branch) for every edge of the tree, leaves first. `branch` lists the members at and below the
+// lower end of the edge; f may sort them.
 template <typename F>
 void ForBranches(const Rounds& rounds, Rank root, F f) {
   const std::vector<TreeEdge> edges = TreeFrom(rounds, rounds.positions.Of(root));

@@ -1,6 +1,7 @@
-// Algorithms given by the pairs that send in each round: butterflies, groups that exchange, trees, rings of a
-// grid. The blocks of each send are derived: in a gather, all blocks that the receiver lacks. Memory: n^2 / 4
-// bytes, for a bit of each pair of positions; work: n^2 / 64 a round.
+// Algorithms given by the pairs of positions that send in each round: butterflies, groups that exchange,
+// trees, rings of a grid. The functions derive the blocks of each send: in a gather, all blocks that the
+// receiver lacks. Memory: n^2 / 4 bytes for two tables with a bit for each pair of positions; an alltoall
+// keeps a table for each round. Time: n^2 / 64 operations a round.
 #pragma once
 
 #include <cstdint>
@@ -18,63 +19,66 @@ namespace xccl {
 
 struct RoundSend {
   int32_t from = 0, to = 0;  // positions
-  bool own_only = false;     // the sender's own data, nothing that it was given
+  bool own_only = false;     // sends only the sender's own data, no data that the sender received
 };
 using Round = std::vector<RoundSend>;
 
-// Requires, except for trees: if all sends carry everything that their senders have, every position's data
-// reaches every other position.
+// The rounds of an algorithm. Requires, except for trees: if every send carries all data of its sender, the
+// data of every position reaches every other position.
 struct Rounds {
   Positions positions;
   std::vector<Round> rounds;
   int32_t size() const { return positions.size(); }
 };
 
-// Position 0's tree of radix k: in each round each position with the data cuts the range that it serves into
-// k and sends to the first of each other part.
+// Returns the tree of radix k from position 0. In each round a position with the data cuts the range of
+// positions that it serves into k parts. It sends the data to the first position of each part except its own.
 Rounds TreeRounds(const Positions& positions, int32_t k);
-// All positions of a line send to each other. A line is `size` of the n positions, `stride` apart.
+// Returns a round in which the positions of each line (`size` positions, `stride` apart) send to each other.
 Round LineRound(int32_t n, int32_t size, int32_t stride);
 
-// Every send carries the blocks that its receiver lacks; of two senders in one round the first sends. Every
-// rank receives each block once.
+// Adds the moves of an allgather. Every send carries the blocks that its receiver lacks. If two sends of one
+// round could bring the same block, the first send brings it. Every rank receives each block once.
 void RoundsAllgather(const Rounds& rounds, const Blocks& blocks, Moves& moves);
-// Broadcasts down the tree of the first sends that bring the root's data to each rank.
+// Adds the moves of a broadcast, down the tree of the first sends that bring each rank the root's data.
 void RoundsBroadcast(const Rounds& rounds, Rank root, ChunkRange all, Moves& moves);
-// Gathers up the tree of RoundsBroadcast, the last round first; messages grow.
+// Adds the moves of a gather: up the tree of RoundsBroadcast, last round first, with messages that grow.
 void RoundsGather(const Rounds& rounds, Rank root, const Blocks& blocks, Moves& moves);
-// A block waits as long as later rounds can still bring it to its destination. The blocks of one send are one
-// message.
+// Adds the moves of an alltoall. A block stays at its rank as long as later rounds can still bring it to its
+// destination. All blocks of one send make one message.
 void RoundsAlltoall(const Rounds& rounds, const PairBlocks& pairs, Moves& moves);
-// An allreduce: every send carries the sender's whole sum, which the receiver adds, or copies if it has
-// nothing that the sender lacks. Returns false if some contribution would be added twice.
+// Adds the moves of an allreduce in which every send carries the sender's whole sum. The receiver adds a sum
+// that shares no contribution with its own, and copies a sum that has all contributions of its own. Returns
+// false in all other cases, because a contribution would be added twice, and for own_only sends.
 bool RoundsExchange(const Rounds& rounds, ChunkRange all, Moves& moves);
 
-// A broadcast from position 0: the root deals pieces out to the owners, in order, down the tree of the
-// rounds. Then an allgather of the rounds, or `gather`, brings all pieces to all ranks.
+// Adds the moves of a broadcast from position 0 in two phases. First the root deals pieces out to the owners
+// (member indices), in order, down the tree of the rounds. Then `gather`, or RoundsAllgather if `gather` is
+// unset, brings all pieces to all ranks.
 using GatherPieces = std::function<void(const Blocks&, Moves&)>;
 void DealAndGather(const Rounds& rounds, std::span<const int32_t> owners, ChunkRange all, Moves& moves,
                    const GatherPieces& gather = {});
 
-// The recipe for the request's collective. Each stripe takes a piece of every block; the pieces of member i's
-// block are dealt out from stripe turn[i], or i, on. Only allgathers and broadcasts use more than the first
-// stripe. The cost of an allgather is measured unless it is given.
+// Returns the recipe for the request's collective. Stripe k carries piece (k + turn[i]) modulo the number of
+// stripes of member i's block; i stands for turn[i] if `turn` is empty. Only allgathers and broadcasts use
+// more than the first stripe. The cost of an allgather is measured unless `allgather_cost` is given.
 Recipe RoundsRecipe(std::vector<Rounds> stripes, const RankGraph& graph, const SynthesisRequest& request,
                     const std::optional<Cost>& allgather_cost = {}, const std::vector<int32_t>& turn = {});
 
-// The moves of an allgather or alltoall for estimates: one for each send, with as many chunks as the send
-// carries blocks. For an alltoall exact if one path leads from each position to each other. Linear in sends.
+// Returns moves with the loads of an allgather or alltoall: one move for each send, with a chunk for each
+// block. Loads of an alltoall are exact if there is only one way from each position to each other. Linear in
+// the sends.
 Moves AllgatherLoads(std::span<const Rounds> stripes);
 Moves AlltoallLoads(const Rounds& rounds);
-// Sets the recipe's cost and alltoall_hops.
+// Sets recipe.cost and recipe.alltoall_hops from the loads of an alltoall among n ranks.
 void SetAlltoallCost(const Moves& loads, int32_t n, const RankGraph& graph, Recipe& recipe);
-// The alpha-beta time of moves, in the request's model. Each chunk has `fraction` of the request's size.
+// Returns the alpha-beta time of moves in the request's model. A chunk has `fraction` of the request's size.
 double MovesTimePs(const Moves& moves, const RankGraph& graph, const SynthesisRequest& request,
                    double fraction);
 
-// Sets the recipe's exchange to RoundsExchange for an allreduce in which every contribution comes once and
-// partners are neighbours, if it is faster than two allgathers of the recipe's cost. All ranks get the same
-// bits if in each round all ranks of a group exchange with all others of the group, as all callers' do.
+// Sets recipe.exchange to RoundsExchange if that is faster than two allgathers of recipe.cost. Does nothing
+// unless the request is an allreduce, all partners are neighbours, and RoundsExchange returns true. All ranks
+// get the same bits, because in the callers' rounds all ranks of a group exchange with all others.
 void ExchangeIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                       Recipe& recipe);
 

@@ -1,14 +1,14 @@
-// Where a rank has one port, a broadcast is fastest when the root sends everything once and the others share
-// the rest. On one host or domain the root deals its chunks out to the ranks in turn, and each is spread from
-// there. On several hosts of equal size the root deals chunks to the GPUs of its host, the k-th GPU deals its
-// chunks along its rail to the other hosts in turn, each is spread along the rail, and in every host the k-th
-// GPU sends it to the rest. The broadcast of van de Geijn's scatter and allgather, with both parts at the
-// same time.
+// A broadcast for machines on which each rank has one port: the root sends all data once, and the other ranks
+// share the remaining sends. It is van de Geijn's scatter and allgather, with both phases at once.
+// One host or domain: the root deals its chunks out to the ranks in turn, and each rank spreads its chunks.
+// Several hosts of equal size: the root deals chunks to the GPUs of its host. The k-th GPU deals its chunks
+// along its rail to the other hosts in turn. Each chunk is spread along the rail, and in every host the k-th
+// GPU sends it to the other GPUs. A lane is the rank, or the GPU number and host, that chunks are dealt to.
 //
-// All chunks are spread by one timetable, in slots of a chunk's time: a chunk that is dealt a slot later is
-// spread one rank further round, a slot later. Every rank then has every place in turn, and no two chunks
-// meet at a port if no two sends of the timetable leave, or reach, the same place less slot, modulo the
-// places. The last chunk is everywhere soon after it is dealt.
+// All chunks follow one timetable. A slot is the time that a port needs for a chunk. A place is a rank, or a
+// host, on a circle, counted from the one that the chunk is dealt to. Each chunk is dealt one slot later and
+// one rank further round than the chunk before, so every rank has every place in turn. Chunks never meet at a
+// port if no two sends of the timetable leave, or reach, the same (place - slot) modulo the number of places.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -27,22 +27,22 @@ namespace {
 
 constexpr std::string_view kName = "spread";
 
-// Chunks that a lane is dealt, one after the other: the last of n turns takes 1/n of the time, but each turn
-// adds messages. More than kTurns are dealt if the plan has at most kManyTransfers messages.
+// Chunks that one lane is dealt, one after another: the turns. The last of n turns takes 1/n of the time, but
+// each turn adds messages. A plan has more than kTurns turns only if it has at most kManyTransfers messages.
 constexpr int64_t kTurns = 8, kMostTurns = 16;
-// Random timetables that are tried, on few enough places: one costs places³ operations.
+// Most random timetables that are tried; fewer on many places, because one costs places³ operations.
 constexpr int64_t kTimetables = 100;
 
-// One transfer of a timetable. Places count round the circle from the place that the chunk is dealt to, which
-// is 0.
+// One transfer of a timetable. Places are counted round the circle from place 0, to which the chunk is dealt.
 struct Sending {
   int32_t from = 0, to = 0;
   int32_t slot = 0;   // slots after the one in which the chunk is dealt
-  int32_t level = 0;  // transfers of the chunk before this one, from place 0
+  int32_t level = 0;  // transfers that brought the chunk from place 0 to `from`
 };
 
-// Makes a random timetable: in each slot, every place that can send does. A chunk that is sent in a slot can
-// be sent on `delay` slots later. Absent: it would take more than `most_slots`.
+// Returns a random timetable in which every place that can send in a slot sends. A place can send a chunk on
+// `delay` slots after the slot in which the chunk was sent to the place. Returns nullopt if the timetable
+// would take more than `most_slots` slots.
 std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, int32_t most_slots,
                                                 Random& random) {
   std::vector<Sending> sendings;
@@ -57,7 +57,7 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   const auto at = [places](int32_t place, int32_t slot) {
     return static_cast<size_t>(((place - slot) % places + places) % places);
   };
-  reaches[at(0, 0)] = true;  // as it is dealt
+  reaches[at(0, 0)] = true;  // when the chunk is dealt
   for (int32_t slot = delay; !open.empty(); ++slot) {
     if (slot > most_slots) return std::nullopt;
     for (size_t i = 0; i < informed.size(); ++i) {
@@ -74,8 +74,9 @@ std::optional<std::vector<Sending>> TimetableOf(int32_t places, int32_t delay, i
   return sendings;
 }
 
-// The shortest of some random timetables. If none is found that is at most half as long again as sending to
-// all places one by one, place 0 sends to all, though chunks then meet at ports. Empty: there is one place.
+// Returns the shortest of several random timetables. A timetable may take at most 1.5 times as long as
+// sending to all places one by one. If no timetable is that short, place 0 sends to all places, although
+// chunks then meet at ports. Returns no transfers if there is only one place.
 std::vector<Sending> BestTimetable(int64_t places, int32_t delay) {
   const auto n = static_cast<int32_t>(places);
   std::vector<Sending> best;
@@ -96,13 +97,13 @@ struct Spread {
   std::vector<Sending> timetable = {};
 
   Rank At(int32_t host, int32_t gpu) const { return positions.rank[static_cast<size_t>(host * gpus + gpu)]; }
-  // The number of lanes: different ways that chunks take.
   int32_t Lanes() const { return hosts == 1 ? gpus - 1 : gpus * (hosts - 1); }
 
-  // Ranks or hosts that chunks are dealt to in turn.
+  // Returns the number of ranks or hosts that chunks are dealt to in turn.
   int32_t Places() const { return (hosts == 1 ? gpus : hosts) - 1; }
 
-  // Chunk i takes lane i modulo lanes; steps go by depth, or by turns as well.
+  // Adds the broadcast's moves. Chunk i takes lane i modulo Lanes(). If `in_turn`, later chunks start in
+  // later steps; otherwise all chunks start in step 0.
   void Broadcast(Rank root, ChunkRange all, bool in_turn, Moves& moves) const {
     const int32_t at = positions.Of(root), home = at / gpus, own = at % gpus;
     for (int32_t i = 0; i < all.count; ++i) {
@@ -120,7 +121,7 @@ struct Spread {
       const int32_t step = in_turn ? turn : 0;
       moves.Add({chunk, root, At(home, k), step});
       moves.Add({chunk, At(home, k), At(place(0), k), step + 1});
-      // The root's own lane is spread in its host by the others, so that it sends everything only once.
+      // Another GPU spreads chunks of the root's own lane in the root's host, where the root sends them once.
       if (k == own && gpus > 1) {
         const int32_t other = (own + 1 + turn % (gpus - 1)) % gpus;
         moves.Add({chunk, root, At(home, other), step});
@@ -137,14 +138,14 @@ struct Spread {
     }
   }
 
-  // From the k-th GPU of a host to all others but the one that has it.
+  // Adds moves of a chunk from the k-th GPU of a host to the host's other GPUs, except GPU `has_it`.
   void Inside(ChunkRange chunk, int32_t host, int32_t k, int32_t has_it, int32_t step, Moves& moves) const {
     for (int32_t d = 1; d < gpus; ++d)
       if (const int32_t to = (k + gpus - d) % gpus; to != has_it)
         moves.Add({chunk, At(host, k), At(host, to), step});
   }
 
-  // The two ranks that a chunk would have to pass between though they are not next to each other, if any.
+  // Returns two ranks that are not neighbours though chunks pass between them; nullopt if there are none.
   std::optional<std::pair<Rank, Rank>> Apart(const RankGraph& graph) const {
     const auto apart = [&](Rank a, Rank b) { return a != b && !graph.Find(a, b); };
     for (int32_t h = 0; h < hosts; ++h)
@@ -177,7 +178,7 @@ StatusOr<Spread> MakeSpread(const RankGraph& graph, std::span<const Rank> member
   return made;
 }
 
-// A chunk is there one slot and the latency after its slot starts.
+// Returns the slots until a chunk that is being sent can be sent on: one slot, plus the latency of the hop.
 int32_t SlotsUntilSentOn(const Spread& spread, const RankGraph& graph, double chunk_bytes) {
   const Rank from = spread.At(0, 0), to = spread.hosts == 1 ? spread.At(0, 1) : spread.At(1, 0);
   const Hop& hop = graph.hop(*graph.Find(from, to));
@@ -200,7 +201,7 @@ StatusOr<Recipe> PlaceSpread(const RankGraph& graph, const SynthesisRequest& req
   Recipe recipe;
   recipe.pieces = static_cast<int32_t>(turns * lanes);
   recipe.pipelines = true;
-  // Measured on a chunk of each lane, all at once; then the slots after the last is dealt.
+  // The cost of one chunk of each lane, all sent at once, plus the slots after the last chunk is dealt.
   Moves once;
   spread.Broadcast(*request.collective->spec().root, {0, lanes}, false, once);
   Cost cost = MeasureMoves(once, graph, 1.0 / lanes, true, request.model);

@@ -1,17 +1,19 @@
-// Swing (De Sensi, Bonato, Saam and Hoefler, NSDI 2024): in step s an even position meets the one rho(s) on,
-// rho(s) = (1 - (-2)^(s+1)) / 3 = 1, -1, 3, -5, 11 .., an odd one the one rho(s) back, so that partners swing
-// from side to side and are nearer than a power of 2. reduce_scatter takes ceil(log2 n) steps with far
-// partners last, when little is left; the allgather is that backwards: ceil(log2 n) alpha + (n-1)/n S beta
-// where partners share no links. On grids of even sides steps take the dimensions in turn, and there are two
-// stripes a dimension: each starts with another one, one of the two the other way round, so that all links
-// work. Other ranks form a circle. Even numbers that are no power of 2 leave out what would come twice.
+// `swing` (De Sensi, Bonato, Saam and Hoefler, NSDI 2024). In step s an even position p meets p + rho(s), and
+// an odd position p meets p - rho(s). rho(s) = (1 - (-2)^(s+1)) / 3 = 1, -1, 3, -5, 11 .., so that partners
+// swing from side to side and are nearer than 2^s. A reduce_scatter takes ceil(log2 n) steps, with far
+// partners last, when little data is left. The allgather is the reduce_scatter backwards: ceil(log2 n) alpha
+// + (n-1)/n S beta if partners share no links.
+// On a grid with only even sides, the steps take the dimensions in turn. Two stripes start with each
+// dimension, and one of the two swings to the other side, so that all links are busy. On other machines the
+// ranks form a circle. If an even n is not a power of 2, blocks that the receiver already has are left out.
 //
-// Bine trees (De Sensi et al., SC 2025): binomial trees over negabinary digits. The partners are swing's on
-// the circle, about 2/3 as far as a binomial tree's, so that fewer bytes cross between domains. The sends
-// that reach whoever has nothing yet are the root's tree, ceil(log2 n) steps of it: broadcast ceil(log2 n)
-// (alpha + S beta), or dealt out and gathered where that is faster; gather and scatter ceil(log2 n) alpha +
-// (n-1)/n S beta; alltoall moves half of a rank's buffer in every step. Powers of 2 are the paper's own;
-// other even numbers leave out what would come twice, and the last of an odd number is served directly.
+// `bine` (De Sensi et al., SC 2025): binomial trees over negabinary digits. Partners are those of swing on a
+// circle, at about 2/3 of the distance in a binomial tree, so that fewer bytes cross between domains. The
+// sends that reach a position without data form the root's tree of ceil(log2 n) steps. A broadcast takes
+// ceil(log2 n) (alpha + S beta), or deals the data out and gathers it if that is faster. gather and scatter:
+// ceil(log2 n) alpha + (n-1)/n S beta. An alltoall moves half of a rank's buffer in every step. The paper
+// covers powers of 2. Other even n are treated as in swing. If n is odd, the last position exchanges data
+// with every other position directly.
 #include <algorithm>
 
 #include "synth/textbook/engines.h"
@@ -27,14 +29,14 @@ int32_t Rho(int32_t step) {
   return (1 - power) / 3;
 }
 
-// One dimension in which positions with even and odd coordinates meet.
+// One dimension of the positions. Even coordinates along the dimension meet odd ones.
 struct Axis {
   int32_t size = 1, stride = 1;
   int32_t Steps() const { return CeilLog2(size); }
 };
 
-// Rounds over `n` positions, far partners first: axes in turn from `first` on, the partners' side by
-// `mirror`.
+// Returns rounds over `n` positions, far partners first. The steps take the axes in turn, beginning with axis
+// `first`. `mirror` swaps the sides on which the partners stand.
 std::vector<Round> SwingRounds(const std::vector<Axis>& axes, int32_t n, size_t first, bool mirror) {
   std::vector<Round> rounds;
   std::vector<int32_t> step(axes.size(), 0);
@@ -57,14 +59,14 @@ std::vector<Round> SwingRounds(const std::vector<Axis>& axes, int32_t n, size_t 
   return rounds;
 }
 
-// Positions in a circle, far partners first. One surplus position of an odd number exchanges its own data and
-// everyone's with each of the others directly.
+// Returns rounds for n positions on a circle, far partners first. If n is odd, the last position swaps its
+// own data for the own data of each other position directly.
 std::vector<Round> CircleRounds(int32_t n) {
   if (n == 1) return {};
   const int32_t even = n - n % 2;
   std::vector<Round> rounds = SwingRounds({{even, 1}}, even, 0, false);
   const int32_t steps = static_cast<int32_t>(rounds.size());
-  // It meets as many in a step as the others exchange blocks, 1, 2, 4 ..
+  // In a round the last position meets as many others as partners exchange blocks: 1, 2, 4 ..
   for (int32_t p = 0; p < even && n > even; ++p) {
     const int32_t round = std::min(CeilLog2(p + 2) - 1, steps - 1);
     rounds[round].push_back({p, even, true});
@@ -73,7 +75,7 @@ std::vector<Round> CircleRounds(int32_t n) {
   return rounds;
 }
 
-// On a grid of all ranks with even sides its axes; else none.
+// Returns the axes of the machine's grid if all ranks are members and all sides are even; otherwise no axes.
 std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members) {
   std::vector<Axis> axes;
   if (static_cast<int32_t>(members.size()) != graph.num_ranks()) return axes;
@@ -86,7 +88,7 @@ std::vector<Axis> EvenAxes(const RankGraph& graph, std::span<const Rank> members
   return axes;
 }
 
-// Replaces a broadcast down the tree by a scatter and an allgather, if that is faster.
+// Replaces the recipe's broadcast down the tree by a scatter followed by an allgather, if that is faster.
 void ScatterAllgatherIfFaster(const Rounds& rounds, const RankGraph& graph, const SynthesisRequest& request,
                               Recipe& recipe) {
   const int32_t n = rounds.size();

@@ -1,5 +1,8 @@
-// Makes a recipe's moves, routes them (synth/common/moves.h), and reverses or joins the schedules as the kind
-// of the collective asks. Linear in the transfers.
+// 1. Place asks the engine for a recipe on the machine, the reversed machine, or both, as the kind needs.
+// 2. Make lets the recipes add their moves, and RouteMoves (synth/common/moves.h) finds paths for the moves.
+// 3. Make reverses the schedule of the reversed machine, for a reduction or a scatter. For an allreduce, Make
+// joins the reversed and the forward schedule, unless the recipe makes the allreduce itself.
+// EstimatePs returns the recipe's cost, or measures the recipe's moves. Time: linear in the transfers.
 #include "synth/textbook/textbook.h"
 
 #include <fmt/core.h>
@@ -26,7 +29,6 @@ Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
 bool NeedsReversed(CollectiveKind kind) { return IsReduction(kind) || kind == CollectiveKind::kScatter; }
 bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsReversed(kind); }
 
-// Member i's block of the whole.
 Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
   if (IsAllreduce(cut.kind()))
     return EqualBlocks({0, cut.num_chunks()}, cut.num_members(), recipe.allreduce_owners);
@@ -119,7 +121,7 @@ int32_t PlacedEngine::Chunks() const {
   const Base base = BaseOf(kind, recipe);
   if (base == Base::kBroadcast || base == Base::kAllreduce) return recipe.pieces;
   if (base != Base::kAllgather) return 1;
-  // Many ranks' blocks keep all links busy without being cut.
+  // Blocks of many ranks keep all links busy even if they are not cut.
   const int64_t n = request_->collective->num_members();
   const auto pieces =
       static_cast<int32_t>(std::clamp<int64_t>(kMovesWorthCutting / (n * n), 1, recipe.pieces));
@@ -148,7 +150,7 @@ void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& 
 
 namespace {
 
-// The start and end of the copies that a recipe makes.
+// Returns, for each chunk, the rank where the recipe's copies start and the rank where they end.
 CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   const Base base = BaseOf(cut.kind(), recipe);
   CopyGoal goal;
@@ -167,7 +169,7 @@ CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
   for (int32_t c = 0; exchanges && c < cut.num_chunks(); ++c) {
     cut.Before(ChunkId(c), holding);
     goal.owner[static_cast<size_t>(c)] = holding[0].rank;
-    cut.After(ChunkId(c), holding);  // empty where nobody needs the chunk: it stays with its owner
+    cut.After(ChunkId(c), holding);  // empty if no rank needs the chunk: the chunk stays with its owner
     goal.target[static_cast<size_t>(c)] =
         holding.empty() ? goal.owner[static_cast<size_t>(c)] : holding[0].rank;
   }
@@ -224,7 +226,8 @@ Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const 
   const Collective cut = request_->collective->WithChunks(Chunks());
   Moves moves;
   AddMoves(recipe, cut, moves);
-  // An even share of the size; sendrecv's size is each pair's.
+  // A chunk is an equal share of all data. The size counts the data of a pair in a sendrecv, of a rank in an
+  // alltoall.
   double fraction = 1.0 / std::max(1, cut.num_chunks());
   if (base == Base::kSendrecv) fraction = 1.0 / Chunks();
   if (base == Base::kAlltoall) fraction *= cut.num_members();
@@ -252,7 +255,7 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
   std::vector<HopId> path;
   for (size_t i = 0; i < order.size(); ++i) {
     const Move& move = *order[i];
-    // Neighbouring moves often join the same ranks.
+    // Consecutive moves often have the same source and destination, and so the same path.
     if (i == 0 || order[i - 1]->src != move.src || order[i - 1]->dst != move.dst ||
         order[i - 1]->hop != move.hop) {
       path.clear();
@@ -273,7 +276,7 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
         at.ps_per_byte +=
             fraction * move.chunks.count * 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
         busiest.ps_per_byte = std::max(busiest.ps_per_byte, at.ps_per_byte);
-        // Messages over relays are left out: their steps last longer in any case.
+        // Messages over relays get no message time here: their steps last longer in any case.
         if (!messages || path.size() > 1) continue;
         at.messages_ps += static_cast<double>(link.overhead_ps);
         if (*messages == TimeModel::kBlocking) at.messages_ps += static_cast<double>(link.latency_ps);
@@ -296,7 +299,7 @@ Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, b
 
 namespace {
 
-// Places the engine on the request's graphs, or on `own` if the request has none.
+// Places the engine on the request's graphs. If the request has no graphs, makes them in `own`.
 StatusOr<PlacedEngine> PlacedFor(const TextbookEngine& engine, const SynthesisRequest& request,
                                  std::optional<RankGraphs>& own) {
   RankGraphs& graphs = request.graphs ? *request.graphs : own.emplace(*request.topology);

@@ -1,7 +1,11 @@
-// The frame of all textbook algorithms. A Recipe is an algorithm placed on a machine: how it gathers,
-// broadcasts or exchanges chunks. The frame derives the other collectives: a reduction is the recipe on the
-// reversed machine, played backwards (synth/common/reverse.h), and an allreduce is a reduction followed by a
-// gather.
+// The frame of all textbook algorithms. A Recipe says how an algorithm gathers, broadcasts or exchanges
+// chunks on a machine. The frame derives the other collectives: a reduction is the recipe on the reversed
+// machine, played backwards (synth/common/reverse.h); an allreduce is a reduction, then an allgather or
+// broadcast.
+// Words: member i is the i-th rank of the collective. A block is the chunks that one member owns. A piece is
+// an equal part of a block or of all data. A stripe is one of several copies of an algorithm that run at
+// once, each on its own piece of every block. In formulas n is the number of members, S the size in bytes,
+// alpha the time of a message without its bytes, beta the time of a byte.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +27,8 @@
 
 namespace xccl {
 
-// Ranks up to which costs are measured on an algorithm's moves: finding paths over relays for more takes
-// seconds.
+// Most ranks for which costs are measured on an algorithm's moves. For more ranks, finding paths over relays
+// takes seconds.
 inline constexpr int32_t kMostMeasured = 1024;
 
 // An alpha-beta time: fixed_ps + ps_per_byte × size, where size is nccl-tests' (ir/sizes.h).
@@ -34,39 +38,39 @@ struct Cost {
   double Ps(const SynthesisRequest& request) const;  // a barrier moves no bytes
 };
 
-using Blocks = std::vector<ChunkRange>;  // by member: its chunks of the whole
-// Cuts the whole into equal pieces, one for each owner among n members, or, without owners, one for each
-// member.
+using Blocks = std::vector<ChunkRange>;  // by member: the chunks that the member owns
+// Cuts `whole` into equal pieces and gives one piece to each owner. `owners` are indices of some of the n
+// members. If `owners` is empty, every member gets a piece.
 Blocks EqualBlocks(ChunkRange whole, int32_t n, std::span<const int32_t> owners = {});
 
-// The function of a recipe that a collective uses, before any reversal.
+// The function of a Recipe that makes a collective's moves, before the frame reverses them.
 enum class Base : uint8_t { kAllgather, kBroadcast, kGather, kAlltoall, kSendrecv, kAllreduce };
-// An allreduce counts as its allgather.
+// Returns the Base of a kind. An allreduce counts as kAllgather.
 Base BaseOf(CollectiveKind kind);
 
-// The chunks of each (source member, destination member).
+// The chunks of an alltoall, by source and destination member.
 struct PairBlocks {
   const Collective* collective = nullptr;
   ChunkRange Of(int32_t source, int32_t destination) const;
 };
 
-// An algorithm placed on a machine for one request. Unset functions are not served. Functions add copies
-// only, except for allreduce; steps start at 0.
+// An algorithm placed on a machine for one request. An unset function is not served. All functions except
+// allreduce add only copies. Steps start at 0.
 struct Recipe {
-  int32_t pieces = 1;  // best number of pieces of each block, or of the whole of a broadcast or allreduce
-  Rank root;           // root of an allreduce by trees
+  int32_t pieces = 1;  // best number of pieces of each block, or of all data in a broadcast or allreduce
+  Rank root;           // root of an allreduce over trees
   std::function<void(const Blocks&, Moves&)> allgather;
   std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
   std::function<void(Rank root, const Blocks&, Moves&)> gather;
   std::function<void(const PairBlocks&, Moves&)> alltoall;
   std::function<void(const Collective&, Moves&)> sendrecv;
   std::function<void(ChunkRange, Moves&)> allreduce;
-  std::vector<int32_t> allreduce_owners;  // members that own a block of an allreduce by allgather; empty: all
-  bool repeats = false;                   // moves may give a rank a chunk that it has
-  bool pipelines = false;                 // steps overlap: a link's load in all steps together counts
-  std::optional<Cost> cost;               // time of the request's collective; absent: measured
-  double alltoall_hops = 1;               // moves of a chunk of an alltoall, on average
-  // An allreduce in which ranks exchange sums; set if it is faster than `allgather` backwards and forwards.
+  std::vector<int32_t> allreduce_owners;  // members that own a block in an allreduce; empty: all members
+  bool repeats = false;                   // a move may bring a rank a chunk that the rank has
+  bool pipelines = false;                 // steps overlap, so a link's load in all steps is added up
+  std::optional<Cost> cost;               // time of the moves; absent: the frame measures them
+  double alltoall_hops = 1;               // average number of moves of a chunk in an alltoall
+  // An allreduce in which ranks exchange sums. Set if faster than `allgather` backwards and then forwards.
   struct Exchange {
     Cost cost;
     std::function<void(ChunkRange, Moves&)> allreduce;
@@ -74,8 +78,8 @@ struct Recipe {
   std::optional<Exchange> exchange;
 };
 
-// Places an algorithm. `graph` is the reversed machine's for reductions. Requires: paths join all members.
-// Errors: kInvalidInput "NAME: why; hint: ...".
+// Places an algorithm on a machine. For reductions, `graph` is the graph of the reversed machine. Requires
+// that paths join all members. Errors: kInvalidInput "NAME: why; hint: ...".
 using PlaceFunction = StatusOr<Recipe>(const RankGraph& graph, const SynthesisRequest& request);
 
 struct TextbookEngine {
@@ -86,14 +90,14 @@ struct TextbookEngine {
   PlaceFunction* place = nullptr;
 };
 
-// An engine placed for a request, which can estimate its time and make its schedule.
+// An engine placed for one request. It can estimate its time and make its schedule.
 class PlacedEngine {
  public:
-  // Errors: those of Serves and place. `graphs` and what `request` points to must outlive the result.
+  // Errors: those of ServesKind and engine.place. The result uses `graphs` and what `request` points to.
   static StatusOr<PlacedEngine> Place(const TextbookEngine& engine, RankGraphs& graphs,
                                       const SynthesisRequest& request);
   double EstimatePs() const;
-  // The moves of single chunks in the schedule; saturates.
+  // Returns the number of moves in the schedule, each of a single chunk; at most 10^15.
   int64_t Work() const;
   StatusOr<Synthesis> Make() const;
 
@@ -108,16 +112,16 @@ class PlacedEngine {
   const SynthesisRequest* request_ = nullptr;
   const RankGraph* forward_ = nullptr;
   const RankGraph* reversed_ = nullptr;
-  std::optional<Recipe> recipe_, reversed_recipe_;  // those that the collective's kind asks for
+  std::optional<Recipe> recipe_, reversed_recipe_;  // set if the collective's kind needs them
 };
 
-// `engine` must outlive the row.
+// Returns the row of a textbook engine in the table of synth/engines.h. `engine` must outlive the row.
 Engine RowOf(const TextbookEngine& engine);
 
-// The alpha-beta time of moves whose chunks each have size × `fraction` bytes. Steps follow one another, and
-// each takes the latency of its longest path and the load of its busiest link; with `overlap` the busiest
-// link of all steps together counts once. With a time model, a message also occupies its links for their
-// overhead, and in the blocking model for their latency.
+// Returns the alpha-beta time of moves. Each chunk has size × `fraction` bytes. Steps follow one another. A
+// step takes the latency of its longest path plus the time of its busiest link. With `overlap`, the loads of
+// all steps are added up, and the busiest link counts once. If `messages` names a time model, each message
+// also occupies its links for their overhead, and in the blocking model for their latency.
 Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
                   std::optional<TimeModel> messages = {});
 

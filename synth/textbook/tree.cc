@@ -1,7 +1,7 @@
-// One spanning tree: broadcasts go down it, gathers come up. It grows breadth first from the root along the
-// widest hops. Cables of its own a rank may use all at once; over switches, where copies share the rank's
-// port, it feeds two ranks of its domain and one of another: a binary tree inside every domain, and domains
-// hung below different GPUs, so that different NICs feed them.
+// One spanning tree: broadcasts go down the tree, gathers come up. The tree grows breadth first from the root
+// along the widest hops. A rank feeds all neighbours to which it has cables of its own. Over switches, where
+// copies share its port, it feeds at most two ranks of its domain and one of another. So every domain has a
+// binary tree, and domains hang below different GPUs, which feed them over different NICs.
 #include <algorithm>
 #include <set>
 
@@ -16,7 +16,7 @@ class TreeGrower {
   TreeGrower(const RankGraph& graph, std::span<const Rank> members)
       : graph_(graph), members_(members), open_(static_cast<size_t>(graph.num_ranks()), false) {}
 
-  // A round for each depth; positions are members.
+  // Returns the tree from `root` with a round for each depth. Position i is member i.
   Rounds Grow(Rank root) {
     for (Rank r : members_) open_[r.index()] = true;
     std::vector<int32_t> place(open_.size(), -1);  // by rank
@@ -31,7 +31,7 @@ class TreeGrower {
     };
     std::vector<std::pair<Rank, int32_t>> reached = {{root, 0}};
     open_[root.index()] = false;
-    // Once with few copies a port, then whoever is left from anyone, then over relays.
+    // First few copies for each port, then all neighbours that are left, last all other members over relays.
     for (bool limited : {true, false}) {
       for (size_t i = 0; i < reached.size(); ++i) {
         const auto [parent, depth] = reached[i];
@@ -50,6 +50,7 @@ class TreeGrower {
   }
 
  private:
+  // Returns the neighbours that become children of `parent`. `limited` limits their number over switches.
   std::vector<Rank> Adopt(Rank parent, bool limited) {
     std::vector<HopId> hops;
     std::optional<Rank> last;
@@ -82,7 +83,7 @@ class TreeGrower {
 
   const RankGraph& graph_;
   std::span<const Rank> members_;
-  std::vector<bool> open_;  // by rank: member not yet in the tree
+  std::vector<bool> open_;  // by rank: is a member and not yet in the tree
   std::set<int32_t> domain_reached_;
 };
 
@@ -91,7 +92,7 @@ class TreeGrower {
 StatusOr<Recipe> PlaceTree(const RankGraph& graph, const SynthesisRequest& request) {
   const std::vector<Rank> members(request.collective->ranks().begin(), request.collective->ranks().end());
   Recipe recipe;
-  // An allreduce meets where the farthest member is nearest.
+  // The root of an allreduce is the member whose tree has the least depth.
   recipe.root = members[0];
   if (!request.collective->spec().root && members.size() <= 64)
     recipe.root = *std::ranges::min_element(
@@ -101,7 +102,7 @@ StatusOr<Recipe> PlaceTree(const RankGraph& graph, const SynthesisRequest& reque
     RoundsBroadcast(TreeGrower(graph, members).Grow(root), root, all, moves);
   };
   recipe.gather = [&graph, members](Rank root, const Blocks& blocks, Moves& moves) {
-    // A gather goes against the links that the tree grows along: it grows on the machine turned round.
+    // A gather sends from child to parent, so its tree grows on the reversed machine.
     const RankGraph turned = graph.Reversed();
     RoundsGather(TreeGrower(turned, members).Grow(root), root, blocks, moves);
   };

@@ -1,9 +1,10 @@
-// Trees over positions. `binomial`: in every step each rank that has the data halves what it is responsible
-// for and sends to the first of the other half, ceil(log2 n) steps. `k-nomial`: whoever has the data sends it
-// to k-1 at once: a broadcast takes ceil(log_k n) (alpha + (k-1) S beta) over one port, gather and scatter
-// ceil(log_k n) alpha + (n-1)/n S beta. The radix is the fastest at the size on the links at hand, at least
-// 2, below n (collectives of radix k on exascale machines: Wilkins et al., CLUSTER 2023). Far parts come
-// first, so that domains are entered once. gather is the same tree upwards with growing messages.
+// Trees over positions. A rank with the data serves a range of positions, at first the root all of them.
+// `binomial`: in every step each rank with the data halves its range and sends the data to the first position
+// of the other half: ceil(log2 n) steps. `k-nomial`: each rank with the data cuts its range into k parts and
+// sends to k-1 ranks at once. Over one port a broadcast takes ceil(log_k n) (alpha + (k-1) S beta), a gather
+// or scatter ceil(log_k n) alpha + (n-1)/n S beta. The radix k is the fastest for the size on the machine's
+// links (Wilkins et al., CLUSTER 2023). Far parts are served first, so that each domain is entered once. A
+// gather goes up the same tree, with messages that grow.
 #include "synth/textbook/engines.h"
 #include "synth/textbook/radix.h"
 #include "synth/textbook/rounds.h"

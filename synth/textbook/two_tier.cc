@@ -1,7 +1,11 @@
-// Per pair of hosts: parts fill the rails up to a g-th of the pair's total each, first those that start or
-// end on the rail, so that few take a hop inside. On a rail what starts there goes first and what ends there
-// last, so that rails start before and end after the hops inside. A piece's stage is the one in which its
-// middle falls; its hops are one step apart. What stays inside a host is spread over all stages.
+// 1. Deal distributes the parts of each pair of hosts over the g rails, a g-th of the pair's total to each. A
+// part goes first to the rails on which it starts or ends, so that few bytes take a hop inside a host. On a
+// rail, parts that start there go first and parts that end there go last, so that rails are busy before,
+// during and after the hops inside hosts.
+// 2. Service lets Birkhoff's stages say when each pair of hosts is served. A piece gets the stage in which
+// its middle falls, and is cut at the end of a stage if both sides are large enough.
+// 3. CutInto makes each piece a chunk. ScheduleOf adds the three hops of each piece, one step apart. Parts
+// that stay inside a host are spread over all stages.
 #include "synth/textbook/two_tier.h"
 
 #include <fmt/core.h>
@@ -16,25 +20,26 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "hierarchical-alltoall";
-// The ends of stages cut no piece below this fraction of a rail's load: a piece costs three messages.
+// A cut leaves pieces of at least a rail's load / kFinest, because each piece costs three messages.
 constexpr int64_t kFinest = 128;
 
-// An amount of one part that goes by one rail.
+// An amount of one part that goes over one rail.
 struct RailPiece {
   int32_t part = 0;
   int32_t rail = 0;
   int64_t amount = 0;
-  int32_t chunk = 0;  // its chunk, once the collective is cut
-  int32_t step = 0;   // the step of its first hop
+  int32_t chunk = 0;  // set by CutInto
+  int32_t step = 0;   // step of the first hop
 };
 
-// A part of a pair of hosts: its ends' places in their hosts, and the amount that is not dealt out yet.
+// A part of a pair of hosts. `from` and `to` are GPU numbers within the source and destination host. `left`
+// is the amount that is not dealt to a rail yet.
 struct PairPart {
   int32_t id = 0, from = 0, to = 0;
   int64_t left = 0;
 };
 
-// The parts of one pair of hosts, dealt to rails: pieces rail by rail, each in the order in which they go.
+// Deals the parts of one pair of hosts to rails. Returns the pieces of each rail in the order of sending.
 std::vector<RailPiece> Deal(std::vector<PairPart>& parts, int64_t total, int64_t rails) {
   std::vector<int64_t> room;
   for (int64_t j = 0; j < rails; ++j) room.push_back(total * (j + 1) / rails - total * j / rails);
@@ -62,11 +67,11 @@ std::vector<RailPiece> Deal(std::vector<PairPart>& parts, int64_t total, int64_t
   return pieces;
 }
 
-// For every pair of hosts the stages in which it is served, and how far it has come after each.
+// For every pair of hosts: the stages that serve the pair, each with the amount that is served at its end.
 struct Service {
   std::vector<std::vector<std::pair<int32_t, int64_t>>> of_pair;
   int32_t stages = 0;
-  int64_t fullest = 0;  // a host's demands, out or in
+  int64_t fullest = 0;  // largest demand out of or into one host
   Service(const std::vector<int64_t>& demands, int32_t hosts) : of_pair(demands.size()) {
     std::vector<int64_t> served(demands.size(), 0);
     for (const BirkhoffStage& stage : BirkhoffStages(demands, hosts)) {
@@ -81,12 +86,12 @@ struct Service {
     }
   }
 
-  // Appends a pair's pieces with their steps, cut at the ends of stages if both sides keep `least`. The
-  // pieces of one rail come in the order in which they are sent.
+  // Appends a pair's pieces with their steps. Cuts a piece at the end of a stage if both sides are at least
+  // `least`. Requires that the pieces of one rail come in the order of sending.
   void AddSteps(size_t pair, int32_t rails, int64_t least, std::span<const RailPiece> dealt,
                 std::vector<RailPiece>& pieces) const {
     const std::vector<std::pair<int32_t, int64_t>>& stages_of = of_pair[pair];
-    std::vector<std::pair<size_t, int64_t>> at(static_cast<size_t>(rails));  // by rail: stage, amount before
+    std::vector<std::pair<size_t, int64_t>> at(static_cast<size_t>(rails));  // by rail: stage, amount sent
     for (RailPiece piece : dealt) {
       auto& [stage, before] = at[static_cast<size_t>(piece.rail)];
       for (; stage + 1 < stages_of.size(); ++stage) {
@@ -110,17 +115,18 @@ struct Service {
   }
 };
 
-// Units in which amounts are dealt: a g-th of what is counted, so that even counts deal evenly.
+// Returns the factor by which all amounts are multiplied before they are dealt: the number of rails, so that
+// amounts divide evenly among rails; 1 if amounts would overflow.
 int64_t UnitsOf(const Collective& collective, int64_t rails) {
   if (collective.kind() == CollectiveKind::kAlltoall) return rails;
   const std::vector<int64_t>& counts = collective.spec().counts;
   const int64_t most = *std::max_element(counts.begin(), counts.end());
-  // No sum of all units overflows when it is multiplied by the rails.
+  // The sum of all units must not overflow when it is multiplied by the number of rails.
   const int64_t all = rails * rails * std::ssize(counts);
   return most <= std::numeric_limits<int64_t>::max() / all ? rails : 1;
 }
 
-// The collective cut into its pieces, which learn their chunks; parts of one piece stay whole.
+// Returns the collective with a chunk for each piece, and sets the pieces' chunks.
 Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces) {
   const size_t parts = static_cast<size_t>(collective.num_parts());
   std::vector<int32_t> chunks(parts, 0), next(parts);
@@ -140,12 +146,12 @@ Collective CutInto(const Collective& collective, std::vector<RailPiece>& pieces)
   return collective.WithWeights(chunks, weights);
 }
 
-// Hosts, and the hops inside them and along rails.
+// The hosts, and the hops inside hosts and along rails.
 struct Machine {
   const RankGraph& graph;
   Hosts hosts;
   std::vector<int32_t> position = {};  // by member
-  std::vector<HopId> hop = {};         // by member and member; unset where not used
+  std::vector<HopId> hop = {};         // by source and destination member; unset if not used
   int32_t HostOf(int32_t member) const { return position[static_cast<size_t>(member)] / hosts.gpus; }
   int32_t PlaceOf(int32_t member) const { return position[static_cast<size_t>(member)] % hosts.gpus; }
 };

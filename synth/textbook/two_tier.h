@@ -1,8 +1,10 @@
-// alltoall(v) on hosts of equal size with fast links inside, after FAST (NSDI 2026), however skewed. What
-// goes from host to host is dealt out evenly to the rails (the j-th GPU of every host): a GPU with more than
-// its share hands the rest to others of its host, rails cross, and the destination's host hands on. Hosts
-// meet in Birkhoff's stages (synth/textbook/birkhoff.h), so that no receiver is crowded. Where links inside
-// are fast enough that takes what the fullest host sends or receives, over all its NICs: the least there is.
+// Plans alltoall(v) on hosts of equal size with fast links inside, however uneven the data is (after FAST,
+// NSDI 2026). Rail j joins the j-th GPUs of all hosts. The data from one host to another is dealt out evenly
+// to the rails. A GPU with more than its share first hands the surplus to other GPUs of its host. Then the
+// data crosses along the rails, and GPUs of the destination host pass it on to its destination. Hosts send to
+// each other in Birkhoff's stages (synth/textbook/birkhoff.h), so that no receiver is crowded. If the links
+// inside hosts are fast enough, the plan takes as long as the fullest host sends or receives over all its
+// NICs. No plan takes less time.
 #pragma once
 
 #include "base/status.h"
@@ -11,10 +13,10 @@
 
 namespace xccl {
 
-// Requires: an alltoall or alltoallv, parts whole. Linear in pieces, at most parts + hosts^2 x 2 GPUs of a
-// host, but for the stages: about a microsecond for every 30 pieces. Errors: kInvalidInput
-// "hierarchical-alltoall: ..." on one host, on hosts of unequal size, and where GPUs of a host or of a rail
-// are not next to each other.
+// Requires an alltoall or alltoallv whose parts are not cut into chunks. Time: linear in the number of
+// pieces, plus BirkhoffStages. The number of pieces is at most parts + hosts^2 x 2 x GPUs of a host. Errors:
+// kInvalidInput "hierarchical-alltoall: ..." if there is only one host, if hosts have unequal sizes, or if
+// two GPUs of a host or of a rail are not neighbours.
 StatusOr<Synthesis> PlanTwoTier(const RankGraph& graph, const Collective& collective);
 
 }  // namespace xccl
