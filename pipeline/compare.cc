@@ -108,8 +108,7 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
-// Returns the rows of all plans and measurements at the size of the options, sorted by time. Requires that
-// the options have a bound.
+// Returns the rows of all plans and measurements at the size of the options, by time. Requires a bound.
 std::vector<PlanTime> TimesAt(const Topology& topology, const Collective& collective,
                               const std::vector<std::string>& engines, std::span<const OtherPlan> others,
                               std::span<const MeasuredTimes> measured, const PlanOptions& options,

@@ -1,5 +1,4 @@
-// Compares the plans of several engines for one topology and collective, over sizes. Also compares several
-// topologies.
+// Compares the plans of several engines over sizes, on one topology or on several topologies.
 #pragma once
 
 #include <cstdint>
@@ -57,8 +56,7 @@ struct Skipped {
 // Adds the line "NAME: why", unless `skipped` has this line, and raises the code to that of `why`.
 void Skip(std::string_view name, const Status& why, Skipped& skipped);
 
-// A plan that is compared with the plans of the engines at all sizes. It has the same collective and
-// topology.
+// A plan for the same collective and topology that is compared with the plans of the engines at all sizes.
 struct OtherPlan {
   std::string name;
   Plan plan;  // with a program
@@ -81,14 +79,12 @@ StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsR
                                                     const Collective& collective,
                                                     const std::vector<int64_t>& sizes);
 
-// Called after each size with the rows of this size only. If the callback returns an error, the comparison
-// ends with this error.
+// Called after each size with the rows of this size only. An error ends the comparison.
 using OnSize = std::function<Status(const Comparison& of_size)>;
 
 // Plans every size by MakePlan with each engine that EnginesToCompare chooses. If the options have a machine,
 // the time of a plan, also of `others`, is that of its program; otherwise that of its schedule on ideal
-// links. Sizes after the deadline are left out. Errors: the engines' reasons if no engine has a plan for any
-// size; kLimit if the deadline is the reason.
+// links. Leaves out sizes after the deadline. Errors: the engines' reasons, or kLimit, if there are no rows.
 StatusOr<Comparison> Compare(const Topology& topology, const Collective& collective,
                              const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
                              const PlanOptions& options, const OnSize& on_size = {},
@@ -111,8 +107,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
 // no lines if all machines are timed on ideal links.
 std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
-// Returns whether the deadline has passed. If so, adds a line to `skipped`: this size and all sizes after it
-// are left out.
+// Returns whether the deadline has passed. If so, adds the line that this and all later sizes are left out.
 bool IsTooLate(const Deadline& deadline, int64_t size_bytes, Skipped& skipped);
 // Returns whether the user interrupted the searches of this size and earlier sizes have rows. If so, adds the
 // line of IsTooLate. The size is left out because a search that was interrupted makes worse plans.

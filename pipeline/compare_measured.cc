@@ -28,8 +28,7 @@ Status CheckSame(const NcclTestsRun& run, const std::string& file, const Collect
   const auto text = [](const std::optional<int64_t>& rank) {
     return rank ? fmt::format("root {}", *rank) : std::string("no root");
   };
-  // A table without a root column cannot contradict the root, so only formats that can name a root are
-  // checked.
+  // Old tables have no root column, so only formats that can name a root are checked.
   if (run.names_root && run.root != root && (run.root || run.lists_variables || !run.program.empty()))
     return InvalidInput(fmt::format("{}: {}; expected {}, as is compared", file, text(run.root), text(root)));
   return OkStatus();

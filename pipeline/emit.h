@@ -27,9 +27,8 @@ struct AheadOfTime {
 StatusOr<std::vector<PlanCubin>> WriteKernel(const std::string& source, const std::string& path,
                                              TypeClass types, bool reduces, const AheadOfTime& ahead);
 
-// Writes a kernel for every plan of the book that can be emitted: x.cu and its cubins for x.plan.json. Adds
-// the kernels to the book's index. Returns one line for each plan that cannot be emitted; the interpreter
-// kernel runs this plan.
+// Writes a kernel for every plan of the book that can be emitted: x.cu and its cubins for x.plan.json. Lists
+// the kernels in the book's index. Returns one line for each other plan; the interpreter kernel runs it.
 StatusOr<std::vector<std::string>> WriteBookKernels(PlanBook book, const EmitOptions& emit,
                                                     const AheadOfTime& ahead);
 

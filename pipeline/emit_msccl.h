@@ -1,5 +1,4 @@
-// Writes a plan's program as a file of MSCCL or MSCCL++. The program is first lowered for the executor that
-// reads the file (lower_for_executor.h).
+// Writes a plan's program, lowered for the executor (lower_for_executor.h), as a file of MSCCL or MSCCL++.
 #pragma once
 
 #include <cstdint>

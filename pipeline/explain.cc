@@ -1,5 +1,4 @@
-// 1. Trace the schedule, and the program if there is one. The critical path names the links on which the plan
-//    waits.
+// 1. Trace the schedule, and the program if any. The critical path names the links on which the plan waits.
 // 2. Try one change at a time:
 //    a. double the bandwidth of the class of links whose transfers take most of the path;
 //    b. double the bandwidth of the one cable whose transfers take most of the path;

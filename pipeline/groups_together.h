@@ -19,8 +19,8 @@ struct GroupsResult {
   PlanResult result;
 };
 
-// Makes one plan for all groups and proves the plan. Lowers the plan if options.lower is set. Errors: those
-// of PlanGroups and CompletePlan.
+// Makes and proves one plan for all groups. Lowers the plan if options.lower is set. Errors: those of
+// PlanGroups and CompletePlan.
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
                                           const PlanOptions& options);
 

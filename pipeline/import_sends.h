@@ -15,8 +15,8 @@ namespace xccl {
 // Makes a plan from the sends, which form an allgather. A reduce_scatter runs the sends backwards. An
 // allreduce runs them backwards and then forwards. A send uses the path between its two ranks; if there are
 // parallel paths, it uses the least loaded one. Error messages begin with `file`. Errors: those of
-// CompletePlan, and kInvalidInput if the collective is another one, if no path carries a send, if a chunk
-// does not reach its sender, or if a rank misses a chunk.
+// CompletePlan. kInvalidInput for another collective, a send without a path, a chunk that does not reach its
+// sender, or a rank that misses a chunk.
 StatusOr<PlanResult> ImportSends(const PrintedSends& printed, std::string_view file, const Topology& topology,
                                  CollectiveKind kind, const PlanOptions& options);
 

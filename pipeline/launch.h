@@ -1,5 +1,5 @@
-// Joins this process with the other ranks of its group, if a launcher such as mpirun started each rank as a
-// process. docs/running.md lists the launchers.
+// Joins this process with the other ranks of its group, if a launcher started each rank as a process.
+// docs/running.md lists the launchers.
 #pragma once
 
 #include <chrono>

@@ -1,6 +1,6 @@
 // 1. Lower the first schedule, which the engine prefers.
-// 2. Go through the other schedules in order. Lower a schedule if its program may be fast enough, judged by
-//    the schedule's simulated time, if the schedule is not too large, and if the work so far allows it.
+// 2. Go through the other schedules in order. Lower a schedule if it is small, or if its simulated time is
+//    less than the best program's and the work so far allows it (MayReplace).
 // 3. Replace the best program by a new one that is at least 2 % faster.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
 #include "pipeline/lower_fastest.h"
@@ -54,7 +54,7 @@ int64_t LeastTimeOf(const Topology& topology, const PlanOptions& options, const 
                    made.simulation->time_ps);
 }
 
-// Lowers the schedule to a program. Whether the result has a time depends on LowerTimed.
+// Lowers the schedule to a program. The result has a time only if LowerTimed has simulated the program.
 StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& options, const Synthesis& made) {
   return LowerTimed(made.schedule, made.collective, topology,
                     {.size_bytes = options.request.size_bytes,
@@ -86,8 +86,7 @@ StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOpt
   return LowerAndTime(topology, options, made);
 }
 
-// Returns whether a program of this time replaces the best program. It must be 2 % faster
-// (ir/lower/tolerance.h).
+// Returns whether a program of this time is so much faster than the best program that it replaces it.
 bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
   return !best.ok() || lowering::IsFaster(time_ps, *best->time_ps);
 }

@@ -32,8 +32,7 @@ struct FastestProgram {
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);
 
-// Returns whether the status says that the deadline of the options passed. The caller then keeps the plan
-// without its program.
+// Returns whether the status is a passed deadline. The caller then keeps the plan without its program.
 bool IsLate(const Status& status, const PlanOptions& options);
 
 }  // namespace xccl

@@ -1,5 +1,4 @@
-// Chooses a program of a plan for an executor of another project, such as MSCCL. The executor may have fewer
-// slots per connection than XCCL's executors.
+// Chooses a program of a plan for an executor of another project, which may have fewer slots than XCCL's.
 #pragma once
 
 #include <string>
@@ -19,14 +18,13 @@ struct ExecutorProgram {
 };
 
 // Returns the plan's program, or a new program of its schedule for few slots, because executors of MSCCL XML
-// have few slots. The new program is tried if the plan's program uses more slots, and the target cannot run
-// it or takes over kSlower times as long with few slots. The faster program wins. Both are simulated as the
+// have few slots. The new program is tried if the plan's program uses more slots and the target does not run
+// it, or takes over kSlower times as long. The faster program wins. Both programs are simulated as the
 // target runs them (AsRunByMsccl), at the plan's size and on its links. Errors: those of WriteMscclXml for
 // the plan's own program. Requires: a program.
 StatusOr<ExecutorProgram> LowerFor(const MscclXmlOptions& target, const Plan& plan);
 
-// Returns the plan's own program. Warns if MSCCL++ takes over kSlower times as long with it. Requires: a
-// program.
+// Returns the plan's own program. Warns if MSCCL++ takes over kSlower times as long. Requires: a program.
 ExecutorProgram LowerFor(const MscclppOptions& target, const Plan& plan);
 
 }  // namespace xccl

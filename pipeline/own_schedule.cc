@@ -3,8 +3,7 @@
 // 2. Find the hop between the two ranks; of parallel hops, the least loaded one. A multicast or an in-switch
 //    reduction takes a tree: the union of the hops between its root and its leaves.
 // 3. Append the transfer with the links of its hop or tree.
-// PlanOfSchedule verifies and simulates the schedule, then calls CompletePlan, as MakePlan does after a
-// search.
+// PlanOfSchedule verifies and simulates the schedule, then calls CompletePlan.
 #include "pipeline/own_schedule.h"
 
 #include <fmt/core.h>

@@ -1,8 +1,6 @@
 // Makes plans from schedules that a person or another tool wrote, transfer by transfer. Finds the links of
 // each transfer, and then completes the plan as MakePlan completes the plan of an engine.
-//
-// Here a hop is a path between two ranks that passes no other GPU (RankGraph). Two ranks may have parallel
-// hops.
+// Here a hop is a path between two ranks without another GPU (RankGraph). Ranks may have parallel hops.
 #pragma once
 
 #include <cstdint>

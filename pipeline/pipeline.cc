@@ -19,8 +19,7 @@
 namespace xccl {
 namespace {
 
-// Returns a plan with the schedule and the collective, which it moves out of `made`. All other fields of
-// `made` stay valid.
+// Returns a plan with the schedule and the collective, which move out of `made`.
 Plan PlanOf(const Topology& topology, Synthesis& made, std::optional<LoweredProgram> program,
             const PlanOptions& options) {
   Plan plan{topology, std::move(made.collective), std::move(made.schedule), std::move(program), {}};

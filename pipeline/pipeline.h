@@ -41,8 +41,7 @@ StatusOr<PlanResult> MakePlanBy(const Engine& engine, const Topology& topology, 
 // simulates the program, and describes the plan. Other schedules in `found` that may have faster programs are
 // lowered as well (lower_fastest.h). The schedule with the fastest program becomes the plan and
 // found.front(). The plan has no program if the deadline passes first. Errors: kBug if the schedule or the
-// program is wrong; found.front() then names the engine. Requires: at least one schedule, and every schedule
-// has its simulation.
+// program is wrong; found.front() names the engine. Requires: at least one schedule, all with simulations.
 StatusOr<PlanResult> CompletePlan(const Topology& topology, std::vector<Synthesis>& found, const Bound& bound,
                                   double synthesis_s, const PlanOptions& options);
 

@@ -1,5 +1,4 @@
-// Plans the front between fewest steps and fewest rounds: for every trade-off the best schedule, with a
-// proof.
+// Plans the front between fewest steps and fewest rounds, with a proof for every schedule.
 #pragma once
 
 #include "base/status.h"

@@ -66,8 +66,7 @@ struct PlanResult {
 };
 
 // If a program takes more than this times its schedule's time, the user is told the reason. The same holds
-// for a file for another executor and its plan. A ratio up to 1.05 is normal for lowering
-// (docs/benchmarks.md).
+// for a file for another executor and its plan.
 inline constexpr double kSlower = 1.1;
 
 // Returns the options. If machine_of_topology is set and `machine` is absent, fills in the machine model of

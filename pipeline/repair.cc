@@ -19,8 +19,7 @@
 namespace xccl {
 namespace {
 
-// If a repaired plan takes at most this times the bound, no fresh plan is made. A fresh plan takes far longer
-// to make and could gain at most 5 %.
+// If a repaired plan takes at most this times the bound, no fresh plan is made, because it could gain little.
 constexpr double kMaxRatioToBound = 1.05;
 
 std::string ThenNote(std::string first, const std::string& note) {

@@ -165,8 +165,7 @@ void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
                            : fmt::format("{} and more", FormatSize(of.min_bytes))));
 }
 
-// Runs one size after another and shows each row. The table's header is shown before the first run if `head`
-// is given (CPU ranks), otherwise after it.
+// Runs one size after another and shows each row. Without `head`, the first run gives the table's header.
 Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTableOptions>& head,
                   const std::function<StatusOr<RunResult>(int64_t size)>& run, const Deadline& deadline,
                   const RunShow& show) {

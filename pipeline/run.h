@@ -1,5 +1,4 @@
-// Runs plans on GPUs or on CPU ranks, which are threads or processes, and checks every element of the
-// results.
+// Runs plans on GPUs or on CPU ranks, which are threads or processes, and checks every element.
 #pragma once
 
 #include <cstdint>
@@ -49,8 +48,7 @@ struct RunResult {
   std::vector<std::string> notices;        // why the interpreter kernel ran; remarks about sizes
 };
 
-// Reads and verifies a plan, as ReadPlan does. Errors: those of ReadPlan; kInvalidInput if the plan has no
-// program.
+// Reads and verifies a plan. Errors: those of ReadPlan; kInvalidInput if the plan has no program.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file);
 
 // Runs the plan's program at the given sizes. Also simulates each size, on `machine` if given. On GPUs the
@@ -60,10 +58,9 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& machine);
 
-// Callbacks that show results while sizes run. One table is for one collective. If a callback returns an
-// error, the runs end.
+// Callbacks that show results while sizes run. One table is for one collective. An error ends the runs.
 struct RunShow {
-  std::function<Status(const RunResult& of_table)> begin;  // before the first row; its rows are not shown
+  std::function<Status(const RunResult& of_table)> begin;  // shows the header; `size` shows the rows
   std::function<Status(const RunResult& size)> size;       // after each size, with the row of this size
   std::function<Status(const std::string& note)> end;      // why sizes are missing; empty: no size is
 };
@@ -73,8 +70,7 @@ struct RunShow {
 Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
                 const RunShow& show);
 // Runs every collective of the plan book at each size; if `sizes` is empty, at 64 MiB. Each size runs the
-// plan that the book selects for it. Simulations use the machine model that `tune` measured, if the book has
-// one.
+// plan that the book selects for it. Simulations use the book's machine model, which `tune` measured.
 Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
                const RunShow& show);
 

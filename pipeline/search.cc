@@ -8,8 +8,7 @@
 namespace xccl {
 namespace {
 
-// The exact bound takes about 2 us for each pair of ranks. It is computed only if that is at most a tenth of
-// the remaining time.
+// The exact bound takes about 2 us for each pair of ranks, and may take a tenth of the remaining time.
 constexpr double kSecondsPerPair = 2e-5;
 
 BoundEffort EffortIn(const Deadline& deadline, int32_t ranks) {
@@ -74,8 +73,7 @@ StatusOr<std::vector<Synthesis>> Search::Simulated(Synthesis made) {
   for (std::string& fault : std::exchange(made.faults, {}))
     if (std::ranges::find(faults_, fault) == faults_.end()) faults_.push_back(std::move(fault));
   XCCL_ASSIGN_OR_RETURN(made.simulation, SimulationOf(made, request_, options_.deadline));
-  // Engines may leave their other plans unsimulated. Lowering needs the times, so plans that cannot be
-  // simulated before the deadline are dropped.
+  // Lowering needs the times of the other plans. Plans that cannot be simulated in time are dropped.
   if (options_.lower)
     std::erase_if(made.others, [&](Synthesis& other) {
       StatusOr<Simulation> simulation = SimulationOf(other, request_, options_.deadline);

@@ -32,8 +32,7 @@ std::vector<Synthesis> PlansOf(Synthesis made);
 StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
                                   const Deadline& deadline);
 
-// One search. It cannot be copied or moved, because the request points to its bound. Topology, collective and
-// options must outlive the search.
+// One search. It cannot move, because the request points to its bound. The arguments must outlive the search.
 class Search {
  public:
   Search(const Topology& topology, const Collective& collective, const PlanOptions& options);
@@ -52,9 +51,8 @@ class Search {
   // Returns the engine's plan, simulated, followed by its other plans. If the options lower, all plans are
   // simulated. Keeps the engine's faults for WithFaults. Errors: those of SimulationOf for the first plan.
   StatusOr<std::vector<Synthesis>> Simulated(Synthesis made);
-  // Skips the engine in all later searches, if the status says that its plan was wrong. Returns whether the
-  // engine is newly skipped, so that the caller should search again. The engine that the options name is
-  // never skipped.
+  // Skips the engine from now on, if the status says that its plan was wrong. Returns whether the engine is
+  // newly skipped; the caller then searches again. The engine that the options name is never skipped.
   bool PassOver(const std::string& engine, const Status& status);
   // Returns the result with the faults of all engines that made wrong plans.
   StatusOr<PlanResult> WithFaults(StatusOr<PlanResult> result) const;

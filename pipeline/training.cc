@@ -18,12 +18,10 @@
 namespace xccl {
 namespace {
 
-// The most time that the collectives of one line may take in one training step: a day, the limit of a single
-// collective (ir/bounds/bound.h).
+// The most time that the collectives of one line may take in one training step: a day.
 constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
 
-// Makes a plan for the group alone, on the submachine of its members. Returns nullopt if the group needs
-// relays.
+// Makes a plan for the group alone, on its members' submachine; returns nullopt if the group needs relays.
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
                                                const PlanOptions& options) {
   const Submachine alone = MembersAlone(topology, group.collective.ranks());

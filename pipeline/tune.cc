@@ -14,8 +14,7 @@ namespace xccl {
 namespace {
 
 // A plan is run if its predicted time is at most this times the best prediction. A prediction errs by a
-// factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), so the ratio of two predictions errs by up
-// to 2.3.
+// factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), and the ratio of two by up to 2.3.
 constexpr double kMaxPredictedRatio = 4;
 
 struct Proposal {
@@ -44,8 +43,7 @@ Status Propose(const Topology& topology, const Collective& collective, const Tun
   return OkStatus();
 }
 
-// Returns the simulated time in microseconds on the topology that the plan was made for; infinity if the
-// program cannot be simulated.
+// Returns the simulated time on the plan's topology; infinity if the program cannot be simulated.
 double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& options) {
   const StatusOr<Simulation> simulation =
       SimulateProgram(plan.program->program, plan.program->collective, plan.topology,

@@ -1,5 +1,4 @@
-// Makes a plan book for one machine: runs every plan that the engine proposes at every size. The fastest plan
-// at a size serves this size.
+// Makes a plan book for one machine. Runs every plan at every size, and keeps the fastest for each size.
 #pragma once
 
 #include <cstddef>

@@ -34,8 +34,7 @@ struct Bound {
   int64_t size_bytes = 0;  // the requested size, rounded down (ir/sizes.h)
 };
 
-// Returns true if a plan's time equals the bound. Allows for one picosecond and for the rounding error of
-// floating point.
+// Returns true if a plan's time equals the bound. Allows for rounding errors and one picosecond.
 bool MeetsBound(int64_t time_ps, const Bound& bound);
 
 // The effort that the computation of a bound may take. kFast takes a fraction of a second on 1,024 ranks, but

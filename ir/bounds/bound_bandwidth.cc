@@ -9,8 +9,7 @@
 namespace xccl {
 namespace {
 
-// Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise returns
-// an empty vector.
+// Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise empty.
 std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
   constexpr size_t kMany = 64;  // fewest sinks for which translations save more time than their search takes
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))

@@ -22,10 +22,9 @@ struct BandwidthBound {
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort);
 
-// BandwidthBoundOf() calls one of the three functions below for some collectives. Each result is a valid
-// bound.
+// The three functions below give the bound of some collectives; BandwidthBoundOf() calls them.
 
-// Returns the bound of an allreduce of `bytes` bytes, from cuts in both directions and from partitions
+// Returns the bound of an allreduce of `bytes` bytes, from cuts in both directions and partitions
 // (bound_allreduce.cc).
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
                               BoundEffort effort);

@@ -10,7 +10,7 @@
 // 3. The messages that carry the byte over the links out of A must together serve all of D. So the sum of
 //    their c is at least |D|, for every byte that A holds:
 //   Σ over links out of A: bandwidth × ∫ c(link, T - t) dt  >=  |D| × bytes,
-// where t goes from the way to the link's tail to the plan's time T.
+// Here t runs from the way to the link's tail to the plan's time T.
 // 4. The left side is piecewise linear in T and grows with T. The T at which both sides are equal is the
 //    bound.
 //
@@ -37,8 +37,7 @@
 namespace xccl {
 namespace {
 
-// Number of sets D that are tried for one set A, and number of distances for which a set A around a rank is
-// tried.
+// Number of sets D that are tried for one set A, and of distances at which a set A around a rank ends.
 constexpr size_t kSets = 4;
 // A set is tried only if the work that is left is enough for this number of sets of equal cost.
 constexpr int64_t kSearches = 8;

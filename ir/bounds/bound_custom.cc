@@ -8,11 +8,12 @@
 //
 // 2. Blocks (each GPU, each host), as for an allreduce (bound_allreduce.cc). Let E be the blocks that hold
 //    some contribution alone, and F the blocks that need all contributions of E. Let x be the first block
-//    that knows all of them. Each block of E except x has sent at least once by then. Each block of F except
-//    x must receive later. So the part passes between blocks at least |E|+|F|-2 times. If E is one block, the
-//    part passes at least once for every other block of F. In any case the part passes at least as often as
-//    there are blocks that must send it, or blocks that must receive it. If no node outside the blocks copies
-//    or sums, the passes of all parts share the bandwidth out of the blocks, and the bandwidth into them.
+//    that knows all contributions of E. Each block of E except x has sent at least once by then. Each block
+//    of F except x must receive later. So the part passes between blocks at least |E|+|F|-2 times. If E is
+//    one block, the part passes at least once for every other block of F. In any case the part passes at
+//    least as often as there are blocks that must send it, or blocks that must receive it. If no node outside
+//    the blocks copies or sums, the passes of all parts share the bandwidth out of the blocks, and the
+//    bandwidth into them.
 //
 // 3. Destinations, one at a time. A destination must receive all parts that it needs over links that the
 //    parts share. A part counts once, because one message may carry the sum of all its contributions. Each
@@ -38,8 +39,7 @@ namespace {
 
 // Most nodes of a machine for which all cuts are tried, about a thousand.
 constexpr int32_t kFewNodes = 10;
-// Limit of destinations × (links + entries of the table), above which the worst cut before each destination
-// is not searched.
+// Largest destinations × (links + table entries) for which the worst cut before each destination is searched.
 constexpr int64_t kFlowWork = 20'000'000;
 
 struct PartFacts {

@@ -12,8 +12,7 @@
 namespace xccl {
 namespace {
 
-// Relative rounding error of the linear program. A flow attains the bound if its load exceeds the bound by at
-// most this fraction.
+// Relative rounding error of the linear program. A flow whose load is so close to the bound attains it.
 constexpr double kMeets = 1e-9;
 // Limits for CrowdedFlowBound(): of the product sources × links × rounds, and of the number of rounds.
 constexpr int64_t kCrowdWork = 3'000'000;

@@ -9,8 +9,8 @@
 // destination, even if other contributions join it on the way. Contributions of several holders to one sum
 // may travel as one, so the holders of one sum are never joined into a source.
 //
-// Let o(A) be the bytes that a joined set A can bring by time T, and d(A) the bytes that A must bring. Then o
-// - d is submodular (Hoppe and Tardos 2000). The search for the worst set has these steps:
+// Let o(A) be the bytes that a joined set A can bring by time T, and d(A) the bytes that A must bring. Then
+// o - d is submodular (Hoppe and Tardos 2000). The search for the worst set has these steps:
 // 1. Bounds from distances and from the links of both ends sort the exchanges, the most promising first.
 // 2. Some sets are tried: for several distances all ranks at least that far away, and all ranks outside the
 //    host.
@@ -104,8 +104,7 @@ class Exchanges {
     return kept;
   }
 
-  // Adds the exchange of `rank` with every other member. bytes(i) is the size of the share with the i-th
-  // member.
+  // Adds the exchange of `rank` with every other member. bytes(i) is the share with the i-th member.
   template <typename Bytes>
   void Add(Rank rank, bool gets, bool joined, Bytes bytes) {
     Exchange exchange{.node = NodeOf(rank), .gets = gets, .joined = joined, .shares = {}};

@@ -21,13 +21,12 @@ namespace xccl {
 // pipelined model, the overhead of links between GPUs is the arc's start_cost.
 std::vector<CostArc> ArcsOf(const Topology& topology, TimeModel model);
 
-// Returns the work limit of one such search, in arcs looked at.
+// Returns the most arcs that the search for one bound looks at.
 int64_t MostArcs(BoundEffort effort);
 
-// Returns the largest flow-over-time bound that was found, in picoseconds and rounded down, if it is above
-// `at_least`, which is another bound; otherwise nullopt. If the work reaches a limit, returns the largest
-// bound found so far, which is valid. Returns nullopt for user-defined tables. Requires that CheckReachable()
-// is OK.
+// Returns the largest flow-over-time bound that was found, in ps and rounded down, if it is above `at_least`,
+// which is another bound; otherwise nullopt. If the work reaches a limit, returns the largest bound found so
+// far, which is valid. Returns nullopt for user-defined tables. Requires that CheckReachable() is OK.
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
                                          int64_t at_least);

@@ -6,7 +6,7 @@
 // inexact. Under a symmetry all links of an orbit have equal y, and one source stands for its orbit. The
 // prices in the code are y ÷ share.
 //
-// The program: maximise Σ z_s where Σ bandwidth × price = 1. z_s is at most the price that the demands of
+// The program: maximise Σ z_s with Σ bandwidth × price = 1. z_s is at most the price that the demands of
 // source s pay along any one tree of paths. Each round has these steps:
 // 1. Find the shortest-path tree of every source, at prices between the best so far and the program's own.
 // 2. Add the trees as rows and solve the program. Its value is an upper bound for all prices.
@@ -125,8 +125,7 @@ class ShortestPaths {
   std::vector<int32_t> settled_;
 };
 
-// Solves the program. Its rows are trees, in the order in which they were added, after one row that scales
-// prices.
+// Solves the program. After one row that scales prices, its rows are trees in the order of their addition.
 class CuttingPlanes {
  public:
   CuttingPlanes(const FlowProblem& problem, const FlowOptions& options)

@@ -41,8 +41,7 @@ inline constexpr int64_t kLpWork = 13'000, kFastLpWork = 2'500;
 // of links. With the trivial group every source and every link stands for itself.
 FlowProblem FlowOf(const Topology& topology, const Demands& demands, const SymmetryGroup& group);
 
-// A tree of shortest paths, at some prices of links, from a source to all nodes that the source has demands
-// for.
+// A tree of shortest paths, at some prices of links, from a source to the nodes of its demands.
 struct FlowTree {
   int32_t source = 0;        // index into Demands::sources
   double weight = 0;         // fraction of the source's demands on this tree; a source's weights sum to 1

@@ -21,14 +21,13 @@ struct Demands {
   std::vector<std::vector<To>> to;  // by source
 };
 
-// Returns the demands. A part of fewer than `least_bytes` bytes counts as `least_bytes`. Parts that then have
-// 0 bytes are left out.
+// Returns the demands. A part of fewer bytes counts as `least_bytes`. Parts of 0 bytes are left out.
 Demands DemandsOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
                   double least_bytes = 0);
 
-// Returns in seconds the largest (demand across a cut) ÷ (bandwidth across the cut). Tries the cuts around
-// each GPU, each host and each group of nodes that faster links join, and the cuts along each of SweepKeys().
-// Cost: demands × cuts.
+// Returns in seconds the largest demand ÷ bandwidth across a cut. Tries the cuts around each GPU, each host
+// and each group of nodes that faster links join, and the cuts along each of SweepKeys(). Cost: demands ×
+// cuts.
 double QuickCuts(const Topology& topology, const Demands& demands);
 
 }  // namespace xccl

@@ -27,8 +27,7 @@ std::set<Fact> FactsOf(const Collective& collective, PartId part);
 struct Need {
   std::vector<Rank> holders;       // sorted; not empty unless `each`
   std::vector<Rank> destinations;  // sorted, not empty and without holders unless `each`
-  // True if each holder has data of its own that all other destinations must get. The pairs are too many to
-  // list.
+  // True if each holder has data of its own that all other destinations must get.
   bool each = false;
 };
 // Returns one need per set of holders, ordered by holders. If the kind of the collective makes every

@@ -1,9 +1,8 @@
 // Groups are the components of a union-find over the links that are fast enough. Sweeps work as follows:
-// 1. Landmarks are chosen far from each other. Hops to landmarks give the keys of all nodes but those of the
-//    first list.
+// 1. Landmarks are chosen far from each other. Differences of hops to two landmarks are the keys of the
+//    nodes.
 // 2. A sweep sorts the nodes by key. One cut lies between each two neighbouring keys.
-// 3. A link or a demand adds its amount at the cut where its crossing begins, and subtracts it where the
-//    crossing ends.
+// 3. A link or a demand adds its amount at the first cut that it crosses, and subtracts it after the last.
 // 4. A running sum from the lowest place to the highest gives the bandwidth and the bytes across every cut.
 #include "ir/bounds/node_cuts.h"
 
@@ -20,8 +19,7 @@ namespace {
 // Most bandwidths for which groups are formed, the fastest first.
 constexpr size_t kMostBandwidths = 32;
 
-// Returns the least number of links, in either direction, from the node to every other node; -1 without a
-// path.
+// Returns the fewest links, in either direction, from the node to every node; -1 without a path.
 std::vector<int32_t> Hops(const Topology& topology, int32_t from) {
   std::vector<int32_t> hops(static_cast<size_t>(topology.num_nodes()), -1);
   std::vector<int32_t> queue = {from};

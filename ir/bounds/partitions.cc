@@ -93,8 +93,8 @@ class Strength {
   };
 
   // Returns the partition with the least sum over its blocks of q × bandwidth - p, by Dilworth's truncation.
-  // Each GPU in turn gets the largest value that every set of the GPUs so far allows. Tight sets that share a
-  // GPU are joined.
+  // Each GPU in turn gets the largest value that every set of the GPUs so far allows. Tight sets that meet
+  // are joined.
   Partition BestFor(int64_t p, int64_t q) const {
     std::vector<int32_t> block(static_cast<size_t>(gpus_));
     std::iota(block.begin(), block.end(), 0);
@@ -137,9 +137,8 @@ class Strength {
   std::vector<CapacityArc> arcs_;
 };
 
-// Assigns the nodes that cannot copy (plain switches and NICs) to the blocks, so that the bandwidth out of
-// each block is least. With `into`, the bandwidth into each block is least. GPUs and copying switches stay in
-// their blocks.
+// Assigns nodes that cannot copy (plain switches, NICs) to blocks, so that the bandwidth out of each block is
+// least. With `into`, the bandwidth into each block is least. GPUs and copying switches stay in their blocks.
 NodeGroups WithLeastBorders(const Topology& topology, const NodeGroups& block_of, bool into) {
   const std::vector<CapacityArc> links = CutsOf(topology, into).arcs;
   const int32_t source = topology.num_nodes(), sink = source + 1;

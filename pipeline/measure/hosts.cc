@@ -2,9 +2,8 @@
 //    small message, the time of each further message, and the rate of a large message.
 // 2. The hosts play the rounds of a tournament: in each round, one rank of each host sends or receives. The
 //    rounds load all links between hosts.
-// 3. Two hosts that keep their full rate with each other in all rounds are put on one leaf switch. The rates
-// of
-//    a leaf are the largest sums of its flows to and from other leaves.
+// 3. Two hosts that keep their full rate with each other in all rounds are put on one leaf switch. The rate
+//    of a leaf is the largest sum of its flows to (or from) other leaves in one round.
 // 4. All ranks of host 0 send to host 1 at once. This gives the rate of a NIC under several flows.
 #include "pipeline/measure/hosts.h"
 
@@ -21,8 +20,7 @@
 namespace xccl {
 namespace {
 
-// How often a small message is measured. The fastest time counts, because other work of the hosts only adds
-// time.
+// How often a small message is measured. The fastest time counts, because other work only adds time.
 constexpr int32_t kRepeats = 5;
 // A rate is first measured with kFirstLarge bytes. The size grows by a factor of four until the run takes
 // kLongEnoughUs or the size is kLargest. A short run would measure the bursts that a network absorbs.
@@ -88,8 +86,7 @@ StatusOr<std::vector<double>> Rates(int32_t ranks, const std::vector<Pair>& pair
   }
 }
 
-// Measures the link between two ranks. The two ranks send to each other, so each operation includes the
-// arrival of a message.
+// Measures the link between two ranks. Both send, so each operation includes the arrival of a message.
 StatusOr<MeasuredLink> MeasurePair(int32_t ranks, Rank a, Rank b, const MeasureRanks& measure) {
   MeasuredLink link;
   const std::vector<Pair> both = {{a, b}, {b, a}};

@@ -1,6 +1,5 @@
-// Measures the network between hosts by sending messages between their ranks. The result is a topology.
-// Measures the cost of a message, the rates at which each host sends and receives, and which hosts share
-// links.
+// Measures the network between hosts by sending messages between their ranks: the cost of a message, the
+// rates at which each host sends and receives, and which hosts share links. The result is a topology.
 #pragma once
 
 #include <cstdint>

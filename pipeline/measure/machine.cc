@@ -1,7 +1,6 @@
 // 1. Find a ring of up to four ranks, over the GPUs' own links if possible.
-// 2. For each protocol, send a small message round the ring once and twice. The message returns to its
-// sender,
-//    because a rank that only sends may begin the next operation before other ranks end this one.
+// 2. For each protocol, send a small message round the ring once and twice. The message must return to its
+//    sender, because a rank that only sends may begin the next operation before other ranks end this one.
 // 3. Send many small messages in a row. Steps 2 and 3 give the times of a launch, a hop and a message.
 // 4. Measure the rates of the links, of one threadblock, and of a fan-in.
 // 5. Measure hand-offs between threadblocks, paths through NICs, and a multicast.
@@ -37,17 +36,14 @@ constexpr int64_t kLargeBytes = 16 << 20;
 // The most ranks of one measurement. The operands of a sum over these ranks have kLargeBytes in total.
 constexpr size_t kMostRanks = 4;
 constexpr int64_t kAddedBytes = kLargeBytes / kMostRanks;
-// Size of a piece of a large message. A piece fits a slot of 1 MiB (runtime/cuda/arena.h), also in LL, where
-// it takes twice its bytes.
+// Size of a piece of a large message. In LL a piece takes twice its bytes and still fits a slot of 1 MiB.
 constexpr int64_t kPieceBytes = 512 << 10;
 // A threadblock counts as slower than its link, or a link as slower than its threadblocks, only if the times
 // differ by more than this ratio. Two measurements of one program on an idle GPU differ by less.
 constexpr double kSameRatio = 1.05;
-// A link that reaches this share of its bandwidth counts as reaching all of it. NICs miss their bandwidth by
-// ten times as much (ir/known_machines.cc).
+// A link that reaches this share of its bandwidth counts as reaching all of it.
 constexpr double kAllOfBandwidth = 0.995;
-// The time of a receiver is the difference of two measured times. A difference below this share of the longer
-// time is noise.
+// The time of a receiver is the difference of two times. A difference below this share of them is noise.
 constexpr double kLeastDifference = 0.1;
 
 int64_t Ps(double us) { return std::llround(std::max(0.0, us) * static_cast<double>(kPsPerUs)); }
@@ -198,8 +194,7 @@ class Measuring {
  private:
   ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
 
-  // Returns the time for kLargeBytes in pieces: twice the difference between the times for all bytes and half
-  // of the bytes.
+  // Returns the time for kLargeBytes in pieces: twice (the time for all bytes - the time for half of them).
   StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
     lowered.program.slots = slots;
     lowered.program.segment_bytes = piece_bytes;
@@ -208,15 +203,13 @@ class Measuring {
     return std::max(0.0, 2 * (whole_us - half_us));
   }
 
-  // Returns the time that one threadblock takes to move kLargeBytes. `link_us`: the time of the links for the
-  // same bytes.
+  // Returns the time that one threadblock takes to move kLargeBytes. `link_us`: the links' time for them.
   StatusOr<double> BlockUs(Protocol protocol, const Messages& messages, double link_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const double flow_us, LargeUs(one, kInFlight, kPieceBytes));
     const double as_sender_us = std::max(0.0, flow_us - Pieces() * messages.next_us);
     if (as_sender_us > kSameRatio * link_us) return as_sender_us;
-    // The links may be slower than the threadblock and hide its time. Measure the time to receive instead,
-    // which does not include the links.
+    // The links may be slower and hide the threadblock's time. Measure the time to receive instead.
     XCCL_ASSIGN_OR_RETURN(const double turns_us, LargeUs(one, 1, kPieceBytes));
     const double arrivals_us = Pieces() * (messages.hop_us + LatencyUs(topology_, ring_[0].path));
     const double as_receiver_us = turns_us - flow_us - arrivals_us;
@@ -231,7 +224,7 @@ class Measuring {
     return us > kSameRatio * of_blocks_us ? std::optional(us) : std::nullopt;
   }
 
-  // Measures the rate that the links of a lane reach. Changes nothing if the threadblocks are slower.
+  // Measures the rate that the links of a lane reach. Does nothing if threadblocks are slower than the links.
   Status MeasureLinks(const Lane& lane, double block_us) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram flows,
                           Flows(ranks_, {&lane, 1}, kDefaultBlocks, Protocol::kSimple));
@@ -240,8 +233,7 @@ class Measuring {
     return OkStatus();
   }
 
-  // Sets the model's rate of NVLinks or of NICs, whichever limits the lane. `link_us`: the lane's time for
-  // kLargeBytes.
+  // Sets the model's rate of NVLinks or NICs, whichever limits the lane, by its time for kLargeBytes.
   void SetReached(const Lane& lane, double link_us) {
     const double rate = static_cast<double>(kLargeBytes) / link_us * 1e6;
     const double claimed = Reached(topology_, lane.path, model_);

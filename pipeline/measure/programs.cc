@@ -3,8 +3,7 @@
 // 2. Add a threadblock for each sender and receiver, with its instructions.
 // 3. Add a connection for each lane and channel, and a group for each fan-in and multicast.
 // 4. Sort the connections.
-// Connections have one slot: a sender waits until its message is received. Callers raise the number of slots
-// if they want more messages in flight.
+// Connections have one slot: a sender waits until its message is received. Callers may raise the slots.
 #include "pipeline/measure/programs.h"
 
 #include <algorithm>
@@ -162,8 +161,7 @@ StatusOr<LoweredProgram> Copies(int32_t ranks, const Lane& lane, int32_t hand_of
 
 StatusOr<LoweredProgram> Multicasts(const Topology& topology, const SwitchTree& tree, int32_t blocks) {
   const Rank root = *topology.RankOf(topology.link(tree.up).from);
-  // The collective is a broadcast in which the root gets no result. The root's copy to its own output would
-  // take longer than the links.
+  // In this broadcast the root gets no result, because the root's own copy would take longer than the links.
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kCustom;
   spec.custom_name = "one to many";

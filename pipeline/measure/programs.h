@@ -1,6 +1,5 @@
-// Makes the small programs that MeasureMachine runs, and constants that MeasureHosts shares. Each program
-// comes with the collective whose parts it moves. A program verifies if all its lanes have paths. At a size
-// of S bytes each part has S bytes.
+// Makes the small programs that MeasureMachine runs. Each program comes with the collective whose parts it
+// moves. A program verifies if all its lanes have paths. At a size of S bytes each part has S bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +26,7 @@ struct Lane {
 };
 
 // Returns a program in which one message goes round a ring of ranks `rounds` times and returns to its sender.
-// Requires at least two lanes. Each lane must end where the next lane begins, and no two lanes may begin at
-// the same rank.
+// Requires at least two lanes, which begin at different ranks. Each lane ends where the next one begins.
 StatusOr<LoweredProgram> Rounds(int32_t ranks, std::span<const Lane> ring, int32_t rounds, Protocol protocol);
 
 // Returns a program in which each lane moves its own part with `blocks` threadblocks at either end. Each

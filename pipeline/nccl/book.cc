@@ -1,10 +1,9 @@
 // For each collective:
 // 1. Plan every size (pipeline/tune.h), without measurements.
-// 2. For every size, compute the time of NCCL's choice by NCCL's own model. Keep the plan if it is faster
-// enough.
+// 2. For every size, compute the time of NCCL's choice by NCCL's own model. Keep a plan that gains enough.
 // 3. Add an entry to the book for each run of kept sizes with one plan.
 // 4. Simulate NCCL's rings and trees with each protocol. Add rows to the tuner's table for the sizes at which
-//    the fastest of them is faster enough than NCCL's choice.
+//    the fastest of them gains enough over NCCL's choice.
 #include "pipeline/nccl/book.h"
 
 #include <fmt/core.h>
@@ -94,8 +93,7 @@ class Simulated {
   std::map<std::pair<nccl_tuner::Algorithm, int64_t>, std::optional<Plan>> plans_;
 };
 
-// Returns the fastest algorithm and protocol that beat NCCL's own choice by `least_gain`; absent if none
-// does.
+// Returns the fastest algorithm and protocol, if they beat NCCL's own choice by the factor `least_gain`.
 std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Estimate>& offered,
                                    const Estimate& choice, int64_t size_bytes, double least_gain) {
   const std::optional<double> own = simulated.Us(choice.algorithm, choice.protocol, size_bytes);

@@ -27,7 +27,7 @@ struct Book {
 };
 
 // Makes the book. A plan is kept for each size at which NCCL's time is at least `least_gain` × the plan's
-// predicted time, and for the sizes between two neighbouring kept sizes. Beyond the largest size NCCL
+// predicted time. Sizes between two neighbouring kept sizes are kept as well. Beyond the largest size NCCL
 // decides. A row of `steering` covers sizes at which another algorithm or protocol of NCCL is at least
 // `least_gain` times as fast as NCCL's choice. For this, NCCL's rings are simulated, and NCCL's trees if
 // every host has one GPU. Errors: those of FindGraphs and Tune, and kInvalidInput for a collective that NCCL

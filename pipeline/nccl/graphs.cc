@@ -3,9 +3,7 @@
 // 2. A depth-first search places ring after ring through the GPUs of the first host. Each ring takes this
 //    bandwidth from its links; a link with less bandwidth left cannot be used.
 // 3. On several hosts, limit the number of rings to what the NICs can carry.
-// 4. Keep the list's entry with the most bandwidth of all rings together. Stop at bandwidths far below the
-// first
-//    that fits.
+// 4. Keep the bandwidth with the largest sum over all its rings. Stop far below the first one that fits.
 // 5. Split wide channels in two, as NCCL does.
 // The search first uses NVLinks alone. If there is no ring of NVLinks, it uses all links.
 #include "pipeline/nccl/graphs.h"
@@ -49,8 +47,7 @@ std::span<const double> BandwidthsToTry(Generation generation, bool inter) {
   return list.first(static_cast<size_t>(std::ranges::find(list, 0.0) - list.begin()));
 }
 
-// Searches rings through all GPUs of a host. Each ring takes its bandwidth from the remaining bandwidth of
-// its links.
+// Searches rings through all GPUs of a host. Each ring takes bandwidth from its links.
 class RingSearch {
  public:
   RingSearch(const RankGraph& graph, std::vector<double> gb_per_s, std::vector<Rank> ranks, bool nvlink)

@@ -1,7 +1,7 @@
 // time = latency + bytes ÷ bandwidth, for each algorithm and protocol that NCCL offers.
 // 1. The latency is a base time plus the times of the hops.
 // 2. The bandwidth is that of all channels × an efficiency, limited by the generation of the GPUs.
-// 3. For a tree, the bandwidth is reduced further at small and middle sizes.
+// 3. A tree reaches only a share of the bandwidth, which depends on the protocol and the size.
 // 4. NCCL's choice is the estimate with the least time.
 // The constants are in figures.h. The factors in the formulas come from NCCL's ncclTopoTuneModel.
 #include "pipeline/nccl/model.h"
@@ -33,8 +33,7 @@ struct Case {
   size_t scale() const { return graphs.nodes == 1 ? 0 : graphs.nodes == 2 ? 1 : 2; }
   const Channels& channels() const { return algorithm == Algorithm::kNvls ? graphs.nvls : graphs.ring; }
   bool Is(Algorithm a, Protocol p) const { return algorithm == a && protocol == p; }
-  // Returns the steps of a ring. `members` is the number of ranks for all steps, or the number of hosts for
-  // the steps between hosts.
+  // Returns the steps of a ring of ranks; for a ring of hosts, the steps between hosts.
   int32_t Steps(int32_t members) const {
     return kind == Kind::kAllreduce                                   ? 2 * (members - 1)
            : kind == Kind::kAllgather || kind == Kind::kReduceScatter ? members - 1
@@ -55,8 +54,7 @@ bool IsOffered(const Case& c) {
     case Algorithm::kPat:
       return c.graphs.nodes == c.graphs.ranks;
     default:
-      return false;  // CollNet needs a plugin; NVLS trees need NVLS on several hosts, which has no channels
-                     // here
+      return false;  // CollNet needs a plugin; NVLS trees need NVLS on several hosts
   }
 }
 

@@ -20,8 +20,7 @@ struct Estimate {
   double us = 0;
 };
 
-// Returns NCCL's name for the collective; nullopt if NCCL does not model it. NCCL models broadcast, reduce,
-// allgather, reduce_scatter and allreduce.
+// Returns the collective as NCCL's tuner names it; nullopt if NCCL does not model its time.
 std::optional<nccl_tuner::Collective> CollectiveOf(CollectiveKind kind);
 
 // Returns an estimate for each algorithm and protocol that NCCL runs by default, without CollNet, in order of

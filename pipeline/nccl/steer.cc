@@ -1,8 +1,7 @@
 // 1. Read the runs of nccl-tests, and find the algorithm and protocol that each run forces.
 // 2. Group the runs by collective, hosts and ranks.
-// 3. For each size of a group, find the fastest run with a forced choice and the fastest run with NCCL's own
-//    choice.
-// 4. If the forced choice is faster enough, it becomes the choice of this size.
+// 3. For each size of a group, find the fastest forced run and the fastest run of NCCL's own choice.
+// 4. If the forced run gains enough, its algorithm and protocol become the choice of this size.
 // 5. Join neighbouring sizes with the same choice to one row of the table.
 #include "pipeline/nccl/steer.h"
 
@@ -49,8 +48,7 @@ std::optional<Enum> Named(std::string_view name, int count) {
 
 std::string Quoted(const std::string& text) { return fmt::format("'{}'", Shortened(text)); }
 
-// Returns the algorithm and protocol that the variables of a run force; nullopt if they force none. Error
-// messages begin with `place`.
+// Returns the algorithm and protocol that a run's variables force, if any. Error messages begin with `place`.
 StatusOr<std::optional<Choosing>> ForcedBy(const std::map<std::string, std::string>& variables,
                                            const std::string& place) {
   const auto value = [&](const char* name) {

@@ -20,8 +20,7 @@ struct Choosing {
   std::optional<int> channels = {};
   bool operator==(const Choosing&) const = default;
 };
-// A size, and the algorithm and protocol that are better at this size than NCCL's own choice. `choice` is
-// absent if none is better.
+// A size, and the choice that is better at this size than NCCL's own; absent if no choice is better.
 struct Better {
   int64_t bytes = 0;
   std::optional<Choosing> choice;
@@ -50,8 +49,7 @@ StatusOr<TestRun> ReadTestRun(std::string_view text, const std::string& file);
 // Returns the rows for sizes at which a forced choice is at least `least_gain` times as fast as NCCL's own
 // choice on the same ranks. Errors: kInvalidInput if there are forced runs but no run of NCCL's own choice.
 StatusOr<std::vector<nccl_tuner::Row>> Steer(std::span<const TestRun> runs, double least_gain);
-// Reads files of nccl-tests and returns the rows of Steer for them. Errors: those of ReadTestRun and Steer,
-// and of reading.
+// Reads files of nccl-tests and calls Steer. Errors: those of ReadTestRun and Steer, and of reading.
 StatusOr<std::vector<nccl_tuner::Row>> SteerByFiles(std::span<const std::string> files, double least_gain);
 
 }  // namespace xccl::nccl

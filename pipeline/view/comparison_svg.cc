@@ -1,8 +1,7 @@
 // Draws three plots side by side: time, bus bandwidth, and time ÷ bound.
 // 1. Convert the comparison to lines, one for each engine.
-// 2. If there are several sizes, plot each measure over size. Both axes are logarithmic. Labels are placed at
-// the
-//    right ends of their lines, and moved apart if they would overlap.
+// 2. If there are several sizes, plot each measure over size. Both axes are logarithmic. Labels are placed
+//    at the right ends of their lines, and moved apart if they would overlap.
 // 3. If there is only one size, draw a row for each engine instead, the fastest first.
 // 4. Add the notes below the plots: machines, grey lines and the command.
 #include <fmt/core.h>
@@ -232,8 +231,7 @@ std::string Rows(const std::vector<EngineLine>& lines, const std::vector<size_t>
   return text;
 }
 
-// Returns the text below the plots: the machines, the names of the grey lines, and the command. Moves `y` to
-// the end of the text.
+// Returns the text below the plots: machines, names of grey lines, command. Moves `y` to the text's end.
 std::string Notes(const std::vector<EngineLine>& lines, const Comparison& comparison, const Origin& origin,
                   double& y) {
   std::vector<std::string> grey;

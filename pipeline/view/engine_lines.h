@@ -1,5 +1,4 @@
-// Converts a comparison to the lines of its charts, one for each engine or machine. A line has a group, and
-// says whether it is on the front.
+// Converts a comparison to the lines of its charts, one for each engine or machine.
 #pragma once
 
 #include <cstdint>

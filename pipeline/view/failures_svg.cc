@@ -1,9 +1,7 @@
-// 1. Take the rows of engines at the largest size. The engine auto, or else the first engine, is drawn as
-// bars.
+// 1. Take the rows of engines at the largest size. Bars show auto, or else the first engine.
 // 2. Sort the failures by the slowdown of the engine with bars, and drop duplicates.
-// 3. Draw the legend, the axis and a row for each failure: a bar, a dot for each other engine, and a line for
-// the
-//    bound. The axis is linear and begins at 0, so that the length of a bar is proportional to its value.
+// 3. Draw the legend, the axis and a row for each failure: a bar, a dot for each other engine, and a line
+//    for the bound. The axis is linear and begins at 0, so that a bar's length is proportional to its value.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -30,8 +28,7 @@ using svg::kPlot;
 double Left() { return kPlot.margin + kPlot.letter * static_cast<double>(kPlot.name_letters); }
 double Right() { return kPlot.width - kPlot.labels; }
 
-// Returns the time on a damaged machine ÷ the time on the machine without failures; nullopt if one is
-// missing.
+// Returns the time on a damaged machine ÷ the time on the machine without failures, if both are known.
 std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
   if (!row.whole_us || *row.whole_us <= 0 || !row.draw_us[draw]) return std::nullopt;
   return *row.draw_us[draw] / *row.whole_us;

@@ -1,10 +1,8 @@
 // For each chunk by itself:
 // 1. Find the contributions that every rank holds before the collective and needs after it.
-// 2. Go through the transfers of the chunk by step. A transfer carries as many contributions as its sources
-// hold
+// 2. Go through the chunk's transfers by step. A transfer carries as many contributions as its sources hold
 //    before the step, because no contribution is added twice (rule S4).
-// 3. Sort the arrivals by time and replay them. A transfer's contributions count at the destination from the
-//    arrival on. Add the gain of every arrival to its frame, row and column.
+// 3. Sort the arrivals by time and replay them. Add the gain of every arrival to its frame, row and column.
 // 4. If the chunk is followed, also keep its links and arrivals.
 #include "pipeline/view/holdings.h"
 
@@ -18,8 +16,7 @@
 namespace xccl::view {
 namespace {
 
-// The most groups of ranks, groups of chunks, and frames that the page shows, because a screen has space for
-// about this many rows and columns.
+// The most groups of ranks, groups of chunks, and frames that the page shows. A screen has space for them.
 constexpr int32_t kMostGroups = 48;
 
 }  // namespace
@@ -144,8 +141,7 @@ void BinnedHoldings::Replay(ChunkId chunk, const std::vector<Arrival>& arrivals)
     const double before = needed_[r] == 0 ? 0 : share(r);
     held_[r] = (arrival.adds ? held_[r] : 0) + arrival.contributions;
     if (needed_[r] == 0) continue;
-    // Frame f shows the state at the end of part f of the time, so an arrival counts in the part that
-    // contains it.
+    // Frame f shows the state at the end of part f of the time. Find the part that contains the arrival.
     const double part = static_cast<double>(arrival.time_ps) / static_cast<double>(time_ps_) * kMostGroups;
     const int64_t frame = std::clamp<int64_t>(static_cast<int64_t>(std::ceil(part)) - 1, 0, kMostGroups - 1);
     gain(frame, r, share(r) - before);

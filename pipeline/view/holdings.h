@@ -64,7 +64,7 @@ class BinnedHoldings {
   std::vector<int64_t> first_arrival_;            // by transfer: index in trace.chunk_arrival_ps
   std::vector<Holding> conditions_;               // temporary
   std::vector<int32_t> initial_, needed_, held_;  // contributions of the current chunk, by rank
-  std::vector<double> gains_;                     // by frame, row, column: needed cells that become full
+  std::vector<double> gains_;                     // by frame, row, column: sum of gains in held ÷ needed
   std::vector<double> rank_gains_;                // by frame, rank
   std::vector<int64_t> needed_cells_;             // by row, column
   std::vector<int64_t> needed_of_rank_;

@@ -1,9 +1,7 @@
-// 1. Write the topology: the hosts, a column for each property of nodes, and a column for each property of
-// links.
+// 1. Write the topology: the hosts, and a column for each property of nodes and of links.
 // 2. Lay the machine out (draw/layout).
-// 3. Write the drawing: a column for each property of items, of frames and of cables. Lengths are rounded to
-// tenths
-//    of a pixel.
+// 3. Write the drawing: a column for each property of items, of frames and of cables.
+// Lengths are rounded to tenths of a pixel.
 #include "pipeline/view/machine_data.h"
 
 #include <cmath>
@@ -63,8 +61,7 @@ void Lengths(JsonWriter& json, const char* key, const Items& items, Length&& len
   json.EndArray();
 }
 
-// Writes the lists of all items one after the other as "KEY", and the place where each list begins as
-// "KEY_first".
+// Writes the lists of all items in a row as "KEY", and where each list begins as "KEY_first".
 template <typename Items, typename List>
 void Lists(JsonWriter& json, const std::string& key, const Items& items, List&& list) {
   std::vector<int64_t> first = {0};

@@ -1,7 +1,6 @@
 // 1. Count the entries that each rank adds to the longest list of the page.
-// 2. Choose ranks until this list is full: first the ranks of the critical path, from its end to its start,
-// then
-//    all other ranks in order.
+// 2. Choose ranks until this list is full: first the ranks of the critical path from its end to its start,
+//    then all other ranks in order.
 // 3. Write the chosen ranks as columns with one entry for each threadblock, instruction, dependency and pass.
 #include "pipeline/view/program_data.h"
 

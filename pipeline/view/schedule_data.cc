@@ -1,9 +1,8 @@
 // 1. Write the bytes, busy time and messages of every link over the whole run.
 // 2. If the schedule is small, write columns with one entry for each message, transfer and hop.
-// 3. If the schedule is large, divide the time into equal bins. For each link and bin, write the share of the
-// bin in
-//    which the link is busy, as one digit. For groups of ranks and of chunks, write how much of the needed
-//    data is there (holdings.h).
+// 3. If the schedule is large, divide the time into equal bins. For each link and bin, write the busy share
+//    of the bin as one digit. For groups of ranks and of chunks, write how much of the needed data is there
+//    (holdings.h).
 // A schedule without a trace gets only step 1.
 #include "pipeline/view/schedule_data.h"
 
@@ -23,8 +22,7 @@
 namespace xccl::view {
 namespace {
 
-// The most values of one kind on the page, such as (rank, chunk) cells or digits of loads. The page then has
-// a few MB.
+// The most (rank, chunk) cells, or digits of link loads, on the page. The page then has a few MB.
 constexpr int64_t kMostCells = 400'000;
 
 struct LinkTotals {
@@ -52,8 +50,7 @@ void WriteTotals(const LinkTotals& totals, JsonWriter& json) {
   json.EndObject();
 }
 
-// Writes the ranks at one end of every message: a rank, or a list if the message's tree has several ranks
-// there.
+// Writes the ranks at one end of every message: a rank, or a list if there are several ranks.
 void WriteEnds(const char* key, const ScheduleTrace& trace, const std::vector<std::vector<Rank>>& ends,
                JsonWriter& json) {
   json.Key(key);

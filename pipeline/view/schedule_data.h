@@ -9,8 +9,7 @@
 
 namespace xccl::view {
 
-// Returns whether the page has an entry for every message; otherwise it has sums. The page numbers messages
-// as the trace does.
+// Returns whether the page has an entry for every message, numbered as in the trace; otherwise it has sums.
 bool ShowsMessages(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options);
 
 // Writes the value of "schedule".

@@ -34,8 +34,7 @@ void Letters(JsonWriter& json, const char* key, const Items& items, Letter&& let
 }
 
 // Returns the JSON with every '<' escaped, so that the JSON cannot end the script element that contains it.
-// JSON has
-// '<' only within strings.
+// JSON has '<' only within strings.
 inline std::string InScript(std::string_view json) {
   std::string text;
   text.reserve(json.size());

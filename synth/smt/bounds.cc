@@ -19,7 +19,7 @@ Farthest FarthestNeed(const Machine& machine, const Collective& collective, bool
     const ChunkId chunk = collective.FirstChunk(PartId(p));
     collective.Before(chunk, before);
     collective.After(chunk, after);
-    std::map<Rank, std::vector<int32_t>> holders;  // of a contribution
+    std::map<Rank, std::vector<int32_t>> holders;  // by contribution
     for (const Holding& have : before)
       for (Rank q : have.contributions) holders[q].push_back(have.rank.value);
     for (const auto& [contribution, ranks] : holders) {
@@ -69,7 +69,8 @@ Total TotalSends(const Machine& machine, const CopyProblem& problem) {
 
 namespace {
 
-// bytes ÷ bandwidth as chunks ÷ (chunks a round).
+// Converts the cut's chunks ÷ bandwidth into chunks ÷ (chunks per round), in lowest terms. Returns nullopt if
+// the numbers are too large.
 std::optional<RoundsBound> InRounds(const RatioCut& worst, const Machine& machine) {
   const __int128 numerator = static_cast<__int128>(worst.supply) * machine.bytes_per_s_of_one;
   if (numerator > std::numeric_limits<int64_t>::max()) return std::nullopt;

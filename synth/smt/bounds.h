@@ -1,5 +1,5 @@
-// Bounds on steps and rounds without any search, as whole numbers and exact rationals: from distance, from
-// every rank's own links, from all links together, and from cuts.
+// Bounds on steps and rounds that need no search: from distance, from every rank's own links, from all links
+// together, and from cuts. All bounds are whole numbers or exact rationals.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,16 @@
 
 namespace xccl::smt {
 
-// Fewest steps: how many edges lie between a contribution and the rank that is farthest from all who hold it.
+// Fewest steps: the largest number of edges between the nearest holder of a contribution and a rank that
+// needs the contribution.
 struct Farthest {
   int32_t steps = 0, holder = 0, needer = 0;
 };
-// `reversed`: the machine has all links the other way round.
+// Requires `reversed` if the links of `machine` are reversed (Form::kGather).
 Farthest FarthestNeed(const Machine& machine, const Collective& collective, bool reversed = false);
 
-// Fewest rounds: the rank whose chunks take longest to come in, or to go out where nobody else holds them.
+// Fewest rounds: the rank whose chunks take longest to come in or to go out. An outgoing chunk counts only if
+// no other rank holds it.
 struct Fullest {
   int64_t rounds = 0, chunks = 0, per_round = 0;
   int32_t rank = 0;
@@ -29,20 +31,21 @@ struct Fullest {
 };
 Fullest FullestRank(const Machine& machine, const CopyProblem& problem);
 
-// Sends in all, at least, and chunks that all ranks together can be sent a round.
+// The fewest sends that a problem needs, and the most chunks that all ranks together can receive in a round.
 struct Total {
   int64_t sends = 0, per_round = 1;
   int64_t rounds() const { return (sends + per_round - 1) / per_round; }
 };
 Total TotalSends(const Machine& machine, const CopyProblem& problem);
 
-// The worst cut (ir/bounds/bound_cut.h): rounds for the problem's chunks, however many steps there are.
-// Absent where chunks differ in who needs them, or have several holders.
+// Returns the rounds that the worst cut (ir/bounds/bound_cut.h) needs for the problem's chunks, in any number
+// of steps. Returns nullopt if chunks differ in the ranks that need them, or have several holders.
 std::optional<RoundsBound> CutRounds(const Topology& topology, const Machine& machine,
                                      const CopyProblem& problem);
 
-// Rounds of an allreduce for each chunk a part, whatever the steps: cuts in both directions, and every rank
-// as a block (docs/ir.md, lower bounds). Empty for other collectives.
+// Returns bounds on the rounds of an allreduce for one chunk per part, in any number of steps. They come from
+// cuts in both directions, and from the partition with every rank as a block (docs/ir.md, Lower bounds).
+// Empty for other collectives.
 std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& machine,
                                    const Collective& collective);
 
@@ -50,7 +53,7 @@ std::vector<RoundsBound> SumBounds(const Topology& topology, const Machine& mach
 enum class ProvedBy : uint8_t { kNothing, kDistance, kCut, kFlow, kSmtUnsat };
 std::string_view ToString(ProvedBy by);  // "open", "distance", "cut", "flow", "smt-unsat"
 
-// "7", "3/2", in lowest terms.
+// Returns the bound in lowest terms: "7" or "3/2".
 std::string ToText(const RoundsBound& bound);
 
 }  // namespace xccl::smt

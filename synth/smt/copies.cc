@@ -1,12 +1,13 @@
-// Variables, beside those of every encoding (step_encoding.h):
+// Encodes copies for Z3. Variables, in addition to the variables of step_encoding.h:
 //
 //   sent(c, e, s)   chunk c goes over edge e in step s
 //   here(c, r, s)   rank r holds chunk c when step s begins
 //
-// Variables that cannot be true are not made: a chunk reaches a rank no sooner than distance allows, and must
-// still reach a needer in the steps that remain. Questions about symmetric schedules have one variable for
-// all images of a send. All variables are Boolean and all sums are sums of Booleans, for Z3's finite-domain
-// solver.
+// EncodeChunk() adds the constraints, each with its family's name: holds, arrives, once, needs. EncodeEmpty()
+// adds more for sums. A variable that cannot be true is not made: a chunk reaches a rank no sooner than the
+// distance allows, and must still reach a needer in the steps that remain. Questions about symmetric
+// schedules have one variable for all images of a send. All variables are Boolean and all sums are sums of
+// Booleans, for Z3's finite-domain solver.
 #include "synth/smt/copies.h"
 
 #include <fmt/core.h>
@@ -42,7 +43,7 @@ class CopyEncoding final : public StepEncoding {
 
  private:
   void NumberOrbits();
-  // The least image of (chunk, edge) or (chunk, rank), as chunk × width + edge or rank.
+  // Returns the least image of (chunk, edge) or (chunk, rank), as chunk × width + edge or rank.
   template <typename ThingOf>
   size_t FirstImage(size_t chunk, size_t width, ThingOf thing_of) const {
     size_t first = ~size_t{0};
@@ -68,14 +69,15 @@ class CopyEncoding final : public StepEncoding {
   }
 
   const CopyProblem& problem_;
-  std::vector<Image> used_;                         // the identity alone where not symmetric
-  std::vector<std::vector<int32_t>> chunk_images_;  // by group element
-  // By (chunk, edge) and by (chunk, rank): the first image, which stands for all images.
+  std::vector<Image> used_;                         // only the identity if not symmetric
+  std::vector<std::vector<int32_t>> chunk_images_;  // [image][chunk]
+  // By (chunk, edge) and by (chunk, rank): the least image, which stands for all images.
   std::vector<size_t> sent_orbit_, here_orbit_;
   std::vector<std::vector<std::optional<z3::expr>>> sent_, here_;  // [step][orbit]
 };
 
-// Images of chunks: the i-th of a class goes to the i-th of the class's image.
+// Numbers the orbits of (chunk, edge) and of (chunk, rank). An image maps the i-th chunk of a class to the
+// i-th chunk of the class's image.
 void CopyEncoding::NumberOrbits() {
   const size_t edges = machine().edges.size(), ranks = static_cast<size_t>(machine().ranks);
   const size_t chunks = static_cast<size_t>(problem_.chunks);
@@ -100,7 +102,7 @@ void CopyEncoding::NumberOrbits() {
 void CopyEncoding::EncodeChunk(int32_t chunk) {
   const std::vector<int32_t> after = DistancesFrom(machine(), problem_.holders[chunk]);
   const std::vector<int32_t> left = DistancesTo(machine(), problem_.needers[chunk]);
-  // here where r is reached within s steps; holders always hold.
+  // Makes here(c,r,s) if r is reached within s steps. Holders always hold the chunk.
   for (int32_t r = 0; r < machine().ranks; ++r)
     for (int32_t s = after[r]; s <= steps(); ++s)
       if (after[r] > 0 && !Here(chunk, r, s)) Here(chunk, r, s) = NewBool();
@@ -114,12 +116,12 @@ void CopyEncoding::EncodeChunk(int32_t chunk) {
       if (after[edge.from] > s || after[edge.to] == 0 || left[edge.to] > steps() - 1 - s) continue;
       std::optional<z3::expr>& sent = Sent(chunk, static_cast<int32_t>(e), s);
       if (!sent) sent = NewBool();
-      // holds: who sends a chunk holds it when the step begins. sent(c,e,s) -> here(c,from(e),s)
+      // holds: a rank that sends a chunk holds it when the step begins. sent(c,e,s) -> here(c,from(e),s)
       if (after[edge.from] > 0) Add(z3::implies(*sent, *Here(chunk, edge.from, s)));
       now[edge.to].push_back(*sent);
       arrivals[edge.to].push_back(*sent);
     }
-    // arrives: who holds a chunk after a step held it before or was sent it in the step.
+    // arrives: a rank that holds a chunk after a step held it before or received it in the step.
     // here(c,r,s+1) -> here(c,r,s) or some sent(c,e,s) with to(e) = r
     for (int32_t r = 0; r < machine().ranks; ++r) {
       if (after[r] == 0 || after[r] > s + 1) continue;
@@ -128,18 +130,19 @@ void CopyEncoding::EncodeChunk(int32_t chunk) {
       Add(z3::implies(*Here(chunk, r, s + 1), z3::mk_or(sources)));
     }
   }
-  // once: a rank is sent a chunk at most once. sum over e into r and s of sent(c,e,s) <= 1
+  // once: a rank receives a chunk at most once. sum over e into r and s of sent(c,e,s) <= 1
   for (int32_t r = 0; r < machine().ranks; ++r)
     if (arrivals[r].size() > 1) Add(z3::atmost(arrivals[r], 1));
   // needs: at the end every needer holds the chunk. here(c,r,S)
-  const std::string_view family = problem_.contributing_holders.empty() ? "needs" : "sends";  // backwards
+  const std::string_view family = problem_.contributing_holders.empty() ? "needs" : "sends";  // for sums
   for (int32_t r : problem_.needers[chunk])
     Add(after[r] <= steps() ? *Here(chunk, r, steps()) : Constant(false),
         fmt::format("{} of rank {}", family, r));
 }
 
-// Where the copies will run backwards as sums, a rank without a contribution is empty until the first comes,
-// which is copied there and must come alone; here that is the last that it sends.
+// Adds constraints for copies that will run backwards as sums. In the sum, a rank without a contribution is
+// empty until its first data arrives. That data is copied to the rank, so it must arrive alone. In the
+// copies, which run the other way, it is the rank's last send.
 void CopyEncoding::EncodeEmpty(int32_t chunk) {
   std::vector<char> is_empty(static_cast<size_t>(machine().ranks), 1);
   for (int32_t r : problem_.needers[chunk]) is_empty[r] = 0;
@@ -151,11 +154,11 @@ void CopyEncoding::EncodeEmpty(int32_t chunk) {
       std::vector<z3::expr> now;
       for (int32_t e : machine().out[r])
         if (Sent(chunk, e, s)) now.push_back(*Sent(chunk, e, s));
-      // last alone: who sends two in a step sends again. sent(c,e,s) and sent(c,f,s) -> some sent(c,g,t), t >
-      // s
+      // last alone: a rank that sends twice in a step sends again later.
+      // sent(c,e,s) and sent(c,f,s) -> some sent(c,g,t), t > s
       for (size_t i = 0; i < now.size(); ++i)
         for (size_t j = 0; j < i; ++j) Add(z3::implies(now[i] && now[j], z3::mk_or(later)));
-      // of use: who is sent the chunk sends it on. sent(c,e,s), e into r -> some sent(c,g,t), t > s
+      // of use: a rank that receives the chunk sends it on. sent(c,e,s), e into r -> some sent(c,g,t), t > s
       for (int32_t e : machine().in[r])
         if (Sent(chunk, e, s)) Add(z3::implies(*Sent(chunk, e, s), z3::mk_or(later)));
       for (const z3::expr& sent : now) later.push_back(sent);

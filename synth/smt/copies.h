@@ -1,4 +1,4 @@
-// The copies of a problem in given steps and rounds as a question to Z3. No third-party type here.
+// Asks Z3 whether the copies of a problem fit into given steps and rounds. This header uses no type of Z3.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,20 @@
 
 namespace xccl::smt {
 
-// `machine`, `problem` and `images` (a group that keeps the problem) outlive the question. Requires: steps <=
-// rounds. With `symmetric` only schedules that the images keep as they are: far fewer variables, and a
-// refusal proves nothing. With `named`, every constraint on a link, a rank's need or the rounds can be told
-// in a Core; slower.
+// Makes the question. `machine`, `problem` and `images`, a group that keeps the problem, must outlive the
+// question. Requires: steps <= rounds. With `symmetric`, the question is only about schedules that the images
+// map to themselves. It has far fewer variables, but a refusal proves nothing. With `named`, a Core can name
+// every constraint on a link, on a rank's need or on the rounds. The solver is then slower.
 SolverQuestion CopyQuestion(const Machine& machine, const CopyProblem& problem,
                             const std::vector<Image>& images, int32_t steps, int32_t rounds, bool symmetric,
                             bool named = false);
 
-// Variables of the encoding without symmetry, to refuse what cannot end.
+// Returns the number of variables of the encoding without symmetry. Callers refuse questions that are too
+// large.
 int64_t EncodingSize(const Machine& machine, const CopyProblem& problem, int32_t steps);
 
-// Asks for symmetric schedules and for all schedules in turn, in slices of work that double; making a
-// question counts as work too. Requires: the steps reach every needer.
+// Asks for symmetric schedules and for all schedules alternately, and doubles the work each time. The making
+// of a question counts as work too. Requires that the steps reach every needer.
 StatusOr<Answer> DecideCopies(const Machine& machine, const CopyProblem& problem,
                               const std::vector<Image>& images, int32_t steps, int32_t rounds,
                               const SolveLimits& limits);

@@ -1,6 +1,6 @@
-// Decides questions about sums that several ranks need. First it looks for chunks that are each summed along
-// a tree to an owner and given out along another (owner_trees.h), then for any schedule, by sets of
-// contributions (sums.h). Only the second search can refute a question.
+// Decides questions about sums that several ranks need. Owner trees are searched first (owner_trees.h): each
+// chunk is summed along a tree to one rank, its owner, and distributed along another tree. Then schedules of
+// any form are searched by sets of contributions (sums.h). Only the second search can refute a question.
 #include <algorithm>
 
 #include "ir/analysis/bitwise_same.h"
@@ -10,7 +10,8 @@
 
 namespace xccl::smt {
 
-// Takes the solver's schedule, unless it gives ranks different roundings of a sum.
+// Asks the solver and stores its schedule in `outcome`. If the schedule gives ranks different roundings of a
+// sum, does not store it and returns kStopped.
 StatusOr<Verdict> Decider::AskForSums(SolverQuestion question, int32_t chunks, int64_t work,
                                       Outcome& outcome) {
   XCCL_ASSIGN_OR_RETURN(const Answer answer, question.Ask(LimitsOf(work)));
@@ -28,9 +29,10 @@ StatusOr<Verdict> Decider::AskForSums(SolverQuestion question, int32_t chunks, i
   return answer.verdict;
 }
 
-// A question about S steps gives every step at least one round, and a step of sums cannot always be split in
-// two: ranks that exchange partial sums do so at once. So fewer and longer steps are asked for too, and the
-// question is infeasible if all of them are.
+// Asks about the question's number of steps, then about fewer and longer steps. The solver gives every step
+// at least one round, and a step of sums cannot always be split in two, because ranks that exchange partial
+// sums do so at once. So fewer steps may be feasible even if more steps are not. The question is infeasible
+// if every number of steps is infeasible.
 StatusOr<Outcome> Decider::AskSums(const Question& question, int64_t work) {
   Outcome outcome;
   const int32_t chunks = question.chunks;
@@ -50,7 +52,8 @@ StatusOr<Outcome> Decider::AskSums(const Question& question, int64_t work) {
                              .status());
     if (outcome.made) return outcome;
   }
-  // The searches below mostly find schedules in which every rank adds in an order of its own.
+  // The searches below mostly find schedules in which every rank adds in an order of its own. The request
+  // then rejects the schedule.
   if (!thorough_ && !request_.allow_divergent && order > 0) return outcome;
   const int64_t sum_size = SumSize(machine_, problem, steps);
   if (group.size() > 1 && !IsOver() && sum_size / order <= kMostVariables) {

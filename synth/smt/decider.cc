@@ -1,7 +1,9 @@
-// A question of copies with S steps is put to the solver with ever more steps, from the distance up to S: a
-// schedule of fewer steps is an answer too, and its question is smaller. Decided first, without the solver,
-// are questions that distance, links or prices refute, and questions that a witness answers. decide_sums.cc
-// decides sums that several ranks need.
+// How a question (chunks, S steps, rounds) is decided:
+// 1. Arithmetic refutes the question if distance, links, cuts or prices forbid it.
+// 2. A witness answers the question if another engine's plan takes at most its steps and rounds.
+// 3. Copies are put to the solver with ever more steps, from the distance up to S. A schedule of fewer steps
+//    is an answer too, and its question is smaller. A gather is decided as copies on the reversed machine.
+// 4. Sums that several ranks need are put to the solver by decide_sums.cc.
 #include "synth/smt/decider.h"
 
 #include <fmt/core.h>
@@ -17,11 +19,11 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kDefaultWork = 20'000'000;  // Z3's resource units of one request: a few seconds
-// The share of the time that is left to other engines' plans, which are made last, and its most seconds.
+constexpr int64_t kDefaultWork = 20'000'000;  // limit of one request in Z3's resource units: a few seconds
+// Other engines' plans are made last. They get this fraction of the time left, at most kMostLeftSeconds.
 constexpr double kLeftForOthers = 0.2;
 constexpr double kMostLeftSeconds = 5;
-// Ranks of an allreduce whose patterns are priced: Z3 proves that no pattern is cheaper in seconds.
+// Most ranks of an allreduce whose patterns are priced. Z3 then proves in seconds that no pattern is cheaper.
 constexpr int32_t kMostPricedRanks = 10;
 
 bool IsAllreduceOfAll(const Collective& collective, int32_t ranks) {
@@ -60,7 +62,8 @@ StatusOr<std::unique_ptr<Decider>> Decider::Create(const SynthesisRequest& reque
   Form form = Form::kSums;
   bool same_sum = false;
   if (phases.ok()) {
-    // Chunks with equal holders and needers are alike as sums only if all needers contribute, or none does.
+    // Chunks with equal holders and needers are interchangeable as sums only if all ranks that need a sum
+    // contribute to it, or none of them does.
     bool contribute = false, do_not = false;
     for (size_t c = 0; c < phases->gather.needers.size(); ++c)
       if (!phases->gather.needers[c].empty())
@@ -86,7 +89,7 @@ const CopyProblem& Decider::ProblemOf(int32_t chunks) {
   const auto [at, added] = problems_.try_emplace(chunks);
   if (added) {
     StatusOr<Phases> phases = PhasesOf(request_, reversed_, chunks);
-    XCCL_CHECK(phases.ok());  // the errors are about parts, however they are cut
+    XCCL_CHECK(phases.ok());  // its errors do not depend on the number of chunks
     at->second = std::move(form_ == Form::kGather ? phases->gather : phases->spread);
   }
   return at->second;
@@ -146,7 +149,7 @@ int64_t Decider::LeastRounds(int32_t steps, int32_t chunks) {
                    machine_.complete ? TotalSends(machine_, problem).rounds() : 0});
 }
 
-// A chunk goes over an edge at most once in a step.
+// A chunk crosses an edge at most once in a step, so more rounds than the sends of a step need do not help.
 int64_t Decider::MostRounds(int32_t steps, int32_t chunks) const {
   const int64_t all = request_.collective->WithChunks(chunks).num_chunks();
   int64_t most = 1;
@@ -252,7 +255,7 @@ StatusOr<Outcome> Decider::AskCopies(const Question& question, int64_t work) {
   Outcome outcome;
   const CopyProblem& problem = ProblemOf(question.chunks);
   const int32_t last = static_cast<int32_t>(std::min<int64_t>(question.steps, question.rounds));
-  bool open = false;  // is a smaller number of steps undecided, and not decided with the last one?
+  bool open = false;  // a smaller number of steps is undecided, and the last number does not decide it
   for (int32_t steps = LeastSteps(); steps <= last && !IsOver(); ++steps) {
     if (LeastRounds(steps, question.chunks) > question.rounds) continue;
     Answer answer;
@@ -275,7 +278,7 @@ StatusOr<Outcome> Decider::AskCopies(const Question& question, int64_t work) {
       return outcome;
     }
     open |= answer.verdict == Verdict::kStopped && !machine_.splits;
-    // On a machine that is not complete only schedules over the listed paths are refuted.
+    // On a machine that is not complete, the solver refutes only schedules over the listed paths.
     if (steps == last && answer.verdict == Verdict::kInfeasible && machine_.complete && !open) {
       outcome.verdict = answer.verdict;
       outcome.refusal = Refusal{ProvedBy::kSmtUnsat};

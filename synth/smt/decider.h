@@ -19,12 +19,13 @@
 
 namespace xccl::smt {
 
-// Ranks of a machine that is served; the group of translations has no more elements.
+// Most ranks of a machine that is served, and most elements of its group of translations.
 inline constexpr int32_t kMostRanks = 64;
-// Chunks a part of which all sums are searched for, not only symmetric ones; and chunks a part, or a part and
-// rank for sums, that are tried where the request leaves them open.
+// Most chunks per part for which a decider that is not thorough searches all sums, not only symmetric ones.
+// Also the most chunks per part (for an allreduce, per part and rank) that are tried if the request sets no
+// number.
 inline constexpr int32_t kFewChunks = 8;
-// One question of several may use one part in kShare of the work that is left.
+// If a request leads to several questions, one question may use 1/kShare of the work that is left.
 inline constexpr int32_t kShare = 16;
 
 struct Question {
@@ -32,7 +33,7 @@ struct Question {
   int64_t rounds = 0;
 };
 
-// Why there is no schedule, and the least steps or rounds that the reason does not forbid.
+// The reason why a question has no schedule, and the fewest steps or rounds that the reason does not forbid.
 struct Refusal {
   ProvedBy by = ProvedBy::kNothing;
   std::string text = {};  // "rank 4 is 4 links from rank 0"
@@ -42,61 +43,64 @@ struct Refusal {
 
 struct Outcome {
   Verdict verdict = Verdict::kStopped;
-  std::optional<Synthesis> made = {};   // where feasible
-  std::string how = {};                 // the witness's engine, or "z3"
-  std::optional<Refusal> refusal = {};  // where infeasible
-  bool divergent = false;  // stopped, because all that was found gives ranks different roundings of a sum
+  std::optional<Synthesis> made = {};   // if feasible
+  std::string how = {};                 // found by: a witness's engine, or "z3"
+  std::optional<Refusal> refusal = {};  // if infeasible
+  bool divergent = false;  // kStopped because the schedule found gives ranks different roundings of a sum
 };
 
-// How the collective is asked for.
+// How the collective is put to the solver.
 enum class Form : uint8_t {
-  kNothing,  // every rank holds from the start what it needs: no question
+  kNothing,  // every rank holds at the start what it needs: no question
   kSpread,   // copies
-  kGather,   // sums that one rank each needs: copies on the reversed machine, backwards
-  kSums,     // sums that several ranks need, user-defined tables: sets of contributions
+  kGather,   // sums that one rank each needs: copies on the reversed machine, run backwards
+  kSums,     // all other sums, as sets of contributions: allreduce, some user-defined tables
 };
 
 class Decider {
  public:
-  // The request and the engines outlive it; the engines' plans are witnesses. Limits of work and time count
-  // from here on.
+  // Makes a decider. The request and the engines must outlive it. The engines' plans are the witnesses.
+  // Limits of work and time count from this call on.
   static StatusOr<std::unique_ptr<Decider>> Create(const SynthesisRequest& request,
                                                    std::span<const Engine> engines);
 
   Form form() const { return form_; }
-  // The machine as the copies see it: reversed for kGather.
+  // The machine that the solver sees. Its links are reversed for kGather.
   const Machine& machine() const { return machine_; }
-  // The machine's translations that keep the copies; for kSums those that keep an allreduce of all ranks, and
-  // for other sums none.
+  // The translations that map the copy problem to itself. For kSums: all translations if the collective is an
+  // allreduce of all ranks, otherwise none.
   const std::vector<Image>& images() const { return images_; }
 
   int32_t LeastSteps() const { return farthest_.steps; }
-  // Where a search that does not look for divergent sums had best begin: at least LeastSteps.
+  // Returns the number of steps, at least LeastSteps(), at which a search should begin. It is larger for an
+  // allreduce whose sums must be rounded equally on all ranks.
   int32_t FirstSteps() const;
-  // No arithmetic forbids so many rounds in so many steps (at least LeastSteps).
+  // Returns the fewest rounds that arithmetic allows in `steps` steps. Requires steps >= LeastSteps().
   int64_t LeastRounds(int32_t steps, int32_t chunks);
-  // More rounds help no schedule of so many steps.
+  // Returns the rounds beyond which more rounds help no schedule of `steps` steps.
   int64_t MostRounds(int32_t steps, int32_t chunks) const;
-  // For one chunk a part, by cuts or prices alone; for any number of steps where `steps` is absent.
+  // Returns a bound on the rounds for one chunk per part, from cuts and prices alone. Without `steps` the
+  // bound holds for any number of steps.
   std::pair<RoundsBound, ProvedBy> BoundOf(std::optional<int32_t> steps);
-  // BoundOf, raised for an allreduce of few ranks by prices that Z3 helps to find, in seconds. Absent: it is
-  // proved that no number of rounds is enough in so few steps.
+  // Returns BoundOf(steps). For an allreduce of few ranks, prices that Z3 helps to find raise the bound,
+  // which takes seconds. Returns nullopt if it is proved that no number of rounds is enough in `steps` steps.
   std::optional<std::pair<RoundsBound, ProvedBy>> BestBoundOf(int32_t steps);
+  // Returns the reason if arithmetic refutes the question; otherwise nullopt.
   std::optional<Refusal> Forbidden(const Question& question);
-  // Uses up at most `work` of the work that is left. A schedule takes no more steps and rounds than the
-  // question.
+  // Decides the question. Uses at most `work` of the work that is left. A schedule in the outcome takes at
+  // most the steps and rounds of the question.
   StatusOr<Outcome> Ask(const Question& question, int64_t work);
   const std::vector<Witness>& WitnessesOf(int32_t chunks);
-  // The parts of a refuted question that cannot be had together: "load of 0->4, needs of rank 4 and rounds".
-  // Empty where that was not found out.
+  // Returns constraints of a refuted question that cannot be met together: "load of 0->4; needs of rank 4;
+  // rounds". Returns "" if such constraints were not found.
   std::string Conflict(const Question& question);
 
-  // A decider that is not thorough searches sums of many chunks among symmetric schedules alone, and refutes
-  // them by bounds alone.
+  // A decider that is not thorough searches sums of many chunks only among symmetric schedules, and refutes
+  // them only by bounds.
   void SetThorough(bool thorough) { thorough_ = thorough; }
 
-  // Variables of the solver's smallest question with so many chunks and steps; more than kMostVariables are
-  // not put to it.
+  // Returns the number of variables of the solver's smallest question with these chunks and steps. A question
+  // of more than kMostVariables variables is not asked.
   int64_t SizeOf(int32_t chunks, int32_t steps);
   static constexpr int64_t kMostVariables = 400'000;
 
@@ -108,7 +112,7 @@ class Decider {
   void Say(const std::string& what) const {
     if (request_.progress) request_.progress(what);
   }
-  int64_t too_large() const { return too_large_; }  // least size of a question that was not put; 0: none
+  int64_t too_large() const { return too_large_; }  // fewest variables of a question left out; 0: none
   const SynthesisRequest& request() const { return request_; }
 
  private:
@@ -130,18 +134,18 @@ class Decider {
   const std::span<const Engine> engines_;
   const Topology reversed_;
   const Form form_;
-  const bool same_sum_;       // do several ranks need the same sum?
-  const Topology& topology_;  // as the copies see it, as the machine is
+  const bool same_sum_;       // several ranks need the same sum
+  const Topology& topology_;  // of machine_: reversed for kGather
   const Machine machine_;
   const Deadline deadline_;
-  const int64_t work_;  // in all
+  const int64_t work_;  // limit of all questions together
   int64_t left_, too_large_ = 0;
   const Farthest farthest_;
   bool thorough_ = true;
   std::vector<Image> images_;
   std::map<int32_t, CopyProblem> problems_;            // by chunks
   std::map<int32_t, std::vector<Witness>> witnesses_;  // by chunks
-  std::map<int32_t, RoundsBound> prices_;              // by steps, 0: any
+  std::map<int32_t, RoundsBound> prices_;              // by steps; 0: any number of steps
 };
 
 }  // namespace xccl::smt

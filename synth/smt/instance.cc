@@ -1,6 +1,9 @@
-// A depth-first search over switches finds the paths between GPUs; parallel links count as one. If paths are
-// left out, the chunks that a rank can take in or give away are still counted over all of its links. Images
-// come from the machine's translations, and are kept only if they take every path to a path.
+// 1. A depth-first search over switches finds all paths between GPUs. Parallel links count as one.
+// 2. If the paths have too many nodes, only the best path of each pair of neighbours is taken.
+// 3. At most kMostPaths paths of a pair are kept, the shortest first. Each path becomes an edge.
+// 4. The parallel links of each hop become a capacity. If paths were left out, the chunks that a rank can
+//    take in or give away in a round are still counted over all its links.
+// Images come from the machine's translations. They are used only if each of them maps every edge to an edge.
 #include "synth/smt/instance.h"
 
 #include <algorithm>
@@ -18,10 +21,10 @@
 namespace xccl::smt {
 namespace {
 
-// Paths of one pair of GPUs: every path is an edge with variables of its own.
+// Most paths of one pair of GPUs. Every path is an edge with variables of its own.
 constexpr size_t kMostPaths = 4;
-// Nodes of all partial paths that the searches of all GPUs make, each as often as a path holds it: a fraction
-// of a second.
+// Most nodes of all partial paths that the searches of all GPUs make: a fraction of a second. Nodes count
+// once per path.
 constexpr int64_t kMostNodesSeen = 1'000'000;
 
 class MachineMaker {
@@ -45,7 +48,8 @@ class MachineMaker {
  private:
   using Path = std::vector<int32_t>;  // nodes, both ends included
 
-  // Searches depth first, heads in order of their numbers. False if the paths have too many nodes.
+  // Searches depth first, next nodes in order of their numbers. Returns false if the paths have too many
+  // nodes.
   bool FindPaths() {
     int64_t seen = 0;
     for (int32_t r = 0; r < machine_.ranks; ++r)
@@ -150,7 +154,8 @@ class MachineMaker {
       for (const Capacity& capacity : machine_.capacities)
         count(topology_.link(capacity.links[0]), capacity.per_round);
     } else {
-      // All links, rounded up: one of no listed path need not be a multiple of the divisor.
+      // Counts all links, rounded up, because the bandwidth of a link outside all listed paths may not be a
+      // multiple of the divisor.
       for (const Link& link : topology_.spec().links) count(link, (link.bandwidth_bytes_per_s - 1) / one + 1);
     }
   }
@@ -222,7 +227,7 @@ std::vector<Image> ImagesOf(const Topology& topology, const Machine& machine, in
       const auto at = edge_of.find({{image.rank[edge.from], image.rank[edge.to]}, over});
       image.edge.push_back(at == edge_of.end() ? -1 : at->second);
     }
-    // Where paths were left out, translations may not keep the ones that are there.
+    // If paths were left out, a translation may map a listed path to a path that is not listed.
     if (std::count(image.edge.begin(), image.edge.end(), -1) == 0) images.push_back(std::move(image));
   }
   if (static_cast<int64_t>(images.size()) < order) images.resize(1);

@@ -1,21 +1,22 @@
-// Variables of the first chunk of every run (c), beside those of every encoding of sums (step_encoding.h),
-// where what is added is a partial sum that goes up, and what is copied the whole sum that goes down:
+// Encodes an allreduce by owner trees. Only the first chunk c of every run has variables. adds(c,e,s) sends a
+// partial sum up, and copies(c,e,s) sends the whole sum down (step_encoding.h). The other variables are:
 //
-//   owns(c, r)      rank r owns the chunk; of ranks that images take to each other only the first may
-//   gone(c, r, s)   rank r has sent its sum in a step before s; of the owner: the sum is whole before s
+//   owns(c, r)      rank r owns the chunk; of ranks that images map to each other only the first may own it
+//   gone(c, r, s)   rank r has sent its sum in a step before s; for the owner: its sum is whole before step s
 //   here(c, r, s)   rank r holds the whole sum when step s begins
 //
-// Families:
+// Families of constraints:
 //
-//   once up   every rank but the owner sends up once: sum of adds(e,s) + owns(r) = 1, e out of r
-//   gone      after that it has gone: gone(r,s+1) -> gone(r,s) or owns(r) or some adds(e,s), and back
-//   open      nothing is added to what has gone: adds(e,s) -> not gone(h,s+1), of an owner not gone(h,s), h
-//             the head of e
-//   arrives   the sum is there, or came, or is whole: here(r,s+1) -> here(r,s) or some copies(e,s) or owns(r)
-//             and gone(r,s+1)
-//   needs     in the end every rank holds the sum: here(r,S)
+//   once up   every rank except the owner sends up once: sum of adds(e,s) + owns(r) = 1, e out of r
+//   gone      a sum has gone after the step that sends it: gone(r,s+1) -> gone(r,s) or owns(r) or some
+//             adds(e,s), and back
+//   open      nothing is added to a sum that has gone, h being the head of e: adds(e,s) -> not gone(h,s+1),
+//             for an owner not gone(h,s)
+//   arrives   a rank that holds the whole sum held it before, received it, or owns it and it is whole:
+//             here(r,s+1) -> here(r,s) or some copies(e,s) or owns(r) and gone(r,s+1)
+//   needs     at the end every rank holds the whole sum: here(r,S)
 //
-// Holds and once are as for copies (copies.cc).
+// The families `holds` and `once` are as for copies (copies.cc).
 #include "synth/smt/owner_trees.h"
 
 #include <algorithm>
@@ -56,7 +57,7 @@ void OwnerTreesEncoding::EncodeRun() {
       continue;
     }
     owners.push_back(owns[r]);
-    // Runs are alike: owners do not decrease.
+    // Requires that owners do not decrease from run to run, because runs are interchangeable.
     if (owns_.size() > 1) {
       z3::expr_vector before = None();
       for (int32_t q = 0; q <= r; ++q) before.push_back(owns_.end()[-2][q]);

@@ -1,6 +1,6 @@
-// An allreduce whose chunks are each summed up along a tree to one rank, its owner, and given out along
-// another, as a question to Z3: all chunks share the steps, each turns round when its sum is there. Every
-// rank ends with the same bits. No third-party type here.
+// Asks Z3 about an allreduce by owner trees. Each chunk is summed along a tree to one rank, its owner, and
+// distributed along another tree. All chunks share the steps. The owner distributes a chunk as soon as its
+// sum is complete. Every rank ends with the same bits. This header uses no type of Z3.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace xccl::smt {
 
-// Chunks come in `runs` runs of one for each image, as in step_encoding.h. All ranks take part. A refusal
-// proves nothing of other allreduces. Arguments outlive the question.
+// Makes the question for `runs` runs of chunks; a run has one chunk for each image (step_encoding.h). All
+// ranks take part. A refusal proves nothing about other kinds of allreduce. All arguments must outlive it.
 SolverQuestion OwnerTreesQuestion(const Machine& machine, const std::vector<Image>& images, int32_t runs,
                                   int32_t steps, int32_t rounds);
 
-// The fewest steps in which some owner is reached from all ranks and then reaches all ranks.
+// Returns the fewest steps in which data from all ranks reaches some owner and then goes on to all ranks.
 int32_t LeastOwnerTreesSteps(const Machine& machine);
 
 }  // namespace xccl::smt

@@ -1,6 +1,9 @@
-// For S steps, S rising: the bound b on R/C, from cuts and prices. Then questions (C, R) with R/C in [b, the
-// best of fewer steps), in order of R/C and of C: an answer ends S. If the answer's R/C is b, that is the
-// proof; else refuted questions are, as far as chunks were tried.
+// For each number of steps S, in ascending order:
+// 1. Compute a bound b on R/C from cuts and prices.
+// 2. List the questions (C, R) whose R/C is at least b and less than the best R/C of fewer steps.
+// 3. Ask the questions in order of R/C. The first schedule is the point of the front for S.
+// 4. If the schedule's R/C equals b, the bound is the proof. Otherwise the refuted questions are the proof,
+//    up to the number of chunks that were tried.
 #include "synth/smt/pareto.h"
 
 #include <fmt/core.h>
@@ -15,10 +18,10 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int32_t kMostChunks = 12;   // chunks a part, where --chunks is not given: the divisors of 12 halve,
-                                      // third and quarter a round
-constexpr int32_t kFurtherSteps = 8;  // steps beyond the distance, where --steps is not given
-constexpr int64_t kWork = 600'000'000;  // Z3's resource units of one front: a few minutes
+constexpr int32_t kMostChunks = 12;  // chunks per part, at most, if --chunks is not given: the divisors of 12
+                                     // halve, third and quarter a round
+constexpr int32_t kFurtherSteps = 8;    // steps beyond the distance if --steps is not given
+constexpr int64_t kWork = 600'000'000;  // limit of one front in Z3's units: a few minutes
 
 class FrontSearch {
  public:
@@ -60,12 +63,11 @@ class FrontSearch {
   }
 
  private:
-  // "--steps=4", and whether it was asked for.
+  // Returns "--steps=4", and adds ", its default" if the user did not give the flag.
   static std::string Limit(const char* flag, int32_t most, const std::optional<int32_t>& given) {
     return fmt::format("{}={}{}", flag, most, given ? "" : ", its default");
   }
   bool IsDone() const { return !front_.points.empty() && !front_.least_rounds.IsLessThan(Best()); }
-  // The least R/C so far.
   RoundsBound Best() const {
     if (front_.points.empty()) return {std::numeric_limits<int32_t>::max(), 1};
     return {front_.points.back().rounds, front_.points.back().chunks};
@@ -75,11 +77,11 @@ class FrontSearch {
     int32_t chunks;
     int64_t rounds;
   };
-  // All (C, R) with bound <= R/C < best, least R/C first, then fewest chunks. A ratio comes with all its
-  // multiples.
+  // Returns all (C, R) with bound <= R/C < best, multiples included, sorted by R/C. Of equal ratios, chunks
+  // that the group can translate come first, then fewer chunks.
   std::vector<Ratio> Ratios(const RoundsBound& bound, const RoundsBound& best, int32_t steps) const {
     std::vector<Ratio> ratios;
-    // The bound's own fraction may need more chunks than are tried otherwise.
+    // Adds the bound itself if its fraction needs more chunks than are tried otherwise.
     if (!most_given_ && bound.denominator > most_chunks_ && bound.numerator >= steps &&
         bound.denominator <= Decider::kMostVariables && bound.IsLessThan(best) &&
         decider_.SizeOf(static_cast<int32_t>(bound.denominator), steps) <= Decider::kMostVariables)
@@ -87,10 +89,10 @@ class FrontSearch {
     for (int32_t c = 1; c <= most_chunks_; ++c)
       for (int64_t r = std::max<int64_t>(1, bound.Rounds(c)); r <= MostRounds(bound, c); ++r) {
         if (!RoundsBound{r, c}.IsLessThan(best)) break;
-        // Fewer rounds than steps are a question about fewer steps, which has its answer.
+        // A question with fewer rounds than steps is one about fewer steps, answered already unless gaps_.
         if (r >= steps || gaps_) ratios.push_back({c, r});
       }
-    // Translated chunks are found soonest.
+    // Z3 finds schedules soonest if the chunks are translates of each other.
     std::stable_sort(ratios.begin(), ratios.end(), [&](const Ratio& a, const Ratio& b) {
       const RoundsBound cost_a{a.rounds, a.chunks}, cost_b{b.rounds, b.chunks};
       if (cost_a.IsLessThan(cost_b) || cost_b.IsLessThan(cost_a)) return cost_a.IsLessThan(cost_b);
@@ -99,14 +101,14 @@ class FrontSearch {
     return ratios;
   }
 
-  // The most rounds that are tried with so many chunks a part. Beyond a few chunks only the bound itself is
-  // tried, so that the next best ratio is found soon.
+  // Returns the most rounds that are tried with `chunks` chunks per part. Beyond a few chunks only the bound
+  // itself is tried, so that the search soon goes on to the next ratio.
   static int64_t MostRounds(const RoundsBound& bound, int32_t chunks) {
     const int64_t least = std::max<int64_t>(1, bound.Rounds(chunks));
     if (chunks <= kMostChunks) return least + kMostChunks;
     return bound.IsLessThan({least, chunks}) ? least - 1 : least;
   }
-  // The largest number of chunks a part up to which Ratios holds every ratio below the one that was found.
+  // Returns the most chunks per part up to which Ratios() lists every ratio below the ratio `found`.
   int32_t ChunksBelow(const RoundsBound& bound, const Ratio& found) const {
     int32_t c = 1;
     while (c <= most_chunks_ && (found.rounds * c - 1) / found.chunks <= MostRounds(bound, c)) ++c;
@@ -158,12 +160,12 @@ class FrontSearch {
   }
 
   Decider& decider_;
-  const int32_t order_;  // of the group that an allreduce's chunks may be translated by
+  const int32_t order_;  // of the group that may translate the chunks of an allreduce
   const bool most_given_;
   const int32_t most_chunks_, most_steps_;
   std::chrono::steady_clock::time_point began_;
   Front front_;
-  bool gaps_ = false;  // may some number of steps so far still hold something better?
+  bool gaps_ = false;  // some number of steps so far may still have a better schedule
 };
 
 }  // namespace

@@ -1,7 +1,11 @@
-// The dual program by cutting planes (Kelley 1960), smoothed (Wentges 1997): variables are the prices and the
-// cost of each orbit's cheapest pattern, a row for every pattern found. Capacities that translations make
-// alike share a price. All prices are tried as whole numbers, so that every bound is exact; a corner of the
-// program is mostly made of small fractions, which are found.
+// Solves the dual program by cutting planes (Kelley 1960), smoothed (Wentges 1997). Variables are the prices,
+// and the cost of each orbit's cheapest pattern. Capacities in one orbit share a price. Each round:
+// 1. Turn the prices into whole numbers, so that the bound is exact. A corner of the program mostly consists
+//    of small fractions, which have a common denominator.
+// 2. Search a cheap pattern for each orbit. The costs of the cheapest patterns prove a bound.
+// 3. Add a row for every new pattern, and solve the program. Its value is an upper bound on all such bounds.
+// 4. End if bound and value meet. Otherwise choose the next prices near the best ones or at the program's
+//    corner.
 #include "synth/smt/prices.h"
 
 #include <algorithm>
@@ -17,12 +21,12 @@
 namespace xccl::smt {
 namespace {
 
-// Operations of one search for a cheapest tree, and iterations of one linear program, which are far fewer.
+// Most operations of all tree searches together. Also the most iterations of one linear program.
 constexpr int32_t kMostOperations = 20'000'000;
-// Rounds of the cutting planes; the bound so far holds whenever they end.
+// Most rounds of the cutting planes. The bound so far holds whenever they end.
 constexpr int32_t kMostRounds = 400;
-// Relative error of the linear program's values. Fractions whose denominators are below its square root's
-// inverse can be told apart.
+// Relative error of the linear program's values. Two fractions can be told apart if their denominators are
+// below 1 ÷ sqrt(kTolerance).
 constexpr double kTolerance = 1e-7;
 
 class PriceProgram {
@@ -53,7 +57,7 @@ class PriceProgram {
     double total = 0;
     for (const Capacity& capacity : machine_.capacities) total += capacity.per_round;
     std::vector<double> center(num_prices_, 1 / std::max(1.0, total)), best = center;
-    std::vector<double> asked(orbits_.size(), 0);  // zero: whatever it costs
+    std::vector<double> asked(orbits_.size(), 0);  // by orbit: limit on a pattern's cost; zero: no limit
     PriceResult result;
     for (int32_t round = 0; round < kMostRounds; ++round) {
       bool added = false;
@@ -71,8 +75,9 @@ class PriceProgram {
       if (options_.stopped && options_.stopped()) break;
       const std::span<const double> values = program.Values();
       for (size_t k = 0; k < orbits_.size(); ++k) asked[k] = values[num_prices_ + k];
-      // The next prices lie half way between the best prices and the program's own; the program's own prices
-      // are tried if that brought no pattern, and in every third round.
+      // The next prices lie half way between the best prices and the program's own. The program's own are
+      // tried if the last prices brought no pattern, in every third round, and in the last half of all
+      // rounds.
       const bool corner = !added || round % 3 == 2 || round > kMostRounds / 2;
       for (size_t i = 0; i < num_prices_; ++i)
         center[i] = std::max(0.0, corner ? values[i] : 0.5 * (values[i] + best[i]));
@@ -84,7 +89,7 @@ class PriceProgram {
  private:
   struct WholePrices {
     std::vector<int64_t> price;
-    double scale = 1;  // whole price for one of the program's
+    double scale = 1;  // whole price ÷ price in the program
   };
   struct Tried {
     RoundsBound bound;
@@ -99,7 +104,7 @@ class PriceProgram {
            static_cast<size_t>(share_[capacity]);
   }
 
-  // Adds a row for every step: the prices of all that a round can carry add up to at most one.
+  // Adds a row for every step: Σ per_round × price over all capacities is at most one.
   void AddRoom(LinearProgram& program) const {
     for (int32_t t = 0; t < times_; ++t) {
       std::map<int32_t, double> room;
@@ -110,7 +115,8 @@ class PriceProgram {
     }
   }
 
-  // The prices as whole numbers: times their common small denominator, if they have one, else rounded.
+  // Returns the prices as whole numbers: multiplied by their small common denominator if they have one,
+  // otherwise multiplied by options_.scale and rounded.
   WholePrices Whole(const std::vector<double>& prices) const {
     int64_t denominator = options_.scale;
     const int64_t most = std::min<int64_t>(std::llround(1 / std::sqrt(kTolerance)), options_.scale);
@@ -150,7 +156,7 @@ class PriceProgram {
     return most;
   }
 
-  // Finds the bound that the prices prove. Patterns that are cheaper than `asked` become rows.
+  // Returns the bound that the prices prove. Adds a row for each new pattern that is cheaper than `asked`.
   Tried Try(const WholePrices& whole, const std::vector<double>& asked, LinearProgram& program, bool& added) {
     const EdgePrices of_edge = OfEdges(whole.price);
     Tried tried;
@@ -187,9 +193,9 @@ class PriceProgram {
   const PatternSearch& search_;
   const PriceOptions& options_;
   const int32_t times_;
-  std::vector<int32_t> share_;  // of a capacity: which price
+  std::vector<int32_t> share_;  // by capacity: index of its price
   size_t num_shares_ = 0, num_prices_ = 0;
-  std::vector<std::pair<size_t, Pattern>> known_;  // by row, after the rooms
+  std::vector<std::pair<size_t, Pattern>> known_;  // (orbit, pattern) by row, after the rows of AddRoom()
 };
 
 }  // namespace
@@ -219,7 +225,7 @@ RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, cons
                         const PriceOptions& options) {
   std::vector<ChunkOrbit> orbits;
   std::map<Ends, size_t> known;
-  // A search looks at every part of every set of needers, 3^needers in all, over every edge in every step.
+  // A tree search looks at every part of every set of needers (3^needers pairs) for every edge in every step.
   const double places =
       options.steps * static_cast<double>(machine.edges.size() + static_cast<size_t>(machine.ranks));
   double work = 0;
@@ -236,7 +242,7 @@ RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, cons
     const int32_t chunk = orbits[orbit].chunk;
     Priced priced;
     priced.cost = trees.Search(prices, problem.holders[chunk], problem.needers[chunk]);
-    priced.stopped = priced.cost >= TreeSearch::kInfinite;  // the caller promised otherwise
+    priced.stopped = priced.cost >= TreeSearch::kInfinite;  // the caller promised that a tree exists
     priced.proved = true;
     if (!priced.stopped) priced.pattern = trees.Tree();
     return priced;

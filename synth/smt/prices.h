@@ -1,13 +1,15 @@
-// How many rounds a collective needs in a given number of steps, whatever the number of chunks: a linear
-// program over all patterns that serve one chunk, and an exact rational from its prices.
+// Bounds the rounds of a collective in a given number of steps, for any number of chunks. The bound is an
+// exact rational that the prices of a linear program prove.
 //
-// Every chunk is served by a *pattern*: sends (edge, step) by which it gets where it must within the steps
-// (for copies a tree). Let a send over a capacity in a step cost price(capacity, step). All chunks together
-// cost at least Σ chunks × cheapest pattern, and R rounds have room for at most R × the largest, over steps,
-// of Σ per_round × price. So R >= (Σ chunks × cheapest pattern) ÷ (that largest sum), for any prices. The
-// best prices are the dual of the program that shares the chunks out over patterns, which is solved by adding
-// patterns (Gilmore and Gomory 1961). Chunks disturb each other at the capacities alone, so enough chunks
-// reach that bound.
+// A *pattern* is a set of sends (edge, step) that serves one chunk: the chunk gets within the steps to all
+// ranks that need it. For copies a pattern is a tree. Let a send over a capacity in a step cost
+// price(capacity, step). All chunks together cost at least Σ chunks × cheapest pattern. R rounds have room
+// for at most R × M, where M is the largest Σ per_round × price of a step. So R >= (Σ chunks × cheapest
+// pattern) ÷ M for any prices.
+//
+// The best prices are the dual of the linear program that distributes the chunks over patterns. That program
+// is solved by adding patterns (Gilmore and Gomory 1961). Chunks compete only for capacities, so enough
+// chunks reach the bound.
 #pragma once
 
 #include <cstdint>
@@ -18,58 +20,58 @@
 
 namespace xccl::smt {
 
-using Pattern = std::vector<Send>;  // of one chunk
+using Pattern = std::vector<Send>;  // the sends of one chunk
 
-// A rational, rounds for one chunk of every class: at least numerator ÷ denominator. Zero: nothing was
-// proved.
+// A lower bound on the rounds for one chunk of every class: numerator ÷ denominator; zero if nothing is
+// known.
 struct RoundsBound {
   int64_t numerator = 0, denominator = 1;
   bool operator==(const RoundsBound&) const = default;
   bool IsLessThan(const RoundsBound& other) const;
-  // Rounds for `times` as many chunks, rounded up.
+  // Returns the rounds for `times` as many chunks, rounded up.
   int64_t Rounds(int64_t times = 1) const;
 };
 RoundsBound InLowestTerms(const RoundsBound& bound);
 
-// Chunks that are alike, and alike under translations.
+// Chunks that are interchangeable, directly or under translations.
 struct ChunkOrbit {
-  int32_t chunk = 0;   // one of the class that represents the orbit
-  int64_t chunks = 0;  // of all its classes together
+  int32_t chunk = 0;   // a chunk that represents the orbit
+  int64_t chunks = 0;  // number of chunks in the orbit
 };
 
 using EdgePrices = std::vector<std::vector<int64_t>>;  // [step][edge], >= 0
 struct Priced {
-  Pattern pattern;       // the cheapest that was found; empty: none is cheaper than what was asked for
-  int64_t cost = 0;      // of the pattern
-  bool proved = false;   // no pattern costs less (where the pattern is empty: less than what was asked for)
-  bool stopped = false;  // a limit was met: nothing is known
+  Pattern pattern;       // cheapest pattern found; empty: no pattern below the limit was found
+  int64_t cost = 0;      // price of the pattern
+  bool proved = false;   // no pattern costs less; if `pattern` is empty, less than the limit
+  bool stopped = false;  // work or time ran out: nothing is known
 };
-// Patterns of an orbit's representative that cost less than `below`. It need not be the cheapest.
+// Searches a pattern of the orbit's representative that costs less than `below`, not always the cheapest.
 using PatternSearch = std::function<Priced(size_t orbit, const EdgePrices& prices, int64_t below)>;
 
 struct PriceOptions {
   int32_t steps = 0;
-  // A price is the same in all steps: valid for any number of steps up to `steps`, weaker where there are
-  // few.
+  // A capacity has one price for all steps. The bound then holds for any number of steps up to `steps`, but
+  // is weaker if there are few.
   bool untimed = false;
-  int64_t scale = int64_t{1} << 20;  // prices that are no small fractions are rounded to this
-  RoundsBound target = {};  // known by other means: no plan is better, and one that is as good will do
+  int64_t scale = int64_t{1} << 20;  // prices that are not small fractions are rounded to 1/scale
+  RoundsBound target = {};           // bound proved by other means; ends the search if reached
   std::function<bool()> stopped = {};
 };
 
 struct PriceResult {
-  RoundsBound bound;        // proved
-  bool infeasible = false;  // proved: some chunk has no pattern at all
+  RoundsBound bound;        // what the prices prove
+  bool infeasible = false;  // it is proved that some chunk has no pattern
 };
 
-// `images` is a group that keeps the chunks' classes. Deterministic as long as `stopped` is. Cost: rounds of
-// the program (tens to some hundreds) × orbits × one search.
+// Finds the best bound. `images` is a group that keeps the chunks' classes. The result is deterministic if
+// `stopped` is. Cost: rounds of the program (tens to some hundreds) × orbits × one search.
 PriceResult SolvePrices(const Machine& machine, const std::vector<Image>& images,
                         const std::vector<ChunkOrbit>& orbits, const PatternSearch& search,
                         const PriceOptions& options);
 
-// SolvePrices for copies, whose patterns are trees. Proves nothing if a search over trees would be long.
-// Requires: every need can be met within the steps.
+// Returns the bound of SolvePrices() for copies, whose patterns are trees. Returns zero if a search over
+// trees would be long. Requires that every need can be met within the steps.
 RoundsBound PriceCopies(const Machine& machine, const CopyProblem& problem, const std::vector<Image>& images,
                         const PriceOptions& options);
 

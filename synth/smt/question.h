@@ -1,5 +1,5 @@
-// A question to Z3 about schedules of a given number of steps and rounds, whatever its encoding. No
-// third-party type here.
+// A question to Z3: is there a schedule of a given number of steps and rounds? The interface is the same for
+// all encodings. This header uses no type of Z3.
 #pragma once
 
 #include <cstdint>
@@ -17,30 +17,31 @@ namespace xccl::smt {
 
 enum class Verdict : uint8_t { kFeasible, kInfeasible, kStopped };
 
-// Work is counted in Z3's resource units, which are reproducible; a second has a few millions of them. Most
-// questions that have a quick answer need less than kShortWork. A question's encoding costs kWorkPerVariable
-// for each of its variables.
+// Work is counted in Z3's resource units, which are reproducible. Z3 uses a few million units in a second.
+// Most questions with a quick answer need less than kShortWork. The making of an encoding counts as
+// kWorkPerVariable units for each variable.
 inline constexpr int64_t kShortWork = 400'000;
 inline constexpr int64_t kWorkPerVariable = 25;
 
 struct SolveLimits {
   int64_t work = 0;
-  Deadline deadline = Deadline();  // by the wall clock; asked from another thread
+  Deadline deadline = Deadline();  // on the wall clock; checked by another thread
 };
 
-// Names of constraints that no schedule meets together: a family, and the link or rank that it is about.
-using Core = std::vector<std::string>;  // sorted, each once
-// "load of 0->4, 1->5 and 2 more, needs of rank 4, rounds"
+// Names of constraints that no schedule meets together. A name consists of a family and the link or rank that
+// the constraint is about.
+using Core = std::vector<std::string>;  // sorted, without duplicates
+// Returns a text such as "load of 0->4, 1->5; needs of rank 4; rounds".
 std::string Summary(const Core& core);
 
 struct Answer {
   Verdict verdict = Verdict::kStopped;
-  std::vector<Send> sends;  // where feasible, steps in order; may hold some that nobody needs
+  std::vector<Send> sends;  // if feasible; in order of steps, perhaps with sends that no rank needs
   int64_t work = 0;
-  Core core = {};  // where infeasible, of a question that names its constraints
+  Core core = {};  // if infeasible and the question names its constraints
 };
 
-// A limit on the cost of all sends together, at given prices of an edge in a step.
+// An upper limit, `most`, on the sum of prices of all sends. prices[step][edge] is the price of one send.
 struct Budget {
   const EdgePrices& prices;
   int64_t most;
@@ -50,18 +51,18 @@ class StepEncoding;  // step_encoding.h
 
 class SolverQuestion {
  public:
-  // Ask returns what `make` throws.
+  // Makes the encoding by `make`. If `make` throws, Ask() returns the error.
   explicit SolverQuestion(const std::function<std::unique_ptr<StepEncoding>()>& make);
   SolverQuestion(SolverQuestion&&) noexcept;
   ~SolverQuestion();
 
-  // May be asked again with more work: the solver keeps what it has learned. Without memory or threads the
-  // question stays undecided and uses up all of its work. Errors: kBug with the solver's text for any other
-  // failure.
+  // Asks the solver. A second call with more work continues, because the solver keeps what it has learned. If
+  // memory or threads run out, the verdict is kStopped and the answer's work is all of the limit. Errors:
+  // kBug with the solver's text for any other failure.
   StatusOr<Answer> Ask(const SolveLimits& limits, const std::optional<Budget>& budget = {});
 
  private:
-  Status failure_;  // of making the encoding; it is absent then
+  Status failure_;  // why the encoding could not be made; encoding_ is then null
   std::unique_ptr<StepEncoding> encoding_;
 };
 

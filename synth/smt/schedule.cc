@@ -11,7 +11,7 @@
 namespace xccl::smt {
 namespace {
 
-constexpr int64_t kWitnessWork = 200'000;  // moves of each other engine: a fraction of a second
+constexpr int64_t kWitnessWork = 200'000;  // limit of each other engine in moves: a fraction of a second
 
 }  // namespace
 

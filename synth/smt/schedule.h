@@ -1,4 +1,5 @@
-// From answers to schedules, and from schedules to the steps and rounds that they take.
+// Makes schedules of the solver's sends, counts the steps and rounds of schedules, and collects other
+// engines' plans.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +14,29 @@
 
 namespace xccl::smt {
 
-// Takes the parallel link that is least loaded in the step, by bandwidth. `sends` are in order of
-// steps. The schedule is not normalized.
+// Makes a schedule of `sends`, which are in order of steps. Of parallel links, each send takes the link with
+// the least load ÷ bandwidth in the step. The schedule is not normalized.
 Schedule ScheduleOf(const Topology& topology, const Machine& machine, int32_t chunks,
                     const std::vector<Send>& sends);
-// ScheduleOf for copies, without sends that nobody needs.
+// Makes a schedule of copies, without sends that no rank needs.
 Schedule CopiesOf(const Topology& topology, const Machine& machine, const CopyProblem& problem,
                   const std::vector<Send>& sends);
 
-// The steps and rounds of a schedule as a k-synchronous one.
+// The steps and rounds that a schedule takes as a k-synchronous schedule.
 struct StepsAndRounds {
   int32_t steps = 0;
   int64_t rounds = 0;
 };
 StepsAndRounds Take(const Schedule& schedule, const Topology& topology, const Machine& machine);
 
-// Plans of these engines with `chunks` a part, in their order. The request's limit of steps is passed on.
-// Divergent sums only where the request allows them.
+// A plan of another engine, which may answer a question without the solver.
 struct Witness {
   Synthesis made;
   StepsAndRounds took;
 };
+// Returns the plans of the witness engines among `engines`, in their order, with `chunks` chunks per part.
+// Passes the request's limit of steps on. Leaves out plans that give ranks different roundings of a sum,
+// unless the request allows them.
 std::vector<Witness> FindWitnesses(const SynthesisRequest& request, const Machine& machine, int32_t chunks,
                                    std::span<const Engine> engines);
 

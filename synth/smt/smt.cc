@@ -1,7 +1,10 @@
-// Lists the questions (chunks, steps, rounds) that the request's limits allow and arithmetic does not refute,
-// and asks them in order of promised time: steps × alpha + rounds × the time of a round. So the first answer
-// is the best of all questions. Without an answer, the fastest plan of another engine stands in; without a
-// plan, the widest question gets all work that is left, and only it refutes the request.
+// 1. List the questions (chunks, steps, rounds) that the request's limits allow and arithmetic does not
+//    refute.
+// 2. Ask them in order of promised time: steps × alpha + rounds × the time of a round. So the first answer is
+//    best.
+// 3. If no question is answered, return the fastest plan of another engine.
+// 4. If no engine has a plan, ask the widest question with all work that is left: fewest chunks, most steps.
+// The request is refuted only if a question that covers all its schedules is refuted.
 #include "synth/smt/smt.h"
 
 #include <fmt/core.h>
@@ -25,11 +28,11 @@ using smt::Refusal;
 using smt::Verdict;
 
 constexpr const char* kName = "smt";
-constexpr int32_t kMostLimit = 1000;  // of --chunks, --steps and --rounds: far beyond what Z3 decides
-// Steps beyond the distance, and rounds beyond what bandwidth needs, that are asked for where the request
-// leaves them open.
+constexpr int32_t kMostLimit = 1000;  // for --chunks, --steps and --rounds: far beyond what Z3 decides
+// Steps beyond the distance, and rounds beyond the bound, that are asked for if the request sets no limit.
 constexpr int32_t kFurther = 4;
-// Questions of several, each worth its share: they leave half of the work to the widest question.
+// Most questions about sums in one request. Each uses at most 1/kShare of the work that is left, so about
+// half of the work remains for the widest question.
 constexpr size_t kMostAsked = 12;
 
 struct Asked {
@@ -57,7 +60,7 @@ class RequestSearch {
       const Status why = WhyOpen(asked.size());
       if (std::optional<Synthesis> best = BestSoFar()) return *std::move(best);
       if (asked.size() == 1 || decider_.IsOver()) return why;
-      // Whether the request has an answer at all is one question, worth all that is left.
+      // One question decides whether the request has any answer. It gets all work that is left.
       decider_.SetThorough(true);
       XCCL_RETURN_IF_ERROR(Ask(Widest(), decider_.work_left()));
       if (made_) return *std::move(made_);
@@ -75,12 +78,12 @@ class RequestSearch {
     return OkStatus();
   }
 
-  // "smt: alltoall on 8 ranks: " and what the limit was.
+  // Returns kLimit with the text "smt: alltoall on 8 ranks: " followed by `what`.
   Status Limit(const std::string& what) const {
     return LimitReached(fmt::format("smt: {} on {} ranks: {}", Name(), Ranks(), what));
   }
 
-  // Why nothing was found, and no proof that there is nothing.
+  // Returns the status that says why the search found neither a schedule nor a proof that there is none.
   Status WhyOpen(size_t questions) const {
     if (decider_.IsInterrupted()) return Limit("interrupted, nothing found");
     if (decider_.TimeIsUp()) return Limit("nothing found within " + request_.limits.deadline.ToString());
@@ -103,7 +106,7 @@ class RequestSearch {
                     decider_.work_limit()));
   }
 
-  // The fewest chunks with the most steps and rounds that may help.
+  // Returns the request's easiest question: fewest chunks, and the most steps and rounds that may help.
   Question Widest() {
     const SynthesisLimits& limits = request_.limits;
     Question widest{.chunks = limits.chunks.value_or(1), .steps = 0, .rounds = 0};
@@ -114,8 +117,8 @@ class RequestSearch {
     return widest;
   }
 
-  // Would every schedule that the request allows be an answer to this question too, perhaps without some of
-  // its chunks, or spread over more steps?
+  // Returns true if every schedule that the request allows is an answer to this question too, perhaps without
+  // some of its chunks, or spread over more steps.
   bool IsHardest(const Question& question) const {
     const SynthesisLimits& limits = request_.limits;
     const bool chunks = question.chunks == limits.chunks.value_or(1);
@@ -130,7 +133,8 @@ class RequestSearch {
   std::string Name() const { return request_.collective->name(); }
   int32_t Ranks() const { return request_.collective->num_members(); }
 
-  // Chunk counts worth asking for: one owner takes turns with the others where every rank needs the sum.
+  // Returns the numbers of chunks per part to ask for. For an allreduce they are 1 and multiples of the
+  // number of ranks, so that every rank can own equally many chunks.
   std::vector<int32_t> ChunkCounts() {
     if (request_.limits.chunks) return {*request_.limits.chunks};
     const CollectiveKind kind = request_.collective->kind();
@@ -138,7 +142,7 @@ class RequestSearch {
     const bool in_turn = kind == CollectiveKind::kAllreduce;
     std::vector<int32_t> counts;
     counts.push_back(1);
-    // Questions that are too large for the solver are not asked; the first number may have a witness.
+    // Leaves out numbers whose questions are too large for the solver. One chunk stays for a witness.
     for (int32_t c = in_turn ? 1 : 2; c <= smt::kFewChunks; ++c) {
       const int32_t chunks = in_turn ? c * Ranks() : c;
       if (decider_.SizeOf(chunks, decider_.LeastSteps()) <= Decider::kMostVariables) counts.push_back(chunks);
@@ -146,7 +150,6 @@ class RequestSearch {
     return counts;
   }
 
-  // The time of a round.
   double RoundPs(int32_t chunks) const {
     const Collective cut = request_.collective->WithChunks(chunks);
     const CollectiveSizes sizes(cut, request_.size_bytes);
@@ -155,7 +158,8 @@ class RequestSearch {
     return static_cast<double>(largest) / static_cast<double>(decider_.machine().bytes_per_s_of_one) * 1e12;
   }
 
-  // Error: why no question within the given limits can have an answer.
+  // Returns the questions to ask, in order of promised time. Error: the reason if arithmetic refutes all
+  // questions within the given limits.
   StatusOr<std::vector<Asked>> Questions() {
     const SynthesisLimits& limits = request_.limits;
     std::vector<Asked> asked;
@@ -169,7 +173,7 @@ class RequestSearch {
                     last_step = limits.steps.value_or(least_steps + Further(kFurther));
       std::vector<int32_t> step_counts;
       for (int32_t steps = first_step; steps <= last_step; ++steps) step_counts.push_back(steps);
-      // No schedule has more steps than rounds.
+      // A schedule has at most as many steps as rounds, so this number of steps covers all larger ones.
       if (!limits.steps && limits.rounds && *limits.rounds > last_step) step_counts.push_back(*limits.rounds);
       for (int32_t steps : step_counts) {
         const int64_t least = decider_.LeastRounds(std::max(steps, least_steps), chunks);
@@ -194,7 +198,8 @@ class RequestSearch {
     return asked;
   }
 
-  // A gather and then a spread take twice the steps and rounds that the farthest need says.
+  // Returns `most`, plus LeastSteps() for sums. A gather followed by a spread takes twice the steps and
+  // rounds of the farthest need.
   int32_t Further(int32_t most) const {
     return most + (decider_.form() == Form::kSums ? decider_.LeastSteps() : 0);
   }
@@ -208,7 +213,7 @@ class RequestSearch {
     }
     if (refusal.steps || refusal.rounds) text += "; hint:";
     if (refusal.steps) text += fmt::format(" --steps={}", *refusal.steps);
-    // In the fewest steps ranks mostly add in different orders.
+    // In the fewest steps ranks mostly add in different orders, which --allow-divergent permits.
     if (refusal.steps && request_.collective->kind() == CollectiveKind::kAllreduce &&
         !request_.allow_divergent)
       text += " --allow-divergent";
@@ -229,8 +234,8 @@ class RequestSearch {
     return made;
   }
 
-  // The fastest of the schedule that was made and of other engines' plans within the request's limits, if
-  // any.
+  // Returns the fastest plan within the request's limits: the schedule that was made, or a plan of another
+  // engine. Returns nullopt if there is no plan.
   std::optional<Synthesis> BestSoFar() {
     const SynthesisLimits& limits = request_.limits;
     std::optional<Synthesis> best = std::move(made_);
@@ -260,8 +265,8 @@ class RequestSearch {
     return best;
   }
 
-  // Makes the status for a question that the solver refuted. Spends what is left of the solver's budget on a
-  // hint: it asks with more rounds, then more steps, until looser limits are feasible.
+  // Returns the error for a question that the solver refuted. Spends the rest of the work on a hint: asks
+  // with more rounds, then with more steps, until looser limits are feasible.
   Status NothingFits(const Question& question) {
     const std::string conflict = decider_.Conflict(question);
     std::string hint;
@@ -292,10 +297,12 @@ class RequestSearch {
   const SynthesisRequest& request_;
   Decider& decider_;
   const std::span<const Engine> engines_;
-  std::optional<StatusOr<Bound>> bound_;  // once it was asked for
+  std::optional<StatusOr<Bound>> bound_;  // computed on first use
   std::optional<Synthesis> made_;
-  std::optional<Question> refuted_;  // proves the whole request infeasible
-  // Was a question left undecided? Was one left undecided because only divergent sums were found?
+  std::optional<Question> refuted_;  // the refuted question that proves the request infeasible
+  // stopped_: some question stayed undecided. divergent_: some stayed undecided because the sums that were
+  // found
+  // have different roundings on different ranks.
   bool stopped_ = false, divergent_ = false;
 };
 

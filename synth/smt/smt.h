@@ -1,13 +1,14 @@
-// k-synchronous schedules by satisfiability, after SCCL (Cai et al., 2021): S steps, R rounds, C chunks a
-// part; within a step of r rounds a link carries r × its bandwidth ÷ the greatest common divisor of all
-// bandwidths chunks. Decides small machines; docs/engines/smt.md.
+// The smt engine: searches k-synchronous schedules with the solver Z3, after SCCL (Cai et al., 2021). A
+// schedule has S steps, R rounds in all, and C chunks per part. In a step of r rounds a link carries at most
+// r × its bandwidth ÷ (greatest common divisor of all bandwidths) chunks. Decides small machines;
+// docs/engines/smt.md.
 #pragma once
 
 #include "synth/common/synthesizer.h"
 
 namespace xccl {
 
-// Plans of the table's witnesses answer what they can before the solver is asked.
+// Returns the engine. Plans of witness engines in `table` may answer questions before the solver.
 Engine SmtEngine(EngineTable table);
 
 }  // namespace xccl

@@ -1,4 +1,9 @@
-// Loads are written with the negated longer(s,k) on the left, so that one sum has a constant bound.
+// 1. An encoding adds its constraints to a Z3 solver for finite domains. A load constraint has the negated
+//    longer(s,k) on its left side, so that one weighted sum has a constant bound.
+// 2. A constraint with a name gets a guard, a variable that implies the constraint. Every question assumes
+//    all guards. A budget gets a guard that only its own question assumes.
+// 3. Ask() runs Z3 within the limits of work and time. Another thread interrupts Z3 at the deadline.
+// 4. A feasible question gives the sends. An infeasible question gives the Core: the guards in Z3's own core.
 #include "synth/smt/step_encoding.h"
 
 #include <fmt/format.h>
@@ -16,10 +21,10 @@
 namespace xccl::smt {
 namespace {
 
-thread_local Z3_error_code last_failure = Z3_OK;  // see Context
+thread_local Z3_error_code last_failure = Z3_OK;  // of Z3; see Context
 
-// Interrupts what the context is doing when the deadline passes; looks twenty times a second. Where the
-// machine has no thread left the check runs to its limits.
+// Interrupts Z3 when the deadline passes, and checks the deadline twenty times a second. If no thread can be
+// started, Z3 runs to its own limits.
 class Watch {
  public:
   Watch(z3::context& context, const Deadline& deadline) {
@@ -58,11 +63,11 @@ z3::params ParametersOf(z3::context& context, const SolveLimits& limits) {
     parameters.set("timeout",
                    static_cast<unsigned>(std::clamp(limits.deadline.SecondsLeft() * 1000, 1.0, 4e9)));
   parameters.set("random_seed", 0u);
-  parameters.set("ctrl_c", false);  // the program's own handler is asked instead
+  parameters.set("ctrl_c", false);  // the program has a handler of its own
   return parameters;
 }
 
-// Resource units since the solver was made.
+// Returns the resource units that Z3 has used since the solver was made.
 int64_t Spent(const z3::solver& solver) {
   const z3::stats statistics = solver.statistics();
   int64_t work = 0;
@@ -73,7 +78,7 @@ int64_t Spent(const z3::solver& solver) {
   return work;
 }
 
-// The Status of an exception of Z3 or of its caller: kSystem without memory or threads, else kBug.
+// Converts an exception of Z3 or of its caller to a Status: kSystem without memory or threads, else kBug.
 Status FailureOf(const std::exception& error) {
   if (dynamic_cast<const z3::exception*>(&error) == nullptr) return StatusOf(error);
   if (last_failure == Z3_MEMOUT_FAIL) return SystemError("smt: the solver is out of memory");
@@ -94,7 +99,7 @@ void StepEncoding::Add(const z3::expr& what, const std::string& name) {
   options_.named && !name.empty() ? Assume(what, name) : solver_.add(what);
 }
 
-// The constraint holds where its name is assumed, as it is in every question.
+// Adds a constraint that holds if the guard of its name is assumed. Every question assumes all guards.
 void StepEncoding::Assume(const z3::expr& what, const std::string& name) {
   size_t known = 0;
   while (known < guards_.size() && guards_[known].first != name) ++known;
@@ -137,7 +142,7 @@ void StepEncoding::AddLoad(size_t capacity, const std::vector<int32_t>& edges, i
   for (int32_t e : edges) AddSent(e, step, sent);
   const int64_t per_round = machine_.capacities[capacity].per_round, sends = sent.size();
   if (sends <= per_round) return;
-  std::map<unsigned, std::pair<z3::expr, int>> times;  // by the number that Z3 knows a term by
+  std::map<unsigned, std::pair<z3::expr, int>> times;  // by Z3's id of the term; the int counts the term
   for (const z3::expr& one : sent) ++times.try_emplace(one.id(), one, 0).first->second.second;
   std::vector<int> weights;
   for (const auto& [id, term] : times) {
@@ -156,7 +161,7 @@ void StepEncoding::AddLoad(size_t capacity, const std::vector<int32_t>& edges, i
       "load of " + machine_.capacities[capacity].name);
 }
 
-// Makes a variable that implies: all sends together keep to the budget.
+// Returns a new variable that, if true, keeps the prices of all sends together within the budget.
 z3::expr StepEncoding::Within(const Budget& budget) {
   z3::expr_vector terms = None();
   std::vector<int> weights;
@@ -172,7 +177,7 @@ z3::expr StepEncoding::Within(const Budget& budget) {
   return guard;
 }
 
-// After giving up, Z3 may report less work than its limit; the limit then counts as used up.
+// If Z3 gives up, the whole limit counts as used, because Z3 may report less work than its limit.
 Answer StepEncoding::Ask(const SolveLimits& limits, const std::optional<Budget>& budget) {
   if (budget && budget->most < 0) return {.verdict = Verdict::kInfeasible, .sends = {}, .work = 1};
   z3::expr_vector assumed = None();
@@ -264,8 +269,8 @@ StatusOr<Answer> SolverQuestion::Ask(const SolveLimits& limits, const std::optio
 }
 
 std::string Summary(const Core& core) {
-  constexpr size_t kShown = 4;                             // names of one family that fit a line of a message
-  std::map<std::string, std::vector<std::string>> things;  // by "load of", "needs of rank"
+  constexpr size_t kShown = 4;                             // most names of one family in a message
+  std::map<std::string, std::vector<std::string>> things;  // by family: "load of", "needs of rank"
   bool rounds = false;
   for (const std::string& name : core) {
     const size_t space = name.rfind(' ');

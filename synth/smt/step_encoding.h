@@ -1,17 +1,17 @@
 // The part that all encodings share: Z3's solver, the number of rounds of each step, and the load of links.
-// Only for files that include Z3.
+// Only files that use Z3 include this header.
 //
 // Variables:
 //
 //   longer(s, k)   step s has more than k rounds, k >= 1
 //
-// Families, with their names in a Core, where sent(e,s) stands for every chunk that edge e may carry in step
-// s:
+// Families of constraints, with their names in a Core. sent(e,s) stands for every chunk that edge e may carry
+// in step s:
 //
-//   longer order   more than k+1 rounds are more than k: longer(s,k+1) -> longer(s,k)
-//   rounds         beyond one round a step there are R - S: sum over s and k of longer(s,k) <= R - S
-//   load of LINK   a link's chunks fit the rounds: sum over e over it of sent(e,s) <= perRound * (1 + sum
-//                  over k of longer(s,k))
+//   longer order   a step of more than k+1 rounds has more than k rounds: longer(s,k+1) -> longer(s,k)
+//   rounds         R - S rounds are left after one round per step: sum over s and k of longer(s,k) <= R - S
+//   load of LINK   the chunks on a link fit into the step's rounds: sum of sent(e,s) over e that use the link
+//                  <= perRound * (1 + sum over k of longer(s,k))
 #pragma once
 
 #include <z3++.h>
@@ -28,20 +28,20 @@
 
 namespace xccl::smt {
 
-// A context that remembers what this thread's last failed call to Z3 was. Z3 itself forgets it before an
-// exception is caught, since the destructors on the way call Z3 again.
+// A Z3 context that records the code of this thread's last failed call. Z3 forgets the code before an
+// exception is caught, because destructors call Z3 again.
 class Context : public z3::context {
  public:
   Context();
 };
 
-// An abstract class, since each encoding has variables of its own behind the same solver.
+// The base class of all encodings. Each encoding adds variables of its own to the solver.
 class StepEncoding {
  public:
   struct Options {
-    bool named = false;  // every constraint that has a name can be told in a Core; slower
-    // The number of rounds is assumed even where nothing is named. Z3 finds
-    // copies sooner that way, and owner trees later.
+    bool named = false;  // a Core can hold every constraint that has a name; slower
+    // Each question assumes the number of rounds, even if `named` is false. Z3 then finds copies sooner, and
+    // owner trees later.
     bool assume_rounds = true;
   };
   StepEncoding(const Machine& machine, int32_t steps, Options options);
@@ -52,9 +52,9 @@ class StepEncoding {
   Answer Ask(const SolveLimits& limits, const std::optional<Budget>& budget);
 
  protected:
-  // All sends, steps in order. Requires: the last answer is feasible.
+  // Returns all sends, in order of steps. Requires that the last answer is feasible.
   virtual std::vector<Send> Decode() const = 0;
-  // Adds sent(e,s) of all chunks that have it, one as often as it stands for a chunk.
+  // Appends sent(e,s) of all chunks to `sent`. Appends a variable once for each chunk that it stands for.
   virtual void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) = 0;
 
   const Machine& machine() const { return machine_; }
@@ -64,11 +64,11 @@ class StepEncoding {
   z3::expr Unmade() { return z3::expr(context_); }  // a variable that is made later, if at all
   z3::expr NewBool() { return context_.bool_const(std::to_string(++variables_).c_str()); }
   void Add(const z3::expr& what, const std::string& name = "");
-  // Adds the families above. `alike`: images under which the sends stay the same; one constraint serves all
-  // capacities that they take to each other. `translated`: sent(e,s) stands for its images too, other chunks
-  // over other edges.
+  // Adds the families of this header. `alike` are images that map the sends to themselves; one constraint
+  // serves all capacities that the images map to each other. With `translated`, sent(e,s) also stands for its
+  // images, which are other chunks over other edges.
   void AddRoundsAndLoads(int32_t rounds, const std::vector<Image>& alike, bool translated);
-  // Requires: the last answer is feasible.
+  // Returns the variable's value. Requires that the last answer is feasible.
   bool IsTrue(const z3::expr& variable) const { return model_->eval(variable, true).is_true(); }
 
  private:
@@ -82,15 +82,16 @@ class StepEncoding {
   Context context_;
   z3::solver solver_;
   std::optional<z3::model> model_;
-  std::vector<z3::expr_vector> longer_;                   // of a step
-  std::vector<std::pair<std::string, z3::expr>> guards_;  // with their names
+  std::vector<z3::expr_vector> longer_;                   // [step][k - 1]
+  std::vector<std::pair<std::string, z3::expr>> guards_;  // names and their variables
   int64_t variables_ = 0;
 };
 
-// Sums. Chunks come in runs of one for each image, each the image of the first, which alone has variables:
+// The base class of encodings of sums. Chunks come in runs. A run has one chunk for each image; every chunk
+// is the image of the run's first chunk, and only the first has variables:
 //
-//   adds(c, e, s)     what the tail of e holds of chunk c is added to what its head holds, in step s
-//   copies(c, e, s)   it takes the place of what its head holds
+//   adds(c, e, s)     step s adds the data of chunk c at the tail of e to the data at the head of e
+//   copies(c, e, s)   step s replaces the data of chunk c at the head of e by the data at the tail of e
 class ReductionsInRuns : public StepEncoding {
  public:
   ReductionsInRuns(const Machine& machine, const std::vector<Image>& images, int32_t steps, Options options)
@@ -101,7 +102,8 @@ class ReductionsInRuns : public StepEncoding {
   struct Run {
     Table adds, copies;  // [step][edge]
   };
-  // unmade: variables are made when they are first used, in which order Z3 has them too.
+  // Makes a table of variables. With `unmade`, each variable is made on its first use; Z3 then has the
+  // variables in order of use.
   Table NewTable(int32_t steps, size_t width, bool unmade = false);
   Run NewRun(bool unmade = false);
   const std::vector<Image>& images() const { return images_; }

@@ -9,11 +9,10 @@
 namespace xccl::smt {
 namespace {
 
-// Prices are rounded to 1/600 of a round's room: Z3 adds them up as whole numbers, and large ones slow it
-// down. 600 has all small numbers up to 6 as divisors.
+// Prices are rounded to multiples of 1/600. Z3 adds them up as whole numbers, and large numbers slow it down.
+// All numbers up to 6 divide 600.
 constexpr int64_t kScale = 600;
 
-// The machine with all edges the other way round.
 Machine Reversed(const Machine& machine) {
   Machine reversed = machine;
   for (Edge& edge : reversed.edges) std::swap(edge.from, edge.to);
@@ -45,7 +44,8 @@ class SumPatterns {
       for (int64_t price : of_step) all += price;
     asked = std::min(asked, all + 1);
     for (;;) {
-      // The first answer matters; cheaper patterns are looked for in leaps, as long as that is quick.
+      // The first question gets all work that is left. Each further question asks for a pattern at least 1/16
+      // cheaper, and gets little work.
       const bool first = best.pattern.empty();
       const int64_t most = first ? asked - 1 : best.cost - 1 - best.cost / 16;
       const SolveLimits limits{first ? limits_.work - work_ : kShortWork, limits_.deadline};
@@ -66,8 +66,8 @@ class SumPatterns {
   }
 
  private:
-  // The cheapest pattern below `below` that sends all to one rank in the first steps and back to all ranks in
-  // the later steps.
+  // Returns the cheapest pattern below `below` that sends all data to one rank in the first steps and back to
+  // all ranks in the later steps. The pattern is empty if there is none.
   Priced InAndOut(const EdgePrices& prices, int64_t below) const {
     Priced best{.pattern = {}, .cost = below, .proved = false, .stopped = false};
     for (int32_t in = 1; in < steps_; ++in) {

@@ -1,6 +1,6 @@
-// The fewest rounds of an allreduce in a given number of steps, whatever the number of chunks: SolvePrices
-// with patterns of sums. Patterns are looked for among in-trees followed by out-trees first, then by Z3,
-// which also proves that none is cheaper.
+// Bounds the rounds of an allreduce in a given number of steps, for any number of chunks: SolvePrices() with
+// patterns of sums. The search for a pattern tries an in-tree followed by an out-tree first. Then Z3 tries
+// all patterns, and proves that no pattern is cheaper.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace xccl::smt {
 
-// Proves nothing where links carry so many chunks a round that their prices, whole numbers, would be too
-// small. `problem` has one chunk, which every rank contributes to and needs; `images` may be empty. `target`:
-// a bound that holds for any number of steps. Adds Z3's work to `work`. Requires: few ranks, since the trees
-// are searched for with all ranks but one as needers (trees.h).
+// Returns the bound. `problem` has one chunk, which every rank contributes to and needs. `images` may be
+// empty. `target` is a bound that holds for any number of steps. Adds Z3's work to `work`. Proves nothing if
+// links carry many chunks per round, because prices are whole numbers and would be too small. Requires few
+// ranks, because the tree search has all ranks but one as needers (trees.h).
 PriceResult PriceSums(const Machine& machine, const SumProblem& problem, const std::vector<Image>& images,
                       int32_t steps, const RoundsBound& target, const SolveLimits& limits, int64_t& work);
 

@@ -1,17 +1,20 @@
-// Variables, beside those of every encoding of sums (step_encoding.h):
+// Encodes sums for Z3 as sets of contributions. Variables, in addition to the variables of ReductionsInRuns
+// (step_encoding.h):
 //
-//   has(c, r, q, s)   what rank r holds of chunk c when step s begins contains contribution q
+//   has(c, r, q, s)   the data of chunk c that rank r holds when step s begins contains contribution q
 //
-// Families, where sent(e,s) is adds or copies, t the tail of e and h its head:
+// Families of constraints. sent(e,s) is adds(e,s) or copies(e,s), t is the tail of e, and h is the head of e:
 //
-//   keeps     without a copy nothing is lost: has(r,q,s) and no copies into r -> has(r,q,s+1)
-//   moves     what is sent arrives: sent(e,s) and has(t,q,s) -> has(h,q,s+1)
-//   came      what is there was there or came: has(r,q,s+1) -> has(r,q,s) or some sent(e,s) with has(t,q,s)
-//   replaced  a copy leaves nothing of what was there: copies(e,s) and not has(t,q,s) -> not has(h,q,s+1)
-//   once      nothing is added twice: adds(e,s) and has(t,q,s) -> not has(h,q,s), and of two adds only one
-//             has q
+//   keeps     without a copy no contribution is lost: has(r,q,s) and no copies into r -> has(r,q,s+1)
+//   moves     sent data arrives: sent(e,s) and has(t,q,s) -> has(h,q,s+1)
+//   came      a contribution was there before or arrived:
+//             has(r,q,s+1) -> has(r,q,s) or some sent(e,s) with has(t,q,s)
+//   replaced  a copy removes the receiver's old data: copies(e,s) and not has(t,q,s) -> not has(h,q,s+1)
+//   once      no contribution is added twice: adds(e,s) and has(t,q,s) -> not has(h,q,s), and of two adds in
+//             a step only one has q
 //   alone     a copy is the only send to its rank in its step: copies(e,s) -> not sent(f,s), f into h
-//   needs     in the end ranks hold what they need and no more: has(r,q,S) = after(r,q)
+//   needs     at the end ranks hold exactly what they need: has(r,q,S) = after(r,q)
+//   waste     no send is useless: see EncodeWaste()
 #include "synth/smt/sums.h"
 
 #include <algorithm>
@@ -74,11 +77,11 @@ class ReductionEncoding final : public ReductionsInRuns {
   void EncodeChunk(size_t chunk);
   void EncodeArrival(size_t chunk, int32_t rank, int32_t step);
   void EncodeWaste(size_t chunk);
-  // One term for both kinds of a send: Z3 then proves prices of sums several times as fast.
+  // Adds one term for both kinds of a send, because Z3 then proves prices of sums faster.
   void AddSent(int32_t edge, int32_t step, z3::expr_vector& sent) override {
     for (size_t c = 0; c < runs().size(); ++c) sent.push_back(Sent(c, edge, step));
   }
-  // Held before any step: known; later a variable.
+  // Returns has(c,r,q,s): a constant for step 0, a variable for later steps.
   z3::expr Has(size_t c, int32_t r, int32_t q, int32_t s) {
     if (s == 0) return Constant((problem_.chunks[c].before[r] >> q & 1) != 0);
     return Made(has_[s - 1][r * problem_.chunks[c].contributions + q]);
@@ -92,7 +95,7 @@ class ReductionEncoding final : public ReductionsInRuns {
   z3::expr Sent(size_t c, int32_t e, int32_t s) { return Adds(c, e, s) || Copies(c, e, s); }
 
   const SumProblem& problem_;
-  Table has_;  // of the last chunk: [step - 1][rank × contributions + its]
+  Table has_;  // of the chunk encoded last: [step - 1][rank × contributions + contribution]
 };
 
 void ReductionEncoding::EncodeChunk(size_t c) {
@@ -116,7 +119,7 @@ void ReductionEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   z3::expr_vector copies = None();
   for (int32_t e : in) copies.push_back(Copies(c, e, s));
   const z3::expr copied = z3::mk_or(copies);
-  // alone: at most one copy, and no sum beside it.
+  // alone: a rank receives at most one copy in a step, and no sum in addition to a copy.
   for (size_t i = 0; i < in.size(); ++i)
     for (size_t j = 0; j < in.size(); ++j) {
       if (i < j) Add(!Copies(c, in[i], s) || !Copies(c, in[j], s));
@@ -129,7 +132,7 @@ void ReductionEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   for (int32_t e : in) {
     z3::expr_vector tail = None();
     for (int32_t q = 0; q < contributions; ++q) tail.push_back(Has(c, machine().edges[e].from, q, s));
-    // A sender holds something, and so does a receiver that adds.
+    // A sender holds some contribution. A receiver that adds holds some contribution too.
     Add(z3::implies(Sent(c, e, s), z3::mk_or(tail)));
     Add(z3::implies(Adds(c, e, s), holds));
   }
@@ -153,9 +156,10 @@ void ReductionEncoding::EncodeArrival(size_t c, int32_t r, int32_t s) {
   }
 }
 
-// waste: a rank that has the whole sum is sent nothing; and where every rank has one contribution of its own
-// and needs all, each sends and is sent to, 2 × (ranks − 1) sends in all (docs/ir.md, lower bounds). A
-// schedule that wastes stays right when such sends are left out and others from full ranks become copies.
+// Adds the family `waste`, if every rank needs the whole sum. A rank that has the whole sum receives nothing.
+// If also every rank has exactly one contribution, every rank sends and receives, with at least 2 × (ranks −
+// 1) sends in all (docs/ir.md, Lower bounds). No answer is lost: a schedule with useless sends stays correct
+// if they are left out, and if later adds from ranks with the whole sum become copies.
 void ReductionEncoding::EncodeWaste(size_t c) {
   const SumProblem::Chunk& chunk = problem_.chunks[c];
   const uint64_t all = chunk.contributions == 64 ? ~uint64_t{0} : (uint64_t{1} << chunk.contributions) - 1;

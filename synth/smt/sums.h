@@ -1,5 +1,5 @@
-// Collectives whose sums need not be gathered before they spread (allreduce in one go, user-defined tables),
-// as a question to Z3 about sets of contributions. No third-party type here.
+// Asks Z3 about sums as sets of contributions. Serves collectives whose partial sums may spread before they
+// are complete: an allreduce in one phase, and user-defined tables. This header uses no type of Z3.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,27 @@
 
 namespace xccl::smt {
 
-// The contributions of each chunk that ranks hold before, and must hold after: a bit for each contribution.
+// The contributions of each chunk that ranks hold before, and must hold after the collective, with one bit
+// for each contribution.
 struct SumProblem {
   struct Chunk {
     int32_t contributions = 0;
-    std::vector<uint64_t> before, after;  // by rank; after 0: nothing is needed
+    std::vector<uint64_t> before, after;  // by rank; after[r] = 0: rank r needs nothing
     bool operator==(const Chunk&) const = default;
   };
   std::vector<Chunk> chunks;
 };
-// nullopt where a chunk has more than 64 contributions.
+// Returns the problem of a collective; nullopt if a chunk has more than 64 contributions.
 std::optional<SumProblem> SumsOf(const Collective& collective, int32_t ranks);
 
-// Variables of the question, to refuse what cannot end.
+// Returns the number of variables of the question. Callers refuse questions that are too large.
 int64_t SumSize(const Machine& machine, const SumProblem& problem, int32_t steps);
 
-// All arguments outlive the question. `images`: the identity alone, for all schedules; or a group under which
-// contribution q is that of rank q and all chunks are alike, for schedules whose chunks come in runs of one
-// for each element, each the image of the first: a refusal of these proves nothing. `rounds` absent: one
-// chunk alone, and links carry whatever it takes.
+// Makes the question. All arguments must outlive it. If `rounds` is absent, the problem must have one chunk,
+// and links carry any number of sends. `images` is one of two:
+// - the identity alone, for a question about all schedules;
+// - a group under which contribution q is that of rank q and all chunks are alike. Then chunks come in runs
+//   with one chunk per element of the group, each the image of the first. A refusal proves nothing.
 SolverQuestion ReductionQuestion(const Machine& machine, const SumProblem& problem,
                                  const std::vector<Image>& images, int32_t steps,
                                  std::optional<int32_t> rounds);

@@ -1,6 +1,6 @@
-// The cheapest tree in time: sends by which a chunk gets from its holders to all its needers within a number
-// of steps, where a send over an edge in a step has a price. A dynamic program over sets of needers, after
-// Dreyfus and Wagner (1972), on the machine unrolled in time.
+// Finds the cheapest tree of sends that brings a chunk from its holders to all its needers within a number of
+// steps. A send over an edge in a step has a price. The search is a dynamic program over sets of needers,
+// after Dreyfus and Wagner (1972), on the machine unrolled in time.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class TreeSearch {
 
   TreeSearch(const Machine& machine, int32_t steps) : machine_(machine), steps_(steps) {}
 
-  // price[step][edge]. Returns the cost of the cheapest tree, kInfinite where there is none. Requires: at
-  // most 20 needers, none of which is a holder.
+  // Returns the cost of the cheapest tree; kInfinite if there is no tree. The argument is price[step][edge].
+  // Requires: at most 20 needers, and no needer is a holder.
   Cost Search(const EdgePrices& price, const std::vector<int32_t>& holders,
               const std::vector<int32_t>& needers) {
     price_ = &price;
@@ -40,7 +40,7 @@ class TreeSearch {
     return Joined(start_).back()[all_];
   }
 
-  // The tree itself, one of the cheapest. Requires: the last Search found one.
+  // Returns one of the cheapest trees. Requires that the last Search() found a tree.
   Pattern Tree() const {
     Pattern sends;
     Unfold(start_, all_, sends);
@@ -48,14 +48,14 @@ class TreeSearch {
   }
 
  private:
-  // A rank that has the chunk when a step begins, and the edge, in the step before, that it came over.
+  // A rank that has the chunk when `step` begins, and the edge over which the chunk came in the step before.
   struct Branch {
     int32_t rank = 0, step = 0;
-    int32_t edge = -1;  // none: it was there
+    int32_t edge = -1;  // -1: the chunk was there already
     Cost price = 0;
   };
-  // Where the chunk may be a step later: here, and at every neighbour, over the cheapest edge to it. A pair's
-  // edges stand together.
+  // Returns where the chunk may be a step later: at `rank`, and at every neighbour by the cheapest edge to
+  // the neighbour. Edges from one rank to one neighbour stand together in machine_.out.
   std::vector<Branch> BranchesOf(int32_t step, int32_t rank) const {
     std::vector<Branch> branches = {{.rank = rank, .step = step + 1}};
     for (int32_t e : machine_.out[rank]) {
@@ -68,8 +68,9 @@ class TreeSearch {
     }
     return branches;
   }
-  // The least cost for every set of needers, by the first branch alone, the first two and so on. Each serves
-  // a part of the set: into[T] = min(into[T], into[T without P] + price + from[P]) for all parts P of T.
+  // Returns one table for each number of branches: the least cost to serve every set of needers by the first
+  // branch, by the first two branches, and so on. Each branch serves a part of the set: into[T] =
+  // min(into[T], into[T without P] + price + from[P]) for all parts P of T.
   std::vector<std::vector<Cost>> Joined(const std::vector<Branch>& branches) const {
     std::vector<std::vector<Cost>> stages = {From(branches[0])};
     for (size_t i = 1; i < branches.size(); ++i) {
@@ -93,7 +94,7 @@ class TreeSearch {
     const std::vector<std::vector<Cost>> stages = Joined(branches);
     for (size_t i = branches.size(); i-- > 0 && set != 0;) {
       const Branch& branch = branches[i];
-      uint32_t part = set;  // what this branch serves: all that is left, where it is the first
+      uint32_t part = set;  // needers that this branch serves; the first branch serves the rest
       if (i > 0) {
         if (stages[i][set] == stages[i - 1][set]) continue;
         while (stages[i - 1][set & ~part] + branch.price + From(branch)[part] != stages[i][set])
@@ -110,7 +111,7 @@ class TreeSearch {
   const int32_t steps_;
   const EdgePrices* price_ = nullptr;
   std::vector<Branch> start_;  // the holders
-  std::vector<uint32_t> bit_;  // of a rank that needs
+  std::vector<uint32_t> bit_;  // by rank: the bit of a needer; 0 for other ranks
   uint32_t all_ = 0;
   std::vector<std::vector<std::vector<Cost>>> best_;  // [step][rank][needers still to be served]
 };
