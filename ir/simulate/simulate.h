@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/units.h"
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/time_model.h"

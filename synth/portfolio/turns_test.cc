@@ -52,10 +52,12 @@ TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
                {"delayed", 1, false},
                {"delayed", 0.9, false}};
   for (const auto& c : cases) {
-    Made made{.turn = {.engine = &engine, .variation = c.variation},
+    Made made{.turn = {},
               .synthesis = {.collective = broadcast, .schedule = schedule, .engine = "engine", .note = ""},
               .costs = {}};
-    made.synthesis.simulation = Simulation{.time_ps = 2 * bound.bound_ps};
+    made.turn.engine = &engine;
+    made.turn.variation = c.variation;
+    made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
     made.turn.from_ps = c.times_before * made.Ps();
     const std::vector<Turn> turns = VariationsOf(made, request, bound, made.Ps());
     EXPECT_EQ(std::ranges::count(turns, "delayed", &Turn::variation), c.delays ? 1 : 0)
