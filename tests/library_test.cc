@@ -84,14 +84,15 @@ void PlanAndRun(const Topology& topology, CollectiveKind kind) {
   EXPECT_GE(simulation.time_ps, bound->bound_ps);
   if (topology.num_ranks() > 64) return;
 
-  const StatusOr<Program> program =
-      LowerChecked(made->schedule, made->collective, topology, {.size_bytes = kPlanSize});
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  const Status program_proved = ToStatus(VerifyPlan(
-      {topology, made->collective, made->schedule, LoweredProgram{made->collective, *program}, {}, true}));
+  // As plan lowers it: parts that only move together are one chunk.
+  const StatusOr<LoweredProgram> lowered =
+      LowerFoldedChecked(made->schedule, made->collective, topology, {.size_bytes = kPlanSize});
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  const Status program_proved =
+      ToStatus(VerifyPlan({topology, made->collective, made->schedule, *lowered, {}, true}));
   ASSERT_TRUE(program_proved.ok()) << program_proved.message();
-  const StatusOr<std::vector<RunRow>> rows =
-      RunProgram(*program, made->collective, {.sizes_bytes = {50'004}, .iterations = 1, .warmup = 0});
+  const StatusOr<std::vector<RunRow>> rows = RunProgram(
+      lowered->program, lowered->collective, {.sizes_bytes = {50'004}, .iterations = 1, .warmup = 0});
   ASSERT_TRUE(rows.ok()) << rows.status().message();
   ASSERT_FALSE(rows->empty());
   for (const RunRow& row : *rows) {
