@@ -164,7 +164,8 @@ TEST(PlanGroups, GroupsThatShareNothingTakeTheTimeOfOne) {
   EXPECT_GE(plan.unaware_ps, plan.made.simulation->time_ps);
 }
 
-// A translate whose bound was asked for first had no plan, and the plans made after it were never found again.
+// A translate whose bound was asked for first had no plan, and the plans made after it were never found
+// again.
 TEST(PlanGroups, GroupsThatATranslationJoinsShareOneSearch) {
   const Topology topology = LoadTopology("torus:4x4").value();
   std::vector<ProcessGroup> rows;
