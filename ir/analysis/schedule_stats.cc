@@ -105,19 +105,17 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   const CollectiveSizes sizes(collective, size_bytes);
   std::vector<int32_t> exits;  // by path: links that leave a host
-  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
-    const auto leaves = [&](LinkId l) {
-      const std::optional<HostId> from = topology.node(topology.link(l).from).host;
-      return from && from != topology.node(topology.link(l).to).host;
-    };
-    exits.push_back(static_cast<int32_t>(std::ranges::count_if(schedule.paths[PathId(p)], leaves)));
-  }
   LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
-  for (int32_t p = 0; p < schedule.paths.size(); ++p)
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    int32_t& of_path = exits.emplace_back(0);
     for (LinkId l : schedule.paths[PathId(p)]) {
-      const int64_t rate = topology.link(l).bandwidth_bytes_per_s;
+      const Link& link = topology.link(l);
+      const std::optional<HostId> from = topology.node(link.from).host;
+      if (from && from != topology.node(link.to).host) ++of_path;
+      const int64_t rate = link.bandwidth_bytes_per_s;
       if (use.slowest_bytes_per_s == 0 || rate < use.slowest_bytes_per_s) use.slowest_bytes_per_s = rate;
     }
+  }
   double moved = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     int64_t bytes = 0;

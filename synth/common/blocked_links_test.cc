@@ -10,22 +10,7 @@ namespace xccl {
 namespace {
 
 // gpu 0 -10-> switch 1 -40-> switch 2 -20-> gpu 3 -40-> switch 4 -40-> gpu 5
-Topology MakeChain() {
-  TopologySpec spec;
-  spec.name = "chain";
-  for (int32_t n = 0; n < 6; ++n) {
-    Node& node = spec.nodes.emplace_back();
-    node.id = std::to_string(n);
-    if (n == 1 || n == 2 || n == 4) node.kind = NodeKind::kSwitch;
-  }
-  const int64_t bandwidths[] = {10, 40, 20, 40, 40};
-  for (int32_t n = 0; n < 5; ++n)
-    spec.links.push_back({.from = NodeId(n),
-                          .to = NodeId(n + 1),
-                          .bandwidth_bytes_per_s = bandwidths[n] * 1'000'000'000,
-                          .latency_ps = 1});
-  return Topology::Create(std::move(spec)).value();
-}
+Topology MakeChain() { return testing::MakeLine({10, 40, 20, 40, 40}, {1, 2, 4}); }
 
 std::vector<double> Times(const BlockedLinks& held, std::vector<LinkId> path) {
   std::vector<double> times;

@@ -118,6 +118,21 @@ Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>
   return Create(std::move(spec));
 }
 
+Topology MakeLine(const std::vector<int64_t>& bandwidths_gb_per_s, const std::vector<int32_t>& switches) {
+  const auto links = static_cast<int32_t>(bandwidths_gb_per_s.size());
+  TopologySpec spec;
+  spec.name = "line";
+  for (int32_t n = 0; n <= links; ++n) spec.nodes.emplace_back().id = std::to_string(n);
+  for (const int32_t n : switches) spec.nodes[static_cast<size_t>(n)].kind = NodeKind::kSwitch;
+  for (int32_t n = 0; n < links; ++n)
+    spec.links.push_back(
+        {.from = NodeId(n),
+         .to = NodeId(n + 1),
+         .bandwidth_bytes_per_s = bandwidths_gb_per_s[static_cast<size_t>(n)] * 1'000'000'000,
+         .latency_ps = 1});
+  return Topology::Create(std::move(spec)).value();
+}
+
 Topology MakeDigraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& links) {
   TopologySpec spec = Gpus(ranks);
   for (const auto& [a, b] : links) spec.links.push_back({NodeId(a), NodeId(b), kBandwidth, kLatency, 0});

@@ -22,6 +22,9 @@ Topology MakeDgx1();
 Topology MakeCluster(int32_t hosts, int32_t gpus);
 // One cable, two links, for each pair of ranks in `cables`.
 Topology MakeGraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& cables);
+// Node n has one link, to node n + 1, with bandwidths_gb_per_s[n] and 1 ps. `switches` lists the nodes that
+// are switches.
+Topology MakeLine(const std::vector<int64_t>& bandwidths_gb_per_s, const std::vector<int32_t>& switches);
 // One link for each pair of ranks in `links`, from the first rank to the second.
 Topology MakeDigraph(int32_t ranks, const std::vector<std::pair<int32_t, int32_t>>& links);
 

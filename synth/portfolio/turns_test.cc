@@ -8,28 +8,16 @@
 #include <utility>
 #include <vector>
 
+#include "synth/common/test_machines.h"
+
 namespace xccl {
 namespace {
-
-// gpu 0 -10-> switch 1 -40-> gpu 2: the first link is slower than the second, which it holds.
-Topology MakeNarrowEntry() {
-  TopologySpec spec;
-  spec.name = "narrow entry";
-  for (int32_t n = 0; n < 3; ++n) spec.nodes.emplace_back().id = std::to_string(n);
-  spec.nodes[1].kind = NodeKind::kSwitch;
-  const int64_t bandwidths[] = {10, 40};
-  for (int32_t n = 0; n < 2; ++n)
-    spec.links.push_back({.from = NodeId(n),
-                          .to = NodeId(n + 1),
-                          .bandwidth_bytes_per_s = bandwidths[n] * 1'000'000'000,
-                          .latency_ps = 1});
-  return Topology::Create(std::move(spec)).value();
-}
 
 // A delay that gains nothing was delayed again until the budget was used up: 779 plans on a machine of 3
 // GPUs.
 TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
-  const Topology topology = MakeNarrowEntry();
+  // gpu 0 -10-> switch 1 -40-> gpu 2: the first link is slower than the second, which it holds.
+  const Topology topology = testing::MakeLine({10, 40}, {1});
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kBroadcast;
   spec.ranks = AllRanks(2);
