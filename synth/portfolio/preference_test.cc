@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 #include <vector>
+
+#include "synth/common/synthesizer.h"
+#include "synth/common/test_machines.h"
 
 namespace xccl {
 namespace {
@@ -40,6 +44,26 @@ TEST(Preference, WhatLeavesHostsCountsBeforeMessages) {
   EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 12e9), Plan(101, 60, 2, 1024, 1e9)}), 1u);
   // A tenth more is about as much.
   EXPECT_EQ(Preferred(std::vector{Plan(100, 6, 1, 1024, 1.1e9), Plan(101, 60, 2, 1024, 1e9)}), 0u);
+}
+
+// A message of 20 kB is short on a link of 50 GB/s, and long on one of 1 GB/s. Links that no plan uses
+// decided: a dead end, or a fabric without traffic.
+TEST(Preference, OnlyLinksThatThePlanUsesDecideWhetherItsMessagesAreShort) {
+  const Topology topology = testing::MakeLine({50, 1}, {});
+  for (const int32_t members : {2, 3}) {
+    CollectiveSpec spec;
+    spec.kind = CollectiveKind::kBroadcast;
+    spec.ranks = AllRanks(members);
+    spec.root = Rank(0);
+    const Collective broadcast = Collective::Create(std::move(spec)).value();
+    Synthesis made{.collective = broadcast, .schedule = {}, .engine = "line", .note = ""};
+    made.schedule.num_chunks = 1;
+    for (int32_t r = 0; r + 1 < members; ++r)
+      made.schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::vector{LinkId(r)}, TransferOp::kCopy, r);
+    made.simulation.emplace().time_ps = 1;
+    const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 20'000};
+    EXPECT_EQ(HasShortMessages(CostsOf(made, request)), members == 2) << members;
+  }
 }
 
 }  // namespace
