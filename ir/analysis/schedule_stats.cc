@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "ir/analysis/chunk_index.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -104,28 +105,36 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
                   int64_t size_bytes) {
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   const CollectiveSizes sizes(collective, size_bytes);
-  std::vector<int32_t> exits;  // by path: links that leave a host
-  LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
-  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
-    int32_t& of_path = exits.emplace_back(0);
-    for (LinkId l : schedule.paths[PathId(p)]) {
-      const Link& link = topology.link(l);
-      const std::optional<HostId> from = topology.node(link.from).host;
-      if (from && from != topology.node(link.to).host) ++of_path;
-      const int64_t rate = link.bandwidth_bytes_per_s;
-      if (use.slowest_bytes_per_s == 0 || rate < use.slowest_bytes_per_s) use.slowest_bytes_per_s = rate;
-    }
-  }
+  std::vector<double> path_bytes(static_cast<size_t>(schedule.paths.size()));
   double moved = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     int64_t bytes = 0;
     for (int32_t i = 0; i < schedule.count[t]; ++i)
       bytes += sizes.ChunkBytes(ChunkId(schedule.first[t].value + i));
     moved += static_cast<double>(bytes);
-    use.between_hosts_bytes +=
-        static_cast<double>(bytes) * exits[static_cast<size_t>(schedule.path[t].value)];
+    path_bytes[schedule.path[t].index()] += static_cast<double>(bytes);
+  }
+
+  LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
+  std::vector<double> load_bytes(static_cast<size_t>(group.num_link_orbits()));  // of all links of an orbit
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    for (LinkId l : schedule.paths[PathId(p)]) {
+      const Link& link = topology.link(l);
+      const double bytes = path_bytes[static_cast<size_t>(p)];
+      const std::optional<HostId> from = topology.node(link.from).host;
+      if (from && from != topology.node(link.to).host) use.between_hosts_bytes += bytes;
+      load_bytes[static_cast<size_t>(group.OrbitOf(l))] += bytes;
+      const int64_t rate = link.bandwidth_bytes_per_s;
+      if (use.slowest_bytes_per_s == 0 || rate < use.slowest_bytes_per_s) use.slowest_bytes_per_s = rate;
+    }
   }
   const auto copies = static_cast<double>(group.order());
+  for (int32_t o = 0; o < group.num_link_orbits(); ++o) {
+    const double bytes =
+        load_bytes[static_cast<size_t>(o)] * copies / static_cast<double>(group.LinkOrbitSize(o));
+    const int64_t rate = topology.link(group.LinkRepresentative(o)).bandwidth_bytes_per_s;
+    use.fullest_ps = std::max(use.fullest_ps, bytes * kPsPerSecond / static_cast<double>(rate));
+  }
   use.between_hosts_bytes *= copies;
   if (use.messages > 0) use.message_bytes = moved * copies / static_cast<double>(use.messages);
   return use;

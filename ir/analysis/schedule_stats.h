@@ -32,9 +32,11 @@ struct LinkUse {
   double between_hosts_bytes = 0;  // bytes that leave a host, each as often as it leaves one
   // The slowest link that carries a message; 0 if no message is sent.
   int64_t slowest_bytes_per_s = 0;
+  // Time that the fullest link needs for its bytes alone.
+  double fullest_ps = 0;
 };
-// Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in transfers × links of a
-// path, and in the chunks each moves.
+// Counts the plain form of a compressed schedule. Requires: as Stats. Cost: linear in the links
+// of all paths and of the topology, and in the chunks that the transfers move.
 LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
                   int64_t size_bytes);
 

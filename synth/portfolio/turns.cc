@@ -1,6 +1,7 @@
 // Makes the turns of the search. kVariations lists the variations, each with the function that makes a turn
 // from a plan. The function returns nullopt if the variation does not apply.
-// - finer: the engine's plan in kChunkFactor times as many chunks, so that steps overlap more.
+// - finer: the engine's plan in kChunkFactor times as many chunks, or in chunks of kLongChunkBytes if the
+//   chunks are longer, so that steps overlap more.
 // - coarser: the engine's plan in fewer chunks, for fewer messages, if messages are short.
 // - reordered: the plan's transfers in the order in which the plan's end needs them (synth/common/justify.h).
 // - delayed: the plan with a lag for transfers over links that slower links hold, and for the transfers that
@@ -24,7 +25,7 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
-constexpr int64_t kLongChunkBytes = 16'384;  // the simulator and programs cut longer chunks into segments
+constexpr int64_t kLongChunkBytes = 16'384;  // of a finer plan: its bytes cost a 25 GB/s link kMessagePs
 constexpr int32_t kChunkFactor = 4;          // chunks of the finer plan ÷ chunks of the coarser plan
 constexpr int64_t kHopsPerMove = 5;          // hops of a chunk in a simulation that cost as much as a move
 constexpr int32_t kDelaysOfPlan = 200;       // steps of a plan ÷ steps of its lag
@@ -47,37 +48,40 @@ struct Context {
 };
 
 // Returns the turn of the engine's plan in `chunks` chunks a part, or nullopt if the engine refuses.
-std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view variation) {
+std::optional<Turn> InChunks(const Context& at, int64_t chunks, std::string_view variation,
+                             double promised_ps) {
   auto request = std::make_shared<SynthesisRequest>(at.request);
   request->limits.chunks = static_cast<int32_t>(chunks);
   StatusOr<Turn> turn = TurnOf(*at.plan.turn.engine, *request);
   if (!turn.ok()) return std::nullopt;
   turn->variation = variation;
   turn->is_of_another_kind = variation == "coarser";
-  turn->promised_ps = at.PromisedPs();
+  turn->promised_ps = promised_ps;
   turn->make = [request, make = std::move(turn->make)](int64_t most_work) { return make(most_work); };
   return *std::move(turn);
 }
 
 bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at.request.limits.chunks; }
 
-// Cuts the plan into shorter chunks, so that steps overlap further. Messages stay the same. Long chunks need
-// no finer turn, because their segments overlap already.
+// Cuts the plan into shorter chunks, so that steps overlap further. Messages stay the same. The finest plan
+// takes as long as its fullest link, which the turn promises. Chunks longer than kLongChunkBytes are cut to
+// that length at once.
 std::optional<Turn> Finer(const Context& at) {
   if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
-  const int64_t chunks = int64_t{kChunkFactor} * at.Chunks();
   const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
-  if (part_bytes / chunks < kLeastChunkBytes || part_bytes / chunks > kLongChunkBytes ||
-      kChunkFactor * at.plan.synthesis.schedule.size() > kManyTransfers)
+  const int64_t long_bytes = kLongChunkBytes * at.Chunks();
+  const int64_t factor = std::max<int64_t>(kChunkFactor, (part_bytes + long_bytes - 1) / long_bytes);
+  const int64_t chunks = factor * at.Chunks();
+  if (part_bytes / chunks < kLeastChunkBytes || factor * at.plan.synthesis.schedule.size() > kManyTransfers)
     return std::nullopt;
-  return InChunks(at, chunks, "finer");
+  return InChunks(at, chunks, "finer", at.plan.costs.link_use.fullest_ps);
 }
 
 std::optional<Turn> Coarser(const Context& at) {
   const bool may_recut = MayRecut(at) || (at.plan.turn.fills_budget && !at.request.limits.chunks);
   if (!may_recut || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
   if (!HasShortMessages(at.plan.costs)) return std::nullopt;
-  return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser");
+  return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser", at.PromisedPs());
 }
 
 std::optional<Turn> Reordered(const Context& at) {

@@ -53,5 +53,43 @@ TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
   }
 }
 
+// A plan in one long chunk had no finer plan, because four times as many chunks are still long, and because
+// the promise of a finer plan was its coarser plan's time less the gap of the best plan.
+TEST(Turns, APlanInOneLongChunkIsCutAtOnceAndPromisesItsFullestLink) {
+  const Topology topology = testing::MakeLine({10, 10}, {});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(3);
+  spec.root = Rank(0);
+  const Collective broadcast = Collective::Create(std::move(spec)).value().WithChunks(1);
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 20};
+  const Bound bound = BoundOf(request).value();
+  int32_t chunks = 0;
+  const Engine engine{.name = "engine",
+                      .summary = "",
+                      .kinds = {CollectiveKind::kBroadcast},
+                      .any_chunks = true,
+                      .make = [&](const SynthesisRequest& asked) -> StatusOr<Synthesis> {
+                        chunks = *asked.limits.chunks;
+                        return LimitReached("asked for its chunks");
+                      }};
+  Made made{.turn = {},
+            .synthesis = {.collective = broadcast, .schedule = {}, .engine = "engine", .note = ""},
+            .costs = {}};
+  Schedule& schedule = made.synthesis.schedule;
+  schedule.num_chunks = 1;
+  for (int32_t r : {0, 1})
+    schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::vector{LinkId(r)}, TransferOp::kCopy, r);
+  made.turn.engine = &engine;
+  made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
+  made.costs = CostsOf(made.synthesis, request);
+  std::vector<Turn> turns = VariationsOf(made, request, bound, made.Ps());
+  const auto finer = std::ranges::find(turns, "finer", &Turn::variation);
+  ASSERT_TRUE(finer != turns.end());
+  EXPECT_DOUBLE_EQ(finer->promised_ps, (1 << 20) * 100.0);  // 1 MiB at 10 GB/s
+  EXPECT_FALSE(finer->make(1).ok());
+  EXPECT_EQ(chunks, 64);  // of 16 KiB
+}
+
 }  // namespace
 }  // namespace xccl
