@@ -13,6 +13,8 @@ COMMANDS = [
     "plan torus:32x32 -c allgather -o plan.json",
     "verify plan.json",
     "plan torus:200x200 -c allgather --size 1GiB",
+    "plan torus:200x200 -c allreduce --size 1GiB",
+    "plan rail-64 -c allgather --size 1GiB",
     "plan torus:16x16 -c allgather --engine greedy --chunks 1 --model blocking --size 1GiB",
     "plan torus:32x32 -c allgather --engine greedy --chunks 1 --model blocking --size 1GiB",
 ]

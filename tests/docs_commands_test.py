@@ -2,8 +2,8 @@
 
 A block of a page that names no language is a shell's. It is a list of commands, or a session, in which every command has `$ ` before
 it and what it prints to standard output below it. The commands of a page run in order, in one folder that has nothing but the
-clone's examples/. `<!-- file NAME -->` before a block of any language writes the block to that file. Commands that cannot run here
-are listed in NOT_RUN with the reason.
+clone's examples/ and tools/quickstart. `<!-- file NAME -->` before a block of any language writes the block to that file. Commands
+that cannot run here are listed in NOT_RUN with the reason.
 
 In what a page shows, a line `...` stands for any lines, and `...` within a line for any text. Figures that VARIES marks are not
 compared. XCCL_DOCS_DIR=$PWD bazel run //tests:docs_commands_test rewrites what the pages of the tree show.
@@ -28,13 +28,13 @@ PAGES = ["README.md", "CONTRIBUTING.md", "examples/README.md"] + sorted(
 # Commands whose text, without its comment, has such a part are not run.
 NOT_RUN = {
     r"^bazel |&& bazel |bazel-bin/": "builds the tree",
-    r"^tools/": "installs, builds, or tests the tree",
+    r"^tools/(?!quickstart)": "installs, builds, or tests the tree",
     r"^export ": "for the programs below it",
     r"\b(mpirun|mpiexec|srun|sbatch|torchrun|flux)\b": "needs a launcher; tools/net/check_launchers.py and tests/sweep_mpi_test.cc have one",
     r"--address|\.xccl-token": "needs hosts; tools/net/check_hosts.py has them",
     r"--backend cuda": "needs a GPU; tools/gpu_check is for a machine that has one",
     r"--arch sm_": "needs nvcc; tests/nvcc_test.cc runs it where there is one",
-    r"topo\.xml|all_reduce_perf|\./nccl_perf|\./my_job": "needs NCCL, or files that it writes",
+    r"topo\.xml|\./all_reduce_perf|--with all_reduce_perf|\./nccl_perf|\./my_job": "needs NCCL, or files that it writes",
     r"\./allreduce": "needs the installed library; tests/install_test.sh has it",
     r"\| neato": "needs Graphviz",
     r"AstraSim": "needs ASTRA-sim",
@@ -45,7 +45,7 @@ NOT_RUN = {
 }
 
 # The beginnings of the commands that are run.
-RUNS = ("xccl-synth ", "cut ", "printf ", "python3 examples/")
+RUNS = ("xccl-synth ", "cut ", "printf ", "python3 examples/", "tools/quickstart")
 
 # Groups are figures that differ from run to run: what a clock measured. Simulated times are not among them.
 VARIES = [
@@ -189,9 +189,12 @@ def run_page(page):
     with tempfile.TemporaryDirectory(dir=os.environ.get("TEST_TMPDIR")) as scratch:
         folder, tools = pathlib.Path(scratch, "folder"), pathlib.Path(scratch, "bin")
         shutil.copytree("examples", folder / "examples", symlinks=False)
+        (folder / "tools").mkdir()
+        for script in ("quickstart", "packages.sh"):
+            shutil.copy(pathlib.Path("tools", script), folder / "tools")
         tools.mkdir()
         (tools / "xccl-synth").symlink_to(pathlib.Path("cli/xccl-synth").absolute())
-        env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", HOME=scratch)
+        env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}", HOME=scratch, XCCL_SYNTH=str(tools / "xccl-synth"))
         for block in blocks(lines):
             if block.file:
                 (folder / block.file).write_text("".join(line + "\n" for line in lines[block.first : block.last]))
@@ -235,6 +238,27 @@ class Pages(unittest.TestCase):
             for block in blocks(lines):
                 used |= {why_not_run(command.text) for command in commands(lines, block)} if not block.language else set()
         self.assertEqual(set(NOT_RUN) - used, set())
+
+    def test_checks_shown_are_those_of_tools_check(self):
+        check = pathlib.Path("tools/check").read_text()
+        for page in ("README.md", "CONTRIBUTING.md"):
+            shown = re.findall(r"^ok +(.*?)(?:: N cases, 0 failed)? \(N s\)$", pathlib.Path(page).read_text(), re.MULTILINE)
+            self.assertGreater(len(shown), 2, page)
+            self.assertEqual([name for name in shown if f'"{name}"' not in check], [], page)
+
+    def test_gains_of_readme_are_those_printed(self):
+        readme = " ".join(pathlib.Path("README.md").read_text().split())
+        for gain in (r"([\d.]+) times as fast as the best ring", r"([\d.]+) times as fast as the best tree", r"within (\d+) % of the bound"):
+            self.assertEqual(len(set(re.findall(gain, readme))), 1, gain)
+            self.assertGreater(len(re.findall(gain, readme)), 1, gain)
+        for page, size, gain in (
+            ("examples/README.md", "64MiB", r"([\d.]+) times as fast as what NCCL"),
+            ("docs/nccl.md", "1KiB", r"([\d.]+) times at 1 KiB"),
+            ("docs/nccl.md", "64KiB", r"([\d.]+) times at 64 KiB"),
+            ("docs/nccl.md", "4MiB", r"([\d.]+) times at 4 MiB"),
+        ):
+            printed = re.search(rf"^allreduce +{size} .* ([\d.]+)  allreduce-", pathlib.Path(page).read_text(), re.MULTILINE)
+            self.assertEqual(re.search(gain, readme)[1], f"{float(printed[1]):.1f}", (page, size))
 
     def test_blocks_are_fenced(self):
         for page in PAGES:

@@ -7,7 +7,8 @@ if nm -D "$library" | grep -E '__(a|t)san_init' >/dev/null; then
   echo "skipped: a program without the sanitizer cannot load a library with it"
   exit 0
 fi
-tools/install "$prefix" .
+said=$(tools/install "$prefix" .)
+grep -F -- "-Wl,-rpath,$(realpath "$prefix")/lib or" <<<"$said" >/dev/null
 
 others=$(nm -D --defined-only "$library" | awk '{print $NF}' | grep -vE '^(xccl[A-Z][A-Za-z]*(@@XCCL_0)?|XCCL_0(@@XCCL_0)?)$' || true)
 if [ -n "$others" ]; then
