@@ -1,10 +1,11 @@
 // A simple form of NCCL's search for channels.
 // 1. Take the next bandwidth of NCCL's list, the largest first.
-// 2. A depth-first search places ring after ring through the GPUs of the first host. Each ring takes this
+// 2. A depth-first search places ring after ring through the GPUs of one host. Each ring takes this
 //    bandwidth from its links; a link with less bandwidth left cannot be used.
-// 3. On several hosts, limit the number of rings to what the NICs can carry.
+// 3. On several hosts, limit the number of rings to what the host's NICs can carry.
 // 4. Keep the bandwidth with the largest sum over all its rings. Stop far below the first one that fits.
 // 5. Split wide channels in two, as NCCL does.
+// 6. Keep the least count and the least bandwidths of all hosts, because all hosts run the same channels.
 // The search first uses NVLinks alone. If there is no ring of NVLinks, it uses all links.
 #include "pipeline/nccl/graphs.h"
 
@@ -14,7 +15,9 @@
 #include <charconv>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -210,6 +213,47 @@ Channels NvlsOf(const Topology& topology, const MachineModel& machine, Generatio
   return {};
 }
 
+// Returns numbers that differ for hosts with different links: the rates of the NICs and those of all links
+// out of each GPU. Hosts with the same numbers are searched once.
+std::vector<double> RatesOf(const Topology& topology, const std::vector<double>& gb_per_s,
+                            const std::vector<Rank>& ranks) {
+  std::vector<double> rates = NicsOf(topology, topology.HostOf(ranks[0]));
+  for (const Rank r : ranks) {
+    rates.push_back(-1);  // ends the list of a NIC or a GPU
+    for (const LinkId l : topology.Out(topology.NodeOf(r))) rates.push_back(gb_per_s[l.index()]);
+  }
+  return rates;
+}
+
+struct HostRings {
+  Channels ring;
+  bool nvlink = false;
+};
+
+// Errors: kInvalidInput if no ring joins the GPUs of the host, or if it must reach other hosts and has no NIC
+// that leads to them.
+StatusOr<HostRings> RingsOfHost(const RankGraph& graph, const std::vector<double>& gb_per_s,
+                                const std::vector<Rank>& ranks, Generation generation, bool several) {
+  const Topology& topology = graph.topology();
+  const HostId host = topology.HostOf(ranks[0]);
+  const std::string name =
+      several ? fmt::format("{}: host {}", topology.name(), topology.spec().hosts[host.index()].name)
+              : topology.name();
+  const std::vector<double> nics = several ? NicsOf(topology, host) : std::vector<double>();
+  if (several && nics.empty()) return InvalidInput(fmt::format("{}: no NIC leads to other hosts", name));
+  for (const bool nvlink : {true, false}) {
+    RingSearch search(graph, gb_per_s, ranks, nvlink);
+    const Channels ring = RingsOf(search, generation, several ? &nics : nullptr);
+    if (ring.count > 0) return HostRings{ring, nvlink};
+  }
+  return InvalidInput(fmt::format("{}: no ring joins its GPUs", name));
+}
+
+Channels LeastOf(const Channels& a, const Channels& b) {
+  return {std::min(a.count, b.count), std::min(a.intra_gb_per_s, b.intra_gb_per_s),
+          std::min(a.inter_gb_per_s, b.inter_gb_per_s)};
+}
+
 }  // namespace
 
 StatusOr<Generation> GenerationOf(const Topology& topology) {
@@ -230,6 +274,7 @@ StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machin
   Graphs graphs;
   graphs.generation = generation;
   graphs.ranks = topology.num_ranks();
+  graphs.nvlink = true;
   std::vector<std::vector<Rank>> hosts(static_cast<size_t>(topology.num_hosts()));
   for (const Rank r : AllRanks(topology.num_ranks())) hosts[topology.HostOf(r).index()].push_back(r);
   std::erase_if(hosts, [](const std::vector<Rank>& ranks) { return ranks.empty(); });
@@ -242,19 +287,14 @@ StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machin
   std::vector<double> gb_per_s;
   for (const int64_t reached : ReachedBandwidths(topology, machine))
     gb_per_s.push_back(static_cast<double>(reached) / 1e9);
-  const bool several = graphs.nodes > 1;
-  std::vector<double> nics;
-  if (several) nics = NicsOf(topology, topology.HostOf(hosts[0][0]));
-  if (several && nics.empty())
-    return InvalidInput(fmt::format("{}: no NIC of its first host leads to others", topology.name()));
-  for (const bool nvlink : {true, false}) {
-    RingSearch search(graph, gb_per_s, hosts[0], nvlink);
-    graphs.ring = RingsOf(search, generation, several ? &nics : nullptr);
-    graphs.nvlink = nvlink;
-    if (graphs.ring.count > 0) break;
+  std::set<std::vector<double>> seen;
+  for (const std::vector<Rank>& ranks : hosts) {
+    if (!seen.insert(RatesOf(topology, gb_per_s, ranks)).second) continue;
+    XCCL_ASSIGN_OR_RETURN(const HostRings found,
+                          RingsOfHost(graph, gb_per_s, ranks, generation, graphs.nodes > 1));
+    graphs.nvlink = graphs.nvlink && found.nvlink;
+    graphs.ring = seen.size() == 1 ? found.ring : LeastOf(graphs.ring, found.ring);
   }
-  if (graphs.ring.count == 0)
-    return InvalidInput(fmt::format("{}: no ring joins the GPUs of a host", topology.name()));
   graphs.nvls = NvlsOf(topology, machine, generation);
   return graphs;
 }

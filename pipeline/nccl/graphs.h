@@ -31,8 +31,8 @@ struct Graphs {
 };
 
 // Finds the channels. The bandwidths of links are those that links reach by `machine`. Errors: those of
-// GenerationOf; kInvalidInput if hosts have different numbers of ranks, if no ring joins the GPUs of the
-// first host, or if no NIC of the first host leads to the other hosts.
+// GenerationOf; kInvalidInput if hosts have different numbers of ranks, if no ring joins the GPUs of a host,
+// or if no NIC of a host leads to the other hosts.
 StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machine);
 
 }  // namespace xccl::nccl

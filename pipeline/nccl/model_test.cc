@@ -1,12 +1,17 @@
 #include "pipeline/nccl/model.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ir/known_machines.h"
 #include "runtime/nccl/tuner/table.h"
 #include "topologies/load/load.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl::nccl {
 namespace {
@@ -72,6 +77,29 @@ TEST(NcclModel, HasSeveralHosts) {
   EXPECT_EQ(graphs.ring.inter_gb_per_s, 45);
   EXPECT_EQ(ChoiceOf(graphs, Kind::kAllreduce, 1 << 10), "tree ll");
   EXPECT_EQ(ChoiceOf(graphs, Kind::kAllreduce, int64_t{1} << 30), "ring simple");
+}
+
+// The first host alone decided, so that NCCL was faster than the lower bound if that host had the faster NIC.
+TEST(NcclGraphs, AreTheLeastOfAllHosts) {
+  constexpr std::string_view kHost = R"(
+    <cluster hosts="1" name="{0}">
+      <full-mesh ranks="4" bandwidth="100GB/s" latency="700ns"/>
+      <nic id="nic"/>
+      <link from="gpu:*" to="nic" bandwidth="24GB/s" latency="500ns"/>
+      <fabric id="f{0}" bandwidth="{1}" latency="1us"/>
+    </cluster>)";
+  std::vector<Channels> rings;
+  for (const auto& [first, second] : {std::pair("100Gbit/s", "200Gbit/s"), {"200Gbit/s", "100Gbit/s"}}) {
+    const std::string text = fmt::format(
+        R"(<topology name="two" arch="sm80">{}{}<link from="fa" to="fb" bandwidth="400Gbit/s" latency="1us"/></topology>)",
+        fmt::format(kHost, "a", first), fmt::format(kHost, "b", second));
+    const StatusOr<Topology> two = ReadNativeXml(text, "two.xml");
+    ASSERT_TRUE(two.ok()) << two.status().message();
+    rings.push_back(FindGraphs(*two, AmpereModel()).value().ring);
+  }
+  EXPECT_EQ(rings[0].count, rings[1].count);
+  EXPECT_EQ(rings[0].inter_gb_per_s, rings[1].inter_gb_per_s);
+  EXPECT_LE(rings[0].count * rings[0].inter_gb_per_s, 12.5);
 }
 
 std::string Refused(const char* topology) {
