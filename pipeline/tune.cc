@@ -269,10 +269,10 @@ StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& re
                      const Measure& measure) {
   std::vector<TunedCollective> by_collective(request.collectives.size());
   size_t done = 0;
-  for (std::vector<size_t>& group : GroupsOfAlike(topologies, request.collectives)) {
-    done += group.size();
-    XCCL_RETURN_IF_ERROR(TuneAlike(topologies, request, measure, {std::move(group), {}}, by_collective));
-    if (request.on_collective) request.on_collective(done, request.collectives.size());
+  for (const std::vector<size_t>& group : GroupsOfAlike(topologies, request.collectives)) {
+    XCCL_RETURN_IF_ERROR(TuneAlike(topologies, request, measure, {group, {}}, by_collective));
+    for (size_t c = 0; c < group.size() && request.on_collective; ++c)
+      request.on_collective(++done, request.collectives.size());
   }
   Tuned tuned;
   for (TunedCollective& one : by_collective) {

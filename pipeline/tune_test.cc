@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <string>
@@ -121,24 +122,28 @@ TEST(Tune, SumsOverAlikeRootsDecide) {
   for (const Plan& plan : tuned.plans) EXPECT_GT(plan.collective.num_chunks(), 1);
 }
 
-// Two of the ranks have a faster link to each other than to the others.
+// Alike roots are measured side by side, size by size; unlike roots one after the other.
 TEST(Tune, UnlikeRootsAreTunedAlone) {
-  const Topology topology = LoadTopology("dgx1").value();
-  TopologySpec spec = topology.spec();
+  const Topology mesh = LoadTopology("full-mesh:4").value();
+  TopologySpec spec = mesh.spec();
   spec.links[0].bandwidth_bytes_per_s /= 8;
   const Topology odd = Topology::Create(spec).value();
   TuneRequest request;
-  request.collectives = Rooted(CollectiveKind::kReduce, 8, {0, 1, 5});
-  request.sizes_bytes = {1 << 16};
-  std::vector<size_t> done;
-  request.on_collective = [&](size_t now, size_t) { done.push_back(now); };
-  ASSERT_TRUE(Tune({&odd, 1}, request, {}).ok());
-  EXPECT_EQ(done, (std::vector<size_t>{1, 2, 3}));
   request.collectives = Rooted(CollectiveKind::kReduce, 4, {0, 2});
-  const Topology mesh = LoadTopology("full-mesh:4").value();
-  done.clear();
-  ASSERT_TRUE(Tune({&mesh, 1}, request, {}).ok());
-  EXPECT_EQ(done, std::vector<size_t>{2});
+  request.sizes_bytes = {1 << 10, 1 << 16};
+  request.pipeline.request.limits.work_units = 1000;
+  for (const bool alike : {true, false}) {
+    std::vector<Rank> measured;
+    const Measure measure = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<Measured> {
+      measured.push_back(*lowered.collective.spec().root);
+      return Measured{1.0};
+    };
+    std::vector<size_t> done;
+    request.on_collective = [&](size_t now, size_t) { done.push_back(now); };
+    ASSERT_TRUE(Tune({alike ? &mesh : &odd, 1}, request, measure).ok());
+    EXPECT_EQ(std::ranges::is_sorted(measured), !alike);
+    EXPECT_EQ(done, (std::vector<size_t>{1, 2}));
+  }
 }
 
 TEST(Tune, WithoutAModelEveryPlanIsMeasured) {
