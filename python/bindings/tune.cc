@@ -50,6 +50,7 @@ TuneRequest RequestOf(const Topology& topology, const SharedCollectives& collect
 // Returns the request with the caller's deadline, and with progress that is reported to the caller.
 TuneRequest Within(TuneRequest request, const Caller& caller) {
   request.pipeline = Within(request.pipeline, caller);
+  request.pipeline.request.progress = {};  // collectives are reported, not the engines of each plan
   request.on_collective = [caller](size_t done, size_t all) {
     caller.Say(fmt::format("{} of {} collectives", done, all));
   };
