@@ -247,7 +247,9 @@ void AddTuneCommand(CommandLine& line, Session& session) {
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
-  command.AddOption("--iters", flags.run.iterations, "operations that a time is the mean of")
+  command
+      .AddOption("--iters", flags.run.iterations,
+                 "operations of one run; a time is the median of at least 5 samples of runs")
       .Between(1, 1'000'000)
       .ShowDefault();
   command.AddOption("--ranks-per-gpu", flags.cuda.run.options.ranks_per_gpu, "cuda: ranks that share a GPU")
