@@ -1,6 +1,5 @@
 #include "cli/progress.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -10,6 +9,7 @@
 
 #include "base/standard_streams.h"
 #include "base/threads.h"
+#include "cli/progress_line.h"
 
 namespace xccl {
 namespace {
@@ -26,8 +26,7 @@ extern "C" void OnInterrupt(int) {
 
 }  // namespace
 
-Progress::Progress(std::string what) : what_(std::move(what)) {
-  if (isatty(STDERR_FILENO) == 0) return;
+Progress::Progress(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {
   if (StatusOr<std::thread> thread = StartThread([this] { Show(); }); thread.ok())
     thread_ = *std::move(thread);
 }
@@ -53,19 +52,16 @@ void Progress::Done(size_t parts, size_t of_all) {
 
 Status Progress::Above(const std::function<Status()>& print) {
   const std::lock_guard lock(mutex_);
-  if (thread_.joinable()) PrintError("\r\033[K");
+  if (is_terminal_ && thread_.joinable()) PrintError("\r\033[K");
   return print();
 }
 
 void Progress::Show() {
   std::unique_lock lock(mutex_);
-  for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds) {
-    const std::string left =
-        part_done_ > 0 ? fmt::format(", about {:.0f} s left", seconds * (1 / part_done_ - 1)) : "";
-    PrintError(
-        fmt::format("\r{}, {} s{}{}{}\033[K", what_, seconds, left, detail_.empty() ? "" : ": ", detail_));
-  }
-  PrintError("\r\033[K");
+  for (int seconds = 1; !wake_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; }); ++seconds)
+    if (IsLineDue(is_terminal_, seconds))
+      PrintError(ProgressLine({what_, detail_, part_done_}, is_terminal_, seconds));
+  if (is_terminal_) PrintError("\r\033[K");
 }
 
 Deadline CatchInterrupt(const Deadline& deadline) {

@@ -1,6 +1,7 @@
 // One line on the terminal for work that takes longer than a second: what is being done, for how long, and,
-// where the work counts its parts, how long it is likely to take still. It prints nothing where standard
-// error is no terminal, or no thread can be had. The destructor removes the line.
+// where the work counts its parts, how long it is likely to take still. Where standard error is no terminal,
+// it is a line each ten seconds instead, which stays. It prints nothing where no thread can be had. The
+// destructor removes the line from the terminal.
 #pragma once
 
 #include <condition_variable>
@@ -33,6 +34,7 @@ class Progress {
   void Show();
 
   const std::string what_;
+  const bool is_terminal_;
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   bool done_ = false;

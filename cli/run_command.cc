@@ -27,7 +27,7 @@ namespace {
 
 struct Flags {
   std::string file, backend = "cpu", sizes, type = "float", op = "sum", timeout = "30s";
-  RunOptions options = {.warmup = 1};
+  RunOptions options = {.warmup = {}};
   CudaFlags cuda;
   LaunchFlags launch;
 };
@@ -37,6 +37,7 @@ Row ToRow(const RunRow& row, const RunTableOptions& table, const std::optional<c
                {"in_place", row.in_place},
                {"time_us", row.time_us},
                {"slowest_us", row.slowest_us},
+               {"spread", OrNull(SpreadOf(row))},
                {"algbw_gb_per_s", row.algbw_gb_per_s},
                {"busbw_gb_per_s", row.busbw_gb_per_s},
                {"predicted_us", OrNull(row.predicted_us)},
@@ -160,7 +161,10 @@ void AddRunCommand(CommandLine& line, Session& session) {
   command.AddOption("--iters", flags.options.iterations, "timed iterations")
       .Between(1, 1 << 20)
       .ShowDefault();
-  command.AddOption("--warmup", flags.options.warmup, "iterations before").Between(0, 1 << 20).ShowDefault();
+  command
+      .AddOption("--warmup", flags.options.warmup,
+                 "iterations before those (default: until their times settle)")
+      .Between(0, 1 << 20);
   command.AddOption("--timeout", flags.timeout, "give up when no rank makes progress for this long")
       .ShowDefault();
   AddLaunchFlags(command, flags.launch);

@@ -38,25 +38,53 @@ struct Flags {
   std::string roots;  // "0,2-3" or "all"; empty: 0
   std::string sizes = "1KiB:64MiB:x16";
   std::string backend = "cpu";
-  RunOptions run = {.iterations = 5, .warmup = 1, .in_place = false};
+  RunOptions run = {.iterations = 5, .warmup = {}, .in_place = false};
   PlanFlags plan;
   CudaFlags cuda;
   LaunchFlags launch;
   std::string output;
 };
 
-// Times a program on CPU ranks, or on GPUs.
-StatusOr<MeasureRanks> MeasureOf(const Flags& flags, const Topology& topology, LaunchedGroup* group) {
+// How programs are timed: on CPU ranks, or on GPUs.
+StatusOr<RunSettings> SettingsOf(const Flags& flags, LaunchedGroup* group) {
   RunSettings settings{.options = flags.run, .gpus = {}};
   settings.group = group;
   if (flags.backend == "cuda") {
     XCCL_ASSIGN_OR_RETURN(settings.gpus, GpuRunOf(flags.cuda));
   }
-  return MeasureByRunning(settings, topology);
+  return settings;
 }
 
-Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags, const Session& session) {
+// What the predicted times are of: the machine's model, or why it was refused.
+struct Machine {
+  std::optional<MachineModel> model;  // absent: refused
+  std::string doubt = {};             // MeasuredMachine::doubt
+};
+
+constexpr const char* kWithoutModel =
+    "; the measured times of plans decide, and nothing is predicted; hint: a quieter machine, or --machine";
+
+std::string DescribeModel(const Machine& machine) {
+  if (!machine.model) return machine.doubt + kWithoutModel;
+  const ProtocolCost& simple = machine.model->CostOf(Protocol::kSimple);
+  return fmt::format("launch {}, hop {}, {} a threadblock ({})",
+                     FormatDurationShort(machine.model->launch_ps), FormatDurationShort(simple.hop_ps),
+                     FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)),
+                     machine.model->source);
+}
+
+// Says how often the times were measured and how much they vary.
+std::string DescribeTimes(const Tuned& tuned) {
+  const auto [fewest, most] = std::ranges::minmax(tuned.rows, {}, &TunedRow::samples);
+  const double spread = std::ranges::max(tuned.rows, {}, &TunedRow::spread).spread;
+  return fmt::format("medians of {} to {} samples; spread is their standard error, at most {:.0f} %",
+                     fewest.samples, most.samples, 100 * spread);
+}
+
+Status Show(const Tuned& tuned, const Machine& machine, const Flags& flags, const Session& session) {
+  const bool predicts = machine.model.has_value();
   if (session.json) {
+    if (!predicts) SayNote("machine: " + DescribeModel(machine));
     std::vector<Row> rows;
     for (const TunedRow& row : tuned.rows) {
       Cell root;
@@ -67,25 +95,25 @@ Status Show(const Tuned& tuned, const MachineModel& machine, const Flags& flags,
                       {"engine", row.engine},
                       {"topology", row.topology},
                       {"time_us", row.measured_us},
-                      {"predicted_us", row.predicted_us},
+                      {"spread", row.spread},
+                      {"samples", int64_t{row.samples}},
+                      {"predicted_us", predicts ? Cell(row.predicted_us) : Cell()},
                       {"ctas", int64_t{row.threadblocks}},
                       {"file", row.file}});
     }
     return Print(ToJson(rows));
   }
-  const ProtocolCost& simple = machine.CostOf(Protocol::kSimple);
   std::vector<std::vector<std::string>> table = {
-      {"collective", "size", "engine", "topology", "time us", "predicted us", "CTAs", "plan"}};
+      {"collective", "size", "engine", "topology", "time us", "spread", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
     table.push_back({row.root ? fmt::format("{} root {}", row.collective, row.root->value) : row.collective,
                      SizeText(row.size_bytes), row.engine, row.topology,
-                     fmt::format("{:.1f}", row.measured_us), fmt::format("{:.1f}", row.predicted_us),
+                     fmt::format("{:.1f}", row.measured_us), fmt::format("{:.0f} %", 100 * row.spread),
+                     predicts ? fmt::format("{:.1f}", row.predicted_us) : "-",
                      fmt::format("{}", row.threadblocks), row.file});
-  return Print(fmt::format(
-      "machine: launch {}, hop {}, {} a threadblock ({})\n{}book: {} of {} plans; xccl-synth run {}\n",
-      FormatDurationShort(machine.launch_ps), FormatDurationShort(simple.hop_ps),
-      FormatBandwidthShort(static_cast<double>(simple.block_bytes_per_s)), machine.source, TableText(table),
-      flags.output, tuned.plans.size(), flags.output));
+  return Print(fmt::format("machine: {}\ntimes: {}\n{}book: {} of {} plans; xccl-synth run {}\n",
+                           DescribeModel(machine), DescribeTimes(tuned), TableText(table), flags.output,
+                           tuned.plans.size(), flags.output));
 }
 
 // The machine that the processes of a launcher are, as they measure it.
@@ -99,8 +127,9 @@ StatusOr<Topology> MeasuredTopology(const Flags& flags, LaunchedGroup& group) {
   blank.leaf.assign(blank.names.size(), 0);
   blank.up = blank.down = {1};
   XCCL_ASSIGN_OR_RETURN(const Topology unknown, TopologyOf(blank, ""));
-  XCCL_ASSIGN_OR_RETURN(const MeasureRanks measure, MeasureOf(flags, unknown, &group));
-  XCCL_ASSIGN_OR_RETURN(const MeasuredHosts measured, MeasureHosts(met.hosts(), met.host_names(), measure));
+  XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags, &group));
+  XCCL_ASSIGN_OR_RETURN(const MeasuredHosts measured,
+                        MeasureHosts(met.hosts(), met.host_names(), MeasureByRunning(settings, unknown)));
   if (met.rank() == Rank(0))
     for (const std::string& notice : measured.notices) SayNote(notice);
   return TopologyOf(measured, fmt::format("measured between {} processes", met.ranks()));
@@ -130,20 +159,22 @@ StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGrou
   return all;
 }
 
-// The cost of messages beside their links. Between hosts the measured links have all of it.
-Status ChooseMachine(const Flags& flags, const Topology& topology, LaunchedGroup* group,
-                     const Measure& measure, std::optional<MachineModel>& machine) {
-  if (machine) return OkStatus();
+// Returns the cost of messages beside their links. Between hosts the measured links have all of it. A model
+// that was measured and cannot be trusted is left out.
+StatusOr<Machine> ChooseMachine(const Flags& flags, const Topology& topology, LaunchedGroup* group,
+                                const Measure& measure, const std::optional<MachineModel>& given) {
+  if (given) return Machine{given};
   if (group != nullptr) {
-    machine.emplace();
-    machine->source = "in the links of topology.xml";
-    return OkStatus();
+    MachineModel links;
+    links.source = "in the links of topology.xml";
+    return Machine{links};
   }
   const bool gpus = flags.backend == "cuda";
   XCCL_ASSIGN_OR_RETURN(
-      machine,
+      MeasuredMachine measured,
       MeasureMachine(topology, gpus ? "measured on GPUs" : "measured on CPU threads", gpus, measure));
-  return OkStatus();
+  if (!measured.doubt.empty()) return Machine{std::nullopt, std::move(measured.doubt)};
+  return Machine{std::move(measured.model)};
 }
 
 Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* group) {
@@ -158,24 +189,30 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   for (const Collective& collective : request.collectives)
     for (const int64_t size : request.sizes_bytes)
       XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
-  XCCL_ASSIGN_OR_RETURN(const MeasureRanks by_rank, MeasureOf(flags, machines[0], group));
-  const Measure measure = SlowestOf(by_rank);
+  XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags, group));
+  const Measure measure = MeasureRepeatedly(settings, machines[0]);
+  Machine machine;
   XCCL_ASSIGN_OR_RETURN(
       const Tuned tuned,
       WithProgress("tuning " + machines[0].name(), [&](Progress& progress) -> StatusOr<Tuned> {
         request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
-        XCCL_RETURN_IF_ERROR(ChooseMachine(flags, machines[0], group, measure, request.pipeline.machine));
+        progress.Say("measuring the machine");
+        XCCL_ASSIGN_OR_RETURN(machine,
+                              ChooseMachine(flags, machines[0], group, measure, request.pipeline.machine));
+        progress.Say("measuring plans");
+        request.pipeline.machine = machine.model;
+        request.pipeline.machine_of_topology = !machine.model;
         return Tune(machines, request, measure);
       }));
   if (!writes) return OkStatus();
   session.is_writing = true;
   if (group != nullptr)
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + "/topology.xml", WriteNativeXml(machines[0])));
-  XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, *request.pipeline.machine, flags.output));
+  XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, machine.model, flags.output));
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (flags.backend == "cuda")
     XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
-  return Show(tuned, *request.pipeline.machine, flags, session);
+  return Show(tuned, machine, flags, session);
 }
 
 Status TuneMachine(const Flags& flags, const Session& session) {
@@ -210,7 +247,9 @@ void AddTuneCommand(CommandLine& line, Session& session) {
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
-  command.AddOption("--iters", flags.run.iterations, "operations that a time is the mean of")
+  command
+      .AddOption("--iters", flags.run.iterations,
+                 "operations of one run; a time is the median of at least 5 samples of runs")
       .Between(1, 1'000'000)
       .ShowDefault();
   command.AddOption("--ranks-per-gpu", flags.cuda.run.options.ranks_per_gpu, "cuda: ranks that share a GPU")

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "pipeline/measure/hosts.h"
-#include "pipeline/measure/machine.h"
+#include "pipeline/measure/repeat.h"
 #include "pipeline/run.h"
 #include "topologies/topology.h"
 
@@ -13,7 +13,8 @@ namespace xccl {
 // as one operation. The topology must outlive the result. Errors: those of RunPlan; kBug for wrong elements.
 MeasureRanks MeasureByRunning(const RunSettings& settings, const Topology& topology);
 
-// Returns a function that returns the time of the slowest rank, of the times that `measure` returns.
-Measure SlowestOf(const MeasureRanks& measure);
+// Returns a function that runs a program likewise, repeatedly, until the spread of the slowest rank's times
+// is known (pipeline/measure/repeat.h).
+Measure MeasureRepeatedly(const RunSettings& settings, const Topology& topology);
 
 }  // namespace xccl

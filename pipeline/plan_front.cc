@@ -9,7 +9,9 @@ namespace xccl {
 StatusOr<smt::Front> PlanFront(const Topology& topology, const Collective& collective,
                                const PlanOptions& options) {
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
-  return smt::FindFront(RequestOf(topology, collective, options, nullptr), AllEngines());
+  SynthesisRequest request = RequestOf(topology, collective, options, nullptr);
+  request.limits.deadline = options.deadline;  // no program is made, and nothing is simulated afterwards
+  return smt::FindFront(request, AllEngines());
 }
 
 }  // namespace xccl

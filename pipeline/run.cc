@@ -105,7 +105,7 @@ Status CheckFlags(const RunSettings& settings, const std::vector<int64_t>& sizes
   if (settings.group == nullptr) return OkStatus();
   const RunOptions& options = settings.options;
   std::string text = fmt::format("{} {} {} {} {}", ToString(options.type), ToString(options.op),
-                                 options.iterations, options.warmup, fmt::join(sizes, ","));
+                                 options.iterations, options.warmup.value_or(-1), fmt::join(sizes, ","));
   if (settings.gpus) {
     const cuda::GpuRunOptions& gpu = settings.gpus->options;
     text += fmt::format(" {} {} {} {}", gpu.registered, gpu.graph, gpu.program.direct, gpu.program.multicast);

@@ -12,7 +12,7 @@
 #include "base/status.h"
 #include "ir/machine_model.h"
 #include "ir/plan.h"
-#include "pipeline/measure/machine.h"
+#include "pipeline/measure/repeat.h"
 #include "pipeline/plan_result.h"
 #include "runtime/plan_book.h"
 #include "topologies/topology.h"
@@ -32,6 +32,8 @@ struct TunedRow {
   std::optional<Rank> root = {};  // absent if the collective has no root
   int64_t size_bytes = 0;
   double measured_us = 0, predicted_us = 0;
+  double spread = 0;         // of measured_us (pipeline/measure/repeat.h)
+  int32_t samples = 1;       // of measured_us
   int32_t threadblocks = 0;  // CTAs of a rank
 };
 
@@ -44,17 +46,21 @@ struct Tuned {
 // Makes a plan for every size and chooses the fastest plan for each size by `measure`. Without `measure`, the
 // predicted times decide and are stored as measured times. `topologies`: alternative descriptions of the same
 // machine; plans are made for each of them. A size between two sizes of the list gets the plan of the nearer
-// size, by ratio. A plan that is predicted to take over four times as long as the best plan is not run. Cost:
-// at most sizes² runs per collective and topology. Errors: those of MakePlan and `measure`.
+// size, by ratio. With a machine model, a plan that is predicted to take over four times as long as the best
+// plan is not run; without one, the measured times alone decide. Roots that a symmetry of every topology maps
+// to each other are alike: they get plans of one engine, chosen by the sum of their times, so that noise
+// gives no root another engine. Cost: at most sizes² measurements per collective and topology. Errors: those
+// of MakePlan and `measure`.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
 
 // Returns the largest size that is nearer to `size_bytes` than to `next_bytes`, by ratio.
 int64_t LastNearerTo(int64_t size_bytes, int64_t next_bytes);
 
-// Writes the plans of a book, each to its entry's file, then machine.json, then the index. The index comes
-// last, so that an interrupted call leaves no valid book. Requires that the directory exists.
+// Writes the plans of a book, each to its entry's file, then machine.json, then the index. Without `machine`,
+// removes a machine.json of an earlier book. The index comes last, so that an interrupted call leaves no
+// valid book. Requires that the directory exists.
 Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan> plans,
-                 const MachineModel& machine, const std::string& directory);
+                 const std::optional<MachineModel>& machine, const std::string& directory);
 
 }  // namespace xccl

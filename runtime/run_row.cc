@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/spread.h"
+
 namespace xccl {
 namespace {
 
@@ -33,6 +35,12 @@ std::string FitNumber(double value, int width) {
   return static_cast<int>(text.size()) <= width ? text : fmt::format("{:.0e}", value);
 }
 
+std::optional<double> SpreadOf(const RunRow& row) {
+  if (row.sample_us.size() < static_cast<size_t>(kSamples) || MedianOf(row.sample_us) <= 0)
+    return std::nullopt;
+  return SpreadOf(std::span(row.sample_us));
+}
+
 bool AllRight(std::span<const RunRow> rows) {
   return std::ranges::all_of(rows,
                              [](const RunRow& row) { return row.wrong == 0 && row.out_of_bounds == 0; });
@@ -40,7 +48,8 @@ bool AllRight(std::span<const RunRow> rows) {
 
 std::string RunTableHead(const RunTableOptions& options) {
   std::string text = fmt::format("# Collective test starting: {}\n", options.title);
-  text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n", options.ranks, options.warmup,
+  text += fmt::format("# {} warmup iters: {} iters: {} validation: 1\n", options.ranks,
+                      options.warmup ? std::to_string(*options.warmup) : "until times settle",
                       options.iterations);
   if (!options.details.empty()) text += "# " + options.details + "\n";
   if (!options.predicted.empty()) text += "# predicted: " + options.predicted + "\n";
@@ -73,12 +82,18 @@ std::string RunTableRows(std::span<const RunRow> rows, const RunTableOptions& op
 std::string RunTableEnd(std::span<const RunRow> all_rows, const RunTableOptions& options) {
   int64_t out_of_bounds = 0;
   double bandwidth = 0;
+  std::optional<double> spread;  // the largest
   for (const RunRow& row : all_rows) {
     out_of_bounds += row.out_of_bounds;
     bandwidth += row.busbw_gb_per_s / static_cast<double>(all_rows.size());
+    spread = std::max(spread, SpreadOf(row));
   }
   std::string text =
       fmt::format("# Out of bounds values : {} {}\n", out_of_bounds, out_of_bounds == 0 ? "OK" : "FAILED");
+  if (spread)
+    text +=
+        fmt::format("# Spread of the times  : up to {:.0f} % (standard error of the median of {} samples)\n",
+                    100 * *spread, kSamples);
   text += fmt::format("# Avg bus bandwidth    : {:g} \n#\n# Collective test concluded: {}\n", bandwidth,
                       options.title);
   return text;

@@ -58,8 +58,25 @@ TEST(RunTable, LooksLikeNcclTests) {
   options.predicted = "times on ring:8's links";
   EXPECT_NE(RunTableHead(options).find("validation: 1\n# predicted: times on ring:8's links\n#\n"),
             std::string::npos);
+  options.warmup.reset();
+  EXPECT_NE(RunTableHead(options).find("warmup iters: until times settle iters: 20 validation: 1\n"),
+            std::string::npos);
   EXPECT_FALSE(AllRight(rows));
   EXPECT_TRUE(AllRight(std::span(rows).first(2)));
+}
+
+TEST(RunTable, SaysTheLargestSpreadOfItsRows) {
+  std::vector<RunRow> rows = {Row(1024, false, 8, 0.25), Row(1024, true, 8, 0.25)};
+  rows[0].sample_us = {8, 8, 8, 8, 8};
+  rows[1].sample_us = {10, 9, 11, 9, 11};
+  EXPECT_EQ(SpreadOf(rows[0]), 0.0);
+  EXPECT_NEAR(*SpreadOf(rows[1]), 0.0831, 1e-4);
+  EXPECT_NE(RunTableEnd(rows, {}).find(
+                "# Spread of the times  : up to 8 % (standard error of the median of 5 samples)\n"),
+            std::string::npos);
+  for (RunRow& row : rows) row.sample_us.pop_back();  // as with --iters 4
+  EXPECT_EQ(SpreadOf(rows[0]), std::nullopt);
+  EXPECT_EQ(RunTableEnd(rows, {}).find("Spread"), std::string::npos);
 }
 
 }  // namespace

@@ -128,8 +128,11 @@ RunRow RunTable::RowOf(size_t index) const {
   row.count = CountOf(*collective_, now.sizes);
   row.in_place = now.in_place;
   row.rank_us.assign(static_cast<size_t>(program_->ranks.size()), 0);
+  row.sample_us.assign(static_cast<size_t>(num_samples()), 0);
   for (Rank rank : ranks_) {
     const RankResult& result = ResultOf(index, rank);
+    for (size_t s = 0; s < row.sample_us.size(); ++s)
+      row.sample_us[s] = std::max(row.sample_us[s], result.sample_s[s] * 1e6);
     row.rank_us[rank.index()] = result.seconds * 1e6;
     row.time_us += result.seconds * 1e6 / static_cast<double>(ranks_.size());
     row.slowest_us = std::max(row.slowest_us, result.seconds * 1e6);
@@ -142,6 +145,12 @@ RunRow RunTable::RowOf(size_t index) const {
     if (const auto predicted = options_.predicted_ps(row.size_bytes))
       row.predicted_us = static_cast<double>(*predicted) / 1e6;
   return row;
+}
+
+double RunTable::SlowestWarm(size_t index) const {
+  double slowest = 0;
+  for (const Rank rank : ranks_) slowest = std::max(slowest, ResultOf(index, rank).warm_s);
+  return slowest;
 }
 
 std::vector<RunRow> RunTable::Rows() const {

@@ -4,6 +4,8 @@
 // fill again, run once more, check.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,9 +33,9 @@ struct RunOptions {
   DataType type = DataType::kFloat;
   ReduceOp op = ReduceOp::kSum;
   int32_t iterations = 20;
-  int32_t warmup = 5;
-  bool processes = false;  // a process for every rank; else all ranks are of one
-  bool in_place = true;    // rows in place as well, where the program can
+  std::optional<int32_t> warmup = 5;  // operations before the first that is timed; absent: until times settle
+  bool processes = false;             // a process for every rank; else all ranks are of one
+  bool in_place = true;               // rows in place as well, where the program can
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // without progress on any rank
   // A simulation's time for a size; absent where there is none.
   std::function<std::optional<int64_t>(int64_t size_bytes)> predicted_ps = {};
@@ -41,9 +43,11 @@ struct RunOptions {
 
 // One rank's result in one case.
 struct RankResult {
-  double seconds = 0;         // one operation, mean over iterations
-  int64_t wrong = 0;          // elements of its output
-  int64_t out_of_bounds = 0;  // as RunRow
+  double seconds = 0;                          // one operation, mean over iterations
+  std::array<double, kSamples> sample_s = {};  // one operation, mean over a sample's iterations (SampleOf)
+  double warm_s = 0;                           // one operation, mean over a round of warming up
+  int64_t wrong = 0;                           // elements of its output
+  int64_t out_of_bounds = 0;                   // as RunRow
 };
 
 // Where a rank's input and output lie in one allocation of `bytes` bytes. Everything else in it is guard; in
@@ -85,6 +89,13 @@ class RunTable {
     const size_t ranks = static_cast<size_t>(program_->ranks.size());
     return results_.As<RankResult>(cases_.size() * ranks)[index * ranks + rank.index()];
   }
+  // Iterations are timed in samples: sample i is the iterations from FirstOf(i) to FirstOf(i + 1).
+  int32_t num_samples() const { return std::clamp(options_.iterations, 1, kSamples); }
+  int32_t FirstOf(int32_t sample) const {
+    return static_cast<int32_t>(int64_t{std::max(1, options_.iterations)} * sample / num_samples());
+  }
+  // The largest warm_s of a case. Ranks have written theirs before, to memory that all of them share.
+  double SlowestWarm(size_t index) const;
   std::vector<RunRow> Rows() const;  // by case
   // Ranks that are processes of several hosts give each other their results. `all_gather`: all ranks give a
   // blob, and get those of all, by rank.

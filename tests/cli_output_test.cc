@@ -409,7 +409,7 @@ TEST_F(Cli, JsonKeys) {
     ASSERT_EQ(rows.size(), 4u);
     for (const Json& row : rows) {
       EXPECT_EQ(Keys(row),
-                (Words{"size_bytes", "in_place", "time_us", "slowest_us", "algbw_gb_per_s", "busbw_gb_per_s",
+                (Words{"size_bytes", "in_place", "time_us", "slowest_us", "spread", "algbw_gb_per_s", "busbw_gb_per_s",
                        "predicted_us", "wrong", "collective", "dtype", "redop", "version"}));
       EXPECT_EQ(row["wrong"], 0);
     }

@@ -4,6 +4,7 @@
 // 3. Send many small messages in a row. Steps 2 and 3 give the times of a launch, a hop and a message.
 // 4. Measure the rates of the links, of one threadblock, and of a fan-in.
 // 5. Measure hand-offs between threadblocks, paths through NICs, and a multicast.
+// 6. Simulate all programs on the model. Their times show whether it can be trusted.
 //
 // A rate comes from the difference of the times for kLargeBytes and for half of kLargeBytes, in pieces of
 // equal size. Launch, latency and the first and last pieces cancel out. Let n be the number of pieces, b the
@@ -14,6 +15,8 @@
 // - max(l, b / kDefaultBlocks + the messages) if kDefaultBlocks threadblocks send in parallel.
 #include "pipeline/measure/machine.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,8 +25,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/spread.h"
 #include "base/units.h"
 #include "ir/protocol_lines.h"
+#include "ir/simulate/simulate_program.h"
 #include "pipeline/measure/programs.h"
 #include "topologies/gpu_links.h"
 #include "topologies/paths.h"
@@ -45,6 +50,10 @@ constexpr double kSameRatio = 1.05;
 constexpr double kAllOfBandwidth = 0.995;
 // The time of a receiver is the difference of two times. A difference below this share of them is noise.
 constexpr double kLeastDifference = 0.1;
+// A model is in doubt if the median of its measurements' spreads is above kMostSpread: the difference of two
+// such times may be noise alone. It is also in doubt if the median of its errors is above kMostError, which
+// is the error that docs/benchmarks.md finds on GPUs.
+constexpr double kMostSpread = 0.2, kMostError = 0.5;
 
 int64_t Ps(double us) { return std::llround(std::max(0.0, us) * static_cast<double>(kPsPerUs)); }
 
@@ -153,6 +162,13 @@ struct Messages {
   double next_us = 0;  // time from one message of a row to the next
 };
 
+// A program, and its time at a size as it was measured.
+struct Taken {
+  LoweredProgram lowered;
+  int64_t size_bytes = 0;
+  Measured measured;
+};
+
 class Measuring {
  public:
   Measuring(const Topology& topology, bool flags_travel, const Measure& measure, MachineModel& model)
@@ -191,15 +207,24 @@ class Measuring {
     return MeasureSwitch();
   }
 
+  const std::vector<Taken>& taken() const { return taken_; }
+
  private:
+  // Measures the time of one operation in microseconds.
+  StatusOr<double> Us(const LoweredProgram& lowered, int64_t size_bytes) {
+    XCCL_ASSIGN_OR_RETURN(const Measured measured, measure_(lowered, size_bytes));
+    taken_.push_back({lowered, size_bytes, measured});
+    return measured.us;
+  }
+
   ProtocolCost& CostOf(Protocol protocol) { return model_.protocols[static_cast<size_t>(protocol)]; }
 
   // Returns the time for kLargeBytes in pieces: twice (the time for all bytes - the time for half of them).
   StatusOr<double> LargeUs(LoweredProgram lowered, int32_t slots, int64_t piece_bytes) {
     lowered.program.slots = slots;
     lowered.program.segment_bytes = piece_bytes;
-    XCCL_ASSIGN_OR_RETURN(const double half_us, measure_(lowered, kLargeBytes / 2));
-    XCCL_ASSIGN_OR_RETURN(const double whole_us, measure_(lowered, kLargeBytes));
+    XCCL_ASSIGN_OR_RETURN(const double half_us, Us(lowered, kLargeBytes / 2));
+    XCCL_ASSIGN_OR_RETURN(const double whole_us, Us(lowered, kLargeBytes));
     return std::max(0.0, 2 * (whole_us - half_us));
   }
 
@@ -265,8 +290,8 @@ class Measuring {
   StatusOr<Messages> RoundsUs(std::span<const Lane> ring, Protocol protocol) {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram one, Rounds(ranks_, ring, 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram two, Rounds(ranks_, ring, 2, protocol));
-    XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(one, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const double two_us, measure_(two, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double one_us, Us(one, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double two_us, Us(two, kSmallBytes));
     const double round_us = std::max(0.0, two_us - one_us);
     const double hops = static_cast<double>(ring.size());
     double links_us = 0;
@@ -289,8 +314,8 @@ class Measuring {
     XCCL_ASSIGN_OR_RETURN(LoweredProgram row, Flows(ranks_, {ring_.data(), 1}, 1, protocol));
     row.program.segment_bytes = kSmallBytes;
     row.program.slots = kInARow;  // no message waits for a free slot
-    XCCL_ASSIGN_OR_RETURN(const double one_us, measure_(row, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const double row_us, measure_(row, kInARow * kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double one_us, Us(row, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double row_us, Us(row, kInARow * kSmallBytes));
     found.next_us = std::clamp((row_us - one_us) / (kInARow - 1), 0.0, found.hop_us);
     cost.message_ps = Ps(found.next_us);
     cost.hop_ps = Ps(found.hop_us - found.next_us);
@@ -309,8 +334,8 @@ class Measuring {
     if (lanes.size() < 2) return OkStatus();
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram apart, Flows(ranks_, lanes, 1, protocol));
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram sum, AddUp(ranks_, lanes, protocol));
-    XCCL_ASSIGN_OR_RETURN(const double apart_us, measure_(apart, kAddedBytes));
-    XCCL_ASSIGN_OR_RETURN(const double sum_us, measure_(sum, kAddedBytes));
+    XCCL_ASSIGN_OR_RETURN(const double apart_us, Us(apart, kAddedBytes));
+    XCCL_ASSIGN_OR_RETURN(const double sum_us, Us(sum, kAddedBytes));
     ProtocolCost& cost = CostOf(protocol);
     const double read_us = sum_us - apart_us + UsAt(kAddedBytes, cost.block_bytes_per_s);
     cost.read_bytes_per_s = RateOf(kAddedBytes * (std::ssize(lanes) + 1), read_us);
@@ -320,8 +345,8 @@ class Measuring {
   Status MeasureHandOff() {
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram alone, Copies(ranks_, ring_[0], kInARow, false));
     XCCL_ASSIGN_OR_RETURN(const LoweredProgram turns, Copies(ranks_, ring_[0], kInARow, true));
-    XCCL_ASSIGN_OR_RETURN(const double alone_us, measure_(alone, kSmallBytes));
-    XCCL_ASSIGN_OR_RETURN(const double turns_us, measure_(turns, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double alone_us, Us(alone, kSmallBytes));
+    XCCL_ASSIGN_OR_RETURN(const double turns_us, Us(turns, kSmallBytes));
     model_.hand_off_ps = Ps((turns_us - alone_us) / kInARow);
     return OkStatus();
   }
@@ -363,16 +388,55 @@ class Measuring {
   // Small messages go round this ring; large messages go over its first lane.
   std::vector<Lane> ring_;
   bool on_gpu_links_ = false;  // all lanes of ring_ use only the GPUs' own links (GpuLinks)
+  std::vector<Taken> taken_;
 };
+
+// Returns the model's errors: for each program the difference of the simulated and the measured time, as a
+// share of the measured time. Programs that cannot be simulated are left out.
+std::vector<double> ErrorsOf(const MachineModel& model, const Topology& topology,
+                             const std::vector<Taken>& taken) {
+  std::vector<double> errors;
+  for (const Taken& one : taken) {
+    const StatusOr<Simulation> simulation =
+        SimulateProgram(one.lowered.program, one.lowered.collective, topology,
+                        {.size_bytes = one.size_bytes, .machine = &model});
+    if (!simulation.ok() || one.measured.us <= 0) continue;
+    errors.push_back(std::abs(PsToUs(simulation->time_ps) / one.measured.us - 1));
+  }
+  return errors;
+}
+
+// Returns MeasuredMachine::doubt.
+std::string DoubtOf(const MachineModel& model, const Topology& topology, const std::vector<Taken>& taken) {
+  if (taken.empty()) return "nothing was measured, because no message comes back to its sender";
+  std::vector<double> spreads;
+  for (const Taken& one : taken) spreads.push_back(one.measured.spread);
+  const double spread = MedianOf(spreads);
+  std::vector<std::string> reasons;
+  if (spread > kMostSpread) reasons.push_back(fmt::format("a spread above {:.0f} %", 100 * kMostSpread));
+  if (model.launch_ps == 0) reasons.emplace_back("launch 0us");
+  if (model.CostOf(Protocol::kSimple).hop_ps == 0) reasons.emplace_back("hop 0us");
+  const std::vector<double> errors = ErrorsOf(model, topology, taken);
+  if (const double error = errors.empty() ? 0 : MedianOf(errors); error > kMostError)
+    reasons.push_back(
+        fmt::format("half of its times differ from the measured ones by over {:.0f} %; expected "
+                    "at most {:.0f} %",
+                    100 * error, 100 * kMostError));
+  if (reasons.empty()) return "";
+  return fmt::format("measurements vary by {:.0f} %; the model is not reliable: {}", 100 * spread,
+                     fmt::join(reasons, "; "));
+}
 
 }  // namespace
 
-StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
-                                      const Measure& measure) {
-  MachineModel model;
-  model.source = source;
-  XCCL_RETURN_IF_ERROR(Measuring(topology, flags_travel, measure, model).Run());
-  return model;
+StatusOr<MeasuredMachine> MeasureMachine(const Topology& topology, const std::string& source,
+                                         bool flags_travel, const Measure& measure) {
+  MeasuredMachine found;
+  found.model.source = source;
+  Measuring measuring(topology, flags_travel, measure, found.model);
+  XCCL_RETURN_IF_ERROR(measuring.Run());
+  found.doubt = DoubtOf(found.model, topology, measuring.taken());
+  return found;
 }
 
 }  // namespace xccl

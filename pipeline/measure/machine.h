@@ -3,20 +3,21 @@
 // lists the pairs of programs. If SimulateProgram runs the programs, the result is the model that it used.
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <string>
 
 #include "base/status.h"
 #include "ir/machine_model.h"
-#include "ir/program.h"
+#include "pipeline/measure/repeat.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// Runs a program at a size (as nccl-tests counts it) and checks the results. Returns the microseconds of one
-// operation.
-using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, int64_t size_bytes)>;
+struct MeasuredMachine {
+  MachineModel model;
+  // Why the model's times cannot be trusted: "measurements vary by 34 %; the model is not reliable: launch
+  // 0us". Empty if they can.
+  std::string doubt;
+};
 
 // Measures the machine model of the topology's machine. A constant keeps its default, which adds no time, if
 // the machine lacks the hardware or if threadblocks are too slow to show the constant:
@@ -28,9 +29,11 @@ using Measure = std::function<StatusOr<double>(const LoweredProgram& lowered, in
 // If all paths pass NICs, `hop_ps` includes the time that would be `nic_hop_ps`. `flags_travel`: LL and LL128
 // send flags with the data. LL128 then needs NVLinks; without NVLinks it gets the constants of simple,
 // because executors refuse LL128. Latencies, and bandwidths of links that are neither NVLinks nor NIC links,
-// are those of the topology. The largest message is 16 MiB. Cost: about 40 measurements. Requires at least
-// two ranks. Errors: those of `measure`.
-StatusOr<MachineModel> MeasureMachine(const Topology& topology, const std::string& source, bool flags_travel,
-                                      const Measure& measure);
+// are those of the topology. The largest message is 16 MiB. The model is in doubt if a launch or a hop takes
+// no time, if the measurements vary too much for differences between them, or if the model does not give back
+// the times that were measured. Cost: about 40 measurements. Requires at least two ranks. Errors: those of
+// `measure`.
+StatusOr<MeasuredMachine> MeasureMachine(const Topology& topology, const std::string& source,
+                                         bool flags_travel, const Measure& measure);
 
 }  // namespace xccl

@@ -22,13 +22,13 @@ constexpr int64_t kGb = 1'000'000'000;
 
 // Simulates programs on a known machine.
 Measure On(const MachineModel& machine, const Topology& topology) {
-  return [&machine, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+  return [&machine, &topology](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<Measured> {
     EXPECT_LE(size_bytes, 16 << 20);
     EXPECT_EQ(ToStatus(VerifyProgram(lowered.program, lowered.collective, topology)).message(), "");
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(lowered.program, lowered.collective, topology,
                                           {.size_bytes = size_bytes, .machine = &machine}));
-    return PsToUs(simulation.time_ps);
+    return Measured{PsToUs(simulation.time_ps)};
   };
 }
 
@@ -111,8 +111,11 @@ TEST(MeasureMachine, FindsEveryConstantOfEveryMachine) {
     const Topology topology = LoadTopology(c.topology).value();
     for (const MachineModel& machine : {AmpereModel(), HopperModel(), BlackwellModel(), MadeUp()}) {
       SCOPED_TRACE(c.topology + " " + machine.name);
-      const MachineModel found = MeasureMachine(topology, "a test", true, On(machine, topology)).value();
+      const MeasuredMachine measured =
+          MeasureMachine(topology, "a test", true, On(machine, topology)).value();
+      const MachineModel& found = measured.model;
       EXPECT_EQ(found.source, "a test");
+      EXPECT_EQ(measured.doubt, "");
       ExpectFound(found, machine,
                   machine.nvlink_bytes_per_s < c.nvlink_bytes_per_s ? machine.nvlink_bytes_per_s : 0,
                   c.parts);
@@ -149,7 +152,7 @@ Topology Hosts(int32_t gpus_of_a_host) {
 TEST(MeasureMachine, TakesNicsThatAllMessagesPassForTheHop) {
   const Topology topology = Hosts(1);
   MachineModel machine = MadeUp();
-  const MachineModel found = MeasureMachine(topology, "a test", false, On(machine, topology)).value();
+  const MachineModel found = MeasureMachine(topology, "a test", false, On(machine, topology)).value().model;
   EXPECT_EQ(found.nic_hop_ps, 0);
   EXPECT_EQ(found.nic_per_mille, 800);
   for (const size_t p : {0, 1, 2})
@@ -163,7 +166,7 @@ TEST(MeasureMachine, DoesNotTakeNicsForPcie) {
   // As it is found without NVLinks: nothing has LL128.
   machine.nvlink_bytes_per_s = 0;
   machine.protocols[2] = machine.protocols[0];
-  const MachineModel found = MeasureMachine(topology, "a test", true, On(machine, topology)).value();
+  const MachineModel found = MeasureMachine(topology, "a test", true, On(machine, topology)).value().model;
   ExpectFound(found, machine, 0, {.nics = true});
 }
 
@@ -171,19 +174,19 @@ TEST(MeasureMachine, DoesNotTakeNicsForPcie) {
 TEST(MeasureMachine, LeavesLl128OutWhereGpusAreJoinedByPcie) {
   const Topology topology = Hosts(3);
   int32_t calls = 0;
-  const Measure measure = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<double> {
+  const Measure measure = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<Measured> {
     EXPECT_NE(lowered.program.protocol, Protocol::kLl128);
-    return ++calls;
+    return Measured{static_cast<double>(++calls)};
   };
-  const MachineModel found = MeasureMachine(topology, "a test", true, measure).value();
+  const MachineModel found = MeasureMachine(topology, "a test", true, measure).value().model;
   EXPECT_EQ(found.protocols[2], found.protocols[0]);
   // On CPU threads all protocols are alike.
   std::vector<Protocol> seen;
-  const Measure sees = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<double> {
+  const Measure sees = [&](const LoweredProgram& lowered, int64_t) -> StatusOr<Measured> {
     seen.push_back(lowered.program.protocol);
-    return 1.0;
+    return Measured{1.0};
   };
-  const MachineModel alike = MeasureMachine(topology, "a test", false, sees).value();
+  const MachineModel alike = MeasureMachine(topology, "a test", false, sees).value().model;
   EXPECT_NE(std::ranges::find(seen, Protocol::kLl128), seen.end());
   EXPECT_EQ(alike.protocols[2].wire_bytes, 1);
 }
@@ -193,7 +196,7 @@ TEST(MeasureMachine, DoesNotSeeLinksThatAreFasterThanThreadblocks) {
   const Topology topology = LoadTopology("nvswitch:4@bandwidth=2000GB/s").value();
   MachineModel machine = HopperModel();
   machine.nvlink_bytes_per_s = 0;
-  ExpectFound(MeasureMachine(topology, "a test", true, On(machine, topology)).value(), machine, 0, {});
+  ExpectFound(MeasureMachine(topology, "a test", true, On(machine, topology)).value().model, machine, 0, {});
 }
 
 TEST(MeasureMachine, FindsNothingWhereTheMachineAddsNothing) {
@@ -201,7 +204,7 @@ TEST(MeasureMachine, FindsNothingWhereTheMachineAddsNothing) {
   for (const char* name : {"nvswitch:2", "full-mesh:3", "dgx-h100", "rail-2"}) {
     SCOPED_TRACE(name);
     const Topology topology = LoadTopology(name).value();
-    MachineModel found = MeasureMachine(topology, "", false, On(nothing, topology)).value();
+    MachineModel found = MeasureMachine(topology, "", false, On(nothing, topology)).value().model;
     for (ProtocolCost& cost : found.protocols) {
       EXPECT_LE(cost.message_ps + cost.hop_ps, 1'000);  // 16 bytes on a link
       cost.message_ps = cost.hop_ps = 0;
@@ -227,11 +230,12 @@ TEST(MeasureMachine, StaysWithinItsBoundsWhereTimesAreNoise) {
     const Measure simulated = On(hopper, topology);
     for (const double most : {1e-6, 0.3, 1.0, 1000.0}) {
       for (int32_t i = 0; i < 20; ++i) {
-        const Measure noisy = [&](const LoweredProgram& lowered, int64_t size) -> StatusOr<double> {
-          XCCL_ASSIGN_OR_RETURN(const double us, simulated(lowered, size));
-          return us * std::uniform_real_distribution<>(1 - std::min(1.0, most), 1 + most)(random);
+        const Measure noisy = [&](const LoweredProgram& lowered, int64_t size) -> StatusOr<Measured> {
+          XCCL_ASSIGN_OR_RETURN(Measured measured, simulated(lowered, size));
+          measured.us *= std::uniform_real_distribution<>(1 - std::min(1.0, most), 1 + most)(random);
+          return measured;
         };
-        const MachineModel found = MeasureMachine(topology, "noise", true, noisy).value();
+        const MachineModel found = MeasureMachine(topology, "noise", true, noisy).value().model;
         ASSERT_EQ(WriteMachineModel(found, file), OkStatus());
         EXPECT_EQ(ReadMachineModel(file).value(), found);
         EXPECT_NEAR(static_cast<double>(found.hand_off_ps), 1e6, most < 0.1 ? 1e3 : 1e18);
@@ -250,7 +254,28 @@ TEST(MeasureMachine, LeavesAllAtNothingWhereNoMessageComesBack) {
   const MachineModel hopper = HopperModel();
   MachineModel nothing;
   nothing.source = "a test";
-  EXPECT_EQ(MeasureMachine(topology, "a test", true, On(hopper, topology)).value(), nothing);
+  EXPECT_EQ(MeasureMachine(topology, "a test", true, On(hopper, topology)).value().model, nothing);
+}
+
+TEST(MeasureMachine, DoubtsWhatNoiseMade) {
+  const Topology topology = LoadTopology("full-mesh:4").value();
+  const MachineModel hopper = HopperModel();
+  const Measure simulated = On(hopper, topology);
+  // Every program takes as long as every other.
+  const Measure equal = [](const LoweredProgram&, int64_t) -> StatusOr<Measured> {
+    return Measured{50, 0.1};
+  };
+  EXPECT_EQ(
+      MeasureMachine(topology, "a test", false, equal).value().doubt,
+      "measurements vary by 10 %; the model is not reliable: hop 0us; half of its times differ from the "
+      "measured ones by over 169 %; expected at most 50 %");
+  const Measure noisy = [&](const LoweredProgram& lowered, int64_t size) -> StatusOr<Measured> {
+    XCCL_ASSIGN_OR_RETURN(Measured measured, simulated(lowered, size));
+    measured.spread = 0.34;
+    return measured;
+  };
+  EXPECT_EQ(MeasureMachine(topology, "a test", false, noisy).value().doubt,
+            "measurements vary by 34 %; the model is not reliable: a spread above 20 %");
 }
 
 TEST(MeasureMachine, FailsAsARunFails) {
@@ -259,11 +284,11 @@ TEST(MeasureMachine, FailsAsARunFails) {
   const Measure simulated = On(hopper, topology);
   for (int32_t fails_at = 0;; ++fails_at) {
     int32_t calls = 0;
-    const Measure measure = [&](const LoweredProgram& lowered, int64_t size) -> StatusOr<double> {
+    const Measure measure = [&](const LoweredProgram& lowered, int64_t size) -> StatusOr<Measured> {
       if (calls++ == fails_at) return LimitReached("rank 1 died");
       return simulated(lowered, size);
     };
-    const StatusOr<MachineModel> found = MeasureMachine(topology, "", true, measure);
+    const StatusOr<MeasuredMachine> found = MeasureMachine(topology, "", true, measure);
     if (found.ok()) {
       EXPECT_EQ(calls, fails_at);
       EXPECT_LE(calls, 45);

@@ -153,8 +153,9 @@ py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_
       caller.Say(fmt::format("{} compared", FormatSize(of_size.times.front().size_bytes)));
       return OkStatus();
     };
-    StatusOr<Comparison> all =
-        Compare(*topology, *collective, engines, sizes, Within(options, caller), on_size, theirs);
+    PlanOptions within = Within(options, caller);
+    within.request.progress = {};  // sizes are reported, not the engines of each plan
+    StatusOr<Comparison> all = Compare(*topology, *collective, engines, sizes, within, on_size, theirs);
     if (all.ok() && caller.Stopped()) all->skipped = {"the sizes that follow: stopped"};
     return all;
   });

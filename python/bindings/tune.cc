@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "base/files.h"
 #include "pipeline/arguments.h"
+#include "pipeline/measure/machine.h"
 #include "pipeline/measure_runs.h"
 #include "pipeline/nccl/book.h"
 #include "pipeline/nccl/steer.h"
@@ -48,6 +50,7 @@ TuneRequest RequestOf(const Topology& topology, const SharedCollectives& collect
 // Returns the request with the caller's deadline, and with progress that is reported to the caller.
 TuneRequest Within(TuneRequest request, const Caller& caller) {
   request.pipeline = Within(request.pipeline, caller);
+  request.pipeline.request.progress = {};  // collectives are reported, not the engines of each plan
   request.on_collective = [caller](size_t done, size_t all) {
     caller.Say(fmt::format("{} of {} collectives", done, all));
   };
@@ -74,9 +77,9 @@ Status StillWanted(const Caller& caller) {
 }
 
 // A machine's constants: given, or measured on threads.
-StatusOr<MachineModel> MachineFor(const Topology& topology, const PlanOptions& options,
-                                  const Measure& measure) {
-  if (options.machine) return *options.machine;
+StatusOr<MeasuredMachine> MachineFor(const Topology& topology, const PlanOptions& options,
+                                     const Measure& measure) {
+  if (options.machine) return MeasuredMachine{*options.machine, ""};
   if (topology.num_ranks() < 2)
     return InvalidInput(topology.name() + ": 1 rank; expected at least 2, to measure a hop");
   return MeasureMachine(topology, "measured on CPU threads", false, measure);
@@ -86,7 +89,7 @@ int32_t RootOf(const TunedRow& row) { return row.root ? row.root->value : -1; }
 
 struct TunedBook {
   Tuned tuned;
-  MachineModel machine;
+  MeasuredMachine machine;
 };
 
 py::tuple TuneOnThreads(const std::shared_ptr<Topology>& topology, const SharedCollectives& collectives,
@@ -96,21 +99,23 @@ py::tuple TuneOnThreads(const std::shared_ptr<Topology>& topology, const SharedC
   watching.keeps_best = false;
   watching.deadline = request.pipeline.deadline;
   if (iterations < 1) Check(UsageError(fmt::format("iters: {}; expected at least 1", iterations)));
-  const RunSettings settings{.options = {.iterations = iterations, .warmup = 1, .in_place = false},
+  const RunSettings settings{.options = {.iterations = iterations, .warmup = {}, .in_place = false},
                              .gpus = {}};
   const TunedBook made = Watched(watching, [=](const Caller& caller) {
     return IntoBook(directory, [&]() -> StatusOr<TunedBook> {
       TuneRequest within = Within(request, caller);
-      const Measure run = SlowestOf(MeasureByRunning(settings, *topology));
-      const Measure measure = [&](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<double> {
+      const Measure run = MeasureRepeatedly(settings, *topology);
+      const Measure measure = [&](const LoweredProgram& lowered, int64_t size_bytes) -> StatusOr<Measured> {
         XCCL_RETURN_IF_ERROR(StillWanted(caller));
         return run(lowered, size_bytes);
       };
-      XCCL_ASSIGN_OR_RETURN(MachineModel machine, MachineFor(*topology, within.pipeline, measure));
-      within.pipeline.machine = machine;
+      XCCL_ASSIGN_OR_RETURN(MeasuredMachine machine, MachineFor(*topology, within.pipeline, measure));
+      const bool is_trusted = machine.doubt.empty();
+      if (is_trusted) within.pipeline.machine = machine.model;
+      within.pipeline.machine_of_topology = !is_trusted;
       XCCL_ASSIGN_OR_RETURN(Tuned tuned, Tune({topology.get(), 1}, within, measure));
       XCCL_RETURN_IF_ERROR(StillWanted(caller));
-      XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, machine, directory));
+      XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, within.pipeline.machine, directory));
       return TunedBook{std::move(tuned), std::move(machine)};
     });
   });
@@ -118,13 +123,14 @@ py::tuple TuneOnThreads(const std::shared_ptr<Topology>& topology, const SharedC
   std::vector<int32_t> roots, ctas;
   std::vector<int64_t> row_sizes;
   std::vector<double> times, predicted;
+  const bool is_trusted = made.machine.doubt.empty();
   for (const TunedRow& row : made.tuned.rows) {
     names.push_back(row.collective);
     roots.push_back(RootOf(row));
     row_sizes.push_back(row.size_bytes);
     engines.push_back(row.engine);
     times.push_back(row.measured_us);
-    predicted.push_back(row.predicted_us);
+    predicted.push_back(is_trusted ? row.predicted_us : std::nan(""));
     ctas.push_back(row.threadblocks);
     files.push_back(row.file);
   }
@@ -137,7 +143,7 @@ py::tuple TuneOnThreads(const std::shared_ptr<Topology>& topology, const SharedC
   columns["predicted_us"] = Owned(std::move(predicted));
   columns["ctas"] = Owned(std::move(ctas));
   columns["file"] = files;
-  return py::make_tuple(columns, made.machine.source);
+  return py::make_tuple(columns, is_trusted ? made.machine.model.source : made.machine.doubt);
 }
 
 py::dict Columns(const std::vector<nccl::BookRow>& rows) {

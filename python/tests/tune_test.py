@@ -20,9 +20,11 @@ class Books(unittest.TestCase):
         self.assertEqual(book["root"].tolist(), [-1, -1, 0, 0, 1, 1])
         self.assertEqual(book["size_bytes"].tolist(), [1 << 10, 1 << 20] * 3)
         self.assertTrue((book["time_us"] > 0).all())
-        self.assertEqual(book.machine, "measured on CPU threads")
+        trusted = book.machine == "measured on CPU threads"
+        self.assertTrue(trusted or "the model is not reliable" in book.machine, book.machine)
+        self.assertEqual((self.path / "machine.json").exists(), trusted)
         self.assertEqual(said, ["1 of 3 collectives", "2 of 3 collectives", "3 of 3 collectives"])
-        self.assertTrue((self.path / "index.json").exists() and (self.path / "machine.json").exists())
+        self.assertTrue((self.path / "index.json").exists())
         for file in book.files:
             self.assertEqual(book.plan(file).verify(), [])
 

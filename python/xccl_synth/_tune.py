@@ -26,7 +26,7 @@ class Book(Table):
         self.path = os.fspath(path)
         """The directory; ``xccl-synth run`` and ``emit`` take it, and so do the libraries."""
         self.machine = machine
-        """The source of the model of the machine that programs are timed by."""
+        """The source of the model of the machine that programs are timed by, or why the measured model was refused."""
 
     @property
     def files(self) -> List[str]:
@@ -60,8 +60,8 @@ def tune(
     measured constants. Further options are those of ``plan``; ``time_limit`` is in seconds, of all together.
 
     One row a collective and size: ``collective``, ``root`` (-1: none), ``size_bytes``, ``engine``, ``time_us`` (measured; the
-    slowest rank), ``predicted_us``, ``ctas`` (threadblocks of a rank), ``file``. ``progress`` is told when a collective ends. Ctrl-C
-    raises KeyboardInterrupt, and no book is written. GPUs, and hosts that processes measure, are the command line's.
+    slowest rank), ``predicted_us`` (NaN where the measured model was refused), ``ctas`` (threadblocks of a rank), ``file``.
+    ``progress`` is told when a collective ends. Ctrl-C raises KeyboardInterrupt, and no book is written. GPUs, and hosts that processes measure, are the command line's.
     """
     machine = topology_of(topology)
     made = _collectives(collectives, roots, machine.num_ranks)

@@ -171,7 +171,7 @@ TEST(RunProgram, EveryCollectiveIsRightOnThreadsAndProcesses) {
         for (bool processes : {false, true}) {
           RunOptions options;
           options.sizes_bytes = {1000, 90001};
-          options.iterations = options.warmup = 1;
+          options.warmup = options.iterations = 1;
           options.processes = processes;
           options.op = kind == CollectiveKind::kReduce ? ReduceOp::kAvg : ReduceOp::kSum;
           const StatusOr<std::vector<RunRow>> rows =
@@ -193,7 +193,7 @@ TEST(RunProgram, SixtyFourRanksOfSixtyThreePeersOnFewCores) {
     if (lowered.name.find("direct") == std::string::npos) continue;
     RunOptions options;
     options.sizes_bytes = {16 << 10};
-    options.iterations = options.warmup = 0;
+    options.warmup = options.iterations = 0;
     const StatusOr<std::vector<RunRow>> rows = RunProgram(lowered.program, lowered.collective, options);
     ASSERT_TRUE(rows.ok()) << lowered.name << ": " << rows.status().message();
     EXPECT_TRUE(AllRight(*rows)) << lowered.name;

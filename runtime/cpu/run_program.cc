@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ir/sizes.h"
 #include "runtime/cpu/launch.h"
@@ -14,6 +18,7 @@
 #include "runtime/host/host_memory.h"
 #include "runtime/rails.h"
 #include "runtime/transport/shared_region.h"
+#include "runtime/warm_up.h"
 
 namespace xccl {
 namespace {
@@ -26,8 +31,62 @@ struct Job {
   const RunTable& table;
   const Wiring& wiring;
   const std::vector<int32_t>& passes;  // by case
+  LaunchedGroup* group = nullptr;      // if every rank is a process that a launcher started; else null
   bool one_address_space = false;
 };
+
+// Returns the largest of the times that the ranks give. All ranks call it together.
+StatusOr<double> SlowestOf(const Job& job, size_t index, double seconds, Endpoint& endpoint) {
+  const std::chrono::nanoseconds limit = 3 * job.table.options().time_limit;
+  if (job.group == nullptr) {
+    job.table.ResultOf(index, endpoint.rank()).warm_s = seconds;
+    XCCL_RETURN_IF_ERROR(endpoint.Barrier(limit));
+    const double slowest = job.table.SlowestWarm(index);
+    XCCL_RETURN_IF_ERROR(endpoint.Barrier(limit));  // nobody writes again before all have read
+    return slowest;
+  }
+  const std::string_view mine(reinterpret_cast<const char*>(&seconds), sizeof seconds);
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, job.group->bootstrap().AllGather(mine, limit));
+  double slowest = 0;
+  for (const std::string& one : all) {
+    double other = 0;
+    std::memcpy(&other, one.data(), std::min(one.size(), sizeof other));
+    slowest = std::max(slowest, other);
+  }
+  return slowest;
+}
+
+// Runs operations until the next is as fast as those after it.
+template <typename Run>
+Status RunUntilWarm(const Job& job, size_t index, Endpoint& endpoint, const Run& run) {
+  WarmUp warm_up(job.table.options().warmup);
+  while (const int32_t count = warm_up.Next()) {
+    const Clock::time_point start = Clock::now();
+    for (int32_t i = 0; i < count; ++i) XCCL_RETURN_IF_ERROR(run());
+    double seconds = std::chrono::duration<double>(Clock::now() - start).count() / count;
+    if (warm_up.NeedsTimes()) {
+      XCCL_ASSIGN_OR_RETURN(seconds, SlowestOf(job, index, seconds, endpoint));
+    }
+    warm_up.Add(seconds);
+  }
+  return OkStatus();
+}
+
+// Times the iterations, sample by sample.
+template <typename Run>
+Status Time(const RunTable& table, const Run& run, RankResult& result) {
+  const Clock::time_point start = Clock::now();
+  Clock::time_point from = start;
+  for (int32_t s = 0; s < table.num_samples(); ++s) {
+    const int32_t count = table.FirstOf(s + 1) - table.FirstOf(s);
+    for (int32_t i = 0; i < count; ++i) XCCL_RETURN_IF_ERROR(run());
+    const Clock::time_point to = Clock::now();
+    result.sample_s[static_cast<size_t>(s)] =
+        std::chrono::duration<double>(to - std::exchange(from, to)).count() / count;
+  }
+  result.seconds = std::chrono::duration<double>(from - start).count() / table.FirstOf(table.num_samples());
+  return OkStatus();
+}
 
 Status RunCase(const Job& job, size_t index, Endpoint& endpoint) {
   const RunOptions& options = job.table.options();
@@ -52,13 +111,10 @@ Status RunCase(const Job& job, size_t index, Endpoint& endpoint) {
     return barrier();
   };
   XCCL_RETURN_IF_ERROR(refill());
-  for (int32_t i = 0; i < options.warmup; ++i) XCCL_RETURN_IF_ERROR(run());
+  XCCL_RETURN_IF_ERROR(RunUntilWarm(job, index, endpoint, run));
   XCCL_RETURN_IF_ERROR(barrier());
-  const Clock::time_point start = Clock::now();
-  for (int32_t i = 0; i < options.iterations; ++i) XCCL_RETURN_IF_ERROR(run());
   RankResult& result = job.table.ResultOf(index, rank);
-  result.seconds =
-      std::chrono::duration<double>(Clock::now() - start).count() / std::max(1, options.iterations);
+  XCCL_RETURN_IF_ERROR(Time(job.table, run, result));
   XCCL_RETURN_IF_ERROR(barrier());
   XCCL_RETURN_IF_ERROR(refill());
   XCCL_RETURN_IF_ERROR(run());
@@ -135,7 +191,7 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
   }
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
   const bool threads = cpu.group == nullptr && sharing == Sharing::kThreads;
-  const Job job{program, collective, table, wiring, passes, threads};
+  const Job job{program, collective, table, wiring, passes, cpu.group, threads};
   XCCL_RETURN_IF_ERROR(cpu.group != nullptr ? RunOwnRank(job, *cpu.group)
                                             : RunAllRanks(job, active, sharing));
   return table.Rows();

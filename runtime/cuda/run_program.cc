@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <exception>
@@ -25,6 +27,7 @@
 #include "runtime/cuda/registry.h"
 #include "runtime/host/exchange.h"
 #include "runtime/host/host_memory.h"
+#include "runtime/warm_up.h"
 
 namespace xccl::cuda {
 namespace {
@@ -75,8 +78,9 @@ class Runner {
       if (first_rank || !one_launch()) {
         Queue queue;
         XCCL_ASSIGN_OR_RETURN(queue.stream, CreateStream(local.gpu));
-        XCCL_ASSIGN_OR_RETURN(queue.begin, CreateEvent(local.gpu, /*timed=*/true));
-        XCCL_ASSIGN_OR_RETURN(queue.end, CreateEvent(local.gpu, /*timed=*/true));
+        for (OwnedEvent& mark : queue.marks) {
+          XCCL_ASSIGN_OR_RETURN(mark, CreateEvent(local.gpu, /*timed=*/true));
+        }
         at->second = queues_.size();
         queues_.push_back(std::move(queue));
       }
@@ -106,8 +110,10 @@ class Runner {
   // One per launch: for a device's ranks together, or for each.
   struct Queue {
     OwnedStream stream;
-    OwnedEvent begin, end;  // the ends of a timing
+    std::array<OwnedEvent, kSamples + 1> marks;  // the ends of the samples of a timing
   };
+  // By sample: seconds of one operation.
+  using SampleTimes = decltype(RankResult::sample_s);
   using OwnedGraph = Owned<GraphExec, &Driver::GraphExecDestroy>;
 
   Status RunCase(size_t index) {
@@ -129,10 +135,9 @@ class Runner {
     }
     XCCL_RETURN_IF_ERROR(RegisterAll(buffers));
     XCCL_RETURN_IF_ERROR(Refill(now, buffers));
-    for (int32_t i = 0; i < job_.options.warmup; ++i) XCCL_RETURN_IF_ERROR(Launch(now, buffers));
-    XCCL_RETURN_IF_ERROR(program_->Synchronize());
+    XCCL_RETURN_IF_ERROR(RunUntilWarm(now, buffers));
     XCCL_RETURN_IF_ERROR(Meet());
-    std::vector<double> seconds;
+    std::vector<SampleTimes> seconds;
     XCCL_RETURN_IF_ERROR(Time(now, buffers, seconds));
     XCCL_RETURN_IF_ERROR(Meet());
     XCCL_RETURN_IF_ERROR(Refill(now, buffers));
@@ -140,7 +145,11 @@ class Runner {
     XCCL_RETURN_IF_ERROR(program_->Synchronize());
     for (size_t i = 0; i < local_.size(); ++i) {
       RankResult& result = job_.table.ResultOf(index, local_[i].rank);
-      result.seconds = seconds[queue_of_rank_[i]];
+      result.sample_s = seconds[queue_of_rank_[i]];
+      for (int32_t s = 0; s < job_.table.num_samples(); ++s)
+        result.seconds += result.sample_s[static_cast<size_t>(s)] *
+                          (job_.table.FirstOf(s + 1) - job_.table.FirstOf(s)) /
+                          job_.table.FirstOf(job_.table.num_samples());
       XCCL_RETURN_IF_ERROR(Compare(now, i, buffers[i], result));
     }
     if (window_ != 0) {
@@ -174,45 +183,91 @@ class Runner {
     return OkStatus();
   }
 
-  Status Record(OwnedEvent Queue::*event) {
+  // Runs operations until the next is as fast as those after it. All processes of the run make equally many.
+  Status RunUntilWarm(const RunTable::Case& now, const std::vector<Buffers>& buffers) {
+    WarmUp warm_up(job_.options.warmup);
+    while (const int32_t count = warm_up.Next()) {
+      const auto start = std::chrono::steady_clock::now();
+      for (int32_t i = 0; i < count; ++i) XCCL_RETURN_IF_ERROR(Launch(now, buffers));
+      XCCL_RETURN_IF_ERROR(program_->Synchronize());
+      double seconds =
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / count;
+      if (warm_up.NeedsTimes()) {
+        XCCL_ASSIGN_OR_RETURN(seconds, Slowest(seconds));
+      }
+      warm_up.Add(seconds);
+    }
+    return program_->Synchronize();
+  }
+
+  // Returns the largest of the times that the processes give.
+  StatusOr<double> Slowest(double seconds) const {
+    const std::string mine(reinterpret_cast<const char*>(&seconds), sizeof seconds);
+    std::vector<std::string> all;
+    if (job_.gpu.launched) {
+      XCCL_ASSIGN_OR_RETURN(all, job_.gpu.launched->others.all_gather(mine));
+    } else {
+      XCCL_ASSIGN_OR_RETURN(const std::vector<Parcel> parcels, exchange_.all({mine, {}}));
+      for (const Parcel& parcel : parcels) all.push_back(parcel.bytes);
+    }
+    for (const std::string& one : all) {
+      double other = 0;
+      std::memcpy(&other, one.data(), std::min(one.size(), sizeof other));
+      seconds = std::max(seconds, other);
+    }
+    return seconds;
+  }
+
+  Status Record(int32_t mark) {
     for (const Queue& queue : queues_) {
       const Gpu& gpu = *queue.stream.gpu();
       const ScopedContext context(gpu);
-      XCCL_RETURN_IF_ERROR(
-          gpu.Check(gpu.driver().EventRecord((queue.*event).get(), queue.stream.get()), "cuEventRecord"));
+      XCCL_RETURN_IF_ERROR(gpu.Check(
+          gpu.driver().EventRecord(queue.marks[static_cast<size_t>(mark)].get(), queue.stream.get()),
+          "cuEventRecord"));
     }
     return OkStatus();
   }
 
-  Status Time(const RunTable::Case& now, const std::vector<Buffers>& buffers, std::vector<double>& seconds) {
-    const int32_t iterations = std::max(1, job_.options.iterations);
+  // Times the iterations, sample by sample. `seconds` gets the times by queue.
+  Status Time(const RunTable::Case& now, const std::vector<Buffers>& buffers,
+              std::vector<SampleTimes>& seconds) {
     OwnedGraph graph;
     if (job_.gpu.graph) {
       XCCL_ASSIGN_OR_RETURN(graph, Capture(now, buffers));
     }
-    XCCL_RETURN_IF_ERROR(Record(&Queue::begin));
-    for (int32_t i = 0; i < iterations; ++i) {
-      if (graph.get() == nullptr) {
-        XCCL_RETURN_IF_ERROR(Launch(now, buffers));
-        continue;
-      }
-      const Gpu& gpu = *graph.gpu();
-      const ScopedContext context(gpu);
-      XCCL_RETURN_IF_ERROR(
-          gpu.Check(gpu.driver().GraphLaunch(graph.get(), queues_[0].stream.get()), "cuGraphLaunch"));
+    const int32_t samples = job_.table.num_samples();
+    XCCL_RETURN_IF_ERROR(Record(0));
+    for (int32_t s = 0; s < samples; ++s) {
+      for (int32_t i = job_.table.FirstOf(s); i < job_.table.FirstOf(s + 1); ++i)
+        XCCL_RETURN_IF_ERROR(Operation(now, buffers, graph));
+      XCCL_RETURN_IF_ERROR(Record(s + 1));
     }
-    XCCL_RETURN_IF_ERROR(Record(&Queue::end));
     for (const Queue& queue : queues_) {
       XCCL_RETURN_IF_ERROR(Synchronize(queue.stream));
       const Gpu& gpu = *queue.stream.gpu();
       const ScopedContext context(gpu);
-      float milliseconds = 0;
-      XCCL_RETURN_IF_ERROR(
-          gpu.Check(gpu.driver().EventElapsedTime(&milliseconds, queue.begin.get(), queue.end.get()),
-                    "cuEventElapsedTime"));
-      seconds.push_back(static_cast<double>(milliseconds) / 1e3 / iterations);
+      SampleTimes times = {};
+      for (int32_t s = 0; s < samples; ++s) {
+        const auto at = static_cast<size_t>(s);
+        float milliseconds = 0;
+        XCCL_RETURN_IF_ERROR(gpu.Check(
+            gpu.driver().EventElapsedTime(&milliseconds, queue.marks[at].get(), queue.marks[at + 1].get()),
+            "cuEventElapsedTime"));
+        times[at] =
+            static_cast<double>(milliseconds) / 1e3 / (job_.table.FirstOf(s + 1) - job_.table.FirstOf(s));
+      }
+      seconds.push_back(times);
     }
     return program_->Error();
+  }
+
+  // One iteration: a launch, or a replay of the graph if there is one.
+  Status Operation(const RunTable::Case& now, const std::vector<Buffers>& buffers, const OwnedGraph& graph) {
+    if (graph.get() == nullptr) return Launch(now, buffers);
+    const Gpu& gpu = *graph.gpu();
+    const ScopedContext context(gpu);
+    return gpu.Check(gpu.driver().GraphLaunch(graph.get(), queues_[0].stream.get()), "cuGraphLaunch");
   }
 
   // One launch as a graph.

@@ -13,13 +13,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
@@ -134,7 +137,18 @@ class Portfolio {
     return turn;
   }
 
+  // Names the engine whose turn it is, and the best plan so far.
+  void Say(const Turn& turn) const {
+    if (!request_.progress) return;
+    std::string best;
+    if (!kept_.empty())
+      best = fmt::format("; best so far {} by {}", FormatDurationShort(std::llround(best_ps_)),
+                         kept_.front().turn.engine->name);
+    request_.progress(fmt::format("{}{}", turn.engine->name, best));
+  }
+
   void Take(Turn turn) {
+    Say(turn);
     const bool simulate = HasPlan() || turn.work <= kOverdraft * left_;
     const int64_t cost = CostOf(turn);
     StatusOr<Synthesis> made = turn.make(cost);

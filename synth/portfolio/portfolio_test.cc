@@ -87,5 +87,19 @@ TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
     }
 }
 
+TEST(Portfolio, SaysWhichEngineIsAskedAndTheBestTimeSoFar) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  std::vector<std::string> said;
+  request.progress = [&](const std::string& what) { said.push_back(what); };
+  const std::vector<Engine> engines = {EngineOf("first", 0, false, true), EngineOf("second", 0, false, true)};
+  const StatusOr<Synthesis> made = TryEngines(request, engines);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_GE(said.size(), 2u);
+  EXPECT_EQ(said[0], "first");
+  EXPECT_EQ(said[1], "second; best so far 3.019us by first");
+}
+
 }  // namespace
 }  // namespace xccl

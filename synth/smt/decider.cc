@@ -20,9 +20,6 @@ namespace xccl::smt {
 namespace {
 
 constexpr int64_t kDefaultWork = 20'000'000;  // limit of one request in Z3's resource units: a few seconds
-// Other engines' plans are made last. They get this fraction of the time left, at most kMostLeftSeconds.
-constexpr double kLeftForOthers = 0.2;
-constexpr double kMostLeftSeconds = 5;
 // Most ranks of an allreduce whose patterns are priced. Z3 then proves in seconds that no pattern is cheaper.
 constexpr int32_t kMostPricedRanks = 10;
 
@@ -46,7 +43,7 @@ Decider::Decider(const SynthesisRequest& request, std::span<const Engine> engine
       same_sum_(same_sum),
       topology_(form == Form::kGather ? reversed_ : *request.topology),
       machine_(MakeMachine(topology_, *request.topology)),
-      deadline_(request.limits.deadline.Leaving(kLeftForOthers, kMostLeftSeconds)),
+      deadline_(request.limits.deadline),
       work_(request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork),
       left_(work_),
       farthest_(FarthestNeed(machine_, *request.collective, form == Form::kGather)) {

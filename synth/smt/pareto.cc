@@ -173,6 +173,8 @@ class FrontSearch {
 StatusOr<Front> FindFront(const SynthesisRequest& request, std::span<const Engine> engines) {
   SynthesisRequest asked = request;
   if (asked.limits.work_units == 0) asked.limits.work_units = kWork;
+  asked.limits.deadline =
+      request.limits.deadline.Leaving(0, 0);  // no other work follows, after Ctrl-C either
   XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(asked, engines));
   if (decider->form() == Form::kNothing) {
     Front front;

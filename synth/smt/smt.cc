@@ -28,6 +28,8 @@ using smt::Refusal;
 using smt::Verdict;
 
 constexpr const char* kName = "smt";
+// Other engines' plans are made last. They get this fraction of the time left, at most kMostLeftSeconds.
+constexpr double kLeftForOthers = 0.2, kMostLeftSeconds = 5;
 constexpr int32_t kMostLimit = 1000;  // for --chunks, --steps and --rounds: far beyond what Z3 decides
 // Steps beyond the distance, and rounds beyond the bound, that are asked for if the request sets no limit.
 constexpr int32_t kFurther = 4;
@@ -346,7 +348,9 @@ Engine SmtEngine(EngineTable table) {
           .proves_fronts = true,
           .serves = Serves,
           .make = [table](const SynthesisRequest& request) -> StatusOr<Synthesis> {
-            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(request, table()));
+            SynthesisRequest asked = request;
+            asked.limits.deadline = request.limits.deadline.Leaving(kLeftForOthers, kMostLeftSeconds);
+            XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<Decider> decider, Decider::Create(asked, table()));
             return RequestSearch(request, *decider, table()).Run();
           }};
 }

@@ -21,7 +21,13 @@ void Cli::SetUp() {
   fs::create_directories(folder_);
 }
 
-Said Cli::Run(const Words& arguments) const { return Command(SynthProgram(), arguments, folder_).Wait(); }
+Said Cli::Run(const Words& arguments) const {
+  Said said = Command(SynthProgram(), arguments, folder_).Wait();
+  // A command that takes long on a busy machine says so each ten seconds.
+  for (size_t at = 0; said.err.compare(at, 10, "progress: ") == 0;)
+    said.err.erase(at, said.err.find('\n', at) - at + 1);
+  return said;
+}
 
 Said Cli::Shell(const std::string& command) const {
   return Command("/bin/sh", {"-c", "X=" + SynthProgram() + "; " + command}, folder_).Wait();
