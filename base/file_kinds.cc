@@ -29,7 +29,7 @@ constexpr Kinds kKeys[] = {
     {"schedule", FileKind::kPlan},          {"made_by", FileKind::kPlan},
     {"topology", FileKind::kPlan},          {"plans", FileKind::kBookIndex},
     {"launch_ps", FileKind::kMachineModel}, {"groups", FileKind::kGroups},
-    {"pre", FileKind::kCollective},          {"post", FileKind::kCollective},
+    {"pre", FileKind::kCollective},         {"post", FileKind::kCollective},
     {"gpus", FileKind::kMscclppPlan},       {"traceEvents", FileKind::kTrace},
     {"synthesis_s", FileKind::kResults},    {"violations", FileKind::kResults},
     {"bound_kind", FileKind::kResults},
@@ -82,7 +82,8 @@ FileKind KindOfObject(std::string_view text) {
 bool IsNumbersWithCommas(std::string_view text) {
   const std::vector<std::string> fields = Split(Trim(text.substr(0, text.find('\n'))), ',');
   return fields.size() > 1 && std::ranges::all_of(fields, [](const std::string& field) {
-           return !Trim(field).empty() && Trim(field).find_first_not_of("0123456789.+-eE") == std::string::npos;
+           return !Trim(field).empty() &&
+                  Trim(field).find_first_not_of("0123456789.+-eE") == std::string::npos;
          });
 }
 

@@ -40,12 +40,14 @@ TEST(FileKinds, AreToldByTheirContents) {
 TEST(FileKinds, AnotherKindIsNamed) {
   EXPECT_EQ(CheckKind("<topology/>", "t.xml", FileKind::kTopology), OkStatus());
   EXPECT_EQ(CheckKind("hello", "t.xml", FileKind::kTopology), OkStatus());
-  EXPECT_EQ(CheckKind("<topology/>", "t.xml", FileKind::kPlan),
-            InvalidInput("t.xml: this is a topology; expected a plan; hint: xccl-synth plan t.xml -c allreduce "
-                         "-o FILE makes one"));
-  EXPECT_EQ(CheckKind("<algo/>", "a.xml", FileKind::kPlan),
-            InvalidInput("a.xml: this is MSCCL XML; expected a plan; hint: xccl-synth import a.xml -o FILE makes "
-                         "one"));
+  EXPECT_EQ(
+      CheckKind("<topology/>", "t.xml", FileKind::kPlan),
+      InvalidInput("t.xml: this is a topology; expected a plan; hint: xccl-synth plan t.xml -c allreduce "
+                   "-o FILE makes one"));
+  EXPECT_EQ(
+      CheckKind("<algo/>", "a.xml", FileKind::kPlan),
+      InvalidInput("a.xml: this is MSCCL XML; expected a plan; hint: xccl-synth import a.xml -o FILE makes "
+                   "one"));
   EXPECT_EQ(CheckKind("{\"plans\":[]}", "index.json", FileKind::kMachineModel),
             InvalidInput("index.json: this is the index of a plan book; expected a machine model"));
 }

@@ -57,8 +57,8 @@ enum class Fraction : uint8_t {
   kRounded,  // such a value is the nearest whole number; decimals beyond the 17th are ignored
 };
 
-// If a suffix such as "Gb/s", "Gbps" or "Mib" is a number of bits, the same suffix in bytes: "GB/s". Otherwise
-// empty. "Gbit/s" is no suffix of this kind.
+// If a suffix such as "Gb/s", "Gbps" or "Mib" is a number of bits, the same suffix in bytes: "GB/s".
+// Otherwise empty. "Gbit/s" is no suffix of this kind.
 std::string BytesOfBits(std::string_view suffix, std::span<const Unit> units) {
   std::string rest(suffix);
   const std::string ending = rest.ends_with("ps") ? "ps" : rest.ends_with("/s") ? "/s" : "";
@@ -80,8 +80,8 @@ Status BitsForBytes(std::string_view text, std::string_view number, const std::s
   const double eighth = std::strtod(std::string(number).c_str(), nullptr) / 8;
   const std::string in_bytes = fmt::format("{:.6g}{}", eighth, bytes);
   if (!bytes.ends_with("/s"))
-    return InvalidInput(fmt::format("'{}': b is bits; hint: {}{}, or {} if bits are meant", text, number, bytes,
-                                    in_bytes));
+    return InvalidInput(
+        fmt::format("'{}': b is bits; hint: {}{}, or {} if bits are meant", text, number, bytes, in_bytes));
   const std::string bits = bytes.substr(0, bytes.size() - 3) + "bit/s";
   const bool has_bits = std::ranges::any_of(units, [&](const Unit& unit) { return unit.name == bits; });
   return InvalidInput(has_bits ? fmt::format("'{}': b is bits; hint: {}{} ({})", text, number, bits, in_bytes)

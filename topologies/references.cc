@@ -270,8 +270,8 @@ struct NodeIndex::Item {
                     : fmt::format("no {} {}{}; there is no {} at all", name, Shortened(id), where, name));
     std::string hint = Number(id) || kind ? "" : WithKind();
     if (hint.empty() && !Number(id)) hint = DidYouMean(id, ids);
-    return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural,
-                                    Join(runs, ", "), hint));
+    return InvalidInput(
+        fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural, Join(runs, ", "), hint));
   }
 
   // Says how a node is written for an id that is a kind and a number: "gpu0", "GPU:0" and "gpu[0]" are gpu:0.

@@ -108,8 +108,8 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     for (Rank r : destinations) {
       const std::optional<int64_t> distance = nearest[topology.NodeOf(r).index()];
       if (!distance)
-        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs{}", topology.name(),
-                                      holders[0].value, r.value, collective.name(),
+        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs{}",
+                                      topology.name(), holders[0].value, r.value, collective.name(),
                                       HostsApart(topology, holders[0], r)));
       farthest = std::max(farthest, *distance);
     }

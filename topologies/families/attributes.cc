@@ -102,7 +102,8 @@ Status AttributeReader::Finish() {
   if (failed() && !misses_) return status_;
   // A misspelt name is more likely than a missing one, so unknown attributes are said first.
   for (const Attribute& attribute : attributes_)
-    if (!Asked(attribute.first)) return InvalidInput(fmt::format("{}: {}", element_, Unknown(attribute.first)));
+    if (!Asked(attribute.first))
+      return InvalidInput(fmt::format("{}: {}", element_, Unknown(attribute.first)));
   if (failed()) return status_;
   for (size_t i = 1; i < attributes_.size(); ++i)
     for (size_t j = 0; j < i; ++j)

@@ -12,8 +12,8 @@ namespace xccl {
 
 // What may be written, with letters for numbers, in the order of FamilyNames(): "ring:N", "mesh:AxB".
 std::vector<std::string_view> ShortForms();
-// The short form of a family with its arguments, and one with numbers: {"ring:N", "ring:16"}. Empty for another
-// name.
+// The short form of a family with its arguments, and one with numbers: {"ring:N", "ring:16"}. Empty for
+// another name.
 std::pair<std::string_view, std::string_view> ShortFormOf(std::string_view family);
 
 // True if a known family's name stands before the first colon.

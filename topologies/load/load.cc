@@ -39,7 +39,8 @@ Status UnknownTopology(std::string_view text) {
   std::string hint = DidYouMean(text, names);
   const std::string family = NearestName(text, FamilyNames());
   if (hint.empty() && !family.empty())
-    hint = fmt::format("; did you mean {}, such as {}?", ShortFormOf(family).first, ShortFormOf(family).second);
+    hint =
+        fmt::format("; did you mean {}, such as {}?", ShortFormOf(family).first, ShortFormOf(family).second);
   if (hint.empty())
     hint = fmt::format("; short forms are {}; library machines are {}", fmt::join(ShortForms(), ", "),
                        fmt::join(names, ", "));

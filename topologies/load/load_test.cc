@@ -201,16 +201,20 @@ TEST(LoadTopology, AnUnlikeNameListsTheLibrary) {
   ASSERT_FALSE(topology.ok());
   EXPECT_EQ(
       topology.status().message(),
-      fmt::format("'a-machine-of-mine': no such file, short form or library machine; short forms are nvswitch:N, "
-                  "full-mesh:N, ring:N, mesh:AxB, torus:AxBxC, hypercube:D, fat-tree:k=K, leaf-spine:LxSxH, "
-                  "dragonfly:GxRxH; library machines are {}",
-                  fmt::join(LibraryNames(), ", ")));
+      fmt::format(
+          "'a-machine-of-mine': no such file, short form or library machine; short forms are nvswitch:N, "
+          "full-mesh:N, ring:N, mesh:AxB, torus:AxBxC, hypercube:D, fat-tree:k=K, leaf-spine:LxSxH, "
+          "dragonfly:GxRxH; library machines are {}",
+          fmt::join(LibraryNames(), ", ")));
 }
 
 TEST(LoadTopology, OtherFilesAreNamed) {
-  const File plan(R"({"format":1, "topology":"<topology/>"})"), counts("1,2\n"), algorithm("<algo name='a'/>");
-  EXPECT_EQ(LoadTopology(plan.path()).status().message(), plan.path() + ": this is a plan; expected a topology");
-  EXPECT_EQ(LoadTopology(counts.path()).status().message(), counts.path() + ": this is CSV; expected a topology");
+  const File plan(R"({"format":1, "topology":"<topology/>"})"), counts("1,2\n"),
+      algorithm("<algo name='a'/>");
+  EXPECT_EQ(LoadTopology(plan.path()).status().message(),
+            plan.path() + ": this is a plan; expected a topology");
+  EXPECT_EQ(LoadTopology(counts.path()).status().message(),
+            counts.path() + ": this is CSV; expected a topology");
   EXPECT_EQ(LoadTopology(algorithm.path()).status().message(),
             algorithm.path() + ": this is MSCCL XML; expected a topology");
 }

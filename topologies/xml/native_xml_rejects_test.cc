@@ -88,7 +88,8 @@ const Rejection kDocuments[] = {
 const Rejection kContents[] = {
     {"TextInside", R"(<gpu id="0"/> gpu 1)", R"(2:16: text inside <topology>; expected elements)"},
     {"UnknownElement", R"(<gpus id="0"/>)", R"(2:3: unknown element <gpus>; did you mean 'gpu'?)"},
-    {"UnknownElementFarFromAll", R"(<accelerator id="0"/>)", R"(2:3: unknown element <accelerator>; expected <host>, <cluster>, <gpu>, <switch>, <nic>, <cpu>, <link>, <nvswitch>, <full-mesh>, <ring>, <mesh>, <torus>, <hypercube>, <fat-tree>, <leaf-spine>, <dragonfly> or <fabric>)"},
+    {"UnknownElementFarFromAll", R"(<accelerator id="0"/>)",
+     R"(2:3: unknown element <accelerator>; expected <host>, <cluster>, <gpu>, <switch>, <nic>, <cpu>, <link>, <nvswitch>, <full-mesh>, <ring>, <mesh>, <torus>, <hypercube>, <fat-tree>, <leaf-spine>, <dragonfly> or <fabric>)"},
     {"UnknownElementInAHost", R"(<host><accelerator id="0"/></host>)",
      R"(2:9: unknown element <accelerator>; expected <gpu>, <switch>, <nic>, <cpu>, <link>, <nvswitch>, <full-mesh>, <ring>, <mesh>, <torus>, <hypercube>, <fat-tree>, <leaf-spine> or <dragonfly>)"},
     {"ElementInAnotherCase", R"(<GPU id="0"/>)", R"(2:3: unknown element <GPU>; did you mean 'gpu'?)"},
@@ -147,7 +148,8 @@ const Rejection kContents[] = {
     {"BoolThatIsNone", R"(<gpu id="0"/>
   <switch id="s" multicast="yes"/>)",
      R"(3:3: switch: multicast 'yes': expected true or false)"},
-    {"MulticastGpu", R"(<gpu id="0" multicast="true"/>)", R"(2:3: gpu: unknown attribute 'multicast'; expected count or source)"},
+    {"MulticastGpu", R"(<gpu id="0" multicast="true"/>)",
+     R"(2:3: gpu: unknown attribute 'multicast'; expected count or source)"},
     {"LinkToAMissingNode", R"(<gpu count="9"/>
     <link from="3" to="9" bandwidth="1GB/s" latency="1us"/>)",
      R"(3:5: link 3->9: no node 9; nodes are 0..8)"},

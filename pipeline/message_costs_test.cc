@@ -1,0 +1,43 @@
+#include "pipeline/message_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/known_machines.h"
+#include "pipeline/pipeline.h"
+#include "topologies/load/load.h"
+
+namespace xccl {
+namespace {
+
+std::string CostOf(const std::string& machine, int64_t size_bytes, bool lower, bool with_model) {
+  const Topology topology = LoadTopology(machine).value();
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllgather;
+  spec.ranks = AllRanks(topology.num_ranks());
+  PlanOptions options{.engine = "ring", .lower = lower};
+  options.request.size_bytes = size_bytes;
+  if (with_model) options.machine = HopperModel();
+  return CostOfShortMessages(MakePlan(topology, Collective::Create(spec).value(), options).value());
+}
+
+// A message of allgather on a ring of 4 is a quarter of the size. LL moves 20 GB/s, so 10 kB take as long as
+// a message costs.
+TEST(MessageCosts, ShortMessagesAreSaid) {
+  EXPECT_EQ(
+      CostOf("ring:4", 4096, false, false),
+      "messages of 1024 bytes are free here; on a current GPU they take about 4us, estimated as a launch "
+      "and 3 a rank x 500ns of the model blackwell; hint: <topology arch=\"sm90\"> or --machine hopper "
+      "plans for it");
+  const std::string of_program = CostOf("ring:4", 4096, true, false);
+  EXPECT_NE(of_program.find("the program takes "), std::string::npos) << of_program;
+  EXPECT_NE(of_program.find(", simulated on the model blackwell; hint: "), std::string::npos) << of_program;
+}
+
+TEST(MessageCosts, LongMessagesAndModelsAreSilent) {
+  EXPECT_NE(CostOf("ring:4", 39'936, false, false), "");
+  EXPECT_EQ(CostOf("ring:4", 40'064, false, false), "");
+  EXPECT_EQ(CostOf("ring:4", 4096, true, true), "");
+}
+
+}  // namespace
+}  // namespace xccl
