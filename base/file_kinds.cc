@@ -150,11 +150,15 @@ Status CheckKind(std::string_view text, std::string_view file, FileKind expected
                                   Hint(seen, expected, file)));
 }
 
+Status CheckNoBook(const std::string& path, FileKind expected) {
+  if (!IsDirectory(path) || !PathExists(path + "/index.json")) return OkStatus();
+  return InvalidInput(
+      fmt::format("{}: this is a plan book; expected {}{}", path, ToString(expected),
+                  expected == FileKind::kPlan ? "; hint: its files that end in .plan.json are plans" : ""));
+}
+
 StatusOr<std::string> ReadFileOfKind(const std::string& path, FileKind expected) {
-  if (IsDirectory(path) && PathExists(path + "/index.json"))
-    return InvalidInput(
-        fmt::format("{}: this is a plan book; expected {}{}", path, ToString(expected),
-                    expected == FileKind::kPlan ? "; hint: its files that end in .plan.json are plans" : ""));
+  XCCL_RETURN_IF_ERROR(CheckNoBook(path, expected));
   XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
   XCCL_RETURN_IF_ERROR(CheckKind(text, path, expected));
   return text;

@@ -35,8 +35,10 @@ FileKind KindOfText(std::string_view text);
 // Errors: kInvalidInput "FILE: this is a topology; expected a plan", with a hint where a command makes one
 // from the other, if the text is of a known kind other than `expected`.
 Status CheckKind(std::string_view text, std::string_view file, FileKind expected);
-// The contents of a file of the expected kind, or of kOther. Errors: those of ReadFile and CheckKind; also
-// where the path is a plan book, which is a directory with an index.json.
+// Errors: the same for a path that is a plan book, which is a directory with an index.json.
+Status CheckNoBook(const std::string& path, FileKind expected);
+// The contents of a file of the expected kind, or of kOther. Errors: those of ReadFile, CheckKind and
+// CheckNoBook.
 StatusOr<std::string> ReadFileOfKind(const std::string& path, FileKind expected);
 
 }  // namespace xccl

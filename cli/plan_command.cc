@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/files.h"
-#include "base/wrap.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"
@@ -145,15 +144,11 @@ Status CheckPareto(const Flags& flags) {
   return OkStatus();
 }
 
-// The lines that say what a plan for ideal links would cost on a GPU. Empty with --machine none, which asks
+// The line that says what a plan for ideal links would cost on a GPU. Empty with --machine none, which asks
 // for links alone.
 std::string ShortMessagesText(const Flags& flags, const PlanResult& result) {
   const std::string cost = flags.plan.machine == "none" ? "" : CostOfShortMessages(result);
-  if (cost.empty()) return "";
-  std::string text;
-  for (const std::string& part : WrapWords(cost, 67))
-    text += fmt::format("  {:<10} {}\n", text.empty() ? "messages" : "", part);
-  return text;
+  return cost.empty() ? "" : fmt::format("  {:<10} {}\n", "messages", cost);
 }
 
 Status PlanCollective(const Flags& flags, const Session& session) {

@@ -27,20 +27,17 @@ std::string CostOfShortMessages(const PlanResult& result) {
         SimulateProgram(plan.program->program, plan.program->collective, plan.topology,
                         {.size_bytes = size_bytes, .model = plan.made_by.model, .machine = &model});
     if (simulated.ok())
-      time = fmt::format("the program takes {}, simulated on the model {}",
+      time = fmt::format("the program takes {} on a GPU (simulated on {})",
                          FormatDurationShort(simulated->time_ps), model.name);
   }
   if (time.empty()) {
     const int64_t of_rank =
         (use.messages + plan.collective.num_members() - 1) / plan.collective.num_members();
-    time = fmt::format("they take about {}, estimated as a launch and {} a rank x {} of the model {}",
+    time = fmt::format("about {} on a GPU (a launch and {} a rank x {}, estimated for {})",
                        FormatDurationShort(model.launch_ps + of_rank * cost.message_ps), of_rank,
                        FormatDuration(cost.message_ps), model.name);
   }
-  return fmt::format(
-      "messages of {} bytes are free here; on a current GPU {}; hint: <topology arch=\"sm90\"> or --machine "
-      "hopper plans for it",
-      bytes, time);
+  return fmt::format("{} bytes each: {}; hint: arch=\"sm90\" or --machine hopper", bytes, time);
 }
 
 }  // namespace xccl

@@ -482,7 +482,12 @@ TEST_F(Cli, FlagsOnPagesExist) {
 
 TEST_F(Cli, ViewWritesOnePageThatNeedsNothingElse) {
   Out({"plan", "ring:4", "-c", "allgather", "-s", "64KiB", "-o", "a.json"});
-  EXPECT_EQ(Out({"view", "a.json", "-o", "page.html"}), "");
+  EXPECT_TRUE(Out({"view", "a.json", "-o", "page.html"}).starts_with("file      page.html, "));
+  EXPECT_TRUE(Out({"emit", "a.json", "--to", "svg", "-o", "a.svg"}).starts_with("file      a.svg, "));
+  EXPECT_TRUE(
+      Out({"emit", "a.json", "--to", "chakra", "-o", "t"}).starts_with("files     t.0.et to t.3.et, "));
+  EXPECT_EQ(Out({"emit", "a.json", "--to", "host", "-o", "/dev/stdout"}),
+            Out({"emit", "a.json", "--to", "host"}));
   const std::string page = Read("page.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("id=\"plan-0\""), page.npos);

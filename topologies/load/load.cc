@@ -68,6 +68,7 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   const std::string path(topology);
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
+  XCCL_RETURN_IF_ERROR(CheckNoBook(path, FileKind::kTopology));
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
   if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
