@@ -199,6 +199,11 @@ size_t MostDistance(std::string_view name) {
 }  // namespace
 
 std::string NearestName(std::string_view name, std::span<const std::string_view> known) {
+  const auto same_letter = [](unsigned char a, unsigned char b) {
+    return std::tolower(a) == std::tolower(b);
+  };
+  for (const std::string_view candidate : known)  // however short, a name in another case is meant
+    if (candidate != name && std::ranges::equal(candidate, name, same_letter)) return std::string(candidate);
   std::string_view best;
   size_t best_distance = MostDistance(name) + 1;
   if (name.size() > kLongestCompared) return "";

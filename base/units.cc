@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
@@ -56,6 +57,37 @@ enum class Fraction : uint8_t {
   kRounded,  // such a value is the nearest whole number; decimals beyond the 17th are ignored
 };
 
+// If a suffix such as "Gb/s", "Gbps" or "Mib" is a number of bits, the same suffix in bytes: "GB/s".
+// Otherwise empty. "Gbit/s" is no suffix of this kind.
+std::string BytesOfBits(std::string_view suffix, std::span<const Unit> units) {
+  std::string rest(suffix);
+  const std::string ending = rest.ends_with("ps") ? "ps" : rest.ends_with("/s") ? "/s" : "";
+  rest.resize(rest.size() - ending.size());
+  if (!rest.ends_with('b')) return "";
+  rest.back() = 'B';
+  if (!ending.empty()) {  // a rate may be written in small letters; a size such as "64mb" is a slip of case
+    rest[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(rest[0])));
+    rest += "/s";
+  }
+  const auto is_unit = [&](const Unit& unit) { return unit.name == rest; };
+  return std::ranges::any_of(units, is_unit) ? rest : "";
+}
+
+// The error for a number of bits where bytes are counted. `number` and `bytes` are the value's digits and its
+// unit with a B for the b.
+Status BitsForBytes(std::string_view text, std::string_view number, const std::string& bytes,
+                    std::span<const Unit> units) {
+  const double eighth = std::strtod(std::string(number).c_str(), nullptr) / 8;
+  const std::string in_bytes = fmt::format("{:.6g}{}", eighth, bytes);
+  if (!bytes.ends_with("/s"))
+    return InvalidInput(
+        fmt::format("'{}': b is bits; hint: {}{}, or {} if bits are meant", text, number, bytes, in_bytes));
+  const std::string bits = bytes.substr(0, bytes.size() - 3) + "bit/s";
+  const bool has_bits = std::ranges::any_of(units, [&](const Unit& unit) { return unit.name == bits; });
+  return InvalidInput(has_bits ? fmt::format("'{}': b is bits; hint: {}{} ({})", text, number, bits, in_bytes)
+                               : fmt::format("'{}': b is bits; hint: {}", text, in_bytes));
+}
+
 // Parses a decimal number with a unit: the digits are kept as an integer and a power of ten.
 StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units, std::string_view what,
                               std::string_view example, Fraction rule = Fraction::kExact) {
@@ -92,6 +124,8 @@ StatusOr<int64_t> ParseScaled(std::string_view text, std::span<const Unit> units
   std::vector<std::string_view> names;
   for (const Unit& unit : units) names.push_back(unit.name);
   if (suffix.empty()) return bad("no unit");
+  if (const std::string bytes = BytesOfBits(suffix, units); !bytes.empty())
+    return BitsForBytes(text, text.substr(0, i), bytes, units);
   // Another first letter is another unit: GiB is not meant by EiB.
   const std::string_view letters = Trim(suffix);
   std::erase_if(names, [&](std::string_view name) {

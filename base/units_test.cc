@@ -43,6 +43,8 @@ TEST(Units, Sizes) {
       {"-1", "'-1': no number; a size is written like 64MiB"},
       {"1mib", "'1mib': unknown unit 'mib'; did you mean 'MiB'?; a size is written like 64MiB"},
       {"1 MiB", "'1 MiB': unknown unit ' MiB'; did you mean 'MiB'?; a size is written like 64MiB"},
+      {"64Mb", "'64Mb': b is bits; hint: 64MB, or 8MB if bits are meant"},
+      {"4Mib", "'4Mib': b is bits; hint: 4MiB, or 0.5MiB if bits are meant"},
       {"1.2.3", "'1.2.3': unknown unit '.3'; a size is written like 64MiB"},
   };
   for (const Case& c : cases) EXPECT_EQ(Shown(ParseSize(c.text)), c.expected) << c.text;
@@ -98,7 +100,11 @@ TEST(Units, Bandwidths) {
       {"1000000000000001B/s", "'1000000000000001B/s': a link has at most 1000000GB/s"},
       {"0GB/s", "'0GB/s': a bandwidth must be more than zero"},
       {"50", "'50': no unit; a bandwidth is written like 450GB/s"},
-      {"50Gb/s", "'50Gb/s': unknown unit 'Gb/s'; did you mean 'GB/s'?; a bandwidth is written like 450GB/s"},
+      {"50Gb/s", "'50Gb/s': b is bits; hint: 50Gbit/s (6.25GB/s)"},
+      {"400Gbps", "'400Gbps': b is bits; hint: 400Gbit/s (50GB/s)"},
+      {"100gb/s", "'100gb/s': b is bits; hint: 100Gbit/s (12.5GB/s)"},
+      {"8Kb/s", "'8Kb/s': b is bits; hint: 1KB/s"},  // Kbit/s is no unit here
+      {"8Gib/s", "'8Gib/s': b is bits; hint: 1GiB/s"},
       {"46.566128730773926GiB/s", "50000000000"},
       {"1.4B/s", "1"},
       {"1.5B/s", "2"},

@@ -92,6 +92,13 @@ Status EmitBook(const EmitFlags& flags, const EmitOptions& options, const AheadO
   return OkStatus();
 }
 
+// Prints the text, or writes it to a file and prints the file's name and size.
+Status PrintOrWrite(const std::string& text, const std::string& file) {
+  if (file.empty()) return Print(text);
+  XCCL_RETURN_IF_ERROR(WriteFileAtomically(file, text));
+  return Print(FileLine({file}));
+}
+
 // One file a rank, named as ASTRA-sim looks for them: PREFIX.3.et.
 Status EmitChakra(const EmitFlags& flags) {
   if (flags.output.empty())
@@ -107,9 +114,12 @@ Status EmitChakra(const EmitFlags& flags) {
   StatusOr<std::vector<std::string>> traces =
       ChakraTraces(*plan.program, size_bytes, flags.plan.substr(flags.plan.rfind('/') + 1));
   if (!traces.ok()) return Annotate(traces.status(), flags.plan);
-  for (size_t r = 0; r < traces->size(); ++r)
-    XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}.{}.et", flags.output, r), (*traces)[r]));
-  return OkStatus();
+  std::vector<std::string> files;
+  for (size_t r = 0; r < traces->size(); ++r) {
+    files.push_back(fmt::format("{}.{}.et", flags.output, r));
+    XCCL_RETURN_IF_ERROR(WriteFileAtomically(files.back(), (*traces)[r]));
+  }
+  return Print(FileLine(files));
 }
 
 Status NoMscclFlags(const EmitFlags& flags) {
@@ -172,7 +182,7 @@ Status EmitMsccl(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const MscclXml xml, EmitMscclXml(plan, options, sizes));
   SayNote(xml.selection);
   for (const std::string& line : xml.warnings) SayWarning(line);
-  return flags.output.empty() ? Print(xml.text) : WriteFileAtomically(flags.output, xml.text);
+  return PrintOrWrite(xml.text, flags.output);
 }
 
 Status EmitMscclpp(const EmitFlags& flags) {
@@ -187,7 +197,7 @@ Status EmitMscclpp(const EmitFlags& flags) {
   XCCL_ASSIGN_OR_RETURN(const MscclppJson json, EmitMscclppJson(plan, options, sizes));
   SayNote(json.selection);
   for (const std::string& line : json.warnings) SayWarning(line);
-  return flags.output.empty() ? Print(json.text) : WriteFileAtomically(flags.output, json.text);
+  return PrintOrWrite(json.text, flags.output);
 }
 
 // A picture or a trace.
@@ -206,7 +216,7 @@ Status EmitDrawing(const EmitFlags& flags) {
                           return DrawPlan(plan, kWhat, size_bytes);
                         }));
   if (!drawn.note.empty()) SayNote(drawn.note);
-  return flags.output.empty() ? Print(drawn.text) : WriteFileAtomically(flags.output, drawn.text);
+  return PrintOrWrite(drawn.text, flags.output);
 }
 
 // CUDA or host source.
@@ -219,10 +229,10 @@ Status EmitSource(const EmitFlags& flags) {
     return UsageError("--arch: needs -o FILE: cubins are written beside it");
   StatusOr<std::string> text = Emit(plan.program->program, plan.program->collective, options);
   if (!text.ok()) return Annotate(text.status(), flags.plan);
-  if (!ahead.archs.empty())
-    return WriteKernel(*text, flags.output, TypeClass::kAny, plan.collective.Reduces(), ahead).status();
-  if (!flags.output.empty()) return WriteFileAtomically(flags.output, *text);
-  return Print(*text);
+  if (ahead.archs.empty()) return PrintOrWrite(*text, flags.output);
+  XCCL_RETURN_IF_ERROR(
+      WriteKernel(*text, flags.output, TypeClass::kAny, plan.collective.Reduces(), ahead).status());
+  return Print(FileLine({flags.output}));
 }
 
 // One format of --to.

@@ -15,13 +15,13 @@
 #include "cli/limits.h"
 #include "cli/say.h"
 
-extern const char kCommit[];  // commit of the sources, "" where the build is not told (commit.cc)
+extern const char kCommit[];  // commit of the sources, "" or "0" where the build is not told (commit.cc)
 
 namespace {
 
 std::string VersionText() {
   const std::string commit = kCommit;
-  return xccl::kVersion + (commit.empty() ? "" : " (commit " + commit + ")");
+  return xccl::kVersion + (commit.empty() || commit == "0" ? "" : " (commit " + commit + ")");
 }
 
 int Report(const xccl::Status& status) {

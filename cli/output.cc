@@ -7,7 +7,9 @@
 #include <cctype>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -141,6 +143,23 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows, std::ve
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
+}
+
+std::string FileLine(const std::vector<std::string>& files) {
+  constexpr std::string_view kUnits[] = {"B", "KB", "MB", "GB"};
+  double size = 0;
+  for (const std::string& file : files) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) return "";
+    size += static_cast<double>(std::filesystem::file_size(file, error));
+  }
+  if (files.empty()) return "";
+  size_t unit = 0;
+  for (; size >= 1000 && unit + 1 < std::size(kUnits); ++unit) size /= 1000;
+  const bool one_place = unit > 0 && size < 100;
+  return fmt::format("{:<10}{}, {:.{}f} {}\n", files.size() == 1 ? "file" : "files",
+                     files.size() == 1 ? files[0] : files.front() + " to " + files.back(), size,
+                     one_place ? 1 : 0, kUnits[unit]);
 }
 
 Status Print(std::string_view text) {

@@ -34,6 +34,10 @@ std::string ToCsv(const std::vector<Row>& rows, bool with_names = true);
 std::string TableText(const std::vector<std::vector<std::string>>& rows,
                       std::vector<size_t> least_widths = {});
 
+// The line "file      page.html, 1.3 MB" for files that a command has written; "" where none is a regular
+// file, as /dev/stdout is none. Several files are named by the first and the last.
+std::string FileLine(const std::vector<std::string>& files);
+
 // Writes to standard output at once. Errors: kInvalidInput "standard output: cannot write: REASON".
 Status Print(std::string_view text);
 

@@ -16,6 +16,7 @@
 #include "ir/verify/read_plan.h"
 #include "pipeline/explain.h"
 #include "pipeline/groups_together.h"
+#include "pipeline/message_costs.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/plan_front.h"
 #include "pipeline/repair.h"
@@ -143,6 +144,13 @@ Status CheckPareto(const Flags& flags) {
   return OkStatus();
 }
 
+// The line that says what a plan for ideal links would cost on a GPU. Empty with --machine none, which asks
+// for links alone.
+std::string ShortMessagesText(const Flags& flags, const PlanResult& result) {
+  const std::string cost = flags.plan.machine == "none" ? "" : CostOfShortMessages(result);
+  return cost.empty() ? "" : fmt::format("  {:<10} {}\n", "messages", cost);
+}
+
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);
@@ -191,7 +199,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
     return Print(ToJson(row));
   }
   SayWarnings(ended.warnings);
-  XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended)));
+  XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended) + ShortMessagesText(flags, result)));
   if (!flags.explain) return OkStatus();
   // The plan is there: from here on the time limit can only cut off its explanation.
   session.has_rows = true;

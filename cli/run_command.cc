@@ -1,8 +1,12 @@
 // run: executes a plan and checks every element.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <csignal>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +15,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/standard_streams.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -26,7 +31,7 @@ namespace xccl {
 namespace {
 
 struct Flags {
-  std::string file, backend = "cpu", sizes, type = "float", op = "sum", timeout = "30s";
+  std::string file, collective, backend = "cpu", sizes, type = "float", op = "sum", timeout = "30s";
   RunOptions options = {.warmup = {}};
   CudaFlags cuda;
   LaunchFlags launch;
@@ -66,6 +71,17 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
   return settings;
 }
 
+// SIGINT says how much was done and then ends the process as by default. The handler reads these alone; ranks
+// that are forked from the process say nothing.
+std::atomic<const char*> text_of_interrupt = "";
+std::atomic<pid_t> process_of_text = 0;
+
+void OnInterrupt(int signal) {
+  if (getpid() == process_of_text) PrintError(text_of_interrupt.load());
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
+
 // Shows the rows of each size as they come; as JSON all of them are shown at the end.
 class Shown {
  public:
@@ -76,11 +92,24 @@ class Shown {
             .size = [this](const RunResult& size) { return Size(size); },
             .end = [this](const std::string& note) { return End(note); }};
   }
+  // From here on SIGINT tells how many rows are done.
+  void TellInterrupt() {
+    SetTextOfInterrupt();
+    process_of_text = getpid();
+    if (std::signal(SIGINT, OnInterrupt) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
+  }
   bool right() const { return right_; }
   bool shows() const { return shows_; }
   const std::vector<Row>& cells() const { return cells_; }
 
  private:
+  void SetTextOfInterrupt() {
+    texts_.push_back(fmt::format("xccl-synth: interrupted; {} done{}\n",
+                                 done_ == 1 ? "1 row is" : fmt::format("{} rows are", done_),
+                                 session_.json && done_ > 0 ? ", which --json prints only at the end" : ""));
+    text_of_interrupt = texts_.back().c_str();
+  }
+
   Status Say(const std::string& text) const { return session_.json || !shows_ ? OkStatus() : Print(text); }
 
   Status Begin(const RunResult& of_table) {
@@ -98,6 +127,8 @@ class Shown {
     rows_.insert(rows_.end(), size.rows.begin(), size.rows.end());
     XCCL_RETURN_IF_ERROR(Say(RunTableRows(size.rows, table_)));
     session_.has_rows = !session_.json;
+    ++done_;
+    SetTextOfInterrupt();
     return OkStatus();
   }
 
@@ -112,6 +143,8 @@ class Shown {
   std::vector<RunRow> rows_;  // rows of the table that is being printed
   std::vector<Row> cells_;    // rows of all tables
   std::set<std::string> said_;
+  int64_t done_ = 0;              // sizes, which are the rows of the text
+  std::list<std::string> texts_;  // all texts for an interrupt so far: the handler may be reading any
   bool right_ = true;
 };
 
@@ -120,6 +153,10 @@ Status RunFile(const Flags& flags, const Session& session) {
   settings.deadline = session.deadline;
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
   const bool is_book = IsPlanBook(flags.file);
+  if (!flags.collective.empty()) {
+    if (!is_book) return UsageError("--collective: chooses among the plans of a book; expected a plan book");
+    XCCL_ASSIGN_OR_RETURN(settings.only, FlagValue("--collective", ParseCollectiveKind(flags.collective)));
+  }
   if (!is_book && IsDirectory(flags.file))
     return InvalidInput(flags.file +
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
@@ -134,6 +171,7 @@ Status RunFile(const Flags& flags, const Session& session) {
   settings.group = group.get();
   // One rank shows what all have measured.
   Shown shown(session, group == nullptr || group->bootstrap().rank() == Rank(0));
+  if (shown.shows()) shown.TellInterrupt();
   XCCL_RETURN_IF_ERROR((is_book ? RunBook : RunSizes)(flags.file, sizes, settings, shown.Show()));
   if (session.json && shown.shows()) XCCL_RETURN_IF_ERROR(Print(ToJson(shown.cells())));
   return shown.right() ? OkStatus() : BugError(flags.file + ": elements are wrong; the table says how many");
@@ -148,6 +186,8 @@ void AddRunCommand(CommandLine& line, Session& session) {
       .AddOption("PLAN", flags.file,
                  "a plan file with a program, or a plan book (a directory with an index.json)")
       .Required();
+  command.AddOption("--collective,-c", flags.collective,
+                    "of a plan book run this collective alone (default: all, each with its roots)");
   command.AddOption("--backend", flags.backend, "where it runs: cpu, cuda")
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
@@ -173,6 +213,7 @@ void AddRunCommand(CommandLine& line, Session& session) {
   command.Footer(
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
+      "  xccl-synth run book -c allreduce\n"
       "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
       "  mpirun -n 16 xccl-synth run allreduce.plan.json   (or srun, torchrun)\n"
       "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/progress.h"
 #include "cli/show.h"
@@ -113,8 +114,9 @@ Status View(const Flags& flags, const Session& session) {
   if (!flags.size.empty()) command += " --size " + flags.size;
   if (!flags.plan.machine.empty()) command += " --machine " + flags.plan.machine;
   session.is_writing = true;
-  return WriteFileAtomically(
-      flags.output, ViewPage(kViewPage, views, FileName(flags.input), command + " -o " + flags.output));
+  XCCL_RETURN_IF_ERROR(WriteFileAtomically(
+      flags.output, ViewPage(kViewPage, views, FileName(flags.input), command + " -o " + flags.output)));
+  return Print(FileLine({flags.output}));
 }
 
 }  // namespace

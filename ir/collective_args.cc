@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/diagnostics.h"
+#include "base/file_kinds.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "base/units.h"
@@ -98,6 +99,7 @@ StatusOr<std::vector<int64_t>> ParseCounts(std::string_view text, std::string_vi
 
 StatusOr<std::vector<int64_t>> ReadCountsFile(const std::string& path, CollectiveKind kind, int32_t members) {
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
+  XCCL_RETURN_IF_ERROR(CheckKind(text, path, FileKind::kCsv));
   return ParseCounts(text, path, kind, members);
 }
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <optional>
 
-#include "base/files.h"
+#include "base/file_kinds.h"
 
 namespace xccl {
 namespace {
@@ -193,7 +193,7 @@ StatusOr<Collective> ReadCollectiveJson(const JsonValue& value, int32_t num_rank
 }
 
 StatusOr<Collective> ReadCollectiveFile(const std::string& path, int32_t num_ranks) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFileOfKind(path, FileKind::kCollective));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   for (std::string_view key : {"name", "pre", "post"})
     XCCL_RETURN_IF_ERROR(document.root().Get(key).status());

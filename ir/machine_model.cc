@@ -7,6 +7,7 @@
 #include <ostream>
 #include <utility>
 
+#include "base/file_kinds.h"
 #include "base/files.h"
 #include "base/json/json_value.h"
 #include "base/json/json_writer.h"
@@ -160,7 +161,7 @@ Status WriteMachineModel(const MachineModel& model, const std::string& path) {
 }
 
 StatusOr<MachineModel> ReadMachineModel(const std::string& path) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFileOfKind(path, FileKind::kMachineModel));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   const JsonValue root = document.root();
   XCCL_ASSIGN_OR_RETURN(const JsonValue format, root.Get("format"));

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/file_kinds.h"
 #include "base/files.h"
 #include "base/json/json_value.h"
 #include "base/json/json_writer.h"
@@ -190,7 +191,7 @@ Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_t
 }
 
 StatusOr<Plan> ReadPlanUnverified(const std::string& path) {
-  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(std::string text, ReadFileOfKind(path, FileKind::kPlan));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   text = std::string();
   return ReadPlanJson(document.root(), path);

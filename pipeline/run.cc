@@ -182,6 +182,18 @@ Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTabl
   return show.end("");
 }
 
+// Checks that the book has a plan of the collective, if one is asked for.
+Status CheckHas(const PlanBook& book, std::optional<CollectiveKind> only) {
+  std::set<std::string> names;
+  for (const PlanBookEntry& entry : book.entries) {
+    if (!only || entry.collective == *only) return OkStatus();
+    names.emplace(ToString(entry.collective));
+  }
+  if (!only || names.empty()) return OkStatus();
+  return InvalidInput(fmt::format("{}: no plan of {}; expected {}", book.directory, ToString(*only),
+                                  Either(std::vector(names.begin(), names.end()))));
+}
+
 }  // namespace
 
 StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
@@ -239,7 +251,9 @@ Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const R
   if (sizes.empty()) sizes = {64LL << 20};
   XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
   std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> asked;
+  XCCL_RETURN_IF_ERROR(CheckHas(book, settings.only));
   for (const PlanBookEntry& entry : book.entries) {
+    if (settings.only && entry.collective != *settings.only) continue;
     if (!asked.emplace(entry.collective, entry.ranks, entry.root).second) continue;
     PlanQuery query{.collective = entry.collective,
                     .ranks = entry.ranks,

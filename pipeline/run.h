@@ -28,9 +28,10 @@ struct GpuRun {
 // How plans are run. RunPlan sets the sizes and predictions in `options` for each run.
 struct RunSettings {
   RunOptions options;
-  std::optional<GpuRun> gpus;      // absent: CPU ranks
-  Deadline deadline = Deadline();  // no size begins after it
-  LaunchedGroup* group = nullptr;  // the group of processes, if every rank is a process; else null
+  std::optional<GpuRun> gpus;               // absent: CPU ranks
+  Deadline deadline = Deadline();           // no size begins after it
+  std::optional<CollectiveKind> only = {};  // of a plan book, run this collective alone
+  LaunchedGroup* group = nullptr;           // the group of processes, if every rank is a process; else null
 };
 
 // The source of a plan's kernel. With from_book, the kernel comes from the plan book, which may lack a kernel
@@ -69,8 +70,9 @@ struct RunShow {
 // made for. Errors: those of RunPlan; kLimit if the deadline passes before the first size.
 Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
                 const RunShow& show);
-// Runs every collective of the plan book at each size; if `sizes` is empty, at 64 MiB. Each size runs the
-// plan that the book selects for it. Simulations use the book's machine model, which `tune` measured.
+// Runs every collective of the plan book, or settings.only, at each size; if `sizes` is empty, at 64 MiB.
+// Each size runs the plan that the book selects for it. Simulations use the book's machine model, which
+// `tune` measured.
 Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
                const RunShow& show);
 

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/file_kinds.h"
 #include "base/files.h"
 #include "base/json/json_value.h"
 #include "base/json/json_writer.h"
@@ -161,7 +162,10 @@ bool IsPlanBook(const std::string& path) {
 
 StatusOr<PlanBook> ReadPlanBook(const std::string& directory) {
   const std::string path = directory + "/index.json";
+  if (PathExists(directory) && !IsDirectory(directory))
+    return InvalidInput(directory + ": this is a file; expected a plan book, which is a directory");
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostIndexBytes));
+  XCCL_RETURN_IF_ERROR(CheckKind(text, path, FileKind::kBookIndex));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   const JsonValue root = document.root();
   XCCL_RETURN_IF_ERROR(root.CheckKeys({"format", "plans"}));

@@ -70,6 +70,15 @@ TEST_F(Cli, ALostOutputIsAnError) {
                 Shell(std::string("$X ") + arguments + " >/dev/full"));
 }
 
+TEST_F(Cli, EmitNamesTheFilesThatItWrites) {
+  RingPlan();
+  EXPECT_TRUE(Out({"emit", "a.json", "--to", "svg", "-o", "a.svg"}).starts_with("file      a.svg, "));
+  EXPECT_TRUE(
+      Out({"emit", "a.json", "--to", "chakra", "-o", "t"}).starts_with("files     t.0.et to t.3.et, "));
+  EXPECT_EQ(Out({"emit", "a.json", "--to", "host", "-o", "/dev/stdout"}),
+            Out({"emit", "a.json", "--to", "host"}));
+}
+
 TEST_F(Cli, EmitsPicturesAndTraces) {
   RingPlan();
   const std::string svg = Out({"emit", "a.json", "--to", "svg"});
@@ -423,6 +432,11 @@ TEST_F(Cli, Texts) {
   Write("again.xml", xml);
   EXPECT_EQ(Out({"topo", "again.xml", "--format", "xml"}), xml);
   EXPECT_EQ(Out({"topo", "torus:2x2", "--format", "dot"}).substr(0, 20), "digraph \"torus:2x2\" ");
+  EXPECT_TRUE(
+      Out({"topo", "torus:2x2"})
+          .ends_with("\nmodel     none: <topology arch=\"sm90\"> or --machine hopper gives launch and "
+                     "message costs\n"));
+  EXPECT_NE(Out({"topo", "dgx-h100"}).find("\nmodel     hopper, for sm90: "), std::string::npos);
   EXPECT_EQ(Out({"topo", "torus:2x2"}).substr(0, 29), "torus:2x2: 4 ranks on 1 host\n");
   RingPlan();
   EXPECT_EQ(Out({"verify", "a.json"}),
@@ -482,7 +496,7 @@ TEST_F(Cli, FlagsOnPagesExist) {
 
 TEST_F(Cli, ViewWritesOnePageThatNeedsNothingElse) {
   Out({"plan", "ring:4", "-c", "allgather", "-s", "64KiB", "-o", "a.json"});
-  EXPECT_EQ(Out({"view", "a.json", "-o", "page.html"}), "");
+  EXPECT_TRUE(Out({"view", "a.json", "-o", "page.html"}).starts_with("file      page.html, "));
   const std::string page = Read("page.html");
   EXPECT_TRUE(page.starts_with("<!doctype html>"));
   EXPECT_NE(page.find("id=\"plan-0\""), page.npos);

@@ -265,5 +265,12 @@ TEST_F(Cli, AStoppedRankEndsTheRunAfterTheTimeLimit) {
   EXPECT_NE(said.err.find("nothing moved for"), std::string::npos) << said.err;
 }
 
+// The run is far from its end when it is interrupted.
+TEST_F(Cli, AnInterruptSaysHowManyRowsAreDone) {
+  RingPlan();
+  const Said said = Shell("timeout -s INT 1 $X run a.json --sizes 64MiB,128MiB --iters 1048576");
+  EXPECT_EQ(said.err, "xccl-synth: interrupted; 0 rows are done\n");
+}
+
 }  // namespace
 }  // namespace xccl

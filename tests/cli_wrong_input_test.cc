@@ -233,10 +233,62 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:4x4", "-c", "allreduce", "-e", "tree", "--steps", "1"},
        3,
        "tree: no allreduce on 16 ranks in 1 step: rank 10 is 4 links from rank 0; hint: --steps=8"},
+      {{"run", "a.json", "-c", "allgather"},
+       2,
+       "--collective: chooses among the plans of a book; expected a plan book"},
       {{"run", "a.json", "--timeout", "0s"}, 2, "--timeout: 0s; expected more than 0"},
       {{"run", "a.json", "--slot-memory", "1x"},
        2,
        "--slot-memory: '1x': unknown unit 'x'; a size is written like 64MiB"},
+  };
+  for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
+}
+
+// A file of another kind is named, at every command that reads one.
+TEST_F(Cli, WrongKindsOfFile) {
+  RingPlan();
+  Write("t.xml", R"(<topology><ring ranks="4"/></topology>)");
+  Write("c.csv", "1,2\n");
+  Write("m.json", R"({"format":2, "source":"s", "launch_ps":1})");
+  ASSERT_EQ(Shell("mkdir book").code, 0);
+  Write("book/index.json", R"({"format":1, "plans":[]})");
+  const std::string plan_hint = "; hint: xccl-synth plan t.xml -c allreduce -o FILE makes one";
+  const std::string foreign = "expected MSCCL XML, an MSCCL++ plan, ForestColl's trees or TACOS' lists";
+  for (const Words& command :
+       {Words{"verify"}, Words{"simulate"}, Words{"run"}, Words{"view", "-o", "v.html"},
+        Words{"emit", "--to", "svg"}, Words{"plan", "ring:4", "-c", "allgather", "--from"}}) {
+    const auto wrong = [&](const std::string& file, const std::string& err) {
+      Words words = command;
+      words.push_back(file);
+      ExpectWrong({words, 1, file + ": this is " + err}, Run(words));
+    };
+    wrong("t.xml", "a topology; expected a plan" + plan_hint);
+    wrong("c.csv", "CSV; expected a plan");
+    wrong("m.json", "a machine model; expected a plan");
+  }
+  const std::vector<Wrong> cases = {
+      {{"verify", "book"},
+       1,
+       "book: this is a plan book; expected a plan; hint: its files that end in .plan.json are plans"},
+      {{"topo", "a.json"}, 1, "a.json: this is a plan; expected a topology"},
+      {{"topo", "./book"}, 1, "./book: this is a plan book; expected a topology"},
+      {{"plan", "a.json", "-c", "allgather"}, 1, "a.json: this is a plan; expected a topology"},
+      {{"compare", "m.json", "-c", "allgather"}, 1, "m.json: this is a machine model; expected a topology"},
+      {{"import", "a.json"}, 1, "a.json: this is a plan of xccl-synth; " + foreign},
+      {{"import", "t.xml"}, 1, "t.xml: this is a topology; " + foreign},
+      {{"plan", "ring:4", "-c", "allgather", "--machine", "a.json"},
+       1,
+       "a.json: this is a plan; expected a machine model"},
+      {{"plan", "ring:4", "--collective-file", "t.xml"},
+       1,
+       "t.xml: this is a topology; expected a collective"},
+      {{"plan", "ring:4", "--groups", "a.json"}, 1, "a.json: this is a plan; expected a list of groups"},
+      {{"plan", "ring:4", "-c", "alltoallv", "--counts", "a.json"},
+       1,
+       "a.json: this is a plan; expected CSV"},
+      {{"run", "book", "-c", "allgater"},
+       2,
+       "--collective: no collective 'allgater'; did you mean 'allgather'?"},
   };
   for (const Wrong& c : cases) ExpectWrong(c, Run(c.arguments));
 }
@@ -275,7 +327,18 @@ TEST_F(Cli, WrongMachines) {
   for (const char* command : {"plan", "bound", "compare"})
     ExpectWrong({{command}, 3, apart}, Run({command, "m.xml", "-c", "allgather"}));
   EXPECT_EQ(Run({"plan", "m.xml", "-c", "allgather", "--ranks", "0,1"}).code, 0);
+  Write("c.xml", R"(<topology name="c"><cluster hosts="2"><nvswitch gpus="2"/></cluster></topology>)");
+  ExpectWrong(
+      {{"hosts"},
+       3,
+       "c: no path from rank 0 to rank 2, which allgather needs: hosts h0 and h1 are not joined; hint: "
+       "<fabric/> joins them"},
+      Run({"plan", "c.xml", "-c", "allgather"}));
   const std::vector<Wrong> others = {
+      {{"topo", "mesh:4x4@bandwidth=400Gb/s"},
+       1,
+       "mesh:4x4@bandwidth=400Gb/s: mesh: bandwidth '400Gb/s': b is bits; hint: 400Gbit/s (50GB/s)"},
+      {{"topo", "ring"}, 1, "'ring': a short form without its numbers; expected ring:N, such as ring:16"},
       {{"topo", "none.xml"}, 1, ""},
       {{"topo", "torus:100000x100000"},
        1,

@@ -1,5 +1,7 @@
 #include "topologies/cuts.h"
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/graph/min_cut.h"
@@ -18,10 +20,35 @@ int64_t MinCut(const Topology& topology, std::span<const Rank> from, std::span<c
   return FindMinCut(sink + 1, arcs, source, sink).capacity;
 }
 
+Halves HalvesOf(const Topology& topology) {
+  std::vector<HostId> hosts;
+  std::vector<std::optional<size_t>> place(static_cast<size_t>(topology.num_hosts()));  // in `hosts`, by host
+  bool all_in_hosts = true;
+  for (const Rank rank : AllRanks(topology.num_ranks())) {
+    const std::optional<HostId> host = topology.node(topology.NodeOf(rank)).host;
+    all_in_hosts = all_in_hosts && host;
+    if (!host || place[host->index()]) continue;
+    place[host->index()] = hosts.size();
+    hosts.push_back(*host);
+  }
+  const bool by_host = all_in_hosts && hosts.size() > 1;
+  const size_t half = (by_host ? hosts.size() : static_cast<size_t>(topology.num_ranks())) / 2;
+  Halves halves;
+  for (const Rank rank : AllRanks(topology.num_ranks())) {
+    const size_t at = by_host ? *place[topology.node(topology.NodeOf(rank)).host->index()] : rank.index();
+    (at < half ? halves.from : halves.to).push_back(rank);
+  }
+  if (by_host) {
+    const auto middle = hosts.begin() + static_cast<std::ptrdiff_t>(half);
+    halves.from_hosts.assign(hosts.begin(), middle);
+    halves.to_hosts.assign(middle, hosts.end());
+  }
+  return halves;
+}
+
 int64_t CutBetweenHalves(const Topology& topology) {
-  const std::vector<Rank> ranks = AllRanks(topology.num_ranks());
-  const auto half = std::span<const Rank>(ranks).first(ranks.size() / 2);
-  return MinCut(topology, half, std::span<const Rank>(ranks).subspan(half.size()));
+  const Halves halves = HalvesOf(topology);
+  return MinCut(topology, halves.from, halves.to);
 }
 
 }  // namespace xccl

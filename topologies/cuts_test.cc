@@ -26,6 +26,10 @@ TEST(Cuts, BetweenHalves) {
       {"one side of each row of a mesh", R"(<mesh dims="4x6" bandwidth="50GB/s"/>)", 300},
       {"a switch passes what its ports do", R"(<nvswitch gpus="8" bandwidth="450GB/s"/>)", 1800},
       {"all pairs", R"(<full-mesh ranks="6" bandwidth="10GB/s"/>)", 90},
+      {"three hosts are cut between hosts",
+       R"(<cluster hosts="3"><full-mesh ranks="2" bandwidth="90GB/s"/><nic id="n"/>
+          <link from="gpu:*" to="n" bandwidth="10GB/s"/><fabric bandwidth="30GB/s"/></cluster>)",
+       20},
       {"odd: the smaller half counts", R"(<nvswitch gpus="5" bandwidth="10GB/s"/>)", 20},
   };
   for (const Case& c : cases)

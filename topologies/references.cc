@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <tuple>
 #include <unordered_set>
 
@@ -267,8 +268,29 @@ struct NodeIndex::Item {
       return InvalidInput(
           id == "*" ? fmt::format("no {}{}", name, where)
                     : fmt::format("no {} {}{}; there is no {} at all", name, Shortened(id), where, name));
-    return InvalidInput(fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural,
-                                    Join(runs, ", "), Number(id) ? "" : DidYouMean(id, ids)));
+    std::string hint = Number(id) || kind ? "" : WithKind();
+    if (hint.empty() && !Number(id)) hint = DidYouMean(id, ids);
+    return InvalidInput(
+        fmt::format("no {} {}{}; {} are {}{}", name, Shortened(id), where, plural, Join(runs, ", "), hint));
+  }
+
+  // Says how a node is written for an id that is a kind and a number: "gpu0", "GPU:0" and "gpu[0]" are gpu:0.
+  // Empty for another id, and where there is no such node.
+  std::string WithKind() const {
+    const auto is_digit = [](unsigned char c) { return std::isdigit(c) != 0; };
+    const std::string_view::iterator first = std::ranges::find_if(id, is_digit);
+    const std::string_view::iterator last = std::find_if_not(first, id.end(), is_digit);
+    std::string letters;
+    for (const char c : id.substr(0, static_cast<size_t>(first - id.begin())))
+      if (std::isalpha(static_cast<unsigned char>(c)) != 0)
+        letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string number(first, last);
+    for (const NodeId n : InScope()) {
+      const Node& node = index.spec_.nodes[n.index()];
+      if (NodeKindName(node.kind) != letters || number.empty() || node.id != number) continue;
+      return fmt::format("; did you mean '{}:{}'?", letters, number);
+    }
+    return "";
   }
 };
 

@@ -77,7 +77,7 @@ TEST(DescribeText, AlikeHostsOnceAndTheFabric) {
 nodes     6 gpus, 4 switches, 6 nics
 per gpu   50GB/s to nics
 hops      at most 1 transfer from rank to rank
-halves    150GB/s from ranks 0..2 to ranks 3..5
+halves    100GB/s between hosts h0 and h1, h2
 links         12 links  gpu-nic            50GB/s  0ns
                8 links  switch-switch      50GB/s  300ns
               12 links  switch-nic         50GB/s  1us

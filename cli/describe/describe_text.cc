@@ -126,6 +126,27 @@ std::string PerGpu(const Topology& t) {
 
 std::string Transfers(int32_t count) { return fmt::format("{} transfer{}", count, count == 1 ? "" : "s"); }
 
+// "between hosts h0 and h1, h2", or "from ranks 0..3 to ranks 4..7".
+std::string BetweenHalves(const Topology& t) {
+  const Halves halves = HalvesOf(t);
+  if (halves.from_hosts.empty()) {
+    const auto range = [](const std::vector<Rank>& ranks) {
+      return ranks.size() == 1 ? fmt::format("rank {}", ranks[0].value)
+                               : fmt::format("ranks {}..{}", ranks.front().value, ranks.back().value);
+    };
+    return fmt::format("from {} to {}", range(halves.from), range(halves.to));
+  }
+  const auto names = [&](const std::vector<HostId>& hosts) {
+    constexpr size_t kMostNamed = 4;
+    const auto name = [&](HostId h) { return t.spec().hosts[h.index()].name; };
+    if (hosts.size() > kMostNamed) return fmt::format("{}..{}", name(hosts.front()), name(hosts.back()));
+    std::vector<std::string> all;
+    for (const HostId h : hosts) all.push_back(name(h));
+    return Join(all, ", ");
+  };
+  return fmt::format("between hosts {} and {}", names(halves.from_hosts), names(halves.to_hosts));
+}
+
 std::string Distances(const Topology& t) {
   if (t.num_ranks() < 2) return "";
   std::string text;
@@ -143,12 +164,7 @@ std::string Distances(const Topology& t) {
     text +=
         Wrapped("hops", fmt::format("at most {} from rank 0", Transfers(**std::ranges::max_element(hops))));
   if (t.num_links() <= kMostFlowLinks) {
-    const int32_t half = t.num_ranks() / 2;
-    const auto range = [](int32_t a, int32_t b) {
-      return a == b ? fmt::format("rank {}", a) : fmt::format("ranks {}..{}", a, b);
-    };
-    text += Wrapped("halves", fmt::format("{} from {} to {}", Rate(CutBetweenHalves(t)), range(0, half - 1),
-                                          range(half, t.num_ranks() - 1)));
+    text += Wrapped("halves", fmt::format("{} {}", Rate(CutBetweenHalves(t)), BetweenHalves(t)));
   }
   return text;
 }

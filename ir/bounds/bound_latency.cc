@@ -10,6 +10,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/graph/union_find.h"
 #include "base/units.h"
 #include "ir/bounds/needs.h"
 #include "ir/time_model.h"
@@ -65,6 +66,20 @@ class EquivalentHolders {
   std::set<Attachment> seen_;
 };
 
+// Explains a missing path between ranks of two hosts that no chain of links joins, in either direction; else
+// "".
+std::string HostsApart(const Topology& topology, Rank a, Rank b) {
+  const NodeId from = topology.NodeOf(a), to = topology.NodeOf(b);
+  const std::optional<HostId> host = topology.node(from).host, other = topology.node(to).host;
+  if (!host || !other || *host == *other) return "";
+  UnionFind joined(static_cast<size_t>(topology.num_nodes()));
+  for (const Link& link : topology.spec().links) joined.Join(link.from.value, link.to.value);
+  if (joined.Find(from.value) == joined.Find(to.value)) return "";
+  const std::vector<Host>& hosts = topology.spec().hosts;
+  return fmt::format(": hosts {} and {} are not joined; hint: <fabric/> joins them",
+                     hosts[host->index()].name, hosts[other->index()].name);
+}
+
 }  // namespace
 
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model) {
@@ -93,8 +108,9 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     for (Rank r : destinations) {
       const std::optional<int64_t> distance = nearest[topology.NodeOf(r).index()];
       if (!distance)
-        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs", topology.name(),
-                                      holders[0].value, r.value, collective.name()));
+        return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs{}",
+                                      topology.name(), holders[0].value, r.value, collective.name(),
+                                      HostsApart(topology, holders[0], r)));
       farthest = std::max(farthest, *distance);
     }
     return OkStatus();

@@ -61,7 +61,7 @@ class Loading(unittest.TestCase):
         with self.assertRaises(xccl.InvalidInput) as raised:
             xccl.Topology("dgx-a10")
         self.assertEqual(
-            str(raised.exception), "'dgx-a10': no such file, library machine or short form; did you mean 'dgx-a100'?"
+            str(raised.exception), "'dgx-a10': no such file, short form or library machine; did you mean 'dgx-a100'?"
         )
 
     def test_errors_have_the_place_in_the_file(self):

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/files.h"
+#include "base/file_kinds.h"
 #include "base/json/json_value.h"
 #include "base/units.h"
 #include "ir/collective_args.h"
@@ -94,7 +94,7 @@ StatusOr<ProcessGroup> ReadGroup(const JsonValue& value, int32_t num_ranks) {
 }  // namespace
 
 StatusOr<GroupRequest> ReadGroups(const std::string& path, int32_t num_ranks) {
-  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFileOfKind(path, FileKind::kGroups));
   XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
   const JsonValue root = document.root();
   XCCL_RETURN_IF_ERROR(root.CheckKeys({"name", "groups"}));

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/strings.h"
 #include "base/units.h"
@@ -42,12 +41,9 @@ void AttributeReader::Fail(std::string_view text) {
 
 std::string_view AttributeReader::RequiredText(std::string_view name) {
   const std::optional<std::string_view> text = Text(name);
-  if (!text) {
-    // A misspelt name is more likely than a missing one.
-    for (const Attribute& attribute : attributes_)
-      if (NearestName(attribute.first, std::array{name}) == name)
-        Fail(fmt::format("unknown attribute '{}'; did you mean '{}'?", attribute.first, name));
+  if (!text && !failed()) {
     Fail(fmt::format("no attribute '{}'", name));
+    misses_ = true;
   }
   return text.value_or("");
 }
@@ -103,16 +99,33 @@ bool AttributeReader::Bool(std::string_view name, bool otherwise) {
 Status AttributeReader::Finish() {
   constexpr size_t kMost = 64;  // far above what any element has; the checks below are quadratic
   if (attributes_.size() > kMost) Fail(fmt::format("{} attributes", attributes_.size()));
+  if (failed() && !misses_) return status_;
+  // A misspelt name is more likely than a missing one, so unknown attributes are said first.
+  for (const Attribute& attribute : attributes_)
+    if (!Asked(attribute.first))
+      return InvalidInput(fmt::format("{}: {}", element_, Unknown(attribute.first)));
   if (failed()) return status_;
   for (size_t i = 1; i < attributes_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (attributes_[i].first == attributes_[j].first)
         Fail(fmt::format("attribute '{}' twice", attributes_[i].first));
-  for (const Attribute& attribute : attributes_) {
-    if (std::find(asked_.begin(), asked_.end(), attribute.first) != asked_.end()) continue;
-    Fail(fmt::format("unknown attribute '{}'{}", attribute.first, DidYouMean(attribute.first, asked_)));
-  }
   return status_;
+}
+
+bool AttributeReader::Asked(std::string_view name) const {
+  return std::ranges::find(asked_, name) != asked_.end();
+}
+
+std::string AttributeReader::Unknown(std::string_view name) const {
+  std::string text = fmt::format("unknown attribute '{}'", name);
+  const std::string nearest = DidYouMean(name, asked_);
+  if (!nearest.empty()) return text + nearest;
+  std::vector<std::string> left;  // the known attributes that are not given
+  for (const std::string_view known : asked_)
+    if (std::ranges::find(attributes_, known, &Attribute::first) == attributes_.end() &&
+        std::ranges::find(left, known) == left.end())
+      left.emplace_back(known);
+  return text + "; expected " + (left.empty() ? "no more attributes" : Either(left));
 }
 
 }  // namespace xccl

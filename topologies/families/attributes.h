@@ -30,7 +30,7 @@ class AttributeReader {
   bool Has(std::string_view name);
   std::optional<std::string_view> Text(std::string_view name);
   // The attributes read by these functions are required: a missing one is the error "ELEMENT: no attribute
-  // 'NAME'".
+  // 'NAME'", unless Finish finds an unknown one.
   std::string_view RequiredText(std::string_view name);
   int64_t RequiredInteger(std::string_view name, int64_t low, int64_t high);
   int64_t RequiredBandwidth(std::string_view name);
@@ -45,17 +45,22 @@ class AttributeReader {
   bool failed() const { return !status_.ok(); }
   // The names that were asked for so far.
   std::span<const std::string_view> asked() const { return asked_; }
-  // The first error, or the first attribute that is given twice or that nothing read.
+  // The first error, or the first attribute that is given twice or that nothing read. An attribute that
+  // nothing read comes before a missing one, and its message lists those that may be added. Requires: all
+  // attributes of the element were asked for.
   Status Finish();
 
  private:
   template <typename Parse>
   int64_t Parsed(std::string_view name, int64_t otherwise, Parse parse);
+  bool Asked(std::string_view name) const;
+  std::string Unknown(std::string_view name) const;
 
   std::string element_;
   std::vector<Attribute> attributes_;
   std::vector<std::string_view> asked_;
   Status status_;
+  bool misses_ = false;  // the first error is a missing attribute
 };
 
 }  // namespace xccl

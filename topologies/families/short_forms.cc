@@ -16,20 +16,21 @@ namespace {
 struct Shape {
   std::string_view family;
   std::vector<std::string_view> attributes;
+  std::string_view form;  // the family and its arguments
   std::string_view example;
 };
 
 const std::vector<Shape>& Shapes() {
   static const std::vector<Shape> shapes = {
-      {"nvswitch", {"gpus"}, "nvswitch:8"},
-      {"full-mesh", {"ranks"}, "full-mesh:8"},
-      {"ring", {"ranks"}, "ring:16"},
-      {"mesh", {"dims"}, "mesh:8x8"},
-      {"torus", {"dims"}, "torus:4x4x4"},
-      {"hypercube", {"dim"}, "hypercube:6"},
-      {"fat-tree", {}, "fat-tree:k=4"},
-      {"leaf-spine", {"leaves", "spines", "hosts"}, "leaf-spine:4x2x8"},
-      {"dragonfly", {"groups", "routers", "hosts"}, "dragonfly:5x2x2"},
+      {"nvswitch", {"gpus"}, "nvswitch:N", "nvswitch:8"},
+      {"full-mesh", {"ranks"}, "full-mesh:N", "full-mesh:8"},
+      {"ring", {"ranks"}, "ring:N", "ring:16"},
+      {"mesh", {"dims"}, "mesh:AxB", "mesh:8x8"},
+      {"torus", {"dims"}, "torus:AxBxC", "torus:4x4x4"},
+      {"hypercube", {"dim"}, "hypercube:D", "hypercube:6"},
+      {"fat-tree", {}, "fat-tree:k=K", "fat-tree:k=4"},
+      {"leaf-spine", {"leaves", "spines", "hosts"}, "leaf-spine:LxSxH", "leaf-spine:4x2x8"},
+      {"dragonfly", {"groups", "routers", "hosts"}, "dragonfly:GxRxH", "dragonfly:5x2x2"},
   };
   return shapes;
 }
@@ -63,6 +64,18 @@ Status ReadPositions(const Shape& shape, std::string_view text, std::vector<Attr
 }
 
 }  // namespace
+
+std::vector<std::string_view> ShortForms() {
+  std::vector<std::string_view> forms;
+  for (const Shape& shape : Shapes()) forms.push_back(shape.form);
+  return forms;
+}
+
+std::pair<std::string_view, std::string_view> ShortFormOf(std::string_view family) {
+  for (const Shape& shape : Shapes())
+    if (shape.family == family) return {shape.form, shape.example};
+  return {};
+}
 
 bool IsShortForm(std::string_view text) { return FindShape(text) != nullptr; }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/file_kinds.h"
 #include "base/files.h"
 #include "base/strings.h"
 #include "topologies/families/families.h"
@@ -28,14 +29,22 @@ Status UnknownTopology(std::string_view text) {
       return InvalidInput(fmt::format("'{}': no short form '{}'; did you mean '{}{}'?", text, family, nearest,
                                       text.substr(colon)));
     return InvalidInput(fmt::format("'{}': no such file, and no short form '{}'; short forms are {}", text,
-                                    family, fmt::join(FamilyNames(), ", ")));
+                                    family, fmt::join(ShortForms(), ", ")));
   }
+  if (const auto [form, example] = ShortFormOf(text); !form.empty())
+    return InvalidInput(
+        fmt::format("'{}': a short form without its numbers; expected {}, such as {}", text, form, example));
   const std::vector<std::string> library = LibraryNames();
   const std::vector<std::string_view> names(library.begin(), library.end());
-  const std::string hint = DidYouMean(text, names);
-  return InvalidInput(
-      fmt::format("'{}': no such file, library machine or short form{}", text,
-                  hint.empty() ? fmt::format("; library machines are {}", fmt::join(names, ", ")) : hint));
+  std::string hint = DidYouMean(text, names);
+  const std::string family = NearestName(text, FamilyNames());
+  if (hint.empty() && !family.empty())
+    hint =
+        fmt::format("; did you mean {}, such as {}?", ShortFormOf(family).first, ShortFormOf(family).second);
+  if (hint.empty())
+    hint = fmt::format("; short forms are {}; library machines are {}", fmt::join(ShortForms(), ", "),
+                       fmt::join(names, ", "));
+  return InvalidInput(fmt::format("'{}': no such file, short form or library machine{}", text, hint));
 }
 
 // The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, or the matrix of
@@ -59,10 +68,12 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   const std::string path(topology);
   const bool is_path = path.find('/') != std::string::npos || path.ends_with(".xml");
   if (!is_path && !PathExists(path)) return UnknownTopology(topology);
+  XCCL_RETURN_IF_ERROR(CheckNoBook(path, FileKind::kTopology));
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
   if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
     return loaded(ReadNvidiaSmiMatrix(text, path, options), Form::kMatrix);
+  XCCL_RETURN_IF_ERROR(CheckKind(text, path, FileKind::kTopology));
   return loaded(ReadNativeXml(text, path), Form::kMachine);
 }
 

@@ -175,10 +175,17 @@ TEST(LoadTopology, Rejects) {
        "torus:1000000x1000000: torus: 1000000000000 nodes; at most 131072 are supported"},
       {"torsu:4x4", "'torsu:4x4': no short form 'torsu'; did you mean 'torus:4x4'?"},
       {"pyramid:4",
-       "'pyramid:4': no such file, and no short form 'pyramid'; short forms are nvswitch, full-mesh, ring, "
-       "mesh, "
-       "torus, hypercube, fat-tree, leaf-spine, dragonfly"},
-      {"dgx-a10", "'dgx-a10': no such file, library machine or short form; did you mean 'dgx-a100'?"},
+       "'pyramid:4': no such file, and no short form 'pyramid'; short forms are nvswitch:N, full-mesh:N, "
+       "ring:N, mesh:AxB, torus:AxBxC, hypercube:D, fat-tree:k=K, leaf-spine:LxSxH, dragonfly:GxRxH"},
+      {"ring", "'ring': a short form without its numbers; expected ring:N, such as ring:16"},
+      {"dragonfly",
+       "'dragonfly': a short form without its numbers; expected dragonfly:GxRxH, such as dragonfly:5x2x2"},
+      {"rnig", "'rnig': no such file, short form or library machine; did you mean ring:N, such as ring:16?"},
+      {"mesh:4x4@bw=1GB/s",
+       "mesh:4x4@bw=1GB/s: mesh: unknown attribute 'bw'; expected bandwidth, latency or overhead"},
+      {"ring:4@bandwidth=400Gb/s",
+       "ring:4@bandwidth=400Gb/s: ring: bandwidth '400Gb/s': b is bits; hint: 400Gbit/s (50GB/s)"},
+      {"dgx-a10", "'dgx-a10': no such file, short form or library machine; did you mean 'dgx-a100'?"},
       {"no/such.xml", "no/such.xml: cannot read: No such file or directory"},
   };
   for (const Rejection& rejection : kRejections) {
@@ -194,8 +201,22 @@ TEST(LoadTopology, AnUnlikeNameListsTheLibrary) {
   ASSERT_FALSE(topology.ok());
   EXPECT_EQ(
       topology.status().message(),
-      fmt::format("'a-machine-of-mine': no such file, library machine or short form; library machines are {}",
-                  fmt::join(LibraryNames(), ", ")));
+      fmt::format(
+          "'a-machine-of-mine': no such file, short form or library machine; short forms are nvswitch:N, "
+          "full-mesh:N, ring:N, mesh:AxB, torus:AxBxC, hypercube:D, fat-tree:k=K, leaf-spine:LxSxH, "
+          "dragonfly:GxRxH; library machines are {}",
+          fmt::join(LibraryNames(), ", ")));
+}
+
+TEST(LoadTopology, OtherFilesAreNamed) {
+  const File plan(R"({"format":1, "topology":"<topology/>"})"), counts("1,2\n"),
+      algorithm("<algo name='a'/>");
+  EXPECT_EQ(LoadTopology(plan.path()).status().message(),
+            plan.path() + ": this is a plan; expected a topology");
+  EXPECT_EQ(LoadTopology(counts.path()).status().message(),
+            counts.path() + ": this is CSV; expected a topology");
+  EXPECT_EQ(LoadTopology(algorithm.path()).status().message(),
+            algorithm.path() + ": this is MSCCL XML; expected a topology");
 }
 
 TEST(LoadTopology, TellsFilesApartByTheirRoot) {
@@ -210,7 +231,10 @@ TEST(LoadTopology, TellsFilesApartByTheirRoot) {
                 "NCCL_TOPO_DUMP_FILE writes one");
   const File other("<html/>");
   EXPECT_EQ(LoadTopology(other.path()).status().message(),
-            other.path() + ":1:1: root element <html>; expected <topology>");
+            other.path() + ": this is a page; expected a topology");
+  const File unknown("<machine/>");
+  EXPECT_EQ(LoadTopology(unknown.path()).status().message(),
+            unknown.path() + ":1:1: root element <machine>; expected <topology>");
 }
 
 // The text of nvidia-smi topo -m is read whatever the file is called; XML that mentions it is XML.

@@ -28,6 +28,14 @@ std::optional<NodeKind> KindOf(std::string_view element) {
   return std::nullopt;
 }
 
+// Says where an element stands that was seen somewhere else.
+std::string Misplaced(const XmlElement& element, Context seen_in) {
+  std::vector<std::string> places;
+  for (const Context context : element.stands_in) places.push_back(fmt::format("<{}>", ToString(context)));
+  return fmt::format("<{}> inside <{}>; it stands {}", element.name, ToString(seen_in),
+                     places.empty() ? "around all others" : "in " + Either(places));
+}
+
 std::string BaseName(std::string_view file) {
   if (const size_t slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   if (file.ends_with(".xml")) file.remove_suffix(4);
@@ -107,12 +115,17 @@ Status Reader::ReadElement(pugi::xml_node element, Context context, ScopeIndex s
 Status Reader::Unexpected(pugi::xml_node element, Context context) const {
   const std::string_view name = element.name();
   std::vector<std::string_view> known;
+  std::vector<std::string> here;  // the elements that may stand in this context
   for (const XmlElement& row : XmlElements()) {
-    if (row.name == name)
-      return At(element, fmt::format("<{}> inside <{}>; it does not stand there", name, ToString(context)));
-    if (!row.stands_in.empty()) known.push_back(row.name);
+    if (row.name == name) return At(element, Misplaced(row, context));
+    if (row.stands_in.empty()) continue;
+    known.push_back(row.name);
+    std::string tag = fmt::format("<{}>", row.name);
+    if (StandsIn(row.name, context) && (here.empty() || here.back() != tag)) here.push_back(std::move(tag));
   }
-  return At(element, fmt::format("unknown element <{}>{}", name, DidYouMean(name, known)));
+  std::string hint = DidYouMean(name, known);
+  if (hint.empty()) hint = "; expected " + Either(here);
+  return At(element, fmt::format("unknown element <{}>{}", name, hint));
 }
 
 Status Reader::ReadNodes(pugi::xml_node element, NodeKind kind, ScopeIndex scope) {

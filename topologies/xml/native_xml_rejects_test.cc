@@ -88,7 +88,14 @@ const Rejection kDocuments[] = {
 const Rejection kContents[] = {
     {"TextInside", R"(<gpu id="0"/> gpu 1)", R"(2:16: text inside <topology>; expected elements)"},
     {"UnknownElement", R"(<gpus id="0"/>)", R"(2:3: unknown element <gpus>; did you mean 'gpu'?)"},
-    {"UnknownElementFarFromAll", R"(<accelerator id="0"/>)", R"(2:3: unknown element <accelerator>)"},
+    {"UnknownElementFarFromAll", R"(<accelerator id="0"/>)",
+     R"(2:3: unknown element <accelerator>; expected <host>, <cluster>, <gpu>, <switch>, <nic>, <cpu>, <link>, <nvswitch>, <full-mesh>, <ring>, <mesh>, <torus>, <hypercube>, <fat-tree>, <leaf-spine>, <dragonfly> or <fabric>)"},
+    {"UnknownElementInAHost", R"(<host><accelerator id="0"/></host>)",
+     R"(2:9: unknown element <accelerator>; expected <gpu>, <switch>, <nic>, <cpu>, <link>, <nvswitch>, <full-mesh>, <ring>, <mesh>, <torus>, <hypercube>, <fat-tree>, <leaf-spine> or <dragonfly>)"},
+    {"ElementInAnotherCase", R"(<GPU id="0"/>)", R"(2:3: unknown element <GPU>; did you mean 'gpu'?)"},
+    {"AttributeInAnotherCase", R"(<gpu ID="0"/>)", R"(2:3: gpu: unknown attribute 'ID'; did you mean 'id'?)"},
+    {"UnknownAttributesBesideMissingOnes", R"(<gpu count="2"/><link src="0" dst="1" bandwidth="1GB/s"/>)",
+     R"(2:19: link: unknown attribute 'src'; expected from, to, latency, overhead, duplex, pairwise, count or source)"},
     {"UnknownAttribute", R"(<gpu id="0" idx="1"/>)",
      R"(2:3: gpu: unknown attribute 'idx'; did you mean 'id'?)"},
     {"MisspeltRequiredAttribute", R"(<ring rank="4"/>)",
@@ -124,24 +131,25 @@ const Rejection kContents[] = {
     {"HostInAHost", R"(<host name="h0">
     <host name="h1"/>
   </host>)",
-     R"(3:5: <host> inside <host>; it does not stand there)"},
+     R"(3:5: <host> inside <host>; it stands in <topology> or <cluster>)"},
     {"ClusterInAHost", R"(<host name="h0">
     <cluster hosts="2"/>
   </host>)",
-     R"(3:5: <cluster> inside <host>; it does not stand there)"},
+     R"(3:5: <cluster> inside <host>; it stands in <topology> or <cluster>)"},
     {"FabricInAHost", R"(<host name="h0">
     <fabric/>
   </host>)",
-     R"(3:5: <fabric> inside <host>; it does not stand there)"},
+     R"(3:5: <fabric> inside <host>; it stands in <topology> or <cluster>)"},
     {"TopologyInATopology", R"(<topology/>)",
-     R"(2:3: <topology> inside <topology>; it does not stand there)"},
+     R"(2:3: <topology> inside <topology>; it stands around all others)"},
     {"ElementInAnElement", R"(<gpu id="0"><link/></gpu>)", R"(2:15: contents inside <gpu>; expected none)"},
     {"CountOfZero", R"(<gpu count="0"/>)",
      R"(2:3: gpu: count '0': expected a whole number from 1 to 131072)"},
     {"BoolThatIsNone", R"(<gpu id="0"/>
   <switch id="s" multicast="yes"/>)",
      R"(3:3: switch: multicast 'yes': expected true or false)"},
-    {"MulticastGpu", R"(<gpu id="0" multicast="true"/>)", R"(2:3: gpu: unknown attribute 'multicast')"},
+    {"MulticastGpu", R"(<gpu id="0" multicast="true"/>)",
+     R"(2:3: gpu: unknown attribute 'multicast'; expected count or source)"},
     {"LinkToAMissingNode", R"(<gpu count="9"/>
     <link from="3" to="9" bandwidth="1GB/s" latency="1us"/>)",
      R"(3:5: link 3->9: no node 9; nodes are 0..8)"},
@@ -192,6 +200,12 @@ const Rejection kContents[] = {
     {"RangeTooLong", R"(<gpu count="9"/>
     <link from="0" to="gpu:5..12" bandwidth="1GB/s"/>)",
      R"(3:5: link 0->gpu:5..12: no gpu 9; gpus are 0..8)"},
+    {"KindAndNumberWithoutAColon", R"(<host name="h0"><gpu count="2"/><nic count="1"/></host>
+    <link from="h0/nic0" to="h0/gpu1" bandwidth="1GB/s"/>)",
+     R"(3:5: link h0/nic0->h0/gpu1: no node gpu1 in h0; nodes are 0..1, nic0; did you mean 'gpu:1'?)"},
+    {"KindInAnotherCase", R"(<gpu count="2"/>
+    <link from="0" to="GPU:1" bandwidth="1GB/s"/>)",
+     R"(3:5: link 0->GPU:1: no node GPU:1; nodes are 0..1; did you mean 'gpu:1'?)"},
     {"LinkToItself", R"(<gpu count="9"/>
     <link from="0" to="gpu:0" bandwidth="1GB/s"/>)",
      R"(3:5: link 0->gpu:0: joins a node to itself; expected two nodes)"},
@@ -215,7 +229,7 @@ const Rejection kContents[] = {
      R"(3:5: link: bandwidth '-1GB/s': below zero)"},
     {"BandwidthWithAnotherUnit", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="1Gb/s"/>)",
-     R"(3:5: link: bandwidth '1Gb/s': unknown unit 'Gb/s'; did you mean 'GB/s'?; a bandwidth is written like 450GB/s)"},
+     R"(3:5: link: bandwidth '1Gb/s': b is bits; hint: 1Gbit/s (0.125GB/s))"},
     {"BandwidthTooLarge", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="4611686018GB/s"/>)",
      R"(3:5: link: bandwidth '4611686018GB/s': a link has at most 1000000GB/s)"},
@@ -276,7 +290,7 @@ const Rejection kContents[] = {
      R"(2:35: fabric: unknown type 'rail'; did you mean 'rails'?)"},
     {"FabricThatBringsHosts",
      R"(<cluster hosts="4"><gpu id="0"/><fabric type="dragonfly" groups="2" routers="1" hosts="2"/></cluster>)",
-     R"(2:35: fabric: unknown attribute 'hosts')"},
+     R"(2:35: fabric: unknown attribute 'hosts'; expected bandwidth, latency, overhead, uplink-latency, multicast, reduce, global-bandwidth, global-latency, attach, prefix or source)"},
     {"FabricWithoutHosts", R"(<gpu id="0"/>
   <fabric/>)",
      R"(3:3: fabric: no host before it; expected <host> or <cluster> elements)"},

@@ -1,0 +1,17 @@
+// What a plan's messages would cost on a current GPU, for plans that were made without a machine model: links
+// alone make messages free, so such a plan may have many short ones.
+#pragma once
+
+#include <string>
+
+#include "pipeline/plan_result.h"
+
+namespace xccl {
+
+// One sentence if the plan's messages are so short that, on the newest NVIDIA GPU with a model, a message
+// costs more than its bytes take: the program's simulated time on that model, or, without a program, an
+// estimate by the number of messages. Empty if messages are longer, or if the plan was made for a machine
+// model.
+std::string CostOfShortMessages(const PlanResult& result);
+
+}  // namespace xccl
