@@ -13,11 +13,11 @@
 // threads have 8 loads of 16 bytes each in flight, 64 KiB; over NVLink that takes about 1.7 us on
 // Hopper, 38.7 GB/s.
 //
-// "RCCL" is RCCL 2.21.5 at commit 0cbce2a75: src/graph/tuning.cc (time of a hop by protocol, ratios of protocols'
-// bandwidths), src/graph/rome_models.cc (table of each machine) and src/graph/topo.h (bandwidth of an xGMI
-// link). An xGMI link takes 0.7 us in the library; the rest of RCCL's hop is the message's. RCCL has no
-// figure for a channel's bandwidth, a launch, a hand-off or a one-shot message: these four are estimates from
-// NVIDIA's.
+// "RCCL" is RCCL 2.21.5 at commit 0cbce2a75: src/graph/tuning.cc (time of a hop by protocol, ratios of
+// protocols' bandwidths), src/graph/rome_models.cc (table of each machine) and src/graph/topo.h (bandwidth of
+// an xGMI link). An xGMI link takes 0.7 us in the library; the rest of RCCL's hop is the message's. RCCL has
+// no figure for a channel's bandwidth, a launch, a hand-off or a one-shot message: these four are estimates
+// from NVIDIA's.
 #include "ir/known_machines.h"
 
 #include <algorithm>
@@ -165,8 +165,8 @@ MachineModel Mi250xModel() {
 
 MachineModel Mi300xModel() {
   // 7 xGMI links of 48 GB/s of 64. Table 5, that of 8 GPUs with 7 links each: 2.1 us a hop of a ring
-  // (simple) and 0.8 us (LL; LL128 in RCCL of 2026). 1.4 us of the first is split as NVIDIA's: the hop 1
-  // part, the message 5. LL: 0.08. LL128's message is LL's, as its hop is.
+  // (simple) and 0.8 us (LL; LL128 in rocm-systems 03a89144). 1.4 us of the first is split as NVIDIA's: the
+  // hop 1 part, the message 5. LL: 0.08. LL128's message is LL's, as its hop is.
   return OnXgmi(
       "mi300x", "RCCL 2.21 tuning tables, MI300X on xGMI; launch and bytes in flight estimated", 336 * kGb,
       {.simple_hop_ps = 2 * kPsPerUs / 10, .simple_ps = 12 * kPsPerUs / 10, .ll128_ps = 5 * kPsPerUs / 10},
