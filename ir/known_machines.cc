@@ -102,8 +102,8 @@ MachineModel OnXgmi(std::string name, std::string source, int64_t xgmi_bytes_per
   MachineModel model = OfGpu(std::move(name), std::move(source), xgmi_bytes_per_s);
   // An estimate: NVIDIA's launch x RCCL's base latency of LL, 12.0 us, over NCCL's, 6.6 us.
   model.launch_ps = 45 * kPsPerUs / 10;
-  // The network's latency in a ring by LL: RCCL's default table and that of MI300X. The table of hosts with
-  // 16 GPUs of MI250X has 35.4 us.
+  // The network's latency in a ring by LL: RCCL's default table and that of MI300X. The table of 16 dies
+  // of MI250X has 35.4 us.
   model.nic_hop_ps = 95 * kPsPerUs / 10;
   // An estimate by Little's law: 64 KiB in flight, and twice the 0.8 us of RCCL's hop by LL, which is all
   // link, for a round trip.
@@ -156,7 +156,8 @@ MachineModel Gb300Model() {
 
 MachineModel Mi250xModel() {
   // 7 xGMI links of 36 GB/s of 50. Table 4, that of 16 GPUs: 3.6 us a hop of a ring (simple), 2.2 us (LL128)
-  // and 0.8 us (LL). 2.9 us of the first is split as NVIDIA's: the hop 1 part, the message 5. LL: 0.15.
+  // and 0.8 us (LL). 2.9 us of the first is split as NVIDIA's: the hop 1 part, the message 5. LL has 0.15 of
+  // simple's bandwidth.
   return OnXgmi(
       "mi250x", "RCCL 2.21 tuning tables, MI250X on xGMI; launch and bytes in flight estimated", 252 * kGb,
       {.simple_hop_ps = 5 * kPsPerUs / 10, .simple_ps = 24 * kPsPerUs / 10, .ll128_ps = 15 * kPsPerUs / 10},
@@ -166,7 +167,7 @@ MachineModel Mi250xModel() {
 MachineModel Mi300xModel() {
   // 7 xGMI links of 48 GB/s of 64. Table 5, that of 8 GPUs with 7 links each: 2.1 us a hop of a ring
   // (simple) and 0.8 us (LL; LL128 in rocm-systems 03a89144). 1.4 us of the first is split as NVIDIA's: the
-  // hop 1 part, the message 5. LL: 0.08. LL128's message is LL's, as its hop is.
+  // hop 1 part, the message 5. LL has 0.08 of simple's bandwidth. LL128's message is LL's, as its hop is.
   return OnXgmi(
       "mi300x", "RCCL 2.21 tuning tables, MI300X on xGMI; launch and bytes in flight estimated", 336 * kGb,
       {.simple_hop_ps = 2 * kPsPerUs / 10, .simple_ps = 12 * kPsPerUs / 10, .ll128_ps = 5 * kPsPerUs / 10},
