@@ -71,7 +71,8 @@ void AddMachineFlag(Command& command, PlanFlags& flags, const std::string& what)
       "--machine", flags.machine,
       what +
           ": ampere,\n"
-          "hopper or blackwell (NCCL's figures), a machine.json, a plan book that tune wrote, or\n"
+          "hopper, blackwell, b200 (NCCL's figures), gb300 (estimated from blackwell's), mi250x or\n"
+          "mi300x (RCCL's figures; launch estimated), a machine.json, a plan book that tune wrote, or\n"
           "none: only links take time (default: that of the topology's GPUs, if known)");
 }
 

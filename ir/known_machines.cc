@@ -12,6 +12,12 @@
 // In one round trip a threadblock moves at most the bytes that it has in flight (Little's law). Its 512
 // threads have 8 loads of 16 bytes each in flight, 64 KiB; over NVLink that takes about 1.7 us on
 // Hopper, 38.7 GB/s.
+//
+// "RCCL" is RCCL 2.21.5 at commit 0cbce2a75: src/graph/tuning.cc (time of a hop by protocol, ratios of
+// protocols' bandwidths), src/graph/rome_models.cc (table of each machine) and src/graph/topo.h (bandwidth of
+// an xGMI link). An xGMI link takes 0.7 us in the library; the rest of RCCL's hop is the message's. RCCL has
+// no figure for a channel's bandwidth, a launch, a hand-off or a one-shot message: these four are estimates
+// from NVIDIA's.
 #include "ir/known_machines.h"
 
 #include <algorithm>
@@ -30,8 +36,8 @@ namespace {
 constexpr int64_t kGb = 1'000'000'000;
 constexpr int64_t kGib = int64_t{1} << 30;
 
-// A model with the figures that NCCL's tables give alike for all GPUs.
-MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes_per_s) {
+// A model with the figures that do not depend on the GPU, or that NCCL's tables give alike for all GPUs.
+MachineModel OfGpu(std::string name, std::string source, int64_t nvlink_bytes_per_s) {
   MachineModel model;
   model.name = std::move(name);
   model.source = std::move(source);
@@ -49,32 +55,66 @@ MachineModel OnNvlink(std::string name, std::string source, int64_t nvlink_bytes
   return model;
 }
 
-// `simple`, `ll128`: a channel's bandwidth in bytes per second, which LL halves. `reads`: that of a
-// threadblock that reads from all ranks.
-void SetProtocols(int64_t simple, int64_t ll128, int64_t reads, MachineModel& model) {
+// Times of a message. The defaults are those of NCCL's tables, alike for all GPUs.
+struct MessageTimes {
+  int64_t simple_hop_ps = 2 * kPsPerUs / 5, simple_ps = 2 * kPsPerUs;
+  int64_t ll_ps = kPsPerUs / 2;
+  int64_t ll128_ps = 9 * kPsPerUs / 10;
+};
+
+// Bandwidths of a threadblock in bytes per second. `reads`: that of a threadblock that reads from all ranks
+// by the simple protocol.
+struct BlockRates {
+  int64_t simple, ll, ll128, reads;
+};
+
+void SetProtocols(const MessageTimes& times, const BlockRates& rates, MachineModel& model) {
   const auto set = [&](Protocol protocol, const ProtocolCost& cost) {
     model.protocols[static_cast<size_t>(protocol)] = cost;
   };
-  const ProtocolLine ll = LineOf(Protocol::kLl), ll128_line = LineOf(Protocol::kLl128);
-  set(Protocol::kSimple, {.hop_ps = 2 * kPsPerUs / 5,
-                          .message_ps = 2 * kPsPerUs,
-                          .block_bytes_per_s = simple,
-                          .read_bytes_per_s = reads});
+  const ProtocolLine ll = LineOf(Protocol::kLl), ll128 = LineOf(Protocol::kLl128);
+  set(Protocol::kSimple, {.hop_ps = times.simple_hop_ps,
+                          .message_ps = times.simple_ps,
+                          .block_bytes_per_s = rates.simple,
+                          .read_bytes_per_s = rates.reads});
   set(Protocol::kLl, {.hop_ps = 0,
-                      .message_ps = kPsPerUs / 2,
-                      .block_bytes_per_s = ll128 / 2,
-                      .read_bytes_per_s = ll128 / 2,
+                      .message_ps = times.ll_ps,
+                      .block_bytes_per_s = rates.ll,
+                      .read_bytes_per_s = rates.ll,
                       .data_bytes = ll.data_bytes,
                       .wire_bytes = ll.wire_bytes});
   set(Protocol::kLl128, {.hop_ps = 0,
-                         .message_ps = 9 * kPsPerUs / 10,
-                         .block_bytes_per_s = ll128,
-                         .read_bytes_per_s = ll128,
-                         .data_bytes = ll128_line.data_bytes,
-                         .wire_bytes = ll128_line.wire_bytes});
+                         .message_ps = times.ll128_ps,
+                         .block_bytes_per_s = rates.ll128,
+                         .read_bytes_per_s = rates.ll128,
+                         .data_bytes = ll128.data_bytes,
+                         .wire_bytes = ll128.wire_bytes});
 }
 
-constexpr std::string_view kNames[] = {"ampere", "blackwell", "hopper"};
+// NCCL's times, and its channel's bandwidth by `simple` and `ll128`, which LL halves.
+void SetNcclProtocols(int64_t simple, int64_t ll128, int64_t reads, MachineModel& model) {
+  SetProtocols({}, {.simple = simple, .ll = ll128 / 2, .ll128 = ll128, .reads = reads}, model);
+}
+
+// A model of an AMD GPU. `ll_percent`: what LL's bandwidth is of the simple protocol's in a ring.
+MachineModel OnXgmi(std::string name, std::string source, int64_t xgmi_bytes_per_s, const MessageTimes& times,
+                    int64_t ll_percent) {
+  MachineModel model = OfGpu(std::move(name), std::move(source), xgmi_bytes_per_s);
+  // An estimate: NVIDIA's launch x RCCL's base latency of LL, 12.0 us, over NCCL's, 6.6 us.
+  model.launch_ps = 45 * kPsPerUs / 10;
+  // The network's latency in a ring by LL: RCCL's default table and that of MI300X. The table of 16 dies
+  // of MI250X has 35.4 us.
+  model.nic_hop_ps = 95 * kPsPerUs / 10;
+  // An estimate by Little's law: 64 KiB in flight, and twice the 0.8 us of RCCL's hop by LL, which is all
+  // link, for a round trip.
+  const int64_t rate = 41 * kGb;
+  // LL128: RCCL's ratio for MI250X; its table for MI300X has none.
+  SetProtocols(
+      times, {.simple = rate, .ll = rate * ll_percent / 100, .ll128 = rate * 41 / 100, .reads = rate}, model);
+  return model;
+}
+
+constexpr std::string_view kNames[] = {"ampere", "b200", "blackwell", "gb300", "hopper", "mi250x", "mi300x"};
 
 }  // namespace
 
@@ -82,8 +122,8 @@ MachineModel AmpereModel() {
   // 12 NVLinks of 20 GB/s of 25. Channels: perChMaxTreeBw 24, perChMaxRingLL128Bw 20. NCCL has no figure for
   // reads from all ranks before Hopper: the rate of Ampere's channel × Hopper's ratio of reads to channel.
   MachineModel model =
-      OnNvlink("ampere", "NCCL 2.30 tuning tables, Ampere on NVLink; launch estimated", 240 * kGb);
-  SetProtocols(24 * kGb, 20 * kGb, 43 * kGb, model);
+      OfGpu("ampere", "NCCL 2.30 tuning tables, Ampere on NVLink; launch estimated", 240 * kGb);
+  SetNcclProtocols(24 * kGb, 20 * kGb, 43 * kGb, model);
   return model;
 }
 
@@ -91,8 +131,8 @@ MachineModel HopperModel() {
   // 18 NVLinks of 20.6 GB/s of 25. Channels: perChMaxTreeBw 38.7, perChMaxRingLL128Bw 36.7. A threadblock of
   // AllReduce_RSxLD_AGxST reads 65 GiB/s.
   MachineModel model =
-      OnNvlink("hopper", "NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated", 3708 * kGb / 10);
-  SetProtocols(387 * kGb / 10, 367 * kGb / 10, 65 * kGib, model);
+      OfGpu("hopper", "NCCL 2.30 tuning tables, Hopper on NVLink; launch estimated", 3708 * kGb / 10);
+  SetNcclProtocols(387 * kGb / 10, 367 * kGb / 10, 65 * kGib, model);
   model.switch_per_mille = 850;  // nvlsEfficiency
   return model;
 }
@@ -100,29 +140,62 @@ MachineModel HopperModel() {
 MachineModel BlackwellModel() {
   // 18 NVLinks of 40.1 GB/s of 50. Channels: perChMaxTreeBw 70, perChMaxRingLL128Bw 40 (73.4 until 2.29). A
   // threadblock of the symmetric kernels reads 55 GiB/s, less than a channel moves: the channel's.
-  MachineModel model = OnNvlink("blackwell", "NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated",
-                                7218 * kGb / 10);
-  SetProtocols(70 * kGb, 40 * kGb, 70 * kGb, model);
+  MachineModel model =
+      OfGpu("blackwell", "NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated", 7218 * kGb / 10);
+  SetNcclProtocols(70 * kGb, 40 * kGb, 70 * kGb, model);
   model.switch_per_mille = 740;  // nvlsEfficiency
   return model;
+}
+
+MachineModel Gb300Model() {
+  MachineModel model = BlackwellModel();
+  model.name = "gb300";
+  model.source = "estimated from NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated";
+  return model;
+}
+
+MachineModel Mi250xModel() {
+  // 7 xGMI links of 36 GB/s of 50. Table 4, that of 16 GPUs: 3.6 us a hop of a ring (simple), 2.2 us (LL128)
+  // and 0.8 us (LL). 2.9 us of the first is split as NVIDIA's: the hop 1 part, the message 5. LL has 0.15 of
+  // simple's bandwidth.
+  return OnXgmi(
+      "mi250x", "RCCL 2.21 tuning tables, MI250X on xGMI; launch and bytes in flight estimated", 252 * kGb,
+      {.simple_hop_ps = 5 * kPsPerUs / 10, .simple_ps = 24 * kPsPerUs / 10, .ll128_ps = 15 * kPsPerUs / 10},
+      15);
+}
+
+MachineModel Mi300xModel() {
+  // 7 xGMI links of 48 GB/s of 64. Table 5, that of 8 GPUs with 7 links each: 2.1 us a hop of a ring
+  // (simple) and 0.8 us (LL; LL128 in rocm-systems 03a89144). 1.4 us of the first is split as NVIDIA's: the
+  // hop 1 part, the message 5. LL has 0.08 of simple's bandwidth. LL128's message is LL's, as its hop is.
+  return OnXgmi(
+      "mi300x", "RCCL 2.21 tuning tables, MI300X on xGMI; launch and bytes in flight estimated", 336 * kGb,
+      {.simple_hop_ps = 2 * kPsPerUs / 10, .simple_ps = 12 * kPsPerUs / 10, .ll128_ps = 5 * kPsPerUs / 10},
+      8);
 }
 
 std::span<const std::string_view> KnownMachineNames() { return kNames; }
 
 std::optional<MachineModel> KnownMachine(std::string_view name) {
   if (name == "ampere") return AmpereModel();
-  if (name == "blackwell") return BlackwellModel();
+  if (name == "b200" || name == "blackwell") return BlackwellModel();
+  if (name == "gb300") return Gb300Model();
   if (name == "hopper") return HopperModel();
+  if (name == "mi250x") return Mi250xModel();
+  if (name == "mi300x") return Mi300xModel();
   return std::nullopt;
 }
 
 std::optional<MachineModel> MachineOfArch(std::string_view arch) {
+  if (arch == "gfx90a") return Mi250xModel();
+  if (arch == "gfx942") return Mi300xModel();
   if (!arch.starts_with("sm")) return std::nullopt;
   int32_t sm = 0;
   const auto [end, error] = std::from_chars(arch.data() + 2, arch.data() + arch.size(), sm);
   if (error != std::errc() || end != arch.data() + arch.size()) return std::nullopt;
   if (sm >= 80 && sm < 90) return AmpereModel();
   if (sm >= 90 && sm < 100) return HopperModel();
+  if (sm == 103) return Gb300Model();
   if (sm >= 100 && sm < 130) return BlackwellModel();
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-// Machine models of the GPUs that NCCL has figures for.
+// Machine models of the GPUs that NCCL and RCCL have figures for.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,15 @@ namespace xccl {
 MachineModel AmpereModel();     // A100: sm80 and the like
 MachineModel HopperModel();     // H100, H200: sm90
 MachineModel BlackwellModel();  // B200, GB200: sm100 and later
+MachineModel Gb300Model();      // GB300: sm103
+MachineModel Mi250xModel();     // MI250X, a die: gfx90a
+MachineModel Mi300xModel();     // MI300X: gfx942
 
-// The models' names, sorted: "ampere", "blackwell", "hopper".
+// The models' names, sorted: "ampere", "b200" and so on. "b200" is another name of "blackwell".
 std::span<const std::string_view> KnownMachineNames();
 // The model of a name; absent for any other.
 std::optional<MachineModel> KnownMachine(std::string_view name);
-// The model of a GPU's architecture, as "sm90"; absent where there is none.
+// The model of a GPU's architecture, as "sm90" or "gfx942"; absent where there is none.
 std::optional<MachineModel> MachineOfArch(std::string_view arch);
 
 }  // namespace xccl

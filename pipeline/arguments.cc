@@ -1,8 +1,9 @@
 #include "pipeline/arguments.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 #include "base/strings.h"
@@ -32,12 +33,14 @@ Status CheckNotEmpty(int64_t size_bytes, const Collective& collective) {
 }
 
 StatusOr<std::optional<MachineModel>> FindMachine(const std::string& name) {
-  constexpr std::string_view kMachines[] = {"ampere", "blackwell", "hopper", "none"};
   if (name == "none") return std::optional<MachineModel>();
   if (std::optional<MachineModel> known = KnownMachine(name)) return known;
-  if (!PathExists(name) && name.find_first_of("./") == std::string::npos)
-    return UsageError("no machine '" + name + "'" + DidYouMean(name, kMachines) +
-                      "; expected ampere, hopper, blackwell, none, a machine.json or a plan book");
+  if (!PathExists(name) && name.find_first_of("./") == std::string::npos) {
+    std::vector<std::string_view> names(KnownMachineNames().begin(), KnownMachineNames().end());
+    names.push_back("none");
+    return UsageError(fmt::format("no machine '{}'{}; expected {}, a machine.json or a plan book", name,
+                                  DidYouMean(name, names), fmt::join(names, ", ")));
+  }
   XCCL_ASSIGN_OR_RETURN(const MachineModel machine,
                         ReadMachineModel(IsDirectory(name) ? name + "/machine.json" : name));
   return std::optional(machine);

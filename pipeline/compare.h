@@ -29,7 +29,7 @@ struct Comparison {
   Compared on;                       // with several topologies: only the fields that all of them share
   std::vector<PlanTime> times;       // by size, then by time
   std::vector<std::string> skipped;  // engines, sizes and machines without a row: "ring: reason"
-  // Remarks about measured rows, and about machines of which only some are timed on ideal links.
+  // Remarks about measured rows, and about machines that are timed on ideal links because one has no model.
   std::vector<std::string> notes = {};
   std::vector<Compared> machines = {};  // one per topology that `times` names; empty: one topology
 };
@@ -96,15 +96,16 @@ struct ComparedMachine {
   const Topology* topology;
   const Collective* collective;
 };
-// Compares auto and the engines on each machine. `on_size` receives the rows of all machines for one size.
-// Errors: those of Compare if no machine has a row.
+// Compares auto and the engines on each machine, like with like: if some machines, but not all, have a
+// machine model, all are timed on ideal links, and a note says so. `on_size` receives the rows of all
+// machines for one size. Errors: those of Compare if no machine has a row.
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
                                      const std::vector<int64_t>& sizes, const PlanOptions& options,
                                      const OnSize& on_size = {});
 
-// Returns one line per machine that says how its times are simulated: "dgx1: times on ideal links". Returns
-// no lines if all machines are timed on ideal links.
+// Returns one line per machine that names its model: "dgx-h100: times of programs on a machine: NCCL ...".
+// Returns no lines if the machines are timed on ideal links.
 std::vector<std::string> TimesOfMachines(const Comparison& comparison);
 
 // Returns whether the deadline has passed. If so, adds the line that this and all later sizes are left out.

@@ -12,6 +12,10 @@
 namespace xccl {
 namespace {
 
+constexpr const char* kModelForAll =
+    "--machine=hopper times programs on one GPU for all; --gpu-arch=sm90, or arch in its file, names a "
+    "machine's own";
+
 std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   for (const char* name : {kDefaultEngine, "all"})
     if (std::ranges::find(engines, name) != engines.end()) return engines;
@@ -19,32 +23,39 @@ std::vector<std::string> WithAuto(std::vector<std::string> engines) {
   return engines;
 }
 
-// Returns whether the times of this machine are simulated on ideal links.
-bool OfLinks(const Compared& on) { return on.machine.empty(); }
-
-// Returns a remark if some machines, but not all, are timed on ideal links.
-std::vector<std::string> NotesOf(const std::vector<Compared>& machines) {
-  if (std::ranges::all_of(machines, OfLinks) || std::ranges::none_of(machines, OfLinks)) return {};
-  return {"a program takes longer than ideal links; hint: --machine=none times all alike"};
+// Returns the names of the machines whose GPUs have no machine model, each with its reason.
+std::vector<std::string> WithoutModel(std::span<const ComparedMachine> machines, const PlanOptions& options) {
+  std::vector<std::string> names;
+  for (const ComparedMachine& machine : machines) {
+    if (OnMachineOf(*machine.topology, options).machine) continue;
+    const std::string& arch = machine.topology->gpu_arch();
+    names.push_back(fmt::format("{} ({})", machine.name, arch.empty() ? "no arch" : arch));
+  }
+  return names;
 }
 
 }  // namespace
 
 std::vector<std::string> TimesOfMachines(const Comparison& comparison) {
   std::vector<std::string> lines;
-  if (std::ranges::all_of(comparison.machines, OfLinks)) return lines;
   for (const Compared& on : comparison.machines)
-    lines.push_back(OfLinks(on)
-                        ? fmt::format("{}: times on ideal links", on.topology)
-                        : fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
+    if (!on.machine.empty())
+      lines.push_back(fmt::format("{}: times of programs on a machine: {}", on.topology, on.machine));
   return lines;
 }
 
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
-                                     const std::vector<int64_t>& sizes, const PlanOptions& options,
+                                     const std::vector<int64_t>& sizes, const PlanOptions& asked,
                                      const OnSize& on_size) {
   Comparison all;
+  PlanOptions options = asked;
+  const std::vector<std::string> without = WithoutModel(machines, options);
+  if (!without.empty() && without.size() < machines.size()) {
+    options.machine_of_topology = false;  // like with like: a program takes longer than ideal links
+    all.notes = {fmt::format("all times are on ideal links: no machine model for {}; hint: {}",
+                             Join(without, ", "), kModelForAll)};
+  }
   Skipped skipped;
   const std::vector<std::string> wanted = WithAuto(engines);
   const std::string model(ToString(options.request.model));
@@ -58,7 +69,6 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   all.on = {.collective = machines.front().collective->name(), .topology = "", .model = model};
   all.title = fmt::format("{} on {} machines: {}, {} model", all.on.collective, machines.size(),
                           Join(names, ", "), model);
-  all.notes = NotesOf(all.machines);
   Comparison of_size = all;
   for (const int64_t size : sizes) {
     if (IsTooLate(options.deadline, size, skipped)) break;

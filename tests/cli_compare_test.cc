@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/version.h"
+#include "ir/known_machines.h"
 #include "tests/testing/cli.h"
 
 namespace xccl {
@@ -234,15 +235,26 @@ TEST_F(Cli, ComparesMachinesThatDiffer) {
             "xccl-synth: --failures: 2 topologies; expected one\n");
   EXPECT_EQ(Run({"compare", "ring:4", "ring:5", "-c", "allreduce", "--with", "a.xml"}).err,
             "xccl-synth: --with: 2 topologies; expected one\n");
-  // Links alone beside a machine's model: the text says which time is of what.
-  const std::string text =
-      Out({"compare", "ring:4", "dgx-a100", "-c", "allreduce", "-s", "1MiB", "--engines", "ring"});
-  EXPECT_NE(text.find("\nring:4: times on ideal links\ndgx-a100: times of programs on a machine: "),
+  // One machine has no model: all times, also in CSV and on the page, are of links, and the text says so.
+  const Words words = {"compare", "ring:4",    "dgx-a100", "-c",     "allreduce", "-s",
+                       "1MiB",    "--engines", "ring",     "--html", "a.html"};
+  const std::string text = Out(words);
+  EXPECT_NE(text.find("\ntimes on ideal links: their bandwidths and latencies alone\nall times are on ideal "
+                      "links: no machine model for ring:4 (no arch); hint: --machine=hopper "),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("\na program takes longer than ideal links; hint: --machine=none times all alike\n"),
-            std::string::npos)
-      << text;
+  EXPECT_NE(Read("a.html").find("\"notes\":[\"all times are on ideal links: "), std::string::npos);
+  const auto machines = [&](const Words& more) {
+    Words json = words;
+    json.insert(json.end(), more.begin(), more.end());
+    json.push_back("--json");
+    std::vector<Json> found;
+    for (const Json& row : Json::parse(Out(json))) found.push_back(row["machine"]);
+    return found;
+  };
+  EXPECT_EQ(machines({}), std::vector<Json>(4, nullptr));
+  EXPECT_EQ(machines({"--machine", "mi300x"}), std::vector<Json>(4, Mi300xModel().source));
+  EXPECT_EQ(machines({"--gpu-arch", "sm80"}), std::vector<Json>(4, AmpereModel().source));
 }
 
 TEST_F(Cli, RowsSayMessagesAndThreadblocks) {

@@ -78,8 +78,8 @@ TEST_F(Cli, MachineNoneMeansLinksAlone) {
   none.back() = "hopper";
   EXPECT_NE(Json::parse(Out(none))["machine"], nullptr);
   ExpectWrong({none, 2,
-               "--machine: no machine 'hoper'; did you mean 'hopper'?; expected ampere, hopper, blackwell, "
-               "none, a machine.json or a plan book"},
+               "--machine: no machine 'hoper'; did you mean 'hopper'?; expected ampere, b200, blackwell, "
+               "gb300, hopper, mi250x, mi300x, none, a machine.json or a plan book"},
               Run({"plan", "dgx1", "-c", "allgather", "--machine", "hoper"}));
 }
 

@@ -15,7 +15,7 @@ Topology Read(std::string_view text) {
 
 // Has every part of a text at least once: PCIe, NVSwitch, direct links of unequal width, CPUs, NICs, a GPU
 // whose id is not its rank.
-constexpr std::string_view kServer = R"(<topology name="server" source="a test">
+constexpr std::string_view kServer = R"(<topology name="server" arch="sm80" source="a test">
   <host name="h0">
     <gpu id="0"/><gpu id="1"/><gpu id="7"/><gpu id="8"/>
     <switch id="pci-0a"/><switch id="fast" multicast="true" reduce="true"/>
@@ -34,6 +34,7 @@ constexpr std::string_view kServer = R"(<topology name="server" source="a test">
 TEST(DescribeText, OneServer) {
   EXPECT_EQ(DescribeText(Read(kServer)), R"(server: 4 ranks on 1 host
 source    a test
+gpu       sm80: programs are timed by the machine model ampere
 nodes     4 gpus, 2 switches, 2 nics, 2 cpus
 per gpu   2 of 4: 50GB/s to gpus (2 links), 24GB/s to PCIe
           2 of 4: 450GB/s to fast, 12GB/s to cpus
@@ -74,6 +75,7 @@ TEST(DescribeText, AlikeHostsOnceAndTheFabric) {
   </cluster>
 </topology>)")),
             R"(pod: 6 ranks on 3 hosts
+gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, or --gpu-arch=sm90
 nodes     6 gpus, 4 switches, 6 nics
 per gpu   50GB/s to nics
 hops      at most 1 transfer from rank to rank
@@ -101,6 +103,7 @@ TEST(DescribeText, GridsHaveNoMatrixAndAnOddOneOutIsNamed) {
       DescribeText(Read(
           R"(<topology name="torus:5x4"><torus dims="5x4" bandwidth="50GB/s" latency="500ns"/></topology>)")),
       R"(torus:5x4: 20 ranks on 1 host
+gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, or --gpu-arch=sm90
 nodes     20 gpus
 per gpu   200GB/s to gpus (4 links)
 hops      at most 4 transfers from rank to rank
@@ -109,9 +112,10 @@ links         80 links  gpu-gpu            50GB/s  500ns
 )");
   EXPECT_EQ(
       DescribeText(Read(
-          R"(<topology name="chain"><host name="a"><gpu id="0"/></host><host name="b"><gpu id="0"/></host>
+          R"(<topology name="chain" arch="sm70"><host name="a"><gpu id="0"/></host><host name="b"><gpu id="0"/></host>
   <link from="a/0" to="b/0" bandwidth="1GB/s" latency="1us" duplex="false"/></topology>)")),
       R"(chain: 2 ranks on 2 hosts
+gpu       sm70: no machine model, so times are of ideal links; hint: --machine=ampere
 nodes     2 gpus
 per gpu   1 of 2: 1GB/s to gpus; no links
           1 of 2: no links; 1GB/s from gpus

@@ -7,7 +7,9 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -15,6 +17,7 @@
 #include "base/units.h"
 #include "base/wrap.h"
 #include "cli/describe/describe.h"
+#include "ir/known_machines.h"
 #include "topologies/cuts.h"
 #include "topologies/paths.h"
 #include "topologies/references.h"
@@ -122,6 +125,16 @@ std::string PerGpu(const Topology& t) {
   for (const auto& [text, count] : texts)
     lines.push_back(texts.size() == 1 ? text : fmt::format("{} of {}: {}", count, t.num_ranks(), text));
   return Listed("per gpu", lines, "kinds of GPUs");
+}
+
+// Says by which machine model plans for this machine are timed.
+std::string Gpu(const Topology& t) {
+  const std::string& arch = t.gpu_arch();
+  if (arch.empty())
+    return "not stated, so times are of ideal links; hint: arch=\"sm90\" in the file, or --gpu-arch=sm90";
+  const std::optional<MachineModel> model = MachineOfArch(arch);
+  return model ? fmt::format("{}: programs are timed by the machine model {}", arch, model->name)
+               : arch + ": no machine model, so times are of ideal links; hint: --machine=ampere";
 }
 
 std::string Transfers(int32_t count) { return fmt::format("{} transfer{}", count, count == 1 ? "" : "s"); }
@@ -401,6 +414,7 @@ std::string DescribeText(const Topology& t) {
   std::string text = fmt::format("{}: {} rank{} on {} host{}\n", t.name(), t.num_ranks(),
                                  t.num_ranks() == 1 ? "" : "s", t.num_hosts(), t.num_hosts() == 1 ? "" : "s");
   if (!t.spec().source.empty()) text += Wrapped("source", t.spec().source);
+  text += Wrapped("gpu", Gpu(t));
   text += Wrapped("nodes", CountsOfKinds(kinds));
   text += PerGpu(t) + Distances(t) + LinkClasses(t);
   return text + HostTexts(t).All() + Fabric(t);

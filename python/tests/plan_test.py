@@ -305,7 +305,7 @@ class Errors(unittest.TestCase):
         def ring(**options):
             return xccl.plan("ring:4", options.pop("collective", "allgather"), **options)
 
-        machines = "expected ampere, hopper, blackwell, none, a machine.json or a plan book"
+        machines = "expected ampere, b200, blackwell, gb300, hopper, mi250x, mi300x, none, a machine.json or a plan book"
         usage, wrong = xccl.UsageError, xccl.InvalidInput
         self.check(
             [

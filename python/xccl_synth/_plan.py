@@ -503,7 +503,7 @@ def plan(
     nothing. ``start``: a plan to start from; for this machine it is made no slower, for the machine as it was it is repaired.
 
     ``lower=False`` makes no program. ``machine``: the model that the program is made for and timed by: "ampere", "hopper",
-    "blackwell", a file of ``xccl-synth tune``, or "none" for links alone (default: that of the topology's GPUs, if known).
+    "blackwell", "gb300", "mi250x", "mi300x", a file of ``xccl-synth tune``, or "none" for links alone (default: that of the topology's GPUs, if known).
     ``max_ctas``: threadblocks of a rank at most. ``verify_passes``: proves every pass of lowering. ``time_limit``: seconds, of all
     together; without it limits are counted in work, so that the same arguments give the same plan.
 

@@ -13,6 +13,7 @@
 #include "ir/simulate/simulate_program.h"
 #include "ir/testing/graphs.h"
 #include "ir/testing/programs.h"
+#include "topologies/load/load.h"
 #include "topologies/topology.h"
 
 namespace xccl {
@@ -108,9 +109,49 @@ TEST(KnownMachines, ByNameAndByArchitecture) {
   } cases[] = {
       {"sm80", AmpereModel()},     {"sm90", HopperModel()},  {"sm100", BlackwellModel()},
       {"sm120", BlackwellModel()}, {"sm70", std::nullopt},   {"sm", std::nullopt},
-      {"sm90a", std::nullopt},     {"gfx942", std::nullopt}, {"", std::nullopt},
+      {"sm90a", std::nullopt},     {"sm103", Gb300Model()},  {"gfx942", Mi300xModel()},
+      {"gfx90a", Mi250xModel()},   {"gfx908", std::nullopt}, {"", std::nullopt},
   };
   for (const auto& c : cases) EXPECT_EQ(MachineOfArch(c.arch), c.model) << c.arch;
+  EXPECT_EQ(KnownMachine("b200"), BlackwellModel());
+}
+
+// A plan file keeps a model by its name.
+TEST(KnownMachines, KeepTheirNames) {
+  for (const std::string_view name : KnownMachineNames()) {
+    const MachineModel model = KnownMachine(name).value();
+    EXPECT_EQ(model.name, name == "b200" ? "blackwell" : name);
+    EXPECT_EQ(KnownMachine(model.name), model);
+    EXPECT_NE(model.source.find("tuning tables"), std::string::npos) << name;
+  }
+}
+
+// A hop of RCCL's ring is a link of the library's machine, 0.7 us, and what a message adds to it.
+TEST(KnownMachines, OfAmdHaveTheHopsAndLinksOfRccl) {
+  const struct {
+    MachineModel model;
+    int64_t simple_ps, ll128_ps, link_bytes_per_s;
+  } cases[] = {{Mi250xModel(), 36 * kUs / 10, 22 * kUs / 10, 36'000'000'000},
+               {Mi300xModel(), 21 * kUs / 10, 12 * kUs / 10, 48'000'000'000}};
+  for (const auto& c : cases) {
+    const auto hop_ps = [&](Protocol protocol) {
+      const ProtocolCost& cost = c.model.CostOf(protocol);
+      return 7 * kUs / 10 + cost.hop_ps + cost.message_ps;
+    };
+    EXPECT_EQ(hop_ps(Protocol::kSimple), c.simple_ps) << c.model.name;
+    EXPECT_EQ(hop_ps(Protocol::kLl128), c.ll128_ps) << c.model.name;
+    EXPECT_EQ(c.model.nvlink_bytes_per_s, 7 * c.link_bytes_per_s) << c.model.name;
+    const Topology machine = LoadTopology(c.model.name).value();
+    const std::vector<int64_t> reached = ReachedBandwidths(machine, c.model);
+    for (int32_t l = 0; l < machine.num_links(); ++l) {
+      const Link& link = machine.link(LinkId(l));
+      if (!machine.IsGpu(link.from) || !machine.IsGpu(link.to)) continue;
+      const int64_t peak = c.model.name == "mi250x" ? 50 : 64;  // of an xGMI link, in GB/s
+      EXPECT_EQ(reached[static_cast<size_t>(l)],
+                link.bandwidth_bytes_per_s / (peak * 1'000'000'000) * c.link_bytes_per_s)
+          << c.model.name << " link " << l;
+    }
+  }
 }
 
 // A GPU on an NVSwitch and a NIC, whose own link goes to a network's switch.

@@ -312,7 +312,7 @@ def draw_plan_flags(r, engine):
     maybe(0.02, "--rounds", str(r.randint(1, 9)))
     maybe(0.05, "--seed", str(r.choice((0, 1, 2, 99, 2**31))))
     maybe(0.05, "--allow-divergent")
-    maybe(0.2, "--machine", r.choice(("none", "ampere", "hopper", "blackwell")))
+    maybe(0.2, "--machine", r.choice(("none", "ampere", "hopper", "blackwell", "gb300", "mi250x", "mi300x")))
     maybe(0.05, "--max-ctas", str(r.choice((1, 2, 8, 64))))
     maybe(0.08, "--verify-passes")
     maybe(0.03, "--time-limit", r.choice(("1ms", "100ms", "1s", "3s")))
