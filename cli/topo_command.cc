@@ -1,9 +1,4 @@
 // topo: shows a machine, or writes it as XML, JSON, a drawing or dot.
-#include <fmt/core.h>
-
-#include <optional>
-#include <string>
-
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
@@ -11,7 +6,6 @@
 #include "cli/output.h"
 #include "draw/draw.h"
 #include "draw/layout/layout.h"
-#include "ir/known_machines.h"
 #include "topologies/nccl/this_machine.h"
 #include "topologies/xml/native_xml.h"
 
@@ -35,16 +29,6 @@ std::string DescribeJson(const Topology& topology) {
                  {"warnings", topology.spec().warnings}});
 }
 
-// The machine model that commands use by default, as the last line of the text.
-std::string ModelLine(const Topology& topology) {
-  const std::string& arch = topology.gpu_arch();
-  if (const std::optional<MachineModel> model = MachineOfArch(arch))
-    return fmt::format("\nmodel     {}, for {}: {}\n", model->name, arch, model->source);
-  if (!arch.empty())
-    return fmt::format("\nmodel     none for {}: --machine NAME|FILE gives launch and message costs\n", arch);
-  return "\nmodel     none: <topology arch=\"sm90\"> or --machine hopper gives launch and message costs\n";
-}
-
 StatusOr<Topology> Load(const Flags& flags) {
   if (flags.this_machine) {
     if (!flags.topology.topology.empty()) return UsageError("--this-machine: not together with a TOPOLOGY");
@@ -61,7 +45,7 @@ Status Topo(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const Topology topology, Load(flags));
   const std::string format = session.json ? "json" : flags.format;
   std::string text;
-  if (format == "text") text = DescribeText(topology) + ModelLine(topology);
+  if (format == "text") text = DescribeText(topology);
   if (format == "xml") text = WriteNativeXml(topology);
   if (format == "json") text = DescribeJson(topology);
   if (format == "svg") text = TopologySvg(topology, LayOut(topology));
