@@ -50,7 +50,7 @@ export function Matrix() {
     context.textBaseline = "middle";
     context.textAlign = "right";
     const everyRow = Math.max(1, Math.ceil(14 / cellHeight));
-    const exact = current.data.schedule.detail !== null;
+    const exact = current.played.detail !== null;
     const first = (name: string) => /\d+/.exec(name)?.[0] ?? "";
     for (let row = 0; row < holdings.rows; row += everyRow)
       context.fillText(exact ? String(row) : first(holdings.rowName(row)), margin.left - 5, margin.top + (row + 0.5) * cellHeight, margin.left - 6);
@@ -89,11 +89,11 @@ export function Matrix() {
     const cell = under(event);
     const chunks = current.followableChunks();
     if (!cell || chunks.length === 0) return;
-    const chunk = current.data.schedule.detail ? cell.column : chunks.find((c) => holdings.columnOfChunk(c) === cell.column);
+    const chunk = current.played.detail ? cell.column : chunks.find((c) => holdings.columnOfChunk(c) === cell.column);
     if (chunk !== undefined) follow.value = { kind: "chunk", chunk };
   };
 
-  const exact = current.data.schedule.detail !== null;
+  const exact = current.played.detail !== null;
   const height = Math.min(420, Math.max(150, margin.top + holdings.rows * Math.min(26, exact && holdings.rows <= 16 ? 22 : 6)));
   if (holdings.rows === 0) return <p class="soft">This plan is too large for a table of who holds what.</p>;
   return (
