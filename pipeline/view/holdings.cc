@@ -86,22 +86,25 @@ BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& top
 }
 
 BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& topology,
-                               std::span<const HoldingWrite> writes,
+                               std::span<const HoldingWrite> writes, int32_t parts,
                                const std::vector<std::vector<LinkId>>& links, int64_t time_ps,
                                int64_t most_arrivals)
     : BinnedHoldings(collective, topology, time_ps) {
-  ChooseFollowed(std::ssize(writes), most_arrivals);
+  ChooseFollowed(std::ssize(writes) * parts, most_arrivals);
   std::vector<std::vector<Arrival>> by_chunk(static_cast<size_t>(num_chunks_));
   for (const HoldingWrite& write : writes)
-    by_chunk[write.chunk.index()].push_back({write.time_ps, write.rank, write.contributions, false});
+    for (int32_t part = 1; part <= parts; ++part)
+      by_chunk[write.chunk.index()].push_back(
+          {write.start_ps + (write.end_ps - write.start_ps) * part / parts, write.rank, write.gain, true});
   for (int32_t c = 0; c < num_chunks_; ++c) {
     SetConditions(collective, ChunkId(c));
-    std::vector<Arrival>& arrivals = by_chunk[static_cast<size_t>(c)];
-    held_ = initial_;
-    for (Arrival& arrival : arrivals) {
-      int32_t& held = held_[arrival.rank.index()];
-      arrival.contributions = held = std::max(held, arrival.contributions);
+    // Contributions are counted in parts.
+    for (size_t r = 0; r < initial_.size(); ++r) {
+      initial_[r] *= parts;
+      needed_[r] *= parts;
     }
+    std::vector<Arrival>& arrivals = by_chunk[static_cast<size_t>(c)];
+    std::ranges::stable_sort(arrivals, {}, &Arrival::time_ps);
     if (std::ranges::binary_search(followed_, c)) Follow(links[static_cast<size_t>(c)], ChunkId(c), arrivals);
     Replay(ChunkId(c), arrivals);
   }

@@ -29,12 +29,13 @@ struct HoldingRun {
 // Returns what ranks hold before the collective (`before`), or must hold after it, as runs of chunks.
 std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ranks, bool before);
 
-// A value that a program writes: from time_ps on, the rank holds so many contributions of the chunk.
+// A value that a program writes, pass by pass from start_ps to end_ps: the rank then holds `gain` more
+// contributions of the chunk than it did.
 struct HoldingWrite {
   Rank rank;
   ChunkId chunk;
-  int64_t time_ps = 0;
-  int32_t contributions = 0;
+  int64_t start_ps = 0, end_ps = 0;
+  int32_t gain = 0;
 };
 
 // Computes the share of the needed data that is there over time, added up over groups of ranks (rows) and
@@ -46,10 +47,11 @@ class BinnedHoldings {
   // few sorts of all (transfer, chunk) pairs.
   BinnedHoldings(const Collective& collective, const Topology& topology, const ScheduleTrace& trace,
                  int64_t most_arrivals);
-  // The same of a program's writes, sorted by time. A rank holds the most that it ever wrote of a chunk.
-  // `links`: by chunk, the links that carry it.
+  // Computes the share from a program's writes. A write arrives in `parts` equal parts. `links`: by chunk,
+  // the links that carry it.
   BinnedHoldings(const Collective& collective, const Topology& topology, std::span<const HoldingWrite> writes,
-                 const std::vector<std::vector<LinkId>>& links, int64_t time_ps, int64_t most_arrivals);
+                 int32_t parts, const std::vector<std::vector<LinkId>>& links, int64_t time_ps,
+                 int64_t most_arrivals);
   // Writes the members of BinnedSchedule from "frames" on.
   void Write(JsonWriter& json) const;
 

@@ -1,6 +1,6 @@
 // 1. Go through the instructions in a topological order. Keep for every slot of every buffer how many
-//    contributions it holds; no contribution is added twice (rule P7), so a number is enough. Every write is
-//    a holding that is there when its instruction ends.
+//    contributions it holds; no contribution is added twice (rule P7), so a number is enough. A write that
+//    has more of a chunk than its rank had is a gain, which grows while its instruction's passes run.
 // 2. Make a message of every send; one of all branches of a multicast, and of a reduction in a switch. A
 //    message has all passes of its instruction.
 // 3. Put messages on links: as the trace has them or, where the trace extrapolates, from the start to the end
@@ -97,14 +97,13 @@ class ProgramPlay {
         buffer.held.resize(buffer.chunk.size());
       }
     }
-    std::map<std::pair<int32_t, int32_t>, int32_t> before;
     for (const HoldingRun& run : HoldingRuns(collective_, topology_.num_ranks(), true))
       for (int32_t c = run.chunk; c < run.chunk + run.count; ++c)
-        before[{run.rank.value, c}] = run.contributions;
+        most_[{run.rank.value, c}] = run.contributions;
     for (int32_t r = 0; r < topology_.num_ranks(); ++r) {
       Buffer& input = BufferOf(Rank(r), BufferKind::kInput);
       for (size_t s = 0; s < input.chunk.size(); ++s)
-        if (const auto found = before.find({r, input.chunk[s].value}); found != before.end())
+        if (const auto found = most_.find({r, input.chunk[s].value}); found != most_.end())
           input.held[s] = found->second;
     }
   }
@@ -139,12 +138,15 @@ class ProgramPlay {
         for (size_t i = 0; i < value.size(); ++i) {
           const size_t slot = static_cast<size_t>(instruction.dst.slot) + i;
           buffer.held[slot] = value[i];
-          writes_.push_back({rank, buffer.chunk[slot], EndOf(node), value[i]});
+          int32_t& most = most_[{rank.value, buffer.chunk[slot].value}];
+          if (value[i] <= most) continue;
+          writes_.push_back({rank, buffer.chunk[slot], StartOf(node), EndOf(node), value[i] - most});
+          most = value[i];
         }
       }
       if (Sends(instruction.op)) sent[static_cast<size_t>(node)] = std::move(value);
     }
-    std::ranges::stable_sort(writes_, {}, &HoldingWrite::time_ps);
+    std::ranges::stable_sort(writes_, {}, &HoldingWrite::end_ps);
   }
 
   int64_t EndOf(int32_t node) const { return trace_.instructions[static_cast<size_t>(node)].end_ps; }
@@ -220,6 +222,12 @@ class ProgramPlay {
       }
     }
     std::ranges::stable_sort(hops_, {}, &TracedHop::message);
+  }
+
+  // The parts in which the page shows a write of several passes.
+  int32_t Parts() const {
+    constexpr int32_t kParts = 8;
+    return trace_.passes > 1 ? kParts : 1;
   }
 
   LinkTotals Totals() const {
@@ -308,8 +316,10 @@ class ProgramPlay {
     json.BeginObject();
     Column(json, "rank", writes_, [](const HoldingWrite& w) { return w.rank.value; });
     Column(json, "chunk", writes_, [](const HoldingWrite& w) { return w.chunk.value; });
-    Column(json, "at", writes_, [](const HoldingWrite& w) { return w.time_ps; });
-    Column(json, "contributions", writes_, [](const HoldingWrite& w) { return w.contributions; });
+    Column(json, "start", writes_, [](const HoldingWrite& w) { return w.start_ps; });
+    Column(json, "end", writes_, [](const HoldingWrite& w) { return w.end_ps; });
+    Column(json, "gain", writes_, [](const HoldingWrite& w) { return w.gain; });
+    json.Member("parts", Parts());
     json.EndObject();
     json.EndObject();
   }
@@ -322,7 +332,8 @@ class ProgramPlay {
     json.BeginObject();
     json.Member("bins", int64_t{bins});
     WriteLoads(topology_.num_links(), hops_, trace_.simulation.time_ps, bins, json);
-    BinnedHoldings(collective_, topology_, writes_, links, trace_.simulation.time_ps, kMostCells / 16)
+    BinnedHoldings(collective_, topology_, writes_, Parts(), links, trace_.simulation.time_ps,
+                   kMostCells / 16)
         .Write(json);
     json.EndObject();
   }
@@ -334,7 +345,9 @@ class ProgramPlay {
   const ProgramIndex index_;
   const CollectiveSizes sizes_;
   std::vector<std::array<Buffer, 3>> buffers_;  // by rank
-  std::vector<HoldingWrite> writes_;            // by time
+  // (rank, chunk): the most contributions that a slot of the rank has held.
+  std::map<std::pair<int32_t, int32_t>, int32_t> most_;
+  std::vector<HoldingWrite> writes_;  // by end
   std::vector<Message> messages_;
   std::vector<int32_t> message_of_;  // by node; -1: sends nothing
   std::vector<TracedHop> hops_;      // by message

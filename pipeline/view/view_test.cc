@@ -153,12 +153,9 @@ TEST_P(Views, TheProgramPlays) {
   ExpectDetail(detail);
   EXPECT_LE(std::ranges::max(Numbers(detail, "end")), view.time_ps);
   const JsonValue writes = detail.Get("writes").value();
-  EXPECT_TRUE(std::ranges::is_sorted(Numbers(writes, "at")));
+  EXPECT_TRUE(std::ranges::is_sorted(Numbers(writes, "end")));
   std::map<std::pair<int64_t, int64_t>, int64_t> held;  // (rank, chunk): contributions
-  const auto hold = [&](int64_t rank, int64_t chunk, int64_t contributions) {
-    int64_t& most = held[{rank, chunk}];
-    most = std::max(most, contributions);
-  };
+  const auto hold = [&](int64_t rank, int64_t chunk, int64_t gain) { held[{rank, chunk}] += gain; };
   const auto each_cell = [](const JsonValue& runs, auto&& visit) {
     const std::vector<int64_t> rank = Numbers(runs, "rank"), chunk = Numbers(runs, "chunk");
     const std::vector<int64_t> count = Numbers(runs, "count"), contributions = Numbers(runs, "contributions");
@@ -167,8 +164,8 @@ TEST_P(Views, TheProgramPlays) {
   };
   each_cell(detail.Get("before").value(), hold);
   const std::vector<int64_t> rank = Numbers(writes, "rank"), chunk = Numbers(writes, "chunk");
-  const std::vector<int64_t> contributions = Numbers(writes, "contributions");
-  for (size_t i = 0; i < rank.size(); ++i) hold(rank[i], chunk[i], contributions[i]);
+  const std::vector<int64_t> gain = Numbers(writes, "gain");
+  for (size_t i = 0; i < rank.size(); ++i) hold(rank[i], chunk[i], gain[i]);
   each_cell(detail.Get("needs").value(), [&](int64_t r, int64_t c, int64_t needed) {
     EXPECT_EQ((held[{r, c}]), needed) << "rank " << r << " chunk " << c;
   });

@@ -55,9 +55,14 @@ export function Matrix() {
     for (let row = 0; row < holdings.rows; row += everyRow)
       context.fillText(exact ? String(row) : first(holdings.rowName(row)), margin.left - 5, margin.top + (row + 0.5) * cellHeight, margin.left - 6);
     context.textAlign = "center";
+    const end = margin.left + holdings.columns * cellWidth;
+    const nameColumn = (text: string, column: number) => {
+      const half = context.measureText(text).width / 2;
+      context.fillText(text, Math.min(margin.left + (column + 0.5) * cellWidth, Math.max(end, margin.left + 30) - half), margin.top / 2);
+    };
     const everyColumn = Math.max(1, Math.ceil(30 / cellWidth));
     for (let column = 0; column < holdings.columns; column += everyColumn)
-      context.fillText(exact ? String(column) : first(holdings.columnName(column)), margin.left + (column + 0.5) * cellWidth, margin.top / 2);
+      nameColumn(exact ? String(column) : first(holdings.columnName(column)), column);
   };
 
   const drawFollowed = (context: CanvasRenderingContext2D, cellWidth: number, cellHeight: number, colour: string) => {

@@ -342,13 +342,13 @@ class ExactHoldings implements Holdings {
   readonly columns: number;
   private readonly initial: Int32Array;
   private readonly needed: Int32Array;
-  private readonly now: Int32Array;
+  private readonly now: Float64Array;
   private readonly done: Float64Array; // by rank: sum over its needed cells
   private readonly wants: Int32Array; // by rank: needed cells
   // Writes in order of arrival.
   private readonly at: Float64Array;
   private readonly cell: Int32Array;
-  private readonly value: Int32Array;
+  private readonly value: Float64Array;
   private readonly adds: Uint8Array;
   private position = 0;
 
@@ -372,18 +372,23 @@ class ExactHoldings implements Holdings {
     const order = [...writes.at.keys()].sort((a, b) => writes.at[a]! - writes.at[b]! || a - b);
     this.at = Float64Array.from(order, (i) => writes.at[i]!);
     this.cell = Int32Array.from(order, (i) => writes.cell[i]!);
-    this.value = Int32Array.from(order, (i) => writes.value[i]!);
+    this.value = Float64Array.from(order, (i) => writes.value[i]!);
     this.adds = Uint8Array.from(order, (i) => writes.adds[i]!);
-    this.now = this.initial.slice();
+    this.now = Float64Array.from(this.initial);
     this.restart();
   }
 
-  // A rank holds the most that it ever wrote of a chunk: its buffers may hold less of it beside.
-  private writesOfProgram({ rank, chunk, at, contributions }: NonNullable<NonNullable<ScheduleData["detail"]>["writes"]>) {
-    const state = this.initial.slice();
-    const cell = rank.map((r, i) => r * this.columns + chunk[i]!);
-    const value = cell.map((c, i) => (state[c] = Math.max(state[c]!, contributions[i]!)));
-    return { at, cell, value, adds: at.map(() => 0) };
+  private writesOfProgram({ rank, chunk, start, end, gain, parts }: NonNullable<NonNullable<ScheduleData["detail"]>["writes"]>) {
+    const writes = { at: [] as number[], cell: [] as number[], value: [] as number[], adds: [] as number[] };
+    rank.forEach((r, i) => {
+      for (let part = 1; part <= parts; part++) {
+        writes.at.push(start[i]! + ((end[i]! - start[i]!) * part) / parts);
+        writes.cell.push(r * this.columns + chunk[i]!);
+        writes.value.push(gain[i]! / parts);
+        writes.adds.push(1);
+      }
+    });
+    return writes;
   }
 
   // A transfer carries what its sources held before its step: the number of contributions is enough, since nothing
@@ -450,7 +455,8 @@ class ExactHoldings implements Holdings {
   describe(row: number, column: number): string {
     const cell = row * this.columns + column;
     const have = this.now[cell]!, need = this.needed[cell]!;
-    if (need === 0) return have > 0 ? `holds ${have} contribution${have === 1 ? "" : "s"}, needs none` : "needs none";
+    if (!Number.isInteger(have) && need > 0) return `${Math.round((100 * have) / need)} % of ${need === 1 ? "it is there" : `${need} contributions`}`;
+    if (need === 0) return have > 0 ? `holds ${Math.ceil(have)} contribution${have > 1 ? "s" : ""}, needs none` : "needs none";
     if (need === 1) return have > 0 ? "is there" : "not there yet";
     return `${have} of ${need} contributions`;
   }

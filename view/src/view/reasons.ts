@@ -77,7 +77,7 @@ function decidesReason(model: Model): string {
 }
 
 const helpAgainst: Record<string, { what: string; helps: string }> = {
-  t: { what: "instructions that hold their threadblock", helps: "More threadblocks (--max-ctas), or fewer bytes through each, help." },
+  t: { what: "instructions that hold their threadblock", helps: "More threadblocks (`--max-ctas`), or fewer bytes through each, help." },
   a: { what: "the latency of links", helps: "Fewer steps one after the other, or shorter paths, help." },
   o: { what: "the fixed cost of messages on links", helps: "Fewer and larger messages help." },
   h: { what: "receivers to notice that a message is there", helps: "Fewer messages one after the other help." },

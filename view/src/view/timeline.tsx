@@ -240,7 +240,7 @@ export function Timeline() {
 
   const exact = current.played.detail !== null;
   const count = rows.filter((row) => row.kind !== "critical").length;
-  const height = ruler + Math.min(rows.length, 12) * rowHeight + 4;
+  const height = ruler + Math.min(rows.length, 12) * rowHeight;
   return (
     <section class="card timeline" aria-labelledby="timeline-title">
       <div class="card-head">

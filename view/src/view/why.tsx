@@ -82,7 +82,7 @@ export function WhyPanel() {
         )}
       </div>
       <div class="why-body">
-        {reasonsOf(model.value).map((sentence) => <p>{sentence}</p>)}
+        {reasonsOf(model.value).map((sentence) => <p>{sentence.split("`").map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</p>)}
         {path.kind.length > 0 && (
           <>
             <label class="inline"><span>The last arrival of the</span>
