@@ -69,6 +69,7 @@ export function labelFaults(page) {
       const range = document.createRange();
       range.selectNodeContents(node);
       const svg = element.closest("svg");
+      if (node.data.includes("\u2026")) faults.push(`${short(node.data)} is shortened`);
       for (const line of range.getClientRects()) {
         if (line.width < 1 || line.height < 1) continue;
         let box = { left: line.left, right: line.right, top: line.top, bottom: line.bottom };

@@ -16,8 +16,9 @@ const host = (name) => `<host name="${name}"><gpu id="0"/><gpu id="1"/><nic id="
   <link from="gpu:0" to="gpu:1" bandwidth="200GB/s" latency="500ns"/>
   <link from="gpu:0" to="mellanox-left" bandwidth="50GB/s" latency="500ns"/><link from="gpu:1" to="mellanox-left" bandwidth="50GB/s" latency="500ns"/></host>`;
 const names = ["compute-rack-one-host-a", "compute-rack-one-host-b", "compute-rack-two-host-c"];
-writeFileSync(join(folder, "racks.xml"), `<topology name="a cluster with long names">${names.map(host).join("")}<fabric>
-  <switch id="leaf-switch-of-rack-one"/>${names.map((name) => `<link from="${name}/mellanox-left" to="leaf-switch-of-rack-one" bandwidth="50GB/s" latency="1us"/>`).join("")}</fabric></topology>`);
+const leaf = "leaf-switch-of-rack";
+writeFileSync(join(folder, "racks.xml"), `<topology name="a-cluster-with-long-names">${names.map(host).join("")}<switch id="${leaf}"/>
+  ${names.map((name) => `<link from="${name}/mellanox-left" to="${leaf}" bandwidth="50GB/s" latency="1us"/>`).join("\n  ")}</topology>`);
 
 const machines = given.length > 0 ? given.map((name) => (existsSync(name) ? resolve(name) : name)) : ["dgx-h100", "torus:3x3", "ring:8", "racks.xml"];
 const pages = {

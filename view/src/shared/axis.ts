@@ -38,9 +38,12 @@ export class FromZero {
   at(value: number): number {
     return this.scale(value);
   }
-  // At least three, where `width` pixels for each leave room.
+  // About `width` pixels apart, but at least three.
   ticks(width: number): number[] {
-    return this.scale.ticks(Math.max(2, Math.min(6, Math.floor((this.to - this.from) / width))));
+    for (let wanted = Math.min(6, Math.floor((this.to - this.from) / width)); ; wanted++) {
+      const found = this.scale.ticks(Math.max(2, wanted));
+      if (found.length >= 3) return found;
+    }
   }
 }
 

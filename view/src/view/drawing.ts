@@ -1,6 +1,7 @@
 // Draws a machine into a canvas, as pipeline/view laid it out: frames, cables coloured by load, items filled by what
 // their ranks hold, messages on their way.
 import { loadColour } from "../shared/colours";
+import { linesOfItem } from "../shared/text";
 import type { Palette, Theme } from "../shared/theme";
 import type { Model } from "./model";
 
@@ -40,6 +41,7 @@ export class Drawing {
   private readonly laneOfLink: Int32Array; // -1: within an item
   private readonly hasBothWays: boolean[];
   private readonly points: Point[][]; // by cable
+  private readonly lines: string[][]; // by item
   private readonly labelBelow: boolean[]; // by frame: its items leave more room at the bottom
 
   constructor(readonly model: Model) {
@@ -52,6 +54,7 @@ export class Drawing {
       for (let i = cables.point_first[c]!; i < cables.point_first[c + 1]!; i += 2) list.push([cables.point[i]!, cables.point[i + 1]!]);
       return list;
     });
+    this.lines = [...model.data.drawing.items.kind].map((_, item) => linesOfItem(model.data.topology, model.data.drawing, item, 12));
     this.labelBelow = this.findLabels();
     for (let cable = 0; cable < cables.form.length; cable++) {
       const all = cables.link.slice(cables.link_first[cable], cables.link_first[cable + 1]);
@@ -275,7 +278,7 @@ export class Drawing {
     context.lineWidth = strong ? 2.5 : 1;
     context.strokeStyle = strong ? look.palette.critical : look.palette["strong-line"];
     if (box.width >= 5 || strong) context.stroke();
-    this.drawLines(context, items.lines[item]!.split("\n"), box, view, kind === "g", look);
+    this.drawLines(context, this.lines[item]!, box, view, kind === "g", look);
   }
 
   // How full an item is drawn: the share of its final data that its ranks hold, or the share of its ranks that hold

@@ -55,10 +55,14 @@ export function Matrix() {
     for (let row = 0; row < holdings.rows; row += everyRow)
       context.fillText(exact ? String(row) : first(holdings.rowName(row)), margin.left - 5, margin.top + (row + 0.5) * cellHeight, margin.left - 6);
     context.textAlign = "center";
+    let last = -Infinity; // right end of the name before
     const end = margin.left + holdings.columns * cellWidth;
     const nameColumn = (text: string, column: number) => {
       const half = context.measureText(text).width / 2;
-      context.fillText(text, Math.min(margin.left + (column + 0.5) * cellWidth, Math.max(end, margin.left + 30) - half), margin.top / 2);
+      const x = Math.min(margin.left + (column + 0.5) * cellWidth, Math.max(end, margin.left + 30) - half);
+      if (x - half < last + 6) return;
+      context.fillText(text, x, margin.top / 2);
+      last = x + half;
     };
     const everyColumn = Math.max(1, Math.ceil(30 / cellWidth));
     for (let column = 0; column < holdings.columns; column += everyColumn)

@@ -2,10 +2,11 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { batch, signal, useSignal } from "@preact/signals";
 import { scaleLinear } from "d3-scale";
-import { fitText, useCanvas, widest } from "../shared/canvas";
+import { useCanvas, widest } from "../shared/canvas";
 import { category, loadGradient } from "../shared/colours";
 import { saveCanvas } from "../shared/download";
 import * as format from "../shared/format";
+import { wrapped } from "../shared/text";
 import { palette, theme } from "../shared/theme";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
 import { Icon } from "../shared/icons";
@@ -14,7 +15,7 @@ import { follow, followed, model, now, playing, seek, toggleFollow } from "./sta
 import { RankMessages, drawRow, rowAt, rowsOf, type By, type Order, type Row } from "./timeline_rows";
 import { kindName, pieceName } from "./words";
 
-const rowHeight = 20;
+const lineStep = 12; // of names in several lines
 const ruler = 24;
 
 // The times at the ends of what is shown, as shares of the run.
@@ -52,12 +53,17 @@ export function Timeline() {
   // Names get the room that they need, up to a part of the width; smaller letters where that is little.
   const labels = useRef(92);
   const labelWidth = (_: number) => labels.current;
+  const lines = useSignal(1); // of the longest name
+  const rowHeight = lines.value === 1 ? 20 : 8 + lines.value * lineStep;
   const letters = (width: number) => (width < 560 ? 10.5 : 12);
 
   const canvas = useCanvas((context, width, height) => {
     context.font = `600 ${letters(width)}px system-ui, sans-serif`;
     const label = (labels.current = widest(context, rows.slice(0, 3000).map(({ name }) => name), 70, (width < 560 ? 0.48 : 0.4) * width) + 12);
     const colours = palette.value;
+    const inLines = (name: string) => wrapped(name, label - 10, letters(width), 600);
+    const most = Math.max(1, ...rows.slice(0, 3000).filter(({ name }) => context.measureText(name).width > (label - 10) / 1.04).map(({ name }) => inLines(name).length));
+    if (most !== lines.peek()) queueMicrotask(() => (lines.value = most));
     const times = { from: shown.value.from * current.end, to: shown.value.to * current.end };
     const look = { palette: colours, theme: theme.value, followed: followed.value };
     keepInView();
@@ -75,7 +81,7 @@ export function Timeline() {
       context.textAlign = "left";
       context.fillStyle = isFollowed ? colours.critical : colours.ink;
       context.font = `${row.kind === "critical" || isFollowed ? "600 " : ""}${letters(width)}px system-ui, sans-serif`;
-      context.fillText(fitText(context, row.name, label - 10), 2, y + rowHeight / 2);
+      inLines(row.name).forEach((line, k, all) => context.fillText(line, 2, y + rowHeight / 2 + (k - (all.length - 1) / 2) * lineStep));
       drawRow(context, current, messages, row, { x: label, y: y + 2, width: width - label, height: rowHeight - 4, ...times }, look);
       context.fillStyle = colours.line;
       context.fillRect(0, y + rowHeight - 0.5, width, 0.5);
