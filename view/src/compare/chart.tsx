@@ -71,7 +71,7 @@ export function LineChart(props: ChartProps) {
   const { x, y, names } = plotOf(props);
   const order = inOrder(props).filter((engine) => pointsOf(engine).some((point) => measure.value(point) > 0));
   const ends = order.map((engine) => y.at(measure.value(pointsOf(engine).at(-1)!)));
-  const places = spread(ends, order.map(({ name }) => names.get(name)!.length * lineStep), 2, height - 4);
+  const places = spread(ends, order.map(({ name }) => names.get(name)!.length * lineStep), 2, y.from + 6);
   const dim = (engine: EngineData) => (pointed && pointed !== engine ? 0.25 : 1);
   const labelled = apart(sizes, (size) => x.at(size), (size) => widthOf(format.size(size), 11));
   const marked = apart(sizes, (size) => x.at(size), () => 9);

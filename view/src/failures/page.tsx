@@ -35,7 +35,8 @@ const bars = () => (over.value === "bound" ? "time over the lower bound of the m
 const heading = () => `What each failure costs ${current.value.engine} at ${format.size(size.value)}`;
 
 function save(kind: "svg" | "png") {
-  const width = 760, head = 76, margin = 16, foot = wrapped(`xccl-synth ${data.version}: ${data.command}`, width, 10);
+  const width = 760, margin = 16, said = wrapped(`${data.collective} on ${data.topology.name}: ${bars()}`, width, 11), head = 62 + said.length * lineStep;
+  const foot = wrapped(`xccl-synth ${data.version}: ${data.command}`, width, 10);
   const high = head + heightOf(sorted.value, width) + foot.length * lineStep + 12;
   const box = document.createElement("div");
   render(
@@ -43,7 +44,7 @@ function save(kind: "svg" | "png") {
       <title>{heading()}</title>
       <rect width={width + 2 * margin} height={high} fill={print.paper} />
       <text x={margin} y="28" font-size="17" font-weight="700" fill={print.ink}>{heading()}</text>
-      <text x={margin} y="48" font-size="11" fill={print.soft}>{bars()}</text>
+      <Lines lines={said} x={margin} y={37 + (said.length * lineStep) / 2} font-size="11" fill={print.soft} />
       <g transform={`translate(${margin} ${head - 10})`}><Bars costs={sorted.value} look={print} width={width} /></g>
       <Lines lines={foot} x={margin} y={high - 6 - (foot.length * lineStep) / 2} font-size="10" fill={print.soft} />
     </svg>, box);

@@ -59,7 +59,7 @@ export function Timeline() {
 
   const canvas = useCanvas((context, width, height) => {
     context.font = `600 ${letters(width)}px system-ui, sans-serif`;
-    const label = (labels.current = widest(context, rows.slice(0, 3000).map(({ name }) => name), 70, (width < 560 ? 0.48 : 0.4) * width) + 12);
+    const label = (labels.current = widest(context, rows.slice(0, 3000).map(({ name }) => name), 70, (width < 560 ? 0.48 : 0.4) * width) * 1.05 + 14);
     const colours = palette.value;
     const inLines = (name: string) => wrapped(name, label - 10, letters(width), 600);
     const most = Math.max(1, ...rows.slice(0, 3000).filter(({ name }) => context.measureText(name).width > (label - 10) / 1.04).map(({ name }) => inLines(name).length));
