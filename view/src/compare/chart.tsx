@@ -67,7 +67,7 @@ function inOrder({ engines, chosen, pointed }: ChartProps): EngineData[] {
 }
 
 export function LineChart(props: ChartProps) {
-  const { measure, look, chosen, pointed, cursor, sizes, height } = props;
+  const { measure, look, chosen, pointed, cursor, sizes } = props;
   const { x, y, names } = plotOf(props);
   const order = inOrder(props).filter((engine) => pointsOf(engine).some((point) => measure.value(point) > 0));
   const ends = order.map((engine) => y.at(measure.value(pointsOf(engine).at(-1)!)));
