@@ -20,7 +20,7 @@ const leaf = "leaf-switch-of-rack";
 writeFileSync(join(folder, "racks.xml"), `<topology name="a-cluster-with-long-names">${names.map(host).join("")}<switch id="${leaf}"/>
   ${names.map((name) => `<link from="${name}/mellanox-left" to="${leaf}" bandwidth="50GB/s" latency="1us"/>`).join("\n  ")}</topology>`);
 
-const machines = given.length > 0 ? given.map((name) => (existsSync(name) ? resolve(name) : name)) : ["dgx-h100", "torus:3x3", "ring:8", "racks.xml"];
+const machines = given.length > 0 ? given.map((name) => (existsSync(name) ? resolve(name) : name)) : ["dgx-h100", "torus:3x3", "racks.xml"];
 const pages = {
   view: (machine, file) => {
     run("plan", machine, "-c", "allreduce", "-s", "1MiB", "-o", "a.plan.json");
@@ -34,14 +34,25 @@ const pages = {
 let failed = 0;
 async function look(browser, name, file) {
   const faults = [];
-  for (const width of [390, 800, 1440])
-    for (const theme of ["light", "dark"]) {
-      const { page, problems } = await open(browser, file, { width, height: 900, theme });
-      await page.waitForTimeout(100);
-      for (const fault of [...(await labelFaults(page)), ...problems]) faults.push(`${width} pixels, ${theme}: ${fault}`);
-      if (process.env.XCCL_PICTURES) await page.screenshot({ path: join(process.env.XCCL_PICTURES, `${name.replaceAll(/[^\w.-]+/g, "-")}-${width}-${theme}.png`), fullPage: true });
-      await page.close();
+  const { page, problems } = await open(browser, file, { width: 1440, height: 900 });
+  for (const theme of ["light", "dark"]) {
+    if (theme === "dark") {
+      await page.locator("h1").click();
+      await page.keyboard.press("t");
+      await page.waitForSelector("html[data-theme=dark]");
     }
+    for (const width of [390, 800, 1440]) {
+      await page.setViewportSize({ width, height: 900 });
+      // Drawings follow the width of their boxes a few frames later.
+      await page.evaluate(async () => {
+        for (let i = 0; i < 4; i++) await new Promise((done) => requestAnimationFrame(done));
+      });
+      for (const fault of await labelFaults(page)) faults.push(`${width} pixels, ${theme}: ${fault}`);
+      if (process.env.XCCL_PICTURES) await page.screenshot({ path: join(process.env.XCCL_PICTURES, `${name.replaceAll(/[^\w.-]+/g, "-")}-${width}-${theme}.png`), fullPage: true });
+    }
+  }
+  faults.push(...problems);
+  await page.close();
   if (faults.length > 0) failed++;
   console.log(`${faults.length === 0 ? "ok     " : "FAILED "} ${name}`);
   for (const fault of faults) console.log(`          ${fault}`);

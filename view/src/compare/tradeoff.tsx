@@ -25,7 +25,7 @@ const bottomMargin = 42, high = 14;
 function axesOf({ points, cost: { name }, width, height }: Drawn) {
   const y = new Axis(points.map(({ time }) => time), height - bottomMargin, 10);
   const left = Math.max(0, ...y.ticks().map((tick) => widthOf(format.time(tick, 3), 11))) + 10;
-  return { x: new Axis(points.map((point) => point[name]!), left, width - 12), y };
+  return { x: new Axis(points.map((point) => point[name]!), left, width - 24), y }; // half of the last tick's text sticks out
 }
 
 // Counts are whole: 2.5 messages are no tick.
@@ -72,7 +72,7 @@ function Drawing({ look, pointed, ...drawn }: Drawn & { look: Look; pointed?: Po
   const { points, front, cost: { name, label } } = drawn;
   const { x, y } = axesOf(drawn);
   const at = (point: Point) => [x.at(point[name]!), y.at(point.time)] as const;
-  const plot = { left: x.from, top: y.to - 8, width: x.to - x.from + 10, height: y.from - y.to + 4 };
+  const plot = { left: x.from, top: y.to - 8, width: x.to - x.from + 22, height: y.from - y.to + 4 };
   const places = placesOf(points, new Map(front.map((point) => [point, point.engine.name])), at, plot);
   const strong = (point: Point) => point.engine === pointed || point.engine === chosen.value;
   const ticks = apart(x.ticks().filter((tick) => Number.isInteger(tick)), (tick) => x.at(tick), (tick) => widthOf(show(tick), 11));

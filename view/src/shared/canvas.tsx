@@ -32,6 +32,7 @@ export function useCanvas(draw: Draw): RefObject<HTMLCanvasElement | null> {
       const context = element.getContext("2d")!;
       context.setTransform(scale, 0, 0, scale, 0, 0);
       context.clearRect(0, 0, width, height);
+      delete element.dataset["cut"];
       latest.current(context, width, height);
     });
     return () => {
