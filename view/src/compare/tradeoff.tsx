@@ -25,7 +25,8 @@ const bottomMargin = 42, high = 14;
 function axesOf({ points, cost: { name }, width, height }: Drawn) {
   const y = new Axis(points.map(({ time }) => time), height - bottomMargin, 10);
   const left = Math.max(0, ...y.ticks().map((tick) => widthOf(format.time(tick, 3), 11))) + 10;
-  return { x: new Axis(points.map((point) => point[name]!), left, width - 24), y }; // half of the last tick's text sticks out
+  // Half of the last tick's text sticks out of the plot.
+  return { x: new Axis(points.map((point) => point[name]!), left, width - 24), y };
 }
 
 // Counts are whole: 2.5 messages are no tick.
