@@ -30,7 +30,7 @@ const shortcuts: Shortcut[] = [
   { keys: ["t"], shown: "T", does: "switch between light and dark", run: switchTheme },
 ];
 
-// What the bars and the mark are.
+// Says in words which times the bars and the mark show.
 const bars = () => (over.value === "bound" ? "time over the lower bound of the machine that is left, which the mark shows" : `time over that of ${current.value.engine} on the whole machine; the mark is the lower bound of the machine that is left`);
 const heading = () => `What each failure costs ${current.value.engine} at ${format.size(size.value)}`;
 

@@ -16,7 +16,7 @@ export const engines = [...new Set(sizes.flatMap((bytes) => rowsAt(bytes).map(({
 export const engine = signal(engines[0]!); // whose bars are drawn
 export const pointed = signal<string | null>(null); // a failure
 
-// What a time is shown over: the lower bound of the machine that is left, or the engine's own time on the whole machine.
+// A time is shown over the lower bound of the machine that is left, or over the engine's own time on the whole machine.
 export type Over = "bound" | "own";
 export const over = signal<Over>("bound");
 

@@ -132,7 +132,7 @@ export interface ScheduleDetail {
   hop_busy: number[]; // how long the message occupies the link in between
   before: HoldingColumns; // what ranks hold before, and must hold after
   needs: HoldingColumns;
-  // What a program's instructions write, by end: in `parts` equal parts from start to end the rank gets `gain` more
+  // The writes of a program's instructions, by end: in `parts` equal parts from start to end the rank gets `gain` more
   // contributions of the chunk. null: a schedule's, which follow from its transfers.
   writes: { rank: number[]; chunk: number[]; start: number[]; end: number[]; gain: number[]; parts: number } | null;
 }

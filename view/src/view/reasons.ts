@@ -38,7 +38,7 @@ export function kindsOf(path: CriticalData): { letter: string; name: string; ps:
     .filter(({ ps }) => ps > 0);
 }
 
-// What sets the lower bound, in words.
+// Says in words which bound sets the lower bound.
 export function boundBy({ bound_kind: kind, latency_ps: latency, bandwidth_ps: bandwidth }: Facts): string {
   if (kind === "flow-over-time") return "latency and bandwidth together";
   return latency >= bandwidth ? "latency" : "bandwidth";
@@ -61,7 +61,7 @@ function boundReason({ data: { facts } }: Model): string {
   return ratio < 1.02 ? `${sets}. The ${who} takes ${format.percent(ratio - 1)} longer.` : `${sets}. The ${who} takes ${format.significant(ratio, 3)} times as long.`;
 }
 
-// What the last arrival of the run that is played waited for most, and what helps against that.
+// Says which kind of wait takes most of the time of the run that is played, and which change helps against it.
 function decidesReason(model: Model): string {
   const { critical } = model;
   const total = critical.end.at(-1) ?? 0;
