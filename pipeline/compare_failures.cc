@@ -107,9 +107,6 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   FailureComparison comparison;
   comparison.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
-  comparison.title = fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model",
-                                 collective.name(), topology.name(), failures.cables, failures.draws,
-                                 collective.num_members(), ToString(options.request.model));
   Skipped skipped{.lines = std::move(compared.skipped)};
   std::vector<Topology> machines = {topology};
   for (int32_t i = 0; i < failures.draws; ++i) {
@@ -117,9 +114,15 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
         Failure failure,
         FailCables(topology, failures.cables, options.request.seed + static_cast<uint64_t>(i),
                    [&](const Topology& left) { return CheckReachable(left, collective).ok(); }));
-    comparison.failed.push_back(Join(failure.cables, ", "));
+    const std::string cables = Join(failure.cables, ", ");
+    if (std::ranges::find(comparison.failed, cables) != comparison.failed.end()) continue;
+    comparison.failed.push_back(cables);
     machines.push_back(std::move(failure.topology));
   }
+  comparison.title =
+      fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model", collective.name(),
+                  topology.name(), failures.cables, comparison.failed.size(), collective.num_members(),
+                  ToString(options.request.model));
   PlanOptions at_size = options;
   at_size.lower = false;  // schedules are compared, on ideal links
   for (const int64_t size : sizes) {

@@ -46,7 +46,8 @@ struct FailureComparison {
 };
 
 // Compares the engines and `replan` on failures.draws damaged machines. Draw i uses the request's seed + i. A
-// draw that cuts a member off is replaced by another draw. `replan` starts from auto's plan for the machine
+// draw that cuts a member off is replaced by another draw. A failure that was drawn before is left out, so
+// that means are over different failures. `replan` starts from auto's plan for the machine
 // without failures. Errors: those of Compare, and kInvalidInput if the machine has too few cables.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The pages of `view` and `compare` in Debian's Chromium: view/test/page_test.mjs and compare_test.mjs.
+# The pages of `view` and `compare` in Debian's Chromium: view/test/page_test.mjs, compare_test.mjs and labels_test.mjs.
 set -euo pipefail
 tool=$(readlink -f cli/xccl-synth)
 cd "$(dirname "$(readlink -f view/build.mjs)")"
@@ -8,3 +8,4 @@ command -v node >/dev/null || { echo "skipped: no node; hint: apt-get install no
 [ -x /usr/bin/chromium ] || { echo "skipped: no Chromium; hint: apt-get install chromium"; exit 0; }
 node test/page_test.mjs "$tool"
 node test/compare_test.mjs "$tool"
+node test/labels_test.mjs "$tool"

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/analysis/chunk_index.h"
 #include "pipeline/view/writer.h"
@@ -55,38 +56,70 @@ std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ra
   return all;
 }
 
-BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& topology,
-                               const ScheduleTrace& trace, int64_t most_arrivals)
+BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& topology, int64_t time_ps)
     : num_ranks_(topology.num_ranks()),
       num_chunks_(collective.num_chunks()),
       rows_(std::min(kMostGroups, num_ranks_)),
       columns_(std::min(kMostGroups, num_chunks_)),
-      time_ps_(std::max<int64_t>(1, trace.simulation.time_ps)),
-      ends_(EndsOf(trace.schedule, topology)),
+      time_ps_(std::max<int64_t>(1, time_ps)),
       initial_(static_cast<size_t>(num_ranks_)),
       needed_(static_cast<size_t>(num_ranks_)),
       held_(static_cast<size_t>(num_ranks_)),
       gains_(static_cast<size_t>(kMostGroups) * static_cast<size_t>(rows_) * static_cast<size_t>(columns_)),
       rank_gains_(static_cast<size_t>(kMostGroups) * static_cast<size_t>(num_ranks_)),
       needed_cells_(static_cast<size_t>(rows_) * static_cast<size_t>(columns_)),
-      needed_of_rank_(static_cast<size_t>(num_ranks_)) {
+      needed_of_rank_(static_cast<size_t>(num_ranks_)) {}
+
+BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& topology,
+                               const ScheduleTrace& trace, int64_t most_arrivals)
+    : BinnedHoldings(collective, topology, trace.simulation.time_ps) {
+  ends_ = EndsOf(trace.schedule, topology);
   int64_t moves = 0;
   for (const int32_t count : trace.schedule.count) {
     first_arrival_.push_back(moves);
     moves += count;
   }
-  const int64_t of_one = std::max<int64_t>(1, moves / std::max(1, num_chunks_));
-  const int32_t followed = static_cast<int32_t>(
-      std::clamp<int64_t>(most_arrivals / of_one, 0, std::min(num_chunks_, kMostGroups)));
-  for (int32_t i = 0; i < followed; ++i)
-    followed_.push_back(static_cast<int32_t>(int64_t{i} * num_chunks_ / followed));
+  ChooseFollowed(moves, most_arrivals);
   ForEachChunk(trace.schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     Add(collective, trace, chunk, transfers);
   });
 }
 
-void BinnedHoldings::Add(const Collective& collective, const ScheduleTrace& trace, ChunkId chunk,
-                         std::span<const int32_t> transfers) {
+BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& topology,
+                               std::span<const HoldingWrite> writes, int32_t parts,
+                               const std::vector<std::vector<LinkId>>& links, int64_t time_ps,
+                               int64_t most_arrivals)
+    : BinnedHoldings(collective, topology, time_ps) {
+  ChooseFollowed(std::ssize(writes) * parts, most_arrivals);
+  std::vector<std::vector<Arrival>> by_chunk(static_cast<size_t>(num_chunks_));
+  for (const HoldingWrite& write : writes)
+    for (int32_t part = 1; part <= parts; ++part)
+      by_chunk[write.chunk.index()].push_back(
+          {write.start_ps + (write.end_ps - write.start_ps) * part / parts, write.rank, write.gain, true});
+  for (int32_t c = 0; c < num_chunks_; ++c) {
+    SetConditions(collective, ChunkId(c));
+    // Contributions are counted in parts.
+    for (size_t r = 0; r < initial_.size(); ++r) {
+      initial_[r] *= parts;
+      needed_[r] *= parts;
+    }
+    std::vector<Arrival>& arrivals = by_chunk[static_cast<size_t>(c)];
+    std::ranges::stable_sort(arrivals, {}, &Arrival::time_ps);
+    if (std::ranges::binary_search(followed_, c)) Follow(links[static_cast<size_t>(c)], ChunkId(c), arrivals);
+    Replay(ChunkId(c), arrivals);
+  }
+}
+
+// Chooses as many chunks as have `most_arrivals` arrivals, if all chunks have `moves`.
+void BinnedHoldings::ChooseFollowed(int64_t moves, int64_t most_arrivals) {
+  const int64_t of_one = std::max<int64_t>(1, moves / std::max(1, num_chunks_));
+  const int32_t followed = static_cast<int32_t>(
+      std::clamp<int64_t>(most_arrivals / of_one, 0, std::min(num_chunks_, kMostGroups)));
+  for (int32_t i = 0; i < followed; ++i)
+    followed_.push_back(static_cast<int32_t>(int64_t{i} * num_chunks_ / followed));
+}
+
+void BinnedHoldings::SetConditions(const Collective& collective, ChunkId chunk) {
   std::ranges::fill(initial_, 0);
   std::ranges::fill(needed_, 0);
   collective.Before(chunk, conditions_);
@@ -94,7 +127,11 @@ void BinnedHoldings::Add(const Collective& collective, const ScheduleTrace& trac
     initial_[h.rank.index()] = static_cast<int32_t>(h.contributions.size());
   collective.After(chunk, conditions_);
   for (const Holding& h : conditions_) needed_[h.rank.index()] = static_cast<int32_t>(h.contributions.size());
+}
 
+void BinnedHoldings::Add(const Collective& collective, const ScheduleTrace& trace, ChunkId chunk,
+                         std::span<const int32_t> transfers) {
+  SetConditions(collective, chunk);
   const Schedule& schedule = trace.schedule;
   std::vector<Arrival> arrivals;
   held_ = initial_;
@@ -116,7 +153,12 @@ void BinnedHoldings::Add(const Collective& collective, const ScheduleTrace& trac
     }
   });
   std::ranges::stable_sort(arrivals, {}, &Arrival::time_ps);
-  if (std::ranges::binary_search(followed_, chunk.value)) Follow(trace, chunk, transfers, arrivals);
+  if (std::ranges::binary_search(followed_, chunk.value)) {
+    std::vector<LinkId> links;
+    for (const int32_t t : transfers)
+      for (const LinkId link : schedule.paths[schedule.path[static_cast<size_t>(t)]]) links.push_back(link);
+    Follow(std::move(links), chunk, arrivals);
+  }
   Replay(chunk, arrivals);
 }
 
@@ -148,12 +190,7 @@ void BinnedHoldings::Replay(ChunkId chunk, const std::vector<Arrival>& arrivals)
   }
 }
 
-void BinnedHoldings::Follow(const ScheduleTrace& trace, ChunkId chunk, std::span<const int32_t> transfers,
-                            const std::vector<Arrival>& arrivals) {
-  std::vector<LinkId> links;
-  for (const int32_t t : transfers)
-    for (const LinkId link : trace.schedule.paths[trace.schedule.path[static_cast<size_t>(t)]])
-      links.push_back(link);
+void BinnedHoldings::Follow(std::vector<LinkId> links, ChunkId chunk, const std::vector<Arrival>& arrivals) {
   std::ranges::sort(links);
   links.erase(std::unique(links.begin(), links.end()), links.end());
   links_.insert(links_.end(), links.begin(), links.end());

@@ -29,6 +29,15 @@ struct HoldingRun {
 // Returns what ranks hold before the collective (`before`), or must hold after it, as runs of chunks.
 std::vector<HoldingRun> HoldingRuns(const Collective& collective, int32_t num_ranks, bool before);
 
+// A value that a program writes, pass by pass from start_ps to end_ps: the rank then holds `gain` more
+// contributions of the chunk than it did.
+struct HoldingWrite {
+  Rank rank;
+  ChunkId chunk;
+  int64_t start_ps = 0, end_ps = 0;
+  int32_t gain = 0;
+};
+
 // Computes the share of the needed data that is there over time, added up over groups of ranks (rows) and
 // groups of chunks (columns). Equal parts of the time are frames. For a few chunks, the followed chunks, it
 // also keeps every arrival and all links.
@@ -37,6 +46,11 @@ class BinnedHoldings {
   // `most_arrivals` limits the arrivals that are kept for followed chunks. Requires a plain schedule. Cost: a
   // few sorts of all (transfer, chunk) pairs.
   BinnedHoldings(const Collective& collective, const Topology& topology, const ScheduleTrace& trace,
+                 int64_t most_arrivals);
+  // Computes the share from a program's writes. A write arrives in `parts` equal parts. `links`: by chunk,
+  // the links that carry it.
+  BinnedHoldings(const Collective& collective, const Topology& topology, std::span<const HoldingWrite> writes,
+                 int32_t parts, const std::vector<std::vector<LinkId>>& links, int64_t time_ps,
                  int64_t most_arrivals);
   // Writes the members of BinnedSchedule from "frames" on.
   void Write(JsonWriter& json) const;
@@ -48,11 +62,13 @@ class BinnedHoldings {
     int32_t contributions = 0;
     bool adds = false;
   };
+  BinnedHoldings(const Collective& collective, const Topology& topology, int64_t time_ps);
+  void ChooseFollowed(int64_t moves, int64_t most_arrivals);
+  void SetConditions(const Collective& collective, ChunkId chunk);
   void Add(const Collective& collective, const ScheduleTrace& trace, ChunkId chunk,
            std::span<const int32_t> transfers);
   void Replay(ChunkId chunk, const std::vector<Arrival>& arrivals);
-  void Follow(const ScheduleTrace& trace, ChunkId chunk, std::span<const int32_t> transfers,
-              const std::vector<Arrival>& arrivals);
+  void Follow(std::vector<LinkId> links, ChunkId chunk, const std::vector<Arrival>& arrivals);
   int32_t RowOf(int32_t rank) const { return static_cast<int32_t>(int64_t{rank} * rows_ / num_ranks_); }
   int32_t ColumnOf(int32_t chunk) const {
     return static_cast<int32_t>(int64_t{chunk} * columns_ / num_chunks_);

@@ -22,15 +22,6 @@
 namespace xccl::view {
 namespace {
 
-// The most (rank, chunk) cells, or digits of link loads, on the page. The page then has a few MB.
-constexpr int64_t kMostCells = 400'000;
-
-struct LinkTotals {
-  std::vector<int64_t> bytes, busy_ps, messages;  // by LinkId
-  explicit LinkTotals(const Topology& topology)
-      : bytes(static_cast<size_t>(topology.num_links())), busy_ps(bytes), messages(bytes) {}
-};
-
 LinkTotals TotalsOf(const Topology& topology, const ScheduleTrace& trace) {
   LinkTotals totals(topology);
   for (const TracedHop& hop : trace.hops) {
@@ -39,15 +30,6 @@ LinkTotals TotalsOf(const Topology& topology, const ScheduleTrace& trace) {
     ++totals.messages[hop.link.index()];
   }
   return totals;
-}
-
-void WriteTotals(const LinkTotals& totals, JsonWriter& json) {
-  json.Key("links");
-  json.BeginObject();
-  json.Member("bytes", totals.bytes);
-  json.Member("busy_ps", totals.busy_ps);
-  json.Member("messages", totals.messages);
-  json.EndObject();
 }
 
 // Writes the ranks at one end of every message: a rank, or a list if there are several ranks.
@@ -130,25 +112,61 @@ void WriteDetail(const Plan& plan, const ScheduleTrace& trace, JsonWriter& json)
   json.Member("start", start_ps);
   json.Member("end", end_ps);
   WriteTransfers(trace, json);
-  std::vector<int64_t> hop_first;
-  for (const TracedMessage& message : trace.messages) hop_first.push_back(message.first_hop);
-  hop_first.push_back(std::ssize(trace.hops));
-  json.Member("hop_first", hop_first);
-  Column(json, "hop_link", trace.hops, [](const TracedHop& h) { return h.link.value; });
-  Column(json, "hop_start", trace.hops, [](const TracedHop& h) { return h.start_ps; });
-  Column(json, "hop_end", trace.hops, [](const TracedHop& h) { return h.end_ps; });
-  Column(json, "hop_busy", trace.hops, [](const TracedHop& h) { return h.busy_ps; });
-  WriteRuns("before", HoldingRuns(plan.collective, plan.topology.num_ranks(), true), json);
-  WriteRuns("needs", HoldingRuns(plan.collective, plan.topology.num_ranks(), false), json);
+  WriteHops(std::ssize(trace.messages), trace.hops, json);
+  WriteConditions(plan.collective, plan.topology.num_ranks(), json);
+  json.Key("writes");
+  json.Null();
   json.EndObject();
 }
 
-// Writes the share of every bin in which each link is busy. Assumes that a message spreads its busy time
-// evenly over the time from its start to its end on the link.
-void WriteLoads(const Topology& topology, const ScheduleTrace& trace, int32_t bins, JsonWriter& json) {
-  std::vector<std::vector<double>> loads(static_cast<size_t>(topology.num_links()));
-  const double width = static_cast<double>(std::max<int64_t>(1, trace.simulation.time_ps)) / bins;
-  for (const TracedHop& hop : trace.hops) {
+void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, JsonWriter& json) {
+  json.BeginObject();
+  json.Member("bins", int64_t{bins});
+  WriteLoads(plan.topology.num_links(), trace.hops, trace.simulation.time_ps, bins, json);
+  // An arrival takes about 16 characters: a rank and a time in picoseconds.
+  BinnedHoldings(plan.collective, plan.topology, trace, kMostCells / 16).Write(json);
+  json.EndObject();
+}
+
+// Messages of a link may overlap where their times are known only together. Moves what is above 1 to later
+// bins, and what is still too much at the end to earlier ones.
+void SpreadOverflow(std::vector<double>& loads) {
+  const auto move_on = [](auto begin, auto end) {
+    double rest = 0;
+    for (auto load = begin; load != end; ++load) {
+      const double all = *load + rest;
+      *load = std::min(1.0, all);
+      rest = all - *load;
+    }
+    return rest;
+  };
+  if (const double rest = move_on(loads.begin(), loads.end()); rest > 0) {
+    loads.back() += rest;
+    move_on(loads.rbegin(), loads.rend());
+  }
+}
+
+}  // namespace
+
+void WriteTotals(const LinkTotals& totals, JsonWriter& json) {
+  json.Key("links");
+  json.BeginObject();
+  json.Member("bytes", totals.bytes);
+  json.Member("busy_ps", totals.busy_ps);
+  json.Member("messages", totals.messages);
+  json.EndObject();
+}
+
+int32_t BinsFor(const LinkTotals& totals) {
+  const int64_t used = std::ranges::count_if(totals.messages, [](int64_t m) { return m > 0; });
+  return static_cast<int32_t>(std::clamp<int64_t>(kMostCells / std::max<int64_t>(1, used), 24, 240));
+}
+
+void WriteLoads(int32_t num_links, std::span<const TracedHop> hops, int64_t time_ps, int32_t bins,
+                JsonWriter& json) {
+  std::vector<std::vector<double>> loads(static_cast<size_t>(num_links));
+  const double width = static_cast<double>(std::max<int64_t>(1, time_ps)) / bins;
+  for (const TracedHop& hop : hops) {
     std::vector<double>& of_link = loads[hop.link.index()];
     if (of_link.empty()) of_link.resize(static_cast<size_t>(bins));
     const double from = static_cast<double>(hop.start_ps) / width;
@@ -160,7 +178,8 @@ void WriteLoads(const Topology& topology, const ScheduleTrace& trace, int32_t bi
   }
   json.Key("loads");
   json.BeginArray();
-  for (const std::vector<double>& of_link : loads) {
+  for (std::vector<double>& of_link : loads) {
+    SpreadOverflow(of_link);
     std::string digits;
     for (const double load : of_link) digits += Digit(load);
     json.String(digits);
@@ -168,22 +187,21 @@ void WriteLoads(const Topology& topology, const ScheduleTrace& trace, int32_t bi
   json.EndArray();
 }
 
-void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, JsonWriter& json) {
-  json.BeginObject();
-  json.Member("bins", int64_t{bins});
-  WriteLoads(plan.topology, trace, bins, json);
-  // An arrival takes about 16 characters: a rank and a time in picoseconds.
-  BinnedHoldings(plan.collective, plan.topology, trace, kMostCells / 16).Write(json);
-  json.EndObject();
+void WriteHops(int64_t num_messages, std::span<const TracedHop> hops, JsonWriter& json) {
+  std::vector<int64_t> first(static_cast<size_t>(num_messages) + 1);
+  for (const TracedHop& hop : hops) ++first[static_cast<size_t>(hop.message) + 1];
+  for (size_t m = 1; m < first.size(); ++m) first[m] += first[m - 1];
+  json.Member("hop_first", first);
+  Column(json, "hop_link", hops, [](const TracedHop& h) { return h.link.value; });
+  Column(json, "hop_start", hops, [](const TracedHop& h) { return h.start_ps; });
+  Column(json, "hop_end", hops, [](const TracedHop& h) { return h.end_ps; });
+  Column(json, "hop_busy", hops, [](const TracedHop& h) { return h.busy_ps; });
 }
 
-// Returns the number of bins of the time: as many as a screen can show, but fewer if many links are used.
-int32_t BinsFor(const LinkTotals& totals) {
-  const int64_t used = std::ranges::count_if(totals.messages, [](int64_t m) { return m > 0; });
-  return static_cast<int32_t>(std::clamp<int64_t>(kMostCells / std::max<int64_t>(1, used), 24, 240));
+void WriteConditions(const Collective& collective, int32_t num_ranks, JsonWriter& json) {
+  WriteRuns("before", HoldingRuns(collective, num_ranks, true), json);
+  WriteRuns("needs", HoldingRuns(collective, num_ranks, false), json);
 }
-
-}  // namespace
 
 bool ShowsMessages(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options) {
   if (trace.copies != 1) return false;
@@ -192,25 +210,26 @@ bool ShowsMessages(const Plan& plan, const ScheduleTrace& trace, const ViewOptio
          std::ssize(trace.chunk_arrival_ps) <= 4 * options.most_entries && cells <= kMostCells;
 }
 
-void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options,
+void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptions& options, bool plays,
                    JsonWriter& json) {
   const LinkTotals totals = TotalsOf(plan.topology, trace);
-  const bool detail = ShowsMessages(plan, trace, options);
+  const bool detail = plays && ShowsMessages(plan, trace, options);
   const int32_t bins = BinsFor(totals);
   std::vector<std::string> notes;
-  if (!detail)
+  if (plays && !detail)
     notes.push_back(
         fmt::format("This plan has {} transfers in {} messages, too many to show one by one: loads of links "
                     "are averages over {} equal "
                     "parts of the time, and who holds what is added up over groups of ranks and of chunks.",
                     trace.schedule.size(), trace.messages.size(), bins));
-  if (trace.ran_segments < trace.segments)
+  if (plays && trace.ran_segments < trace.segments)
     notes.push_back(fmt::format(
         "Chunks move in {} segments; {} of them were simulated one by one, and the rest is the steady state "
         "that they settle into.",
         trace.segments, trace.ran_segments));
   json.BeginObject();
   json.Member("time_ps", trace.simulation.time_ps);
+  json.Member("chunks", plan.collective.num_chunks());
   json.Member("notes", notes);
   WriteTotals(totals, json);
   json.Key("detail");
@@ -219,7 +238,7 @@ void WriteSchedule(const Plan& plan, const ScheduleTrace& trace, const ViewOptio
   else
     json.Null();
   json.Key("binned");
-  if (detail)
+  if (detail || !plays)
     json.Null();
   else
     WriteBinned(plan, trace, bins, json);
@@ -245,6 +264,7 @@ void WriteUntraced(const Plan& plan, const Simulation& simulation, const std::st
   if (simulation.link_busy_ps.size() == totals.busy_ps.size()) totals.busy_ps = simulation.link_busy_ps;
   json.BeginObject();
   json.Member("time_ps", simulation.time_ps);
+  json.Member("chunks", plan.collective.num_chunks());
   json.Member("notes",
               std::vector<std::string>{"This schedule is too large to be shown over time (" + reason +
                                        "). The loads of links are those of the whole run."});

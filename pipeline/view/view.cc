@@ -19,6 +19,7 @@
 #include "ir/sizes.h"
 #include "ir/translated.h"
 #include "pipeline/view/machine_data.h"
+#include "pipeline/view/play_data.h"
 #include "pipeline/view/program_data.h"
 #include "pipeline/view/schedule_data.h"
 #include "pipeline/view/writer.h"
@@ -159,13 +160,19 @@ std::string PlanJson(const Plan& plan, const Simulated& simulated, const ViewOpt
   json.Key("facts");
   WriteFacts(plan, simulated, options, json);
   json.Key("schedule");
+  const bool program_plays = simulated.program_trace.has_value();
   bool with_messages = false;
   if (simulated.schedule_trace) {
-    with_messages = view::ShowsMessages(plan, *simulated.schedule_trace, options);
-    view::WriteSchedule(plan, *simulated.schedule_trace, options, json);
+    with_messages = !program_plays && view::ShowsMessages(plan, *simulated.schedule_trace, options);
+    view::WriteSchedule(plan, *simulated.schedule_trace, options, !program_plays, json);
   } else {
     view::WriteUntraced(plan, simulated.schedule, simulated.untraced, json);
   }
+  json.Key("played");
+  if (program_plays)
+    view::WritePlay(plan, *simulated.program_trace, options, json);
+  else
+    json.Null();
   WriteCriticalPaths(plan, simulated, with_messages, json);
   json.Member("program_note", simulated.program_untraced);
   json.Key("program");

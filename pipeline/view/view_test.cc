@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json/json_value.h"
@@ -49,6 +51,11 @@ struct Case {
 class Views : public ::testing::TestWithParam<Case> {
  protected:
   const Plan plan_ = MakePlanOf(GetParam().topology, GetParam().kind, GetParam().engine);
+  Plan WithoutProgram() const {
+    Plan plan = plan_;
+    plan.program.reset();
+    return plan;
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Plans, Views,
@@ -61,19 +68,54 @@ INSTANTIATE_TEST_SUITE_P(Plans, Views,
                            return info.param.engine + std::to_string(info.index);
                          });
 
-TEST_P(Views, EveryMessageIsThere) {
-  const PlanView view = ViewPlan(plan_, "a.plan.json", {}).value();
-  const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
-  const JsonValue schedule = document.root().Get("schedule").value();
-  const JsonValue detail = schedule.Get("detail").value();
-  const int64_t messages = Size(detail, "step");
+// The lists of all messages, transfers and hops agree in length.
+void ExpectDetail(const JsonValue& detail) {
+  const int64_t messages = Size(detail, "bytes");
   EXPECT_GT(messages, 0);
-  for (const char* key : {"bytes", "start", "end"}) EXPECT_EQ(Size(detail, key), messages) << key;
+  for (const char* key : {"start", "end"}) EXPECT_EQ(Size(detail, key), messages) << key;
   for (const char* key : {"transfer_first", "hop_first"}) EXPECT_EQ(Size(detail, key), messages + 1) << key;
   for (const char* key : {"hop_start", "hop_end", "hop_busy"})
     EXPECT_EQ(Size(detail, key), Size(detail, "hop_link")) << key;
+  EXPECT_EQ(Numbers(detail, "hop_first").back(), Size(detail, "hop_link"));
   EXPECT_EQ(Size(detail, "chunk"), static_cast<int64_t>(detail.GetString("op").value().size()));
+}
 
+// All that is needed is there in the end, and the loads of a link add up to the time that it is busy, as far
+// as a digit tells.
+void ExpectBinned(const JsonValue& data) {
+  EXPECT_TRUE(data.Get("detail").value().IsNull());
+  const JsonValue binned = data.Get("binned").value();
+  const std::vector<JsonValue> frames = binned.GetItems("ranks").value();
+  const std::string needs(binned.GetString("needs").value());
+  std::string complete;
+  for (const char need : needs) complete += need == 'n' ? '/' : 'A';
+  EXPECT_EQ(frames.back().String().value(), complete);
+  EXPECT_NE(frames.front().String().value(), complete);
+  const std::vector<JsonValue> loads = binned.GetItems("loads").value();
+  const std::vector<int64_t> busy_ps = Numbers(data.Get("links").value(), "busy_ps");
+  ASSERT_EQ(loads.size(), busy_ps.size());
+  const double time_ps = static_cast<double>(data.GetInteger("time_ps", 1, INT64_MAX).value());
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (size_t l = 0; l < loads.size(); ++l) {
+    const std::string of_link(loads[l].String().value());
+    double sum = 0;
+    for (const char c : of_link) sum += static_cast<double>(digits.find(c)) / 63;
+    const double share = of_link.empty() ? 0 : sum / static_cast<double>(of_link.size());
+    EXPECT_NEAR(share, static_cast<double>(busy_ps[l]) / time_ps, 0.01) << "link " << l;
+  }
+  // A followed chunk reaches every rank that needs it.
+  EXPECT_GT(Size(binned, "chunk"), 0);
+  EXPECT_EQ(Numbers(binned, "arrival_first").back(), Size(binned, "arrival_ps"));
+}
+
+TEST_P(Views, EveryMessageIsThere) {
+  const PlanView view = ViewPlan(WithoutProgram(), "a.plan.json", {}).value();
+  const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
+  EXPECT_TRUE(document.root().Get("played").value().IsNull());
+  const JsonValue schedule = document.root().Get("schedule").value();
+  const JsonValue detail = schedule.Get("detail").value();
+  ExpectDetail(detail);
+  EXPECT_EQ(Size(detail, "step"), Size(detail, "bytes"));
   const Simulation simulation =
       Simulate(plan_.schedule, plan_.collective, plan_.topology, {.size_bytes = plan_.made_by.size_bytes});
   EXPECT_EQ(std::ranges::max(Numbers(detail, "end")), simulation.time_ps);
@@ -100,36 +142,43 @@ TEST_P(Views, TheProgramIsThereWithItsTime) {
   EXPECT_EQ(std::ranges::max(Numbers(program, "end")) <= simulation.time_ps, true);
 }
 
+// The page plays the program: its messages, and what its writes leave in the ranks.
+TEST_P(Views, TheProgramPlays) {
+  const PlanView view = ViewPlan(plan_, "a.plan.json", {}).value();
+  const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
+  EXPECT_TRUE(document.root().Get("schedule").value().Get("detail").value().IsNull());
+  const JsonValue played = document.root().Get("played").value();
+  EXPECT_EQ(played.GetInteger("time_ps", 0, INT64_MAX).value(), view.time_ps);
+  const JsonValue detail = played.Get("detail").value();
+  ExpectDetail(detail);
+  EXPECT_LE(std::ranges::max(Numbers(detail, "end")), view.time_ps);
+  const JsonValue writes = detail.Get("writes").value();
+  EXPECT_TRUE(std::ranges::is_sorted(Numbers(writes, "end")));
+  std::map<std::pair<int64_t, int64_t>, int64_t> held;  // (rank, chunk): contributions
+  const auto hold = [&](int64_t rank, int64_t chunk, int64_t gain) { held[{rank, chunk}] += gain; };
+  const auto each_cell = [](const JsonValue& runs, auto&& visit) {
+    const std::vector<int64_t> rank = Numbers(runs, "rank"), chunk = Numbers(runs, "chunk");
+    const std::vector<int64_t> count = Numbers(runs, "count"), contributions = Numbers(runs, "contributions");
+    for (size_t i = 0; i < rank.size(); ++i)
+      for (int64_t c = chunk[i]; c < chunk[i] + count[i]; ++c) visit(rank[i], c, contributions[i]);
+  };
+  each_cell(detail.Get("before").value(), hold);
+  const std::vector<int64_t> rank = Numbers(writes, "rank"), chunk = Numbers(writes, "chunk");
+  const std::vector<int64_t> gain = Numbers(writes, "gain");
+  for (size_t i = 0; i < rank.size(); ++i) hold(rank[i], chunk[i], gain[i]);
+  each_cell(detail.Get("needs").value(), [&](int64_t r, int64_t c, int64_t needed) {
+    EXPECT_EQ((held[{r, c}]), needed) << "rank " << r << " chunk " << c;
+  });
+}
+
 TEST_P(Views, WhatIsAddedUpEndsComplete) {
   ViewOptions options;
   options.most_entries = 0;
-  const PlanView view = ViewPlan(plan_, "a.plan.json", options).value();
-  const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
-  const JsonValue schedule = document.root().Get("schedule").value();
-  EXPECT_TRUE(schedule.Get("detail").value().IsNull());
-  const JsonValue binned = schedule.Get("binned").value();
-  const std::vector<JsonValue> frames = binned.GetItems("ranks").value();
-  const std::string needs(binned.GetString("needs").value());
-  std::string complete;
-  for (const char need : needs) complete += need == 'n' ? '/' : 'A';
-  EXPECT_EQ(frames.back().String().value(), complete);
-  EXPECT_NE(frames.front().String().value(), complete);
-  // The loads of a link add up to the time that it is busy, as far as a digit tells.
-  const std::vector<JsonValue> loads = binned.GetItems("loads").value();
-  const std::vector<int64_t> busy_ps = Numbers(schedule.Get("links").value(), "busy_ps");
-  ASSERT_EQ(loads.size(), busy_ps.size());
-  const double time_ps = static_cast<double>(schedule.GetInteger("time_ps", 1, INT64_MAX).value());
-  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  for (size_t l = 0; l < loads.size(); ++l) {
-    const std::string of_link(loads[l].String().value());
-    double sum = 0;
-    for (const char c : of_link) sum += static_cast<double>(digits.find(c)) / 63;
-    const double share = of_link.empty() ? 0 : sum / static_cast<double>(of_link.size());
-    EXPECT_NEAR(share, static_cast<double>(busy_ps[l]) / time_ps, 0.01) << "link " << l;
+  for (const bool plays_program : {false, true}) {
+    const PlanView view = ViewPlan(plays_program ? plan_ : WithoutProgram(), "a.plan.json", options).value();
+    const JsonDocument document = JsonDocument::Parse(view.json, "view").value();
+    ExpectBinned(document.root().Get(plays_program ? "played" : "schedule").value());
   }
-  // A followed chunk reaches every rank that needs it.
-  EXPECT_GT(Size(binned, "chunk"), 0);
-  EXPECT_EQ(Numbers(binned, "arrival_first").back(), Size(binned, "arrival_ps"));
 }
 
 TEST(ViewPage, NamesCannotEndTheScript) {

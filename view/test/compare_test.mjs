@@ -83,6 +83,8 @@ async function checkCharts(name, page, rows) {
   for (const row of rows) if (!(fastest.get(row.size_bytes) <= row.time_us)) fastest.set(row.size_bytes, row.time_us);
   const before = await labels(page, "ratio");
   check(`${name}: few lines at first`, before.length >= 2 && before.length <= 9 && before.includes("auto"));
+  const shapes = await page.locator("section[aria-labelledby=title-time] svg").evaluate((svg) => [...svg.querySelectorAll("g > text[data-engine]")].map((text) => text.parentElement.querySelector("path[data-mark]")?.dataset.mark ?? "none"));
+  check(`${name}: each has a mark of its own, auto none`, [new Set(shapes).size, shapes.filter((shape) => shape === "none").length], [before.length, 1]);
   check(`${name}: each of them the fastest somewhere`, before.every((engine) => rows.some((row) => row.engine === engine && row.time_us === fastest.get(row.size_bytes))));
   const trees = page.getByRole("button", { name: /^Rings and trees/ });
   await trees.click();
@@ -116,13 +118,26 @@ async function checkCharts(name, page, rows) {
   await page.mouse.move(2, 2);
 }
 
+// One size: bars that begin at 0, with an axis.
+async function checkBars(name, page, rows) {
+  check(`${name}: a row for each engine`, sorted(await labels(page, "time")), sorted(rows.map(({ engine }) => engine)));
+  for (const chart of ["time", "busbw", "ratio"]) {
+    const svg = page.locator(`section[aria-labelledby=title-${chart}] svg`);
+    const bars = await svg.locator("rect[data-value]").evaluateAll((all) => all.map((bar) => [Number(bar.getAttribute("width")), Number(bar.dataset.value)]));
+    const [width, value] = bars[0];
+    check(`${name}: bars of ${chart} are as long as their values`, bars.length === rows.length && bars.every(([w, v]) => Math.abs(w / v / (width / value) - 1) < 0.02));
+    const ticks = await svg.locator("[data-tick=x]").allTextContents();
+    check(`${name}: the axis of ${chart} begins at 0`, [ticks[0], ticks.length >= 3], ["0", true]);
+  }
+}
+
 async function checkPage(browser, name, { file, rows }) {
   const { page, problems } = await open(browser, file);
   const several = new Set(rows.map(({ size_bytes: size }) => size)).size > 1;
   check(`${name}: the heading`, await page.locator("h1").textContent(), "allreduce on dgx-h100");
   if (several) await checkTradeOff(name, page, rows);
   if (several) await checkCharts(name, page, rows);
-  else check(`${name}: a row for each engine`, sorted(await labels(page, "time")), sorted(rows.map(({ engine }) => engine)));
+  else await checkBars(name, page, rows);
   await checkDownloads(name, page, ["auto", ...(several ? [] : ["ring"])]);
   await checkReaders(`${name}, light`, page);
   await page.locator("h1").click();
@@ -231,13 +246,23 @@ async function checkFailures(browser) {
   const failed = [...new Set(rows[0].failed)];
   check(`${name}: a row for each failure`, sorted(await chart.locator("text[data-failure]").evaluateAll((all) => all.map((text) => text.getAttribute("data-failure")))), sorted(failed));
   check(`${name}: the costliest first`, (await bars()).every((bar, i, all) => i === 0 || bar <= all[i - 1]));
-  const worst = (engine) => {
-    const row = rows.find((each) => each.engine === engine && each.size_bytes === Math.max(...rows.map(({ size_bytes: bytes }) => bytes)));
-    return `${(Math.max(...row.draw_us) / row.whole_us).toFixed(2)}\u00d7`;
-  };
-  check(`${name}: what it costs auto`, (await chart.locator("[role=status]").textContent()).includes(worst("auto")));
+  check(`${name}: no failure twice`, rows[0].failed.length, failed.length);
+  const largest = Math.max(...rows.map(({ size_bytes: bytes }) => bytes));
+  const rowOf = (engine) => rows.find((each) => each.engine === engine && each.size_bytes === largest);
+  const said = () => chart.locator("[role=status]").textContent();
+  const overBound = (engine) => `${rowOf(engine).worst_ratio.toFixed(2)}\u00d7 the bound`;
+  check(`${name}: what it costs auto`, (await said()).includes(overBound("auto")));
+  // The table has the means that the command prints.
+  const table = page.locator("section[aria-labelledby=engines-title] tbody tr");
+  for (const cells of await table.evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)))) {
+    const row = rowOf(cells[0]);
+    check(`${name}: mean time over the bound of ${cells[0]}`, [cells[3], cells[4]], [row.ratio.toFixed(2), row.worst_ratio.toFixed(2)]);
+    check(`${name}: mean time of ${cells[0]}`, Math.abs(parseFloat(cells[2]) * (cells[2].endsWith("ms") ? 1000 : 1) / row.time_us - 1) < 0.001);
+  }
   await page.getByRole("combobox", { name: "Engine" }).selectOption("ring");
-  check(`${name}: what it costs ring`, (await chart.locator("[role=status]").textContent()).includes(worst("ring")));
+  check(`${name}: what it costs ring`, (await said()).includes(overBound("ring")));
+  await page.getByRole("combobox", { name: "Time over" }).selectOption("own");
+  check(`${name}: over its own time`, (await said()).includes(`${(Math.max(...rowOf("ring").draw_us) / rowOf("ring").whole_us).toFixed(2)}\u00d7`));
   await page.locator("h1").click();
   await page.keyboard.press("ArrowLeft");
   check(`${name}: a key chooses the size`, (await chart.locator("h2").textContent()).endsWith("\u00a0KiB"));

@@ -153,6 +153,8 @@ async function checkNumbers(browser, name, file) {
   check(`${name}: the bound of simulate`, seen.bound_ps, Math.round(row.bound_us * 1e6));
   const [program] = JSON.parse(run("simulate", `${name}.plan.json`, "--json", "--level", "program"));
   check(`${name}: the time of the program`, seen.program_time_ps, Math.round(program.time_us * 1e6));
+  check(`${name}: the page plays the program`, Number(await page.locator("input[aria-label=Time]").getAttribute("max")), seen.program_time_ps);
+  check(`${name}: and shows its path`, await page.getByRole("button", { name: "Show path" }).getAttribute("title"), "Show the program's critical path on the machine and the timeline (C)");
   await page.close();
 }
 
@@ -165,6 +167,16 @@ function book() {
   writeFileSync(join(folder, "book/index.json"), JSON.stringify({ format: 1, plans }));
   run("view", "book", "-o", "book.html");
   return join(folder, "book.html");
+}
+
+// Where threadblocks decide, the page does not advise wider links.
+async function checkAdvice(browser, file) {
+  const { page } = await open(browser, file);
+  const text = await page.locator(".why-body").textContent();
+  check("advice: threadblocks decide", /Threadblocks decide: the last arrival of the program waits \d+\u00a0% of the time/.test(text));
+  check("advice: not only wider links", text.includes("only wider links"), false);
+  check("advice: the bound is named alike", (await page.locator(".numbers").textContent()).includes("by latency and bandwidth together"), text.includes("Latency and bandwidth together set"));
+  await page.close();
 }
 
 async function checkBook(browser, file) {
@@ -216,6 +228,7 @@ try {
   await checkPage(browser, "72 ranks", nvl72, 2000);
   const torus = plan("torus", "torus:32x32", "-c", "allgather", "-s", "64MiB");
   await checkPage(browser, "1,024 ranks", torus, 2000);
+  await checkAdvice(browser, plan("rail", "rail-8", "-c", "allgather", "-s", "64MiB"));
   await checkBook(browser, book());
   await checkNames(browser);
   await checkEmpty(browser);

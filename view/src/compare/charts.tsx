@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import * as format from "../shared/format";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
 import { lookNow } from "../shared/look";
-import { LineChart, RowChart, plotOf, rowsHeight } from "./chart";
+import { BarChart, LineChart, barsHeight, barsOf, chartHeight, plotOf } from "./chart";
 import type { EngineData } from "./data";
 import { saveFigure } from "./figure";
 import { automatic, choose, chosen, costs, cursor, data, groups, measures, one, pointAt, pointed, several, shown, shownGroups, sizes, toggleGroup, type Measure, type Point } from "./state";
@@ -20,17 +20,16 @@ function Chart({ measure }: { measure: Measure }) {
     return () => observer.disconnect();
   }, []);
   const engines = shown.value;
-  const height = one ? rowsHeight(engines) : Math.max(330, engines.length * 14 + 44);
+  const height = one ? barsHeight(engines, sizes[0]!, width.value) : chartHeight(engines, width.value);
   const drawn = { measure, engines, sizes, width: width.value, height };
 
   // The point that is nearest to the pointer; a label counts as its line's end.
   const nearest = (event: PointerEvent | MouseEvent): Point | null => {
-    const label = (event.target as Element).getAttribute("data-engine");
+    const label = (event.target as Element).closest("[data-engine]")?.getAttribute("data-engine");
     const { left, top } = box.current!.getBoundingClientRect();
     const px = event.clientX - left, py = event.clientY - top;
     if (one) {
-      const rows = engines.flatMap((engine) => pointAt(engine, sizes[0]!) ?? []).sort((a, b) => a.time - b.time);
-      return rows[Math.floor((py - 6) / 22)] ?? null;
+      return barsOf(engines, sizes[0]!, width.value).bars.find(({ bottom }) => py < bottom)?.point ?? null;
     }
     const { x, y } = plotOf(drawn);
     const size = sizes.reduce((best, s) => (Math.abs(x.at(s) - px) < Math.abs(x.at(best) - px) ? s : best));
@@ -49,7 +48,7 @@ function Chart({ measure }: { measure: Measure }) {
   return (
     <section class="card chart" aria-labelledby={`title-${measure.name}`}>
       <div class="card-head">
-        <h2 id={`title-${measure.name}`}>{measure.title}</h2>
+        <h2 id={`title-${measure.name}`}>{measure.title}{!one && <span class="soft axes"> both axes logarithmic</span>}</h2>
         <span class="buttons">
           <button class="small" aria-label={`${measure.title} as SVG`} onClick={() => saveFigure([measure], "svg")}>SVG</button>
           <button class="small" aria-label={`${measure.title} as PNG`} onClick={() => saveFigure([measure], "png")}>PNG</button>
@@ -67,7 +66,7 @@ function Chart({ measure }: { measure: Measure }) {
             if (point) choose(point.engine);
           }}>
           {width.value > 0 && (one
-            ? <RowChart {...drawn} look={lookNow()} chosen={chosen.value} pointed={pointed.value} />
+            ? <BarChart {...drawn} look={lookNow()} chosen={chosen.value} pointed={pointed.value} />
             : <LineChart {...drawn} look={lookNow()} chosen={chosen.value} pointed={pointed.value} cursor={sizes[cursor.value]!} />)}
         </svg>
       </div>

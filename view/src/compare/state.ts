@@ -74,9 +74,8 @@ export function toggleGroup(name: string) {
   shownGroups.value = next;
 }
 
-// The engine that stands out beside auto: at first the one that auto chose for the largest size.
-const chosenByAuto = several ? null : automatic ? others.find((engine) => engine.name === automatic.made_by.at(-1)) : front[0];
-export const chosen = signal<EngineData | null>(chosenByAuto ?? null);
+// The engine that the reader lets stand out.
+export const chosen = signal<EngineData | null>(null);
 export function choose(engine: EngineData) {
   chosen.value = chosen.value === engine || engine === automatic ? null : engine;
 }
@@ -87,14 +86,18 @@ export const shown = computed(() =>
   data.engines.filter((engine) =>
     engine === automatic || engine === chosen.value || groups.some((group) => shownGroups.value.has(group.name) && group.engines.includes(engine))));
 
-// Six colours for leading engines, machines and measured lines, or for all engines where there are few; ink for auto and
-// for a chosen engine without a colour; grey for all other engines.
+// Six colours for leading engines, machines and measured lines, or for all engines where there are few; ink for auto
+// alone; the accent for a chosen engine without a colour; grey for all other engines. Marks differ too.
 const coloured = others.length <= 6 ? others : others.filter((engine) => engine.leads || engine.measured || engine.group === "machines").slice(0, 6);
 export function colourOfEngine(engine: EngineData, theme: Theme, ink: string): string {
   const at = coloured.indexOf(engine);
-  if (at >= 0) return categories[theme][at]!;
-  return engine === automatic || engine === chosen.value ? ink : categories[theme][7]!;
+  if (at >= 0) return categories[theme][order[at]!]!;
+  if (engine === automatic) return ink;
+  return categories[theme][engine === chosen.value ? 5 : 7]!;
 }
+const order = [0, 1, 2, 3, 6, 4]; // neighbours are far apart
+const markedFirst = [...coloured, ...others.filter((engine) => !coloured.includes(engine))];
+export const markOfEngine = (engine: EngineData) => markedFirst.indexOf(engine);
 
 export const title = several ? `${data.collective} on ${format.counted(machines.length, "machine")}` : `${data.collective} on ${machines[0]!.name}`;
 export const timesOf = (machine: string) => (machine ? `programs on ${machine}` : "schedules on ideal links: their bandwidths and latencies alone");

@@ -1,14 +1,15 @@
-// A bar for each failure, the costliest first: how many times as long as on the whole machine. The axis begins at 0. All
-// looks are attributes, so that the same drawing is saved as a file.
+// A bar for each failure, the costliest first: the time over the lower bound of the machine that is left, or over that on
+// the whole machine. The axis begins at 0. All looks are attributes, so that the same drawing is saved as a file.
 import * as format from "../shared/format";
 import { categories } from "../shared/colours";
+import { FromZero, apart } from "../shared/axis";
+import { Lines, lineStep } from "../shared/lines";
 import type { Look } from "../shared/look";
-import type { Cost } from "./state";
+import { font, widthOf, wrapped } from "../shared/text";
+import { leastOf, valueOf, type Cost } from "./state";
 
-const rowStep = 24;
 const top = 22;
-export const heightOf = (rows: number) => top + rows * rowStep + 8;
-export const rowAt = (y: number) => Math.floor((y - top) / rowStep);
+const barHigh = 16;
 
 export interface BarsProps {
   costs: Cost[];
@@ -17,32 +18,48 @@ export interface BarsProps {
   pointed?: string | null;
 }
 
+const said = (cost: Cost) => {
+  const value = valueOf(cost);
+  return cost.time === null ? "no plan" : value === null ? format.time(cost.time, 4) : `${value.toFixed(2)}\u00d7, ${format.time(cost.time, 4)}`;
+};
+
+// Rows with the names of failures beside the bars or, where the drawing is narrow, above them.
+export function rowsOf(costs: Cost[], width: number) {
+  const above = width < 560;
+  let y = top;
+  const rows = costs.map((cost) => {
+    const lines = wrapped(cost.cables, above ? width - 12 : 0.3 * width, 12), names = lines.length * lineStep;
+    const from = y, high = above ? names + barHigh + 8 : Math.max(24, names + 6);
+    y += high;
+    return { cost, lines, name: above ? from + names / 2 + 2 : from + high / 2, bar: above ? from + names + 2 + barHigh / 2 : from + high / 2, bottom: y };
+  });
+  const widest = Math.max(0, ...rows.flatMap(({ lines }) => lines).map((line) => widthOf(line, 12)));
+  return { rows, above, left: above ? 6 : widest + 14, right: Math.max(0, ...costs.map((cost) => widthOf(said(cost), 12))) + 14, bottom: y };
+}
+export const heightOf = (costs: Cost[], width: number) => rowsOf(costs, width).bottom + 8;
+
 export function Bars({ costs, look, width, pointed }: BarsProps) {
-  const room = Math.min(Math.max(...costs.map(({ cables }) => cables.length)) * 7.6 + 14, width * 0.4);
-  const said = 132;
-  const most = Math.max(1, ...costs.flatMap(({ slowdown, least }) => [slowdown ?? 0, least ?? 0]));
-  const at = (value: number) => room + (value / most) * (width - room - said);
-  const step = [0.25, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000].find((each) => (most / each) * 34 <= width - room - said) ?? 10000;
-  const ticks = Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
-  const bottom = heightOf(costs.length) - 8;
+  const { rows, above, left, right, bottom } = rowsOf(costs, width);
+  const x = new FromZero(costs.flatMap((cost) => [valueOf(cost) ?? 0, leastOf(cost) ?? 0]).concat(1), left, width - right);
+  const show = (tick: number) => format.significant(tick);
   const colour = categories[look.theme][0]!;
   return (
-    <g font-family="system-ui, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif" font-size="12">
-      {ticks.map((tick) => (
+    <g font-family={font} font-size="12">
+      {apart(x.ticks(50), (tick) => x.at(tick), (tick) => widthOf(show(tick), 11)).map((tick) => (
         <g key={tick}>
-          <line x1={at(tick)} x2={at(tick)} y1={top - 4} y2={bottom} stroke={tick === 1 ? look.soft : look.line} />
-          <text x={at(tick)} y={12} text-anchor="middle" font-size="11" fill={look.soft}>{format.significant(tick)}</text>
+          <line x1={x.at(tick)} x2={x.at(tick)} y1={top - 4} y2={bottom} stroke={tick === 0 ? look.soft : look.line} />
+          <text x={x.at(tick)} y={12} text-anchor="middle" font-size="11" fill={look.soft} data-tick="x">{show(tick)}</text>
         </g>
       ))}
-      {costs.map(({ cables, slowdown, time, least }, i) => {
-        const y = top + (i + 0.5) * rowStep;
-        const end = Math.max(at(slowdown ?? 0), at(least ?? 0) + 2);
+      {rows.map(({ cost, lines, name, bar }) => {
+        const value = valueOf(cost), least = leastOf(cost);
+        const end = Math.max(x.at(value ?? 0), x.at(least ?? 0) + 2);
         return (
-          <g key={cables} opacity={pointed && pointed !== cables ? 0.45 : 1}>
-            <text x={room - 8} y={y + 4} text-anchor="end" fill={look.ink} data-failure={cables}>{format.shortened(cables, Math.floor((room - 8) / 7.6))}</text>
-            {slowdown !== null && <rect x={room} y={y - 8} width={at(slowdown) - room} height="16" fill={colour} fill-opacity="0.8" />}
-            {least !== null && <line x1={at(least)} x2={at(least)} y1={y - 10} y2={y + 10} stroke={look.ink} stroke-width="2" />}
-            <text x={end + 8} y={y + 4} fill={look.ink}>{slowdown !== null ? `${slowdown.toFixed(2)}\u00d7, ${format.time(time!, 4)}` : time !== null ? format.time(time, 4) : "no plan"}</text>
+          <g key={cost.cables} opacity={pointed && pointed !== cost.cables ? 0.45 : 1}>
+            <Lines lines={lines} x={above ? left : left - 8} y={name} text-anchor={above ? "start" : "end"} fill={look.ink} stroke={look.paper} stroke-width="3" paint-order="stroke" data-failure={cost.cables} />
+            {value !== null && <rect x={left} y={bar - barHigh / 2} width={x.at(value) - left} height={barHigh} fill={colour} fill-opacity="0.8" />}
+            {least !== null && <line x1={x.at(least)} x2={x.at(least)} y1={bar - barHigh / 2 - 2} y2={bar + barHigh / 2 + 2} stroke={look.ink} stroke-width="2" />}
+            <text x={end + 8} y={bar + 4} fill={look.ink} stroke={look.paper} stroke-width="3" paint-order="stroke">{said(cost)}</text>
           </g>
         );
       })}

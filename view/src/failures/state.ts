@@ -16,16 +16,23 @@ export const engines = [...new Set(sizes.flatMap((bytes) => rowsAt(bytes).map(({
 export const engine = signal(engines[0]!); // whose bars are drawn
 export const pointed = signal<string | null>(null); // a failure
 
+// A time is shown over the lower bound of the machine that is left, or over the engine's own time on the whole machine.
+export type Over = "bound" | "own";
+export const over = signal<Over>("bound");
+
 // One failure with what it costs an engine. Draws of the same cables are one failure.
 export interface Cost {
   draw: number;
   cables: string;
   row: TimesData;
   time: number | null; // picoseconds; null: no plan
+  ratio: number | null; // time over the lower bound of the machine that is left; null: not known
   slowdown: number | null; // time over that on the whole machine; null: not known
   bound: number; // picoseconds
   least: number | null; // the lower bound over the time on the whole machine: no slowdown can be less
 }
+export const valueOf = (cost: Cost) => (over.value === "bound" ? cost.ratio : cost.slowdown);
+export const leastOf = (cost: Cost) => (over.value === "bound" ? (cost.bound > 0 ? 1 : null) : cost.least);
 const first = data.failed.flatMap((cables, draw) => (data.failed.indexOf(cables) === draw ? [draw] : []));
 export const drawn = first.length;
 
@@ -36,6 +43,7 @@ export function costsOf(row: TimesData): Cost[] {
     return {
       draw, row, cables: data.failed[draw]!,
       time: us === null ? null : us * 1e6,
+      ratio: us !== null && bounds.draw_us[draw]! > 0 ? us / bounds.draw_us[draw]! : null,
       slowdown: us !== null && row.whole_us ? us / row.whole_us : null,
       bound: bounds.draw_us[draw]! * 1e6,
       least: row.whole_us ? bounds.draw_us[draw]! / row.whole_us : null,
@@ -45,4 +53,4 @@ export function costsOf(row: TimesData): Cost[] {
 
 export const current = computed(() => rowsAt(size.value).find((row) => row.engine === engine.value) ?? rowsAt(size.value)[0]!);
 // The costliest first; a failure without a plan costs most.
-export const sorted = computed(() => costsOf(current.value).sort((a, b) => (b.slowdown ?? Infinity) - (a.slowdown ?? Infinity) || a.draw - b.draw));
+export const sorted = computed(() => costsOf(current.value).sort((a, b) => (valueOf(b) ?? Infinity) - (valueOf(a) ?? Infinity) || a.draw - b.draw));

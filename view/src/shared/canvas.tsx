@@ -32,6 +32,7 @@ export function useCanvas(draw: Draw): RefObject<HTMLCanvasElement | null> {
       const context = element.getContext("2d")!;
       context.setTransform(scale, 0, 0, scale, 0, 0);
       context.clearRect(0, 0, width, height);
+      delete element.dataset["cut"];
       latest.current(context, width, height);
     });
     return () => {
@@ -46,9 +47,17 @@ export function useCanvas(draw: Draw): RefObject<HTMLCanvasElement | null> {
   return canvas;
 }
 
-// Text that is cut with an ellipsis where it does not fit.
+// The width that the widest of some texts takes, within limits.
+export function widest(context: CanvasRenderingContext2D, texts: Iterable<string>, least: number, most: number): number {
+  let width = least;
+  for (const text of texts) width = Math.max(width, Math.ceil(context.measureText(text).width));
+  return Math.min(width, most);
+}
+
+// Text that is cut with an ellipsis where it does not fit. The canvas says so, for tests.
 export function fitText(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;
+  context.canvas.dataset["cut"] = text;
   let low = 0, high = text.length;
   while (low < high) {
     const middle = (low + high + 1) >> 1;

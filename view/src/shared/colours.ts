@@ -3,8 +3,8 @@
 import type { Theme } from "./theme";
 
 export const categories: Record<Theme, readonly string[]> = {
-  light: ["#0072b2", "#d55e00", "#00845f", "#b5518f", "#a87400", "#2b86bd", "#6b6b00", "#50565c"],
-  dark: ["#56b4e9", "#ff8a3d", "#2fc79a", "#e39ac6", "#e69f00", "#8fd0f5", "#f0e442", "#b4bac1"],
+  light: ["#0072b2", "#d55e00", "#00845f", "#b5518f", "#a87400", "#2b86bd", "#6b6b00", "#50565c", "#16191c"],
+  dark: ["#56b4e9", "#ff8a3d", "#2fc79a", "#e39ac6", "#e69f00", "#8fd0f5", "#f0e442", "#b4bac1", "#ffffff"],
 };
 
 export function category(index: number, theme: Theme): string {

@@ -50,7 +50,7 @@ export function counted(n: number, one: string, many = one + "s"): string {
 }
 
 export function percent(part: number): string {
-  return `${significant(100 * part, 3)}${gap}%`;
+  return `${significant(100 * part, 2)}${gap}%`;
 }
 
 // "0-3, 5": ascending numbers, runs folded.
@@ -63,9 +63,4 @@ export function ranges(numbers: readonly number[]): string {
     i = j + 1;
   }
   return runs.join(", ");
-}
-
-// At most `most` characters.
-export function shortened(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, Math.max(most - 1, 1))}\u2026` : text;
 }

@@ -6,11 +6,12 @@ export interface Look {
   ink: string;
   soft: string;
   line: string;
+  strong: string; // of lines that lead to a label
   paper: string;
 }
 export function lookNow(): Look {
   const { ink, soft, line, paper } = palette.value;
-  return { theme: theme.value, ink, soft, line, paper };
+  return { theme: theme.value, ink, soft, line, strong: palette.value["strong-line"], paper };
 }
 // For a paper: on white, the same for every theme.
-export const print: Look = { theme: "light", ink: "#16191c", soft: "#565d64", line: "#e2e5e8", paper: "#ffffff" };
+export const print: Look = { theme: "light", ink: "#16191c", soft: "#565d64", line: "#e2e5e8", strong: "#8b939b", paper: "#ffffff" };

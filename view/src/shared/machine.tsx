@@ -1,5 +1,6 @@
 // A machine that was compared on: its drawing and the speeds of its links.
 import * as format from "./format";
+import { linesOfItem } from "./text";
 import type { DrawingData, TopologyData } from "../view/data";
 
 interface Drawn {
@@ -17,7 +18,8 @@ function pathOf({ form, point, point_first: first }: DrawingData["cables"], cabl
   return `M${at.join("L")}`;
 }
 
-function Picture({ topology, drawing: { width, height, items, frames, cables, shape } }: Drawn) {
+function Picture({ topology, drawing }: Drawn) {
+  const { width, height, items, frames, cables, shape } = drawing;
   return (
     <svg class="machine" viewBox={`-2 -2 ${width + 4} ${height + 4}`} style={{ maxWidth: `${1.4 * width}px` }} role="img" aria-label={`Drawing of ${topology.name}: ${shape}`}>
       {frames.label.map((label, i) => (
@@ -28,7 +30,7 @@ function Picture({ topology, drawing: { width, height, items, frames, cables, sh
       ))}
       <g class="cables">{[...cables.form].map((_, i) => <path key={i} d={pathOf(cables, i)} />)}</g>
       {[...items.kind].map((kind, i) => {
-        const lines = items.lines[i]!.split("\n"), wide = items.width[i]!, high = items.height[i]!;
+        const lines = linesOfItem(topology, drawing, i, 11), wide = items.width[i]!, high = items.height[i]!;
         const size = Math.min(13, wide / (0.6 * Math.max(...lines.map((line) => line.length), 1)), (high - 2) / lines.length / 1.1);
         return (
           <g key={i}>

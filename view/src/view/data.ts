@@ -29,7 +29,8 @@ export interface PlanData {
   collective: CollectiveData;
   made_by: MadeBy;
   facts: Facts;
-  schedule: ScheduleData;
+  schedule: ScheduleData; // only its totals where `played` is there
+  played: ScheduleData | null; // the run of the program, which the page plays; null: it plays the schedule
   critical: CriticalData | null; // critical path of the schedule
   program_critical: CriticalData | null;
   program: ProgramData | null;
@@ -98,9 +99,10 @@ export interface Facts {
   messages: number;
 }
 
-// The simulated schedule.
+// The simulated schedule, or the simulated program.
 export interface ScheduleData {
   time_ps: number; // the last arrival
+  chunks: number; // of the collective: those of a program are some of a schedule's together
   notes: string[]; // what was left out or added up, in sentences
   // By link, over the whole run.
   links: { bytes: number[]; busy_ps: number[]; messages: number[] };
@@ -109,10 +111,10 @@ export interface ScheduleData {
 }
 
 export interface ScheduleDetail {
-  // Messages, by step.
+  // Messages: a schedule's by step, a program's by sender.
   src: (number | number[])[]; // ranks; a list for an in-switch reduction
   dst: (number | number[])[]; // a list for a multicast
-  step: number[];
+  step: number[] | null; // null: a program's
   bytes: number[];
   start: number[]; // its first byte leaves
   end: number[]; // its last byte has arrived
@@ -130,6 +132,9 @@ export interface ScheduleDetail {
   hop_busy: number[]; // how long the message occupies the link in between
   before: HoldingColumns; // what ranks hold before, and must hold after
   needs: HoldingColumns;
+  // The writes of a program's instructions, by end: in `parts` equal parts from start to end the rank gets `gain` more
+  // contributions of the chunk. null: a schedule's, which follow from its transfers.
+  writes: { rank: number[]; chunk: number[]; start: number[]; end: number[]; gain: number[]; parts: number } | null;
 }
 
 // Rank `rank` holds `contributions` of each of the chunks chunk .. chunk + count - 1.

@@ -1,7 +1,7 @@
 // Draws a machine into a canvas, as pipeline/view laid it out: frames, cables coloured by load, items filled by what
 // their ranks hold, messages on their way.
 import { loadColour } from "../shared/colours";
-import { fitText } from "../shared/canvas";
+import { linesOfItem } from "../shared/text";
 import type { Palette, Theme } from "../shared/theme";
 import type { Model } from "./model";
 
@@ -11,6 +11,7 @@ export interface Look {
   at: number; // time
   byRun: boolean; // loads of the whole run, not of this instant
   followed: { links: Set<number>; messages: Set<number> | null } | null;
+  marked: Set<number> | null; // ranks on the critical path, where that is followed
   holders: Set<number> | null; // ranks that hold the followed chunk
   chosen: number; // the followed item; -1: none
   hover: Target | null;
@@ -40,6 +41,7 @@ export class Drawing {
   private readonly laneOfLink: Int32Array; // -1: within an item
   private readonly hasBothWays: boolean[];
   private readonly points: Point[][]; // by cable
+  private readonly lines: string[][]; // by item
   private readonly labelBelow: boolean[]; // by frame: its items leave more room at the bottom
 
   constructor(readonly model: Model) {
@@ -52,6 +54,7 @@ export class Drawing {
       for (let i = cables.point_first[c]!; i < cables.point_first[c + 1]!; i += 2) list.push([cables.point[i]!, cables.point[i + 1]!]);
       return list;
     });
+    this.lines = [...model.data.drawing.items.kind].map((_, item) => linesOfItem(model.data.topology, model.data.drawing, item, 12));
     this.labelBelow = this.findLabels();
     for (let cable = 0; cable < cables.form.length; cable++) {
       const all = cables.link.slice(cables.link_first[cable], cables.link_first[cable + 1]);
@@ -115,11 +118,21 @@ export class Drawing {
       context.strokeStyle = look.palette.line;
       context.stroke();
       if (size < 6.5) return;
+      const shown = this.labelOf(context, label, width - 10, size);
+      if (!shown) return;
       context.fillStyle = look.palette.soft;
       const pad = 4 * Math.min(1, view.scale);
       context.textBaseline = this.labelBelow[i] ? "bottom" : "top";
-      context.fillText(fitText(context, label, width - 8), x + 5, this.labelBelow[i] ? y + height - pad : y + pad);
+      context.fillText(label, x + 5, this.labelBelow[i] ? y + height - pad : y + pad);
     });
+  }
+
+  // Sets the font in which a label fits; false where it would be too small, and zooming shows it.
+  private labelOf(context: CanvasRenderingContext2D, label: string, width: number, size: number): boolean {
+    context.font = `600 ${size}px system-ui, sans-serif`;
+    const fits = Math.min(size, (size * width) / Math.max(1, context.measureText(label).width));
+    context.font = `600 ${fits}px system-ui, sans-serif`;
+    return fits >= 6.5;
   }
 
   private loadOf(lane: Lane, look: Look): number {
@@ -201,7 +214,7 @@ export class Drawing {
 
   // A dot for every message that is on a link, as far along it as it has been sent.
   private drawPackets(context: CanvasRenderingContext2D, view: View, look: Look) {
-    const detail = this.model.data.schedule.detail;
+    const detail = this.model.played.detail;
     if (!detail || look.byRun) return;
     const { latency } = this.model.data.topology.links;
     const radius = Math.min(4, Math.max(1.3, 2.8 * view.scale));
@@ -247,7 +260,7 @@ export class Drawing {
     const { items } = this.model.data.drawing;
     const kind = items.kind[item]!;
     const ranks = this.model.ranksOfItem[item]!;
-    const strong = (look.hover?.kind === "item" && look.hover.item === item) || look.chosen === item;
+    const strong = (look.hover?.kind === "item" && look.hover.item === item) || look.chosen === item || (look.marked !== null && ranks.some((rank) => look.marked!.has(rank)));
     const corner = Math.min(kind === "s" ? box.height / 2 : kind === "n" ? box.height / 3 : 5 * view.scale, 12);
     context.beginPath();
     context.roundRect(box.x, box.y, box.width, box.height, corner);
@@ -265,7 +278,7 @@ export class Drawing {
     context.lineWidth = strong ? 2.5 : 1;
     context.strokeStyle = strong ? look.palette.critical : look.palette["strong-line"];
     if (box.width >= 5 || strong) context.stroke();
-    this.drawLines(context, items.lines[item]!.split("\n"), box, view, kind === "g", look);
+    this.drawLines(context, this.lines[item]!, box, view, kind === "g", look);
   }
 
   // How full an item is drawn: the share of its final data that its ranks hold, or the share of its ranks that hold
@@ -284,16 +297,15 @@ export class Drawing {
     context.font = font(size);
     // Smaller, where that makes a text fit.
     const longest = lines.reduce((most, line) => Math.max(most, context.measureText(line).width), 1);
-    size = Math.max(6.5, size * Math.min(1, (box.width - 3) / longest));
+    size *= Math.min(1, (box.width - 3) / longest);
+    if (size < 6) return; // zooming shows it
     context.font = font(size);
     context.textAlign = "center";
     context.textBaseline = "middle";
     lines.forEach((line, i) => {
-      const text = fitText(context, line, box.width - 3);
-      if (!text || (text !== line && text.length < 4)) return;
       const y = box.y + box.height / 2 + (i - (lines.length - 1) / 2) * size * 1.15 + 0.5;
       context.fillStyle = look.palette.ink;
-      context.fillText(text, box.x + box.width / 2, y);
+      context.fillText(line, box.x + box.width / 2, y);
     });
   }
 

@@ -50,14 +50,23 @@ export function Matrix() {
     context.textBaseline = "middle";
     context.textAlign = "right";
     const everyRow = Math.max(1, Math.ceil(14 / cellHeight));
-    const exact = current.data.schedule.detail !== null;
+    const exact = current.played.detail !== null;
     const first = (name: string) => /\d+/.exec(name)?.[0] ?? "";
     for (let row = 0; row < holdings.rows; row += everyRow)
       context.fillText(exact ? String(row) : first(holdings.rowName(row)), margin.left - 5, margin.top + (row + 0.5) * cellHeight, margin.left - 6);
     context.textAlign = "center";
+    let last = -Infinity; // right end of the name before
+    const end = margin.left + holdings.columns * cellWidth;
+    const nameColumn = (text: string, column: number) => {
+      const half = context.measureText(text).width / 2;
+      const x = Math.min(margin.left + (column + 0.5) * cellWidth, Math.max(end, margin.left + 30) - half);
+      if (x - half < last + 6) return;
+      context.fillText(text, x, margin.top / 2);
+      last = x + half;
+    };
     const everyColumn = Math.max(1, Math.ceil(30 / cellWidth));
     for (let column = 0; column < holdings.columns; column += everyColumn)
-      context.fillText(exact ? String(column) : first(holdings.columnName(column)), margin.left + (column + 0.5) * cellWidth, margin.top / 2);
+      nameColumn(exact ? String(column) : first(holdings.columnName(column)), column);
   };
 
   const drawFollowed = (context: CanvasRenderingContext2D, cellWidth: number, cellHeight: number, colour: string) => {
@@ -89,11 +98,11 @@ export function Matrix() {
     const cell = under(event);
     const chunks = current.followableChunks();
     if (!cell || chunks.length === 0) return;
-    const chunk = current.data.schedule.detail ? cell.column : chunks.find((c) => holdings.columnOfChunk(c) === cell.column);
+    const chunk = current.played.detail ? cell.column : chunks.find((c) => holdings.columnOfChunk(c) === cell.column);
     if (chunk !== undefined) follow.value = { kind: "chunk", chunk };
   };
 
-  const exact = current.data.schedule.detail !== null;
+  const exact = current.played.detail !== null;
   const height = Math.min(420, Math.max(150, margin.top + holdings.rows * Math.min(26, exact && holdings.rows <= 16 ? 22 : 6)));
   if (holdings.rows === 0) return <p class="soft">This plan is too large for a table of who holds what.</p>;
   return (

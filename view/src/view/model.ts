@@ -1,5 +1,5 @@
 // A plan as the page asks about it: what is on a link, and who holds what, at a time.
-import type { CriticalData, PlanData } from "./data";
+import type { CriticalData, PlanData, ScheduleData } from "./data";
 
 export type Follow =
   | { kind: "none" }
@@ -27,6 +27,8 @@ export function after(list: ArrayLike<number>, at: number): number {
 }
 
 export class Model {
+  readonly played: ScheduleData; // what the page plays: the program where it can, else the schedule
+  readonly playsProgram: boolean;
   readonly end: number; // end of the time that the page plays
   readonly numRanks: number;
   readonly numLinks: number;
@@ -39,8 +41,9 @@ export class Model {
   readonly moments: Float64Array; // where something ends: the stops of stepping
   readonly holdings: Holdings;
   readonly maxBandwidth: number;
-  readonly critical: CriticalData; // critical path of the schedule; empty where it is not known
+  readonly critical: CriticalData; // critical path of what is played; empty where it is not known
   readonly criticalLinks = new Map<number, number>(); // link -> picoseconds of that path
+  readonly criticalRanks = new Set<number>(); // ranks of its threadblocks
   // With detail: hops of link l, by start: hopsOfLink[hopFirst[l] .. hopFirst[l + 1]).
   readonly hopFirst: Int32Array;
   readonly hopsOfLink: Int32Array;
@@ -52,8 +55,11 @@ export class Model {
   private readonly kneeBusy: Float64Array;
 
   constructor(readonly data: PlanData) {
-    const { topology, drawing, schedule } = data;
-    this.critical = data.critical ?? { kind: "", start: [], end: [], link: [], message: [], rank: [], block: [], stretched: false };
+    const { topology, drawing } = data;
+    this.playsProgram = data.played !== null;
+    this.played = data.played ?? data.schedule;
+    const schedule = this.played;
+    this.critical = (this.playsProgram ? data.program_critical : data.critical) ?? { kind: "", start: [], end: [], link: [], message: [], rank: [], block: [], stretched: false };
     this.end = Math.max(schedule.time_ps, 1);
     this.numLinks = topology.links.from.length;
     const nodes = topology.nodes.kind.length;
@@ -79,6 +85,7 @@ export class Model {
     this.critical.link.forEach((link, i) => {
       if (link >= 0) this.criticalLinks.set(link, (this.criticalLinks.get(link) ?? 0) + this.critical.end[i]! - this.critical.start[i]!);
     });
+    for (const rank of this.critical.rank) if (rank >= 0) this.criticalRanks.add(rank);
 
     const detail = schedule.detail;
     const hops = detail?.hop_link.length ?? 0;
@@ -97,7 +104,7 @@ export class Model {
   }
 
   private sortHops() {
-    const detail = this.data.schedule.detail!;
+    const detail = this.played.detail!;
     for (let m = 0; m + 1 < detail.hop_first.length; m++)
       this.messageOfHop.fill(m, detail.hop_first[m]!, detail.hop_first[m + 1]!);
     for (const link of detail.hop_link) this.hopFirst[link + 1]!++;
@@ -109,7 +116,7 @@ export class Model {
 
   // While a message is on a link it is busy at a constant share of the time, as far as the page knows.
   private addUpBusy(link: number) {
-    const detail = this.data.schedule.detail!;
+    const detail = this.played.detail!;
     const first = this.hopFirst[link]!, hops = this.hopFirst[link + 1]! - first;
     const times = new Float64Array(2 * hops), slopes = new Float64Array(2 * hops);
     for (let i = 0; i < hops; i++) {
@@ -162,12 +169,12 @@ export class Model {
   // Share of the time between two times that a link is busy.
   load(link: number, from: number, to: number): number {
     if (to <= from) return 0;
-    if (this.data.schedule.binned) return this.binnedLoad(link, from, to);
+    if (this.played.binned) return this.binnedLoad(link, from, to);
     return Math.min(1, (this.busyUntil(link, to) - this.busyUntil(link, from)) / (to - from));
   }
 
   private binnedLoad(link: number, from: number, to: number): number {
-    const { bins, loads: all } = this.data.schedule.binned!;
+    const { bins, loads: all } = this.played.binned!;
     const loads = all[link];
     if (!loads) return 0;
     const width = this.end / bins;
@@ -183,11 +190,11 @@ export class Model {
   // The load that the drawing shows for a link at a time: the mean over a short while around that time.
   loadNow(link: number, at: number): number {
     if (at >= this.end) return 0; // all has arrived
-    const half = this.end / (2 * (this.data.schedule.binned?.bins ?? 150));
+    const half = this.end / (2 * (this.played.binned?.bins ?? 150));
     return this.load(link, Math.max(0, at - half), Math.min(this.end, at + half));
   }
   loadTotal(link: number): number {
-    return Math.min(1, this.data.schedule.links.busy_ps[link]! / this.end);
+    return Math.min(1, this.played.links.busy_ps[link]! / this.end);
   }
 
   // "h0/gpu 3": the host only where there are several.
@@ -218,8 +225,7 @@ export class Model {
     switch (follow.kind) {
       case "none": return null;
       case "critical": {
-        const messages = new Set(this.critical.message.filter((m) => m >= 0));
-        return { links: new Set(this.criticalLinks.keys()), messages: this.data.schedule.detail ? messages : null };
+        return { links: new Set(this.criticalLinks.keys()), messages: this.played.detail ? this.criticalMessages() : null };
       }
       case "link": return { links: new Set([follow.link]), messages: this.messagesWhere((_, links) => links.includes(follow.link)) };
       case "rank": return this.ofRanks(new Set([follow.rank]));
@@ -236,8 +242,27 @@ export class Model {
     }
   }
 
+  // A program's path names links and times: its messages are those that are on the link then.
+  private criticalMessages(): Set<number> {
+    const { message, link, start, end } = this.critical;
+    const found = new Set(message.filter((m) => m >= 0));
+    if (!this.playsProgram) return found;
+    const detail = this.played.detail!;
+    link.forEach((l, i) => {
+      if (l < 0) return;
+      let best = -1, most = 0;
+      for (let k = this.hopFirst[l]!; k < this.hopFirst[l + 1]!; k++) {
+        const hop = this.hopsOfLink[k]!;
+        const common = Math.min(detail.hop_end[hop]!, end[i]!) - Math.max(detail.hop_start[hop]!, start[i]!);
+        if (common > most) [best, most] = [hop, common];
+      }
+      if (best >= 0) found.add(this.messageOfHop[best]!);
+    });
+    return found;
+  }
+
   private messagesWhere(wanted: (message: number, links: number[]) => boolean): Set<number> | null {
-    const detail = this.data.schedule.detail;
+    const detail = this.played.detail;
     if (!detail) return null;
     const found = new Set<number>();
     for (let m = 0; m < detail.src.length; m++)
@@ -251,27 +276,27 @@ export class Model {
   // The messages that leave or reach these ranks, and their links; without details, all links of the ranks.
   private ofRanks(ranks: Set<number>) {
     const messages = this.messagesWhere((m) => {
-      const detail = this.data.schedule.detail!;
+      const detail = this.played.detail!;
       return [...asList(detail.src[m]!), ...asList(detail.dst[m]!)].some((rank) => ranks.has(rank));
     });
     const links = messages ? this.linksOf(messages) : new Set([...ranks].flatMap((rank) => this.linksOfRank[rank]!));
     return { links, messages };
   }
   carries(message: number, chunk: number): boolean {
-    const detail = this.data.schedule.detail!;
+    const detail = this.played.detail!;
     for (let t = detail.transfer_first[message]!; t < detail.transfer_first[message + 1]!; t++)
       if (chunk >= detail.chunk[t]! && chunk < detail.chunk[t]! + detail.count[t]!) return true;
     return false;
   }
   private linksOf(messages: Set<number>): Set<number> {
-    const detail = this.data.schedule.detail!;
+    const detail = this.played.detail!;
     const links = new Set<number>();
     for (const m of messages)
       for (let h = detail.hop_first[m]!; h < detail.hop_first[m + 1]!; h++) links.add(detail.hop_link[h]!);
     return links;
   }
   private linksOfTree(chunk: number): Set<number> {
-    const binned = this.data.schedule.binned;
+    const binned = this.played.binned;
     const i = binned ? binned.chunk.indexOf(chunk) : -1;
     return new Set(i < 0 ? [] : binned!.link.slice(binned!.link_first[i], binned!.link_first[i + 1]));
   }
@@ -283,7 +308,7 @@ export class Model {
       for (let r = 0; r < this.numRanks; r++) if (this.holdings.have(r, chunk) > 0) found.add(r);
       return found;
     }
-    const binned = this.data.schedule.binned;
+    const binned = this.played.binned;
     const i = binned ? binned.chunk.indexOf(chunk) : -1;
     if (i < 0) return found;
     for (let k = binned!.arrival_first[i]!; k < binned!.arrival_first[i + 1]!; k++)
@@ -292,8 +317,8 @@ export class Model {
   }
   // Chunks that can be followed.
   followableChunks(): number[] {
-    if (this.data.schedule.detail) return [...Array(this.data.collective.chunks).keys()];
-    return this.data.schedule.binned?.chunk ?? [];
+    if (this.played.detail) return [...Array(this.played.chunks).keys()];
+    return this.played.binned?.chunk ?? [];
   }
 }
 
@@ -317,21 +342,20 @@ class ExactHoldings implements Holdings {
   readonly columns: number;
   private readonly initial: Int32Array;
   private readonly needed: Int32Array;
-  private readonly now: Int32Array;
+  private readonly now: Float64Array;
   private readonly done: Float64Array; // by rank: sum over its needed cells
   private readonly wants: Int32Array; // by rank: needed cells
   // Writes in order of arrival.
   private readonly at: Float64Array;
   private readonly cell: Int32Array;
-  private readonly value: Int32Array;
+  private readonly value: Float64Array;
   private readonly adds: Uint8Array;
   private position = 0;
 
   constructor(model: Model) {
-    const { schedule, collective } = model.data;
-    const detail = schedule.detail!;
+    const detail = model.played.detail!;
     this.rows = model.numRanks;
-    this.columns = collective.chunks;
+    this.columns = model.played.chunks;
     const cells = this.rows * this.columns;
     this.initial = new Int32Array(cells);
     this.needed = new Int32Array(cells);
@@ -344,20 +368,33 @@ class ExactHoldings implements Holdings {
         cells.fill(columns.contributions[i]!, first, first + columns.count[i]!);
       });
     needs.rank.forEach((rank, i) => (this.wants[rank]! += needs.count[i]!));
-    const writes = this.writesInOrderOfSteps(model);
+    const writes = detail.writes ? this.writesOfProgram(detail.writes) : this.writesInOrderOfSteps(model);
     const order = [...writes.at.keys()].sort((a, b) => writes.at[a]! - writes.at[b]! || a - b);
     this.at = Float64Array.from(order, (i) => writes.at[i]!);
     this.cell = Int32Array.from(order, (i) => writes.cell[i]!);
-    this.value = Int32Array.from(order, (i) => writes.value[i]!);
+    this.value = Float64Array.from(order, (i) => writes.value[i]!);
     this.adds = Uint8Array.from(order, (i) => writes.adds[i]!);
-    this.now = this.initial.slice();
+    this.now = Float64Array.from(this.initial);
     this.restart();
+  }
+
+  private writesOfProgram({ rank, chunk, start, end, gain, parts }: NonNullable<NonNullable<ScheduleData["detail"]>["writes"]>) {
+    const writes = { at: [] as number[], cell: [] as number[], value: [] as number[], adds: [] as number[] };
+    rank.forEach((r, i) => {
+      for (let part = 1; part <= parts; part++) {
+        writes.at.push(start[i]! + ((end[i]! - start[i]!) * part) / parts);
+        writes.cell.push(r * this.columns + chunk[i]!);
+        writes.value.push(gain[i]! / parts);
+        writes.adds.push(1);
+      }
+    });
+    return writes;
   }
 
   // A transfer carries what its sources held before its step: the number of contributions is enough, since nothing
   // is added twice.
   private writesInOrderOfSteps(model: Model) {
-    const detail = model.data.schedule.detail!;
+    const detail = model.played.detail!;
     const writes = { at: [] as number[], cell: [] as number[], value: [] as number[], adds: [] as number[] };
     const state = this.initial.slice();
     let done = 0; // writes that are in `state`
@@ -368,7 +405,7 @@ class ExactHoldings implements Holdings {
       }
     };
     for (let m = 0; m < detail.src.length; m++) {
-      if (m > 0 && detail.step[m] !== detail.step[m - 1]) settle();
+      if (m > 0 && detail.step![m] !== detail.step![m - 1]) settle();
       const sources = asList(detail.src[m]!), destinations = asList(detail.dst[m]!);
       for (let t = detail.transfer_first[m]!; t < detail.transfer_first[m + 1]!; t++) {
         for (let c = detail.chunk[t]!; c < detail.chunk[t]! + detail.count[t]!; c++) {
@@ -418,7 +455,8 @@ class ExactHoldings implements Holdings {
   describe(row: number, column: number): string {
     const cell = row * this.columns + column;
     const have = this.now[cell]!, need = this.needed[cell]!;
-    if (need === 0) return have > 0 ? `holds ${have} contribution${have === 1 ? "" : "s"}, needs none` : "needs none";
+    if (!Number.isInteger(have) && need > 0) return `${Math.round((100 * have) / need)} % of ${need === 1 ? "it is there" : `${need} contributions`}`;
+    if (need === 0) return have > 0 ? `holds ${Math.ceil(have)} contribution${have > 1 ? "s" : ""}, needs none` : "needs none";
     if (need === 1) return have > 0 ? "is there" : "not there yet";
     return `${have} of ${need} contributions`;
   }
@@ -447,7 +485,7 @@ class BinnedHoldings implements Holdings {
     this.columns = this.data?.columns.length ?? 0;
   }
   private get data() {
-    return this.model.data.schedule.binned;
+    return this.model.played.binned;
   }
   seek(at: number) {
     const frames = this.data?.frames.length ?? 0;
@@ -475,6 +513,6 @@ class BinnedHoldings implements Holdings {
     return this.data?.row_of_rank[rank] ?? -1;
   }
   columnOfChunk(chunk: number): number {
-    return this.columns ? Math.floor((chunk * this.columns) / this.model.data.collective.chunks) : -1;
+    return this.columns ? Math.floor((chunk * this.columns) / this.model.played.chunks) : -1;
   }
 }

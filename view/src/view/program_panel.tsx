@@ -1,7 +1,7 @@
 // The Program: what each threadblock of a rank does, when, and what it waits for.
-import { useMemo } from "preact/hooks";
+import { useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { fitText, useCanvas } from "../shared/canvas";
+import { fitText, useCanvas, widest } from "../shared/canvas";
 import { category } from "../shared/colours";
 import * as format from "../shared/format";
 import { palette, theme } from "../shared/theme";
@@ -17,7 +17,7 @@ const ruler = 22;
 const groups: { name: string; letters: string; colour: number }[] = [
   { name: "send", letters: "s", colour: 0 },
   { name: "receive", letters: "r", colour: 2 },
-  { name: "receive and send on", letters: "c", colour: 5 },
+  { name: "receive and send on", letters: "c", colour: 6 },
   { name: "receive and reduce", letters: "pfa", colour: 1 },
   { name: "local", letters: "ken", colour: 3 },
 ];
@@ -96,10 +96,12 @@ interface LanesProps {
 
 function Lanes({ program, blocks, slices, end, nameOf, block }: LanesProps) {
   const all = program.slices!;
-  const label = (width: number) => (width < 560 ? 92 : 190);
+  const labels = useRef(92);
+  const label = (_: number) => labels.current;
   const canvas = useCanvas((context, width) => {
     const colours = palette.value;
-    const left = label(width);
+    context.font = `${width < 560 ? 10.5 : 12}px system-ui, sans-serif`;
+    const left = (labels.current = widest(context, blocks.map(nameOf), 70, (width < 560 ? 0.5 : 0.4) * width) + 10);
     const x = (at: number) => left + (at / end) * (width - left);
     context.textBaseline = "middle";
     context.font = "11px system-ui, sans-serif";
@@ -109,7 +111,7 @@ function Lanes({ program, blocks, slices, end, nameOf, block }: LanesProps) {
       context.textAlign = i === ticks ? "right" : i === 0 ? "left" : "center";
       context.fillText(format.time((i * end) / ticks, 3, end), x((i * end) / ticks), ruler / 2);
     }
-    context.font = "12px system-ui, sans-serif";
+    context.font = `${width < 560 ? 10.5 : 12}px system-ui, sans-serif`;
     context.textAlign = "left";
     blocks.forEach((b, lane) => {
       const y = ruler + lane * laneHeight;

@@ -7,7 +7,8 @@ import { index, model, planIndex, seek, toggleFollow } from "./state";
 
 export function LinkTable() {
   const current = model.value;
-  const { topology, schedule } = current.data;
+  const { topology } = current.data;
+  const schedule = current.played;
   const rows = useMemo(() => [...Array(current.numLinks).keys()], [current]);
   return (
     <Table rows={rows} caption="Links" file="links.csv" start={1} columns={[
@@ -29,7 +30,7 @@ export function RankTable() {
     const node = current.nodeOfRank[rank]!;
     let out = 0, into = 0, busy = 0;
     for (const l of current.linksOfRank[rank]!) {
-      const bytes = current.data.schedule.links.bytes[l]!;
+      const bytes = current.played.links.bytes[l]!;
       if (links.from[l] === node) out += bytes;
       else into += bytes;
       busy = Math.max(busy, current.loadTotal(l));
@@ -49,7 +50,7 @@ export function RankTable() {
 }
 
 export function MessageTable() {
-  const detail = model.value.data.schedule.detail;
+  const detail = model.value.played.detail;
   const rows = useMemo(() => (detail ? [...detail.src.keys()] : []), [detail]);
   if (!detail) return <p class="soft">This plan has {format.count(model.value.data.facts.messages)} messages, too many for the page. <code>emit --to perfetto</code> and the plan file have them all.</p>;
   const chunks = (m: number) => {
@@ -60,8 +61,8 @@ export function MessageTable() {
   };
   const ends = (value: number | number[]) => format.ranges([...asList(value)].sort((a, b) => a - b));
   return (
-    <Table rows={rows} caption="Messages" file="messages.csv" start={0} ascending columns={[
-      { name: "step", value: (m) => detail.step[m]! },
+    <Table rows={rows} caption="Messages" file="messages.csv" start={detail.step ? 0 : 5} ascending columns={[
+      ...(detail.step ? [{ name: "step", value: (m: number) => detail.step![m]! }] : []),
       { name: "from", text: true, value: (m) => ends(detail.src[m]!) },
       { name: "to", text: true, value: (m) => ends(detail.dst[m]!) },
       { name: "does", text: true, value: (m) => (detail.op[detail.transfer_first[m]!] === "r" ? "reduces" : "copies") },

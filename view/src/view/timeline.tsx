@@ -2,10 +2,11 @@
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { batch, signal, useSignal } from "@preact/signals";
 import { scaleLinear } from "d3-scale";
-import { fitText, useCanvas } from "../shared/canvas";
+import { useCanvas, widest } from "../shared/canvas";
 import { category, loadGradient } from "../shared/colours";
 import { saveCanvas } from "../shared/download";
 import * as format from "../shared/format";
+import { wrapped } from "../shared/text";
 import { palette, theme } from "../shared/theme";
 import { hideTooltip, showTooltip } from "../shared/tooltip";
 import { Icon } from "../shared/icons";
@@ -14,7 +15,7 @@ import { follow, followed, model, now, playing, seek, toggleFollow } from "./sta
 import { RankMessages, drawRow, rowAt, rowsOf, type By, type Order, type Row } from "./timeline_rows";
 import { kindName, pieceName } from "./words";
 
-const rowHeight = 20;
+const lineStep = 12; // of names in several lines
 const ruler = 24;
 
 // The times at the ends of what is shown, as shares of the run.
@@ -49,16 +50,24 @@ export function Timeline() {
     if (scroller.current) scroller.current.scrollTop = 0;
   }, [current]);
 
-  const labelWidth = (width: number) => (width < 560 ? 92 : 190);
+  // Names get the room that they need, up to a part of the width; smaller letters where that is little.
+  const labels = useRef(92);
+  const labelWidth = (_: number) => labels.current;
+  const lines = useSignal(1); // of the longest name
+  const rowHeight = lines.value === 1 ? 20 : 8 + lines.value * lineStep;
+  const letters = (width: number) => (width < 560 ? 10.5 : 12);
 
   const canvas = useCanvas((context, width, height) => {
-    const label = labelWidth(width);
+    context.font = `600 ${letters(width)}px system-ui, sans-serif`;
+    const label = (labels.current = widest(context, rows.slice(0, 3000).map(({ name }) => name), 70, (width < 560 ? 0.48 : 0.4) * width) * 1.05 + 14);
     const colours = palette.value;
+    const inLines = (name: string) => wrapped(name, label - 10, letters(width), 600);
+    const most = Math.max(1, ...rows.slice(0, 3000).filter(({ name }) => context.measureText(name).width > (label - 10) / 1.04).map(({ name }) => inLines(name).length));
+    if (most !== lines.peek()) queueMicrotask(() => (lines.value = most));
     const times = { from: shown.value.from * current.end, to: shown.value.to * current.end };
     const look = { palette: colours, theme: theme.value, followed: followed.value };
     keepInView();
     const first = Math.floor(top.value / rowHeight);
-    context.font = "12px system-ui, sans-serif";
     context.textBaseline = "middle";
     for (let i = first; i < rows.length; i++) {
       const y = ruler + i * rowHeight - top.value;
@@ -71,8 +80,8 @@ export function Timeline() {
       }
       context.textAlign = "left";
       context.fillStyle = isFollowed ? colours.critical : colours.ink;
-      context.font = `${row.kind === "critical" || isFollowed ? "600 " : ""}12px system-ui, sans-serif`;
-      context.fillText(fitText(context, row.name, label - 10), 2, y + rowHeight / 2);
+      context.font = `${row.kind === "critical" || isFollowed ? "600 " : ""}${letters(width)}px system-ui, sans-serif`;
+      inLines(row.name).forEach((line, k, all) => context.fillText(line, 2, y + rowHeight / 2 + (k - (all.length - 1) / 2) * lineStep));
       drawRow(context, current, messages, row, { x: label, y: y + 2, width: width - label, height: rowHeight - 4, ...times }, look);
       context.fillStyle = colours.line;
       context.fillRect(0, y + rowHeight - 0.5, width, 0.5);
@@ -202,7 +211,8 @@ export function Timeline() {
   }, [rows]);
 
   const describe = (row: Row, at: number, slack: number, lower: boolean, onLabel: boolean): string[] | null => {
-    const { schedule, topology } = current.data;
+    const { topology } = current.data;
+    const schedule = current.played;
     const { critical } = current;
     if (onLabel) {
       if (row.kind === "link")
@@ -221,22 +231,22 @@ export function Timeline() {
     return describeMessage(found.message);
   };
   const describeMessage = (m: number): string[] => {
-    const detail = current.data.schedule.detail!;
+    const detail = current.played.detail!;
     const first = detail.transfer_first[m]!, last = detail.transfer_first[m + 1]!;
     const chunks: number[] = [];
     for (let t = first; t < last; t++) for (let c = 0; c < detail.count[t]! && chunks.length < 200; c++) chunks.push(detail.chunk[t]! + c);
     chunks.sort((a, b) => a - b);
     return [
       `rank ${asList(detail.src[m]!).join(", ")} \u2192 ${asList(detail.dst[m]!).join(", ")}`,
-      `${detail.op[first] === "r" ? "reduces" : "copies"} ${format.size(detail.bytes[m]!)}, step ${detail.step[m]}`,
+      `${detail.op[first] === "r" ? "reduces" : "copies"} ${format.size(detail.bytes[m]!)}${detail.step ? `, step ${detail.step[m]}` : ""}`,
       `chunk${chunks.length === 1 ? "" : "s"} ${format.ranges(chunks)}`,
       `${format.time(detail.start[m]!)} to ${format.time(detail.end[m]!)}`,
     ];
   };
 
-  const exact = current.data.schedule.detail !== null;
+  const exact = current.played.detail !== null;
   const count = rows.filter((row) => row.kind !== "critical").length;
-  const height = ruler + Math.min(rows.length, 12) * rowHeight + 4;
+  const height = ruler + Math.min(rows.length, 12) * rowHeight;
   return (
     <section class="card timeline" aria-labelledby="timeline-title">
       <div class="card-head">

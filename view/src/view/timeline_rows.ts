@@ -25,14 +25,14 @@ export interface RowLook {
   followed: { links: Set<number>; messages: Set<number> | null } | null;
 }
 
-export const kindColour: Record<string, number> = { b: 0, a: 4, o: 3, t: 1, w: 2, h: 5, l: 7 };
+export const kindColour: Record<string, number> = { b: 0, a: 6, o: 3, t: 1, w: 2, h: 8, l: 7 };
 
 // Messages that leave each rank and that reach it, by start.
 export class RankMessages {
   readonly out: number[][];
   readonly into: number[][];
   constructor(model: Model) {
-    const detail = model.data.schedule.detail;
+    const detail = model.played.detail;
     this.out = Array.from({ length: model.numRanks }, () => []);
     this.into = Array.from({ length: model.numRanks }, () => []);
     if (!detail) return;
@@ -68,16 +68,16 @@ function matches(row: Row, wanted: string): boolean {
 }
 
 function firstUse(model: Model, link: number): number {
-  const detail = model.data.schedule.detail;
+  const detail = model.played.detail;
   if (detail) return detail.hop_start[model.hopsOfLink[model.hopFirst[link]!]!] ?? Infinity;
-  const loads = model.data.schedule.binned?.loads[link] ?? "";
+  const loads = model.played.binned?.loads[link] ?? "";
   const first = /[^A]/.exec(loads);
   return first ? first.index : Infinity;
 }
 
 export function drawRow(context: CanvasRenderingContext2D, model: Model, messages: RankMessages, row: Row, strip: Strip, look: RowLook) {
   if (row.kind === "critical") drawCritical(context, model, strip, look);
-  else if (!model.data.schedule.detail) drawLoads(context, model, row, strip, look);
+  else if (!model.played.detail) drawLoads(context, model, row, strip, look);
   else if (row.kind === "link") drawHops(context, model, row.id, strip, look);
   else {
     const half = (strip.height - 1) / 2;
@@ -110,12 +110,12 @@ function isDim(look: RowLook, message: number, link: number): boolean {
 }
 
 function messageColour(model: Model, message: number, look: RowLook): string {
-  const detail = model.data.schedule.detail!;
+  const detail = model.played.detail!;
   return category(detail.op[detail.transfer_first[message]!] === "r" ? 1 : 0, look.theme);
 }
 
 function drawHops(context: CanvasRenderingContext2D, model: Model, link: number, strip: Strip, look: RowLook) {
-  const detail = model.data.schedule.detail!;
+  const detail = model.played.detail!;
   const first = model.hopFirst[link]!, last = model.hopFirst[link + 1]!;
   for (let i = first; i < last; i++) {
     const hop = model.hopsOfLink[i]!;
@@ -130,7 +130,7 @@ function drawHops(context: CanvasRenderingContext2D, model: Model, link: number,
 }
 
 function drawMessages(context: CanvasRenderingContext2D, model: Model, list: number[], strip: Strip, look: RowLook) {
-  const detail = model.data.schedule.detail!;
+  const detail = model.played.detail!;
   for (const message of list) {
     if (detail.start[message]! > strip.to) break;
     if (detail.end[message]! < strip.from) continue;
@@ -144,7 +144,7 @@ function drawMessages(context: CanvasRenderingContext2D, model: Model, list: num
 // A strip of loads, where single messages are not known: of a link, or of all that leave (above) and enter (below) a
 // rank.
 function drawLoads(context: CanvasRenderingContext2D, model: Model, row: Row, strip: Strip, look: RowLook) {
-  const bins = model.data.schedule.binned?.bins;
+  const bins = model.played.binned?.bins;
   if (!bins) return;
   const { from } = model.data.topology.links;
   const node = row.kind === "rank" ? model.nodeOfRank[row.id]! : -1;
@@ -170,13 +170,12 @@ function drawLoads(context: CanvasRenderingContext2D, model: Model, row: Row, st
 
 // The thing that a row shows at a time: a piece of the critical path, the shortest message around that time, or a load.
 export function rowAt(model: Model, messages: RankMessages, row: Row, at: number, slack: number, lower: boolean): { piece: number } | { message: number } | { load: number } | null {
-  const { schedule } = model.data;
   const { critical } = model;
   if (row.kind === "critical") {
     const i = after(critical.end, at);
     return i < critical.kind.length ? { piece: i } : null;
   }
-  const detail = schedule.detail;
+  const detail = model.played.detail;
   if (!detail) {
     const node = row.kind === "rank" ? model.nodeOfRank[row.id]! : -1;
     const { from } = model.data.topology.links;

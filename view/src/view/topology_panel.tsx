@@ -1,4 +1,4 @@
-// The machine, with the schedule playing over it.
+// The machine, with the program, or the schedule, playing over it.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { select } from "d3-selection";
@@ -35,6 +35,7 @@ export function TopologyPanel() {
       at,
       byRun: colourBy.value === "run",
       followed: followed.value,
+      marked: followedNow.kind === "critical" ? current.criticalRanks : null,
       holders: followedNow.kind === "chunk" ? current.holders(followedNow.chunk, at) : null,
       chosen: followedNow.kind === "item" ? followedNow.item : followedNow.kind === "rank" ? current.itemOfNode[current.nodeOfRank[followedNow.rank]!]! : -1,
       hover: hover.value,
@@ -92,7 +93,7 @@ export function TopologyPanel() {
     const first = links[0]!;
     const alike = links.every((link) => all.bandwidth[link] === all.bandwidth[first] && all.latency[link] === all.latency[first]);
     const mean = (of: (link: number) => number) => links.reduce((sum, link) => sum + of(link), 0) / links.length;
-    const bytes = links.reduce((sum, link) => sum + current.data.schedule.links.bytes[link]!, 0);
+    const bytes = links.reduce((sum, link) => sum + current.played.links.bytes[link]!, 0);
     const ends = links.every((link) => all.from[link] === all.from[first] && all.to[link] === all.to[first])
       ? current.linkName(first)
       : `${current.itemName(current.itemOfNode[all.from[first]!]!)} \u2192 ${current.itemName(current.itemOfNode[all.to[first]!]!)}`;

@@ -100,7 +100,7 @@ function FollowControl() {
           }} />
       )}
       {what.kind === "chunk" && (
-        <input type="number" aria-label="Chunk" min="0" max={current.data.collective.chunks - 1} value={what.chunk}
+        <input type="number" aria-label="Chunk" min="0" max={current.played.chunks - 1} value={what.chunk}
           step={chunks.length > 1 ? chunks[1]! - chunks[0]! : 1}
           onChange={(e) => {
             const wanted = Number(e.currentTarget.value);

@@ -4,7 +4,7 @@ import { category } from "../shared/colours";
 import * as format from "../shared/format";
 import { theme } from "../shared/theme";
 import type { CriticalData } from "./data";
-import { kindsOf, reasonsOf, sharesOf } from "./reasons";
+import { boundBy, kindsOf, reasonsOf, sharesOf, smallPrint } from "./reasons";
 import { follow, model, seek, toggleFollow } from "./state";
 import { kindColour } from "./timeline_rows";
 import { kindName, pieceName } from "./words";
@@ -20,10 +20,10 @@ export function Verdict() {
   return (
     <section class="verdict" aria-label="Time and bound">
       <dl class="numbers">
-        <Number name={isProgram ? "time of the program" : "time of the schedule"} value={format.time(time)}
-          note={isProgram ? `schedule on ideal links ${format.time(facts.time_ps)}` : "simulated, on ideal links"} />
+        <Number name={isProgram ? "time" : "time of the schedule"} value={format.time(time)}
+          note={isProgram ? `of the program; ${format.time(facts.time_ps)} on ideal links` : "simulated, on ideal links"} />
         <Number name="lower bound" value={format.time(facts.bound_ps)}
-          note={facts.latency_ps >= facts.bandwidth_ps ? "by latency" : `bandwidth, by ${facts.bound_kind}`} />
+          note={`by ${boundBy(facts)}`} />
         <Number name="time &divide; bound" value={format.significant(ratio, 4)}
           note={!isProgram && facts.meets_bound ? "no plan is faster" : ratio < 1.0005 ? "meets the bound" : `at most ${format.percent(1 - 1 / ratio)} to gain`} />
         <Number name="bus bandwidth" value={format.bandwidth(busbw)} note={`${format.size(facts.size_bytes)} ${collective.name}`} />
@@ -68,24 +68,25 @@ function Number({ name, value, note }: { name: string; value: string; note: stri
 }
 
 export function WhyPanel() {
-  const { schedule, program_critical: ofProgram } = model.value.data;
+  const { playsProgram, played, data: { program_critical: ofProgram, critical: ofSchedule } } = model.value;
   const level = useSignal<"program" | "schedule">("program");
-  const isProgram = ofProgram !== null && level.value === "program";
-  const path = isProgram ? ofProgram : model.value.critical;
+  const both = ofProgram !== null && ofSchedule !== null && ofProgram.kind.length > 0 && ofSchedule.kind.length > 0;
+  const isProgram = ofProgram !== null && (!both || level.value === "program");
+  const path = isProgram ? ofProgram : ofSchedule ?? model.value.critical;
   return (
     <section class="card why" aria-labelledby="why-title">
       <div class="card-head">
         <h2 id="why-title">Why not faster</h2>
-        {model.value.criticalLinks.size > 0 && (
-          <button aria-pressed={follow.value.kind === "critical"} title="Show the schedule's critical path on the machine and the timeline (C)" onClick={() => toggleFollow({ kind: "critical" })}>Show path</button>
+        {model.value.critical.kind.length > 0 && (
+          <button aria-pressed={follow.value.kind === "critical"} title={`Show the ${playsProgram ? "program" : "schedule"}'s critical path on the machine and the timeline (C)`} onClick={() => toggleFollow({ kind: "critical" })}>Show path</button>
         )}
       </div>
       <div class="why-body">
-        {reasonsOf(model.value).map((sentence) => <p>{sentence}</p>)}
+        {reasonsOf(model.value).map((sentence) => <p>{sentence.split("`").map((part, i) => (i % 2 === 1 ? <code>{part}</code> : part))}</p>)}
         {path.kind.length > 0 && (
           <>
             <label class="inline"><span>The last arrival of the</span>
-              {ofProgram === null || model.value.critical.kind.length === 0 ? <b>{isProgram ? "program" : "schedule"}</b> : (
+              {!both ? <b>{isProgram ? "program" : "schedule"}</b> : (
                 <select aria-label="Critical path of" value={level.value} onChange={(e) => (level.value = e.currentTarget.value as "program" | "schedule")}>
                   <option value="program">program</option>
                   <option value="schedule">schedule</option>
@@ -94,10 +95,10 @@ export function WhyPanel() {
             </label>
             <Shares path={path} />
             {path.stretched && <p class="soft">The chain is that of fewer segments, stretched to the whole time.</p>}
-            <Pieces path={path} seeks={!isProgram} />
+            <Pieces path={path} seeks={isProgram === playsProgram} />
           </>
         )}
-        {schedule.notes.map((note) => <p class="soft">{note}</p>)}
+        {[...smallPrint(model.value), ...played.notes].map((note) => <p class="soft small-print">{note}</p>)}
       </div>
     </section>
   );
@@ -106,7 +107,7 @@ export function WhyPanel() {
 function Shares({ path }: { path: CriticalData }) {
   const list = sharesOf(model.value, path);
   const total = path.end.at(-1)!;
-  const shown = list.slice(0, 8);
+  const shown = list.slice(0, 5);
   return (
     <>
       <table class="shares">
@@ -134,7 +135,7 @@ function Shares({ path }: { path: CriticalData }) {
   );
 }
 
-// The whole chain in order of time. Times of the schedule's can be gone to.
+// The whole chain in order of time. Times of what is played can be gone to.
 function Pieces({ path, seeks }: { path: CriticalData; seeks: boolean }) {
   const open = useSignal(false);
   const most = 400;
