@@ -287,7 +287,7 @@ class Comparing(unittest.TestCase):
         self.assertEqual(len(kept), 12)
         self.assertEqual(set(table.where(table["status"] == "error")["collective"].tolist()), {"alltoall"})
         self.assertTrue((ok["ratio"] >= 1).all())
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(xccl.UsageError, "^speed: no such argument of plan; did you mean 'seed'[?]$"):
             xccl.sweep("ring:4", speed=3)
 
 
@@ -312,12 +312,12 @@ class Errors(unittest.TestCase):
                 (usage, "no engine 'rings'; did you mean 'ring'?", ring, dict(engine="rings")),
                 (usage, "collective: no collective 'allreduse'; did you mean 'allreduce'?", ring, dict(collective="allreduse")),
                 (usage, "size: 3 bytes; allgather of 4 ranks rounds them down to none; expected at least 64", ring, dict(size=3)),
-                (usage, "size: -1; expected bytes, or a text such as 64MiB", ring, dict(size=-1)),
+                (usage, "size: -1; expected whole bytes, or a text such as 64MiB", ring, dict(size=-1)),
                 (usage, "size: 2048TiB; at most 1024TiB is supported", ring, dict(size=1 << 51)),
                 (usage, "chunks: 0; expected 1 to 1048576", ring, dict(chunks=0)),
                 (usage, "steps: 0; expected 1 to 1048576", ring, dict(steps=0)),
                 (usage, "max_ctas: 0; expected at least 1", ring, dict(max_ctas=0)),
-                (usage, "seed: -1; expected 0 to 2^63 - 1", ring, dict(seed=-1)),
+                (usage, "seed: -1; expected a whole number from 0 to 2^63 - 1", ring, dict(seed=-1)),
                 (usage, "time_limit: -1; expected seconds", ring, dict(time_limit=-1)),
                 (usage, "model: no time model 'fast'; expected pipelined or blocking", ring, dict(model="fast")),
                 (usage, f"machine: no machine 'hoper'; did you mean 'hopper'?; {machines}", ring, dict(machine="hoper")),

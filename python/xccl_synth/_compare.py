@@ -9,13 +9,15 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _xccl
 from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._border import border, border_class
 from ._collective import Collective, collective_of
 from .errors import Infeasible, InvalidInput, LimitReached, UsageError, Violation, XcclError
 from ._plan import Bound, Plan, options_of, plan, times
 from ._table import Table
-from ._topology import Topology, topology_of
+from ._topology import Machine, Topology, topology_of
 
 
+@border_class
 class Comparison(Table):
     """The rows of ``compare``: at each size, the fastest first."""
 
@@ -44,6 +46,7 @@ class Comparison(Table):
         return f"<Comparison {self.title}: {len(self)} rows>"
 
 
+@border_class
 class Sweep(Table):
     """The rows of ``sweep``, in the order of the combinations."""
 
@@ -53,8 +56,9 @@ class Sweep(Table):
         """Whether Ctrl-C ended the sweep: combinations that had not ended have no row."""
 
 
+@border
 def bound(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     size: Size = "64MiB",
     *,
@@ -70,14 +74,16 @@ def bound(
     return Bound(_xccl.bound(machine._c, made._c, size_of("size", size), model))
 
 
+@border
 def verify(what: Union[Plan, PathLike]) -> List[Violation]:
     """Proves a plan, or a plan file: what the verifier finds, up to 20 at each level. Empty: the plan is right. Raises InvalidInput
     for a file that is no plan."""
     if isinstance(what, Plan):
         return what.verify()
-    return [Violation(row) for row in _xccl.verify_file(path_of(what))]
+    return [Violation(row) for row in _xccl.verify_file(path_of(what, "what"))]
 
 
+@border
 def simulate(
     what: Union[Plan, PathLike],
     sizes: Optional[Sizes] = None,
@@ -91,8 +97,9 @@ def simulate(
     return made.simulate(sizes, model=model, level=level, machine=machine)
 
 
+@border
 def compare(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     sizes: Sizes = "1KiB:1GiB:x16",
     *,
@@ -126,8 +133,9 @@ def compare(
     return Comparison(times(columns), title, left_out, model, source, watching.interrupted)
 
 
+@border
 def sweep(
-    topologies: Union[Any, Iterable[Any]],
+    topologies: Union[Machine, Iterable[Machine]],
     collectives: Union[str, Iterable[str]] = "allreduce",
     sizes: Sizes = "64MiB",
     engines: Union[str, Iterable[str]] = "auto",
@@ -180,6 +188,7 @@ def sweep(
     return Sweep({name: [row[name] for row in ordered] for name in ordered[0]} if ordered else {}, interrupted)
 
 
+@border
 def engines() -> Table:
     """The engines: ``name`` and ``summary``."""
     names, summaries = zip(*_xccl.engines)

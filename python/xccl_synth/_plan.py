@@ -8,17 +8,19 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _xccl
-from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._arguments import Long, PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._border import border, border_class
 from ._show import plan_html, plan_text, view_page
 from ._collective import Collective, collective_of
 from .errors import UsageError, Violation, XcclWarning
 from ._schedule import Schedule
 from ._table import Column, Table
-from ._topology import Topology, topology_of
+from ._topology import Machine, Topology, topology_of
 
 _PS_PER_US = 1e6
 
 
+@border_class
 class Program:
     """The physical form of a plan: for every rank its threadblocks, and for each a list of instructions (docs/ir.md)."""
 
@@ -88,6 +90,7 @@ class Program:
         return f"<Program of {self.num_ranks} ranks, {self.protocol}, {len(self.threadblocks)} threadblocks>"
 
 
+@border_class
 class Bound:
     """How fast any plan could be."""
 
@@ -127,6 +130,7 @@ class Bound:
         return f"<Bound {_xccl.format_time(self.bound_ps)} by {self.kind}: latency {_xccl.format_time(self.latency_ps)}>"
 
 
+@border_class
 class Plan:
     """A collective planned on a machine: its schedule, its program, and what is known of them. It never changes.
 
@@ -151,7 +155,7 @@ class Plan:
     @staticmethod
     def imported(
         path: PathLike,
-        on: Any = None,
+        on: Optional[Machine] = None,
         *,
         collective: Optional[str] = None,
         root: Optional[int] = None,
@@ -430,6 +434,7 @@ class Plan:
         return plan_html(self)
 
 
+@border
 def options_of(
     *,
     engine: str = "auto",
@@ -438,7 +443,7 @@ def options_of(
     chunks: Optional[int] = None,
     steps: Optional[int] = None,
     rounds: Optional[int] = None,
-    seed: int = 0,
+    seed: Long = 0,
     allow_divergent: bool = False,
     machine: Optional[str] = None,
     max_ctas: Optional[int] = None,
@@ -453,8 +458,6 @@ def options_of(
     options.size_bytes = size_of("size", size)
     options.model = model
     options.chunks, options.steps, options.rounds = chunks, steps, rounds
-    if not 0 <= seed < 2**63:
-        raise UsageError(f"seed: {seed}; expected 0 to 2^63 - 1")
     options.seed = seed
     options.allow_divergent = allow_divergent
     options.machine = machine
@@ -466,8 +469,9 @@ def options_of(
     return options
 
 
+@border
 def plan(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     *,
     size: Size = "64MiB",
@@ -480,7 +484,7 @@ def plan(
     steps: Optional[int] = None,
     rounds: Optional[int] = None,
     model: str = "pipelined",
-    seed: int = 0,
+    seed: Long = 0,
     allow_divergent: bool = False,
     machine: Optional[str] = None,
     max_ctas: Optional[int] = None,
@@ -566,7 +570,7 @@ def _warned(made: Tuple[str, str, List[str]]) -> str:
 
 
 def _write(made: Union[str, List[bytes]], file: PathLike) -> None:
-    path = path_of(file)
+    path = path_of(file, "file")
     texts = {path: made.encode()} if isinstance(made, str) else {path + b".%d.et" % rank: trace for rank, trace in enumerate(made)}
     for name, data in texts.items():
         _xccl.write_file(name, data)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Annotated, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
 
 from . import _xccl
-from ._arguments import parsed
+from ._arguments import CONVERTED, Long, PathLike, parsed, path_of, whole_of
+from ._border import border, border_class
 from .errors import UsageError
 from ._table import Column, Table
 
 NodeRef = Union[int, str]
 """A node that a builder made, or a reference as in XML: ``"gpu:*"``, ``"h0/nvswitch"``."""
+Bandwidth = Annotated[Union[str, float], CONVERTED]
+Picoseconds = Annotated[Union[str, int], CONVERTED]
 
 
 _MOST_DRAWN = 1024  # nodes that a notebook draws: half a megabyte
@@ -35,6 +40,7 @@ class Failed(NamedTuple):
     """The cables that failed: ``0<->1``."""
 
 
+@border_class
 class Topology:
     """A machine: GPUs (ranks), switches, NICs and CPUs, joined by directed links. It never changes.
 
@@ -51,7 +57,7 @@ class Topology:
 
     def __init__(
         self,
-        machine: "Union[str, os.PathLike[str], Topology]",
+        machine: "Machine",
         *,
         gpu_arch: Optional[str] = None,
         gpus_per_switch: Optional[int] = None,
@@ -83,7 +89,7 @@ class Topology:
         if isinstance(machine, Topology):
             self._become(machine._c.modified(options))
         else:
-            self._become(_xccl.Topology.load(os.fsencode(machine), options))
+            self._become(_xccl.Topology.load(path_of(machine, "machine"), options))
 
     def _become(self, made: "_xccl.Topology") -> None:
         self._c = made
@@ -186,15 +192,15 @@ class Topology:
 
     def degrade(self, link: str, factor: float) -> "Topology":
         """The machine with the bandwidth of the links ``"A->B"`` multiplied by a factor above 0, up to 1."""
-        text = f"{factor:.9f}".rstrip("0").rstrip(".")
+        text = repr(factor) if not 1e-9 <= factor < 1e9 else f"{factor:.9f}".rstrip("0").rstrip(".")
         return Topology(self, degrades=[f"{link}={text}"])
 
     def submachine(self, ranks: Iterable[int]) -> Submachine:
         """These ranks, renumbered in ascending order, and the switches, NICs and CPUs between them."""
-        topology, own, links = self._c.members_alone([int(rank) for rank in ranks])
+        topology, own, links = self._c.members_alone(list(ranks))
         return Submachine(Topology._of(topology), own, links)
 
-    def fail_cables(self, cables: int, seed: int = 0) -> Failed:
+    def fail_cables(self, cables: int, seed: Long = 0) -> Failed:
         """The machine without so many random cables."""
         topology, failed = self._c.fail_cables(cables, seed)
         return Failed(Topology._of(topology), failed)
@@ -214,6 +220,11 @@ class Topology:
         return f"<Topology {self.name}: {self.num_ranks} ranks, {self.num_hosts} hosts, {self.num_nodes} nodes, {self.num_links} links>"
 
 
+Machine = Union[str, os.PathLike[str], Topology]
+"""What has a machine: a file, a name of the library, a short form, or a Topology."""
+
+
+@border_class
 class TopologyBuilder:
     """A machine that grows node by node; ``build`` checks the whole.
 
@@ -258,9 +269,9 @@ class TopologyBuilder:
         source: NodeRef,
         target: NodeRef,
         *,
-        bandwidth: Union[str, float],
-        latency: Union[str, int] = 0,
-        overhead: Union[str, int] = 0,
+        bandwidth: Bandwidth,
+        latency: Picoseconds = 0,
+        overhead: Picoseconds = 0,
         duplex: bool = True,
     ) -> "TopologyBuilder":
         """Joins two nodes, or all that two references name (``"gpu:*"``, ``"nvswitch"``), in both directions unless
@@ -288,29 +299,26 @@ class TopologyBuilder:
         return self._c.node(kind, name, host, multicast, reduce)
 
 
-def topology_of(machine: Any) -> Topology:
+def topology_of(machine: Machine) -> Topology:
     """A topology as it is, or whatever Topology takes."""
     return machine if isinstance(machine, Topology) else Topology(machine)
 
 
+@border
 def library() -> List[str]:
     """The names of the library's machines."""
     return _xccl.library_names()
 
 
-def _bandwidth(bandwidth: Union[str, float]) -> int:
+def _bandwidth(bandwidth: Any) -> int:
     if isinstance(bandwidth, str):
         return parsed("bandwidth", _xccl.parse_bandwidth, bandwidth)
-    if not 0 < bandwidth < 2**63:
-        raise UsageError(f"bandwidth: {bandwidth}; expected bytes per second, or a text such as 50GB/s")
-    return round(bandwidth)
+    if isinstance(bandwidth, (float, np.floating)) and 0 < bandwidth < 2**63:
+        return round(bandwidth)
+    return whole_of("bandwidth", bandwidth, "bytes per second, or a text such as 50GB/s", 1)
 
 
-def _latency(name: str, latency: Union[str, int]) -> int:
+def _latency(name: str, latency: Any) -> int:
     if isinstance(latency, str):
         return parsed(name, _xccl.parse_latency, latency)
-    if isinstance(latency, float) or not 0 <= latency < 2**63:
-        raise UsageError(f"{name}: {latency}; expected whole picoseconds, or a text such as 500ns")
-    return int(latency)
-
-
+    return whole_of(name, latency, "whole picoseconds, or a text such as 500ns")
