@@ -44,6 +44,7 @@ void BindSchedule(py::module_& module);
 void BindProgram(py::module_& module);
 void BindPlan(py::module_& module);
 void BindPredict(py::module_& module);
+void BindCompare(py::module_& module);
 void BindEmit(py::module_& module);
 void BindTune(py::module_& module);
 void BindView(py::module_& module);

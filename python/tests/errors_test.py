@@ -83,6 +83,10 @@ class Calls:
         self.all = {
             "Topology": (xccl.Topology, dict(machine=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, plain_switches=False, without_links=[], degrades=[])),
             "Topology.from_xml": (xccl.Topology.from_xml, dict(xml=machine.to_xml(), name="a.xml")),
+            "Topology.import_": (
+                xccl.Topology.import_,
+                dict(path=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, plain_switches=False),
+            ),
             "Topology.to_xml": (machine.to_xml, {}),
             "Topology.to_svg": (machine.to_svg, {}),
             "Topology.to_dot": (machine.to_dot, {}),
@@ -134,11 +138,16 @@ class Calls:
                 dict(to="cuda", file=out, dtype="float", redop="sum", threads=0, executor="executor", in_place=False, min_size=0, max_size=0, name="x"),
             ),
             "Plan.view": (plan.view, dict(file=out)),
+            "Plan.explain": (plan.explain, dict(time_limit=None, progress=None)),
             "Plan.run": (plan.run, dict(sizes="1KiB", backend="cpu", dtype="float", redop="sum", iters=1, warmup=0, timeout=30)),
             "Program": None,  # part of a plan
             "Bound": None,
             "Front.fastest": (xccl.pareto(machine, "allgather", size="1KiB", chunks=1, steps=3).fastest, {}),
             "Comparison.best": (comparison.best, {}),
+            "Comparison.plan": (comparison.plan, dict(engine="ring", size="1KiB")),
+            "Comparison.explain": (comparison.explain, dict(engine="ring", size="1KiB", time_limit=None, progress=None)),
+            "Comparison.view": (comparison.view, dict(file=out)),
+            "Comparison.to_svg": (comparison.to_svg, dict(file=out)),
             "Table": (xccl.Table, dict(columns={"a": [1]}, codes=None)),
             "Table.keys": (table.keys, {}),
             "Table.row": (table.row, dict(index=0)),

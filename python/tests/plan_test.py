@@ -259,6 +259,31 @@ class Comparing(unittest.TestCase):
         with self.assertRaises(xccl.InvalidInput):
             xccl.compare("ring:4", "alltoall", "1MiB", engines=["ring"])
 
+    def test_pictures(self):
+        compared = xccl.compare("ring:4", "allgather", ["1KiB", "1MiB"], engines=["ring", "bfb"], machine="none")
+        page = compared.view()
+        self.assertTrue('"collective":"allgather"' in page and "@XCCL_DATA@" not in page, page[-1000:])
+        self.assertTrue(compared._repr_html_().startswith("<iframe srcdoc="))
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.html"
+            self.assertEqual(compared.view(file), file.read_text())
+            file = pathlib.Path(folder) / "a.svg"
+            self.assertEqual(compared.to_svg(file), file.read_text())
+            self.assertTrue(file.read_text().startswith("<svg "))
+
+    def test_rows_are_planned_again_and_explained(self):
+        mine = xccl.plan("ring:4", "allgather", engine="ring", size="1MiB")
+        compared = xccl.compare("ring:4", "allgather", ["1KiB", "1MiB"], engines=["ring", "bfb"], others={"mine": mine}, chunks=2)
+        again = compared.plan("bfb", "1KiB")
+        row = compared.where((compared["engine"] == "bfb") & (compared["size_bytes"] == 1024))
+        self.assertEqual((again.engine, again.time_ps), ("bfb", row["time_ps"][0]))
+        self.assertIs(compared.plan("mine"), mine)
+        self.assertEqual(compared.explain("bfb", "1KiB"), again.explain())
+        self.assertTrue(again.explain().startswith("why\n  bound      no plan is faster than "), again.explain())
+        for arguments in (("tree",), ("ring", "2KiB")):
+            with self.assertRaisesRegex(xccl.UsageError, "no such row; the fastest are [a-z]+ at 1KiB, [a-z]+ at 1MiB$"):
+                compared.plan(*arguments)
+
     def test_others_are_for_what_is_compared(self):
         mine = xccl.plan("ring:4", "allgather", engine="ring", size="1MiB")
         with self.assertRaisesRegex(xccl.InvalidInput, "^others: mine is allgather on ring:4; expected what is compared"):

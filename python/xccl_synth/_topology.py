@@ -10,7 +10,7 @@ import numpy as np
 from . import _xccl
 from ._arguments import CONVERTED, Long, PathLike, parsed, path_of, whole_of
 from ._border import border, border_class
-from .errors import UsageError
+from .errors import UsageError, warn
 from ._table import Column, Table
 
 NodeRef = Union[int, str]
@@ -106,6 +106,42 @@ class Topology:
     def from_xml(xml: str, name: str = "topology.xml") -> "Topology":
         """Reads native XML (docs/topologies.md). ``name`` opens the messages of errors."""
         return Topology._of(_xccl.Topology.from_xml(xml, name))
+
+    @staticmethod
+    def import_(
+        path: PathLike,
+        *,
+        gpu_arch: Optional[str] = None,
+        gpus_per_switch: Optional[int] = None,
+        gpu_busids: Optional[Iterable[str]] = None,
+        pcie_gen: Optional[int] = None,
+        nic_rate: Optional[str] = None,
+        hosts: Optional[int] = None,
+        rails: Optional[bool] = None,
+        fabric: Optional[str] = None,
+        nvlink_domain: Optional[int] = None,
+        plain_switches: bool = False,
+    ) -> "Topology":
+        """Reads a machine from a file, of whatever kind ``xccl-synth topo`` reads: a dump of NCCL or RCCL, what ``nvidia-smi topo -m``
+        printed, native XML. The other arguments are those of Topology. What the reader had to guess, and what the file contradicts,
+        is a warning (XcclWarning), and stays in ``warnings``. A name of the library is no file here."""
+        name = os.fsdecode(path)
+        file = name if os.sep in name else os.path.join(os.curdir, name)
+        made = Topology(
+            file,
+            gpu_arch=gpu_arch,
+            gpus_per_switch=gpus_per_switch,
+            gpu_busids=gpu_busids,
+            pcie_gen=pcie_gen,
+            nic_rate=nic_rate,
+            hosts=hosts,
+            rails=rails,
+            fabric=fabric,
+            nvlink_domain=nvlink_domain,
+            plain_switches=plain_switches,
+        )
+        warn(made.warnings)
+        return made
 
     def to_xml(self) -> str:
         """Native XML with all families written out; reads back as the same machine."""
@@ -241,6 +277,8 @@ class TopologyBuilder:
     def __init__(self, name: str, *, source: str = "", gpu_arch: str = "") -> None:
         self._c = _xccl.TopologyBuilder(name, source, gpu_arch)
         self._next: Dict[Tuple[str, Optional[str]], int] = {}
+        self._begun = (name, source, gpu_arch)
+        self._added: List[Tuple[str, Tuple[Any, ...]]] = []  # calls of _c, for a copy
 
     def gpu(self, id: Optional[str] = None, *, host: Optional[str] = None) -> int:
         """Adds a GPU, and returns its node. Without a host it is in the one implicit host."""
@@ -285,7 +323,7 @@ class TopologyBuilder:
         targets = self._c.resolve(target) if isinstance(target, str) else [target]
         for tail in sources:
             for head in targets:
-                self._c.link(tail, head, *numbers)
+                self._add("link", tail, head, *numbers)
         return self
 
     def build(self) -> Topology:
@@ -296,7 +334,23 @@ class TopologyBuilder:
         number = self._next.get((kind, host), 0)
         self._next[kind, host] = number + 1
         name = id if id is not None else str(number) if kind == "gpu" else f"{kind}{number}"
-        return self._c.node(kind, name, host, multicast, reduce)
+        return int(self._add("node", kind, name, host, multicast, reduce))
+
+    def _add(self, what: str, *arguments: Any) -> Any:
+        made = getattr(self._c, what)(*arguments)
+        self._added.append((what, arguments))
+        return made
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _built_again, (self._begun, dict(self._next), list(self._added))
+
+
+def _built_again(begun: Tuple[str, str, str], following: Dict[Tuple[str, Optional[str]], int], added: Any) -> TopologyBuilder:
+    builder = TopologyBuilder(begun[0], source=begun[1], gpu_arch=begun[2])
+    builder._next = following
+    for what, arguments in added:
+        builder._add(what, *arguments)
+    return builder
 
 
 def topology_of(machine: Machine) -> Topology:
