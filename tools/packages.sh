@@ -58,8 +58,14 @@ need_for_python() {
        python3-numpy 'columns of the Python package'
 }
 
-need_to_check() {
+need_for_wheel() {
   need_for_python
+  need binutils 'strips what is in a wheel' \
+       patchelf 'names the libraries in a wheel'
+}
+
+need_to_check() {
+  need_for_wheel
   need clang 'the second compiler' \
        clang-format 'formatting' \
        clang-tidy 'lint' \

@@ -9,6 +9,10 @@ if ! /usr/bin/python3 -c 'import numpy, ensurepip' 2>/dev/null; then
   echo "skipped: apt install python3-numpy python3-venv"
   exit 0
 fi
+if ! command -v patchelf >/dev/null; then
+  echo "skipped: apt install patchelf"
+  exit 0
+fi
 
 # Without a built module what the build needs is named, with its reason, before Bazel is asked.
 fake=$TEST_TMPDIR/fake
@@ -28,10 +32,20 @@ END
 diff "$TEST_TMPDIR/expected" "$TEST_TMPDIR/err"
 [ ! -e "$TEST_TMPDIR/none" ]
 
+# What is wrong is one line.
+if tools/wheel "$TEST_TMPDIR/none" "$TEST_TMPDIR/nowhere" 2>"$TEST_TMPDIR/err"; then exit 1; fi
+[ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: $TEST_TMPDIR/nowhere/python/xccl_synth/_xccl.so: No such file or directory" ]
+cp -r /usr/bin/strip "$fake/strip"
+ln -s /usr/bin/ldd "$fake"
+if PATH=$fake /usr/bin/python3 tools/wheel "$TEST_TMPDIR/none" . 2>"$TEST_TMPDIR/err"; then exit 1; fi
+[ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: no patchelf; hint: apt install patchelf" ]
+
 export HOME=$TEST_TMPDIR PIP_DISABLE_PIP_VERSION_CHECK=1
 wheel=$(tools/wheel "$TEST_TMPDIR/one" .)
 again=$(tools/wheel "$TEST_TMPDIR/two" .)
 cmp "$wheel" "$again"
+[[ $wheel == *-py3-none-manylinux_2_31_x86_64.whl ]]
+xccl=$PWD/cli/xccl-synth
 
 # numpy is Debian's.
 /usr/bin/python3 -m venv --system-site-packages "$TEST_TMPDIR/venv"
@@ -61,5 +75,48 @@ for file in hashed:
     digest = hashlib.new(file.hash.mode, file.read_binary()).digest()
     assert base64.urlsafe_b64encode(digest).rstrip(b"=").decode() == file.hash.value, file
 END
+# The command line is the same program's. It needs no numpy, and the functions say that they do.
+asked=(plan ring:4 -c allgather -s 1MiB --json)
+told() { sed 's/"synthesis_s":[^,]*//; s/"total_s":[^,}]*//'; }
+diff <("$xccl" "${asked[@]}" | told) <(venv/bin/python -m xccl_synth "${asked[@]}" | told)
+diff <("$xccl" topo dgx1) <(venv/bin/xccl-synth topo dgx1)
+[ "$(venv/bin/python -m xccl_synth plan 2>&1 || echo $?)" = "$("$xccl" plan 2>&1 || echo $?)" ]
+/usr/bin/python3 -m venv bare
+bare/bin/pip install --quiet --no-index --no-deps "$wheel"
+diff <("$xccl" topo dgx1) <(bare/bin/python -m xccl_synth topo dgx1)
+bare/bin/python - <<'END'
+import xccl_synth
+
+try:
+    xccl_synth.plan
+except xccl_synth.XcclError as wrong:
+    assert str(wrong) == "xccl_synth: No module named 'numpy'", wrong
+else:
+    raise AssertionError
+# As on another version of Python.
+package = xccl_synth.__path__[0]
+import glob, os, subprocess, sys
+
+for file in glob.glob(package + "/_xccl.*.so"):
+    os.rename(file, package + "/_xccl.cpython-399-x86_64-linux-gnu.so")
+text = subprocess.run([sys.executable, "-c", "from xccl_synth import errors; print(errors.missing_module(ImportError()))"], capture_output=True, text=True)
+assert "; its functions are built for 3.99; hint: python -m xccl_synth" in text.stdout, text
+END
+
+# All libraries but the C library's are the wheel's own, and none of them needs a glibc above 2.31.
+package=$(echo venv/lib/python3*/site-packages/xccl_synth)
+for file in "$package"/_xccl.*.so "$package"/bin/xccl-synth "$package"/lib/*; do
+  ldd "$file" | awk '$3 ~ /^\// {print $3}' | while read -r library; do
+    case $(realpath "$library") in
+      *"/site-packages/xccl_synth/lib/"*) ;;
+      */libc.so.6 | */libm.so.6 | */libpthread.so.0 | */libdl.so.2 | */librt.so.1) ;;
+      *) echo "$file needs $library" && exit 1 ;;
+    esac
+  done
+  if objdump -T "$file" | grep -E '\*UND\*.*GLIBC_2\.3[2-9]'; then exit 1; fi
+  # Fields of objdump -p: hash, flags, number, version. Weak versions are not insisted on.
+  if objdump -p "$file" | awk '$4 ~ /^GLIBC_2\.3[2-9]$/ && $2 != "0x02"' | grep .; then exit 1; fi
+done
+
 "$TEST_TMPDIR/venv/bin/pip" uninstall --quiet --yes xccl-synth
 [ -z "$(find venv -name '*xccl_synth*')" ]
