@@ -89,32 +89,45 @@ def is_new(version):
     return numbers is not None and (int(numbers[1]), int(numbers[2])) > OLDEST
 
 
-def without_new_versions(data):
-    """A file of ELF whose references to versions above the oldest are to any version, and which does not insist on them."""
-    data = bytearray(data)
-    table, size, count = struct.unpack_from("<Q", data, 40)[0], *struct.unpack_from("<HH", data, 58)
-    sections = {}
-    for number in range(count):  # type, offset, link, info
-        kind, offset, link, info = struct.unpack_from("<4xI16xQ8xII", data, table + number * size)
-        sections[kind] = (offset, link, info, struct.unpack_from("<Q", data, table + number * size + 32)[0])
-        if kind == 0x6FFFFFFE:
-            strings = struct.unpack_from("<Q", data, table + link * size + 24)[0]
-    if 0x6FFFFFFE not in sections or 0x6FFFFFFF not in sections:
-        return bytes(data)
-    new = set()
-    need, _, needs, _ = sections[0x6FFFFFFE]  # .gnu.version_r
-    for _ in range(needs):
+def sections_of(data):
+    """The sections of a file of ELF by their type: where they begin, the number of another one, entries, bytes."""
+    table, (size, count) = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<HH", data, 58)
+    headers = [struct.unpack_from("<4xI16xQQII", data, table + number * size) for number in range(count)]
+    found = {kind: (begin, link, entries, length) for kind, begin, length, link, entries in headers}
+    return found, [header[1] for header in headers]
+
+
+def needed_versions(data, sections, begins):
+    """The versions of libraries' symbols that a file needs: where each stands, and its name."""
+    need, texts, libraries, _ = sections[0x6FFFFFFE]  # .gnu.version_r
+    for _ in range(libraries):
         _, versions, _, first, following = struct.unpack_from("<HHIII", data, need)
         at = need + first
         for _ in range(versions):
-            _, flags, index, name, after = struct.unpack_from("<IHHII", data, at)
-            start = strings + name
-            if is_new(bytes(data[start : data.index(0, start)])):
-                new.add(index & 0x7FFF)
-                struct.pack_into("<H", data, at + 4, flags | 2)  # weak: the loader does without it
+            name, after = struct.unpack_from("<8xII", data, at)
+            start = begins[texts] + name
+            yield at, bytes(data[start : data.index(0, start)])
             at += after
         need += following
-    begin, _, _, length = sections[0x6FFFFFFF]  # .gnu.version: one number a symbol
+
+
+def without_new_versions(data):
+    """A file of ELF whose references to versions above the oldest are to any version."""
+    data = bytearray(data)
+    sections, begins = sections_of(data)
+    if not {0x6FFFFFFE, 0x6FFFFFFF} <= sections.keys():
+        return bytes(data)
+    versions = list(needed_versions(data, sections, begins))
+    base = next((at for at, name in versions if name == b"GLIBC_2.2.5"), None)  # all parts of the C library have it
+    new = {}
+    for at, name in versions:
+        if is_new(name):
+            new[struct.unpack_from("<6xH", data, at)[0]] = at
+    if new and base is None:
+        raise Failed("a file needs new versions of the C library's symbols alone")
+    for at in new.values():  # the entry stays, for the first version, with its hash and its name
+        data[at : at + 4], data[at + 8 : at + 12] = data[base : base + 4], data[base + 8 : base + 12]
+    begin, _, _, length = sections[0x6FFFFFFF]  # .gnu.version: a number a symbol
     for at in range(begin, begin + length, 2):
         if struct.unpack_from("<H", data, at)[0] & 0x7FFF in new:
             struct.pack_into("<H", data, at, 1)  # any version
