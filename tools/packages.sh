@@ -53,8 +53,7 @@ need_to_build() {
 }
 
 need_for_python() {
-  need pybind11-dev 'joins the Python package to the library' \
-       python3-dev 'headers of the extension module of the Python package' \
+  need python3-dev 'headers of the extension module of the Python package' \
        python3-numpy 'columns of the Python package'
 }
 

@@ -130,9 +130,8 @@ void BindCalls(py::module_& module) {
                       }));
   py::class_<Watching>(module, "Watching")
       .def(py::init([](const std::shared_ptr<Stop>& stop, const py::object& progress) {
-             return Watching{.stop = stop, .progress = progress, .keeps_best = true};
-           }),
-           py::arg("stop") = nullptr, py::arg("progress") = py::none())
+        return Watching{.stop = stop, .progress = progress, .keeps_best = true};
+      }))
       .def_readonly("interrupted", &Watching::interrupted);
   // A program must not end below threads that use its libraries.
   module.def("wait_for_the_rest", [] {

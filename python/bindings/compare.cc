@@ -80,8 +80,9 @@ BoundComparison ComparisonOfState(const py::tuple& state) {
   CheckFields(on, 4);
   comparison.on = {on[0].cast<std::string>(), on[1].cast<std::string>(), on[2].cast<std::string>(),
                    on[3].cast<std::string>()};
-  for (const py::handle& row : state[4].cast<py::list>()) {
-    const auto facts = row.cast<py::tuple>();
+  const auto rows = state[4].cast<py::list>();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto facts = rows[i].cast<py::tuple>();
     CheckFields(facts, 10);
     comparison.times.push_back({.engine = facts[0].cast<std::string>(),
                                 .made_by = facts[1].cast<std::string>(),

@@ -28,7 +28,6 @@ from .errors import (
     WrongSchedule,
     XcclError,
     XcclWarning,
-    missing_module,
 )
 
 try:
@@ -48,7 +47,7 @@ try:
     # Calls that a second Ctrl-C left behind use libraries that the end of the program takes down.
     atexit.register(_xccl.wait_for_the_rest)
 except ImportError as _wrong:  # the command line, python -m xccl_synth, works without
-    _missing = missing_module(_wrong)
+    _missing = MissingModule(f"xccl_synth: {_wrong}")
 
     def __getattr__(name: str) -> NoReturn:
         if name.startswith("_"):

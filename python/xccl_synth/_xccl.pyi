@@ -23,6 +23,8 @@ class Watching:
     @property
     def interrupted(self) -> bool: ...
 
+class Memory: ...
+
 class LoadOptions:
     gpu_arch: Optional[str]
     gpus_per_switch: Optional[int]

@@ -18,8 +18,6 @@ exception           means                                                       
 from __future__ import annotations
 
 import os
-import pathlib
-import re
 import sys
 import warnings
 from typing import Iterable, Tuple
@@ -95,16 +93,6 @@ class PeerEnded(XcclError):
 
 class XcclWarning(UserWarning):
     """What a file lacks or loses."""
-
-
-def missing_module(wrong: ImportError) -> MissingModule:
-    """Why the functions of the package cannot be used: they need numpy, and a module of C++ for this Python."""
-    folder, version = pathlib.Path(__file__).parent, ".".join(map(str, sys.version_info[:2]))
-    there = [found[1] for file in sorted(folder.glob("_xccl.*.so")) for found in [re.search(r"cpython-3(\d+)", file.name)] if found]
-    if there and str(sys.version_info[1]) not in there:
-        has = ", ".join(f"3.{minor}" for minor in there)
-        return MissingModule(f"xccl_synth: this is Python {version}; its functions are built for {has}; hint: python -m xccl_synth")
-    return MissingModule(f"xccl_synth: {wrong}")
 
 
 def warn(lines: Iterable[str]) -> None:
