@@ -34,9 +34,8 @@ diff "$TEST_TMPDIR/expected" "$TEST_TMPDIR/err"
 
 # What is wrong is one line.
 if tools/wheel "$TEST_TMPDIR/none" "$TEST_TMPDIR/nowhere" 2>"$TEST_TMPDIR/err"; then exit 1; fi
-[ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: $TEST_TMPDIR/nowhere/python/xccl_synth/_xccl.so: No such file or directory" ]
-cp -r /usr/bin/strip "$fake/strip"
-ln -s /usr/bin/ldd "$fake"
+[ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: $TEST_TMPDIR/nowhere: No such file or directory" ]
+ln -s /usr/bin/ldd /usr/bin/strip "$fake"
 if PATH=$fake /usr/bin/python3 tools/wheel "$TEST_TMPDIR/none" . 2>"$TEST_TMPDIR/err"; then exit 1; fi
 [ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: no patchelf; hint: apt install patchelf" ]
 

@@ -398,7 +398,7 @@ class Plan:
         the machine or to the plan would gain. The text that ``xccl-synth plan --explain`` adds. ``time_limit``: seconds, after which
         changes are left out."""
         asked = None if self._asked is None else options_of(**self._asked)
-        return self._c.explanation(asked, time_limit, _xccl.Watching(None, progress))
+        return self._c.explanation(asked, time_limit, _xccl.Watching(None, progress)).rstrip("\n")
 
     def run(
         self,
