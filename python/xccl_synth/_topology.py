@@ -10,7 +10,7 @@ import numpy as np
 from . import _xccl
 from ._arguments import CONVERTED, Long, PathLike, parsed, path_of, whole_of
 from ._border import border, border_class
-from .errors import UsageError, warn
+from .errors import warn
 from ._table import Column, Table
 
 NodeRef = Union[int, str]
