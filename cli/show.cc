@@ -7,7 +7,6 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
-#include "base/wrap.h"
 
 namespace xccl {
 namespace {
@@ -186,18 +185,6 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
     line("bits", plan.bitwise_same.value() ? "the same on every rank" : "may differ between ranks");
   line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
   if (!ended.file.empty()) line("file", ended.file);
-  return text;
-}
-
-std::string ExplanationText(std::span<const NamedLine> why) {
-  std::string text = why.empty() ? "" : "why\n";
-  for (const NamedLine& line : why) {
-    std::string_view name = line.name;
-    for (const std::string& part : WrapWords(line.text, 67)) {
-      text += fmt::format("  {:<10} {}\n", name, part);
-      name = "";
-    }
-  }
   return text;
 }
 

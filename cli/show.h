@@ -52,8 +52,7 @@ std::vector<std::string> WarningsOfRepair(const Plan& from, const std::string& p
 Row PlanRow(const PlanResult& result, const Ended& ended);
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended);
 
-// The lines that plan --explain adds to the text, and the texts "name: text" for --json.
-std::string ExplanationText(std::span<const NamedLine> why);
+// The texts "name: text" of plan --explain for --json.
 std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);

@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "base/wrap.h"
 #include "ir/analysis/program_index.h"
 #include "ir/simulate/simulate.h"
 #include "ir/simulate/trace.h"
@@ -349,6 +350,18 @@ std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult&
           {"next", NextText(result)},
           {"faster", faster},
           {"no gain", no_gain}};
+}
+
+std::string ExplanationText(std::span<const NamedLine> why) {
+  std::string text = why.empty() ? "" : "why\n";
+  for (const NamedLine& line : why) {
+    std::string_view name = line.name;
+    for (const std::string& part : WrapWords(line.text, 67)) {
+      text += fmt::format("  {:<10} {}\n", name, part);
+      name = "";
+    }
+  }
+  return text;
 }
 
 }  // namespace xccl

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +45,7 @@ struct NamedLine {
 };
 // Returns the explanation as five named lines: "bound", "path", "next", "faster", "no gain".
 std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult& result);
+// Returns the lines as a text for people, under the heading "why". Empty: no lines.
+std::string ExplanationText(std::span<const NamedLine> why);
 
 }  // namespace xccl

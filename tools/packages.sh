@@ -53,13 +53,18 @@ need_to_build() {
 }
 
 need_for_python() {
-  need pybind11-dev 'joins the Python package to the library' \
-       python3-dev 'headers of the extension module of the Python package' \
+  need python3-dev 'headers of the extension module of the Python package' \
        python3-numpy 'columns of the Python package'
 }
 
-need_to_check() {
+need_for_wheel() {
   need_for_python
+  need binutils 'strips what is in a wheel' \
+       patchelf 'names the libraries in a wheel'
+}
+
+need_to_check() {
+  need_for_wheel
   need clang 'the second compiler' \
        clang-format 'formatting' \
        clang-tidy 'lint' \

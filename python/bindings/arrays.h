@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,16 +15,28 @@
 
 namespace xccl::python {
 
-inline void MakeReadOnly(const py::array& array) { array.attr("setflags")(py::arg("write") = false); }
+// Memory that numpy reads, as its array interface tells it.
+struct Memory {
+  std::shared_ptr<const void> owner;
+  const void* first;
+  size_t size, stride;
+  const char* type;  // as numpy writes it: "<i4"
+};
+py::array ArrayOf(Memory memory);
+
+template <typename T>
+constexpr const char* NumpyType() {
+  if constexpr (std::is_same_v<T, bool>) return "|b1";
+  if constexpr (std::is_same_v<T, double>) return "<f8";
+  if constexpr (std::is_same_v<T, uint8_t>) return "|u1";
+  if constexpr (std::is_same_v<T, int32_t>) return "<i4";
+  if constexpr (std::is_same_v<T, int64_t>) return "<i8";
+}
 
 // Values that lie `stride` bytes apart, from `first` on, in what `owner` owns.
 template <typename T, typename Owner>
 py::array View(const std::shared_ptr<Owner>& owner, const T* first, size_t size, size_t stride = sizeof(T)) {
-  using Held = std::shared_ptr<const void>;
-  const py::capsule base(new Held(owner), [](void* held) { delete static_cast<Held*>(held); });
-  py::array_t<T> array({static_cast<py::ssize_t>(size)}, {static_cast<py::ssize_t>(stride)}, first, base);
-  MakeReadOnly(array);
-  return array;
+  return ArrayOf({owner, first, size, stride, NumpyType<T>()});
 }
 
 // A vector of numbers.
@@ -49,5 +62,13 @@ py::array Owned(std::vector<T> values) {
   const auto owner = std::make_shared<std::vector<T>>(std::move(values));
   return View(owner, *owner);
 }
+
+// A column of whole numbers that Python made, contiguous and of 32 bits.
+struct Numbers {
+  py::object owner;
+  const int32_t* first = nullptr;
+  size_t size = 0;
+};
+Numbers NumbersOf(const py::object& array);
 
 }  // namespace xccl::python

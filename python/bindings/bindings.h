@@ -1,22 +1,17 @@
 // The extension module xccl_synth._xccl: the stages of pipeline/ as thin functions and values for the Python
 // package around it (python/xccl_synth/), which gives them their names, defaults and tables. One file binds
-// one stage. Functions here throw: pybind11 turns exceptions of C++ into Python's.
+// one stage. Functions here throw: py.h turns exceptions of C++ into Python's.
 #pragma once
-
-#include <pybind11/numpy.h>
-#include <pybind11/pybind11.h>
-#include <pybind11/stl.h>
 
 #include <memory>
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "pipeline/plan_result.h"
+#include "python/bindings/py.h"
 #include "topologies/topology.h"
 
 namespace xccl::python {
-
-namespace py = pybind11;
 
 // A schedule with the topology and collective that it is for. Parts of a plan share its ownership.
 struct BoundSchedule {
@@ -37,6 +32,7 @@ std::shared_ptr<T> PartOf(const std::shared_ptr<Whole>& whole, const T& part) {
 // Throws where a member is no rank of the machine.
 void CheckMembers(const Topology& topology, const Collective& collective);
 
+void BindArrays(py::module_& module);
 void BindCalls(py::module_& module);
 void BindTopology(py::module_& module);
 void BindCollective(py::module_& module);
@@ -44,6 +40,7 @@ void BindSchedule(py::module_& module);
 void BindProgram(py::module_& module);
 void BindPlan(py::module_& module);
 void BindPredict(py::module_& module);
+void BindCompare(py::module_& module);
 void BindEmit(py::module_& module);
 void BindTune(py::module_& module);
 void BindView(py::module_& module);

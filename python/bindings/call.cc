@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "python/bindings/pickle.h"
 
 namespace xccl::python {
 namespace {
@@ -119,12 +120,18 @@ void BindCalls(py::module_& module) {
       .def(
           "ask", [](Stop& stop) { stop.asked = true; }, "Asks; there is no way back.")
       .def_property_readonly(
-          "asked", [](const Stop& stop) { return stop.asked.load(); }, "Whether it has been asked.");
+          "asked", [](const Stop& stop) { return stop.asked.load(); }, "Whether it has been asked.")
+      .def(py::pickle([](const Stop& stop) { return py::make_tuple(stop.asked.load()); },
+                      [](const py::tuple& state) {
+                        CheckFields(state, 1);
+                        const auto stop = std::make_shared<Stop>();
+                        stop->asked = state[0].cast<bool>();
+                        return stop;
+                      }));
   py::class_<Watching>(module, "Watching")
       .def(py::init([](const std::shared_ptr<Stop>& stop, const py::object& progress) {
-             return Watching{.stop = stop, .progress = progress, .keeps_best = true};
-           }),
-           py::arg("stop") = nullptr, py::arg("progress") = py::none())
+        return Watching{.stop = stop, .progress = progress, .keeps_best = true};
+      }))
       .def_readonly("interrupted", &Watching::interrupted);
   // A program must not end below threads that use its libraries.
   module.def("wait_for_the_rest", [] {

@@ -29,12 +29,11 @@ const char* ClassOf(StatusCode code) {
 py::str TextOf(std::string_view text) {
   PyObject* const decoded =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
-  if (decoded == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::str>(decoded);
+  return py::str(py::object::Steal(decoded));
 }
 
 void Raise(const Status& status) {
-  const py::object type = py::module_::import("xccl_synth.errors").attr(ClassOf(status.code()));
+  const py::object type = py::Import("xccl_synth.errors", ClassOf(status.code()));
   PyErr_SetObject(type.ptr(), TextOf(status.message()).ptr());
   throw py::error_already_set();
 }

@@ -24,6 +24,14 @@ namespace {
 
 constexpr char kPlace[] = "pickle";  // opens messages
 
+}  // namespace
+
+void CheckFields(const py::tuple& state, size_t size) {
+  if (state.size() != size) Check(InvalidInput(std::string(kPlace) + ": of another version of xccl_synth"));
+}
+
+namespace {
+
 template <typename Write>
 py::bytes JsonOf(Write write) {
   std::ostringstream out;
@@ -35,10 +43,6 @@ py::bytes JsonOf(Write write) {
 
 JsonDocument Parsed(const py::handle& bytes) {
   return ValueOf(JsonDocument::Parse(bytes.cast<std::string_view>(), kPlace));
-}
-
-void CheckSize(const py::tuple& state, size_t size) {
-  if (state.size() != size) Check(InvalidInput(std::string(kPlace) + ": of another version of xccl_synth"));
 }
 
 template <typename Id>
@@ -53,7 +57,7 @@ py::tuple FactsOf(const Bound& bound) {
                         bound.bound_ps, static_cast<int>(bound.kind), bound.size_bytes);
 }
 Bound BoundOf(const py::tuple& facts) {
-  CheckSize(facts, 6);
+  CheckFields(facts, 6);
   return {.latency_ps = facts[0].cast<int64_t>(),
           .bandwidth_ps = facts[1].cast<double>(),
           .bandwidth_kind = static_cast<BoundKind>(facts[2].cast<uint8_t>()),
@@ -66,7 +70,7 @@ py::tuple FactsOf(const ScheduleStats& stats) {
   return py::make_tuple(stats.transfers, stats.messages, stats.steps, stats.rounds, stats.depth);
 }
 ScheduleStats StatsOf(const py::tuple& facts) {
-  CheckSize(facts, 5);
+  CheckFields(facts, 5);
   return {facts[0].cast<int64_t>(), facts[1].cast<int64_t>(), facts[2].cast<int32_t>(),
           facts[3].cast<int64_t>(), facts[4].cast<int32_t>()};
 }
@@ -78,7 +82,7 @@ py::object FactsOf(const std::optional<ProgramStats>& stats) {
 std::optional<ProgramStats> ProgramStatsOf(const py::object& facts) {
   if (facts.is_none()) return std::nullopt;
   const auto values = facts.cast<py::tuple>();
-  CheckSize(values, 4);
+  CheckFields(values, 4);
   return ProgramStats{values[0].cast<int32_t>(), values[1].cast<int32_t>(), values[2].cast<int64_t>(),
                       values[3].cast<int64_t>()};
 }
@@ -90,7 +94,7 @@ py::object FactsOf(const std::optional<RunnerUp>& next) {
 std::optional<RunnerUp> RunnerUpOf(const py::object& facts) {
   if (facts.is_none()) return std::nullopt;
   const auto values = facts.cast<py::tuple>();
-  CheckSize(values, 2);
+  CheckFields(values, 2);
   return RunnerUp{values[0].cast<std::string>(), values[1].cast<int64_t>()};
 }
 
@@ -100,7 +104,7 @@ py::tuple StateOf(const Topology& topology) {
   return py::make_tuple(py::bytes(WriteNativeXml(topology)), topology.spec().warnings);
 }
 std::shared_ptr<Topology> TopologyOfState(const py::tuple& state) {
-  CheckSize(state, 2);
+  CheckFields(state, 2);
   TopologySpec spec = ValueOf(ReadNativeXml(state[0].cast<std::string_view>(), kPlace)).spec();
   spec.warnings = state[1].cast<std::vector<std::string>>();  // XML has none
   return std::make_shared<Topology>(ValueOf(Topology::Create(std::move(spec))));
@@ -112,7 +116,7 @@ py::tuple StateOf(const Collective& collective) {
   return py::make_tuple(JsonOf([&](JsonWriter& writer) { WriteCollectiveJson(collective, writer); }), ranks);
 }
 std::shared_ptr<Collective> CollectiveOfState(const py::tuple& state) {
-  CheckSize(state, 2);
+  CheckFields(state, 2);
   const JsonDocument document = Parsed(state[0]);
   return std::make_shared<Collective>(ValueOf(ReadCollectiveJson(document.root(), state[1].cast<int32_t>())));
 }
@@ -123,7 +127,7 @@ py::tuple StateOf(const BoundSchedule& schedule) {
       JsonOf([&](JsonWriter& writer) { WriteScheduleJson(*schedule.schedule, *schedule.topology, writer); }));
 }
 BoundSchedule ScheduleOfState(const py::tuple& state) {
-  CheckSize(state, 3);
+  CheckFields(state, 3);
   const std::shared_ptr<const Topology> topology = TopologyOfState(state[0].cast<py::tuple>());
   const std::shared_ptr<const Collective> collective = CollectiveOfState(state[1].cast<py::tuple>());
   const JsonDocument document = Parsed(state[2]);
@@ -143,7 +147,7 @@ py::tuple StateOf(const PlanResult& result) {
       py::bytes(result.in_flight));
 }
 SharedPlan PlanOfState(const py::tuple& state) {
-  CheckSize(state, 17);
+  CheckFields(state, 17);
   Plan plan = Watched({}, [text = state[0].cast<std::string>()](const Caller&) -> StatusOr<Plan> {
     XCCL_ASSIGN_OR_RETURN(Plan read, ParsePlanUnverified(text, kPlace));
     XCCL_RETURN_IF_ERROR(Annotate(ToStatus(VerifyPlan(read)), kPlace));
@@ -156,7 +160,7 @@ SharedPlan PlanOfState(const py::tuple& state) {
   result.note = state[2].cast<std::string>();
   result.synthesis_s = state[3].cast<double>();
   const auto simulated = state[4].cast<py::tuple>();
-  CheckSize(simulated, 4);
+  CheckFields(simulated, 4);
   result.simulation.time_ps = simulated[0].cast<int64_t>();
   result.simulation.stopped = simulated[1].cast<bool>();
   result.simulation.size_bytes = simulated[2].cast<int64_t>();

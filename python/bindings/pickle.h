@@ -6,6 +6,9 @@
 
 namespace xccl::python {
 
+// Throws where a state has another number of fields.
+void CheckFields(const py::tuple& state, size_t size);
+
 py::tuple StateOf(const Topology& topology);
 std::shared_ptr<Topology> TopologyOfState(const py::tuple& state);
 

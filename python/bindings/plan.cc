@@ -13,6 +13,7 @@
 #include "ir/verify/read_plan.h"
 #include "ir/verify/verify_plan.h"
 #include "pipeline/arguments.h"
+#include "pipeline/explain.h"
 #include "pipeline/import.h"
 #include "pipeline/own_schedule.h"
 #include "pipeline/pipeline.h"
@@ -237,6 +238,30 @@ py::list VerifyAgain(const SharedPlan& plan) {
       Watched({}, [=](const Caller&) -> StatusOr<std::vector<Violation>> { return VerifyPlan(plan->plan); }));
 }
 
+// How a plan that is only known by its file would be asked for again.
+Asked AskedAgain(const PlanResult& result) {
+  Asked asked;
+  asked.size_bytes = result.simulation.size_bytes;
+  asked.model = ToString(result.plan.made_by.model);
+  asked.seed = result.plan.made_by.seed;
+  const std::string& machine = result.plan.made_by.machine;
+  asked.machine = machine.empty() ? "none" : machine;
+  asked.lower = result.plan.program.has_value();
+  return asked;
+}
+
+// The text that plan --explain adds. `asked`: the options that the plan was made with; null: not known.
+py::str ExplanationOf(const SharedPlan& plan, const Asked* asked, std::optional<double> time_limit_s,
+                      const Watching& watching) {
+  Asked with = asked != nullptr ? *asked : AskedAgain(*plan);
+  with.time_limit_s = time_limit_s;
+  return TextOf(
+      Watched(watching, [=, options = OptionsOf(with)](const Caller& caller) -> StatusOr<std::string> {
+        const Collective whole = plan->plan.collective.WithChunks(1);
+        return ExplanationText(LinesOf(Explain(*plan, whole, Within(options, caller)), *plan));
+      }));
+}
+
 void Save(const SharedPlan& plan, const std::string& path) {
   Watched({}, [=](const Caller&) -> StatusOr<bool> {
     XCCL_RETURN_IF_ERROR(WritePlan(plan->plan, path));
@@ -327,6 +352,7 @@ void BindPlan(py::module_& module) {
       .def_static("imported", &Import)
       .def("save", &Save)
       .def("facts", &Facts)
+      .def("explanation", &ExplanationOf)
       .def("violations", &VerifyAgain)
       .def(py::pickle([](const PlanResult& p) { return StateOf(p); }, &PlanOfState))
       .def_property_readonly("topology", [](const SharedPlan& p) { return PartOf(p, p->plan.topology); })

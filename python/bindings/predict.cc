@@ -12,10 +12,10 @@
 #include "ir/simulate/simulate.h"
 #include "ir/translated.h"
 #include "pipeline/arguments.h"
-#include "pipeline/compare.h"
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
 #include "python/bindings/options.h"
+#include "python/bindings/times.h"
 
 namespace xccl::python {
 namespace {
@@ -37,40 +37,6 @@ py::dict BoundOf(const std::shared_ptr<Topology>& topology, const std::shared_pt
   return facts;
 }
 
-// The rows of simulate and compare, by column.
-py::dict Columns(const std::vector<PlanTime>& times) {
-  std::vector<std::string> engines, made_by;
-  std::vector<int64_t> sizes, time_ps, bound_ps;
-  std::vector<double> algbw, busbw, ratios;
-  for (const PlanTime& timed : times) {
-    engines.push_back(timed.engine);
-    made_by.push_back(timed.made_by);
-    sizes.push_back(timed.size_bytes);
-    time_ps.push_back(timed.time_ps);
-    bound_ps.push_back(timed.bound_ps);
-    algbw.push_back(GbPerS(timed.algbw_bytes_per_s));
-    busbw.push_back(GbPerS(timed.busbw_bytes_per_s));
-    ratios.push_back(timed.ratio);
-  }
-  py::dict columns;
-  columns["engine"] = engines;
-  columns["made_by"] = made_by;
-  columns["size_bytes"] = Owned(std::move(sizes));
-  columns["time_ps"] = Owned(std::move(time_ps));
-  columns["algbw_gb_per_s"] = Owned(std::move(algbw));
-  columns["busbw_gb_per_s"] = Owned(std::move(busbw));
-  columns["bound_ps"] = Owned(std::move(bound_ps));
-  columns["ratio"] = Owned(std::move(ratios));
-  return columns;
-}
-
-void CheckSizes(const std::vector<int64_t>& sizes, const Collective& collective) {
-  for (const int64_t size : sizes) {
-    Check(CheckSize(size), "sizes");
-    Check(CheckNotEmpty(size, collective), "sizes");
-  }
-}
-
 // `machine`: empty for that which the program was made for.
 py::dict Simulated(const SharedPlan& plan, const std::vector<int64_t>& sizes, const std::string& model,
                    bool program, const std::string& machine) {
@@ -84,7 +50,7 @@ py::dict Simulated(const SharedPlan& plan, const std::vector<int64_t>& sizes, co
   } else if (!machine.empty()) {
     Check(UsageError("machine: only programs run on machines; hint: level=\"program\""));
   }
-  return Columns(Watched({}, [=](const Caller&) {
+  return ColumnsOf(Watched({}, [=](const Caller&) {
     return Predict(plan->plan, sizes, by, program ? PlanLevel::kProgram : PlanLevel::kSchedule,
                    on ? &*on : nullptr);
   }));
@@ -135,42 +101,46 @@ py::dict Moves(const SharedPlan& plan, int64_t size_bytes) {
   return columns;
 }
 
-// A comparison ends early when the caller stops it; the sizes compared until then are returned.
-py::tuple Compared(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
-                   const std::vector<std::string>& engines, const std::vector<int64_t>& sizes,
-                   const Asked& asked, const std::vector<std::pair<std::string, SharedPlan>>& others,
-                   const Watching& watching) {
-  const PlanOptions options = OptionsOf(asked);
-  CheckMembers(*topology, *collective);
-  CheckSizes(sizes, *collective);
-  for (const auto& [name, plan] : others)
-    if (!plan->plan.program && (asked.machine || OnMachineOf(*topology, options).machine))
-      Check(InvalidInput(fmt::format("others: {} has no program; hint: lower=True", name)));
-  const Comparison made = Watched(watching, [=](const Caller& caller) -> StatusOr<Comparison> {
-    std::vector<OtherPlan> theirs;
-    for (const auto& [name, plan] : others) theirs.push_back({name, plan->plan});
-    const auto on_size = [&](const Comparison& of_size) {
-      caller.Say(fmt::format("{} compared", FormatSize(of_size.times.front().size_bytes)));
-      return OkStatus();
-    };
-    PlanOptions within = Within(options, caller);
-    within.request.progress = {};  // sizes are reported, not the engines of each plan
-    StatusOr<Comparison> all = Compare(*topology, *collective, engines, sizes, within, on_size, theirs);
-    if (all.ok() && caller.Stopped()) all->skipped = {"the sizes that follow: stopped"};
-    return all;
-  });
-  return py::make_tuple(Columns(made.times), TextOf(made.title), made.skipped, made.on.model,
-                        made.on.machine);
+}  // namespace
+
+py::dict ColumnsOf(const std::vector<PlanTime>& times) {
+  std::vector<std::string> engines, made_by;
+  std::vector<int64_t> sizes, time_ps, bound_ps;
+  std::vector<double> algbw, busbw, ratios;
+  for (const PlanTime& timed : times) {
+    engines.push_back(timed.engine);
+    made_by.push_back(timed.made_by);
+    sizes.push_back(timed.size_bytes);
+    time_ps.push_back(timed.time_ps);
+    bound_ps.push_back(timed.bound_ps);
+    algbw.push_back(GbPerS(timed.algbw_bytes_per_s));
+    busbw.push_back(GbPerS(timed.busbw_bytes_per_s));
+    ratios.push_back(timed.ratio);
+  }
+  py::dict columns;
+  columns["engine"] = engines;
+  columns["made_by"] = made_by;
+  columns["size_bytes"] = Owned(std::move(sizes));
+  columns["time_ps"] = Owned(std::move(time_ps));
+  columns["algbw_gb_per_s"] = Owned(std::move(algbw));
+  columns["busbw_gb_per_s"] = Owned(std::move(busbw));
+  columns["bound_ps"] = Owned(std::move(bound_ps));
+  columns["ratio"] = Owned(std::move(ratios));
+  return columns;
 }
 
-}  // namespace
+void CheckSizes(const std::vector<int64_t>& sizes, const Collective& collective) {
+  for (const int64_t size : sizes) {
+    Check(CheckSize(size), "sizes");
+    Check(CheckNotEmpty(size, collective), "sizes");
+  }
+}
 
 void BindPredict(py::module_& module) {
   module.def("bound", &BoundOf);
   module.def("simulate", &Simulated);
   module.def("link_load", &LinkLoad);
   module.def("moves", &Moves);
-  module.def("compare", &Compared);
 }
 
 }  // namespace xccl::python

@@ -7,6 +7,7 @@
 
 #include "python/bindings/arrays.h"
 #include "python/bindings/bindings.h"
+#include "python/bindings/errors.h"
 #include "python/bindings/pickle.h"
 
 namespace xccl::python {
@@ -15,7 +16,7 @@ namespace {
 // A part of a plan, which has a program.
 struct BoundProgram {
   explicit BoundProgram(SharedPlan whole) : plan(std::move(whole)) {
-    if (!plan->plan.program) throw py::value_error("no program");
+    if (!plan->plan.program) Check(InvalidInput("no program in the plan; hint: plan with lower=True"));
   }
   const Program& program() const { return plan->plan.program->program; }
   SharedPlan plan;

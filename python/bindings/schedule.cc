@@ -69,12 +69,11 @@ class Writer {
   void Add(int32_t src, int32_t dst, int32_t first, int32_t count, bool reduce, int32_t step) {
     Place(writer_.Add(ChunkId(first), count, Rank(src), Rank(dst), OpOf(reduce), step), reduce, step);
   }
-  void AddMany(const py::array_t<int32_t, py::array::c_style | py::array::forcecast>& sources,
-               const py::array_t<int32_t, py::array::c_style | py::array::forcecast>& destinations,
-               const py::array_t<int32_t, py::array::c_style | py::array::forcecast>& chunks, int32_t count,
-               bool reduce, int32_t step) {
-    for (py::ssize_t i = 0; i < chunks.size(); ++i)
-      Add(sources.data()[i], destinations.data()[i], chunks.data()[i], count, reduce, step);
+  void AddMany(const py::object& sources, const py::object& destinations, const py::object& chunks,
+               int32_t count, bool reduce, int32_t step) {
+    const Numbers from = NumbersOf(sources), to = NumbersOf(destinations), of = NumbersOf(chunks);
+    if (from.size != of.size || to.size != of.size) throw py::cast_error("columns of one length");
+    for (size_t i = 0; i < of.size; ++i) Add(from.first[i], to.first[i], of.first[i], count, reduce, step);
   }
   // One side is one rank; the other are several, joined by a switch.
   void AddTree(const std::vector<int32_t>& sources, const std::vector<int32_t>& destinations, int32_t first,

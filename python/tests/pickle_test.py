@@ -1,6 +1,7 @@
 """Values as pickles and copies: for pools of processes, joblib, dask and caches."""
 
 import copy
+import inspect
 import multiprocessing
 import pickle
 import tempfile
@@ -118,6 +119,55 @@ class Pickling(unittest.TestCase):
         wrong = xccl.WrongSchedule("text")
         wrong.violations = (xccl.Violation(("S3", "step 1", "seen")),)
         self.assertEqual(copy.deepcopy(wrong).violations, wrong.violations)
+
+    def test_all_public_classes(self):
+        machine = xccl.Topology("ring:4")
+        plan = xccl.plan(machine, "allgather", size="1MiB", engine="ring")
+        builder = xccl.TopologyBuilder("pair")
+        builder.gpus(2)
+        builder.link(0, 1, bandwidth="1GB/s")
+        stop = xccl.Stop()
+        stop.ask()
+        compared = xccl.compare(machine, "allgather", "1KiB", engines=["ring", "bfb"], others={"mine": plan})
+        with tempfile.TemporaryDirectory() as folder:
+            nccl = xccl.book("dgx-h100", folder, "allgather", "64KiB", engine="ring")
+        values = {
+            "Book": (xccl.Book({"file": ["a"]}, "book", "hopper"), lambda book: (columns(book), book.path, book.machine)),
+            "Bound": (plan.bound, repr),
+            "Collective": (plan.collective, repr),
+            "Comparison": (compared, lambda table: (columns(table), table.view(), table.to_svg(), table.plan("mine").facts, table.explain())),
+            "Failed": (machine.fail_cables(1), lambda failed: (failed.topology.to_xml(), failed.cables)),
+            "Front": (
+                xccl.pareto(machine, "allgather", size="1MiB", chunks=1, steps=3),
+                lambda front: (columns(front), front.complete, [point.facts for point in front.plans]),
+            ),
+            "NcclBook": (nccl, lambda book: (columns(book), book.tuner_table, book.tuner_rows)),
+            "Plan": (plan, lambda plan: (plan.facts, plan.explain())),
+            "Program": (plan.program, lambda program: columns(program.instructions)),
+            "Schedule": (plan.schedule, same_transfers),
+            "Stop": (stop, lambda stop: stop.asked),
+            "Submachine": (machine.submachine([0, 1]), lambda part: (part.topology.to_xml(), part.ranks.tolist(), part.links.tolist())),
+            "Sweep": (xccl.sweep(machine, "allgather", "1KiB", "ring"), str),
+            "Table": (machine.links, columns),
+            "Topology": (machine, lambda machine: machine.to_xml()),
+            "TopologyBuilder": (builder, lambda builder: builder.build().to_xml()),
+            "Violation": (xccl.Violation(("S3", "step 1", "seen")), lambda found: (found.rule, str(found))),
+        }
+        classes = {name for name in xccl.__all__ if inspect.isclass(getattr(xccl, name)) and not issubclass(getattr(xccl, name), BaseException)}
+        self.assertEqual(set(values), classes)
+        for name, (value, seen) in values.items():
+            with self.subTest(name):
+                self.assertIs(type(value), getattr(xccl, name))
+                for other in remade(value):
+                    self.assertIs(type(other), type(value))
+                    self.assertEqual(seen(other), seen(value))
+
+    def test_errors(self):
+        for name in xccl.__all__:
+            kind = getattr(xccl, name)
+            if inspect.isclass(kind) and issubclass(kind, BaseException):
+                other = pickle.loads(pickle.dumps(kind("place: seen")))
+                self.assertEqual((type(other), str(other)), (kind, "place: seen"))
 
     def test_results(self):
         for table in (

@@ -259,6 +259,31 @@ class Comparing(unittest.TestCase):
         with self.assertRaises(xccl.InvalidInput):
             xccl.compare("ring:4", "alltoall", "1MiB", engines=["ring"])
 
+    def test_pictures(self):
+        compared = xccl.compare("ring:4", "allgather", ["1KiB", "1MiB"], engines=["ring", "bfb"], machine="none")
+        page = compared.view()
+        self.assertTrue('"collective":"allgather"' in page and "@XCCL_DATA@" not in page, page[-1000:])
+        self.assertTrue(compared._repr_html_().startswith("<iframe srcdoc="))
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "a.html"
+            self.assertEqual(compared.view(file), file.read_text())
+            file = pathlib.Path(folder) / "a.svg"
+            self.assertEqual(compared.to_svg(file), file.read_text())
+            self.assertTrue(file.read_text().startswith("<svg "))
+
+    def test_rows_are_planned_again_and_explained(self):
+        mine = xccl.plan("ring:4", "allgather", engine="ring", size="1MiB")
+        compared = xccl.compare("ring:4", "allgather", ["1KiB", "1MiB"], engines=["ring", "bfb"], others={"mine": mine}, chunks=2)
+        again = compared.plan("bfb", "1KiB")
+        row = compared.where((compared["engine"] == "bfb") & (compared["size_bytes"] == 1024))
+        self.assertEqual((again.engine, again.time_ps), ("bfb", row["time_ps"][0]))
+        self.assertIs(compared.plan("mine"), mine)
+        self.assertEqual(compared.explain("bfb", "1KiB"), again.explain())
+        self.assertTrue(again.explain().startswith("why\n  bound      no plan is faster than "), again.explain())
+        for arguments in (("tree",), ("ring", "2KiB")):
+            with self.assertRaisesRegex(xccl.UsageError, "no such row; the fastest are [a-z]+ at 1KiB, [a-z]+ at 1MiB$"):
+                compared.plan(*arguments)
+
     def test_others_are_for_what_is_compared(self):
         mine = xccl.plan("ring:4", "allgather", engine="ring", size="1MiB")
         with self.assertRaisesRegex(xccl.InvalidInput, "^others: mine is allgather on ring:4; expected what is compared"):
@@ -287,7 +312,7 @@ class Comparing(unittest.TestCase):
         self.assertEqual(len(kept), 12)
         self.assertEqual(set(table.where(table["status"] == "error")["collective"].tolist()), {"alltoall"})
         self.assertTrue((ok["ratio"] >= 1).all())
-        with self.assertRaises(TypeError):
+        with self.assertRaisesRegex(xccl.UsageError, "^speed: no such argument of plan; did you mean 'seed'[?]$"):
             xccl.sweep("ring:4", speed=3)
 
 
@@ -312,12 +337,12 @@ class Errors(unittest.TestCase):
                 (usage, "no engine 'rings'; did you mean 'ring'?", ring, dict(engine="rings")),
                 (usage, "collective: no collective 'allreduse'; did you mean 'allreduce'?", ring, dict(collective="allreduse")),
                 (usage, "size: 3 bytes; allgather of 4 ranks rounds them down to none; expected at least 64", ring, dict(size=3)),
-                (usage, "size: -1; expected bytes, or a text such as 64MiB", ring, dict(size=-1)),
+                (usage, "size: -1; expected whole bytes, or a text such as 64MiB", ring, dict(size=-1)),
                 (usage, "size: 2048TiB; at most 1024TiB is supported", ring, dict(size=1 << 51)),
                 (usage, "chunks: 0; expected 1 to 1048576", ring, dict(chunks=0)),
                 (usage, "steps: 0; expected 1 to 1048576", ring, dict(steps=0)),
                 (usage, "max_ctas: 0; expected at least 1", ring, dict(max_ctas=0)),
-                (usage, "seed: -1; expected 0 to 2^63 - 1", ring, dict(seed=-1)),
+                (usage, "seed: -1; expected a whole number from 0 to 2^63 - 1", ring, dict(seed=-1)),
                 (usage, "time_limit: -1; expected seconds", ring, dict(time_limit=-1)),
                 (usage, "model: no time model 'fast'; expected pipelined or blocking", ring, dict(model="fast")),
                 (usage, f"machine: no machine 'hoper'; did you mean 'hopper'?; {machines}", ring, dict(machine="hoper")),

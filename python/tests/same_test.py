@@ -90,6 +90,15 @@ class Same(unittest.TestCase):
             for name in files:
                 self.assertEqual((theirs / name).read_bytes(), (ours / name).read_bytes(), name)
 
+    def test_explanations(self):
+        for words, arguments in (
+            (("dgx1", "-c", "allgather", "-s", "1MiB"), dict(size="1MiB", lower=False)),
+            (("ring:4", "-c", "allgather", "-e", "ring", "-s", "1KiB", "--lower"), dict(size="1KiB", engine="ring")),
+        ):
+            ran = synth("plan", *words, "--explain")
+            plan = xccl.plan(words[0], "allgather", **arguments)
+            self.assertEqual(plan.explain() + "\n", ran.stdout[ran.stdout.index("why\n") :])
+
     def test_errors(self):
         cases = [
             (("plan", "ring:4", "-c", "allgather", "-e", "rings"), dict(engine="rings")),

@@ -4,6 +4,7 @@ import gc
 import pathlib
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -56,6 +57,26 @@ class Loading(unittest.TestCase):
         with self.assertRaises(xccl.UsageError) as raised:
             xccl.Topology("dgx-h100", hosts=2, nvlink_domain=4)
         self.assertEqual(str(raised.exception), "--nvlink-domain 4: expected at least the 8 GPUs of one host")
+
+    def test_import(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dump = pathlib.Path(folder, "dump.xml")
+            dump.write_text(
+                '<system version="1"><cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="85">'
+                '<pci busid="0000:01:00.0" class="0x030200" link_speed="8 GT/s" link_width="0"><gpu dev="0" sm="70" rank="0"/></pci>'
+                "</cpu></system>"
+            )
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                machine = xccl.Topology.import_(dump)
+            self.assertEqual([str(warning.message) for warning in told], machine.warnings)
+            self.assertGreater(len(told), 0)
+            self.assertEqual({(warning.category, warning.filename) for warning in told}, {(xccl.XcclWarning, __file__)})
+            native = pathlib.Path(folder, "pair.xml")
+            native.write_text(PAIR)
+            self.assertEqual(xccl.Topology.import_(native), xccl.Topology(native))
+        with self.assertRaisesRegex(xccl.InvalidInput, "^./dgx1: cannot read: No such file or directory$"):
+            xccl.Topology.import_("dgx1")
 
     def test_unknown_names(self):
         with self.assertRaises(xccl.InvalidInput) as raised:

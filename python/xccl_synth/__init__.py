@@ -12,15 +12,15 @@ per second or GB/s (10^9): the unit is in the name. Functions that take long let
 from __future__ import annotations
 
 import atexit
+from typing import NoReturn
 
-from . import _xccl
-from ._collective import Collective, collectives
-from ._compare import Comparison, Sweep, bound, compare, engines, simulate, sweep, verify
 from .errors import (
     Infeasible,
     InternalError,
     InvalidInput,
     LimitReached,
+    MissingModule,
+    NotThere,
     PeerEnded,
     SystemFailure,
     UsageError,
@@ -29,18 +29,31 @@ from .errors import (
     XcclError,
     XcclWarning,
 )
-from ._front import Front, pareto
-from ._plan import Bound, Plan, Program, plan
-from ._schedule import Schedule
-from ._table import Table
-from ._topology import Failed, Submachine, Topology, TopologyBuilder, library
-from ._tune import Book, NcclBook, book, tune
 
-__version__: str = _xccl.version
-Stop = _xccl.Stop
+try:
+    from . import _xccl
+    from ._collective import Collective, collectives
+    from ._compare import Comparison, Sweep, bound, compare, engines, simulate, sweep, verify
+    from ._front import Front, pareto
+    from ._plan import Bound, Plan, Program, plan
+    from ._schedule import Schedule
+    from ._table import Table
+    from ._topology import Failed, Submachine, Topology, TopologyBuilder, library
+    from ._tune import Book, NcclBook, book, tune
 
-# Calls that a second Ctrl-C left behind use libraries that the end of the program takes down.
-atexit.register(_xccl.wait_for_the_rest)
+    __version__: str = _xccl.version
+    Stop = _xccl.Stop
+
+    # Calls that a second Ctrl-C left behind use libraries that the end of the program takes down.
+    atexit.register(_xccl.wait_for_the_rest)
+except ImportError as _wrong:  # the command line, python -m xccl_synth, works without
+    _missing = MissingModule(f"xccl_synth: {_wrong}")
+
+    def __getattr__(name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _missing
+
 
 __all__ = [
     "Book",
@@ -53,7 +66,9 @@ __all__ = [
     "InternalError",
     "InvalidInput",
     "LimitReached",
+    "MissingModule",
     "NcclBook",
+    "NotThere",
     "PeerEnded",
     "Plan",
     "Program",

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
-
-import numpy as np
+from typing import Annotated, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from . import _xccl
-from ._arguments import PathLike, path_of
+from ._arguments import CONVERTED, PathLike, path_of, whole_of
+from ._border import Refused, border, border_class, items, refuse
 from .errors import UsageError
 from ._table import Column, Table
 
-Counts = Union[Sequence[int], Sequence[Sequence[int]], Column]
+Counts = Annotated[Union[Sequence[int], Sequence[Sequence[int]], Column], CONVERTED]
 Pairs = Iterable[Tuple[int, int]]
 Holdings = Iterable[Union[Tuple[int, int], Tuple[int, int, Iterable[int]]]]
+_MOST_RANKS = 1 << 22
 
 
+@border_class
 class Collective:
     """A collective of some ranks, each of whose parts is cut into chunks.
 
@@ -40,13 +41,12 @@ class Collective:
         pairs: Optional[Pairs] = None,
         chunks: Optional[int] = None,
     ) -> None:
-        members = list(range(ranks)) if isinstance(ranks, (int, np.integer)) else [int(rank) for rank in ranks]
         made = _xccl.Collective.create(
             kind,
-            members,
+            _members(ranks),
             root,
-            [] if counts is None else [int(count) for count in np.asarray(counts).ravel()],
-            [] if pairs is None else [(int(source), int(target)) for source, target in pairs],
+            [] if counts is None else _flat(counts),
+            [] if pairs is None else list(pairs),
         )
         self._become(made if chunks is None else made.with_chunks(chunks))
 
@@ -74,11 +74,10 @@ class Collective:
         Rows are (rank, part), for data of the rank itself, or (rank, part, ranks), for the sum of what these contribute. ``weights``
         are the relative sizes of the parts (default: all equal).
         """
-        members = list(range(ranks)) if isinstance(ranks, (int, np.integer)) else [int(rank) for rank in ranks]
         tables = [[_held(*row) for row in rows] for rows in (before, after)]
         parts = max((part for rows in tables for _, part, _ in rows), default=-1) + 1
-        sizes = [1] * parts if weights is None else [int(weight) for weight in weights]
-        return Collective._of(_xccl.Collective.custom(name, members, sizes, tables[0], tables[1]))
+        sizes = [1] * min(parts, _MOST_RANKS) if weights is None else list(weights)
+        return Collective._of(_xccl.Collective.custom(name, _members(ranks), sizes, tables[0], tables[1]))
 
     @staticmethod
     def from_file(path: PathLike, num_ranks: int) -> "Collective":
@@ -156,6 +155,29 @@ class Collective:
         return f"<Collective {self.name} of {len(self.ranks)} ranks, {self.num_chunks} chunks>"
 
 
+def _members(ranks: Union[int, Iterable[int]]) -> List[int]:
+    """How many, or which."""
+    if not isinstance(ranks, int):
+        return list(ranks)
+    return list(range(whole_of("ranks", ranks, f"1 to {_MOST_RANKS} ranks, or a list of them", 1, _MOST_RANKS)))
+
+
+def _flat(counts: Any) -> List[int]:
+    """The counts of a list or of a matrix, row by row."""
+    expected = "whole numbers from 0 on: a list, or a matrix as a list of rows"
+    made: List[int] = []
+    try:
+        for row in items(counts):
+            try:
+                cells = items(row)
+            except Refused:
+                cells = [row]
+            made += [whole_of("counts", cell, expected) for cell in cells]
+    except Refused:
+        refuse("counts", counts, expected)
+    return made
+
+
 def _held(rank: int, part: int, whose: Optional[Iterable[int]] = None) -> Tuple[int, int, List[int]]:
     return rank, part, [rank] if whose is None else list(whose)
 
@@ -170,6 +192,7 @@ def collective_of(collective: Any, num_ranks: int, arguments: Dict[str, Any]) ->
     return Collective(collective, given.pop("ranks", num_ranks), **given)
 
 
+@border
 def collectives() -> List[str]:
     """The names of all collectives."""
     return list(_xccl.collective_names)

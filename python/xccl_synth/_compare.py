@@ -9,25 +9,30 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Union
 
 from . import _xccl
 from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._border import border, border_class
 from ._collective import Collective, collective_of
 from .errors import Infeasible, InvalidInput, LimitReached, UsageError, Violation, XcclError
-from ._plan import Bound, Plan, options_of, plan, times
+from ._plan import Bound, Plan, options_of, plan, times, written
+from ._show import bundled_page, framed
 from ._table import Table
-from ._topology import Topology, topology_of
+from ._topology import Machine, Topology, topology_of
 
 
+@border_class
 class Comparison(Table):
     """The rows of ``compare``: at each size, the fastest first."""
 
-    def __init__(self, columns: Mapping[str, Any], title: str, left_out: List[str], model: str, machine: str, interrupted: bool) -> None:
-        super().__init__(columns)
-        self.title = title
+    def __init__(self, made: "_xccl.Comparison", plan_again: Dict[str, Any], others: Mapping[str, Plan], interrupted: bool) -> None:
+        super().__init__(times(made.columns()))
+        self._c = made
+        self._again, self._others = plan_again, dict(others)
+        self.title = made.title
         """What is compared: ``allreduce on dgx-a100: 8 ranks, pipelined model``."""
-        self.left_out = left_out
+        self.left_out = made.left_out
         """Engines that could not take part, with the reason; sizes that were not reached."""
-        self.model = model
+        self.model = made.model
         """The time model."""
-        self.machine = machine or None
+        self.machine = made.machine or None
         """The source of the model of the machine that programs are timed on; None: schedules on ideal links."""
         self.interrupted = interrupted
         """Whether Ctrl-C ended the comparison."""
@@ -40,10 +45,45 @@ class Comparison(Table):
                 first[size] = row
         return self.where(list(first.values()))
 
+    def plan(self, engine: Optional[str] = None, size: Optional[Size] = None) -> Plan:
+        """The plan of a row, made again, or one of the ``others``. Default: the fastest engine of the largest size."""
+        rows = self if engine is None else self.where(self["engine"] == engine)
+        asked = max(rows["size_bytes"].tolist(), default=0) if size is None else size_of("size", size)
+        at = rows.where(rows["size_bytes"] == asked)
+        if len(at) == 0:
+            made = ", ".join(f"{row['engine']} at {_xccl.format_size(row['size_bytes'])}" for row in self.best().rows())
+            raise UsageError(f"{'engine' if len(rows) == 0 else 'size'}: no such row; the fastest are {made}")
+        name = at.row(int(at["time_ps"].argmin()))["engine"]
+        return self._others[name] if name in self._others else plan(engine=name, size=asked, **self._again)
+
+    def explain(
+        self,
+        engine: Optional[str] = None,
+        size: Optional[Size] = None,
+        *,
+        time_limit: Optional[float] = None,
+        progress: Optional[Progress] = None,
+    ) -> str:
+        """Why a row takes as long as it does: ``plan(engine, size).explain()``."""
+        return self.plan(engine, size).explain(time_limit=time_limit, progress=progress)
+
+    def view(self, file: Optional[PathLike] = None) -> str:
+        """The page of ``xccl-synth compare --html``: charts and tables. One HTML text that needs no network; ``file`` also writes it
+        there. In a notebook a comparison shows it by itself."""
+        return written(self._c.page(bundled_page("compare"), "xccl_synth.Comparison.view"), file)
+
+    def to_svg(self, file: Optional[PathLike] = None) -> str:
+        """The charts as a picture for a paper: ``xccl-synth compare --svg``. ``file`` also writes it there."""
+        return written(self._c.svg("xccl_synth.Comparison.to_svg"), file)
+
+    def _repr_html_(self) -> str:
+        return framed(self.view(), self.title)
+
     def __repr__(self) -> str:
         return f"<Comparison {self.title}: {len(self)} rows>"
 
 
+@border_class
 class Sweep(Table):
     """The rows of ``sweep``, in the order of the combinations."""
 
@@ -53,8 +93,9 @@ class Sweep(Table):
         """Whether Ctrl-C ended the sweep: combinations that had not ended have no row."""
 
 
+@border
 def bound(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     size: Size = "64MiB",
     *,
@@ -70,14 +111,16 @@ def bound(
     return Bound(_xccl.bound(machine._c, made._c, size_of("size", size), model))
 
 
+@border
 def verify(what: Union[Plan, PathLike]) -> List[Violation]:
     """Proves a plan, or a plan file: what the verifier finds, up to 20 at each level. Empty: the plan is right. Raises InvalidInput
     for a file that is no plan."""
     if isinstance(what, Plan):
         return what.verify()
-    return [Violation(row) for row in _xccl.verify_file(path_of(what))]
+    return [Violation(row) for row in _xccl.verify_file(path_of(what, "what"))]
 
 
+@border
 def simulate(
     what: Union[Plan, PathLike],
     sizes: Optional[Sizes] = None,
@@ -91,8 +134,9 @@ def simulate(
     return made.simulate(sizes, model=model, level=level, machine=machine)
 
 
+@border
 def compare(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     sizes: Sizes = "1KiB:1GiB:x16",
     *,
@@ -120,14 +164,14 @@ def compare(
     for name, other in (others or {}).items():
         if other.topology != machine or other.collective.name != made.name:
             raise InvalidInput(f"others: {name} is {other.collective.name} on {other.topology.name}; expected what is compared")
-    columns, title, left_out, model, source = _xccl.compare(
-        machine._c, made._c, named, sizes_of("sizes", sizes), options_of(**options), theirs, watching
-    )
-    return Comparison(times(columns), title, left_out, model, source, watching.interrupted)
+    compared = _xccl.compare(machine._c, made._c, named, sizes_of("sizes", sizes), options_of(**options), theirs, watching)
+    again = {"topology": machine, "collective": made, "lower": True, **options}
+    return Comparison(compared, again, others or {}, watching.interrupted)
 
 
+@border
 def sweep(
-    topologies: Union[Any, Iterable[Any]],
+    topologies: Union[Machine, Iterable[Machine]],
     collectives: Union[str, Iterable[str]] = "allreduce",
     sizes: Sizes = "64MiB",
     engines: Union[str, Iterable[str]] = "auto",
@@ -180,6 +224,7 @@ def sweep(
     return Sweep({name: [row[name] for row in ordered] for name in ordered[0]} if ordered else {}, interrupted)
 
 
+@border
 def engines() -> Table:
     """The engines: ``name`` and ``summary``."""
     names, summaries = zip(*_xccl.engines)

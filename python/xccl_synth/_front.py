@@ -6,13 +6,15 @@ from typing import Any, Iterable, List, Mapping, Optional, Union
 
 from . import _xccl
 from ._arguments import Progress
+from ._border import border, border_class
 from ._collective import Collective, collective_of
 from .errors import UsageError
 from ._plan import Plan, options_of, times
 from ._table import Table
-from ._topology import topology_of
+from ._topology import Machine, topology_of
 
 
+@border_class
 class Front(Table):
     """The points of ``pareto``: each takes more steps and fewer rounds a chunk than those before it."""
 
@@ -35,8 +37,9 @@ class Front(Table):
         return f"<Front of {len(self)} points, {'complete' if self.complete else f'stopped by {self.stopped}'}>"
 
 
+@border
 def pareto(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     *,
     ranks: Union[int, Iterable[int], None] = None,

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
 
 import numpy as np
 
 from . import _xccl
-from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._arguments import Long, PathLike, Progress, Size, Sizes, path_of, size_of, sizes_of
+from ._border import border, border_class
 from ._show import plan_html, plan_text, view_page
 from ._collective import Collective, collective_of
-from .errors import UsageError, Violation, XcclWarning
+from .errors import UsageError, Violation, warn
 from ._schedule import Schedule
 from ._table import Column, Table
-from ._topology import Topology, topology_of
+from ._topology import Machine, Topology, topology_of
 
 _PS_PER_US = 1e6
 
 
+@border_class
 class Program:
     """The physical form of a plan: for every rank its threadblocks, and for each a list of instructions (docs/ir.md)."""
 
@@ -88,6 +89,7 @@ class Program:
         return f"<Program of {self.num_ranks} ranks, {self.protocol}, {len(self.threadblocks)} threadblocks>"
 
 
+@border_class
 class Bound:
     """How fast any plan could be."""
 
@@ -127,6 +129,7 @@ class Bound:
         return f"<Bound {_xccl.format_time(self.bound_ps)} by {self.kind}: latency {_xccl.format_time(self.latency_ps)}>"
 
 
+@border_class
 class Plan:
     """A collective planned on a machine: its schedule, its program, and what is known of them. It never changes.
 
@@ -134,10 +137,11 @@ class Plan:
     programs by the machine's model where there is one (``machine``).
     """
 
-    __slots__ = ("_c", "_facts", "_schedule", "interrupted")
+    __slots__ = ("_c", "_facts", "_schedule", "_asked", "interrupted")
 
-    def __init__(self, made: "_xccl.Plan", interrupted: bool = False) -> None:
+    def __init__(self, made: "_xccl.Plan", interrupted: bool = False, asked: Optional[Dict[str, Any]] = None) -> None:
         self._c = made
+        self._asked = asked  # the options that it was made with; None: not known
         self._facts: Optional[Dict[str, Any]] = None
         self._schedule: Optional[Schedule] = None
         self.interrupted = interrupted
@@ -151,7 +155,7 @@ class Plan:
     @staticmethod
     def imported(
         path: PathLike,
-        on: Any = None,
+        on: Optional[Machine] = None,
         *,
         collective: Optional[str] = None,
         root: Optional[int] = None,
@@ -164,8 +168,7 @@ class Plan:
         options = options_of(size=size, machine=machine)
         place = None if on is None else topology_of(on)._c
         made, lost = _xccl.Plan.imported(path_of(path), collective, root, place, options)
-        for line in lost:
-            warnings.warn(line, XcclWarning, stacklevel=2)
+        warn(lost)
         return Plan(made)
 
     def save(self, path: PathLike) -> None:
@@ -376,8 +379,7 @@ class Plan:
             made = _xccl.emit_chakra(self._c, self._size(size), name)
         elif to in ("svg", "dot", "perfetto"):
             made, note = _xccl.emit_drawing(self._c, to, self._size(size))
-            if note:
-                warnings.warn(note, XcclWarning, stacklevel=2)
+            warn([note] if note else [])
         else:
             formats = "cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or perfetto"
             raise UsageError(f"to: no format '{to}'; expected {formats}")
@@ -389,9 +391,14 @@ class Plan:
         """The page of ``xccl-synth view``: the machine, the schedule playing over it, timelines, who holds what. One HTML text that
         needs no network; ``file`` also writes it there. In a notebook a plan shows it by itself."""
         page = view_page(self)
-        if file is not None:
-            _write(page, file)
-        return page
+        return written(page, file)
+
+    def explain(self, *, time_limit: Optional[float] = None, progress: Optional[Progress] = None) -> str:
+        """Why the plan takes as long as it does: the bound, the critical path, the plan of the next engine, and what a few changes to
+        the machine or to the plan would gain. The text that ``xccl-synth plan --explain`` adds. ``time_limit``: seconds, after which
+        changes are left out."""
+        asked = None if self._asked is None else options_of(**self._asked)
+        return self._c.explanation(asked, time_limit, _xccl.Watching(None, progress)).rstrip("\n")
 
     def run(
         self,
@@ -417,7 +424,7 @@ class Plan:
         return Table(_xccl.run(self._c, own, dtype, redop, iters, warmup, timeout, watching))
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return Plan, (self._c, self.interrupted)
+        return Plan, (self._c, self.interrupted, self._asked)
 
     def __str__(self) -> str:
         return plan_text(self.facts)
@@ -430,6 +437,7 @@ class Plan:
         return plan_html(self)
 
 
+@border
 def options_of(
     *,
     engine: str = "auto",
@@ -438,7 +446,7 @@ def options_of(
     chunks: Optional[int] = None,
     steps: Optional[int] = None,
     rounds: Optional[int] = None,
-    seed: int = 0,
+    seed: Long = 0,
     allow_divergent: bool = False,
     machine: Optional[str] = None,
     max_ctas: Optional[int] = None,
@@ -453,8 +461,6 @@ def options_of(
     options.size_bytes = size_of("size", size)
     options.model = model
     options.chunks, options.steps, options.rounds = chunks, steps, rounds
-    if not 0 <= seed < 2**63:
-        raise UsageError(f"seed: {seed}; expected 0 to 2^63 - 1")
     options.seed = seed
     options.allow_divergent = allow_divergent
     options.machine = machine
@@ -466,8 +472,9 @@ def options_of(
     return options
 
 
+@border
 def plan(
-    topology: Any,
+    topology: Machine,
     collective: Union[str, Collective],
     *,
     size: Size = "64MiB",
@@ -480,7 +487,7 @@ def plan(
     steps: Optional[int] = None,
     rounds: Optional[int] = None,
     model: str = "pipelined",
-    seed: int = 0,
+    seed: Long = 0,
     allow_divergent: bool = False,
     machine: Optional[str] = None,
     max_ctas: Optional[int] = None,
@@ -517,7 +524,7 @@ def plan(
     on = topology_of(topology)
     made = collective_of(collective, on.num_ranks, {"ranks": ranks, "root": root, "counts": counts, "pairs": pairs})
     watching = _xccl.Watching(stop, progress)
-    asked = options_of(
+    asked: Dict[str, Any] = dict(
         engine=engine,
         size=size,
         model=model,
@@ -531,10 +538,10 @@ def plan(
         lower=lower,
         verify_passes=verify_passes,
         relays=relays,
-        time_limit=time_limit,
     )
-    found = _xccl.Plan.make(on._c, made._c, asked, None if start is None else start._c, watching)
-    return Plan(found, watching.interrupted)
+    options = options_of(time_limit=time_limit, **asked)
+    found = _xccl.Plan.make(on._c, made._c, options, None if start is None else start._c, watching)
+    return Plan(found, watching.interrupted, asked)
 
 
 def plan_of_schedule(schedule: "_xccl.Schedule", name: str, options: Dict[str, Any]) -> Plan:
@@ -560,16 +567,22 @@ def times(columns: Dict[str, Any]) -> Dict[str, Any]:
 
 def _warned(made: Tuple[str, str, List[str]]) -> str:
     text, _, lost = made
-    for line in lost:
-        warnings.warn(line, XcclWarning, stacklevel=3)
+    warn(lost)
+    return text
+
+
+def written(text: str, file: Optional[PathLike]) -> str:
+    """The text, which is in the file, too, where there is one."""
+    if file is not None:
+        _write(text, file)
     return text
 
 
 def _write(made: Union[str, List[bytes]], file: PathLike) -> None:
-    path = path_of(file)
+    path = path_of(file, "file")
     texts = {path: made.encode()} if isinstance(made, str) else {path + b".%d.et" % rank: trace for rank, trace in enumerate(made)}
     for name, data in texts.items():
         _xccl.write_file(name, data)
 
 
-__all__ = ["Bound", "Column", "Plan", "Program", "options_of", "plan", "plan_of_schedule", "times"]
+__all__ = ["Bound", "Column", "Plan", "Program", "options_of", "plan", "plan_of_schedule", "times", "written"]

@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterable, List, Optional, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Annotated, Any, Dict, Iterable, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
-import numpy.typing as npt
 
 from . import _xccl
 from ._collective import Collective, collective_of
+from ._arguments import CONVERTED, Long, whole_of
+from ._border import LEAST, MOST, WHOLES, border_class, converted
 from .errors import UsageError, Violation, WrongSchedule
 from ._table import Column, Table
-from ._topology import Topology, topology_of
+from ._topology import Machine, Topology, topology_of
 
 _MOST_VIOLATIONS = 20  # that a verifier lists
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ._plan import Plan
 
-Ranks = Union[int, npt.NDArray[np.integer[Any]]]
+if TYPE_CHECKING:
+    Ranks = Annotated[Union[int, npt.NDArray[np.integer[Any]]], CONVERTED]
+    Several = Annotated[Union[int, npt.NDArray[np.integer[Any]], Sequence[int]], CONVERTED]
+else:
+    Ranks = Several = Annotated[Any, CONVERTED]
 """One rank, or an array of them: a transfer for each."""
 
 
@@ -38,6 +45,7 @@ class Step:
         return None
 
 
+@border_class
 class Schedule:
     """Which chunks move from which rank to which, over which links, in which step.
 
@@ -60,7 +68,7 @@ class Schedule:
 
     def __init__(
         self,
-        topology: Any,
+        topology: Machine,
         collective: Union[str, Collective],
         *,
         chunks: Optional[int] = None,
@@ -105,7 +113,7 @@ class Schedule:
     def send(
         self,
         src: Ranks,
-        dst: Union[Ranks, Sequence[int]],
+        dst: Several,
         chunk: Ranks,
         *,
         count: int = 1,
@@ -121,7 +129,7 @@ class Schedule:
 
     def reduce(
         self,
-        src: Union[Ranks, Sequence[int]],
+        src: Several,
         dst: Ranks,
         chunk: Ranks,
         *,
@@ -134,17 +142,17 @@ class Schedule:
 
     def _move(self, src: Any, dst: Any, chunk: Any, count: int, path: Optional[Sequence[int]], reduce: bool) -> None:
         writer = self._writing()
-        several = src if reduce else dst
         if path is not None:
-            writer.add_over([int(link) for link in path], int(chunk), count, reduce, self._step)
-        elif isinstance(several, (list, tuple)):
-            sources, destinations = (list(side) if isinstance(side, (list, tuple)) else [int(side)] for side in (src, dst))
-            writer.add_tree(sources, destinations, int(chunk), count, reduce, self._step)
+            writer.add_over(list(path), _one("chunk", chunk), count, reduce, self._step)
+        elif isinstance(src if reduce else dst, (list, tuple)):
+            sources = converted("src", src, WHOLES) if reduce else [_one("src", src)]
+            destinations = [_one("dst", dst)] if reduce else converted("dst", dst, WHOLES)
+            writer.add_tree(sources, destinations, _one("chunk", chunk), count, reduce, self._step)
         elif any(isinstance(value, np.ndarray) and value.ndim > 0 for value in (src, dst, chunk)):
-            columns = [np.ascontiguousarray(column, dtype=np.int32) for column in np.broadcast_arrays(src, dst, chunk)]
+            columns = _columns({"src": src, "dst": dst, "chunk": chunk})
             writer.add_many(columns[0], columns[1], columns[2], count, reduce, self._step)
         else:
-            writer.add(int(src), int(dst), int(chunk), count, reduce, self._step)
+            writer.add(_one("src", src), _one("dst", dst), _one("chunk", chunk), count, reduce, self._step)
         self._used = True
 
     def chunk(self, part: Union[int, Tuple[int, int]] = 0, index: int = 0) -> int:
@@ -224,7 +232,7 @@ class Schedule:
         """The same as two arrays: path p has ``links[first[p]:first[p + 1]]``."""
         return self._end().paths()
 
-    def expanded(self, most_transfers: int = 1 << 22) -> "Schedule":
+    def expanded(self, most_transfers: Long = 1 << 22) -> "Schedule":
         """The plain form of a compressed schedule. Raises LimitReached beyond ``most_transfers``; each takes 25 bytes."""
         return Schedule._of(self._end().expanded(most_transfers))
 
@@ -257,3 +265,24 @@ class Schedule:
     def __repr__(self) -> str:
         state = "being written" if self._writer is not None else f"{self.num_steps} steps"
         return f"<Schedule of {self.collective.name} on {self.topology.name}: {self.num_transfers} transfers, {state}>"
+
+
+def _one(name: str, value: Any) -> int:
+    """A rank or a chunk where there may not be several."""
+    expected = "one chunk, or an array of them" if name == "chunk" else "one rank, or an array; a list is a multicast's dst or a sum's src"
+    return whole_of(name, value, expected, LEAST, MOST)
+
+
+def _columns(given: Dict[str, Any]) -> List[Column]:
+    """Arrays and numbers as columns of one length."""
+    arrays = []
+    for name, value in given.items():
+        array = value if isinstance(value, np.ndarray) else np.asarray(_one(name, value))
+        if array.dtype.kind not in "iu" or (array.size > 0 and not (LEAST <= int(array.min()) and int(array.max()) <= MOST)):
+            raise UsageError(f"{name}: an array of {array.dtype}; expected whole numbers of 32 bits")
+        arrays.append(array)
+    try:
+        return [np.ascontiguousarray(column, dtype=np.int32) for column in np.broadcast_arrays(*arrays)]
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(given, arrays))
+        raise UsageError(f"src, dst, chunk: arrays of shapes {shapes}; expected one shape") from None

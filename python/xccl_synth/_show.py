@@ -50,19 +50,27 @@ def plan_text(facts: Dict[str, Any]) -> str:
     return "\n".join([_title(facts)] + [f"  {name:<10} {text}" for name, text in _lines(facts)])
 
 
+def bundled_page(name: str) -> str:
+    """A page without its data: ``view`` or ``compare``."""
+    return (pathlib.Path(__file__).parent / f"{name}.html").read_text(encoding="utf-8")
+
+
+def framed(page: str, title: str) -> str:
+    """A page in a frame of its own, for a notebook."""
+    return f'<iframe srcdoc="{html.escape(page)}" style="{_FRAME}" title="{html.escape(title)}"></iframe>'
+
+
 def view_page(plan: "Plan", time_limit_s: Optional[float] = None) -> str:
-    page = (pathlib.Path(__file__).parent / "view.html").read_text(encoding="utf-8")
     facts = plan.facts
     name = f"{facts['collective']} on {facts['topology']}"
-    return _xccl.view_page(plan._c, page, name, "xccl_synth.Plan.view", time_limit_s)
+    return _xccl.view_page(plan._c, bundled_page("view"), name, "xccl_synth.Plan.view", time_limit_s)
 
 
 def plan_html(plan: "Plan") -> str:
     """The page in a frame of its own; a table where the page takes too long to make."""
     facts = plan.facts
     try:
-        page = view_page(plan, _NOTEBOOK_S)
-        return f'<iframe srcdoc="{html.escape(page)}" style="{_FRAME}" title="{html.escape(_title(facts))}"></iframe>'
+        return framed(view_page(plan, _NOTEBOOK_S), _title(facts))
     except LimitReached:
         pass
     return f"<div><b>{html.escape(_title(facts))}</b>{html_table((), [list(line) for line in _lines(facts)])}</div>"

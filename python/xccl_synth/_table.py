@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import html
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
-import numpy.typing as npt
 
-Column = npt.NDArray[Any]
+from ._border import border_class, refuse
+from .errors import MissingModule, NotThere, UsageError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Column = npt.NDArray[Any]
+else:
+    Column = np.ndarray
 
 _SHOWN = 20  # rows of a printed table
 
 
+@border_class
 class Table:
     """Columns of equal length, by name: ``table["src"]``. Units are in the names. As in pandas, ``len`` counts rows, and
     iteration names columns.
@@ -28,12 +36,12 @@ class Table:
         self._codes = dict(codes or {})
         lengths = {len(column) for column in self._columns.values()}
         if len(lengths) > 1:
-            raise ValueError(f"columns of {sorted(lengths)} rows; expected one length")
+            raise UsageError(f"columns: of {sorted(lengths)} rows; expected one length")
         self._rows = lengths.pop() if lengths else 0
 
     def __getitem__(self, name: str) -> Column:
         if name not in self._columns:
-            raise KeyError(f"no column {name!r}; columns are {', '.join(self._columns)}")
+            raise NotThere(f"no column {name!r}; columns are {', '.join(self._columns)}")
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -56,6 +64,8 @@ class Table:
 
     def row(self, index: int) -> Dict[str, Any]:
         """One row as Python values; codes as what they stand for."""
+        if not -self._rows <= index < self._rows:
+            raise NotThere(f"index: no row {index}; rows are 0..{self._rows - 1}" if self._rows else "index: no rows")
         return {name: self._cell(name, index) for name in self._columns}
 
     def rows(self) -> Iterator[Dict[str, Any]]:
@@ -64,7 +74,13 @@ class Table:
 
     def where(self, keep: Union[Column, List[int], List[bool]]) -> "Table":
         """The rows that a mask or a list of indices names."""
-        return Table({name: column[np.asarray(keep)] for name, column in self._columns.items()}, self._codes)
+        rows = np.asarray(keep if len(keep) > 0 else np.zeros(0, dtype=np.int64))
+        masks = rows.dtype == np.bool_
+        if rows.ndim != 1 or rows.dtype.kind not in "biu" or (masks and len(rows) != self._rows):
+            refuse("keep", keep, f"a mask of {self._rows} rows, or a list of their indices")
+        if not masks and len(rows) > 0 and not -self._rows <= rows.min() <= rows.max() < self._rows:
+            raise NotThere(f"keep: rows {rows.min()} to {rows.max()}; rows are 0..{self._rows - 1}")
+        return Table({name: column[rows] for name, column in self._columns.items()}, self._codes)
 
     def sorted_by(self, name: str) -> "Table":
         """The rows in ascending order of a column; equal ones keep theirs."""
@@ -75,7 +91,7 @@ class Table:
         try:
             import pandas  # type: ignore[import]
         except ImportError as missing:
-            raise ImportError("to_pandas: no module pandas; hint: apt install python3-pandas, or pip install pandas") from missing
+            raise MissingModule("to_pandas: no module pandas; hint: apt install python3-pandas, or pip install pandas") from missing
         frame = pandas.DataFrame({name: column for name, column in self._columns.items()})
         for name, names in self._codes.items():
             frame[name] = pandas.Categorical.from_codes(np.asarray(self._columns[name], dtype=np.int64), list(names))

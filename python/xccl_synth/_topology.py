@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Annotated, Any, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+
+import numpy as np
 
 from . import _xccl
-from ._arguments import parsed
-from .errors import UsageError
+from ._arguments import CONVERTED, Long, PathLike, parsed, path_of, whole_of
+from ._border import border, border_class
+from .errors import warn
 from ._table import Column, Table
 
 NodeRef = Union[int, str]
 """A node that a builder made, or a reference as in XML: ``"gpu:*"``, ``"h0/nvswitch"``."""
+Bandwidth = Annotated[Union[str, float], CONVERTED]
+Picoseconds = Annotated[Union[str, int], CONVERTED]
 
 
 _MOST_DRAWN = 1024  # nodes that a notebook draws: half a megabyte
@@ -35,6 +40,7 @@ class Failed(NamedTuple):
     """The cables that failed: ``0<->1``."""
 
 
+@border_class
 class Topology:
     """A machine: GPUs (ranks), switches, NICs and CPUs, joined by directed links. It never changes.
 
@@ -51,7 +57,7 @@ class Topology:
 
     def __init__(
         self,
-        machine: "Union[str, os.PathLike[str], Topology]",
+        machine: "Machine",
         *,
         gpu_arch: Optional[str] = None,
         gpus_per_switch: Optional[int] = None,
@@ -83,7 +89,7 @@ class Topology:
         if isinstance(machine, Topology):
             self._become(machine._c.modified(options))
         else:
-            self._become(_xccl.Topology.load(os.fsencode(machine), options))
+            self._become(_xccl.Topology.load(path_of(machine, "machine"), options))
 
     def _become(self, made: "_xccl.Topology") -> None:
         self._c = made
@@ -100,6 +106,42 @@ class Topology:
     def from_xml(xml: str, name: str = "topology.xml") -> "Topology":
         """Reads native XML (docs/topologies.md). ``name`` opens the messages of errors."""
         return Topology._of(_xccl.Topology.from_xml(xml, name))
+
+    @staticmethod
+    def import_(
+        path: PathLike,
+        *,
+        gpu_arch: Optional[str] = None,
+        gpus_per_switch: Optional[int] = None,
+        gpu_busids: Optional[Iterable[str]] = None,
+        pcie_gen: Optional[int] = None,
+        nic_rate: Optional[str] = None,
+        hosts: Optional[int] = None,
+        rails: Optional[bool] = None,
+        fabric: Optional[str] = None,
+        nvlink_domain: Optional[int] = None,
+        plain_switches: bool = False,
+    ) -> "Topology":
+        """Reads a machine from a file, of whatever kind ``xccl-synth topo`` reads: a dump of NCCL or RCCL, what ``nvidia-smi topo -m``
+        printed, native XML. The other arguments are those of Topology. What the reader had to guess, and what the file contradicts,
+        is a warning (XcclWarning), and stays in ``warnings``. A name of the library is no file here."""
+        name = os.fsdecode(path)
+        file = name if os.sep in name else os.path.join(os.curdir, name)
+        made = Topology(
+            file,
+            gpu_arch=gpu_arch,
+            gpus_per_switch=gpus_per_switch,
+            gpu_busids=gpu_busids,
+            pcie_gen=pcie_gen,
+            nic_rate=nic_rate,
+            hosts=hosts,
+            rails=rails,
+            fabric=fabric,
+            nvlink_domain=nvlink_domain,
+            plain_switches=plain_switches,
+        )
+        warn(made.warnings)
+        return made
 
     def to_xml(self) -> str:
         """Native XML with all families written out; reads back as the same machine."""
@@ -186,15 +228,15 @@ class Topology:
 
     def degrade(self, link: str, factor: float) -> "Topology":
         """The machine with the bandwidth of the links ``"A->B"`` multiplied by a factor above 0, up to 1."""
-        text = f"{factor:.9f}".rstrip("0").rstrip(".")
+        text = repr(factor) if not 1e-9 <= factor < 1e9 else f"{factor:.9f}".rstrip("0").rstrip(".")
         return Topology(self, degrades=[f"{link}={text}"])
 
     def submachine(self, ranks: Iterable[int]) -> Submachine:
         """These ranks, renumbered in ascending order, and the switches, NICs and CPUs between them."""
-        topology, own, links = self._c.members_alone([int(rank) for rank in ranks])
+        topology, own, links = self._c.members_alone(list(ranks))
         return Submachine(Topology._of(topology), own, links)
 
-    def fail_cables(self, cables: int, seed: int = 0) -> Failed:
+    def fail_cables(self, cables: int, seed: Long = 0) -> Failed:
         """The machine without so many random cables."""
         topology, failed = self._c.fail_cables(cables, seed)
         return Failed(Topology._of(topology), failed)
@@ -214,6 +256,11 @@ class Topology:
         return f"<Topology {self.name}: {self.num_ranks} ranks, {self.num_hosts} hosts, {self.num_nodes} nodes, {self.num_links} links>"
 
 
+Machine = Union[str, os.PathLike[str], Topology]
+"""What has a machine: a file, a name of the library, a short form, or a Topology."""
+
+
+@border_class
 class TopologyBuilder:
     """A machine that grows node by node; ``build`` checks the whole.
 
@@ -230,6 +277,8 @@ class TopologyBuilder:
     def __init__(self, name: str, *, source: str = "", gpu_arch: str = "") -> None:
         self._c = _xccl.TopologyBuilder(name, source, gpu_arch)
         self._next: Dict[Tuple[str, Optional[str]], int] = {}
+        self._begun = (name, source, gpu_arch)
+        self._added: List[Tuple[str, Tuple[Any, ...]]] = []  # calls of _c, for a copy
 
     def gpu(self, id: Optional[str] = None, *, host: Optional[str] = None) -> int:
         """Adds a GPU, and returns its node. Without a host it is in the one implicit host."""
@@ -258,9 +307,9 @@ class TopologyBuilder:
         source: NodeRef,
         target: NodeRef,
         *,
-        bandwidth: Union[str, float],
-        latency: Union[str, int] = 0,
-        overhead: Union[str, int] = 0,
+        bandwidth: Bandwidth,
+        latency: Picoseconds = 0,
+        overhead: Picoseconds = 0,
         duplex: bool = True,
     ) -> "TopologyBuilder":
         """Joins two nodes, or all that two references name (``"gpu:*"``, ``"nvswitch"``), in both directions unless
@@ -274,7 +323,7 @@ class TopologyBuilder:
         targets = self._c.resolve(target) if isinstance(target, str) else [target]
         for tail in sources:
             for head in targets:
-                self._c.link(tail, head, *numbers)
+                self._add("link", tail, head, *numbers)
         return self
 
     def build(self) -> Topology:
@@ -285,32 +334,45 @@ class TopologyBuilder:
         number = self._next.get((kind, host), 0)
         self._next[kind, host] = number + 1
         name = id if id is not None else str(number) if kind == "gpu" else f"{kind}{number}"
-        return self._c.node(kind, name, host, multicast, reduce)
+        return int(self._add("node", kind, name, host, multicast, reduce))
+
+    def _add(self, what: str, *arguments: Any) -> Any:
+        made = getattr(self._c, what)(*arguments)
+        self._added.append((what, arguments))
+        return made
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return _built_again, (self._begun, dict(self._next), list(self._added))
 
 
-def topology_of(machine: Any) -> Topology:
+def _built_again(begun: Tuple[str, str, str], following: Dict[Tuple[str, Optional[str]], int], added: Any) -> TopologyBuilder:
+    builder = TopologyBuilder(begun[0], source=begun[1], gpu_arch=begun[2])
+    builder._next = following
+    for what, arguments in added:
+        builder._add(what, *arguments)
+    return builder
+
+
+def topology_of(machine: Machine) -> Topology:
     """A topology as it is, or whatever Topology takes."""
     return machine if isinstance(machine, Topology) else Topology(machine)
 
 
+@border
 def library() -> List[str]:
     """The names of the library's machines."""
     return _xccl.library_names()
 
 
-def _bandwidth(bandwidth: Union[str, float]) -> int:
+def _bandwidth(bandwidth: Any) -> int:
     if isinstance(bandwidth, str):
         return parsed("bandwidth", _xccl.parse_bandwidth, bandwidth)
-    if not 0 < bandwidth < 2**63:
-        raise UsageError(f"bandwidth: {bandwidth}; expected bytes per second, or a text such as 50GB/s")
-    return round(bandwidth)
+    if isinstance(bandwidth, (float, np.floating)) and 0 < bandwidth < 2**63:
+        return round(bandwidth)
+    return whole_of("bandwidth", bandwidth, "bytes per second, or a text such as 50GB/s", 1)
 
 
-def _latency(name: str, latency: Union[str, int]) -> int:
+def _latency(name: str, latency: Any) -> int:
     if isinstance(latency, str):
         return parsed(name, _xccl.parse_latency, latency)
-    if isinstance(latency, float) or not 0 <= latency < 2**63:
-        raise UsageError(f"{name}: {latency}; expected whole picoseconds, or a text such as 500ns")
-    return int(latency)
-
-
+    return whole_of(name, latency, "whole picoseconds, or a text such as 500ns")

@@ -7,17 +7,19 @@ from typing import Any, Iterable, List, Mapping, Optional, Tuple, Union
 
 from . import _xccl
 from ._arguments import PathLike, Progress, Sizes, path_of, sizes_of
+from ._border import border, border_class
 from ._collective import Collective
 from .errors import UsageError
 from ._plan import Plan, options_of
 from ._table import Table
-from ._topology import topology_of
+from ._topology import Machine, topology_of
 
 _ROOTED = ("broadcast", "reduce", "gather", "scatter")
 Roots = Union[int, str, Iterable[int]]
 """A rank, several, or ``"all"``."""
 
 
+@border_class
 class Book(Table):
     """The rows of ``tune`` and ``book``, and where their plans lie."""
 
@@ -41,8 +43,9 @@ class Book(Table):
         return f"<Book {self.path}: {len(self.files)} plans, {len(self)} rows>"
 
 
+@border
 def tune(
-    topology: Any,
+    topology: Machine,
     path: PathLike,
     collectives: Union[str, Iterable[str]] = ("allreduce", "allgather", "reduce_scatter"),
     sizes: Sizes = "1KiB:64MiB:x16",
@@ -71,6 +74,7 @@ def tune(
     return Book(columns, path, source)
 
 
+@border_class
 class NcclBook(Book):
     """The rows of ``book``."""
 
@@ -85,8 +89,9 @@ class NcclBook(Book):
         return os.path.join(self.path, "nccl-tuner.table")
 
 
+@border
 def book(
-    topology: Any,
+    topology: Machine,
     path: PathLike,
     collectives: Union[str, Iterable[str]] = ("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce"),
     sizes: Sizes = "1KiB:1GiB:x4",
@@ -111,7 +116,7 @@ def book(
     machine = topology_of(topology)
     made = _collectives(collectives, roots, machine.num_ranks)
     asked = _options(options)
-    files = [tests] if isinstance(tests, (str, os.PathLike)) else list(tests)
+    files: List[PathLike] = [tests] if isinstance(tests, (str, os.PathLike)) else list(tests)
     watching = _xccl.Watching(None, progress)
     columns, source, tuner_rows = _xccl.book(
         machine._c,
@@ -119,7 +124,7 @@ def book(
         sizes_of("sizes", sizes),
         path_of(path),
         least_gain,
-        [path_of(file) for file in files],
+        [path_of(file, "tests") for file in files],
         asked,
         watching,
     )

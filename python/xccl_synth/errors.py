@@ -1,21 +1,26 @@
 """The exceptions of this package. Their texts are those of the command line: ``place: what was seen; what was expected``.
 
-==================  ===========================================================  ==================
+==================  ===========================================================  ============================
 exception           means                                                        also a
-==================  ===========================================================  ==================
+==================  ===========================================================  ============================
 ``InvalidInput``    a file, a plan, a schedule or a machine is wrong             ``ValueError``
-``UsageError``      an argument is wrong; its name opens the text                ``ValueError``
+``UsageError``      an argument is wrong; its name opens the text                ``ValueError``, ``TypeError``
+``NotThere``        a table has no such column or row                            ``KeyError``, ``IndexError``
+``MissingModule``   a Python module that is needed is not installed              ``ImportError``
 ``Infeasible``      it is proved that there is no answer
 ``LimitReached``    a limit was reached before anything was found
 ``SystemFailure``   the machine has no more memory or threads                    ``OSError``
 ``PeerEnded``       another process of a run ended
 ``InternalError``   an invariant of XCCL itself is broken                        ``RuntimeError``
-==================  ===========================================================  ==================
+==================  ===========================================================  ============================
 """
 
 from __future__ import annotations
 
-from typing import Tuple
+import os
+import sys
+import warnings
+from typing import Iterable, Tuple
 
 
 class XcclError(Exception):
@@ -37,10 +42,23 @@ class WrongSchedule(InvalidInput):
     violations: Tuple["Violation", ...] = ()
 
 
-class UsageError(XcclError, ValueError):
+class UsageError(XcclError, ValueError, TypeError):
     """An argument is wrong; its name opens the text."""
 
     exit_code = 2
+
+
+class NotThere(UsageError, KeyError, IndexError):
+    """A table has no such column or row."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # KeyError's would be quoted
+
+
+class MissingModule(XcclError, ImportError):
+    """A Python module that is needed is not installed."""
+
+    exit_code = 1
 
 
 class Infeasible(XcclError):
@@ -75,6 +93,15 @@ class PeerEnded(XcclError):
 
 class XcclWarning(UserWarning):
     """What a file lacks or loses."""
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Warns of each line at the place outside this package that called it."""
+    package, frame, level = os.path.dirname(__file__), sys._getframe(1), 2
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+        frame, level = frame.f_back, level + 1
+    for line in lines:
+        warnings.warn(line, XcclWarning, stacklevel=level)
 
 
 class Violation(Tuple[str, str, str]):
