@@ -12,7 +12,8 @@ TEST(SizeText, UsesTheUnitThatTheSizeIsRoundIn) {
   EXPECT_EQ(SizeText(1000), "1KB");
   EXPECT_EQ(SizeText(1500), "1500B");
   EXPECT_EQ(SizeText(67'108'800), "67108800B");
-  EXPECT_EQ(SizeText(65'536'000), "64000KiB");  // as long as 65536KB
+  EXPECT_EQ(SizeText(65'536'000), "65536KB");  // shorter than 64000KiB
+  EXPECT_EQ(SizeText(int64_t{1000} << 10), "1024KB");
   EXPECT_EQ(SizeText(1'500'000'000), "1500MB");
 }
 

@@ -274,7 +274,9 @@ TEST_F(Cli, CompareSaysWhyAutoKeptAPlan) {
   json.emplace_back("--json");
   for (const Json& row : Json::parse(Out(json))) {
     EXPECT_EQ(row["note"].is_null(), row["engine"] != "auto") << row;
-    if (row["engine"] == "auto") EXPECT_EQ(row["note"].get<std::string>().rfind("within 2 %: tree, ", 0), 0u);
+    if (row["engine"] == "auto") {
+      EXPECT_EQ(row["note"].get<std::string>().rfind("within 2 %: tree, ", 0), 0u);
+    }
   }
   // Alone, the row says how many messages the plan has.
   const std::string alone = Out({"compare", "ring:8", "-c", "allreduce", "-s", "1KiB", "--engines", "auto"});
