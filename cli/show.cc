@@ -14,7 +14,9 @@
 namespace xccl {
 namespace {
 
+// The size that was asked for; 0 for a barrier, which has no size.
 int64_t AskedBytes(const PlanTime& timed) {
+  if (timed.size_bytes == 0) return 0;
   return timed.asked_bytes > 0 ? timed.asked_bytes : timed.size_bytes;
 }
 
@@ -147,7 +149,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
   const bool on_machine = result.program_time_ps && !result.machine.empty();
   Simulation timed = result.simulation;
   if (on_machine) timed.time_ps = *result.program_time_ps;
-  const int64_t asked = plan.made_by.size_bytes;
+  const int64_t asked = timed.size_bytes == 0 ? 0 : plan.made_by.size_bytes;  // 0: a barrier
   std::string text = fmt::format(
       "{} on {}: {}, {}{}, {} model\n", collective.name(), plan.topology.name(),
       Counted(collective.num_members(), "rank"), SizeText(asked),

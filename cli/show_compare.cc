@@ -61,7 +61,8 @@ std::string CompareText(const Comparison& of_size, bool first) {
                                       fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                                       fmt::format("{:.4f}", timed.ratio)};
     if (several) cells.insert(cells.begin(), timed.topology);
-    cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.asked_bytes));
+    cells.insert(cells.begin(),
+                 table.size() > 1 ? "" : SizeText(timed.size_bytes > 0 ? timed.asked_bytes : 0));
     table.push_back(std::move(cells));
   }
   // A row is shown before the rows after it are known, so columns are as wide as any size, name and time.

@@ -142,8 +142,9 @@ void SayWhyChosen(const std::vector<std::string>& engines, const std::string& wh
     const auto own = std::ranges::find(times, timed.made_by, &PlanTime::engine);
     const bool is_asked = std::ranges::find(engines, timed.made_by) != engines.end();
     timed.variation = VariationOf(timed, own == times.end() ? nullptr : &*own, is_asked);
-    if (!others.empty())
-      timed.note = WhyChosen({timed.made_by, timed.time_ps, timed.messages}, others, others.size(), what);
+    // The plan's own note holds, unless an engine that is compared has a faster plan.
+    std::string why = WhyChosen({timed.made_by, timed.time_ps, timed.messages}, others, others.size(), what);
+    if (why.find(" % faster") != std::string::npos) timed.note = std::move(why);
   }
 }
 

@@ -296,6 +296,14 @@ TEST_F(Cli, RowsKeepTheSizeAskedFor) {
   EXPECT_EQ(row["size_bytes"], 65520);
 }
 
+TEST_F(Cli, BarriersHaveNoSize) {
+  for (const std::string& text : {Out({"compare", "ring:4", "-c", "barrier", "-s", "1KiB"}),
+                                  Out({"plan", "ring:4", "-c", "barrier"})}) {
+    EXPECT_NE(text.find(" 0B"), std::string::npos) << text;
+    EXPECT_EQ(text.find("rounded"), std::string::npos) << text;
+  }
+}
+
 TEST_F(Cli, RowsSayMessagesAndThreadblocks) {
   const Json links = Json::parse(
       Out({"compare", "ring:4", "-c", "allgather", "-s", "1MiB", "--engines", "ring", "--json"}))[0];
@@ -352,8 +360,8 @@ TEST_F(Cli, CompareWithoutARowSaysWhy) {
 // All sizes together take minutes: the first is there while the command still runs.
 TEST_F(Cli, CompareShowsEachSizeAsItEnds) {
   const std::string rows = PrintedUntil(
-      "  6912B ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
-  EXPECT_NE(rows.find("\n  6912B  "), std::string::npos) << rows;
+      "    8KiB ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
+  EXPECT_NE(rows.find("\n   8KiB  "), std::string::npos) << rows;
 }
 
 TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {
