@@ -42,13 +42,13 @@ StatusOr<ImportOptions> ImportOptionsOf(const Flags& flags) {
   return options;
 }
 
-// Times of the imported program at the sizes of --sizes, with the machine's model where one is known.
+// Times of the imported plan at the sizes of --sizes: of its program on the machine where its model is known.
 StatusOr<std::vector<PlanTime>> Times(const Plan& plan, const Flags& flags, const PlanOptions& options) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                         ParseSizesFlag(flags.sizes, {plan.made_by.size_bytes}));
   for (const int64_t size : sizes) XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, plan.collective));
-  return Predict(plan, sizes, options.request.model, PlanLevel::kProgram,
-                 options.machine ? &*options.machine : nullptr);
+  const MachineModel* const machine = options.machine ? &*options.machine : nullptr;
+  return Predict(plan, sizes, options.request.model, LevelOf(plan, machine), machine);
 }
 
 Row ImportRow(const ImportedPlan& imported, const ProgramStats& stats, const Flags& flags) {
@@ -80,11 +80,6 @@ Row ImportRow(const ImportedPlan& imported, const ProgramStats& stats, const Fla
           {"file", flags.output.empty() ? Cell() : Cell(flags.output)}};
 }
 
-std::string SizesText(const Imported& from) {
-  if (from.max_bytes > 0) return fmt::format("{} to {}", SizeText(from.min_bytes), SizeText(from.max_bytes));
-  return from.min_bytes > 0 ? SizeText(from.min_bytes) + " and more" : "all";
-}
-
 std::string ImportText(const ImportedPlan& imported, const ProgramStats& stats, const Flags& flags) {
   const auto& [from, plan, warnings] = imported;
   const Program& program = plan.program->program;
@@ -99,7 +94,7 @@ std::string ImportText(const ImportedPlan& imported, const ProgramStats& stats, 
                               Counted(stats.instructions, "instruction"),
                               program.in_place ? "in place and out of place" : "out of place alone"));
   if (const auto& root = plan.collective.spec().root) line("root", fmt::format("rank {}", root->value));
-  line("sizes", SizesText(from));
+  line("sizes", SizeRangeText(from.min_bytes, from.max_bytes));
   line("schedule", fmt::format("{}, {}, {}", Counted(plan.schedule.num_steps(), "step"),
                                Counted(plan.schedule.size(), "transfer"),
                                plan.collective.HasEvenParts()
@@ -154,8 +149,8 @@ Status ImportFile(const Flags& flags, const Session& session) {
   SayWarnings(imported.warnings);
   std::string text = ImportText(imported, stats, flags);
   if (machine)
-    text += fmt::format("program simulated on {}\n{}\n{}", plan.topology.name(), WhatTimesAreOf(on.machine),
-                        TimesText(times));
+    text += fmt::format("{} simulated on {}\n{}\n{}", on.machine.empty() ? "schedule" : "program",
+                        plan.topology.name(), WhatTimesAreOf(on.machine), TimesText(times));
   return Print(text);
 }
 

@@ -43,6 +43,9 @@ struct Flags {
   std::optional<Command> command = {};
 };
 
+// The most ranks of a plan that is lowered unasked, if the machine's model is known.
+constexpr int32_t kMostLowered = 64;
+
 // All engines' names, broken into lines that fit beside the flag.
 std::string EngineHelp() {
   constexpr size_t kWidth = 88;
@@ -159,13 +162,17 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
-  options.lower = flags.command->IsGiven("--lower") ? flags.lower : !flags.output.empty();
+  const bool says_lower = flags.command->IsGiven("--lower");
+  options.lower = says_lower ? flags.lower : !flags.output.empty();
   if (!flags.groups.empty()) return PlanGroupsOfFile(flags, options, session);
   XCCL_ASSIGN_OR_RETURN(const Problem problem,
                         ReadProblem(flags.topology, flags.collective, session.json && !flags.pareto));
   const Topology& topology = problem.topology;
   const Collective& collective = problem.collective;
   XCCL_RETURN_IF_ERROR(CheckNotEmpty("--size", options.request.size_bytes, collective));
+  // Where the machine's model is known, the plan's time is that of its program.
+  options.lower |= !says_lower && collective.num_members() <= kMostLowered &&
+                   OnMachineOf(topology, options).machine.has_value();
   if (flags.pareto && flags.explain) return UsageError("--explain: explains one plan; expected no --pareto");
   if (flags.pareto) return PrintFront(topology, collective, options, session);
   std::optional<Plan> from;
@@ -242,9 +249,11 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   command.Heading("Output");
   command.AddOption("-o,--output", flags.output,
                     "write the plan to this file, with its program; with --for a plan book, a directory");
-  command.AddFlag("--lower", flags.lower,
-                  "lower the schedule to a program, prove it and show its time: on with --output, unless it\n"
-                  "is --lower=false. Of several schedules the one with the fastest program is then kept");
+  command.AddFlag(
+      "--lower", flags.lower,
+      "lower the schedule to a program, prove it and show its time: on with --output, and for up\n"
+      "to 64 ranks of a machine whose model is known, unless it is --lower=false. Of several\n"
+      "schedules the one with the fastest program is then kept");
   command.AddFlag("--explain", flags.explain,
                   "say in five lines why this plan: what bounds it, its critical path, the next engine's\n"
                   "plan, and which changes would make it faster, each simulated");

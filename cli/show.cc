@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/strings.h"
 #include "base/units.h"
@@ -10,6 +12,12 @@
 
 namespace xccl {
 namespace {
+
+// The size that was asked for; 0 for a barrier, which has no size.
+int64_t AskedBytes(const PlanTime& timed) {
+  if (timed.size_bytes == 0) return 0;
+  return timed.asked_bytes > 0 ? timed.asked_bytes : timed.size_bytes;
+}
 
 std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
   constexpr size_t kShown = 16;
@@ -20,11 +28,6 @@ std::string RelaysText(const std::vector<Rank>& relays, int32_t idle) {
 }
 
 }  // namespace
-
-std::string SizeText(int64_t bytes) {
-  const std::string text = FormatSize(bytes);
-  return text.ends_with('B') ? text : text + "B";
-}
 
 std::string FormatSizeShort(int64_t bytes) {
   constexpr std::string_view kUnits[] = {"TiB", "GiB", "MiB", "KiB"};
@@ -44,11 +47,19 @@ std::vector<int64_t> Numbers(std::span<const Rank> ranks) {
   return numbers;
 }
 
-std::vector<std::string> TimedCells(const PlanTime& timed) {
-  return {timed.engine == timed.made_by ? timed.engine : timed.engine + " (" + timed.made_by + ")",
-          fmt::format("{:.3f}", PsToUs(timed.time_ps)),
-          fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
-          fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)), fmt::format("{:.4f}", timed.ratio)};
+std::string OnIdealLinks(std::optional<int64_t> time_ps) {
+  return fmt::format("ideal links{}: bandwidths and latencies alone",
+                     time_ps ? " " + FormatDurationShort(*time_ps) : "");
+}
+
+std::string RoundedText(const std::vector<PlanTime>& times) {
+  std::string text;
+  std::set<std::pair<int64_t, int64_t>> said;
+  for (const PlanTime& timed : times)
+    if (AskedBytes(timed) != timed.size_bytes && said.emplace(timed.asked_bytes, timed.size_bytes).second)
+      text +=
+          fmt::format("{} is rounded down to {}\n", SizeText(timed.asked_bytes), SizeText(timed.size_bytes));
+  return text;
 }
 
 std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on) {
@@ -66,7 +77,8 @@ std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on) 
                     {"topology", on.topology},
                     {"model", on.model},
                     {"machine", on.machine.empty() ? Cell() : Cell(on.machine)},
-                    {"version", kVersion}});
+                    {"version", kVersion},
+                    {"asked_bytes", AskedBytes(timed)}});
   return rows;
 }
 
@@ -74,11 +86,11 @@ std::string TimesText(const std::vector<PlanTime>& times) {
   std::vector<std::vector<std::string>> table = {
       {"size", "time us", "algbw GB/s", "busbw GB/s", "bound us", "time/bound"}};
   for (const PlanTime& timed : times)
-    table.push_back({SizeText(timed.size_bytes), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+    table.push_back({SizeText(AskedBytes(timed)), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
                      fmt::format("{:.3f}", PsToUs(timed.bound_ps)), fmt::format("{:.4f}", timed.ratio)});
-  return TableText(table);
+  return TableText(table) + RoundedText(times);
 }
 
 Row PlanRow(const PlanResult& result, const Ended& ended) {
@@ -123,16 +135,25 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
           {"collective", plan.collective.name()},
           {"topology", plan.topology.name()},
           {"model", std::string(ToString(plan.made_by.model))},
-          {"version", kVersion}};
+          {"version", kVersion},
+          {"asked_bytes", plan.made_by.size_bytes},
+          {"note", result.note.empty() ? none : Cell(result.note)}};
 }
 
 std::string PlanText(const PlanResult& result, const std::string& requested_engine, const Ended& ended) {
   const Plan& plan = result.plan;
   const ScheduleStats& stats = result.schedule_stats;
   const Collective& collective = plan.collective;
-  std::string text = fmt::format("{} on {}: {}, {}, {} model\n", collective.name(), plan.topology.name(),
-                                 Counted(collective.num_members(), "rank"),
-                                 SizeText(result.simulation.size_bytes), ToString(plan.made_by.model));
+  // The plan's time is that of its program on its machine, and else that of its schedule on ideal links.
+  const bool on_machine = result.program_time_ps && !result.machine.empty();
+  Simulation timed = result.simulation;
+  if (on_machine) timed.time_ps = *result.program_time_ps;
+  const int64_t asked = timed.size_bytes == 0 ? 0 : plan.made_by.size_bytes;  // 0: a barrier
+  std::string text = fmt::format(
+      "{} on {}: {}, {}{}, {} model\n", collective.name(), plan.topology.name(),
+      Counted(collective.num_members(), "rank"), SizeText(asked),
+      asked == timed.size_bytes ? "" : fmt::format(" (rounded down to {})", SizeText(timed.size_bytes)),
+      ToString(plan.made_by.model));
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
   };
@@ -140,19 +161,23 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                                  ? ""
                                  : fmt::format(" (chosen by {})", requested_engine);
   line("engine", plan.made_by.engine + chosen + (result.note.empty() ? "" : ": " + result.note));
-  line("time", fmt::format("{}   algbw {}   busbw {}", FormatDurationShort(result.simulation.time_ps),
-                           FormatBandwidthShort(result.simulation.algbw_bytes_per_s()),
-                           FormatBandwidthShort(BusBandwidth(collective, result.simulation))));
-  line("", std::string(kIdeal));
-  line("bound", fmt::format("{}{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}{}",
-                            FormatDurationShort(result.bound.bound_ps),
-                            result.bound.kind == BoundKind::kFlowOverTime
-                                ? fmt::format(" by {}", ToString(result.bound.kind))
-                                : "",
-                            FormatDurationShort(result.bound.latency_ps),
-                            FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
-                            ToString(result.bound.bandwidth_kind), result.ratio,
-                            result.program_stats ? " of the program" : "", result.exact ? "   exact" : ""));
+  line("time", fmt::format("{}   algbw {}   busbw {}", FormatDurationShort(timed.time_ps),
+                           FormatBandwidthShort(timed.algbw_bytes_per_s()),
+                           FormatBandwidthShort(BusBandwidth(collective, timed))));
+  line("", on_machine ? OnIdealLinks(result.simulation.time_ps) : OnIdealLinks());
+  if (on_machine && !result.loss.empty()) line("", result.loss);
+  line("bound",
+       fmt::format("{}{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}",
+                   FormatDurationShort(result.bound.bound_ps),
+                   result.bound.kind == BoundKind::kFlowOverTime
+                       ? fmt::format(" by {}", ToString(result.bound.kind))
+                       : "",
+                   FormatDurationShort(result.bound.latency_ps),
+                   FormatDurationShort(static_cast<int64_t>(result.bound.bandwidth_ps)),
+                   ToString(result.bound.bandwidth_kind), RatioOf(timed.time_ps, result.bound.bound_ps),
+                   !result.exact ? ""
+                   : on_machine  ? "   exact on ideal links"
+                                 : "   exact"));
   line("schedule",
        fmt::format("{}, {}, {} in {}, depth {}, {}", Counted(stats.steps, "step"),
                    Counted(stats.rounds, "round"), Counted(stats.transfers, "transfer"),
@@ -165,21 +190,22 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
     // Lowering promises 5 %; any loss beyond that is shown.
     const double loss = RatioOf(*result.program_time_ps, result.simulation.time_ps) - 1;
     line("program",
-         fmt::format("{}, {} and {} scratch a rank at most, {}, simulated {}{}",
-                     Counted(result.program_stats->threadblocks, "threadblock"),
-                     Counted(result.program_stats->channels, "channel"),
-                     SizeText(result.program_stats->scratch_bytes), ToString(plan.program->program.protocol),
-                     FormatDurationShort(*result.program_time_ps),
-                     !result.machine.empty() ? " on the machine"
-                     : loss > 0.05           ? fmt::format(": {:.0f} % over the schedule", 100 * loss)
-                                             : ""));
-    if (!result.loss.empty()) line("", result.loss);
+         fmt::format(
+             "{}, {} and {} scratch a rank at most, {}{}",
+             Counted(result.program_stats->threadblocks, "threadblock"),
+             Counted(result.program_stats->channels, "channel"),
+             SizeText(result.program_stats->scratch_bytes), ToString(plan.program->program.protocol),
+             on_machine
+                 ? ""
+                 : fmt::format(", simulated {}{}", FormatDurationShort(*result.program_time_ps),
+                               loss > 0.05 ? fmt::format(": {:.0f} % over the schedule", 100 * loss) : "")));
+    if (!on_machine && !result.loss.empty()) line("", result.loss);
     if (!result.machine.empty()) line("machine", result.machine);
     if (!result.in_flight.empty()) line("in flight", result.in_flight);
   } else if (!result.no_program.empty()) {
     line("program", "none: " + result.no_program);
   } else if (!result.machine.empty()) {
-    line("machine", "with -o: the program's time by " + result.machine);
+    line("machine", "with --lower: the program's time by " + result.machine);
   }
   if (collective.Reduces())
     line("bits", plan.bitwise_same.value() ? "the same on every rank" : "may differ between ranks");

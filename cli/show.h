@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/ids.h"
+#include "base/size_range.h"
 #include "cli/output.h"
 #include "pipeline/compare.h"
 #include "pipeline/compare_failures.h"
@@ -24,17 +26,17 @@ namespace smt {
 struct Front;
 }
 
-// Describes times that come from links alone, without a machine's model.
-inline constexpr std::string_view kIdeal = "on ideal links: their bandwidths and latencies alone";
+// Describes times that come from links alone, without a machine's model: "ideal links: bandwidths and
+// latencies alone", or with a time "ideal links 392.5us: bandwidths and latencies alone".
+std::string OnIdealLinks(std::optional<int64_t> time_ps = {});
 
 // "times on ideal links: ...", or "times of programs on MACHINE".
 std::string WhatTimesAreOf(const std::string& machine);
 std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on);
 // One plan at several sizes, as people see it.
 std::string TimesText(const std::vector<PlanTime>& times);
-// Engine, time, algbw, busbw and time over bound, as people see them. The engine is "auto (ring)" where
-// another one made the plan.
-std::vector<std::string> TimedCells(const PlanTime& timed);
+// Lines for the sizes that the collective does not move whole: "64MiB is rounded down to 67108800B".
+std::string RoundedText(const std::vector<PlanTime>& times);
 
 // How a planning command ended: the file or book that it wrote, and the seconds since the program began.
 struct Ended {
@@ -57,16 +59,14 @@ std::vector<std::string> ExplanationTexts(std::span<const NamedLine> why);
 
 std::vector<int64_t> Numbers(std::span<const Rank> ranks);
 
-// "64MiB", "1000B": exact, always with a unit.
-std::string SizeText(int64_t bytes);
 // For people, four significant digits: "64MiB", "4.107GiB", "77B".
 std::string FormatSizeShort(int64_t bytes);
 
 // A comparison of engines as text. The text has the rows of one size, and where they are the first, the title
 // and the names of columns.
 std::string CompareText(const Comparison& of_size, bool first);
-// Rows of ToRows(times, on), and more: messages, threadblocks (null: not known), measured. With several
-// machines each row says its own.
+// Rows of ToRows(times, on), and more: messages, threadblocks (null: not known), measured, note (why auto
+// kept the plan, else null). With several machines each row says its own.
 std::vector<Row> ToRows(const Comparison& comparison);
 std::string SkippedText(const std::vector<std::string>& reasons);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/show.h"
@@ -11,7 +12,7 @@
 namespace xccl {
 
 std::string WhatTimesAreOf(const std::string& machine) {
-  return machine.empty() ? fmt::format("times {}", kIdeal)
+  return machine.empty() ? fmt::format("times on {}", OnIdealLinks())
                          : fmt::format("times of programs on a machine: {}", machine);
 }
 
@@ -21,25 +22,57 @@ std::string SkippedText(const std::vector<std::string>& reasons) {
   return text;
 }
 
+namespace {
+
+constexpr size_t kSizeWidth = 7;   // "1023MiB"
+constexpr size_t kTimeWidth = 12;  // 99 seconds in us, with three decimal places
+
+// Adds to the table of one size: below a row why its plan was kept, unless the row is above the rows of all
+// other engines; at the end the size that was rounded. The lines are indented by `indent`.
+std::string WithRemarks(const std::string& table, const std::vector<PlanTime>& times, size_t indent) {
+  const auto add = [&](const std::string& line, std::string& text) {
+    text += std::string(indent, ' ') + line + '\n';
+  };
+  std::string text;
+  size_t begin = 0;
+  for (size_t row = 0; begin < table.size(); ++row) {
+    const size_t end = table.find('\n', begin) + 1;
+    text += table.substr(begin, end - begin);
+    begin = end;
+    if (row == 0) continue;  // the names of columns
+    const std::string& note = times[row - 1].note;
+    if (note.find(" % faster") != std::string::npos) add(note, text);
+  }
+  for (const std::string& line : Split(RoundedText(times), '\n'))
+    if (!line.empty()) add(line, text);
+  return text;
+}
+
+}  // namespace
+
 std::string CompareText(const Comparison& of_size, bool first) {
   const bool several = !of_size.machines.empty();
   std::vector<std::vector<std::string>> table = {
       {"size", "engine", "time us", "algbw GB/s", "busbw GB/s", "time/bound"}};
   if (several) table[0].insert(table[0].begin() + 1, "topology");
   for (const PlanTime& timed : of_size.times) {
-    std::vector<std::string> cells = TimedCells(timed);
+    std::vector<std::string> cells = {NameOfRow(timed), fmt::format("{:.3f}", PsToUs(timed.time_ps)),
+                                      fmt::format("{:.2f}", GbPerS(timed.algbw_bytes_per_s)),
+                                      fmt::format("{:.2f}", GbPerS(timed.busbw_bytes_per_s)),
+                                      fmt::format("{:.4f}", timed.ratio)};
     if (several) cells.insert(cells.begin(), timed.topology);
-    cells.insert(cells.begin(), table.size() > 1 ? "" : SizeText(timed.size_bytes));
+    cells.insert(cells.begin(),
+                 table.size() > 1 ? "" : SizeText(timed.size_bytes > 0 ? timed.asked_bytes : 0));
     table.push_back(std::move(cells));
   }
-  // A row is shown before the rows after it are known, so columns are as wide as most sizes, names and times.
-  std::vector<size_t> widths = {7, 22, 12};
+  // A row is shown before the rows after it are known, so columns are as wide as any size, name and time.
+  std::vector<size_t> widths = {std::max(kSizeWidth, of_size.longest_size), of_size.longest_name, kTimeWidth};
   if (several) {
     size_t longest = 0;
     for (const Compared& on : of_size.machines) longest = std::max(longest, on.topology.size());
     widths.insert(widths.begin() + 1, longest);
   }
-  const std::string text = TableText(table, widths);
+  const std::string text = WithRemarks(TableText(table, widths), of_size.times, widths[0] + 4);
   if (!first) return text.substr(text.find('\n') + 1);
   std::string head = of_size.title + "\n";
   const std::vector<std::string> machines = TimesOfMachines(of_size);
@@ -57,6 +90,7 @@ std::vector<Row> ToRows(const Comparison& comparison) {
     row.emplace_back("messages", timed.messages ? Cell(*timed.messages) : Cell());
     row.emplace_back("threadblocks", timed.threadblocks ? Cell(int64_t{*timed.threadblocks}) : Cell());
     row.emplace_back("measured", timed.measured);
+    row.emplace_back("note", timed.note.empty() ? Cell() : Cell(timed.note));
     rows.push_back(std::move(row));
   }
   return rows;
@@ -92,7 +126,7 @@ std::string CompareText(const FailureComparison& comparison) {
                      fmt::format("{:.1f}", 1e3 * row.synthesis_s)});
     last = row.size_bytes;
   }
-  std::string text = fmt::format("{}\ntimes {}\n", comparison.title, kIdeal);
+  std::string text = fmt::format("{}\ntimes on {}\n", comparison.title, OnIdealLinks());
   for (size_t i = 0; i < comparison.failed.size(); ++i)
     text += fmt::format("draw {}: {}{}\n", i, comparison.failed[i], SlowdownText(comparison, i));
   return text + TableText(table) +

@@ -61,8 +61,8 @@ std::string TrainingText(const TrainingPlan& plan, const Ended& ended) {
   }
   if (plan.lines.empty()) return text + "nothing to communicate: all groups are of one rank\n";
   text += TableText(table);
-  text += fmt::format("communication of a step, one after the other: {}, {}\nplanned in {:.3g} s\n",
-                      FormatDurationShort(step_ps), kIdeal, ended.total_s);
+  text += fmt::format("communication of a step, one after the other, on {}\nplanned in {:.3g} s\n",
+                      OnIdealLinks(step_ps), ended.total_s);
   if (!ended.file.empty()) {
     const auto written =
         std::ranges::count_if(plan.lines, [](const PlannedLine& l) { return !l.file.empty(); });

@@ -58,10 +58,8 @@ StatusOr<PlanView> ViewFile(const std::string& path, int64_t most_entries, const
 
 // "allreduce of 1KiB to 64MiB, in place only".
 std::string Serves(const PlanBookEntry& entry) {
-  std::string text = entry.max_bytes
-                         ? fmt::format("{} to {}", SizeText(entry.min_bytes), SizeText(*entry.max_bytes))
-                     : entry.min_bytes > 0 ? fmt::format("{} and more", SizeText(entry.min_bytes))
-                                           : "all sizes";
+  const bool all = entry.min_bytes == 0 && !entry.max_bytes;
+  std::string text = all ? "all sizes" : SizeRangeText(entry.min_bytes, entry.max_bytes.value_or(0));
   if (entry.types == TypeClass::kFloating) text += ", floating types";
   if (entry.types == TypeClass::kInteger) text += ", integers";
   if (entry.in_place == InPlaceMode::kOnly) text += ", in place";

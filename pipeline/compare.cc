@@ -3,20 +3,22 @@
 // 3. Let every engine make a plan for this size, because an engine may choose other chunks at another size.
 //    An engine without a plan is recorded in `skipped` with the reason.
 // 4. Time the other plans at this size, and add the measured times of this size.
-// 5. Sort the rows of this size by time and pass them to `on_size`.
+// 5. Say how auto's plan differs from its engine's own plan, and why auto kept it.
+// 6. Sort the rows of this size by time and pass them to `on_size`.
 #include "pipeline/compare.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
+#include "base/size_range.h"
 #include "base/strings.h"
-#include "base/units.h"
 #include "ir/analysis/schedule_stats.h"
 #include "ir/program.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "pipeline/pipeline.h"
+#include "synth/common/why_chosen.h"
 #include "synth/engines.h"
 
 namespace xccl {
@@ -67,6 +69,8 @@ StatusOr<PlanTime> EngineTime(const std::string& name, const Topology& topology,
   PlanTime timed = MakePlanTime(name, result.plan.made_by.engine, result.plan.collective, result.simulation,
                                 result.bound.bound_ps);
   timed.messages = result.schedule_stats.messages;
+  timed.num_chunks = result.plan.collective.num_chunks();
+  timed.note = result.note;
   if (result.program_stats) timed.threadblocks = result.program_stats->threadblocks;
   return timed;
 }
@@ -108,6 +112,42 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
+// How many messages, in at most seven letters: "28", "1.05M".
+std::string MessagesText(int64_t messages) {
+  return messages < 100'000 ? fmt::format("{}", messages)
+                            : fmt::format("{:.3g}M", static_cast<double>(messages) / 1e6);
+}
+
+// Returns how a plan that auto kept differs from `own`, the row of the engine that made it; null if this
+// engine has no row. `is_asked`: whether the engine is compared.
+std::string VariationOf(const PlanTime& kept, const PlanTime* own, bool is_asked) {
+  if (kept.made_by == kNoEngine) return "";
+  if (own == nullptr) return is_asked ? "varied" : MessagesText(*kept.messages) + " messages";
+  if (*kept.num_chunks != *own->num_chunks) return *kept.num_chunks > *own->num_chunks ? "finer" : "coarser";
+  return kept.time_ps == own->time_ps && kept.messages == own->messages ? "" : "reordered";
+}
+
+// Sets the variation and the note of plans that an engine chose among those of other engines. The rows are
+// those of `engines`.
+void SayWhyChosen(const std::vector<std::string>& engines, const std::string& what,
+                  std::vector<PlanTime>& times) {
+  std::vector<Contender> others;
+  for (const PlanTime& timed : times)
+    if (timed.engine == timed.made_by) others.push_back({timed.engine, timed.time_ps, timed.messages});
+  for (PlanTime& timed : times) {
+    if (timed.engine == timed.made_by) {
+      timed.note.clear();
+      continue;
+    }
+    const auto own = std::ranges::find(times, timed.made_by, &PlanTime::engine);
+    const bool is_asked = std::ranges::find(engines, timed.made_by) != engines.end();
+    timed.variation = VariationOf(timed, own == times.end() ? nullptr : &*own, is_asked);
+    // The plan's own note holds, unless an engine that is compared has a faster plan.
+    std::string why = WhyChosen({timed.made_by, timed.time_ps, timed.messages}, others, others.size(), what);
+    if (why.find(" % faster") != std::string::npos) timed.note = std::move(why);
+  }
+}
+
 // Returns the rows of all plans and measurements at the size of the options, by time. Requires a bound.
 std::vector<PlanTime> TimesAt(const Topology& topology, const Collective& collective,
                               const std::vector<std::string>& engines, std::span<const OtherPlan> others,
@@ -121,17 +161,54 @@ std::vector<PlanTime> TimesAt(const Topology& topology, const Collective& collec
       Skip(name, timed.status(), skipped);
   };
   for (const std::string& name : engines) add(name, EngineTime(name, topology, collective, options, skipped));
+  SayWhyChosen(engines, options.machine ? "program" : "", times);
   for (const OtherPlan& other : others) add(other.name, OtherTime(other, options));
   AddMeasured(measured, collective, options, times);
+  for (PlanTime& timed : times) timed.asked_bytes = options.request.size_bytes;
   std::ranges::stable_sort(times, {}, &PlanTime::time_ps);
   return times;
 }
 
 }  // namespace
 
+std::string NameOfRow(const PlanTime& timed) {
+  if (timed.engine == timed.made_by) return timed.engine;
+  return fmt::format("{} ({}{}{})", timed.engine, timed.made_by, timed.variation.empty() ? "" : ", ",
+                     timed.variation);
+}
+
+size_t LongestNameOf(const std::vector<std::string>& engines, CollectiveKind kind) {
+  PlanTime longest, of_asked;
+  for (const Engine& engine : AllEngines()) {
+    if (engine.asks_others || engine.searches_long || !engine.MayServe(kind)) continue;
+    const bool is_asked = std::ranges::find(engines, engine.name) != engines.end();
+    std::string& name = is_asked ? of_asked.made_by : longest.made_by;
+    if (engine.name.size() > name.size()) name = engine.name;
+  }
+  longest.variation = longest.made_by.empty() ? "" : "99999 messages";
+  of_asked.variation = "reordered";
+  size_t most = 0;
+  for (const std::string& name : engines) {
+    const StatusOr<const Engine*> engine = FindEngine(name);
+    most = std::max(most, name.size());
+    if (!engine.ok() || !(*engine)->asks_others) continue;
+    for (PlanTime* row : {&longest, &of_asked}) {
+      row->engine = name;
+      most = std::max(most, NameOfRow(*row).size());
+    }
+  }
+  return most;
+}
+
+size_t LongestSizeOf(const std::vector<int64_t>& sizes) {
+  size_t most = 0;
+  for (const int64_t size : sizes) most = std::max(most, SizeText(size).size());
+  return most;
+}
+
 bool IsTooLate(const Deadline& deadline, int64_t size_bytes, Skipped& skipped) {
   if (!deadline.IsOver()) return false;
-  skipped.lines.push_back(fmt::format("{} and what follows: {}", FormatSize(size_bytes), deadline.Passed()));
+  skipped.lines.push_back(fmt::format("{} and what follows: {}", SizeText(size_bytes), deadline.Passed()));
   return true;
 }
 
@@ -159,7 +236,16 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
                           collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
   for (const MeasuredTimes& each : measured) all.notes.push_back(each.note);
-  Comparison of_size{.title = all.title, .on = all.on, .times = {}, .skipped = {}, .notes = all.notes};
+  all.longest_name = LongestNameOf(compared.names, collective.kind());
+  all.longest_size = LongestSizeOf(sizes);
+  for (const OtherPlan& other : others) {
+    PlanTime row;
+    row.engine = other.name, row.made_by = other.plan.made_by.engine;
+    all.longest_name = std::max(all.longest_name, NameOfRow(row).size());
+  }
+  for (const MeasuredTimes& each : measured)
+    all.longest_name = std::max(all.longest_name, each.name.size() + each.made_by.size() + 3);
+  Comparison of_size = all;
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {
     if (IsTooLate(options.deadline, size, skipped)) break;

@@ -32,7 +32,13 @@ struct Comparison {
   // Remarks about measured rows, and about machines that are timed on ideal links because one has no model.
   std::vector<std::string> notes = {};
   std::vector<Compared> machines = {};  // one per topology that `times` names; empty: one topology
+  // Lengths that are known before the first row: the longest name that a row may have, such as
+  // "auto (recursive-doubling, reordered)", and the longest text of a size.
+  size_t longest_name = 0, longest_size = 0;
 };
+
+// Returns the name of a row: "ring", "auto (ring)", or "auto (ring, finer)" if the plan is not ring's own.
+std::string NameOfRow(const PlanTime& timed);
 
 // The engines to compare, and lines about engines that cannot serve the collective.
 struct ComparedEngines {
@@ -78,6 +84,11 @@ StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsR
                                                     const std::string& name, const std::string& file,
                                                     const Collective& collective,
                                                     const std::vector<int64_t>& sizes);
+
+// Returns the length of the longest name that a row of these engines may have.
+size_t LongestNameOf(const std::vector<std::string>& engines, CollectiveKind kind);
+// Returns the length of the longest SizeText.
+size_t LongestSizeOf(const std::vector<int64_t>& sizes);
 
 // Called after each size with the rows of this size only. An error ends the comparison.
 using OnSize = std::function<Status(const Comparison& of_size)>;

@@ -65,10 +65,14 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
     all.machines.push_back(
         {machine.collective->name(), machine.name, model, on.machine ? on.machine->source : ""});
     names.push_back(machine.name);
+    if (const auto engines_of = EnginesToCompare(wanted, *machine.collective); engines_of.ok())
+      all.longest_name =
+          std::max(all.longest_name, LongestNameOf(engines_of->names, machine.collective->kind()));
   }
   all.on = {.collective = machines.front().collective->name(), .topology = "", .model = model};
   all.title = fmt::format("{} on {} machines: {}, {} model", all.on.collective, machines.size(),
                           Join(names, ", "), model);
+  all.longest_size = LongestSizeOf(sizes);
   Comparison of_size = all;
   for (const int64_t size : sizes) {
     if (IsTooLate(options.deadline, size, skipped)) break;

@@ -2,6 +2,7 @@
 // 2. Go through the other schedules in order. Lower a schedule if it is small, or if its simulated time is
 //    less than the best program's and the work so far allows it (MayReplace).
 // 3. Replace the best program by a new one that is at least 2 % faster.
+//    Remember all others, to say why the best was kept.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
 #include "pipeline/lower_fastest.h"
 
@@ -12,15 +13,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
+#include "ir/analysis/schedule_stats.h"
 #include "ir/lower/lower.h"
 #include "ir/lower/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/cost_model.h"
+#include "synth/common/why_chosen.h"
 
 namespace xccl {
 namespace {
@@ -104,6 +110,10 @@ bool MayReplace(const Topology& topology, const PlanOptions& options, const Synt
   return ReasonNotToLower(topology, other, options.deadline).empty();
 }
 
+Contender ContenderOf(const Topology& topology, const Synthesis& made, const TimedProgram& program) {
+  return {made.engine, *program.time_ps, Stats(made.schedule, made.collective, topology).messages};
+}
+
 std::string NoteOf(const Synthesis& kept, const TimedProgram& program, const Synthesis& before,
                    const StatusOr<TimedProgram>& best) {
   if (!best.ok()) return fmt::format("{} has no program: {}", before.engine, best.status().message());
@@ -127,6 +137,7 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   StatusOr<TimedProgram> best = lower_first(topology, options, found.front());
   size_t kept = 0;
   int64_t lowered_transfers = 0;
+  std::vector<Contender> refused;  // programs that were made and did not replace the best
   for (size_t i = 1; i < found.size(); ++i) {
     if (options.deadline.IsOver() || (!best.ok() && best.status().code() == StatusCode::kBug)) break;
     const Synthesis& other = found[i];
@@ -138,10 +149,17 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
     lowered_transfers += other.schedule.size();
     if (!lowered.ok() && lowered.status().code() == StatusCode::kBug)
       result.faults.emplace_back(lowered.status().message());
+    if (lowered.ok() && !Replaces(*lowered->time_ps, best))
+      refused.push_back(ContenderOf(topology, other, *lowered));
     if (!lowered.ok() || !Replaces(*lowered->time_ps, best)) continue;
     result.note = NoteOf(other, *lowered, found[kept], best);
     kept = i;
     best = std::move(lowered);
+  }
+  if (best.ok() && !refused.empty() && IsWhyChosen(found[kept].note) && result.note.empty()) {
+    std::set<std::string> engines = {found[kept].engine};
+    for (const Contender& other : refused) engines.insert(other.engine);
+    result.note = WhyChosen(ContenderOf(topology, found[kept], *best), refused, engines.size(), "program");
   }
   if (!best.ok() && best.status().code() == StatusCode::kInvalidInput && !options.max_blocks) {
     PlanOptions unlimited = options;

@@ -19,7 +19,7 @@ struct FastestProgram {
   std::optional<LoweredProgram> program = {};  // absent: not made in time, or the schedule is too long
   std::optional<int64_t> time_ps = {};         // by SimulateProgram; absent: the program was not simulated
   std::string no_program = {};                 // why `program` is absent
-  std::string note = {};                       // why another schedule replaced the first; empty: none did
+  std::string note = {};                       // why this schedule was kept; empty: it is the only one
   std::vector<std::string> faults = {};        // errors of wrong schedules; each names its engine
 };
 

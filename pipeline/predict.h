@@ -17,9 +17,10 @@ namespace xccl {
 
 // A plan's time at one size: a row of the commands `simulate` and `compare`.
 struct PlanTime {
-  std::string engine;   // the engine that was asked for
-  std::string made_by;  // the engine that made the plan; for auto, the engine whose plan auto chose
-  int64_t size_bytes = 0;
+  std::string engine;       // the engine that was asked for
+  std::string made_by;      // the engine that made the plan; for auto, the engine whose plan auto chose
+  int64_t size_bytes = 0;   // after the collective has rounded asked_bytes
+  int64_t asked_bytes = 0;  // the size that was asked for; 0: as size_bytes
   int64_t time_ps = 0;
   double algbw_bytes_per_s = 0;
   double busbw_bytes_per_s = 0;
@@ -29,6 +30,10 @@ struct PlanTime {
   std::optional<int32_t> threadblocks = {};  // most threadblocks of the program on one rank
   bool measured = false;                     // measured on a real machine, not simulated
   std::string topology = {};                 // topology's name if several are compared, otherwise empty
+  // How the plan differs from the engine's own plan: "finer", "28 messages"; empty: it is that plan.
+  std::string variation = {};
+  std::string note = {};                   // why auto kept this plan (synth/common/why_chosen.h)
+  std::optional<int32_t> num_chunks = {};  // chunks of the collective, if the plan was made here
 };
 // Returns the bus bandwidth in bytes per second, as nccl-tests defines it.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);
@@ -36,6 +41,14 @@ PlanTime MakePlanTime(const std::string& engine, const std::string& made_by, con
                       const Simulation& simulation, int64_t bound_ps);
 
 enum class PlanLevel : uint8_t { kSchedule, kProgram };
+
+// Returns what a plan's time is the time of: the program, if the plan has one and the model of its machine is
+// known; otherwise the schedule on ideal links. Every command that times plans shows this time.
+PlanLevel LevelOf(const Plan& plan, const MachineModel* machine);
+
+// Simulates the plan's schedule or program at one size. Arguments and errors are those of Predict.
+StatusOr<Simulation> SimulatePlan(const Plan& plan, int64_t size_bytes, TimeModel model, PlanLevel level,
+                                  const MachineModel* machine);
 
 // Returns for each size the bound and the simulated time of the plan's schedule or program. A program runs on
 // `machine`; if `machine` is null, only links take time. Errors: kInvalidInput if a program cannot be

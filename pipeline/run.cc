@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/size_range.h"
 #include "base/strings.h"
-#include "base/units.h"
 #include "codegen/emit.h"
-#include "ir/simulate/simulate_program.h"
-#include "ir/time_model.h"
+#include "ir/known_machines.h"
 #include "ir/verify/read_plan.h"
+#include "pipeline/predict.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cpu/run_program.h"
 #include "runtime/cuda/driver.h"
@@ -129,8 +129,25 @@ StatusOr<RunResult> RunQuery(const PlanBook& book, const PlanQuery& query, const
   return RunPlan(book.PathOf(entry), plan, origin, {query.size_bytes}, settings, machine);
 }
 
+// Returns the machine whose times are predicted: the measured one, or else the one that the plan names.
+std::optional<MachineModel> MachineFor(const Plan& plan, const std::optional<MachineModel>& measured) {
+  return measured ? measured : KnownMachine(plan.made_by.machine);
+}
+
+// Returns what the predicted times are the times of.
+std::string DescribePredicted(const Plan& plan, const std::optional<MachineModel>& measured) {
+  if (measured) return "simulated with what tune measured";
+  const std::optional<MachineModel> machine = MachineFor(plan, measured);
+  if (LevelOf(plan, machine ? &*machine : nullptr) == PlanLevel::kProgram)
+    return fmt::format("the program on {}, which is not this host: {}", plan.topology.name(),
+                       machine->source);
+  return fmt::format("ideal links of {}, which is not this host: bandwidths and latencies alone",
+                     plan.topology.name());
+}
+
 // Returns the header of a plan's table before the plan runs. On GPUs, RunPlan adds the names of the devices.
-RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measured) {
+RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings,
+                       const std::optional<MachineModel>& measured) {
   const RunOptions& options = settings.options;
   return {.title = plan.collective.name(),
           .ranks = DescribeRanks(plan, settings),
@@ -139,9 +156,7 @@ RunTableOptions HeadOf(const Plan& plan, const RunSettings& settings, bool measu
           .root = plan.collective.spec().root,
           .iterations = options.iterations,
           .warmup = options.warmup,
-          .predicted = measured ? "simulated with what tune measured"
-                                : fmt::format("simulated on the links of {} alone, which is not this host",
-                                              plan.topology.name())};
+          .predicted = DescribePredicted(plan, measured)};
 }
 
 // Adds a notice for each size that is rounded down to 0 bytes. Its row shows 0 bytes, as in nccl-tests.
@@ -159,10 +174,8 @@ void NoticeOtherSizes(const PlanSizes& of, const std::vector<int64_t>& sizes,
                       std::vector<std::string>& notices) {
   for (const int64_t size : sizes)
     if (size < of.min_bytes || (of.max_bytes > 0 && size > of.max_bytes))
-      notices.push_back(fmt::format(
-          "{} is none of the sizes that the plan is for: {}", FormatSize(size),
-          of.max_bytes > 0 ? fmt::format("{} to {}", FormatSize(of.min_bytes), FormatSize(of.max_bytes))
-                           : fmt::format("{} and more", FormatSize(of.min_bytes))));
+      notices.push_back(fmt::format("{} is none of the sizes that the plan is for: {}", SizeText(size),
+                                    SizeRangeText(of.min_bytes, of.max_bytes)));
 }
 
 // Runs one size after another and shows each row. Without `head`, the first run gives the table's header.
@@ -174,7 +187,7 @@ Status RunTableOf(const std::vector<int64_t>& sizes, const std::optional<RunTabl
     if (deadline.IsOver() && i == 0) return LimitReached(deadline.Passed() + " before anything ran");
     if (deadline.IsOver())
       return show.end(
-          fmt::format("{}; {} and what follows did not run", deadline.Passed(), FormatSize(sizes[i])));
+          fmt::format("{}; {} and what follows did not run", deadline.Passed(), SizeText(sizes[i])));
     XCCL_ASSIGN_OR_RETURN(const RunResult result, run(sizes[i]));
     if (i == 0 && !head) XCCL_RETURN_IF_ERROR(show.begin(result));
     XCCL_RETURN_IF_ERROR(show.size(result));
@@ -205,19 +218,20 @@ StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
 
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
-                            const std::optional<MachineModel>& machine) {
+                            const std::optional<MachineModel>& measured) {
   const auto& [collective, program] = *plan.program;
+  const std::optional<MachineModel> model = MachineFor(plan, measured);
+  const MachineModel* const machine = model ? &*model : nullptr;
   RunOptions options = settings.options;
   options.sizes_bytes = sizes;
   options.predicted_ps = [&](int64_t size) -> std::optional<int64_t> {
-    const StatusOr<Simulation> simulation = SimulateProgram(
-        plan.program->program, plan.program->collective, plan.topology,
-        {.size_bytes = size, .model = plan.made_by.model, .machine = machine ? &*machine : nullptr});
+    const StatusOr<Simulation> simulation =
+        SimulatePlan(plan, size, plan.made_by.model, LevelOf(plan, machine), machine);
     if (!simulation.ok()) return std::nullopt;
     return simulation->time_ps;
   };
   RunResult result;
-  result.ran = HeadOf(plan, settings, machine.has_value());
+  result.ran = HeadOf(plan, settings, measured);
   NoticeEmptySizes(collective, options, result.notices);
   NoticeOtherSizes(plan.sizes, sizes, result.notices);
   if (!settings.gpus) {
@@ -237,7 +251,7 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
                 const RunShow& show) {
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(file));
   if (sizes.empty()) sizes = {plan.made_by.size_bytes};
-  const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, false));
+  const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, {}));
   XCCL_RETURN_IF_ERROR(CheckGroup(file, plan, settings));
   XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
   const auto run = [&](int64_t size) { return RunPlan(file, plan, {}, {size}, settings, {}); };

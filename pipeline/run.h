@@ -52,12 +52,13 @@ struct RunResult {
 // Reads and verifies a plan. Errors: those of ReadPlan; kInvalidInput if the plan has no program.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file);
 
-// Runs the plan's program at the given sizes. Also simulates each size, on `machine` if given. On GPUs the
+// Runs the plan's program at the given sizes. Also predicts each size: the program on the machine `measured`,
+// or else on the known machine that the plan names, or else the schedule on ideal links. On GPUs the
 // interpreter kernel runs a program that is too large to emit or that does not compile, or every program if
 // the settings say so. Requires: a program. Errors: those of the back end.
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
-                            const std::optional<MachineModel>& machine);
+                            const std::optional<MachineModel>& measured);
 
 // Callbacks that show results while sizes run. One table is for one collective. An error ends the runs.
 struct RunShow {
@@ -71,8 +72,8 @@ struct RunShow {
 Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
                 const RunShow& show);
 // Runs every collective of the plan book, or settings.only, at each size; if `sizes` is empty, at 64 MiB.
-// Each size runs the plan that the book selects for it. Simulations use the book's machine model, which
-// `tune` measured.
+// Each size runs the plan that the book selects for it. Predictions use the book's machine model, if `tune`
+// measured one.
 Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
                const RunShow& show);
 

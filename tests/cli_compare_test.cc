@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -20,8 +21,7 @@ TEST_F(Cli, ComparesOnFailedMachines) {
   const std::string text = Out(words);
   EXPECT_EQ(text.substr(0, text.find('\n')),
             "allgather on torus:3x3 with 1 of its cables failed, 3 draws: 9 ranks, pipelined model");
-  EXPECT_NE(text.find("\ntimes on ideal links: their bandwidths and latencies alone\n"), std::string::npos)
-      << text;
+  EXPECT_NE(text.find("\ntimes on ideal links: bandwidths and latencies alone\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\ndraws are of all cables of the machine, used by a plan or not\n"), std::string::npos)
       << text;
   Words json = words;
@@ -204,7 +204,7 @@ TEST_F(Cli, ComparesMachines) {
   const Words words = {"compare", "ring:4", "ring:8", "-c", "allreduce", "-s", "1KiB,1MiB"};
   const std::string text = Out(words);
   EXPECT_EQ(text.rfind("allreduce on 2 machines: ring:4, ring:8, pipelined model\n"
-                       "times on ideal links: their bandwidths and latencies alone\n"
+                       "times on ideal links: bandwidths and latencies alone\n"
                        "   size  topology  engine ",
                        0),
             0u)
@@ -257,6 +257,65 @@ TEST_F(Cli, ComparesMachinesThatDiffer) {
   EXPECT_EQ(machines({"--gpu-arch", "sm80"}), std::vector<Json>(4, AmpereModel().source));
 }
 
+// A row is printed before the rows after it are known; the columns of all sizes are as wide.
+TEST_F(Cli, CompareColumnsStayInLine) {
+  const std::string text =
+      Out({"compare", "ring:8", "-c", "allreduce", "-s", "1KiB,64MB,1MiB", "--engines", "auto,tree,greedy"});
+  size_t width = 0;
+  int64_t rows = 0;
+  std::istringstream lines(text.substr(text.find("   size  engine ")));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(" rounded ") != std::string::npos || line.find(" faster ") != std::string::npos) continue;
+    if (width == 0) width = line.size();
+    EXPECT_EQ(line.size(), width) << text;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 10);
+}
+
+// The plan that auto keeps at small sizes is not the plan that its engine makes alone.
+TEST_F(Cli, CompareSaysWhyAutoKeptAPlan) {
+  const Words words = {"compare", "ring:8", "-c", "allreduce", "-s", "1KiB", "--engines", "auto,tree,greedy"};
+  const std::string text = Out(words);
+  EXPECT_TRUE(std::regex_search(text, std::regex(" auto \\(tree, (finer|coarser|reordered)\\) "))) << text;
+  EXPECT_TRUE(
+      std::regex_search(text, std::regex("\n +within 2 %: tree, [0-9]+ messages; greedy [0-9.]+ % faster "
+                                         "with [0-9]+\n")))
+      << text;
+  Words json = words;
+  json.emplace_back("--json");
+  for (const Json& row : Json::parse(Out(json))) {
+    EXPECT_EQ(row["note"].is_null(), row["engine"] != "auto") << row;
+    if (row["engine"] == "auto") {
+      EXPECT_EQ(row["note"].get<std::string>().rfind("within 2 %: tree, ", 0), 0u);
+    }
+  }
+  // Alone, the row says how many messages the plan has.
+  const std::string alone = Out({"compare", "ring:8", "-c", "allreduce", "-s", "1KiB", "--engines", "auto"});
+  EXPECT_TRUE(std::regex_search(alone, std::regex(" auto \\(tree, [0-9]+ messages\\) "))) << alone;
+}
+
+// Machines of other numbers of ranks round a size to other sizes; rows are joined by the size asked for.
+TEST_F(Cli, RowsKeepTheSizeAskedFor) {
+  const Words words = {"compare", "ring:3", "-c", "allgather", "-s", "64KiB", "--engines", "ring"};
+  const std::string text = Out(words);
+  EXPECT_NE(text.find("\n  64KiB  ring "), std::string::npos) << text;
+  EXPECT_NE(text.find("\n           64KiB is rounded down to 65520B\n"), std::string::npos) << text;
+  Words json = words;
+  json.emplace_back("--json");
+  const Json row = Json::parse(Out(json))[0];
+  EXPECT_EQ(row["asked_bytes"], 65536);
+  EXPECT_EQ(row["size_bytes"], 65520);
+}
+
+TEST_F(Cli, BarriersHaveNoSize) {
+  for (const std::string& text : {Out({"compare", "ring:4", "-c", "barrier", "-s", "1KiB"}),
+                                  Out({"plan", "ring:4", "-c", "barrier"})}) {
+    EXPECT_NE(text.find(" 0B"), std::string::npos) << text;
+    EXPECT_EQ(text.find("rounded"), std::string::npos) << text;
+  }
+}
+
 TEST_F(Cli, RowsSayMessagesAndThreadblocks) {
   const Json links = Json::parse(
       Out({"compare", "ring:4", "-c", "allgather", "-s", "1MiB", "--engines", "ring", "--json"}))[0];
@@ -289,12 +348,13 @@ TEST_F(Cli, FailuresAreDrawn) {
 
 TEST_F(Cli, TextsSayThatTimesAreOfIdealLinks) {
   const std::string title = "allgather on ring:3: 3 ranks, pipelined model\n";
-  const std::string ideal = "on ideal links: their bandwidths and latencies alone\n";
+  const std::string ideal = "on ideal links: bandwidths and latencies alone\n";
   EXPECT_EQ(Out({"compare", "ring:3", "-c", "allgather", "--sizes", "1KiB,4KiB", "--engines", "ring"})
                 .rfind(title + "times " + ideal, 0),
             0u);
   const std::string plan = Out({"plan", "ring:3", "-c", "allgather", "-o", "a.json"});
-  EXPECT_NE(plan.find("\n             " + ideal), std::string::npos) << plan;
+  EXPECT_NE(plan.find("\n             ideal links: bandwidths and latencies alone\n"), std::string::npos)
+      << plan;
   const std::string simulated = Out({"simulate", "a.json"});
   EXPECT_NE(simulated.find("simulated, pipelined model\ntimes " + ideal), std::string::npos) << simulated;
 }
@@ -312,8 +372,8 @@ TEST_F(Cli, CompareWithoutARowSaysWhy) {
 // All sizes together take minutes: the first is there while the command still runs.
 TEST_F(Cli, CompareShowsEachSizeAsItEnds) {
   const std::string rows = PrintedUntil(
-      "  6912B ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
-  EXPECT_NE(rows.find("\n  6912B  "), std::string::npos) << rows;
+      "    8KiB ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
+  EXPECT_NE(rows.find("\n   8KiB  "), std::string::npos) << rows;
 }
 
 TEST_F(Cli, CompareRowsSayWhatTheyAreOf) {

@@ -260,7 +260,7 @@ TEST_F(Cli, ForeignPlansBecomePlans) {
       text.starts_with("a.xml: ok: MSCCL XML 'a', allgather of 4 ranks, proved\n  program    simple, "))
       << text;
   EXPECT_NE(text.find("\n  sizes      0B to 2MiB\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n  file       b.json, for torus:4\nprogram simulated on torus:4\n"),
+  EXPECT_NE(text.find("\n  file       b.json, for torus:4\nschedule simulated on torus:4\n"),
             std::string::npos)
       << text;
   Write("mark.xml", "\xEF\xBB\xBF" + Read("a.xml"));  // with a byte-order mark
@@ -368,24 +368,26 @@ TEST_F(Cli, OneNumberIsShownInOneUnit) {
   const std::string text = Out({"topo", "slow.xml"});
   EXPECT_NE(text.find("0.04782GB/s"), std::string::npos) << text;
   EXPECT_EQ(text.find("MB/s"), std::string::npos) << text;
-  EXPECT_NE(Out({"bound", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1000000B,"),
-            std::string::npos);
-  EXPECT_NE(Out({"plan", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1000000B,"), std::string::npos);
+  EXPECT_NE(Out({"bound", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1MB,"), std::string::npos);
+  EXPECT_NE(Out({"plan", "torus:2x2", "-c", "allreduce", "-s", "1MB"}).find(" 1MB,"), std::string::npos);
+  EXPECT_NE(
+      Out({"plan", "ring:3", "-c", "allgather", "-s", "64KiB"}).find(" 64KiB (rounded down to 65520B),"),
+      std::string::npos);
   RingPlan();
   EXPECT_NE(Out({"simulate", "a.json", "--sizes", "64KiB"}).find("\n64KiB "), std::string::npos);
 }
 
 TEST_F(Cli, JsonKeys) {
-  Words plan = {"engine",          "ranks",          "chunks_per_rank", "steps",      "rounds",
-                "transfers",       "messages",       "synthesis_s",     "size_bytes", "time_us",
-                "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us", "bandwidth_us",
-                "bound_us",        "bound_kind",     "ratio",           "exact",      "bitwise_same",
-                "depth",           "relays",         "threadblocks",    "channels",   "scratch_bytes",
-                "machine",         "warnings",       "total_s",         "file",       "collective",
-                "topology",        "model",          "version"};
+  Words plan = {"engine",          "ranks",          "chunks_per_rank", "steps",       "rounds",
+                "transfers",       "messages",       "synthesis_s",     "size_bytes",  "time_us",
+                "time_program_us", "algbw_gb_per_s", "busbw_gb_per_s",  "latency_us",  "bandwidth_us",
+                "bound_us",        "bound_kind",     "ratio",           "exact",       "bitwise_same",
+                "depth",           "relays",         "threadblocks",    "channels",    "scratch_bytes",
+                "machine",         "warnings",       "total_s",         "file",        "collective",
+                "topology",        "model",          "version",         "asked_bytes", "note"};
   const Words timed = {"engine",   "size_bytes", "time_us", "algbw_gb_per_s", "busbw_gb_per_s",
                        "bound_us", "ratio",      "made_by", "collective",     "topology",
-                       "model",    "machine",    "version"};
+                       "model",    "machine",    "version", "asked_bytes"};
   for (const Words& extra : {Words{}, Words{"-o", "a.json"}}) {
     Words arguments = {"plan", "torus:2x2", "-c", "allreduce", "-s", "64KiB", "--json"};
     arguments.insert(arguments.end(), extra.begin(), extra.end());
@@ -409,7 +411,7 @@ TEST_F(Cli, JsonKeys) {
                                        "--engines", "ring,greedy,auto", "--json"}));
   ASSERT_EQ(ranked.size(), 6u);
   Words compared = timed;
-  compared.insert(compared.end(), {"messages", "threadblocks", "measured"});
+  compared.insert(compared.end(), {"messages", "threadblocks", "measured", "note"});
   for (const Json& row : ranked) EXPECT_EQ(Keys(row), compared);
   for (const bool processes : {false, true}) {
     Words arguments = {"run", "a.json", "--sizes", "1KiB,64KiB", "--iters", "2", "--json"};

@@ -371,8 +371,10 @@ TEST_F(Cli, TheMachineOfTheGpusTimesThePrograms) {
     return Out(all);
   };
   // Without a program the time is the schedule's.
-  EXPECT_TRUE(Json::parse(with({"--json"}))["machine"].is_null());
-  EXPECT_NE(with({}).find("  machine    with -o: the program's time by " + hopper + "\n"), std::string::npos);
+  EXPECT_TRUE(Json::parse(with({"--lower=false", "--json"}))["machine"].is_null());
+  EXPECT_NE(with({"--lower=false"}).find("  machine    with --lower: the program's time by " + hopper + "\n"),
+            std::string::npos);
+  EXPECT_EQ(Json::parse(with({"--json"}))["machine"], hopper);
   EXPECT_NE(with({"-o", "on.json"})
                 .find("  in flight  32 x 64KiB in 3.571us: 587.2GB/s at most; the NVLinks of a GPU reach "
                       "370.8GB/s\n"),
@@ -396,7 +398,9 @@ TEST_F(Cli, TheMachineOfTheGpusTimesThePrograms) {
   EXPECT_EQ(simulated({"off.json"})["time_us"], off["time_program_us"]);
   EXPECT_TRUE(simulated({"off.json"})["machine"].is_null());
   EXPECT_TRUE(simulated({"on.json", "--machine", "none"})["machine"].is_null());
-  EXPECT_EQ(Run({"simulate", "on.json", "--machine", "hopper"}).err,
+  EXPECT_EQ(Json::parse(Out({"simulate", "on.json", "--machine", "hopper", "--json"}))[0]["time_us"],
+            on["time_program_us"]);
+  EXPECT_EQ(Run({"simulate", "on.json", "--level", "schedule", "--machine", "hopper"}).err,
             "xccl-synth: --machine: only programs run on machines; hint: --level=program\n");
   // Engines are ranked by programs, and by schedules without a machine.
   const Words compare = {"compare", "dgx-h100", "-c",        "allreduce",          "--sizes",

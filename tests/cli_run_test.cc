@@ -149,8 +149,10 @@ TEST_F(Cli, RunShowsEachSizeAsItEnds) {
   RingPlan();
   const std::string head = PrintedUntil("# predicted: ", "run a.json --sizes 1GiB --iters 20000");
   EXPECT_EQ(head.rfind("# Collective test starting: allgather\n", 0), 0u) << head;
-  EXPECT_NE(head.find("\n# predicted: simulated on the links of torus:2x2 alone, which is not this host\n"),
-            std::string::npos)
+  EXPECT_NE(
+      head.find("\n# predicted: ideal links of torus:2x2, which is not this host: bandwidths and latencies "
+                "alone\n"),
+      std::string::npos)
       << head;
   const std::string rows = PrintedUntil(" *1024 ", "run a.json --sizes 1KiB,1GiB --iters 20000");
   EXPECT_NE(rows.find("\n        1024  "), std::string::npos) << rows;

@@ -21,18 +21,24 @@ _FRAME = "width: 100%; height: 780px; box-sizing: border-box; border: 1px solid 
 
 def _lines(facts: Dict[str, Any]) -> List[Tuple[str, str]]:
     time = _xccl.format_time
+    # The plan's time is that of its program on its machine, and else that of its schedule on ideal links.
+    on_machine = facts["time_program_ps"] is not None and bool(facts["machine"])
+    time_ps = facts["time_program_ps"] if on_machine else facts["time_ps"]
+    busbw = facts["busbw_gb_per_s"] * facts["time_ps"] / time_ps if time_ps else facts["busbw_gb_per_s"]
     lines = [
         ("engine", facts["engine"] + (f": {facts['note']}" if facts["note"] else "")),
-        ("time", f"{time(facts['time_ps'])}, busbw {facts['busbw_gb_per_s']:.4g} GB/s on ideal links"),
+        ("time", f"{time(time_ps)}, busbw {busbw:.4g} GB/s"),
+        ("", f"ideal links{' ' + time(facts['time_ps']) if on_machine else ''}: bandwidths and latencies alone"),
         (
             "bound",
-            f"{time(facts['bound_ps'])} by {facts['bound_kind']}, ratio {facts['ratio']:.4f}" + (", exact" if facts["exact"] else ""),
+            f"{time(facts['bound_ps'])} by {facts['bound_kind']}, ratio {time_ps / facts['bound_ps'] if facts['bound_ps'] else 1:.4f}"
+            + (", exact" + (" on ideal links" if on_machine else "") if facts["exact"] else ""),
         ),
         ("schedule", f"{facts['steps']} steps, {facts['transfers']} transfers in {facts['messages']} messages"),
     ]
     if facts["time_program_ps"] is not None:
-        machine = f" on {facts['machine']}" if facts["machine"] else ""
-        lines.append(("program", f"{time(facts['time_program_ps'])}{machine}, {facts['threadblocks']} threadblocks a rank at most"))
+        where = f"on {facts['machine']}" if on_machine else f"simulated {time(facts['time_program_ps'])}"
+        lines.append(("program", f"{facts['threadblocks']} threadblocks a rank at most, {where}"))
     elif facts["no_program"]:
         lines.append(("program", f"none: {facts['no_program']}"))
     if facts["relays"]:

@@ -29,6 +29,7 @@
 #include "synth/common/cost_model.h"
 #include "synth/common/rank_graph.h"
 #include "synth/common/serves.h"
+#include "synth/common/why_chosen.h"
 #include "synth/portfolio/preference.h"
 #include "synth/portfolio/turns.h"
 
@@ -190,7 +191,7 @@ class Portfolio {
       chance_ = HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
     }
     made.turn.make = nullptr;  // frees the engine state that the function may hold
-    RememberRunnerUp(made);
+    RememberFastest(made);
     if (made.Ps() > kNoChance * best_ps_) return;
     std::vector<Turn> turns = VariationsOf(made, request_, bound_, best_ps_);
     std::ranges::move(turns, std::back_inserter(queue_));
@@ -214,13 +215,14 @@ class Portfolio {
     return std::prev(kept_.end());
   }
 
-  // Records the time if it is the least of its engine.
-  void RememberRunnerUp(const Made& made) {
-    const auto same = std::ranges::find(fastest_, made.turn.engine, &Fastest::engine);
+  // Records the plan if it is the fastest of its engine.
+  void RememberFastest(const Made& made) {
+    Contender plan{made.synthesis.engine, made.synthesis.simulation->time_ps, made.costs.link_use.messages};
+    const auto same = std::ranges::find(fastest_, plan.engine, &Contender::engine);
     if (same == fastest_.end())
-      fastest_.push_back({made.turn.engine, made.Ps()});
-    else
-      same->time_ps = std::min(same->time_ps, made.Ps());
+      fastest_.push_back(std::move(plan));
+    else if (plan.time_ps < same->time_ps)
+      *same = std::move(plan);
   }
 
   // Returns the preferred plan of those that are kept, with the other plans in `others`.
@@ -235,19 +237,10 @@ class Portfolio {
     Synthesis best = std::move(kept_[preferred].synthesis);
     for (size_t i = 0; i < kept_.size(); ++i)
       if (i != preferred) best.others.push_back(std::move(kept_[i].synthesis));
-    best.note = best.schedule.size() == 0 ? "nothing to move" : Note(best.engine);
+    const Contender chosen{best.engine, best.simulation->time_ps, costs[preferred].link_use.messages};
+    best.note = best.schedule.size() == 0 ? "nothing to move" : WhyChosen(chosen, fastest_, fastest_.size());
     best.faults = std::move(faults_);
     return best;
-  }
-
-  // Returns the note that names the engine whose plan comes second.
-  std::string Note(std::string_view engine) const {
-    const Fastest* next = nullptr;
-    for (const Fastest& one : fastest_)
-      if (one.engine->name != engine && (next == nullptr || one.time_ps < next->time_ps)) next = &one;
-    if (next == nullptr) return "";
-    const double ratio = bound_.bound_ps > 0 ? next->time_ps / static_cast<double>(bound_.bound_ps) : 1.0;
-    return fmt::format("next {}, {:.4f} x bound", next->engine->name, ratio);
   }
 
   bool HasPlan() const { return !kept_.empty() || unsimulated_; }
@@ -280,11 +273,6 @@ class Portfolio {
                   steps);
   }
 
-  struct Fastest {
-    const Engine* engine = nullptr;
-    double time_ps = 0;
-  };
-
   SynthesisRequest request_;  // the request with the bound and the graphs
   const std::span<const Engine> engines_;
   const Deadline deadline_;
@@ -292,8 +280,8 @@ class Portfolio {
   Bound bound_;
   int64_t left_ = 0;  // work left
   std::vector<Turn> queue_;
-  std::vector<Made> kept_;  // kept plans, the fastest first
-  std::vector<Fastest> fastest_;
+  std::vector<Made> kept_;                // kept plans, the fastest first
+  std::vector<Contender> fastest_;        // the fastest plan of each engine
   std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;

@@ -1,0 +1,29 @@
+// The words that say why auto kept a plan and not the plan of another engine. Every text and page uses them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace xccl {
+
+// An engine's plan, or the program of its plan.
+struct Contender {
+  std::string engine;
+  int64_t time_ps = 0;
+  std::optional<int64_t> messages = {};  // absent: not known
+};
+
+// Returns "fastest of 14 engines" if no other plan is faster. Otherwise names the fastest of the other plans:
+// "within 2 %: tree, 28 messages; greedy 1.3 % faster with 224". `engines`: how many engines made plans, with
+// that of `chosen`. `what`: "program" if the times are those of programs, otherwise empty. Returns no text if
+// no other engine made a plan, unless another plan of the same engine is faster.
+std::string WhyChosen(const Contender& chosen, std::span<const Contender> others, size_t engines,
+                      const std::string& what = "");
+
+// Returns whether the text is one of WhyChosen and nothing more.
+bool IsWhyChosen(std::string_view text);
+
+}  // namespace xccl
