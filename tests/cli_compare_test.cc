@@ -372,7 +372,7 @@ TEST_F(Cli, CompareWithoutARowSaysWhy) {
 // All sizes together take minutes: the first is there while the command still runs.
 TEST_F(Cli, CompareShowsEachSizeAsItEnds) {
   const std::string rows = PrintedUntil(
-      "    8KiB ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
+      "   8KiB ", "compare torus:12x12 -c alltoall --engines greedy,flow,direct --sizes 4KiB:512GiB:x2");
   EXPECT_NE(rows.find("\n   8KiB  "), std::string::npos) << rows;
 }
 
