@@ -62,19 +62,19 @@ py::str PageOf(const BoundComparison& made, const std::string& page, const std::
 }
 
 py::tuple ComparisonState(const BoundComparison& made) {
-  const auto& [title, on, times, skipped, notes, machines] = made.comparison;
+  const Comparison& c = made.comparison;
   py::list rows;
-  for (const PlanTime& time : times)
-    rows.append(py::make_tuple(time.engine, time.made_by, time.size_bytes, time.time_ps,
+  for (const PlanTime& time : c.times)
+    rows.append(py::make_tuple(time.engine, time.made_by, time.size_bytes, time.asked_bytes, time.time_ps,
                                time.algbw_bytes_per_s, time.busbw_bytes_per_s, time.bound_ps, time.ratio,
-                               time.messages, time.threadblocks));
+                               time.messages, time.threadblocks, time.variation, time.note, time.num_chunks));
   return py::make_tuple(
-      StateOf(*made.topology), StateOf(*made.collective), py::bytes(title),
-      py::make_tuple(py::bytes(on.collective), py::bytes(on.topology), on.model, on.machine), rows, skipped,
-      notes);
+      StateOf(*made.topology), StateOf(*made.collective), py::bytes(c.title),
+      py::make_tuple(py::bytes(c.on.collective), py::bytes(c.on.topology), c.on.model, c.on.machine), rows,
+      c.skipped, c.notes, py::make_tuple(c.longest_name, c.longest_size));
 }
 BoundComparison ComparisonOfState(const py::tuple& state) {
-  CheckFields(state, 7);
+  CheckFields(state, 8);
   Comparison comparison;
   comparison.title = state[2].cast<std::string>();
   const auto on = state[3].cast<py::tuple>();
@@ -84,20 +84,28 @@ BoundComparison ComparisonOfState(const py::tuple& state) {
   const auto rows = state[4].cast<py::list>();
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto facts = rows[i].cast<py::tuple>();
-    CheckFields(facts, 10);
+    CheckFields(facts, 14);
     comparison.times.push_back({.engine = facts[0].cast<std::string>(),
                                 .made_by = facts[1].cast<std::string>(),
                                 .size_bytes = facts[2].cast<int64_t>(),
-                                .time_ps = facts[3].cast<int64_t>(),
-                                .algbw_bytes_per_s = facts[4].cast<double>(),
-                                .busbw_bytes_per_s = facts[5].cast<double>(),
-                                .bound_ps = facts[6].cast<int64_t>(),
-                                .ratio = facts[7].cast<double>(),
-                                .messages = facts[8].cast<std::optional<int64_t>>(),
-                                .threadblocks = facts[9].cast<std::optional<int32_t>>()});
+                                .asked_bytes = facts[3].cast<int64_t>(),
+                                .time_ps = facts[4].cast<int64_t>(),
+                                .algbw_bytes_per_s = facts[5].cast<double>(),
+                                .busbw_bytes_per_s = facts[6].cast<double>(),
+                                .bound_ps = facts[7].cast<int64_t>(),
+                                .ratio = facts[8].cast<double>(),
+                                .messages = facts[9].cast<std::optional<int64_t>>(),
+                                .threadblocks = facts[10].cast<std::optional<int32_t>>(),
+                                .variation = facts[11].cast<std::string>(),
+                                .note = facts[12].cast<std::string>(),
+                                .num_chunks = facts[13].cast<std::optional<int32_t>>()});
   }
   comparison.skipped = state[5].cast<std::vector<std::string>>();
   comparison.notes = state[6].cast<std::vector<std::string>>();
+  const auto longest = state[7].cast<py::tuple>();
+  CheckFields(longest, 2);
+  comparison.longest_name = longest[0].cast<size_t>();
+  comparison.longest_size = longest[1].cast<size_t>();
   return {TopologyOfState(state[0].cast<py::tuple>()), CollectiveOfState(state[1].cast<py::tuple>()),
           std::move(comparison)};
 }
