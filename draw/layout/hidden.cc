@@ -54,21 +54,29 @@ size_t Hiding(const std::vector<DrawnItem>& items, const DrawnCable& cable) {
   return hiding;
 }
 
-// The arc instead of a straight cable. Arcs go up, or to the left of a cable that goes down, before they go
-// to the other side.
-DrawnCable ArcOf(const std::vector<DrawnItem>& items, const DrawnCable& straight) {
-  constexpr std::array kBends = {0.14, 0.28, 0.45, 0.7, 1.0};  // of the cable's length
+// The cable in a form that no box hides: a straight line between the edges of its items that face each other,
+// else the flattest arc. Arcs go up, or to the right of a cable that goes down, before they go to the other
+// side. If boxes hide all of them, the arc that fewest hide.
+DrawnCable Shown(const std::vector<DrawnItem>& items, const DrawnCable& straight) {
+  constexpr std::array kBends = {0.1, 0.2, 0.3, 0.45, 0.7, 1.0};  // of the cable's length
+  constexpr double kEdge = 0.98;  // of half a box: the line still begins within it
+  const DrawnItem &a = items[static_cast<size_t>(straight.a)], &b = items[static_cast<size_t>(straight.b)];
   const DrawnPoint &from = straight.points.front(), &to = straight.points.back();
-  const double dx = to.x - from.x, dy = to.y - from.y, length = std::hypot(dx, dy);
-  const bool up = dx > 0 || (dx == 0 && dy > 0);
+  const double dx = to.x - from.x, dy = to.y - from.y;
+  if (std::abs(dy) > (a.height + b.height) / 2) {
+    DrawnCable line = straight;
+    line.points.front().y += std::copysign(kEdge * a.height / 2, dy);
+    line.points.back().y -= std::copysign(kEdge * b.height / 2, dy);
+    if (Hiding(items, line) == 0) return line;
+  }
+  const double up = dx > 0 || (dx == 0 && dy > 0) ? 1 : -1;
   DrawnCable best = straight;
   size_t fewest = std::numeric_limits<size_t>::max();
   for (const double bend : kBends) {
-    for (const double side : {1.0, -1.0}) {
-      const double reach = (up ? side : -side) * (bend * length + kItemHeight) / length;
+    for (const double side : {up * bend, -up * bend}) {
       DrawnCable arc = straight;
       arc.form = DrawnCable::Form::kCurve;
-      arc.points = {from, {(from.x + to.x) / 2 + dy * reach, (from.y + to.y) / 2 - dx * reach}, to};
+      arc.points = {from, {from.x + dx / 2 + dy * side, from.y + dy / 2 - dx * side}, to};
       const size_t hiding = Hiding(items, arc);
       if (hiding >= fewest) continue;
       fewest = hiding;
@@ -93,7 +101,7 @@ void BendHiddenCables(const Topology& topology, Sketch& sketch) {
   std::set<std::pair<int32_t, int32_t>> shaped;
   for (DrawnCable& cable : sketch.shaped) {
     shaped.emplace(std::min(cable.a, cable.b), std::max(cable.a, cable.b));
-    if (cable.form == DrawnCable::Form::kLine && Hiding(items, cable) > 0) cable = ArcOf(items, cable);
+    if (cable.form == DrawnCable::Form::kLine && Hiding(items, cable) > 0) cable = Shown(items, cable);
   }
   std::vector<int32_t> item_of(static_cast<size_t>(topology.num_nodes()), -1);
   for (size_t i = 0; i < items.size(); ++i)
@@ -102,7 +110,7 @@ void BendHiddenCables(const Topology& topology, Sketch& sketch) {
     if (shaped.contains({a, b})) continue;
     const DrawnItem &from = items[static_cast<size_t>(a)], &to = items[static_cast<size_t>(b)];
     const DrawnCable straight = {a, b, {}, DrawnCable::Form::kLine, {EndAt(from, to), EndAt(to, from)}};
-    if (Hiding(items, straight) > 0) sketch.shaped.push_back(ArcOf(items, straight));
+    if (Hiding(items, straight) > 0) sketch.shaped.push_back(Shown(items, straight));
   }
 }
 
