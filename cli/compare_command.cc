@@ -76,6 +76,7 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   session.is_writing = true;
   const std::vector<Row> rows = ToRows(comparison);
   const bool text = !session.json && !flags.csv;
+  if (!text && !comparison.fewer.empty()) PrintError(comparison.fewer + "\n");
   if (!text) SaySkipped(comparison.skipped);
   const Status printed = Print(text ? CompareText(comparison) : session.json ? ToJson(rows) : ToCsv(rows));
   // The files are worth as much where nobody reads the rows, and the rows where a file cannot be written.
