@@ -22,6 +22,7 @@
 #include "interchange/traces/nccl_tests.h"
 #include "pipeline/import.h"
 #include "pipeline/view/comparison.h"
+#include "pipeline/view/comparison_chart.h"
 #include "pipeline/view/failures.h"
 
 namespace xccl {
@@ -35,7 +36,8 @@ struct Flags {
   std::string engines;
   bool csv = false;
   std::string html, svg;
-  std::string with;  // files of other tools
+  std::string chart, width = "3.4in", font = "8pt";  // of svg; no chart: all charts
+  std::string with;                                  // files of other tools
   FailureOptions failures;
 };
 
@@ -74,6 +76,7 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   session.is_writing = true;
   const std::vector<Row> rows = ToRows(comparison);
   const bool text = !session.json && !flags.csv;
+  if (!text && !comparison.fewer.empty()) PrintError(comparison.fewer + "\n");
   if (!text) SaySkipped(comparison.skipped);
   const Status printed = Print(text ? CompareText(comparison) : session.json ? ToJson(rows) : ToCsv(rows));
   // The files are worth as much where nobody reads the rows, and the rows where a file cannot be written.
@@ -159,6 +162,15 @@ StatusOr<std::vector<ComparedMachine>> MachinesOf(const std::vector<Problem>& pr
   return machines;
 }
 
+Status WriteSvg(const Comparison& comparison, const Flags& flags, const Session& session) {
+  if (flags.chart.empty())
+    return WriteFileAtomically(flags.svg, ComparisonSvg(comparison, OriginOf(session)));
+  XCCL_ASSIGN_OR_RETURN(const FigureSize size, ParseFigureSize(flags.width, flags.font));
+  XCCL_ASSIGN_OR_RETURN(const std::string svg,
+                        ComparisonChart(comparison, flags.chart, size, OriginOf(session)));
+  return WriteFileAtomically(flags.svg, svg);
+}
+
 Status WritePictures(const Comparison& comparison, std::span<const ComparedMachine> machines,
                      const Flags& flags, const Session& session) {
   Status written;
@@ -166,7 +178,7 @@ Status WritePictures(const Comparison& comparison, std::span<const ComparedMachi
     written = WriteFileAtomically(flags.html,
                                   ComparisonPage(kComparePage, comparison, machines, OriginOf(session)));
   if (flags.svg.empty()) return written;
-  const Status drawn = WriteFileAtomically(flags.svg, ComparisonSvg(comparison, OriginOf(session)));
+  const Status drawn = WriteSvg(comparison, flags, session);
   return written.ok() ? drawn : written;
 }
 
@@ -203,6 +215,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
     if (several && is_given)
       return UsageError(
           fmt::format("{}: {} topologies; expected one", flag, flags.topology.topologies.size()));
+  XCCL_RETURN_IF_ERROR(ParseFigureSize(flags.width, flags.font).status());
   for (const std::string& file : {flags.html, flags.svg})
     if (!file.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(file));  // before a long search
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
@@ -237,12 +250,23 @@ void AddCompareCommand(CommandLine& line, Session& session) {
   AddMachineFlag(command, flags.plan, "rank programs by their time on this machine");
   const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
   command.AddOption("--html", flags.html, "also write a page with charts and tables to this file");
-  command.AddOption("--svg", flags.svg, "also write the charts as a picture to this file");
+  const Option svg = command.AddOption("--svg", flags.svg, "also write the charts as a picture to this file");
+  const Option chart =
+      command.AddOption("--chart", flags.chart, "with --svg: write only this chart, as a figure for a paper")
+          .OneOf(ChartNames())
+          .Needs(svg);
+  command.AddOption("--width", flags.width, "the figure's width: 3.4in, 86mm, 8.6cm or 245pt")
+      .Needs(chart)
+      .ShowDefault();
+  command.AddOption("--font", flags.font, "size of the figure's texts: 8pt, 2.8mm")
+      .Needs(chart)
+      .ShowDefault();
   const Option failures =
       command
           .AddOption("--failures", flags.failures.draws,
                      "compare on so many draws of the machine with failed cables, beside a repaired plan")
-          .Between(1, 1000);
+          .Between(1, 1000)
+          .Excludes(chart);
   command.AddOption("--failed-cables", flags.failures.cables, "cables that fail in a draw")
       .Between(1, 1 << 20)
       .Needs(failures)
@@ -258,6 +282,8 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       "  xccl-synth compare dgx-a100 -c allreduce --sizes 1KiB:1GiB:x4\n"
       "  xccl-synth compare torus:8x8 -c allgather --engines ring,greedy,auto --html torus.html\n"
       "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x4 --svg figure.svg\n"
+      "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x4 --svg figure.svg --chart busbw "
+      "--width 3.4in\n"
       "  xccl-synth compare dgx-a100 -c allreduce --engines auto --with allpairs.xml,ring.xml\n"
       "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x2 --with all_reduce_perf.json\n"
       "  xccl-synth compare dgx-a100 dgx-h100 mi300x -c allreduce --html machines.html\n"

@@ -127,10 +127,12 @@ std::string CompareText(const FailureComparison& comparison) {
     last = row.size_bytes;
   }
   std::string text = fmt::format("{}\ntimes on {}\n", comparison.title, OnIdealLinks());
+  if (!comparison.fewer.empty()) text += comparison.fewer + "\n";
   for (size_t i = 0; i < comparison.failed.size(); ++i)
     text += fmt::format("draw {}: {}{}\n", i, comparison.failed[i], SlowdownText(comparison, i));
   return text + TableText(table) +
          "whole us: without a failed cable\n"
+         "means are over the draws with a plan; no two draws are alike\n"
          "draws are of all cables of the machine, used by a plan or not\n" +
          SkippedText(comparison.skipped);
 }

@@ -107,22 +107,23 @@ StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Coll
   XCCL_RETURN_IF_ERROR(CheckReachable(topology, collective));
   FailureComparison comparison;
   comparison.on = {collective.name(), topology.name(), std::string(ToString(options.request.model))};
+  XCCL_ASSIGN_OR_RETURN(
+      std::vector<Failure> drawn,
+      FailCablesOften(topology, failures.cables, failures.draws, options.request.seed,
+                      [&](const Topology& left) { return CheckReachable(left, collective).ok(); }));
+  comparison.title =
+      fmt::format("{} on {} with {} of its cables failed, {}: {} ranks, {} model", collective.name(),
+                  topology.name(), failures.cables, Counted(std::ssize(drawn), "draw"),
+                  collective.num_members(), ToString(options.request.model));
+  if (std::ssize(drawn) < failures.draws)
+    comparison.fewer = fmt::format("{} of {} draws: no other failure leaves all ranks within reach",
+                                   drawn.size(), failures.draws);
   Skipped skipped{.lines = std::move(compared.skipped)};
   std::vector<Topology> machines = {topology};
-  for (int32_t i = 0; i < failures.draws; ++i) {
-    XCCL_ASSIGN_OR_RETURN(
-        Failure failure,
-        FailCables(topology, failures.cables, options.request.seed + static_cast<uint64_t>(i),
-                   [&](const Topology& left) { return CheckReachable(left, collective).ok(); }));
-    const std::string cables = Join(failure.cables, ", ");
-    if (std::ranges::find(comparison.failed, cables) != comparison.failed.end()) continue;
-    comparison.failed.push_back(cables);
+  for (Failure& failure : drawn) {
+    comparison.failed.push_back(Join(failure.cables, ", "));
     machines.push_back(std::move(failure.topology));
   }
-  comparison.title =
-      fmt::format("{} on {} with {} of its cables failed, {} draws: {} ranks, {} model", collective.name(),
-                  topology.name(), failures.cables, comparison.failed.size(), collective.num_members(),
-                  ToString(options.request.model));
   PlanOptions at_size = options;
   at_size.lower = false;  // schedules are compared, on ideal links
   for (const int64_t size : sizes) {

@@ -13,7 +13,7 @@
 namespace xccl {
 
 struct FailureOptions {
-  int32_t draws = 0;   // number of damaged machines that are drawn
+  int32_t draws = 0;   // number of damaged machines to draw, no two alike
   int32_t cables = 1;  // failed cables of each damaged machine
 };
 
@@ -43,12 +43,13 @@ struct FailureComparison {
   std::vector<FailureTimes> times;    // by size, then by mean time
   std::vector<FailureBounds> bounds;  // by size
   std::vector<std::string> skipped;   // "ring: reason"; every line is different
+  std::string fewer = {};             // says that fewer draws exist than were asked for; empty otherwise
 };
 
-// Compares the engines and `replan` on failures.draws damaged machines. Draw i uses the request's seed + i. A
-// draw that cuts a member off is replaced by another draw. A failure that was drawn before is left out, so
-// that means are over different failures. `replan` starts from auto's plan for the machine
-// without failures. Errors: those of Compare, and kInvalidInput if the machine has too few cables.
+// Compares the engines and `replan` on failures.draws damaged machines, or on all that leave the members
+// within reach if there are fewer (FailCablesOften, with the request's seed). `replan` starts from auto's
+// plan for the machine without failures. Errors: those of Compare, and kInvalidInput if the machine has too
+// few cables.
 StatusOr<FailureComparison> CompareFailures(const Topology& topology, const Collective& collective,
                                             const std::vector<std::string>& engines,
                                             const std::vector<int64_t>& sizes, const PlanOptions& options,

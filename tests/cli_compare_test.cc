@@ -36,7 +36,12 @@ TEST_F(Cli, ComparesOnFailedMachines) {
   }
   EXPECT_EQ(
       Run({"compare", "ring:4", "-c", "allgather", "--failures", "2", "--failed-cables", "2"}).err,
-      "xccl-synth: ring:4 with 2 of its 4 cables failed: none of 100 draws left all ranks within reach\n");
+      "xccl-synth: ring:4 with 2 of its 4 cables failed: none of 6 draws left all ranks within reach\n");
+  const std::string all =
+      Out({"compare", "ring:4", "-c", "allgather", "-s", "1MiB", "--engines", "ring,bfb", "--failures", "9"});
+  EXPECT_NE(all.find("with 1 of its cables failed, 4 draws"), std::string::npos) << all;
+  EXPECT_NE(all.find("\n4 of 9 draws: no other failure leaves all ranks within reach\n"), std::string::npos)
+      << all;
   EXPECT_EQ(Run({"compare", "ring:1", "-c", "allgather", "--failures", "2"}).err,
             "xccl-synth: ring:1: no cables that could fail\n");
   EXPECT_EQ(Run({"compare", "ring:4", "-c", "allgather", "--failed-cables", "2"}).code, 2);

@@ -22,4 +22,12 @@ struct Failure {
 StatusOr<Failure> FailCables(const Topology& topology, int32_t cables, uint64_t seed,
                              const std::function<bool(const Topology&)>& serves);
 
+// Removes `cables` random cables, `count` times, and never alike: cables between the same two nodes with
+// equal numbers are alike. Returns fewer failures where fewer exist that `serves` accepts, so that all
+// failures of a cable are drawn at last; where there are over 10,000 choices of cables, the search ends after
+// 100 draws in a row without another failure. Errors: those of FailCables.
+StatusOr<std::vector<Failure>> FailCablesOften(const Topology& topology, int32_t cables, int32_t count,
+                                               uint64_t seed,
+                                               const std::function<bool(const Topology&)>& serves);
+
 }  // namespace xccl

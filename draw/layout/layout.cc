@@ -7,11 +7,20 @@
 #include <utility>
 
 #include "draw/layout/direct.h"
+#include "draw/layout/hidden.h"
 #include "draw/layout/hosts.h"
 #include "draw/layout/sketch.h"
 
 namespace xccl {
 namespace {
+
+// The least and the greatest coordinate of a quadratic curve.
+std::pair<double, double> CurveReach(double from, double by, double to) {
+  auto [least, greatest] = std::minmax(from, to);
+  if (by >= least && by <= greatest) return {least, greatest};
+  const double turn = from - (from - by) * (from - by) / (from - 2 * by + to);
+  return {std::min(least, turn), std::max(greatest, turn)};
+}
 
 // Moves the drawing so that its upper left corner is at the margin.
 void Fit(Sketch& sketch) {
@@ -29,8 +38,10 @@ void Fit(Sketch& sketch) {
     cover(frame.left, frame.top, frame.left + frame.width, frame.top + frame.height);
   for (const DrawnCable& cable : sketch.shaped) {
     if (cable.form == DrawnCable::Form::kCurve) {
-      const double y = (cable.points[0].y + cable.points[1].y) / 2;
-      cover(cable.points[0].x, y, cable.points[2].x, y);
+      const DrawnPoint &from = cable.points[0], &by = cable.points[1], &to = cable.points[2];
+      const auto [x0, x1] = CurveReach(from.x, by.x, to.x);
+      const auto [y0, y1] = CurveReach(from.y, by.y, to.y);
+      cover(x0, y0, x1, y1);
     }
     if (cable.form != DrawnCable::Form::kStubs) continue;
     for (const DrawnPoint& point : cable.points) cover(point.x, point.y, point.x, point.y);
@@ -38,14 +49,6 @@ void Fit(Sketch& sketch) {
   Shift(sketch, kMargin - left, kMargin - top);
   sketch.width = right - left + 2 * kMargin;
   sketch.height = bottom - top + 2 * kMargin;
-}
-
-// Where a straight cable meets an item: at its middle; at a bar, as near to the other end as it goes.
-DrawnPoint EndAt(const DrawnItem& item, const DrawnItem& other) {
-  constexpr double kBar = 200;
-  if (item.width < kBar) return {item.x, item.y};
-  const double reach = item.width / 2 - 12;
-  return {std::clamp(other.x, item.x - reach, item.x + reach), item.y};
 }
 
 void AddCables(const Topology& topology, std::vector<DrawnCable> shaped, MachineLayout& layout) {
@@ -95,6 +98,7 @@ MachineLayout LayOut(const Topology& topology) {
   const bool direct = std::ranges::all_of(topology.spec().nodes,
                                           [](const Node& node) { return node.kind == NodeKind::kGpu; });
   Sketch sketch = direct ? DirectSketch(topology) : ClusterSketch(topology);
+  BendHiddenCables(topology, sketch);
   Fit(sketch);
   MachineLayout layout;
   layout.width = sketch.width;

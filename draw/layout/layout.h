@@ -56,7 +56,8 @@ struct DrawnCable {
 };
 
 // Invariants: 1. every node is in one item; 2. items do not overlap; 3. all is within [0, width] × [0,
-// height]; 4. a frame contains its items, and frames do not overlap.
+// height]; 4. a frame contains its items, and frames do not overlap; 5. a straight cable passes through no
+// box of a third item.
 struct MachineLayout {
   std::string shape;  // in words: "torus 4x4"; with what folded items stand for
   double width = 0, height = 0;

@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/testing/shared_data.h"
 #include "draw/layout/grid_shape.h"
 #include "topologies/load/load.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -28,6 +30,32 @@ bool Within(const DrawnFrame& frame, const DrawnItem& item) {
 bool Apart(const DrawnFrame& frame, const DrawnItem& item) {
   return item.x + item.width / 2 <= frame.left || item.x - item.width / 2 >= frame.left + frame.width ||
          item.y + item.height / 2 <= frame.top || item.y - item.height / 2 >= frame.top + frame.height;
+}
+
+// Whether a straight cable enters a box: some of its points do, as boxes are wider than the distance between
+// the points that are looked at.
+bool IsBehind(const DrawnCable& cable, const DrawnItem& item) {
+  const DrawnPoint &from = cable.points.front(), &to = cable.points.back();
+  const int points = static_cast<int>(std::hypot(to.x - from.x, to.y - from.y));
+  for (int p = 0; p <= points; ++p) {
+    const double x = from.x + (to.x - from.x) * p / points, y = from.y + (to.y - from.y) * p / points;
+    if (std::abs(x - item.x) < item.width / 2 - 1 && std::abs(y - item.y) < item.height / 2 - 1) return true;
+  }
+  return false;
+}
+
+// Straight cables that pass behind the box of a third node.
+std::vector<std::string> HiddenCables(const Topology& topology) {
+  const MachineLayout layout = LayOut(topology);
+  std::vector<std::string> hidden;
+  for (const DrawnCable& cable : layout.cables) {
+    if (cable.form != DrawnCable::Form::kLine) continue;
+    for (size_t i = 0; i < layout.items.size(); ++i)
+      if (std::cmp_not_equal(i, cable.a) && std::cmp_not_equal(i, cable.b) &&
+          IsBehind(cable, layout.items[i]))
+        hidden.push_back(topology.name() + " " + topology.LinkName(cable.links.front()));
+  }
+  return hidden;
 }
 
 // The invariants of layout.h, and that lines go to what they join.
@@ -76,6 +104,42 @@ void Check(const Topology& topology) {
       EXPECT_EQ(ends, (std::pair<const int32_t&, const int32_t&>(cable.a, cable.b)));
     }
   }
+}
+
+TEST(LayOut, NoStraightCablePassesBehindAThirdNode) {
+  for (const std::string& name : LibraryNames())
+    EXPECT_EQ(HiddenCables(LoadTopology(name).value()), std::vector<std::string>()) << name;
+  for (const char* name : {"mesh:3x5", "torus:4x4x4", "hypercube:4", "full-mesh:8", "dragonfly:4x4x2"})
+    EXPECT_EQ(HiddenCables(LoadTopology(name).value()), std::vector<std::string>()) << name;
+}
+
+// Three hosts that cables join to a ring: the cable from the last host to the first one is an arc above
+// the ports between them.
+TEST(LayOut, TheCableThatClosesARingOfHostsIsAnArc) {
+  std::string xml = "<topology name=\"ring-of-hosts\">";
+  for (const char* host : {"h0", "h1", "h2"})
+    xml += std::string("<host name=\"") + host +
+           "\"><gpu count=\"4\"/><nic id=\"left\"/><nic id=\"right\"/>"
+           "<link from=\"gpu:*\" to=\"gpu:*,left,right\" bandwidth=\"50GB/s\" latency=\"600ns\"/></host>";
+  for (const char* ends : {"from=\"h0/right\" to=\"h1/left\"", "from=\"h1/right\" to=\"h2/left\"",
+                           "from=\"h2/right\" to=\"h0/left\""})
+    xml += std::string("<link ") + ends + " bandwidth=\"400Gbit/s\" latency=\"5us\"/>";
+  const StatusOr<Topology> topology = ReadNativeXml(xml + "</topology>", "ring.xml");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  Check(*topology);
+  EXPECT_EQ(HiddenCables(*topology), std::vector<std::string>());
+  const MachineLayout layout = LayOut(*topology);
+  int32_t arcs = 0;
+  for (const DrawnCable& cable : layout.cables) {
+    const DrawnItem &a = layout.items[static_cast<size_t>(cable.a)],
+                    &b = layout.items[static_cast<size_t>(cable.b)];
+    if (a.kind != NodeKind::kNic || cable.form != DrawnCable::Form::kCurve) continue;
+    ++arcs;
+    EXPECT_EQ(a.lines, std::vector<std::string>{"left"});
+    EXPECT_EQ(b.lines, std::vector<std::string>{"right"});
+    EXPECT_LT(cable.points[1].y, a.y - a.height);
+  }
+  EXPECT_EQ(arcs, 1);
 }
 
 TEST(LayOut, NothingOverlapsOnLibraryMachines) {

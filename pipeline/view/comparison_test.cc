@@ -6,8 +6,10 @@
 #include <optional>
 #include <pugixml.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "pipeline/view/comparison_chart.h"
 #include "pipeline/view/engine_lines.h"
 #include "pipeline/view/failures.h"
 
@@ -132,6 +134,91 @@ TEST(ComparisonSvg, IsXmlWithEveryEngineThatLeads) {
     EXPECT_EQ(svg.find("nan"), svg.npos);
     EXPECT_EQ(svg.find("inf\""), svg.npos);
   }
+}
+
+// Where texts of the figure would leave it or meet another text. Letters are taken as 0.5 fonts wide, which
+// is less than the figure leaves.
+Names MisplacedTexts(const pugi::xml_document& document, double width, double height) {
+  struct Box {
+    double left, right, top, bottom;
+    std::string text;
+  };
+  std::vector<Box> boxes;
+  for (const pugi::xpath_node& node : document.select_nodes("//text")) {
+    const pugi::xml_node text = node.node();
+    const double font = text.attribute("font-size").as_double();
+    const std::string letters = text.text().get(), anchor = text.attribute("text-anchor").as_string();
+    const double room = 0.5 * font * static_cast<double>(letters.size());
+    const double at = text.attribute("x").as_double(), y = text.attribute("y").as_double();
+    const double left = anchor == "start" ? at : anchor == "end" ? at - room : at - room / 2;
+    boxes.push_back({left, left + room, y - 0.7 * font, y + 0.2 * font, letters});
+  }
+  Names misplaced;
+  for (size_t i = 0; i < boxes.size(); ++i) {
+    const Box& a = boxes[i];
+    if (a.left < 0 || a.right > width || a.top < 0 || a.bottom > height) misplaced.push_back(a.text);
+    for (size_t j = 0; j < i; ++j) {
+      const Box& b = boxes[j];
+      if (a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom)
+        misplaced.push_back(a.text + " on " + b.text);
+    }
+  }
+  return misplaced;
+}
+
+TEST(ComparisonChart, HasItsWidthItsFontAndNoTextIsCut) {
+  const std::string long_name = "hierarchical plan of another tool with a long name, in several words.xml";
+  for (const size_t sizes : {1, 5})
+    for (const std::string_view chart : ChartNames())
+      for (const double font : {8.0, 13.0}) {
+        std::vector<Times> engines = {
+            {"auto", {9'000'000, 12'000'000, 40'000'000, 900'000'000, 15'000'000'000}},
+            {long_name, {10'000'000, 11'000'000, 60'000'000, 990'000'000, 1}}};
+        for (int e = 0; e < 9; ++e)
+          engines.push_back({"engine-" + std::to_string(e), std::vector<int64_t>(5, 20'000'000 * (e + 1))});
+        for (Times& engine : engines) engine.time_ps.resize(sizes);
+        Comparison comparison = Made(engines);
+        for (PlanTime& timed : comparison.times) timed.messages = timed.time_ps / 1000;
+        const StatusOr<std::string> svg = ComparisonChart(comparison, chart, {245, font}, {});
+        ASSERT_TRUE(svg.ok()) << svg.status().message();
+        pugi::xml_document document;
+        ASSERT_TRUE(document.load_string(svg->c_str())) << *svg;
+        EXPECT_STREQ(document.first_child().attribute("width").as_string(), "245pt");
+        for (const pugi::xpath_node& node : document.select_nodes("//text"))
+          EXPECT_EQ(node.node().attribute("font-size").as_double(), font);
+        EXPECT_EQ(MisplacedTexts(document, 245, document.first_child().attribute("height").as_double()),
+                  Names())
+            << chart << " " << sizes << "\n"
+            << *svg;
+        EXPECT_EQ(svg->find(".."), svg->npos) << "a shortened name";
+        EXPECT_NE(svg->find("engine-8"), svg->npos);
+      }
+}
+
+TEST(ComparisonChart, SaysItsUnitsAndWhereItsAxesBegin) {
+  Comparison comparison = Made({{"ring", {20'000'000, 40'000'000}}, {"tree", {10'000'000, 90'000'000}}});
+  const std::string time = ComparisonChart(comparison, "time", {245, 8}, {}).value();
+  for (const char* text : {">Time (log scale)<", ">Size (log scale)<", ">10 µs<", ">1 KiB<", ">2 KiB<"})
+    EXPECT_NE(time.find(text), time.npos) << text << "\n" << time;
+  const std::string busbw = ComparisonChart(comparison, "busbw", {245, 8}, {}).value();
+  for (const char* text : {">Bus bandwidth (from 0)<", ">0<", ">1 GB/s<"})
+    EXPECT_NE(busbw.find(text), busbw.npos) << text << "\n" << busbw;
+  EXPECT_EQ(ComparisonChart(comparison, "messages", {245, 8}, {}).status().message(),
+            "--chart: no row has a value for 'messages'");
+}
+
+TEST(ParseFigureSize, TakesPhysicalUnits) {
+  EXPECT_DOUBLE_EQ(ParseFigureSize("3.5in", "8pt")->width_pt, 252);
+  EXPECT_DOUBLE_EQ(ParseFigureSize("12.7cm", "8pt")->width_pt, 360);
+  EXPECT_DOUBLE_EQ(ParseFigureSize("127mm", "8pt")->width_pt, 360);
+  for (const char* wrong : {"3.4", "in", "-1in", "0mm", "3.4 in", "1e9in", "nanin", "8px"}) {
+    EXPECT_EQ(ParseFigureSize(wrong, "8pt").status().message(),
+              std::string("--width: '") + wrong +
+                  "'; expected a length up to 100in such as 3.4in, 86mm, 8.6cm or 245pt");
+    EXPECT_EQ(ParseFigureSize("3in", wrong).status().message().substr(0, 8), "--font: ");
+  }
+  EXPECT_EQ(ParseFigureSize("1in", "8pt").status().message(),
+            "--width: 1in; expected at least 18 times the font's 8pt, which is 144pt; hint: --font=4pt");
 }
 
 FailureComparison Failed() {

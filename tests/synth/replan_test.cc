@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/strings.h"
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
@@ -277,6 +280,47 @@ TEST(FailCables, TakesBothWaysAndKeepsWhatServes) {
   EXPECT_EQ(FailCables(ring, 6, 0, {}).status().message(), "test: 6 failed cables; expected 1 to 5");
   EXPECT_EQ(FailCables(testing::MakeFullMesh(1), 1, 0, {}).status().message(),
             "test: no cables that could fail");
+}
+
+std::vector<std::string> NamesOf(const std::vector<Failure>& failures) {
+  std::vector<std::string> names;
+  for (const Failure& failure : failures) names.push_back(Join(failure.cables, ", "));
+  return names;
+}
+
+TEST(FailCablesOften, DrawsNoFailureTwiceAndAllWhereTheyAreFew) {
+  const Topology ring = testing::MakeRing(5);
+  const std::vector<std::string> three = NamesOf(FailCablesOften(ring, 1, 3, 7, {}).value());
+  EXPECT_EQ(three.size(), 3U);
+  EXPECT_EQ(NamesOf(FailCablesOften(ring, 1, 3, 7, {}).value()), three);
+  // All five cables, and all ten pairs of them, by any seed.
+  for (uint64_t seed = 0; seed < 4; ++seed)
+    for (const auto& [cables, failures] : {std::pair(1, 5U), std::pair(2, 10U)}) {
+      const std::vector<std::string> names = NamesOf(FailCablesOften(ring, cables, 100, seed, {}).value());
+      EXPECT_EQ(names.size(), failures);
+      EXPECT_EQ(std::set(names.begin(), names.end()).size(), failures);
+    }
+  // Only what serves: node 0 keeps both of its cables.
+  const auto keeps_first = [](const Topology& left) { return left.Out(NodeId(0)).size() == 2; };
+  EXPECT_EQ(FailCablesOften(ring, 1, 100, 0, keeps_first)->size(), 3U);
+  EXPECT_EQ(FailCablesOften(ring, 2, 9, 0, [](const Topology&) { return false; }).status().message(),
+            "test with 2 of its 5 cables failed: none of 10 draws left all ranks within reach");
+}
+
+// A full mesh of 30 has 435 cables, so 94,395 pairs: they are drawn, not listed.
+TEST(FailCablesOften, DrawsNoFailureTwiceWhereTheyAreMany) {
+  const std::vector<std::string> names =
+      NamesOf(FailCablesOften(testing::MakeFullMesh(30), 2, 500, 1, {}).value());
+  EXPECT_EQ(names.size(), 500U);
+  EXPECT_EQ(std::set(names.begin(), names.end()).size(), 500U);
+}
+
+// Two equal cables between the same nodes fail alike.
+TEST(FailCablesOften, TakesOneOfEqualCables) {
+  TopologySpec spec = testing::MakeRing(4).spec();
+  const std::vector<Link> links = spec.links;
+  spec.links.insert(spec.links.end(), links.begin(), links.end());
+  EXPECT_EQ(FailCablesOften(Topology::Create(spec).value(), 1, 100, 0, {})->size(), 4U);
 }
 
 }  // namespace
