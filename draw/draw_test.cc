@@ -187,7 +187,7 @@ TEST(ScheduleSvg, BarsTooThinToTellApartAreOne) {
   const std::string svg =
       ScheduleSvg(chain.topology, LayOut(chain.topology), trace, {"chain", "pipelined", 0});
   EXPECT_LT(svg.size(), 30'000U);
-  EXPECT_GT(Count(svg, " messages of steps 0 to 0, "), 20);
+  EXPECT_GT(Count(svg, " messages of step 0, "), 20);
 }
 
 TEST(Plot, NamesAreCutBetweenLetters) {

@@ -248,18 +248,20 @@ class ScheduleDrawer {
   // colour of the step that takes most of it.
   template <typename X>
   void DrawBars(std::vector<Bar>& bars, X x, double y, double height) {
-    constexpr double kThin = 1.5, kApart = 0.5, kMostJoined = 12;  // pixels
+    constexpr double kThin = 4, kHairline = 1.5, kApart = 0.5, kMostJoined = 24;  // pixels
     std::ranges::stable_sort(bars, {}, &Bar::start_ps);
-    const auto is_thin = [&](const Bar& bar) { return x(bar.end_ps) - x(bar.start_ps) < kThin; };
+    const auto width = [&](const Bar& bar) { return x(bar.end_ps) - x(bar.start_ps); };
     for (size_t i = 0; i < bars.size();) {
       const double left = x(bars[i].start_ps);
       double right = x(bars[i].end_ps);
-      size_t next = i + 1;
-      if (is_thin(bars[i]))
-        for (; next < bars.size() && is_thin(bars[next]) && x(bars[next].start_ps) - right <= kApart &&
+      // Bars of one step are joined if they are thin, bars of several steps only if they are hairlines.
+      const auto joins = [&](const Bar& bar) {
+        const double most = StepOf(bar) == StepOf(bars[i]) ? kThin : kHairline;
+        return width(bars[i]) < most && width(bar) < most && x(bar.start_ps) - right <= kApart &&
                right - left < kMostJoined;
-             ++next)
-          right = std::max(right, x(bars[next].end_ps));
+      };
+      size_t next = i + 1;
+      for (; next < bars.size() && joins(bars[next]); ++next) right = std::max(right, x(bars[next].end_ps));
       const double w = std::max(0.4, right - left);
       const auto [step, said] = Said(std::span(bars).subspan(i, next - i));
       body_ += fmt::format(
@@ -269,6 +271,8 @@ class ScheduleDrawer {
       i = next;
     }
   }
+
+  int32_t StepOf(const Bar& bar) const { return trace_.messages[static_cast<size_t>(bar.message)].step; }
 
   // The step that takes most of the bars' time, and what they move.
   std::pair<int32_t, std::string> Said(std::span<const Bar> bars) const {
@@ -286,8 +290,10 @@ class ScheduleDrawer {
     if (messages.size() == 1)
       return {step, fmt::format("{} to {}, step {}, {}", first.src.value, first.dst.value, first.step,
                                 FormatSize(first.bytes))};
-    return {step, fmt::format("{} messages of steps {} to {}, {}", messages.size(), time_of.begin()->first,
-                              time_of.rbegin()->first, FormatSize(bytes))};
+    const std::string steps =
+        time_of.size() == 1 ? fmt::format("step {}", step)
+                            : fmt::format("steps {} to {}", time_of.begin()->first, time_of.rbegin()->first);
+    return {step, fmt::format("{} messages of {}, {}", messages.size(), steps, FormatSize(bytes))};
   }
 
   // A transfer of the critical path underlines the link's bar; a latency is a dashed line.
