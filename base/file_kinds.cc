@@ -87,7 +87,7 @@ bool IsNumbersWithCommas(std::string_view text) {
          });
 }
 
-// What makes a file of the expected kind from the one that was given; "" where nothing does.
+// Returns the hint that says how to make a file of the expected kind from the given one, or "".
 std::string Hint(FileKind seen, FileKind expected, std::string_view file) {
   const bool makes_plans = seen == FileKind::kMscclXml || seen == FileKind::kMscclppPlan;
   if (expected == FileKind::kPlan && seen == FileKind::kTopology)

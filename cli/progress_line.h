@@ -6,7 +6,7 @@
 
 namespace xccl {
 
-// What is known of work that goes on.
+// The facts of work in progress.
 struct ProgressState {
   std::string_view what;    // "planning allreduce on dgx1"
   std::string_view detail;  // the current step; empty: none

@@ -55,7 +55,7 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags, LaunchedGroup* group) {
   return settings;
 }
 
-// What the predicted times are of: the machine's model, or why it was refused.
+// Names the machine model of the predicted times, or says why the model was refused.
 struct Machine {
   std::optional<MachineModel> model;  // absent: refused
   std::string doubt = {};             // MeasuredMachine::doubt

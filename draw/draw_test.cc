@@ -7,6 +7,7 @@
 #include <string>
 
 #include "draw/plot.h"
+#include "draw/svg.h"
 #include "ir/simulate/trace.h"
 #include "ir/testing/graphs.h"
 
@@ -142,9 +143,51 @@ TEST(ScheduleSvg, LeavesOutWhatWouldNotBeReadable) {
   const ScheduleTrace trace = TraceSchedule(schedule, collective, topology, {.size_bytes = 1 << 20}).value();
   const std::string svg = ScheduleSvg(topology, LayOut(topology), trace, {"line", "pipelined", 0});
   CheckTexts(Parsed(svg));
-  EXPECT_NE(svg.find("the 64 busiest of 99 links"), std::string::npos);
+  EXPECT_NE(svg.find("64 of 99 links: the critical path's and the busiest"), std::string::npos);
   EXPECT_EQ(svg.find(">step 1<"), std::string::npos);
   EXPECT_EQ(svg.find("lower bound"), std::string::npos);
+}
+
+// A link that is busy all the time and not on the critical path, and a path over 70 idle links: the path is
+// drawn, the busy link is the first row.
+TEST(ScheduleSvg, TheCriticalPathIsAmongTheRowsAndTheBusiestIsFirst) {
+  constexpr int32_t kRanks = 40;
+  const Topology topology = testing::MakeGrid("line", 1, kRanks, false);
+  ScheduleTrace trace;
+  trace.simulation.time_ps = 1000;
+  for (int32_t l = 0; l < topology.num_links(); ++l) {
+    trace.messages.push_back({.step = 0, .src = Rank(0), .dst = Rank(1), .path = {}, .bytes = 64});
+    trace.hops.push_back(
+        {.message = l, .link = LinkId(l), .start_ps = 0, .end_ps = 100 + l, .busy_ps = 100 + l});
+  }
+  trace.critical_path.pieces.push_back(
+      {.kind = PathKind::kTransfer, .start_ps = 0, .end_ps = 1000, .link = LinkId(0)});
+  const std::string svg = ScheduleSvg(topology, LayOut(topology), trace, {"line", "pipelined", 0});
+  const size_t path = svg.find(">" + svg::Escaped(topology.LinkName(LinkId(0))) + "<");
+  const size_t busiest =
+      svg.find(">" + svg::Escaped(topology.LinkName(LinkId(topology.num_links() - 1))) + "<");
+  EXPECT_LT(busiest, path);
+  EXPECT_NE(path, svg.npos) << "the least busy link is the critical path's";
+  EXPECT_EQ(Count(svg, "#d00000"), 2);  // the path and the legend
+  trace.critical_path.pieces.clear();
+  EXPECT_EQ(ScheduleSvg(topology, LayOut(topology), trace, {"line", "pipelined", 0}).find("critical path (d"),
+            svg.npos);
+}
+
+// Thousands of messages on one link that nobody could tell apart.
+TEST(ScheduleSvg, BarsTooThinToTellApartAreOne) {
+  const Chain chain;
+  ScheduleTrace trace;
+  trace.simulation.time_ps = 1'000'000;
+  for (int32_t m = 0; m < 10'000; ++m) {
+    trace.messages.push_back({.step = 0, .src = Rank(0), .dst = Rank(1), .path = {}, .bytes = 64});
+    trace.hops.push_back(
+        {.message = m, .link = LinkId(0), .start_ps = 100 * m, .end_ps = 100 * m + 100, .busy_ps = 100});
+  }
+  const std::string svg =
+      ScheduleSvg(chain.topology, LayOut(chain.topology), trace, {"chain", "pipelined", 0});
+  EXPECT_LT(svg.size(), 30'000U);
+  EXPECT_GT(Count(svg, " messages of step 0, "), 20);
 }
 
 TEST(Plot, NamesAreCutBetweenLetters) {

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "draw/draw.h"
@@ -177,14 +180,20 @@ class ScheduleDrawer {
     return bars;
   }
 
-  // The busiest links, in order of their numbers.
+  // The links of the critical path and, as far as there is room, the busiest of the others: the busiest
+  // first.
   std::vector<LinkId> Rows(std::map<LinkId, int64_t>& busy) const {
     for (const TracedHop& hop : trace_.hops) busy[hop.link] += hop.busy_ps;
+    std::set<LinkId> on_path;
+    for (const PathPiece& piece : trace_.critical_path.pieces)
+      if (piece.link && busy.contains(*piece.link)) on_path.insert(*piece.link);
     std::vector<LinkId> rows;
     for (const auto& [link, ps] : busy) rows.push_back(link);
-    std::ranges::stable_sort(rows, [&](LinkId a, LinkId b) { return busy[a] > busy[b]; });
+    std::ranges::stable_sort(rows, [&](LinkId a, LinkId b) {
+      return std::pair(on_path.contains(a), busy[a]) > std::pair(on_path.contains(b), busy[b]);
+    });
     if (rows.size() > kMostRows) rows.resize(kMostRows);
-    std::ranges::sort(rows);
+    std::ranges::stable_sort(rows, [&](LinkId a, LinkId b) { return busy[a] > busy[b]; });
     return rows;
   }
 
@@ -202,10 +211,11 @@ class ScheduleDrawer {
     const auto x = [&](int64_t ps) {
       return left + (right - left) * static_cast<double>(ps) / static_cast<double>(time_ps);
     };
-    body_ += svg::Text(kLeft, y_ + 14, "start", 13, "#222222",
-                       rows.size() < busy.size()
-                           ? fmt::format("the {} busiest of {} links", rows.size(), busy.size())
-                           : std::string("links"));
+    body_ += svg::Text(
+        kLeft, y_ + 14, "start", 13, "#222222",
+        rows.size() < busy.size()
+            ? fmt::format("{} of {} links: the critical path's and the busiest", rows.size(), busy.size())
+            : std::string("links"));
     body_ += svg::Text(right + 8, y_ + 14, "start", 11, "#666666", "busy");
     const double top = y_ + 22, bottom = top + row * static_cast<double>(rows.size());
     Ticks(x, top, bottom, time_ps);
@@ -220,28 +230,11 @@ class ScheduleDrawer {
           right + 8, y + row * 0.72, "start", std::min(11.0, row - 3), "#666666",
           fmt::format("{:.0f}%", 100 * static_cast<double>(busy[rows[r]]) / static_cast<double>(time_ps)));
     }
-    for (const Bar& bar : Bars()) {
-      const auto at = place.find(bar.link);
-      if (at == place.end()) continue;
-      const TracedMessage& message = trace_.messages[static_cast<size_t>(bar.message)];
-      const double w = std::max(0.4, x(bar.end_ps) - x(bar.start_ps));
-      body_ += fmt::format(
-          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"{}><title>{}</title></rect>\n",
-          svg::Number(x(bar.start_ps)), svg::Number(at->second + 2), svg::Number(w), svg::Number(row - 4),
-          StepColour(message.step, steps_), w > 3 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : "",
-          svg::Escaped(fmt::format("{} to {}, step {}, {}", message.src.value, message.dst.value,
-                                   message.step, FormatSize(message.bytes))));
-    }
-    for (const PathPiece& piece : trace_.critical_path.pieces) {
-      const auto at = piece.link ? place.find(*piece.link) : place.end();
-      if (at == place.end()) continue;
-      // A transfer of the critical path outlines the link's bar; a latency is a dashed line.
-      const std::string_view style = piece.kind == PathKind::kLatency
-                                         ? "stroke=\"#d00000\" stroke-width=\"1.6\" stroke-dasharray=\"2 2\""
-                                         : "stroke=\"#d00000\" stroke-width=\"2.4\"";
-      body_ += svg::Line(x(piece.start_ps), at->second + row - 1.5, x(piece.end_ps), at->second + row - 1.5,
-                         style);
-    }
+    std::map<LinkId, std::vector<Bar>> bars_of;
+    for (const Bar& bar : Bars())
+      if (place.contains(bar.link)) bars_of[bar.link].push_back(bar);
+    for (auto& [link, bars] : bars_of) DrawBars(bars, x, place[link] + 2, row - 4);
+    CriticalPath(x, place, row);
     if (drawing_.bound_ps > 0 && drawing_.bound_ps <= time_ps) {
       body_ += svg::Line(x(drawing_.bound_ps), top - 4, x(drawing_.bound_ps), bottom,
                          "stroke=\"#000000\" stroke-dasharray=\"5 3\"");
@@ -249,6 +242,73 @@ class ScheduleDrawer {
     }
     width_ = std::max(width_, right + 56);
     y_ = bottom + 30;
+  }
+
+  // Draws the bars of one link. Bars that are too thin and too close to be told apart become one bar, in the
+  // colour of the step that takes most of it.
+  template <typename X>
+  void DrawBars(std::vector<Bar>& bars, X x, double y, double height) {
+    constexpr double kThin = 4, kHairline = 1.5, kApart = 0.5, kMostJoined = 24;  // pixels
+    std::ranges::stable_sort(bars, {}, &Bar::start_ps);
+    const auto width = [&](const Bar& bar) { return x(bar.end_ps) - x(bar.start_ps); };
+    for (size_t i = 0; i < bars.size();) {
+      const double left = x(bars[i].start_ps);
+      double right = x(bars[i].end_ps);
+      // Bars of one step are joined if they are thin, bars of several steps only if they are hairlines.
+      const auto joins = [&](const Bar& bar) {
+        const double most = StepOf(bar) == StepOf(bars[i]) ? kThin : kHairline;
+        return width(bars[i]) < most && width(bar) < most && x(bar.start_ps) - right <= kApart &&
+               right - left < kMostJoined;
+      };
+      size_t next = i + 1;
+      for (; next < bars.size() && joins(bars[next]); ++next) right = std::max(right, x(bars[next].end_ps));
+      const double w = std::max(0.4, right - left);
+      const auto [step, said] = Said(std::span(bars).subspan(i, next - i));
+      body_ += fmt::format(
+          "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"{}><title>{}</title></rect>\n",
+          svg::Number(left), svg::Number(y), svg::Number(w), svg::Number(height), StepColour(step, steps_),
+          w > 3 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : "", svg::Escaped(said));
+      i = next;
+    }
+  }
+
+  int32_t StepOf(const Bar& bar) const { return trace_.messages[static_cast<size_t>(bar.message)].step; }
+
+  // The step that takes most of the bars' time, and what they move.
+  std::pair<int32_t, std::string> Said(std::span<const Bar> bars) const {
+    std::map<int32_t, int64_t> time_of;  // by step
+    std::set<int32_t> messages;
+    int64_t bytes = 0;
+    for (const Bar& bar : bars) {
+      const TracedMessage& message = trace_.messages[static_cast<size_t>(bar.message)];
+      time_of[message.step] += bar.end_ps - bar.start_ps;
+      if (messages.insert(bar.message).second) bytes += message.bytes;
+    }
+    const int32_t step =
+        std::ranges::max_element(time_of, {}, [](const auto& each) { return each.second; })->first;
+    const TracedMessage& first = trace_.messages[static_cast<size_t>(bars.front().message)];
+    if (messages.size() == 1)
+      return {step, fmt::format("{} to {}, step {}, {}", first.src.value, first.dst.value, first.step,
+                                FormatSize(first.bytes))};
+    const std::string steps =
+        time_of.size() == 1 ? fmt::format("step {}", step)
+                            : fmt::format("steps {} to {}", time_of.begin()->first, time_of.rbegin()->first);
+    return {step, fmt::format("{} messages of {}, {}", messages.size(), steps, FormatSize(bytes))};
+  }
+
+  // A transfer of the critical path underlines the link's bar; a latency is a dashed line.
+  template <typename X>
+  void CriticalPath(X x, const std::map<LinkId, double>& place, double row) {
+    for (const PathPiece& piece : trace_.critical_path.pieces) {
+      const auto at = piece.link ? place.find(*piece.link) : place.end();
+      if (at == place.end()) continue;
+      const std::string_view style = piece.kind == PathKind::kLatency
+                                         ? "stroke=\"#d00000\" stroke-width=\"1.6\" stroke-dasharray=\"2 2\""
+                                         : "stroke=\"#d00000\" stroke-width=\"2.4\"";
+      const double y = at->second + row - 1.5, from = x(piece.start_ps);
+      body_ += svg::Line(from, y, std::max(x(piece.end_ps), from + 1), y, style);
+      has_path_ = true;
+    }
   }
 
   template <typename X>
@@ -272,8 +332,10 @@ class ScheduleDrawer {
       body_ += svg::Text(x + 15, y_, "start", 11, "#333333", fmt::format("{}", step));
       x += 24 + 7 * static_cast<double>(fmt::format("{}", step).size());
     }
-    body_ += svg::Line(x + 12, y_ - 4, x + 36, y_ - 4, "stroke=\"#d00000\" stroke-width=\"2.4\"");
-    body_ += svg::Text(x + 42, y_, "start", 12, "#333333", "critical path (dashed: latency)");
+    if (has_path_) {
+      body_ += svg::Line(x + 12, y_ - 4, x + 36, y_ - 4, "stroke=\"#d00000\" stroke-width=\"2.4\"");
+      body_ += svg::Text(x + 42, y_, "start", 12, "#333333", "critical path (dashed: latency)");
+    }
     width_ = std::max(width_, x + 42 + 200);
     y_ += 20;
   }
@@ -283,6 +345,7 @@ class ScheduleDrawer {
   const ScheduleTrace& trace_;
   const ScheduleDrawing& drawing_;
   int32_t steps_ = 0;
+  bool has_path_ = false;  // whether a piece of the critical path is drawn
   std::string body_;
   double y_ = 0, width_ = 640;
 };

@@ -1,4 +1,4 @@
-// What a plan's messages would cost on a current GPU, for plans that were made without a machine model: links
+// The cost of a plan's messages on a current GPU, for plans that were made without a machine model: links
 // alone make messages free, so such a plan may have many short ones.
 #pragma once
 

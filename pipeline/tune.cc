@@ -202,7 +202,7 @@ Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan
 
 namespace {
 
-// What was tuned for one collective.
+// The tuned plans of one collective.
 struct TunedCollective {
   std::vector<PlanBookEntry> entries;
   std::vector<Plan> plans;

@@ -244,7 +244,7 @@ TEST_F(Cli, ComparesMachinesThatDiffer) {
   const Words words = {"compare", "ring:4",    "dgx-a100", "-c",     "allreduce", "-s",
                        "1MiB",    "--engines", "ring",     "--html", "a.html"};
   const std::string text = Out(words);
-  EXPECT_NE(text.find("\ntimes on ideal links: their bandwidths and latencies alone\nall times are on ideal "
+  EXPECT_NE(text.find("\ntimes on ideal links: bandwidths and latencies alone\nall times are on ideal "
                       "links: no machine model for ring:4 (no arch); hint: --machine=hopper "),
             std::string::npos)
       << text;

@@ -77,7 +77,7 @@ TEST_F(CliTimes, AreTheSameFromEveryCommand) {
     const std::string ranked = Out(With(With({"compare"}, what), {"--engines", "auto"}));
     ExpectSame(Found(ranked, " auto \\([^)]*\\) +([0-9.]+) "), us, "compare");
     ExpectTimeOfFile("a.json", us);
-    // What another executor gets is a plan of its own, with one time as well.
+    // The plan for another executor is a plan of its own, with one time as well.
     if (Run({"emit", "a.json", "--to", "msccl-xml", "-o", "a.xml"}).code != 0) continue;
     Words import = {"import", "a.xml", "--sizes", size, "-o", "b.json", "--on"};
     import.insert(import.end(), machine.begin(), machine.end());

@@ -234,7 +234,26 @@ FailureComparison Failed() {
   return comparison;
 }
 
-// The costliest first, no plan before all others, a failure that is drawn twice once.
+// An engine that is slow on every machine looks slow: values are over the bound of the machine that is left,
+// not over the engine's own time on the whole machine.
+TEST(FailuresSvg, ASlowEngineIsNotShownAsTheBest) {
+  FailureComparison comparison = Failed();
+  comparison.times = {{.engine = "auto", .size_bytes = 8, .whole_us = 2, .draw_us = {3, 3, 3, 3}},
+                      {.engine = "ring", .size_bytes = 8, .whole_us = 9, .draw_us = {9, 9, 9, 9}}};
+  comparison.bounds = {{.size_bytes = 8, .whole_us = 2, .draw_us = {2, 2, 2, 2}}};
+  const std::string svg = FailuresSvg(comparison, {});
+  EXPECT_NE(svg.find(">1.50, 3us<"), svg.npos) << svg;
+  pugi::xml_document document;
+  ASSERT_TRUE(document.load_string(svg.c_str()));
+  double end = 0, dot = 0;
+  for (const pugi::xpath_node& bar : document.select_nodes("//rect[@fill-opacity]"))
+    end = bar.node().attribute("x").as_double() + bar.node().attribute("width").as_double();
+  for (const pugi::xpath_node& circle : document.select_nodes("//circle"))
+    dot = circle.node().attribute("cx").as_double();
+  EXPECT_GT(dot, end);
+}
+
+// The worst first, no plan before all others, a failure that is drawn twice once.
 TEST(FailuresSvg, IsXmlWithARowForEachFailure) {
   const std::string svg = FailuresSvg(Failed(), {"0.1.0 (commit abc)", "xccl-synth compare '<'"});
   pugi::xml_document document;

@@ -14,11 +14,10 @@ namespace xccl {
 std::string FailuresPage(std::string_view page, const FailureComparison& comparison, const Topology& topology,
                          const Origin& origin);
 
-// Returns an SVG for a paper, on white, with one row for each failure, the costliest first. The bar of a row
-// shows auto's time on the damaged machine ÷ auto's time on the machine without failures. If auto has no
-// times, the bar is for the engine with the least mean time. Dots show the same ratio for all other engines.
-// A line shows the lower bound of the damaged machine ÷ the time of the bar's engine without failures. All
-// times are those at the largest size. A failure that was drawn twice has one row.
+// Returns an SVG for a paper, on white, with one row for each failure, the worst first. The bar of a row
+// shows auto's time on the damaged machine ÷ the lower bound of the damaged machine. If auto has no times,
+// the bar is for the engine with the least mean time. Dots show this ratio for all other engines. A line is
+// at 1, the bound. All times are those at the largest size. A failure that was drawn twice has one row.
 std::string FailuresSvg(const FailureComparison& comparison, const Origin& origin);
 
 }  // namespace xccl

@@ -1,7 +1,8 @@
 // 1. Take the rows of engines at the largest size. Bars show auto, or else the first engine.
-// 2. Sort the failures by the slowdown of the engine with bars, and drop duplicates.
+// 2. Sort the failures by the time ÷ bound of the engine with bars, and drop duplicates.
 // 3. Draw the legend, the axis and a row for each failure: a bar, a dot for each other engine, and a line
-//    for the bound. The axis is linear and begins at 0, so that a bar's length is proportional to its value.
+//    for the bound, at 1. The axis is linear and begins at 0, so that a bar's length is proportional to its
+//    value.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -28,19 +29,20 @@ using svg::kPlot;
 double Left() { return kPlot.margin + kPlot.letter * static_cast<double>(kPlot.name_letters); }
 double Right() { return kPlot.width - kPlot.labels; }
 
-// Returns the time on a damaged machine ÷ the time on the machine without failures, if both are known.
-std::optional<double> Slowdown(const FailureTimes& row, size_t draw) {
-  if (!row.whole_us || *row.whole_us <= 0 || !row.draw_us[draw]) return std::nullopt;
-  return *row.draw_us[draw] / *row.whole_us;
-}
-
 struct Picture {
   const FailureComparison& comparison;
   std::vector<const FailureTimes*> rows;  // one per engine, at the largest size; the first is drawn as bars
   std::vector<size_t> draws;              // distinct failures, the costliest first
   size_t left_out = 0;                    // number of distinct failures without a row
   double most = 1;
-  double At(double slowdown) const { return Left() + slowdown / most * (Right() - Left()); }
+  double At(double ratio) const { return Left() + ratio / most * (Right() - Left()); }
+  // Returns the engine's time on a damaged machine ÷ the lower bound of that machine, if both are known. The
+  // bound is the same for all engines, so that their values can be compared.
+  std::optional<double> OverBound(const FailureTimes& row, size_t draw) const {
+    const auto at = std::ranges::find(comparison.bounds, row.size_bytes, &FailureBounds::size_bytes);
+    if (at == comparison.bounds.end() || at->draw_us[draw] <= 0 || !row.draw_us[draw]) return std::nullopt;
+    return *row.draw_us[draw] / at->draw_us[draw];
+  }
 };
 
 Picture PictureOf(const FailureComparison& comparison) {
@@ -55,7 +57,7 @@ Picture PictureOf(const FailureComparison& comparison) {
   for (size_t d = 0; d < comparison.failed.size(); ++d)
     if (seen.insert(comparison.failed[d]).second) picture.draws.push_back(d);
   std::ranges::stable_sort(picture.draws, std::greater<>(), [&](size_t d) {
-    return Slowdown(*picture.rows[0], d).value_or(HUGE_VAL);  // failures without a plan come first
+    return picture.OverBound(*picture.rows[0], d).value_or(HUGE_VAL);  // failures without a plan come first
   });
   if (picture.draws.size() > kPlot.most_rows) {
     picture.left_out = picture.draws.size() - kPlot.most_rows;
@@ -63,7 +65,7 @@ Picture PictureOf(const FailureComparison& comparison) {
   }
   for (const size_t d : picture.draws)
     for (const FailureTimes* row : picture.rows)
-      picture.most = std::max(picture.most, Slowdown(*row, d).value_or(0));
+      picture.most = std::max(picture.most, picture.OverBound(*row, d).value_or(0));
   return picture;
 }
 
@@ -109,24 +111,20 @@ std::string Row(const Picture& picture, size_t draw, double y) {
   const FailureTimes& main = *picture.rows[0];
   const std::string name = svg::FittedName(picture.comparison.failed[draw], kPlot.name_letters);
   std::string text = svg::Text(Left() - 8, y + 4, "end", 12, kPlot.ink, name);
-  const std::optional<double> slowdown = Slowdown(main, draw);
-  if (slowdown)
-    text += svg::Rect(Left(), y - 7, picture.At(*slowdown) - Left(), 14,
+  const std::optional<double> ratio = picture.OverBound(main, draw);
+  if (ratio)
+    text += svg::Rect(Left(), y - 7, picture.At(*ratio) - Left(), 14,
                       fmt::format("fill=\"{}\" fill-opacity=\"0.75\"", ColourOf(0)));
   for (size_t r = 1; r < picture.rows.size(); ++r) {
-    const std::optional<double> other = Slowdown(*picture.rows[r], draw);
+    const std::optional<double> other = picture.OverBound(*picture.rows[r], draw);
     if (!other) continue;
     text += Dot(picture.At(*other), y, ColourOf(r));
   }
-  for (const FailureBounds& bounds : picture.comparison.bounds) {
-    if (bounds.size_bytes != main.size_bytes || !main.whole_us || *main.whole_us <= 0) continue;
-    const double at = picture.At(std::min(bounds.draw_us[draw] / *main.whole_us, picture.most));
-    text += svg::Line(at, y - 9, at, y + 9, fmt::format("stroke=\"{}\" stroke-width=\"2\"", kPlot.ink));
-  }
+  text += svg::Line(picture.At(1), y - 9, picture.At(1), y + 9,
+                    fmt::format("stroke=\"{}\" stroke-width=\"2\"", kPlot.ink));
   const std::string said =
-      slowdown
-          ? fmt::format("{:.2f}, {}", *slowdown, FormatDurationShort(std::llround(*main.draw_us[draw] * 1e6)))
-          : std::string("no plan");
+      ratio ? fmt::format("{:.2f}, {}", *ratio, FormatDurationShort(std::llround(*main.draw_us[draw] * 1e6)))
+            : std::string("no plan");
   return text + svg::Text(Right() + 16, y + 4, "start", 11, kPlot.ink, said);
 }
 
@@ -135,8 +133,9 @@ std::string Row(const Picture& picture, size_t draw, double y) {
 std::string FailuresSvg(const FailureComparison& comparison, const Origin& origin) {
   const Picture picture = PictureOf(comparison);
   const FailureTimes& main = *picture.rows[0];
-  std::string body = svg::PlotTitle(comparison.title, fmt::format("Time over that on the whole machine at {}",
-                                                                  FormatSize(main.size_bytes)));
+  std::string body = svg::PlotTitle(
+      comparison.title, fmt::format("Time over the lower bound of the machine that is left, at {}",
+                                    FormatSize(main.size_bytes)));
   const double bottom = kPlot.top + kPlot.row * static_cast<double>(picture.draws.size());
   body += Legend(picture) + Axis(picture, bottom);
   double y = kPlot.top + kPlot.row / 2;

@@ -287,6 +287,7 @@ py::dict Facts(const SharedPlan& shared) {
   facts["messages"] = stats.messages;
   facts["depth"] = stats.depth;
   facts["size_bytes"] = result.simulation.size_bytes;
+  facts["asked_bytes"] = plan.made_by.size_bytes;
   facts["time_ps"] = result.simulation.time_ps;
   facts["time_program_ps"] = result.program_time_ps;
   facts["algbw_gb_per_s"] = GbPerS(result.simulation.algbw_bytes_per_s());

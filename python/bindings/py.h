@@ -113,7 +113,7 @@ class module_ : public object {
   Place attr(const char* name) { return {ptr(), name}; }
 };
 
-// What makes a value for __init__, and the two ways between a value and its
+// The constructor of a value for __init__, and the two ways between a value and its
 // state.
 template <typename F>
 struct Init {
@@ -194,7 +194,7 @@ class class_ {
  private:
   using Maker = std::function<std::shared_ptr<void>(PyObject*)>;
   static object type() { return object::Borrow(reinterpret_cast<PyObject*>(type_of<T>)); }
-  // What an object is to hold, of the function that makes it.
+  // The type that an object holds, taken from the function that makes it.
   template <typename F>
   static Maker Making(F make) {
     return [body = MakeBody(make)](PyObject* given) { return HeldBy<T>(body(given).ptr()); };

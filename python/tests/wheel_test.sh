@@ -32,7 +32,7 @@ END
 diff "$TEST_TMPDIR/expected" "$TEST_TMPDIR/err"
 [ ! -e "$TEST_TMPDIR/none" ]
 
-# What is wrong is one line.
+# An error is one line.
 if tools/wheel "$TEST_TMPDIR/none" "$TEST_TMPDIR/nowhere" 2>"$TEST_TMPDIR/err"; then exit 1; fi
 [ "$(cat "$TEST_TMPDIR/err")" = "tools/wheel: $TEST_TMPDIR/nowhere: No such file or directory" ]
 ln -s /usr/bin/ldd /usr/bin/strip "$fake"
