@@ -10,7 +10,8 @@
 
 namespace xccl {
 
-// The texts that may be written, with letters for numbers, in the order of FamilyNames(): "ring:N", "mesh:AxB".
+// The texts that may be written, with letters for numbers, in the order of FamilyNames(): "ring:N",
+// "mesh:AxB".
 std::vector<std::string_view> ShortForms();
 // The short form of a family with its arguments, and one with numbers: {"ring:N", "ring:16"}. Empty for
 // another name.
