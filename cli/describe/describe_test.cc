@@ -75,7 +75,7 @@ TEST(DescribeText, AlikeHostsOnceAndTheFabric) {
   </cluster>
 </topology>)")),
             R"(pod: 6 ranks on 3 hosts
-gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, --gpu-arch=sm90 or --machine=hopper
+gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, or --gpu-arch=sm90
 nodes     6 gpus, 4 switches, 6 nics
 per gpu   50GB/s to nics
 hops      at most 1 transfer from rank to rank
@@ -103,7 +103,7 @@ TEST(DescribeText, GridsHaveNoMatrixAndAnOddOneOutIsNamed) {
       DescribeText(Read(
           R"(<topology name="torus:5x4"><torus dims="5x4" bandwidth="50GB/s" latency="500ns"/></topology>)")),
       R"(torus:5x4: 20 ranks on 1 host
-gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, --gpu-arch=sm90 or --machine=hopper
+gpu       not stated, so times are of ideal links; hint: arch="sm90" in the file, or --gpu-arch=sm90
 nodes     20 gpus
 per gpu   200GB/s to gpus (4 links)
 hops      at most 4 transfers from rank to rank

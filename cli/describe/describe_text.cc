@@ -131,8 +131,7 @@ std::string PerGpu(const Topology& t) {
 std::string Gpu(const Topology& t) {
   const std::string& arch = t.gpu_arch();
   if (arch.empty())
-    return "not stated, so times are of ideal links; hint: arch=\"sm90\" in the file, --gpu-arch=sm90 or "
-           "--machine=hopper";
+    return "not stated, so times are of ideal links; hint: arch=\"sm90\" in the file, or --gpu-arch=sm90";
   const std::optional<MachineModel> model = MachineOfArch(arch);
   return model ? fmt::format("{}: programs are timed by the machine model {}", arch, model->name)
                : arch + ": no machine model, so times are of ideal links; hint: --machine=ampere";
