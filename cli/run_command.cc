@@ -42,7 +42,7 @@ Row ToRow(const RunRow& row, const RunTableOptions& table, const std::optional<c
                {"in_place", row.in_place},
                {"time_us", row.time_us},
                {"slowest_us", row.slowest_us},
-               {"spread", OrNull(SpreadOf(row))},
+               {"time_spread", OrNull(SpreadOf(row))},
                {"algbw_gb_per_s", row.algbw_gb_per_s},
                {"busbw_gb_per_s", row.busbw_gb_per_s},
                {"predicted_us", OrNull(row.predicted_us)},

@@ -95,7 +95,7 @@ Status Show(const Tuned& tuned, const Machine& machine, const Flags& flags, cons
                       {"engine", row.engine},
                       {"topology", row.topology},
                       {"time_us", row.measured_us},
-                      {"spread", row.spread},
+                      {"time_spread", row.spread},
                       {"samples", int64_t{row.samples}},
                       {"predicted_us", predicts ? Cell(row.predicted_us) : Cell()},
                       {"ctas", int64_t{row.threadblocks}},

@@ -39,7 +39,7 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
   }
   if (is_wanted(*unlimited_ps)) return fmt::format("senders wait for one of {} slots", lowered.program.slots);
   if (!lowered.program.groups.empty())
-    return "a multicast or a sum in a switch waits until all of its members are ready";
+    return "a threadblock that serves several ranks waits until all of them are ready";
   return "threadblocks wait for messages in the order of their instructions";
 }
 

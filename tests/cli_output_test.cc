@@ -419,7 +419,7 @@ TEST_F(Cli, JsonKeys) {
     const Json rows = Json::parse(Out(arguments));
     ASSERT_EQ(rows.size(), 4u);
     for (const Json& row : rows) {
-      EXPECT_EQ(Keys(row), (Words{"size_bytes", "in_place", "time_us", "slowest_us", "spread",
+      EXPECT_EQ(Keys(row), (Words{"size_bytes", "in_place", "time_us", "slowest_us", "time_spread",
                                   "algbw_gb_per_s", "busbw_gb_per_s", "predicted_us", "wrong", "collective",
                                   "dtype", "redop", "version"}));
       EXPECT_EQ(row["wrong"], 0);

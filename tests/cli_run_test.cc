@@ -30,7 +30,7 @@ TEST_F(Cli, TuneServesTheRootsThatAreAskedFor) {
   EXPECT_EQ(rows[2]["root"], 1);
   for (size_t i = 0; i < rows.size(); ++i) {
     EXPECT_GE(rows[i]["samples"], 5);
-    EXPECT_GE(rows[i]["spread"], 0);
+    EXPECT_GE(rows[i]["time_spread"], 0);
     const size_t first = i < 8 ? 0 : i < 10 ? 8 : 10;  // row of the collective; its roots are alike
     EXPECT_EQ(rows[i]["engine"], rows[first + i % 2]["engine"]) << i;
   }
