@@ -104,7 +104,7 @@ Status Show(const Tuned& tuned, const Machine& machine, const Flags& flags, cons
     return Print(ToJson(rows));
   }
   std::vector<std::vector<std::string>> table = {
-      {"collective", "size", "engine", "topology", "time us", "spread", "predicted us", "CTAs", "plan"}};
+      {"collective", "size", "engine", "topology", "time us", "time spread", "predicted us", "CTAs", "plan"}};
   for (const TunedRow& row : tuned.rows)
     table.push_back({row.root ? fmt::format("{} root {}", row.collective, row.root->value) : row.collective,
                      SizeText(row.size_bytes), row.engine, row.topology,
