@@ -56,7 +56,10 @@ StatusOr<PlanLevel> LevelFor(const Plan& plan, const Flags& flags, const Machine
   return flags.level.empty() ? LevelOf(plan, machine) : PlanLevel::kSchedule;
 }
 
-Status SimulateFile(const Flags& flags, const Session& session) {
+Status SimulateFile(const Flags& asked, const Session& session) {
+  Flags flags = asked;
+  // The time_us of JSON is that of the schedule on ideal links, as in plan's JSON.
+  if (session.json && flags.level.empty() && flags.plan.machine.empty()) flags.level = "schedule";
   XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlan(flags.file));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineFor(plan, flags));
   const std::string source = machine ? machine->source : "";
@@ -85,7 +88,7 @@ void AddSimulateCommand(CommandLine& line, Session& session) {
   command
       .AddOption("--level", flags.level,
                  "what is simulated: schedule or program (default: the program, if the plan has one and its\n"
-                 "machine is known; else the schedule)")
+                 "machine is known; else, and with --json, the schedule)")
       .OneOf({"schedule", "program"});
   AddMachineFlag(command, flags.plan, "run the program on this machine");
   command.AddFlag("--json", session.json, "print the result as JSON");

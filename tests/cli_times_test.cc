@@ -107,6 +107,9 @@ TEST_F(CliTimes, SayWhichTheyAre) {
   EXPECT_NE(Out({"simulate", "links.json"}).find(", schedule simulated, "), std::string::npos);
   EXPECT_NE(Out({"simulate", "on.json", "--level", "schedule"}).find(", schedule simulated, "),
             std::string::npos);
+  // Scripts compare the time_us of simulate with that of plan, which is the schedule's.
+  const Json planned = Json::parse(Out({"plan", "dgx-a100", "-c", "allreduce", "-s", "64KiB", "--json"}));
+  EXPECT_EQ(Json::parse(Out({"simulate", "on.json", "--json"}))[0]["time_us"], planned["time_us"]);
 }
 
 }  // namespace
