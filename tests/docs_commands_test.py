@@ -55,6 +55,7 @@ VARIES = [
     # A row of `run`: measured times and bandwidths, out of place and in place.
     re.compile(r"^ *\d+ +\d+ +\w+ +\w+ +-?\d+ +([\d.]+) +([\d.]+) +([\d.]+) +\d+ +([\d.]+) +([\d.]+) +([\d.]+) +\d+ +[\d.]+$"),
     re.compile(r"^# Avg bus bandwidth +: ([\d.]+)"),
+    re.compile(r"^# Spread of the times +: up to (\d+) %"),
 ]
 
 SECONDS = 300  # that a command may take at most
