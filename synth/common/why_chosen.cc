@@ -8,7 +8,6 @@ namespace xccl {
 namespace {
 
 constexpr double kLeastPercent = 0.05;  // a smaller difference is shown as 0.0 %
-constexpr double kWithin = 2;  // percent; auto keeps plans that are this much slower (docs/engines/auto.md)
 
 }  // namespace
 
@@ -21,7 +20,8 @@ std::string WhyChosen(const Contender& chosen, std::span<const Contender> others
           : 100 * (static_cast<double>(chosen.time_ps) / static_cast<double>(fastest->time_ps) - 1);
   if (faster < kLeastPercent)
     return engines < 2 ? "" : fmt::format("fastest {}of {} engines", what.empty() ? "" : what + " ", engines);
-  std::string text = faster <= kWithin ? fmt::format("within {} %: ", kWithin) : "";
+  const double within_percent = 100 * (kAboutAsFast - 1);
+  std::string text = faster <= within_percent ? fmt::format("within {:.0f} %: ", within_percent) : "";
   text += chosen.engine;
   if (chosen.messages)
     text += fmt::format(", {} message{}", *chosen.messages, *chosen.messages == 1 ? "" : "s");

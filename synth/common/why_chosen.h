@@ -9,6 +9,10 @@
 
 namespace xccl {
 
+// If messages are short, auto may keep a plan that takes up to kAboutAsFast times the least time, for fewer
+// messages.
+inline constexpr double kAboutAsFast = 1.02;
+
 // An engine's plan, or the program of its plan.
 struct Contender {
   std::string engine;

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "synth/common/cost_model.h"
+#include "synth/common/why_chosen.h"
 
 namespace xccl {
 namespace {
 
-constexpr double kAboutAsFast = 1.02;  // × the least time, if messages are too short
 constexpr double kAboutAsMuch = 1.1;   // × the fewest bytes between hosts
 
 }  // namespace
