@@ -313,8 +313,8 @@ std::string NextText(const PlanResult& result) {
   if (!result.next)
     return "no other engine was asked, or none came near; hint: xccl-synth compare shows them all";
   const bool sooner = result.next->time_ps < result.simulation.time_ps;
-  return fmt::format("{} would take {}, {:.2f} x as long{}", result.next->engine,
-                     FormatDurationShort(result.next->time_ps),
+  return fmt::format("{}'s schedule would take {} on ideal links, {:.2f} x as long as this one{}",
+                     result.next->engine, FormatDurationShort(result.next->time_ps),
                      RatioOf(result.next->time_ps, result.simulation.time_ps),
                      sooner ? ", with more messages or steps, or a slower program" : "");
 }
@@ -343,7 +343,7 @@ std::vector<NamedLine> LinesOf(const Explanation& explanation, const PlanResult&
   else if (explanation.of_program)
     faster = fmt::format("of the schedule's {}: {}", FormatDurationShort(time_ps), faster);
   if (no_gain.empty())
-    no_gain = explanation.changes.empty() ? "nothing was tried" : "all that was tried helps";
+    no_gain = explanation.changes.empty() ? "nothing was tried" : "none: every change that was tried helps";
   if (!explanation.stopped.empty()) no_gain += "; " + explanation.stopped;
   return {{"bound", BoundText(result)},
           {"path", PathText(explanation, result)},

@@ -105,7 +105,8 @@ TEST(Explain, SaysSoInFiveLines) {
   EXPECT_TRUE(lines[1].text.starts_with("of the schedule's ")) << lines[1].text;
   EXPECT_NE(lines[1].text.find("bytes on links"), std::string::npos);
   ASSERT_TRUE(made.result.next);
-  EXPECT_TRUE(lines[2].text.starts_with(made.result.next->engine + " would take ")) << lines[2].text;
+  EXPECT_TRUE(lines[2].text.starts_with(made.result.next->engine + "'s schedule would take "))
+      << lines[2].text;
   EXPECT_NE(made.result.next->engine, made.result.plan.made_by.engine);
 }
 

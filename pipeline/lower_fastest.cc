@@ -118,7 +118,7 @@ std::string NoteOf(const Synthesis& kept, const TimedProgram& program, const Syn
                    const StatusOr<TimedProgram>& best) {
   if (!best.ok()) return fmt::format("{} has no program: {}", before.engine, best.status().message());
   return fmt::format("its program takes {}, that of {} {}", FormatDurationShort(*program.time_ps),
-                     before.engine == kept.engine ? "its faster schedule" : before.engine,
+                     before.engine == kept.engine ? "another of its schedules" : before.engine,
                      FormatDurationShort(*best->time_ps));
 }
 

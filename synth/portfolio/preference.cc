@@ -10,7 +10,7 @@
 namespace xccl {
 namespace {
 
-constexpr double kAboutAsMuch = 1.1;   // × the fewest bytes between hosts
+constexpr double kAboutAsMuch = 1.1;  // × the fewest bytes between hosts
 
 }  // namespace
 

@@ -100,7 +100,7 @@ const markedFirst = [...coloured, ...others.filter((engine) => !coloured.include
 export const markOfEngine = (engine: EngineData) => markedFirst.indexOf(engine);
 
 export const title = several ? `${data.collective} on ${format.counted(machines.length, "machine")}` : `${data.collective} on ${machines[0]!.name}`;
-export const timesOf = (machine: string) => (machine ? `programs on ${machine}` : "schedules on ideal links: their bandwidths and latencies alone");
+export const timesOf = (machine: string) => (machine ? `programs on ${machine}` : "schedules on ideal links: bandwidths and latencies alone");
 export const timesAreOf = machines.every(({ machine }) => machine === machines[0]!.machine)
   ? timesOf(machines[0]!.machine)
   : machines.map(({ name, machine }) => `${name}: ${timesOf(machine)}`).join("; ");

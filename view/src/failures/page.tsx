@@ -208,7 +208,7 @@ export function Page() {
         <All />
         <Machine topology={data.topology} drawing={data.drawing} />
         <MadeBy command={data.command} version={data.version} leftOut={data.left_out} facts={[
-          ["times", "simulated, of schedules on ideal links: their bandwidths and latencies alone"],
+          ["times", "simulated, of schedules on ideal links: bandwidths and latencies alone"],
           ["failures", "drawn from all cables of the machine, used by a plan or not"],
           ["replan", "auto's plan for the whole machine, repaired"],
           ["model", data.model],

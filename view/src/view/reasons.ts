@@ -92,15 +92,15 @@ function linksReason(model: Model): string {
   const { bandwidth } = model.data.topology.links;
   const alike = model.usedLinks.filter((l) => bandwidth[l] === bandwidth[link] && model.loadTotal(l) > load - 0.01).length;
   const which = alike > 1 ? ` The ${format.count(alike)} busiest links, of ${format.bandwidth(bandwidth[link]!)} each, carry` : ` The busiest link, ${model.linkName(link)} of ${format.bandwidth(bandwidth[link]!)}, carries`;
-  const advice = load > 0.95 ? ": only wider links or fewer bytes help." : `; the rest of it ${alike > 1 ? "they wait" : "it waits"}.`;
+  const advice = load > 0.95 ? ": only wider links or fewer bytes help." : `; the rest of the time ${alike > 1 ? "they wait" : "it waits"}.`;
   return `${which} bytes ${format.percent(load)} of the ${model.playsProgram ? "program" : "schedule"}'s time${advice}`;
 }
 
 // The times of the schedule and of the machine's model, which stand in small print.
 export function smallPrint({ data: { facts }, playsProgram }: Model): string[] {
-  if (facts.program_time_ps === null) return ["Times are of the schedule on ideal links: their bandwidths and latencies alone."];
+  if (facts.program_time_ps === null) return ["Times are of the schedule on ideal links: bandwidths and latencies alone."];
   return [
-    facts.machine_source ? `Times are of the program by the model of its machine: ${facts.machine_source}.` : "Times are of the program on ideal links: their bandwidths and latencies alone.",
+    facts.machine_source ? `Times are of the program by the model of its machine: ${facts.machine_source}.` : "Times are of the program on ideal links: bandwidths and latencies alone.",
     `On ideal links the schedule takes ${format.time(facts.time_ps)}${facts.bound_ps > 0 ? `, ${format.significant(facts.time_ps / facts.bound_ps, 4)} times the bound` : ""}.`,
     ...(playsProgram ? [] : ["The program is too large for the page: the machine and the timeline play the schedule on ideal links."]),
   ];

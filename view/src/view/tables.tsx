@@ -83,7 +83,7 @@ export function PlanFacts() {
     ["size", format.size(facts.size_bytes)],
     ["engine", made.engine],
     ["schedule", `${format.counted(facts.steps, "step")}, ${format.counted(facts.transfers, "transfer")} in ${format.counted(facts.messages, "message")}, ${format.counted(collective.chunks, "chunk")} of ${format.counted(collective.parts, "part")}`],
-    ["time of the schedule", `${format.time(facts.time_ps, 6)}, ${made.model} model, on ideal links: their bandwidths and latencies alone`],
+    ["time of the schedule", `${format.time(facts.time_ps, 6)}, ${made.model} model, on ideal links: bandwidths and latencies alone`],
     ["time of the program", facts.program_time_ps === null ? "no program" : `${format.time(facts.program_time_ps, 6)}, ${facts.machine_source ? `on ${facts.machine_source}` : "on ideal links"}`],
     ["program", program ? `${program.protocol}, ${format.counted(program.instances, "instance")}, ${format.counted(program.passes, "pass", "passes")}` : "none"],
     ["bound", `${format.time(facts.bound_ps, 6)}: latency ${format.time(facts.latency_ps)}, bandwidth ${format.time(facts.bandwidth_ps)} by ${facts.bound_kind}`],
