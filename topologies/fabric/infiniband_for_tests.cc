@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "topologies/fabric/degraded.h"
 
 namespace xccl::testing {
@@ -369,6 +371,23 @@ IbSample RandomIbSample(Random& random) { return Maker(random).Make(); }
 
 std::string WriteIb(IbForm form, IbSample& sample, Random& random) {
   return Writer(form, sample, random).Write();
+}
+
+void CheckFabric(const Fabric& fabric, int32_t lines) {
+  XCCL_CHECK(!fabric.cables.empty());
+  XCCL_CHECK(fabric.down_ports >= 0);
+  std::set<std::tuple<bool, int32_t, int32_t>> ports;
+  for (const FabricCable& cable : fabric.cables) {
+    for (const FabricEnd& end : {cable.a, cable.b}) {
+      const size_t devices = end.is_switch ? fabric.switches.size() : fabric.adapters.size();
+      XCCL_CHECK(end.index >= 0 && static_cast<size_t>(end.index) < devices);
+      XCCL_CHECK(ports.emplace(end.is_switch, end.index, end.port).second);
+    }
+    XCCL_CHECK(cable.bandwidth_bytes_per_s >= 0);
+    XCCL_CHECK(cable.full_bandwidth_bytes_per_s == 0 ||
+               cable.full_bandwidth_bytes_per_s > cable.bandwidth_bytes_per_s);
+    XCCL_CHECK(cable.line > 0 && cable.line <= lines);
+  }
 }
 
 Fabric Sorted(Fabric fabric) {
