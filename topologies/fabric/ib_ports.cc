@@ -70,8 +70,12 @@ void IbPorts::GuessKinds() {
   constexpr int32_t kMostPorts = 2;  // of an adapter
   std::vector<bool> joins_adapter(nodes_.size(), false);
   for (const IbPortLine& line : lines_) {
-    if (LooksLikeIbAdapter(nodes_[line.peer].name)) joins_adapter[line.node] = true;
-    if (LooksLikeIbAdapter(nodes_[line.node].name)) joins_adapter[line.peer] = true;
+    const auto look = [&](int32_t node, int32_t peer) {
+      if (nodes_[node].kind == IbKind::kUnknown && LooksLikeIbAdapter(nodes_[peer].name))
+        joins_adapter[node] = true;
+    };
+    look(line.node, line.peer);
+    look(line.peer, line.node);
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     IbNode& node = nodes_[i];

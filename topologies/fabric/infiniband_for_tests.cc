@@ -17,6 +17,7 @@ namespace xccl::testing {
 namespace {
 
 constexpr std::string_view kNoName = "MT4129 ConnectX7   Mellanox Technologies";
+constexpr int32_t kAdapterModel = 0x1021;
 
 IbRate RandomRate(Random& random) {
   constexpr int32_t kLanes[] = {1, 2, 4, 8, 12};
@@ -100,7 +101,7 @@ class Maker {
       }
       const uint64_t system = Guid();
       const auto ports = static_cast<int32_t>(Chance(4) ? 2 : 1);
-      sample_.cards.push_back({name, Guid(), system, 0x1021, 0});
+      sample_.cards.push_back({name, Guid(), system, kAdapterModel, 0});
       for (int32_t port = 1; port <= ports; ++port) {
         sample_.fabric.adapters.push_back({said_host, device, Guid(), system});
         sample_.card_of.push_back(static_cast<int32_t>(sample_.cards.size()) - 1);
@@ -352,7 +353,7 @@ class Writer {
       return;
     }
     std::vector<int32_t> switch_models(fabric.switches.size(), 0);
-    std::vector<int32_t> adapter_models(fabric.adapters.size(), 0);
+    std::vector<int32_t> adapter_models(fabric.adapters.size(), records ? kAdapterModel : 0);
     for (size_t i = 0; records && i < switch_models.size(); ++i) switch_models[i] = sample_.switches[i].model;
     MarkDegraded(fabric, switch_models, adapter_models);
   }
