@@ -256,8 +256,9 @@ void IbPorts::WriteWarnings() {
   for (const std::string& sort : sorts_) {
     const auto& [said, lines] = warnings_.at(sort);
     std::string text = fmt::format("{}:{}: {}", file_, lines[0], said);
+    if (lines.size() > 1) text += lines.size() == 2 ? "; likewise in line " : "; likewise in lines ";
     for (size_t i = 1; i < std::min(lines.size(), kListed + 1); ++i)
-      text += fmt::format("{}{}", i == 1 ? "; likewise in lines " : ", ", lines[i]);
+      text += fmt::format("{}{}", i == 1 ? "" : ", ", lines[i]);
     if (lines.size() > kListed + 1) text += fmt::format(" and {} more", lines.size() - kListed - 1);
     fabric_.warnings.push_back(std::move(text));
   }

@@ -88,7 +88,7 @@ class Maker {
     const auto cards = static_cast<int32_t>(1 + random_.Below(8));
     for (int32_t c = 0; c < cards; ++c) {
       std::string device = style == 0 ? fmt::format("mlx5_{}", c) : fmt::format("HCA-{}", c + 1);
-      std::string name = host + " " + device;
+      std::string name = fmt::format("{} {}", host, device);
       std::string said_host = host;
       if (style == 3 && host.find(' ') == std::string::npos) {
         device.clear();
@@ -249,7 +249,7 @@ class Writer {
       const std::string guid = there.is_switch ? "" : fmt::format("({:x}) ", PortGuid(there));
       const std::string ext = All() && Chance(2) ? "[ext 7]" : "";
       const std::string rate = RateText(sample_.rates[view.cable].now) + (All() ? " s=4 w=2 v=4" : "");
-      const std::string peer = Id(there, DeviceOf(there)) + ext + guid;
+      const std::string peer = fmt::format("{}{}{}", Id(there, DeviceOf(there)), ext, guid);
       if (is_switch)
         PortLine(view, fmt::format("[{}]{}\t{}\t\t# \"{}\" lid {} {}", view.here.port, ext, peer,
                                    DeviceOf(there).name, Lid(there), rate));
