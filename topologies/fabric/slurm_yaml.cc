@@ -28,6 +28,7 @@ class YamlReader {
                     {"topology", "cluster_default", "tree", "block", "flat", "ring", "torus3d"}));
       if (topology->Find("topology") == nullptr)
         return lists_.Error(topology->line, "a topology without its name; expected 'topology: NAME'");
+      XCCL_RETURN_IF_ERROR(CheckOneKind(*topology));
       if (const YamlNode* is_default = topology->Find("cluster_default");
           chosen == nullptr && is_default != nullptr && IsTrue(is_default->text))
         chosen = topology;
@@ -38,10 +39,9 @@ class YamlReader {
     const YamlNode* const tree = WithKey("tree", chosen, topologies);
     const YamlNode* const block = WithKey("block", chosen, topologies);
     if (tree == nullptr && block == nullptr)
-      return lists_.Error(chosen->line,
-                          fmt::format("topology '{}' has neither tree nor block; expected one, since "
-                                      "nothing else tells of switches",
-                                      NameOf(*chosen)));
+      return lists_.Error(
+          chosen->line,
+          fmt::format("topology '{}' has neither tree nor block; expected one of them", NameOf(*chosen)));
     if (tree != nullptr) XCCL_RETURN_IF_ERROR(ReadTree(*tree->Find("tree")));
     if (block != nullptr) XCCL_RETURN_IF_ERROR(ReadBlocks(*block->Find("block")));
     if (topologies.size() > 1) WarnOfChoice(topologies.size(), has_default, tree, block);
@@ -51,6 +51,19 @@ class YamlReader {
  private:
   static bool IsTrue(std::string_view text) {
     return text == "true" || text == "True" || text == "TRUE" || text == "yes" || text == "on";
+  }
+  // Errors: two of tree, block, flat, ring and torus3d in one topology.
+  Status CheckOneKind(const YamlNode& topology) const {
+    std::string_view first;
+    for (const std::string_view kind : {"tree", "block", "flat", "ring", "torus3d"}) {
+      const YamlNode* const value = topology.Find(kind);
+      if (value == nullptr || value->text == "false") continue;
+      if (!first.empty())
+        return lists_.Error(value->line, fmt::format("topology '{}' with {} and {}; expected one of them",
+                                                     NameOf(topology), first, kind));
+      first = kind;
+    }
+    return OkStatus();
   }
   static std::string NameOf(const YamlNode& topology) { return Cleaned(topology.Find("topology")->text, 80); }
 
