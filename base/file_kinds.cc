@@ -20,9 +20,9 @@ constexpr size_t kMostRead = 64 << 10;
 using Kinds = std::pair<std::string_view, FileKind>;
 
 // How the first line begins that is not empty and, but for the first of these, no comment.
-constexpr std::string_view kFabricLines[] = {"# Topology file", "vendid=",     "switchguid=", "caguid=",
-                                             "Switch: 0x",      "CA: ",        "SwitchName=", "BlockName=",
-                                             "- topology:"};
+constexpr std::string_view kFabricLines[] = {
+    "# Topology file", "vendid=",    "switchguid=", "caguid=", "Switch: 0x", "CA: ",
+    "SwitchName=",     "BlockName=", "- topology:"};
 
 constexpr Kinds kRoots[] = {
     {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"algo", FileKind::kMscclXml},

@@ -48,15 +48,15 @@ class HostNames {
     if (!adapter.host.empty()) return adapter.host;
     const auto known = of_system_.find(adapter.system_guid);
     if (known != of_system_.end() && !known->second.empty()) return known->second;
-    ++nameless_;
+    nameless_ = true;
     if (adapter.system_guid != 0) return fmt::format("ca-{:016x}", adapter.system_guid);
     return adapter.guid != 0 ? fmt::format("ca-{:016x}", adapter.guid) : fmt::format("ca-{}", index);
   }
-  int64_t nameless() const { return nameless_; }
+  bool nameless() const { return nameless_; }
 
  private:
   std::map<uint64_t, std::string> of_system_;
-  int64_t nameless_ = 0;
+  bool nameless_ = false;
 };
 
 bool Matches(std::string_view pattern, std::string_view text) {
@@ -112,11 +112,11 @@ std::vector<FabricHost> HostsOf(const Fabric& fabric, std::string_view file,
     host.name = name;
     host.ports.push_back(std::move(ports[a]));
   }
-  if (names.nameless() > 0)
+  if (names.nameless())
     warnings.push_back(
-        fmt::format("{}: {} named by no host; those of one system guid are a host named by it; hint: "
+        fmt::format("{}: adapters without a host's name are hosts ca-GUID, one for each system GUID; hint: "
                     "--hosts-file=LIST or --job=HOSTS takes the hosts that you mean",
-                    file, names.nameless() == 1 ? "1 adapter is" : fmt::format("{} adapters are", names.nameless())));
+                    file));
   std::vector<FabricHost> hosts;
   for (auto& [name, host] : by_name) {
     std::ranges::stable_sort(host.ports, [&](const FabricPort& x, const FabricPort& y) {
@@ -125,13 +125,14 @@ std::vector<FabricHost> HostsOf(const Fabric& fabric, std::string_view file,
       if (a.device != b.device) return NaturallyBefore(a.device, b.device);
       return a.guid < b.guid;
     });
-    const FabricAdapter& first = fabric.adapters[static_cast<size_t>(host.ports.front().adapter)];
-    host.whole = host.ports.size() == 1 && first.device.empty() && first.guid == 0;
+    host.whole = std::ranges::all_of(host.ports, [&](const FabricPort& port) {
+      const FabricAdapter& adapter = fabric.adapters[static_cast<size_t>(port.adapter)];
+      return adapter.device.empty() && adapter.guid == 0;
+    });
     hosts.push_back(std::move(host));
   }
-  std::ranges::stable_sort(hosts, [](const FabricHost& a, const FabricHost& b) {
-    return NaturallyBefore(a.name, b.name);
-  });
+  std::ranges::stable_sort(
+      hosts, [](const FabricHost& a, const FabricHost& b) { return NaturallyBefore(a.name, b.name); });
   return hosts;
 }
 

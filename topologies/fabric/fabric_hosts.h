@@ -21,7 +21,7 @@ struct FabricPort {
 struct FabricHost {
   std::string name;
   std::vector<FabricPort> ports;  // by device and guid; mlx5_2 comes before mlx5_10
-  // The one adapter stands for all of the host's network: the file knows hosts alone.
+  // No adapter has a device or a guid: together they stand for all of the host's network.
   bool whole = false;
 };
 
@@ -30,7 +30,7 @@ bool NaturallyBefore(std::string_view a, std::string_view b);
 
 // The hosts that a cable reaches, in the order of their names. An adapter without a host belongs to the host
 // that its system guid names; else the adapters of one system guid, or the adapter alone, are a host named
-// "ca-GUID". Adds one warning that says so.
+// "ca-GUID"; one warning says so.
 std::vector<FabricHost> HostsOf(const Fabric& fabric, std::string_view file,
                                 std::vector<std::string>& warnings);
 

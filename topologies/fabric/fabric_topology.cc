@@ -30,32 +30,20 @@ namespace {
 // one leaf (DeepSeek-V3, arXiv 2505.09343).
 constexpr int64_t kSwitchLinkLatencyPs = 450'000;
 constexpr std::string_view kLatencySource =
-    "1.3 us from NIC to switch (measured alpha published with TE-CCL), 0.45 us between switches (half of what "
+    "1.3 us from NIC to switch (measured alpha published with TE-CCL), 0.45 us between switches (half of "
+    "what "
     "DeepSeek-V3's paper measures across leaves, arXiv 2505.09343)";
 
-// "MF0;leaf-1:MQM9700/U1", as switches of NVIDIA call themselves, is leaf-1.
-std::string_view PlainSwitchName(std::string_view name) {
-  const size_t semicolon = name.find(';');
-  if (semicolon == std::string_view::npos) return name;
-  name.remove_prefix(semicolon + 1);
-  return name.substr(0, name.find(':'));
-}
-
-// Unique ids: the plain name, where no other switch has it, else all of the name, else with its guid.
+// The switches' names as unique ids; of several of one name, each has its guid.
 std::vector<std::string> SwitchIds(const Fabric& fabric) {
-  std::map<std::string, int64_t> plain, whole;
-  for (const FabricSwitch& s : fabric.switches) {
-    ++plain[SafeName(PlainSwitchName(s.name))];
-    ++whole[SafeName(s.name)];
-  }
+  std::map<std::string, int64_t> count;
+  for (const FabricSwitch& s : fabric.switches) ++count[SafeName(s.name)];
   std::set<std::string> taken;
   std::vector<std::string> ids;
-  for (size_t i = 0; i < fabric.switches.size(); ++i) {
-    const FabricSwitch& s = fabric.switches[i];
-    std::string id = SafeName(PlainSwitchName(s.name));
-    if (id.empty() || plain[id] > 1) id = SafeName(s.name);
+  for (const FabricSwitch& s : fabric.switches) {
+    std::string id = SafeName(s.name);
     if (id.empty()) id = "switch";
-    if (whole[id] > 1 && s.guid != 0) id += fmt::format("-{:016x}", s.guid);
+    if (count[id] > 1 && s.guid != 0) id += fmt::format("-{:016x}", s.guid);
     std::string unique = id;
     for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}-{}", id, n);
     ids.push_back(std::move(unique));
@@ -66,7 +54,11 @@ std::vector<std::string> SwitchIds(const Fabric& fabric) {
 class FabricBuilder {
  public:
   FabricBuilder(const Fabric& fabric, std::string_view file, PlacedHosts hosts, const FabricOptions& options)
-      : fabric_(fabric), file_(file), nics_(std::move(hosts.nics)), options_(options), spec_(std::move(hosts.spec)) {}
+      : fabric_(fabric),
+        file_(file),
+        nics_(std::move(hosts.nics)),
+        options_(options),
+        spec_(std::move(hosts.spec)) {}
 
   StatusOr<Topology> Build() {
     for (const std::string& id : SwitchIds(fabric_))
@@ -77,8 +69,9 @@ class FabricBuilder {
     SayDamage();
     if (options_.job) KeepNodes(kept_, spec_);
     spec_.name = std::filesystem::path(file_).stem().string();
-    spec_.source = fmt::format("{} ({}){}{}; {}", std::filesystem::path(file_).filename().string(), fabric_.format,
-                               spec_.source.empty() ? "" : "; hosts: ", spec_.source, kLatencySource);
+    spec_.source =
+        fmt::format("{} ({}){}{}; {}", std::filesystem::path(file_).filename().string(), fabric_.format,
+                    spec_.source.empty() ? "" : "; hosts: ", spec_.source, kLatencySource);
     spec_.warnings.insert(spec_.warnings.end(), fabric_.warnings.begin(), fabric_.warnings.end());
     StatusOr<Topology> topology = Topology::Create(std::move(spec_));
     if (!topology.ok()) return Annotate(topology.status(), file_);
@@ -101,7 +94,8 @@ class FabricBuilder {
     std::vector<int32_t>& cables = cables_of_[end.index];
     if (cables.empty())
       for (int32_t c = 0; c < static_cast<int32_t>(fabric_.cables.size()); ++c)
-        for (const FabricEnd& e : {fabric_.cables[static_cast<size_t>(c)].a, fabric_.cables[static_cast<size_t>(c)].b})
+        for (const FabricEnd& e :
+             {fabric_.cables[static_cast<size_t>(c)].a, fabric_.cables[static_cast<size_t>(c)].b})
           if (!e.is_switch && e.index == end.index) cables.push_back(c);
     const auto place = static_cast<size_t>(std::ranges::find(cables, cable) - cables.begin());
     std::vector<PlacedNic> ends;
@@ -118,8 +112,8 @@ class FabricBuilder {
           Wire wire{a.node, b.node, cable.bandwidth_bytes_per_s, !cable.a.is_switch || !cable.b.is_switch};
           if (wire.a == wire.b) continue;
           if (wire.at_host && wire.bandwidth_bytes_per_s == 0)
-            wire.bandwidth_bytes_per_s = options_.nic_bytes_per_s.value_or(
-                std::max(a.bandwidth_bytes_per_s, b.bandwidth_bytes_per_s));
+            wire.bandwidth_bytes_per_s =
+                options_.nic_bytes_per_s.value_or(std::max(a.bandwidth_bytes_per_s, b.bandwidth_bytes_per_s));
           wires.push_back(wire);
         }
     }
@@ -162,9 +156,9 @@ class FabricBuilder {
     }
     for (Wire& wire : wires)
       if (wire.bandwidth_bytes_per_s == 0 && ++guessed > 0) wire.bandwidth_bytes_per_s = fastest;
-    spec_.warnings.push_back(
-        fmt::format("{}: {} between switches without a rate: taken as non-blocking, as fast as the hosts below",
-                    file_, Counted(guessed, "cable")));
+    spec_.warnings.push_back(fmt::format(
+        "{}: {} between switches without a rate: taken as non-blocking, as fast as the hosts below", file_,
+        Counted(guessed, "cable")));
   }
 
   // By node: 0 for hosts, 1 for the switches at hosts.
@@ -242,8 +236,8 @@ StatusOr<Topology> FabricTopology(const Fabric& fabric, std::string_view file, c
   std::vector<std::string> warnings;
   std::vector<FabricHost> all = HostsOf(fabric, file, warnings);
   if (all.empty())
-    return InvalidInput(fmt::format("{}: no cable of the {} leads to an adapter of a host; expected one or more",
-                                    file, fabric.format));
+    return InvalidInput(fmt::format(
+        "{}: no cable of the {} leads to an adapter of a host; expected one or more", file, fabric.format));
   XCCL_ASSIGN_OR_RETURN(const std::vector<FabricHost> hosts, Chosen(std::move(all), file, options));
   const bool chosen = options.listed || options.job;
   XCCL_ASSIGN_OR_RETURN(PlacedHosts placed, options.rules.empty()

@@ -23,8 +23,8 @@ struct HostRule {
 };
 
 struct FabricOptions {
-  std::vector<HostKind> kinds;   // no rule: an adapter stands for one GPU beside its NIC
-  std::vector<HostRule> rules;   // the first that names a host decides; a host that none names is left out
+  std::vector<HostKind> kinds;  // no rule: an adapter stands for one GPU beside its NIC
+  std::vector<HostRule> rules;  // the first that names a host decides; a host that none names is left out
   std::optional<std::vector<std::string>> listed;  // only these hosts, in this order
   std::optional<std::string> job;                  // a host list: only these hosts, in this order
   std::optional<int64_t> nic_bytes_per_s;          // of NICs whose rate neither file nor kind states

@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "topologies/fabric/damage.h"
+#include "topologies/fabric/ibnetdiscover.h"
 
 namespace xccl {
 namespace {
 
-constexpr FabricFormat kFormats[] = {};
+constexpr FabricFormat kFormats[] = {
+    {"ibnetdiscover", IsIbnetdiscover, ReadIbnetdiscover},
+};
 
 class Merger {
  public:
@@ -22,7 +25,8 @@ class Merger {
     const auto& [file, fabric] = of_file;
     std::vector<int32_t> switches, adapters;
     for (const FabricSwitch& s : fabric.switches)
-      switches.push_back(IndexOf(SwitchKey{s.guid, s.guid == 0 ? s.name : ""}, s, switches_, merged_.switches));
+      switches.push_back(
+          IndexOf(SwitchKey{s.guid, s.guid == 0 ? s.name : ""}, s, switches_, merged_.switches));
     for (const FabricAdapter& a : fabric.adapters) {
       const AdapterKey key{a.guid, a.guid == 0 ? a.host : "", a.guid == 0 ? a.device : ""};
       adapters.push_back(IndexOf(key, a, adapters_, merged_.adapters));
@@ -39,10 +43,13 @@ class Merger {
     // Only cables of other files are the same as one of this file.
     for (const FabricCable& cable : added) known_.insert(Key(cable));
     merged_.cables.insert(merged_.cables.end(), added.begin(), added.end());
-    merged_.domains.insert(merged_.domains.end(), fabric.domains.begin(), fabric.domains.end());
+    AddDomains(fabric);
     const std::vector<std::string> damage = DamageOf(fabric, file);
     merged_.warnings.insert(merged_.warnings.end(), damage.begin(), damage.end());
     merged_.warnings.insert(merged_.warnings.end(), fabric.warnings.begin(), fabric.warnings.end());
+  }
+  void AddDomains(const Fabric& fabric) {
+    merged_.domains.insert(merged_.domains.end(), fabric.domains.begin(), fabric.domains.end());
   }
   Fabric& merged() { return merged_; }
 
@@ -60,7 +67,8 @@ class Merger {
   }
 
   static std::pair<End, End> Key(const FabricCable& cable) {
-    const End a{cable.a.is_switch, cable.a.index, cable.a.port}, b{cable.b.is_switch, cable.b.index, cable.b.port};
+    const End a{cable.a.is_switch, cable.a.index, cable.a.port},
+        b{cable.b.is_switch, cable.b.index, cable.b.port};
     return std::minmax(a, b);
   }
   bool IsKnown(const FabricCable& cable) const { return known_.contains(Key(cable)); }
@@ -90,18 +98,18 @@ const FabricFormat* FabricFormatOf(std::string_view text) {
 StatusOr<Fabric> MergeFabrics(std::span<const FabricOfFile> fabrics) {
   if (fabrics.size() == 1) return fabrics.front().second;
   Merger merger;
-  const FabricOfFile* first = nullptr;
+  const FabricOfFile& first = fabrics.front();
   for (const FabricOfFile& of_file : fabrics) {
     const auto& [file, fabric] = of_file;
-    if (!fabric.cables.empty()) {
-      if (first == nullptr) first = &of_file;
-      if (fabric.format != first->second.format)
-        return InvalidInput(fmt::format("{}: {}; expected {}, as {} is", file, fabric.format,
-                                        first->second.format, first->first));
-    }
-    merger.Add(of_file);
+    if (fabric.format == first.second.format)
+      merger.Add(of_file);
+    else if (!fabric.domains.empty())
+      merger.AddDomains(fabric);
+    else
+      return InvalidInput(fmt::format("{}: {} without domains of NVLink; expected {}, as {} is", file,
+                                      fabric.format, first.second.format, first.first));
   }
-  merger.merged().format = first != nullptr ? first->second.format : fabrics.front().second.format;
+  merger.merged().format = first.second.format;
   return std::move(merger.merged());
 }
 

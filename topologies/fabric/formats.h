@@ -29,7 +29,7 @@ using FabricOfFile = std::pair<std::string, Fabric>;
 
 // One fabric of several files: switches of one guid, or of one name without guids, are one, and so are
 // adapters of one guid, or of one host and device. A cable that two files have between the same ports is one.
-// A file with domains alone adds them to files of any format; the files with cables are of one format.
+// The files are of the first one's format; of a file in another format only its domains count.
 // Warnings name damage with its file and line, which the merged cables no longer have. Errors: kInvalidInput.
 StatusOr<Fabric> MergeFabrics(std::span<const FabricOfFile> fabrics);
 

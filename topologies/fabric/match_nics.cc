@@ -36,7 +36,7 @@ std::string_view DeviceOf(std::string_view id) {
 std::string_view ToString(NicRule rule) {
   switch (rule) {
     case NicRule::kWhole:
-      return "one adapter a host, which stands for all its NICs";
+      return "their host alone, which is all that the file knows,";
     case NicRule::kName:
       return "device name";
     case NicRule::kGuid:
@@ -112,8 +112,7 @@ NicMatcher::Found NicMatcher::ByNumber(const FabricHost& host) const {
 
 int64_t NicMatcher::RateOf(const FabricPort& port) const {
   int64_t rate = 0;
-  for (int32_t cable : port.cables)
-    rate += fabric_.cables[static_cast<size_t>(cable)].bandwidth_bytes_per_s;
+  for (int32_t cable : port.cables) rate += fabric_.cables[static_cast<size_t>(cable)].bandwidth_bytes_per_s;
   return rate;
 }
 
@@ -150,12 +149,14 @@ NicMatch NicMatcher::Match(const FabricHost& host) const {
   NicMatch match;
   if (host.whole) {
     match.rule = NicRule::kWhole;
-    match.nics.emplace_back();
-    for (size_t i = 0; i < nics_.size(); ++i) match.nics.back().push_back(i);
+    match.nics.resize(host.ports.size());
+    for (size_t i = 0; i < nics_.size(); ++i) match.nics[i % host.ports.size()].push_back(i);
     return match;
   }
   Found found;
-  const auto none = [&] { return std::ranges::none_of(found, [](const auto& nic) { return nic.has_value(); }); };
+  const auto none = [&] {
+    return std::ranges::none_of(found, [](const auto& nic) { return nic.has_value(); });
+  };
   const std::pair<NicRule, Found (NicMatcher::*)(const FabricHost&) const> rules[] = {
       {NicRule::kName, &NicMatcher::ByName},
       {NicRule::kGuid, &NicMatcher::ByGuid},

@@ -26,7 +26,7 @@ struct HostKind {
 };
 
 enum class NicRule : uint8_t {
-  kWhole,   // the host's one adapter is all of its network
+  kWhole,   // the file knows hosts alone: NICs in turn at the switches that list the host
   kName,    // mlx5_0 is mlx5_0
   kGuid,    // the guid of the dump, which is one host's, tells the device; that device on each host
   kNumber,  // HCA-1 is mlx5_0 or nic0
@@ -48,8 +48,9 @@ class NicMatcher {
   NicMatcher(const HostKind& kind, std::span<const HostNic> nics, const Fabric& fabric,
              std::span<const FabricHost> hosts);
 
-  // The first rule by which any port is a NIC. A number that is no number of a NIC rules that rule out, except
-  // where the kind has names of devices; ports of one device are one NIC, unless the kind has a NIC for each.
+  // The first rule by which any port is a NIC. A number that is no number of a NIC rules that rule out,
+  // except where the kind has names of devices; ports of one device are one NIC, unless the kind has a NIC
+  // for each.
   NicMatch Match(const FabricHost& host) const;
 
  private:

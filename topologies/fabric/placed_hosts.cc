@@ -111,7 +111,8 @@ class Kinds {
     for (Placed& placed : placed_) {
       placed.match = matchers_[placed.kind].Match(*placed.host);
       std::set<size_t> nics;
-      for (const std::vector<size_t>& of_port : placed.match.nics) nics.insert(of_port.begin(), of_port.end());
+      for (const std::vector<size_t>& of_port : placed.match.nics)
+        nics.insert(of_port.begin(), of_port.end());
       placed.cabled = nics.size();
     }
   }
@@ -127,9 +128,10 @@ class Kinds {
       return true;
     });
     if (!left_out.empty())
-      Warn(fmt::format("{} ({}) with at most half of the NICs of the hosts that have most: left out, as for "
-                       "storage or management; hint: --hosts-file=LIST or --job=HOSTS names the hosts that you mean",
-                       Counted(std::ssize(left_out), "host"), FirstOf(left_out)));
+      Warn(fmt::format(
+          "{} ({}) with at most half of the NICs of the hosts that have most: left out, as for "
+          "storage or management; hint: --hosts-file=LIST or --job=HOSTS names the hosts that you mean",
+          Counted(std::ssize(left_out), "host"), FirstOf(left_out)));
   }
 
   Status CheckCount() const {
@@ -166,8 +168,8 @@ class Kinds {
       if (!without.empty()) idle[fmt::format("{} of {}", Join(without, ", "), kind.name)].push_back(host);
     }
     for (const auto& [rule, hosts] : by_rule)
-      Warn(fmt::format("NICs are matched by {} on {} ({})", ToString(rule), Counted(std::ssize(hosts), "host"),
-                       FirstOf(hosts)));
+      Warn(fmt::format("NICs are matched by {} on {} ({})", ToString(rule),
+                       Counted(std::ssize(hosts), "host"), FirstOf(hosts)));
     for (const auto& [devices, hosts] : strangers)
       Warn(fmt::format("adapters that match no NIC, as for storage: {} on {} ({})", devices,
                        Counted(std::ssize(hosts), "host"), FirstOf(hosts)));
@@ -199,8 +201,10 @@ class Kinds {
     }
     const bool any = std::ranges::any_of(placed_, [&](const Placed& p) { return !shared_[p.kind].empty(); });
     if (any && named.empty() && !options_.nvlink_domain)
-      Warn("the file names no NVLink domains, so that each host keeps the NVSwitch of its domain to itself; hint: "
-           "--nvlink-domain=72 joins hosts in their order");
+      Warn(
+          "the file names no NVLink domains, so that each host keeps the NVSwitch of its domain to itself; "
+          "hint: "
+          "--nvlink-domain=72 joins hosts in their order");
     return domains;
   }
 
@@ -241,9 +245,9 @@ class Kinds {
   std::string file_;
   std::span<const FabricHost> hosts_;
   const FabricOptions& options_;
-  std::vector<std::vector<HostNic>> nics_;    // by kind
-  std::vector<std::vector<NodeId>> shared_;   // by kind
-  std::deque<NicMatcher> matchers_;           // by kind
+  std::vector<std::vector<HostNic>> nics_;   // by kind
+  std::vector<std::vector<NodeId>> shared_;  // by kind
+  std::deque<NicMatcher> matchers_;          // by kind
   std::vector<Placed> placed_;
   std::vector<std::string> warnings_;
 };
@@ -281,16 +285,17 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
     std::set<std::string> names;
     for (size_t i = 0; i < nics.size(); ++i) {
       const std::string device = SafeName(adapter(*nics[i].front()).device);
-      const NodeId nic = AddNode(NodeKind::kNic, Unique(device.empty() ? fmt::format("nic{}", i) : device, names),
-                                 id, result.spec);
+      const NodeId nic = AddNode(
+          NodeKind::kNic, Unique(device.empty() ? fmt::format("nic{}", i) : device, names), id, result.spec);
       LinkNumbers numbers{0, 0, 0};
       for (const FabricPort* port : nics[i])
         for (int32_t cable : port->cables) {
           const int64_t stated = fabric.cables[static_cast<size_t>(cable)].bandwidth_bytes_per_s;
           if (stated == 0 && !options.nic_bytes_per_s)
-            return InvalidInput(fmt::format("{}: the file does not state the rate of its NICs; expected a flag; "
-                                            "hint: --nic-rate=400Gbit/s",
-                                            file));
+            return InvalidInput(
+                fmt::format("{}: the file does not state the rate of its NICs; expected a flag; "
+                            "hint: --nic-rate=400Gbit/s",
+                            file));
           numbers.bandwidth_bytes_per_s += stated > 0 ? stated : *options.nic_bytes_per_s;
         }
       AddCable(gpus[i], nic, numbers, result.spec);
@@ -298,15 +303,16 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
         result.nics[static_cast<size_t>(port->adapter)].push_back({nic, options.nic_bytes_per_s.value_or(0)});
     }
   }
-  result.spec.warnings.push_back(
-      fmt::format("{}: each of {} stands for one GPU beside its NIC, and GPUs of a host meet only in the "
-                  "fabric; hint: --host=DUMP (of NCCL) or --host=dgx-h100 puts a host's own links in",
-                  file, Counted(std::ranges::count(result.spec.nodes, NodeKind::kGpu, &Node::kind), "adapter")));
+  result.spec.warnings.push_back(fmt::format(
+      "{}: each of {} stands for one GPU beside its NIC, and GPUs of a host meet only in the "
+      "fabric; hint: --host=DUMP (of NCCL) or --host=dgx-h100 puts a host's own links in",
+      file, Counted(std::ranges::count(result.spec.nodes, NodeKind::kGpu, &Node::kind), "adapter")));
   return result;
 }
 
-StatusOr<PlacedHosts> PlaceKinds(const Fabric& fabric, std::string_view file, std::span<const FabricHost> hosts,
-                                 const FabricOptions& options, bool chosen) {
+StatusOr<PlacedHosts> PlaceKinds(const Fabric& fabric, std::string_view file,
+                                 std::span<const FabricHost> hosts, const FabricOptions& options,
+                                 bool chosen) {
   return Kinds(fabric, file, hosts, options).Place(chosen);
 }
 

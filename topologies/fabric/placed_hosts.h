@@ -31,8 +31,9 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
                                     std::span<const FabricHost> hosts, const FabricOptions& options);
 
 // Copies of the kinds. `chosen`: the user named these hosts, so that none is left out for few NICs.
-StatusOr<PlacedHosts> PlaceKinds(const Fabric& fabric, std::string_view file, std::span<const FabricHost> hosts,
-                                 const FabricOptions& options, bool chosen);
+StatusOr<PlacedHosts> PlaceKinds(const Fabric& fabric, std::string_view file,
+                                 std::span<const FabricHost> hosts, const FabricOptions& options,
+                                 bool chosen);
 
 // "gpu1, gpu2, gpu3 and 5 more".
 std::string FirstOf(std::span<const std::string> names);

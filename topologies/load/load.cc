@@ -91,8 +91,8 @@ StatusOr<HostKind> LoadKind(const std::string& name, const LoadOptions& options)
 }
 
 StatusOr<Loaded> LoadFabricOf(std::span<const FabricOfFile> files, const LoadOptions& options) {
-  StatusOr<Topology> made = LoadFabric(
-      files, options, [&](const std::string& name) { return LoadKind(name, options); });
+  StatusOr<Topology> made =
+      LoadFabric(files, options, [&](const std::string& name) { return LoadKind(name, options); });
   if (!made.ok()) return made.status();
   return Loaded{*std::move(made), Form::kFabric};
 }
@@ -168,7 +168,8 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   const bool fabric = loaded.form == Form::kFabric;
   const auto idle = [&](std::string_view flag, bool given, Form form) {
     // At the ends of a fabric may be any form.
-    if (!given || form == loaded.form || (fabric && (form == Form::kMatrix || !options.host_kinds.empty()))) return;
+    if (!given || form == loaded.form || (fabric && (form == Form::kMatrix || !options.host_kinds.empty())))
+      return;
     warnings.push_back(fmt::format("{}: {} has no effect; it is for {}", name, flag,
                                    form == Form::kDump     ? "dumps of NCCL and RCCL"
                                    : form == Form::kMatrix ? "the matrix of nvidia-smi topo -m"

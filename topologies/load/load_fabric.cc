@@ -42,7 +42,8 @@ class OptionsReader {
   Status AddRule(const std::string& text) {
     const size_t equals = PathExists(text) ? std::string::npos : text.find('=');
     if (equals == 0 || equals + 1 == text.size())
-      return UsageError(fmt::format("--host '{}': expected DUMP or HOSTS=DUMP, such as gpu[001-016]=h100.xml", text));
+      return UsageError(
+          fmt::format("--host '{}': expected DUMP or HOSTS=DUMP, such as gpu[001-016]=h100.xml", text));
     const bool all = equals == std::string::npos;
     XCCL_ASSIGN_OR_RETURN(const size_t kind, KindOf(all ? text : text.substr(equals + 1)));
     made_.rules.push_back({all ? "" : text.substr(0, equals), kind});
