@@ -31,16 +31,20 @@ class Marker {
 
   std::vector<int32_t> Mark() {
     for (const FabricCable& cable : fabric_.cables) {
-      const int64_t rate = cable.bandwidth_bytes_per_s;
-      if (rate == 0) continue;
-      alike_[Alike(cable)].Add(rate);
-      if (BetweenSwitches(cable)) parallel_[Parallel(cable)].Add(rate);
-      if (const std::string host = Host(cable); !host.empty()) hosts_[host].Add(rate);
+      if (!Counts(cable)) continue;
+      alike_[Alike(cable)].Add(cable.bandwidth_bytes_per_s);
+      if (BetweenSwitches(cable)) parallel_[Parallel(cable)].Add(cable.bandwidth_bytes_per_s);
     }
+    for (const FabricCable& cable : fabric_.cables)
+      if (const std::string host = Host(cable); Counts(cable) && !host.empty()) {
+        Slow& slow = hosts_[host];
+        ++slow.cables;
+        slow.slow += RateOfAlike(cable) > cable.bandwidth_bytes_per_s ? 1 : 0;
+      }
     std::vector<int32_t> marked;
     for (size_t i = 0; i < fabric_.cables.size(); ++i) {
       FabricCable& cable = fabric_.cables[i];
-      const int64_t full = cable.bandwidth_bytes_per_s == 0 ? 0 : FullRate(cable);
+      const int64_t full = Counts(cable) ? FullRate(cable) : 0;
       if (full <= cable.bandwidth_bytes_per_s) continue;
       cable.full_bandwidth_bytes_per_s = full;
       marked.push_back(static_cast<int32_t>(i));
@@ -49,10 +53,20 @@ class Marker {
   }
 
  private:
+  // Cables of a host, and how many are slower than cables alike.
+  struct Slow {
+    int64_t cables = 0, slow = 0;
+  };
+
   static bool BetweenSwitches(const FabricCable& cable) { return cable.a.is_switch && cable.b.is_switch; }
 
+  // A cable from adapter to adapter has none alike.
+  static bool Counts(const FabricCable& cable) {
+    return cable.bandwidth_bytes_per_s != 0 && (cable.a.is_switch || cable.b.is_switch);
+  }
+
   const FabricAdapter* AdapterOf(const FabricCable& cable) const {
-    if (cable.a.is_switch && cable.b.is_switch) return nullptr;
+    if (BetweenSwitches(cable)) return nullptr;
     return &fabric_.adapters[cable.a.is_switch ? cable.b.index : cable.a.index];
   }
 
@@ -78,20 +92,25 @@ class Marker {
     return adapter == nullptr ? "" : adapter->host;
   }
 
-  int64_t FullRate(const FabricCable& cable) const {
-    int64_t full = 0;
-    if (BetweenSwitches(cable)) full = parallel_.at(Parallel(cable)).best;
-    if (const std::string host = Host(cable); !host.empty()) {
-      const Group& own = hosts_.at(host);
-      if (own.cables > 1 && own.at_best == own.cables) return full;
-    }
+  // The rate on which cables alike agree, or 0.
+  int64_t RateOfAlike(const FabricCable& cable) const {
     const Group& alike = alike_.at(Alike(cable));
-    return alike.Agrees() ? std::max(full, alike.best) : full;
+    return alike.Agrees() ? alike.best : 0;
+  }
+
+  int64_t FullRate(const FabricCable& cable) const {
+    if (BetweenSwitches(cable)) return std::max(parallel_.at(Parallel(cable)).best, RateOfAlike(cable));
+    if (const std::string host = Host(cable); !host.empty()) {
+      const Slow& own = hosts_.at(host);
+      if (own.cables > 1 && own.slow == own.cables) return 0;
+    }
+    return RateOfAlike(cable);
   }
 
   Fabric& fabric_;
   std::span<const int32_t> switch_models_, adapter_models_;
-  std::unordered_map<std::string, Group> alike_, parallel_, hosts_;
+  std::unordered_map<std::string, Group> alike_, parallel_;
+  std::unordered_map<std::string, Slow> hosts_;
 };
 
 }  // namespace

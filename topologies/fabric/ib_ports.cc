@@ -27,7 +27,14 @@ void IbPorts::Name(int32_t node, std::string_view name) {
   if (nodes_[node].name.empty()) nodes_[node].name = Trim(name);
 }
 
+void IbPorts::See(int32_t node, int32_t port) {
+  int32_t& seen = nodes_[node].port;
+  seen = seen == 0 || seen == port ? port : kSeveralPorts;
+}
+
 void IbPorts::Add(const IbPortLine& line) {
+  See(line.node, line.port);
+  See(line.peer, line.peer_port);
   ++nodes_[line.node].lines;
   const auto [found, fresh] =
       line_of_port_.emplace(Key(line.node, line.port), static_cast<int32_t>(lines_.size()));
@@ -58,22 +65,20 @@ std::string IbPorts::Say(int32_t node, int32_t port) const {
                      Shortened(!said.name.empty() ? said.name : fmt::format("0x{:x}", said.guid)));
 }
 
-// A switch has lines or peers at several ports; the rest is told by names.
+// A switch has lines or peers at several ports, or a peer that is named as an adapter is.
 void IbPorts::GuessKinds() {
-  constexpr int32_t kSeveral = -1;
-  std::vector<int32_t> seen(nodes_.size(), 0);
-  const auto see = [&](int32_t node, int32_t port) {
-    seen[node] = seen[node] == 0 || seen[node] == port ? port : kSeveral;
-  };
+  constexpr int32_t kMostPorts = 2;  // of an adapter
+  std::vector<bool> joins_adapter(nodes_.size(), false);
   for (const IbPortLine& line : lines_) {
-    see(line.node, line.port);
-    see(line.peer, line.peer_port);
+    if (LooksLikeIbAdapter(nodes_[line.peer].name)) joins_adapter[line.node] = true;
+    if (LooksLikeIbAdapter(nodes_[line.node].name)) joins_adapter[line.peer] = true;
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     IbNode& node = nodes_[i];
     if (node.kind != IbKind::kUnknown) continue;
-    const bool is_switch = !LooksLikeIbAdapter(node.name) &&
-                           (seen[i] == kSeveral || LooksLikeIbSwitch(node.name) || seen[i] > 2);
+    const bool is_switch =
+        !LooksLikeIbAdapter(node.name) && (node.port == kSeveralPorts || node.port > kMostPorts ||
+                                           joins_adapter[i] || LooksLikeIbSwitch(node.name));
     node.kind = is_switch ? IbKind::kSwitch : IbKind::kAdapter;
   }
 }

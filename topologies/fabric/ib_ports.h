@@ -23,8 +23,12 @@ struct IbNode {
   uint64_t guid = 0;         // 0: unknown
   uint64_t system_guid = 0;  // 0: unknown
   int32_t device_id = 0;     // 0: unknown
-  int32_t lines = 0;         // of its ports
+  int32_t lines = 0;         // of its ports that have peers
+  // The one port that lines name, its own or its peers'; 0: none, kSeveralPorts: more than one.
+  int32_t port = 0;
 };
+
+inline constexpr int32_t kSeveralPorts = -1;
 
 // A line of a port that has a peer.
 struct IbPortLine {
@@ -46,6 +50,7 @@ class IbPorts {
   // `name` is the first one that is not empty.
   void Name(int32_t node, std::string_view name);
   void SetPortGuid(int32_t node, int32_t port, uint64_t guid) { port_guids_[Key(node, port)] = guid; }
+  void See(int32_t node, int32_t port);  // a port without a peer
   void Add(const IbPortLine& line);
   void AddDown() { ++fabric_.down_ports; }
   // A warning at a line. Warnings with one `sort` come out as one: the first text and the lines of the rest.
