@@ -31,6 +31,13 @@ TEST(FileKinds, AreToldByTheirContents) {
       {R"({"engine":"ring", "synthesis_s":0.1})", FileKind::kResults},
       {R"({"name":"half)", FileKind::kOther},
       {"1,2\n3,4\n", FileKind::kCsv},
+      {"#\n# Topology file: generated on a day\n#\n", FileKind::kFabric},
+      {"\nvendid=0x2c9\ndevid=0xd2f2\n", FileKind::kFabric},
+      {"Switch: 0x0000000000000a00 leaf-1:\n", FileKind::kFabric},
+      {"# made by hand\nSwitchName=leaf1 Nodes=gpu[1-2]\n", FileKind::kFabric},
+      {"---\n- topology: net\n", FileKind::kFabric},
+      {R"({"lldp": {"interface": []}})", FileKind::kFabric},
+      {"# a note\nhello\n", FileKind::kOther},
       {"12\n", FileKind::kOther},
       {"a,b\n", FileKind::kOther},
   };
