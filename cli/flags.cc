@@ -32,6 +32,10 @@ void AddLoadFlags(Command& command, LoadOptions& load) {
   command.AddOption("--pcie-gen", load.pcie_gen, "PCIe generation of the GPUs of nvidia-smi topo -m: 1 to 6");
   command.AddOption("--nic-rate", load.nic_rate, "rate of the NICs of nvidia-smi topo -m: 400Gbit/s")
       .TypeName("RATE|NAME=RATE,...");
+  command
+      .AddOption("--link", load.link,
+                 "links of another tool's file that states none: bandwidth=25GB/s,latency=500ns")
+      .TypeName("NAME=VALUE,...");
   command.AddOption("--hosts", load.hosts, "join this many copies of the host by their NICs");
   const Option rails =
       command.AddFlag("--rails", load.rails,

@@ -14,6 +14,7 @@
 #include "topologies/library/library.h"
 #include "topologies/nccl/nccl_xml.h"
 #include "topologies/nccl/nvidia_smi.h"
+#include "topologies/peers/peers.h"
 #include "topologies/xml/native_xml.h"
 #include "topologies/xml/parse_xml.h"
 
@@ -47,9 +48,24 @@ Status UnknownTopology(std::string_view text) {
   return InvalidInput(fmt::format("'{}': no such file, short form or library machine{}", text, hint));
 }
 
-// The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, or the matrix of
-// nvidia-smi.
-enum class Form : uint8_t { kMachine, kDump, kMatrix };
+// The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, the matrix of
+// nvidia-smi, or another tool's topology file.
+enum class Form : uint8_t { kMachine, kDump, kMatrix, kPeer };
+
+// The texts that a flag is for.
+std::string_view Texts(Form form) {
+  switch (form) {
+    case Form::kMachine:
+      return "machines";
+    case Form::kDump:
+      return "dumps of NCCL and RCCL";
+    case Form::kMatrix:
+      return "the matrix of nvidia-smi topo -m";
+    case Form::kPeer:
+      return "topology files of other tools";
+  }
+  return "";
+}
 
 struct Loaded {
   Topology topology;
@@ -73,6 +89,8 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
   if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
     return loaded(ReadNvidiaSmiMatrix(text, path, options), Form::kMatrix);
+  if (RootName(text) != "topology" && IsPeerTopology(text))
+    return loaded(ReadPeerTopology(text, path, options), Form::kPeer);
   XCCL_RETURN_IF_ERROR(CheckKind(text, path, FileKind::kTopology));
   return loaded(ReadNativeXml(text, path), Form::kMachine);
 }
@@ -85,15 +103,14 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   std::vector<std::string> warnings;
   const auto idle = [&](std::string_view flag, bool given, Form form) {
     if (given && form != loaded.form)
-      warnings.push_back(
-          fmt::format("{}: {} has no effect; it is for {}", name, flag,
-                      form == Form::kDump ? "dumps of NCCL and RCCL" : "the matrix of nvidia-smi topo -m"));
+      warnings.push_back(fmt::format("{}: {} has no effect; it is for {}", name, flag, Texts(form)));
   };
   idle("--gpus-per-switch", options.gpus_per_switch.has_value(), Form::kDump);
   idle("--gpu-busids", options.gpu_busids.has_value(), Form::kDump);
   idle("--pcie-gen", options.pcie_gen.has_value(), Form::kMatrix);
   idle("--nic-rate", options.nic_rate.has_value(), Form::kMatrix);
-  if (options.gpu_arch && loaded.form == Form::kMachine) {
+  idle("--link", options.link.has_value(), Form::kPeer);
+  if (options.gpu_arch && (loaded.form == Form::kMachine || loaded.form == Form::kPeer)) {
     if (const Status known = CheckGpuArch(*options.gpu_arch); !known.ok())
       return UsageError(fmt::format("--gpu-arch: {}", known.message()));
     if (!arch.empty() && arch != *options.gpu_arch)

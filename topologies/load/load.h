@@ -1,6 +1,6 @@
-// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, or the matrix of nvidia-smi topo -m, told
-// apart by what they contain), the name of a library machine, or a short form such as
-// torus:4x4x4@bandwidth=50GB/s,latency=500ns.
+// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, the matrix of nvidia-smi topo -m, or
+// another tool's topology file, told apart by what they contain), the name of a library machine, or a short
+// form such as torus:4x4x4@bandwidth=50GB/s,latency=500ns.
 #pragma once
 
 #include <string>
