@@ -1,6 +1,9 @@
 #include "topologies/peers/peers.h"
 
 #include "base/strings.h"
+#include "topologies/peers/dot.h"
+#include "topologies/peers/graphml.h"
+#include "topologies/peers/json_formats.h"
 #include "topologies/peers/simai.h"
 
 namespace xccl {
@@ -13,7 +16,8 @@ struct Format {
 
 // The first format that fits is taken.
 constexpr Format kFormats[] = {
-    {IsSimai, ReadSimai},
+    {IsSimai, ReadSimai},       {IsTaccl, ReadTaccl},     {IsTeccl, ReadTeccl}, {IsSccl, ReadSccl},
+    {IsNodeLink, ReadNodeLink}, {IsGraphml, ReadGraphml}, {IsDot, ReadDot},
 };
 
 const Format* FormatOf(std::string_view text) {

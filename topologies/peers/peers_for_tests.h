@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/strings.h"
 #include "topologies/families/networks.h"
 #include "topologies/peers/peers.h"
 
