@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +41,8 @@ class AstraSimReader {
     spec_.source = "a network file of ASTRA-sim, whose GB are 2^30 bytes";
   }
 
-  StatusOr<Topology> Read(std::string_view text) {
+  StatusOr<Topology> Read(std::string_view text, const LoadOptions& options) {
+    XCCL_ASSIGN_OR_RETURN(flag_, ReadLinkFlag(options));
     XCCL_ASSIGN_OR_RETURN(const YamlNode root, ParseYaml(text, file_));
     XCCL_RETURN_IF_ERROR(ReadDimensions(root));
     XCCL_RETURN_IF_ERROR(CheckSizes());
@@ -89,19 +91,25 @@ class AstraSimReader {
       if (!count.ok())
         return Error(lists[1]->items[d], fmt::format("npus_count: {}", count.status().message()));
       made.count = *count;
-      XCCL_ASSIGN_OR_RETURN(made.link.bandwidth_bytes_per_s, Number(lists[2]->items[d], RateOf, kGb));
-      XCCL_ASSIGN_OR_RETURN(made.link.latency_ps, Number(lists[3]->items[d], TimeOf, kPsPerNs));
+      XCCL_ASSIGN_OR_RETURN(made.link.bandwidth_bytes_per_s,
+                            Number(lists[2]->items[d], RateOf, kGb, flag_.bandwidth_bytes_per_s));
+      XCCL_ASSIGN_OR_RETURN(made.link.latency_ps,
+                            Number(lists[3]->items[d], TimeOf, kPsPerNs, flag_.latency_ps));
     }
     return OkStatus();
   }
 
-  StatusOr<int64_t> Number(const YamlNode& node, StatusOr<int64_t> (*convert)(double, double),
-                           double unit) const {
+  // The number of an entry; where it is none, as in files with "tbd", what --link says.
+  StatusOr<int64_t> Number(const YamlNode& node, StatusOr<int64_t> (*convert)(double, double), double unit,
+                           const std::optional<int64_t>& flag) const {
     double number = 0;
     const char* const end = node.text.data() + node.text.size();
     const auto [stop, error] = std::from_chars(node.text.data(), end, number);
-    if (error != std::errc() || stop != end)
-      return Error(node, fmt::format("'{}'; expected a number", Cleaned(node.text, 80)));
+    if (error != std::errc() || stop != end) {
+      if (flag) return *flag;
+      return Error(node, fmt::format("'{}'; expected a number; hint: --link=bandwidth=50GB/s,latency=500ns",
+                                     Cleaned(node.text, 80)));
+    }
     StatusOr<int64_t> value = convert(number, unit);
     if (!value.ok()) return Error(node, value.status().message());
     return value;
@@ -167,6 +175,7 @@ class AstraSimReader {
   }
 
   std::string file_;
+  LinkFlag flag_;
   TopologySpec spec_;
   std::vector<Dimension> dimensions_;
   int64_t npus_ = 1;
@@ -190,8 +199,9 @@ bool IsAstraSimNetwork(std::string_view text) {
   return topology && count;
 }
 
-StatusOr<Topology> ReadAstraSimNetwork(std::string_view text, std::string_view file, const LoadOptions&) {
-  return AstraSimReader(file).Read(text);
+StatusOr<Topology> ReadAstraSimNetwork(std::string_view text, std::string_view file,
+                                       const LoadOptions& options) {
+  return AstraSimReader(file).Read(text, options);
 }
 
 }  // namespace xccl

@@ -53,6 +53,18 @@ TEST(AstraSimTest, ADimensionFasterThanTheRestIsAHost) {
                           "folder/peer.txt: the 4 NPUs of dimension 1, the fastest, are taken to be a host"));
 }
 
+TEST(AstraSimTest, AFlagGivesWhatIsNoNumber) {
+  LoadOptions options;
+  options.link = "bandwidth=25GB/s,latency=700ns";
+  const Topology ring =
+      ReadPeer("topology: [Ring, Ring]\nnpus_count: [2, 2]\nbandwidth: [tbd, 1]\nlatency: [tbd, 1]\n",
+               options)
+          .value();
+  EXPECT_EQ(ring.link(LinkId(0)).bandwidth_bytes_per_s, 25'000'000'000);
+  EXPECT_EQ(ring.link(LinkId(0)).latency_ps, 700'000);
+  EXPECT_EQ(ring.link(LinkId(4)).bandwidth_bytes_per_s, kGb);
+}
+
 TEST(AstraSimTest, WrongTextsAreRefused) {
   const auto text = [](std::string_view topology, std::string_view count, std::string_view bandwidth,
                        std::string_view latency) {
@@ -73,11 +85,13 @@ TEST(AstraSimTest, WrongTextsAreRefused) {
        "2:14: npus_count: '1': expected a whole number from 2 to 131072"},
       {text("[Ring]", "[x]", "[1]", "[1]"),
        "2:14: npus_count: 'x': expected a whole number from 2 to 131072"},
-      {text("[Ring]", "[4]", "[tbd]", "[1]"), "3:13: 'tbd'; expected a number"},
+      {text("[Ring]", "[4]", "[tbd]", "[1]"),
+       "3:13: 'tbd'; expected a number; hint: --link=bandwidth=50GB/s,latency=500ns"},
       {text("[Ring]", "[4]", "[0]", "[1]"), "3:13: a bandwidth of 0 B/s; expected 1 B/s to 1000000GB/s"},
       {text("[Ring]", "[4]", "[nan]", "[1]"), "3:13: a bandwidth of nan B/s; expected 1 B/s to 1000000GB/s"},
       {text("[Ring]", "[4]", "[1]", "[-1]"), "4:11: a latency of -0.001 us; expected 0 to 1000ms"},
-      {text("[Ring]", "[4]", "[1]", "[{a: b}]"), "4:11: ''; expected a number"},
+      {text("[Ring]", "[4]", "[1]", "[{a: b}]"),
+       "4:11: ''; expected a number; hint: --link=bandwidth=50GB/s,latency=500ns"},
       {text("[Ring, Ring]", "[131072, 131072]", "[1, 1]", "[1, 1]"),
        " 17179869184 nodes; at most 131072 are supported"},
       {text("[FullyConnected]", "[131072]", "[1]", "[1]"),
