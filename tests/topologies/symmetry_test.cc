@@ -114,6 +114,22 @@ TEST(Symmetry, FindsTranslations) {
   }
 }
 
+TEST(Symmetry, GroupsOfLeavesUnderSpines) {
+  const Topology pods = ReadNativeXml(R"(<topology name="pods">
+    <cluster hosts="4">
+      <cluster hosts="4">
+        <nvswitch gpus="8"/><nic id="nic" count="8"/>
+        <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="25GB/s"/>
+        <fabric type="rails"/>
+      </cluster>
+      <fabric id="spine"/>
+    </cluster>
+  </topology>)",
+                                      "pods.xml")
+                            .value();
+  EXPECT_EQ(FindTranslations(pods).order(), 128);
+}
+
 TEST(Symmetry, LongCyclesOfConstantDisplacementFirst) {
   const SymmetryGroup torus = FindTranslations(Load("torus:4x6"));
   ASSERT_EQ(torus.generators().size(), 2U);
