@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "topologies/load/load.h"
 #include "topologies/topology.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
