@@ -43,6 +43,10 @@ void AddLoadFlags(Command& command, LoadOptions& load) {
       .TypeName("FILE");
   command.AddOption("--job", load.job, "only these hosts, and the switches between them: gpu[001-016]")
       .TypeName("HOSTS");
+  command
+      .AddOption("--link", load.link,
+                 "links of another tool's file that states none: bandwidth=25GB/s,latency=500ns")
+      .TypeName("NAME=VALUE,...");
   command.AddOption("--hosts", load.hosts, "join this many copies of the host by their NICs");
   const Option rails =
       command.AddFlag("--rails", load.rails,

@@ -14,6 +14,7 @@ struct LoadOptions {
   std::optional<std::string> gpu_busids;   // --gpu-busids: the GPUs of a dump that does not tell them
   std::optional<int32_t> pcie_gen;         // --pcie-gen: 1 to 6; of the GPUs of a matrix of nvidia-smi
   std::optional<std::string> nic_rate;     // --nic-rate: 400Gbit/s; of the NICs that a matrix or a fabric has
+  std::optional<std::string> link;         // --link: what a peer's topology file does not say of its links
   std::optional<int32_t> hosts;            // --hosts: this many copies of one host, joined by a fabric
   bool rails = false;                      // --rails: one switch joins NIC i of every host
   bool no_rails = false;                   // --no-rails: one fabric joins all NICs. Neither: see JoinHosts

@@ -22,6 +22,7 @@
 #include "topologies/load/load_fabric.h"
 #include "topologies/nccl/nccl_xml.h"
 #include "topologies/nccl/nvidia_smi.h"
+#include "topologies/peers/peers.h"
 #include "topologies/xml/native_xml.h"
 #include "topologies/xml/parse_xml.h"
 
@@ -56,8 +57,25 @@ Status UnknownTopology(std::string_view text) {
 }
 
 // The kind of text that a topology was read from: XCCL's own (kMachine), a dump of NCCL, the matrix of
-// nvidia-smi, or what describes a fabric.
-enum class Form : uint8_t { kMachine, kDump, kMatrix, kFabric };
+// nvidia-smi, what describes a fabric, or another tool's topology file.
+enum class Form : uint8_t { kMachine, kDump, kMatrix, kFabric, kPeer };
+
+// The texts that a flag is for.
+std::string_view Texts(Form form) {
+  switch (form) {
+    case Form::kMachine:
+      return "machines";
+    case Form::kDump:
+      return "dumps of NCCL and RCCL";
+    case Form::kMatrix:
+      return "the matrix of nvidia-smi topo -m";
+    case Form::kFabric:
+      return "files that describe a fabric";
+    case Form::kPeer:
+      return "topology files of other tools";
+  }
+  return "";
+}
 
 struct Loaded {
   Topology topology;
@@ -149,6 +167,8 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
     const FabricFile file{path, text};
     return LoadFabricOf({&file, 1}, options);
   }
+  if (RootName(text) != "topology" && IsPeerTopology(text))
+    return loaded(ReadPeerTopology(text, path, options), Form::kPeer);
   XCCL_RETURN_IF_ERROR(CheckKind(text, path, FileKind::kTopology));
   return loaded(ReadNativeXml(text, path), Form::kMachine);
 }
@@ -164,10 +184,7 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
     // At the ends of a fabric may be any form.
     if (!given || form == loaded.form || (fabric && (form == Form::kMatrix || !options.host_kinds.empty())))
       return;
-    warnings.push_back(fmt::format("{}: {} has no effect; it is for {}", name, flag,
-                                   form == Form::kDump     ? "dumps of NCCL and RCCL"
-                                   : form == Form::kMatrix ? "the matrix of nvidia-smi topo -m"
-                                                           : "files that describe a fabric"));
+    warnings.push_back(fmt::format("{}: {} has no effect; it is for {}", name, flag, Texts(form)));
   };
   idle("--gpus-per-switch", options.gpus_per_switch.has_value(), Form::kDump);
   idle("--gpu-busids", options.gpu_busids.has_value(), Form::kDump);
@@ -175,7 +192,8 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   idle("--nic-rate", options.nic_rate.has_value(), Form::kMatrix);
   idle("--host", !options.host_kinds.empty(), Form::kFabric);
   idle("--hosts-file", options.hosts_file.has_value(), Form::kFabric);
-  if (options.gpu_arch && (loaded.form == Form::kMachine || fabric)) {
+  idle("--link", options.link.has_value(), Form::kPeer);
+  if (options.gpu_arch && (loaded.form == Form::kMachine || loaded.form == Form::kPeer || fabric)) {
     if (const Status known = CheckGpuArch(*options.gpu_arch); !known.ok())
       return UsageError(fmt::format("--gpu-arch: {}", known.message()));
     if (!fabric && !arch.empty() && arch != *options.gpu_arch)

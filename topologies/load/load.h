@@ -1,6 +1,7 @@
-// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, the matrix of nvidia-smi topo -m, or a
-// fabric, told apart by what they contain), a folder with the files of one fabric, the name of a library
-// machine, or a short form such as torus:4x4x4@bandwidth=50GB/s,latency=500ns.
+// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, the matrix of nvidia-smi topo -m, a
+// fabric, or another tool's topology file, told apart by what they contain), a folder with the files of one
+// fabric, the name of a library machine, or a short form such as
+// torus:4x4x4@bandwidth=50GB/s,latency=500ns.
 #pragma once
 
 #include <span>
