@@ -2,6 +2,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,10 +89,10 @@ TEST(Fabric, FlagsOfFabricsHaveNoEffectElsewhere) {
   options.host_kinds = {"dgx-h100"};
   options.hosts_file = "hosts.txt";
   const Topology ring = LoadTopology("ring:4", options).value();
-  EXPECT_EQ(
-      ring.spec().warnings,
-      (std::vector<std::string>{"ring:4: --host has no effect; it is for files that describe a fabric",
-                                "ring:4: --hosts-file has no effect; it is for files that describe a fabric"}));
+  EXPECT_EQ(ring.spec().warnings,
+            (std::vector<std::string>{
+                "ring:4: --host has no effect; it is for files that describe a fabric",
+                "ring:4: --hosts-file has no effect; it is for files that describe a fabric"}));
 }
 
 TEST(Fabric, WrongFlagsAreNamed) {
@@ -111,6 +113,21 @@ TEST(Fabric, WrongFlagsAreNamed) {
   options.host_kinds = {tree.path()};
   EXPECT_EQ(ErrorOf(tree.path(), options),
             fmt::format("--host: {}: this is a fabric; expected a machine of one host", tree.path()));
+}
+
+TEST(Fabric, AFolderHasTheFilesOfOneFabric) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "lldp";
+  std::filesystem::create_directories(folder);
+  for (const std::string_view host : {"gpu1", "gpu2"})
+    std::ofstream(folder / fmt::format("{}.json", host))
+        << R"({"lldp":{"interface":{"eth0":{"chassis":{"leaf-1":{"id":{"type":"mac","value":"02:00:00:00:00:01"}}},)"
+        << R"("port":{"id":{"type":"ifname","value":"Ethernet)" << host.back() << R"("}}}}}})";
+  LoadOptions options;
+  options.nic_rate = "400Gbit/s";
+  const Topology topology = LoadTopology(folder.string(), options).value();
+  EXPECT_EQ(Cables(topology).back(), "gpu2/eth0--leaf-1 50GB/s 1.3us");
+  EXPECT_EQ(topology.num_hosts(), 2);
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Fabric, SeveralFilesAreOneFabric) {

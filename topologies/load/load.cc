@@ -208,10 +208,6 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   return Topology::Create(std::move(spec));
 }
 
-}  // namespace
-
-namespace {
-
 StatusOr<Topology> Finish(Loaded loaded, LoadOptions options, const HostFacts& facts) {
   const bool fabric = loaded.form == Form::kFabric;
   XCCL_ASSIGN_OR_RETURN(Topology flagged, WithFlagsOfTexts(std::move(loaded), options));
