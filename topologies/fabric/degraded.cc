@@ -75,16 +75,14 @@ class Marker {
     return fmt::format("{} {}", low, high);
   }
 
+  // The name of the cable's group; empty: it has none.
   std::string Alike(const FabricCable& cable) const {
-    const auto model = [&](const FabricEnd& end) {
-      return end.is_switch ? switch_models_[end.index] : adapter_models_[end.index];
-    };
-    const FabricAdapter* const adapter = AdapterOf(cable);
-    if (adapter == nullptr) {
-      const auto [low, high] = std::minmax({model(cable.a), model(cable.b)});
-      return fmt::format("switches {} {}", low, high);
+    if (const FabricAdapter* const adapter = AdapterOf(cable)) {
+      const int32_t model = adapter_models_[cable.a.is_switch ? cable.b.index : cable.a.index];
+      return model == 0 ? "" : fmt::format("adapter {} {}", model, adapter->device);
     }
-    return fmt::format("adapter {} {}", model(cable.a.is_switch ? cable.b : cable.a), adapter->device);
+    const auto [low, high] = std::minmax(switch_models_[cable.a.index], switch_models_[cable.b.index]);
+    return low == 0 ? "" : fmt::format("switches {} {}", low, high);
   }
 
   std::string Host(const FabricCable& cable) const {
@@ -94,7 +92,9 @@ class Marker {
 
   // The rate on which cables alike agree, or 0.
   int64_t RateOfAlike(const FabricCable& cable) const {
-    const Group& alike = alike_.at(Alike(cable));
+    const std::string name = Alike(cable);
+    if (name.empty()) return 0;
+    const Group& alike = alike_.at(name);
     return alike.Agrees() ? alike.best : 0;
   }
 

@@ -51,8 +51,10 @@ TEST(Degraded, CablesBetweenModelsAreAlikeWhereNineTenthsAgree) {
     Join(fabric, 18, 19, kSlow);
     EXPECT_EQ(Marked(fabric), fast == 9 ? std::vector<int32_t>{9} : std::vector<int32_t>{});
     std::vector<int32_t> models(20, 1);
-    models[18] = 3;  // another kind of cable
-    EXPECT_EQ(Marked(fabric, models), std::vector<int32_t>{});
+    for (const int32_t model : {3, 0}) {  // another kind of cable, and one of unknown kind
+      models[18] = model;
+      EXPECT_EQ(Marked(fabric, models), std::vector<int32_t>{});
+    }
   }
 }
 

@@ -4,25 +4,55 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "base/strings.h"
 #include "topologies/fabric/damage.h"
+#include "topologies/fabric/iblinkinfo.h"
 #include "topologies/fabric/ibnetdiscover.h"
+#include "topologies/fabric/lldp.h"
+#include "topologies/fabric/slurm.h"
 
 namespace xccl {
 namespace {
 
-constexpr FabricFormat kFormats[] = {
-    {"ibnetdiscover", IsIbnetdiscover, ReadIbnetdiscover},
+// The files of one fabric: one of each format but LLDP's, whose reader needs those of all hosts.
+StatusOr<Fabric> ReadLldpFiles(std::span<const FabricFile> files) {
+  std::vector<LldpFile> lldp;
+  for (const FabricFile& file : files) lldp.push_back({file.text, file.path});
+  return ReadLldp(lldp);
+}
+
+template <StatusOr<Fabric> (*read)(std::string_view text, std::string_view file)>
+StatusOr<Fabric> Each(std::span<const FabricFile> files);
+
+struct FabricFormat {
+  std::string_view name;
+  bool (*is)(std::string_view text);
+  StatusOr<Fabric> (*read)(std::span<const FabricFile> files);
 };
+
+constexpr FabricFormat kFormats[] = {
+    {"ibnetdiscover", IsIbnetdiscover, Each<ReadIbnetdiscover>},
+    {"iblinkinfo", IsIblinkinfo, Each<ReadIblinkinfo>},
+    {"Slurm's topology.conf or topology.yaml", IsSlurmTopology, Each<ReadSlurmTopology>},
+    {"lldpcli -f json", IsLldp, ReadLldpFiles},
+};
+
+const FabricFormat* FormatOf(std::string_view text) {
+  const auto* const found = std::ranges::find_if(kFormats, [&](const FabricFormat& f) { return f.is(text); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
 
 class Merger {
  public:
-  void Add(const FabricOfFile& of_file) {
-    const auto& [file, fabric] = of_file;
+  void Add(const Fabric& fabric, std::string_view file) {
+    merged_.format = fabric.format;
     std::vector<int32_t> switches, adapters;
     for (const FabricSwitch& s : fabric.switches)
       switches.push_back(
@@ -43,13 +73,10 @@ class Merger {
     // Only cables of other files are the same as one of this file.
     for (const FabricCable& cable : added) known_.insert(Key(cable));
     merged_.cables.insert(merged_.cables.end(), added.begin(), added.end());
-    AddDomains(fabric);
+    merged_.domains.insert(merged_.domains.end(), fabric.domains.begin(), fabric.domains.end());
     const std::vector<std::string> damage = DamageOf(fabric, file);
     merged_.warnings.insert(merged_.warnings.end(), damage.begin(), damage.end());
     merged_.warnings.insert(merged_.warnings.end(), fabric.warnings.begin(), fabric.warnings.end());
-  }
-  void AddDomains(const Fabric& fabric) {
-    merged_.domains.insert(merged_.domains.end(), fabric.domains.begin(), fabric.domains.end());
   }
   Fabric& merged() { return merged_; }
 
@@ -79,38 +106,49 @@ class Merger {
   Fabric merged_;
 };
 
-}  // namespace
+template <StatusOr<Fabric> (*read)(std::string_view text, std::string_view file)>
+StatusOr<Fabric> Each(std::span<const FabricFile> files) {
+  if (files.size() == 1) return read(files.front().text, files.front().path);
+  Merger merger;
+  for (const FabricFile& file : files) {
+    XCCL_ASSIGN_OR_RETURN(const Fabric fabric, read(file.text, file.path));
+    merger.Add(fabric, file.path);
+  }
+  return std::move(merger.merged());
+}
 
-std::span<const FabricFormat> FabricFormats() { return kFormats; }
+}  // namespace
 
 std::vector<std::string> FabricFormatNames() {
   std::vector<std::string> names;
-  for (const FabricFormat& format : FabricFormats()) names.emplace_back(format.name);
+  for (const FabricFormat& format : kFormats) names.emplace_back(format.name);
   return names;
 }
 
-const FabricFormat* FabricFormatOf(std::string_view text) {
-  for (const FabricFormat& format : FabricFormats())
-    if (format.is(text)) return &format;
-  return nullptr;
-}
+bool IsFabric(std::string_view text) { return FormatOf(text) != nullptr; }
 
-StatusOr<Fabric> MergeFabrics(std::span<const FabricOfFile> fabrics) {
-  if (fabrics.size() == 1) return fabrics.front().second;
-  Merger merger;
-  const FabricOfFile& first = fabrics.front();
-  for (const FabricOfFile& of_file : fabrics) {
-    const auto& [file, fabric] = of_file;
-    if (fabric.format == first.second.format)
-      merger.Add(of_file);
-    else if (!fabric.domains.empty())
-      merger.AddDomains(fabric);
-    else
-      return InvalidInput(fmt::format("{}: {} without domains of NVLink; expected {}, as {} is", file,
-                                      fabric.format, first.second.format, first.first));
+StatusOr<Fabric> ReadFabric(std::span<const FabricFile> files) {
+  std::map<const FabricFormat*, std::vector<FabricFile>> by_format;
+  for (const FabricFile& file : files) {
+    const FabricFormat* const format = FormatOf(file.text);
+    if (format == nullptr)
+      return InvalidInput(fmt::format("{}: no file of a fabric; expected what {} wrote", file.path,
+                                      Either(FabricFormatNames())));
+    by_format[format].push_back(file);
   }
-  merger.merged().format = first.second.format;
-  return std::move(merger.merged());
+  const FabricFormat* const first = FormatOf(files.front().text);
+  XCCL_ASSIGN_OR_RETURN(Fabric fabric, first->read(by_format[first]));
+  for (const FabricFormat& format : kFormats) {
+    const auto others = by_format.find(&format);
+    if (&format == first || others == by_format.end()) continue;
+    XCCL_ASSIGN_OR_RETURN(const Fabric other, format.read(others->second));
+    if (other.domains.empty())
+      return InvalidInput(fmt::format("{}: {}, without NVLink domains; expected {}, as {} is",
+                                      others->second.front().path, format.name, first->name,
+                                      files.front().path));
+    fabric.domains.insert(fabric.domains.end(), other.domains.begin(), other.domains.end());
+  }
+  return fabric;
 }
 
 }  // namespace xccl

@@ -4,7 +4,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
@@ -12,25 +11,21 @@
 
 namespace xccl {
 
-struct FabricFormat {
-  std::string_view name;  // as in Fabric::format
-  bool (*is)(std::string_view text);
-  StatusOr<Fabric> (*read)(std::string_view text, std::string_view file);
+struct FabricFile {
+  std::string path;  // shown in messages
+  std::string text;
 };
-std::span<const FabricFormat> FabricFormats();
 
+// "ibnetdiscover", "iblinkinfo", ...
 std::vector<std::string> FabricFormatNames();
 
-// The format of the text; null: it describes no fabric.
-const FabricFormat* FabricFormatOf(std::string_view text);
+bool IsFabric(std::string_view text);
 
-// A fabric and the file that it was read from.
-using FabricOfFile = std::pair<std::string, Fabric>;
-
-// One fabric of several files: switches of one guid, or of one name without guids, are one, and so are
-// adapters of one guid, or of one host and device. A cable that two files have between the same ports is one.
-// The files are of the first one's format; of a file in another format only its domains count.
-// Warnings name damage with its file and line, which the merged cables no longer have. Errors: kInvalidInput.
-StatusOr<Fabric> MergeFabrics(std::span<const FabricOfFile> fabrics);
+// One fabric of one file or several. In several, switches of one guid, or of one name without guids, are one,
+// and so are adapters of one guid, or of one host and device. A cable that two files have between the same
+// ports is one. The files are of the first one's format; of a file in another format only its domains count.
+// Warnings name damage with its file and line, which cables of several files do not have. Errors:
+// kInvalidInput; those of the readers. Requires: at least one file.
+StatusOr<Fabric> ReadFabric(std::span<const FabricFile> files);
 
 }  // namespace xccl

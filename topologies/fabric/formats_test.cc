@@ -3,56 +3,70 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace xccl {
 namespace {
 
-// What one host's file tells: its adapter at a port of leaf1.
-Fabric OneHost(const std::string& host, int32_t port) {
-  Fabric fabric;
-  fabric.format = "a format";
-  fabric.switches = {{"leaf1", 7}};
-  fabric.adapters = {{host, "eth0", 0, 0}};
-  fabric.cables = {{{false, 0, 0}, {true, 0, port}, 25, 0, 3}};
-  return fabric;
+// A switch's record of ibnetdiscover, with one host at a port.
+std::string Record(std::string_view host, int port, std::string_view rate = "4xNDR") {
+  const std::string p = std::to_string(port);
+  return "vendid=0x2c9\ndevid=0xd2f2\nsysimgguid=0xa00\nswitchguid=0xa00(a00)\n"
+         "Switch\t64 \"S-0000000000000a00\"\t\t# \"leaf1\" base port 0 lid 7 lmc 0\n[" +
+         p + "]\t\"H-00000000000000b" + p + "\"[1](b" + p + ")\t\t# \"" + std::string(host) +
+         " mlx5_0\" lid 2" + p + " " + std::string(rate) + "\n";
 }
 
-TEST(MergeFabrics, SwitchesAndCablesOfSeveralFilesAreOne) {
-  Fabric second = OneHost("b", 2);
-  second.cables.push_back({{true, 0, 1}, {false, 1, 0}, 25, 0, 9});  // the other end's view
-  second.adapters.push_back({"a", "eth0", 0, 0});
-  second.cables[0].full_bandwidth_bytes_per_s = 50;
-  const std::vector<FabricOfFile> files = {{"a.json", OneHost("a", 1)}, {"b.json", second}};
-  Fabric expected = OneHost("a", 1);
-  expected.adapters.push_back({"b", "eth0", 0, 0});
-  expected.cables = {{{false, 0, 0}, {true, 0, 1}, 25, 0, 0}, {{false, 1, 0}, {true, 0, 2}, 25, 0, 0}};
-  expected.warnings = {"b.json:3: damage: b eth0 to leaf1 port 2 runs at 25B/s of 50B/s"};
-  EXPECT_EQ(MergeFabrics(files).value(), expected);
+TEST(ReadFabric, SwitchesAndCablesOfSeveralFilesAreOne) {
+  const std::vector<FabricFile> files = {
+      {"a.txt", Record("a", 1)}, {"b.txt", Record("b", 2)}, {"again.txt", Record("a", 1)}};
+  const Fabric fabric = ReadFabric(files).value();
+  EXPECT_EQ(fabric.switches, (std::vector<FabricSwitch>{{"leaf1", 0xa00}}));
+  ASSERT_EQ(fabric.adapters.size(), 2u);
+  EXPECT_EQ(fabric.adapters[1].host, "b");
+  ASSERT_EQ(fabric.cables.size(), 2u);
+  EXPECT_EQ(fabric.cables[1].a, (FabricEnd{true, 0, 2}));
+  EXPECT_EQ(fabric.cables[1].b, (FabricEnd{false, 1, 1}));
 }
 
-TEST(MergeFabrics, AnotherFormatAddsDomainsAlone) {
-  Fabric blocks;
-  blocks.format = "Slurm topology";
-  blocks.switches = {{"all", 0}};
-  blocks.domains = {{"rack1", {"a", "b"}}};
-  const Fabric wiring = OneHost("a", 1);
-  Fabric expected = OneHost("a", 1);
-  expected.cables[0].line = 0;
-  expected.domains = blocks.domains;
-  EXPECT_EQ(MergeFabrics(std::vector<FabricOfFile>{{"a.json", wiring}, {"blocks.conf", blocks}}).value(),
-            expected);
-  blocks.domains.clear();
+TEST(ReadFabric, AnotherFormatAddsItsDomainsAlone) {
+  const FabricFile wiring{"a.txt", Record("a", 1)};
+  Fabric expected = ReadFabric({{wiring}}).value();
+  expected.domains = {{"rack1", {"a", "b"}}};
   EXPECT_EQ(
-      MergeFabrics(std::vector<FabricOfFile>{{"a.json", wiring}, {"tree.conf", blocks}}).status().message(),
-      "tree.conf: Slurm topology without domains of NVLink; expected a format, as a.json is");
+      ReadFabric({{wiring, FabricFile{"blocks.conf", "BlockName=rack1 Nodes=a,b\nBlockSizes=2\n"}}}).value(),
+      expected);
+  EXPECT_EQ(
+      ReadFabric({{wiring, FabricFile{"tree.conf", "SwitchName=s Nodes=a,b\n"}}}).status().message(),
+      "tree.conf: Slurm's topology.conf or topology.yaml, without NVLink domains; expected ibnetdiscover, as "
+      "a.txt is");
 }
 
-TEST(FabricFormats, AreToldByTheirContents) {
-  EXPECT_EQ(FabricFormatOf("vendid=0x2c9\nswitchguid=0xa00(a00)\nSwitch\t2 \"S-0000000000000a00\"\t# \"a\"\n")
-                ->name,
-            "ibnetdiscover");
-  EXPECT_EQ(FabricFormatOf("<topology/>"), nullptr);
+TEST(ReadFabric, FormatsAreToldByTheirContents) {
+  struct Case {
+    std::string_view text, format;
+  };
+  const Case cases[] = {
+      {"Switch: 0x0000000000000a00 leaf-1:\n"
+       "           7    1[  ] ==( 4X         106.25 Gbps Active/  LinkUp)==>      21    1[  ] \"node1 "
+       "mlx5_0\" ( )\n",
+       "iblinkinfo"},
+      {"SwitchName=leaf1 Nodes=gpu[001-016]\n", "Slurm"},
+      {"- topology: net\n  tree:\n    switches:\n      - {switch: leaf1, nodes: \"gpu[1-2]\"}\n", "Slurm"},
+      {R"({"lldp":{"interface":{"eth0":{"chassis":{"leaf-1":{"id":{"type":"mac","value":"02:00:00:00:00:01"}}},)"
+       R"("port":{"id":{"type":"ifname","value":"Ethernet8"}}}}}})",
+       "LLDP"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_TRUE(IsFabric(c.text)) << c.text;
+    const StatusOr<Fabric> fabric = ReadFabric({{FabricFile{"f", std::string(c.text)}}});
+    EXPECT_EQ(fabric.ok() ? fabric->format : fabric.status().message(), c.format);
+  }
+  EXPECT_FALSE(IsFabric("<topology/>"));
+  EXPECT_EQ(ReadFabric({{FabricFile{"a.txt", "hello"}}}).status().message(),
+            "a.txt: no file of a fabric; expected what ibnetdiscover, iblinkinfo, Slurm's topology.conf or "
+            "topology.yaml or lldpcli -f json wrote");
 }
 
 }  // namespace

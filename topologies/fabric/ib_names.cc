@@ -29,6 +29,8 @@ bool IsDevice(std::string_view word) {
 bool IsProduct(std::string_view name) {
   if (name.find("Mellanox Technologies") != std::string_view::npos) return true;
   const std::string_view first = name.substr(0, name.find(' '));
+  for (const std::string_view product : {"ConnectX", "BlueField", "NVIDIA"})
+    if (first.starts_with(product)) return true;
   return first.starts_with("MT") && IsDigits(first.substr(2));
 }
 

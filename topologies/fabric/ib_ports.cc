@@ -70,8 +70,12 @@ void IbPorts::GuessKinds() {
   constexpr int32_t kMostPorts = 2;  // of an adapter
   std::vector<bool> joins_adapter(nodes_.size(), false);
   for (const IbPortLine& line : lines_) {
-    if (LooksLikeIbAdapter(nodes_[line.peer].name)) joins_adapter[line.node] = true;
-    if (LooksLikeIbAdapter(nodes_[line.node].name)) joins_adapter[line.peer] = true;
+    const auto look = [&](int32_t node, int32_t peer) {
+      if (nodes_[node].kind == IbKind::kUnknown && LooksLikeIbAdapter(nodes_[peer].name))
+        joins_adapter[node] = true;
+    };
+    look(line.node, line.peer);
+    look(line.peer, line.node);
   }
   for (size_t i = 0; i < nodes_.size(); ++i) {
     IbNode& node = nodes_[i];
@@ -252,8 +256,9 @@ void IbPorts::WriteWarnings() {
   for (const std::string& sort : sorts_) {
     const auto& [said, lines] = warnings_.at(sort);
     std::string text = fmt::format("{}:{}: {}", file_, lines[0], said);
+    if (lines.size() > 1) text += lines.size() == 2 ? "; likewise in line " : "; likewise in lines ";
     for (size_t i = 1; i < std::min(lines.size(), kListed + 1); ++i)
-      text += fmt::format("{}{}", i == 1 ? "; likewise in lines " : ", ", lines[i]);
+      text += fmt::format("{}{}", i == 1 ? "" : ", ", lines[i]);
     if (lines.size() > kListed + 1) text += fmt::format(" and {} more", lines.size() - kListed - 1);
     fabric_.warnings.push_back(std::move(text));
   }

@@ -78,7 +78,7 @@ TEST(Iblinkinfo, TellsKindsOfDevicesWithoutLines) {
   ASSERT_EQ(fabric.warnings.size(), 1u);
   EXPECT_EQ(fabric.warnings[0],
             "links.txt:4: port 33 of 'leaf-1' is joined to port 1 of 'spine', which has no line of its own; "
-            "likewise in lines 5");
+            "likewise in line 5");
 }
 
 TEST(Iblinkinfo, WarnsOfStatesAndRates) {

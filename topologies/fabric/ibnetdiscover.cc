@@ -215,8 +215,8 @@ class Reader {
     if (node.kind != IbKind::kUnknown && node.kind != kind)
       return Bad(scanner, "the letter of the device's GUID is not that of its kind");
     node.kind = kind;
-    node.system_guid = system_guid_;
-    node.device_id = device_id_;
+    node.system_guid = std::exchange(system_guid_, 0);
+    node.device_id = std::exchange(device_id_, 0);
     node_ = index;
     return OkStatus();
   }
@@ -299,7 +299,7 @@ class Reader {
   IbPorts ports_;
   std::string_view line_;
   int32_t number_ = 0;
-  // The record that is being read.
+  // The record that is being read: what stands before its head, then its node.
   int32_t device_id_ = 0;
   uint64_t system_guid_ = 0;
   std::optional<int32_t> node_;

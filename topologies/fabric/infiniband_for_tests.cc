@@ -5,16 +5,19 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
 #include "topologies/fabric/degraded.h"
 
 namespace xccl::testing {
 namespace {
 
 constexpr std::string_view kNoName = "MT4129 ConnectX7   Mellanox Technologies";
+constexpr int32_t kAdapterModel = 0x1021;
 
 IbRate RandomRate(Random& random) {
   constexpr int32_t kLanes[] = {1, 2, 4, 8, 12};
@@ -85,7 +88,7 @@ class Maker {
     const auto cards = static_cast<int32_t>(1 + random_.Below(8));
     for (int32_t c = 0; c < cards; ++c) {
       std::string device = style == 0 ? fmt::format("mlx5_{}", c) : fmt::format("HCA-{}", c + 1);
-      std::string name = host + " " + device;
+      std::string name = fmt::format("{} {}", host, device);
       std::string said_host = host;
       if (style == 3 && host.find(' ') == std::string::npos) {
         device.clear();
@@ -98,7 +101,7 @@ class Maker {
       }
       const uint64_t system = Guid();
       const auto ports = static_cast<int32_t>(Chance(4) ? 2 : 1);
-      sample_.cards.push_back({name, Guid(), system, 0x1021, 0});
+      sample_.cards.push_back({name, Guid(), system, kAdapterModel, 0});
       for (int32_t port = 1; port <= ports; ++port) {
         sample_.fabric.adapters.push_back({said_host, device, Guid(), system});
         sample_.card_of.push_back(static_cast<int32_t>(sample_.cards.size()) - 1);
@@ -246,7 +249,7 @@ class Writer {
       const std::string guid = there.is_switch ? "" : fmt::format("({:x}) ", PortGuid(there));
       const std::string ext = All() && Chance(2) ? "[ext 7]" : "";
       const std::string rate = RateText(sample_.rates[view.cable].now) + (All() ? " s=4 w=2 v=4" : "");
-      const std::string peer = Id(there, DeviceOf(there)) + ext + guid;
+      const std::string peer = fmt::format("{}{}{}", Id(there, DeviceOf(there)), ext, guid);
       if (is_switch)
         PortLine(view, fmt::format("[{}]{}\t{}\t\t# \"{}\" lid {} {}", view.here.port, ext, peer,
                                    DeviceOf(there).name, Lid(there), rate));
@@ -350,7 +353,7 @@ class Writer {
       return;
     }
     std::vector<int32_t> switch_models(fabric.switches.size(), 0);
-    std::vector<int32_t> adapter_models(fabric.adapters.size(), 0);
+    std::vector<int32_t> adapter_models(fabric.adapters.size(), records ? kAdapterModel : 0);
     for (size_t i = 0; records && i < switch_models.size(); ++i) switch_models[i] = sample_.switches[i].model;
     MarkDegraded(fabric, switch_models, adapter_models);
   }
@@ -369,6 +372,23 @@ IbSample RandomIbSample(Random& random) { return Maker(random).Make(); }
 
 std::string WriteIb(IbForm form, IbSample& sample, Random& random) {
   return Writer(form, sample, random).Write();
+}
+
+void CheckFabric(const Fabric& fabric, int32_t lines) {
+  XCCL_CHECK(!fabric.cables.empty());
+  XCCL_CHECK(fabric.down_ports >= 0);
+  std::set<std::tuple<bool, int32_t, int32_t>> ports;
+  for (const FabricCable& cable : fabric.cables) {
+    for (const FabricEnd& end : {cable.a, cable.b}) {
+      const size_t devices = end.is_switch ? fabric.switches.size() : fabric.adapters.size();
+      XCCL_CHECK(end.index >= 0 && static_cast<size_t>(end.index) < devices);
+      XCCL_CHECK(ports.emplace(end.is_switch, end.index, end.port).second);
+    }
+    XCCL_CHECK(cable.bandwidth_bytes_per_s >= 0);
+    XCCL_CHECK(cable.full_bandwidth_bytes_per_s == 0 ||
+               cable.full_bandwidth_bytes_per_s > cable.bandwidth_bytes_per_s);
+    XCCL_CHECK(cable.line > 0 && cable.line <= lines);
+  }
 }
 
 Fabric Sorted(Fabric fabric) {

@@ -39,6 +39,10 @@ IbSample RandomIbSample(Random& random);
 enum class IbForm { kRecords, kRecordsWithAll, kPortList, kLinks, kLinksInLines };
 std::string WriteIb(IbForm form, IbSample& sample, Random& random);
 
+// Checks what every reader of a fabric guarantees: ends and lines exist, each port has one cable, and a
+// degraded cable is slower than it could be. `lines`: of the text.
+void CheckFabric(const Fabric& fabric, int32_t lines);
+
 // The fabric in one order of devices, cables and ends, without warnings, for comparisons.
 Fabric Sorted(Fabric fabric);
 

@@ -57,6 +57,7 @@ TEST(IbNames, OfAdaptersHaveHostAndDevice) {
       {"localhost HCA-1", {"", "HCA-1"}},
       {"MT4129 ConnectX7   Mellanox Technologies", {}},
       {"MT23108 InfiniHost", {}},
+      {"ConnectX-8 NVIDIA", {}},
       {"", {}},
   };
   for (const Case& c : cases) EXPECT_EQ(ReadIbAdapterName(c.name), c.expected) << c.name;

@@ -108,7 +108,7 @@ StatusOr<HostKind> LoadKind(const std::string& name, const LoadOptions& options)
   return HostKind{name, std::move(topology), std::move(facts)};
 }
 
-StatusOr<Loaded> LoadFabricOf(std::span<const FabricOfFile> files, const LoadOptions& options) {
+StatusOr<Loaded> LoadFabricOf(std::span<const FabricFile> files, const LoadOptions& options) {
   StatusOr<Topology> made =
       LoadFabric(files, options, [&](const std::string& name) { return LoadKind(name, options); });
   if (!made.ok()) return made.status();
@@ -134,15 +134,10 @@ StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
 
 // The fabric that several files describe together.
 StatusOr<Loaded> LoadFabricFiles(std::span<const std::string> paths, const LoadOptions& options) {
-  std::vector<FabricOfFile> files;
+  std::vector<FabricFile> files;
   for (const std::string& path : paths) {
-    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
-    const FabricFormat* format = FabricFormatOf(text);
-    if (format == nullptr)
-      return InvalidInput(fmt::format("{}: no file of a fabric; expected one of {}, as one of several", path,
-                                      Join(FabricFormatNames(), ", ")));
-    XCCL_ASSIGN_OR_RETURN(Fabric fabric, format->read(text, path));
-    files.emplace_back(path, std::move(fabric));
+    XCCL_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
+    files.push_back({path, std::move(text)});
   }
   return LoadFabricOf(files, options);
 }
@@ -168,9 +163,8 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
   if (RootName(text) != "topology" && IsNvidiaSmiMatrix(text))
     return loaded(ReadNvidiaSmiMatrix(text, path, options), Form::kMatrix);
-  if (const FabricFormat* format = FabricFormatOf(text); format != nullptr) {
-    XCCL_ASSIGN_OR_RETURN(Fabric fabric, format->read(text, path));
-    const FabricOfFile file(path, std::move(fabric));
+  if (IsFabric(text)) {
+    const FabricFile file{path, text};
     return LoadFabricOf({&file, 1}, options);
   }
   if (RootName(text) != "topology" && IsPeerTopology(text))
@@ -213,10 +207,6 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   spec.gpu_arch = arch;
   return Topology::Create(std::move(spec));
 }
-
-}  // namespace
-
-namespace {
 
 StatusOr<Topology> Finish(Loaded loaded, LoadOptions options, const HostFacts& facts) {
   const bool fabric = loaded.form == Form::kFabric;

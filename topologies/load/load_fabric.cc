@@ -90,17 +90,17 @@ class OptionsReader {
 
 }  // namespace
 
-StatusOr<Topology> LoadFabric(std::span<const FabricOfFile> files, const LoadOptions& options,
+StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, const LoadOptions& options,
                               const LoadHostKind& load_kind) {
-  XCCL_ASSIGN_OR_RETURN(Fabric fabric, MergeFabrics(files));
+  XCCL_ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(files));
   XCCL_ASSIGN_OR_RETURN(const FabricOptions made, OptionsReader(options, load_kind).Read());
   const bool asks = std::ranges::any_of(fabric.cables, [](const FabricCable& cable) {
     return cable.bandwidth_bytes_per_s == 0 && !(cable.a.is_switch && cable.b.is_switch);
   });
   if (options.nic_rate && !asks && options.host_kinds.empty())
     fabric.warnings.push_back(
-        fmt::format("{}: the file states the rates; --nic-rate has no effect", files.front().first));
-  return FabricTopology(fabric, files.front().first, made);
+        fmt::format("{}: the file states the rates; --nic-rate has no effect", files.front().path));
+  return FabricTopology(fabric, files.front().path, made);
 }
 
 }  // namespace xccl

@@ -20,7 +20,7 @@ using LoadHostKind = std::function<StatusOr<HostKind>(const std::string& name)>;
 
 // Reads the options host_kinds, hosts_file, job, nic_rate and nvlink_domain. Errors: kInvalidInput; kUsage
 // for a flag's text.
-StatusOr<Topology> LoadFabric(std::span<const FabricOfFile> files, const LoadOptions& options,
+StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, const LoadOptions& options,
                               const LoadHostKind& load_kind);
 
 }  // namespace xccl
