@@ -20,19 +20,30 @@ constexpr size_t kMostRead = 64 << 10;
 using Kinds = std::pair<std::string_view, FileKind>;
 
 constexpr Kinds kRoots[] = {
-    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"algo", FileKind::kMscclXml},
-    {"html", FileKind::kPage},         {"svg", FileKind::kPicture},
+    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"graphml", FileKind::kTopology},
+    {"algo", FileKind::kMscclXml},     {"html", FileKind::kPage},       {"svg", FileKind::kPicture},
 };
 
 // Keys that only one kind has at the outermost level.
 constexpr Kinds kKeys[] = {
-    {"schedule", FileKind::kPlan},          {"made_by", FileKind::kPlan},
-    {"topology", FileKind::kPlan},          {"plans", FileKind::kBookIndex},
-    {"launch_ps", FileKind::kMachineModel}, {"groups", FileKind::kGroups},
-    {"pre", FileKind::kCollective},         {"post", FileKind::kCollective},
-    {"gpus", FileKind::kMscclppPlan},       {"traceEvents", FileKind::kTrace},
-    {"synthesis_s", FileKind::kResults},    {"violations", FileKind::kResults},
+    {"schedule", FileKind::kPlan},
+    {"made_by", FileKind::kPlan},
+    {"topology", FileKind::kPlan},
+    {"plans", FileKind::kBookIndex},
+    {"launch_ps", FileKind::kMachineModel},
+    {"groups", FileKind::kGroups},
+    {"pre", FileKind::kCollective},
+    {"post", FileKind::kCollective},
+    {"gpus", FileKind::kMscclppPlan},
+    {"traceEvents", FileKind::kTrace},
+    {"synthesis_s", FileKind::kResults},
+    {"violations", FileKind::kResults},
     {"bound_kind", FileKind::kResults},
+    // Topologies of TE-CCL, TACCL, SCCL, and networkx.
+    {"TopologyParams", FileKind::kTopology},
+    {"gpus_per_node", FileKind::kTopology},
+    {"msccl_type", FileKind::kTopology},
+    {"multigraph", FileKind::kTopology},
 };
 
 FileKind Find(std::string_view name, std::span<const Kinds> kinds) {
