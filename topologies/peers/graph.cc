@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kAssumedLatencyPs = LinkNumbers().latency_ps;
 constexpr size_t kMostParallel = 1024;
+constexpr size_t kMostSource = size_t{1} << 16;  // bytes
 
 struct KindWord {
   std::string_view word;
@@ -119,10 +120,10 @@ class GraphReader {
           fmt::format("{}: a picture that folds several nodes into one; expected every node; "
                       "hint: xccl-synth topo --format xml writes them all",
                       file_));
-    spec_.name = graph_.name;
+    spec_.name = Cleaned(graph_.name);
     spec_.warnings = graph_.warnings;
     const std::optional<std::string_view> source = Find(graph_.attributes, {"source"});
-    spec_.source = source ? std::string(*source) : fmt::format("{} graph", graph_.format);
+    spec_.source = source ? Cleaned(*source, kMostSource) : fmt::format("{} graph", graph_.format);
     if (const auto arch = Find(graph_.attributes, {"arch"})) spec_.gpu_arch = *arch;
     FindKinds();
     AddNodes();

@@ -60,7 +60,7 @@ class TacclReader {
       XCCL_ASSIGN_OR_RETURN(betas_, NumbersOf(betas, kMostGpus));
       if (betas_.empty()) return betas.Error("no number; expected the beta of each class of links");
     }
-    spec_.name = std::string(name);
+    spec_.name = Cleaned(name);
     spec_.source = "TACCL profile; bandwidths are 1 / beta, which it measured; wiring as in TACCL's program";
     spec_.hosts = {Host{"h0"}};
     for (int64_t g = 0; g < gpus_; ++g) AddNode(NodeKind::kGpu, std::to_string(g), HostId(0), spec_);
@@ -182,10 +182,12 @@ class TacclReader {
     XCCL_ASSIGN_OR_RETURN(LinkNumbers numbers, Numbers(alpha / 2, beta));
     const StatusOr<int64_t> path = TimeOf(alpha / alpha_scale_, kPsPerUsOfProfile);
     if (!path.ok()) return root_.Error(path.status().message());
-    if (*path != kFabricPathPs)
+    // Unless both are alike but for rounding: times of a profile have three digits.
+    if (std::abs(*path - kFabricPathPs) > kFabricPathPs / 20)
       spec_.warnings.push_back(fmt::format(
           "{}: remote_alpha is {}, but --hosts gives a path between hosts {}; hint: --fabric latency={}",
-          file_, FormatDuration(*path), FormatDuration(kFabricPathPs), FormatDuration(*path / 2)));
+          file_, FormatDurationShort(*path), FormatDurationShort(kFabricPathPs),
+          FormatDurationShort(*path / 2)));
     spec_.warnings.push_back(
         fmt::format("{}: how the NICs are joined to GPUs is not in the file; each has {} neighbouring {}",
                     file_, std::max<int64_t>(gpus_ / nics, 1), gpus_ / nics > 1 ? "GPUs" : "GPU"));
