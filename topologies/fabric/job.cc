@@ -58,8 +58,8 @@ StatusOr<std::vector<size_t>> HostsOfJob(const Topology& topology, std::string_v
 
 // By host: the switches at its NICs, or at its GPUs where there is no NIC.
 std::vector<std::set<NodeId>> LeavesOfHosts(const Topology& topology) {
-  const bool nics =
-      std::ranges::any_of(topology.spec().nodes, [](const Node& node) { return node.kind == NodeKind::kNic; });
+  const bool nics = std::ranges::any_of(topology.spec().nodes,
+                                        [](const Node& node) { return node.kind == NodeKind::kNic; });
   std::vector<std::set<NodeId>> leaves(topology.spec().hosts.size());
   for (const Link& link : topology.spec().links) {
     const Node& from = topology.node(link.from);

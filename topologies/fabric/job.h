@@ -27,9 +27,9 @@ StatusOr<Topology> TakeJob(const Topology& topology, std::string_view hosts);
 // The number of switches at the NICs of hosts, or at their GPUs where there is no NIC.
 int32_t NumLeaves(const Topology& topology);
 
-// As many hosts as the job has, each with as many ranks as its first, under few leaves: from one set of leaves
-// if one has enough hosts, else from the largest sets. Of equal choices the one with more of the job's own
-// hosts is taken. In the machine's order. Errors: those of TakeJob.
+// As many hosts as the job has, each with as many ranks as its first, under few leaves: from one set of
+// leaves if one has enough hosts, else from the largest sets. Of equal choices the one with more of the job's
+// own hosts is taken. In the machine's order. Errors: those of TakeJob.
 StatusOr<std::vector<std::string>> CloserHosts(const Topology& topology, std::string_view hosts);
 
 }  // namespace xccl
