@@ -185,9 +185,11 @@ StatusOr<std::string> PlaceText(const Flags& flags, const PlanOptions& options, 
                         WithProgress("planning for closer hosts", [&](Progress& progress) {
                           return MakePlan(closer, collective, ShownOn(progress, options));
                         }));
-  return fmt::format("{} in place of {}, under {} in place of {}: {} in place of {}; hint: --job='{}'", hosts,
-                     job, NumLeaves(closer), here, FormatDurationShort(TimeOf(other)),
-                     FormatDurationShort(TimeOf(result)), hosts);
+  const std::string where = fmt::format("{} under {} in place of {}", hosts, NumLeaves(closer), here);
+  const std::string times = fmt::format("{} in place of {}", FormatDurationShort(TimeOf(other)),
+                                        FormatDurationShort(TimeOf(result)));
+  if (TimeOf(other) >= TimeOf(result)) return fmt::format("{} would gain nothing: {}", where, times);
+  return fmt::format("{}: {}; hint: --job='{}'", where, times, hosts);
 }
 
 Status PlanCollective(const Flags& flags, const Session& session) {
