@@ -226,6 +226,14 @@ TEST(FabricTopology, AJobTakenOutOfAMachineIsTheJobOfItsFabric) {
   EXPECT_EQ(TakeJob(whole, "h9").status().message(), "--job: net: no host 'h9'; did you mean 'h0'?");
 }
 
+TEST(FabricTopology, CloserHostsAreUnderFewLeaves) {
+  const Topology topology = FabricTopology(TwoLevels(3, 3, "mlx5_0"), "net.txt", {}).value();
+  EXPECT_EQ(NumLeaves(topology), 3);
+  EXPECT_EQ(CloserHosts(topology, "h0,h4,h5").value(), (Texts{"h3", "h4", "h5"}));
+  EXPECT_EQ(CloserHosts(topology, "h[0-1,3,6]").value(), (Texts{"h0", "h1", "h2", "h3"}));
+  EXPECT_EQ(CloserHosts(topology, "h[0,3,6-8]").value().size(), 5u);
+}
+
 TEST(FabricTopology, RatesThatNothingStatesAreAskedFor) {
   const Fabric fabric = TwoLevels(2, 3, "", 0);
   EXPECT_EQ(WarningsOf(fabric, {}),

@@ -3,8 +3,10 @@
 #include "topologies/fabric/job.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/graph/grouped.h"
@@ -42,6 +44,30 @@ void MarkPaths(const Grouped<NodeId>& next, const Grouped<NodeId>& before, NodeI
   for (size_t i = 0; i < back.size(); ++i)
     for (NodeId node : before[back[i].value])
       if (hops[node.index()] != kFar && hops[node.index()] + 1 == hops[back[i].index()]) mark(node);
+}
+
+StatusOr<std::vector<size_t>> HostsOfJob(const Topology& topology, std::string_view hosts) {
+  const StatusOr<std::vector<std::string>> names = ExpandHostList(hosts);
+  if (!names.ok()) return UsageError("--job: " + names.status().message());
+  std::vector<std::string> all;
+  for (const Host& host : topology.spec().hosts) all.push_back(host.name);
+  StatusOr<std::vector<size_t>> found = FindHosts(*names, all);
+  if (!found.ok()) return Annotate(found.status(), "--job: " + topology.name());
+  return found;
+}
+
+// By host: the switches at its NICs, or at its GPUs where there is no NIC.
+std::vector<std::set<NodeId>> LeavesOfHosts(const Topology& topology) {
+  const bool nics = std::ranges::any_of(topology.spec().nodes,
+                                        [](const Node& node) { return node.kind == NodeKind::kNic; });
+  std::vector<std::set<NodeId>> leaves(topology.spec().hosts.size());
+  for (const Link& link : topology.spec().links) {
+    const Node& from = topology.node(link.from);
+    if (from.host && from.kind == (nics ? NodeKind::kNic : NodeKind::kGpu) &&
+        IsFabricSwitch(topology.node(link.to)))
+      leaves[from.host->index()].insert(link.to);
+  }
+  return leaves;
 }
 
 }  // namespace
@@ -85,12 +111,7 @@ void KeepNodes(const std::vector<bool>& kept, TopologySpec& spec) {
 }
 
 StatusOr<Topology> TakeJob(const Topology& topology, std::string_view hosts) {
-  const StatusOr<std::vector<std::string>> names = ExpandHostList(hosts);
-  if (!names.ok()) return UsageError("--job: " + names.status().message());
-  std::vector<std::string> all;
-  for (const Host& host : topology.spec().hosts) all.push_back(host.name);
-  const StatusOr<std::vector<size_t>> found = FindHosts(*names, all);
-  if (!found.ok()) return Annotate(found.status(), "--job: " + topology.name());
+  XCCL_ASSIGN_OR_RETURN(const std::vector<size_t> found, HostsOfJob(topology, hosts));
   const TopologySpec& whole = topology.spec();
   TopologySpec spec{.name = whole.name,
                     .source = whole.source,
@@ -99,10 +120,10 @@ StatusOr<Topology> TakeJob(const Topology& topology, std::string_view hosts) {
                     .nodes = {},
                     .links = {},
                     .warnings = whole.warnings};
-  std::vector<std::vector<NodeId>> of_host(all.size() + 1);  // the last: of none
+  std::vector<std::vector<NodeId>> of_host(whole.hosts.size() + 1);  // the last: of none
   for (int32_t n = 0; n < topology.num_nodes(); ++n) {
     const std::optional<HostId> host = topology.node(NodeId(n)).host;
-    of_host[host ? host->index() : all.size()].push_back(NodeId(n));
+    of_host[host ? host->index() : whole.hosts.size()].push_back(NodeId(n));
   }
   std::vector<std::optional<NodeId>> copy(whole.nodes.size());
   const auto add = [&](NodeId node, std::optional<HostId> host) {
@@ -110,7 +131,7 @@ StatusOr<Topology> TakeJob(const Topology& topology, std::string_view hosts) {
     spec.nodes.push_back(whole.nodes[node.index()]);
     spec.nodes.back().host = host;
   };
-  for (size_t host : *found) {
+  for (size_t host : found) {
     for (NodeId node : of_host[host]) add(node, HostId(static_cast<int64_t>(spec.hosts.size())));
     spec.hosts.push_back(whole.hosts[host]);
   }
@@ -123,6 +144,46 @@ StatusOr<Topology> TakeJob(const Topology& topology, std::string_view hosts) {
   }
   KeepNodes(NodesInUse(spec), spec);
   return Topology::Create(std::move(spec));
+}
+
+int32_t NumLeaves(const Topology& topology) {
+  std::set<NodeId> all;
+  for (const std::set<NodeId>& leaves : LeavesOfHosts(topology)) all.insert(leaves.begin(), leaves.end());
+  return static_cast<int32_t>(all.size());
+}
+
+StatusOr<std::vector<std::string>> CloserHosts(const Topology& topology, std::string_view hosts) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<size_t> job, HostsOfJob(topology, hosts));
+  std::vector<int32_t> ranks(topology.spec().hosts.size());
+  for (int32_t r = 0; r < topology.num_ranks(); ++r) ++ranks[topology.HostOf(Rank(r)).index()];
+  const std::set<size_t> own(job.begin(), job.end());
+  const std::vector<std::set<NodeId>> leaves = LeavesOfHosts(topology);
+  struct Group {
+    std::vector<size_t> hosts;  // those of the job first
+    size_t own = 0;
+  };
+  std::map<std::set<NodeId>, Group> by_leaves;
+  for (const bool of_job : {true, false})
+    for (size_t h = 0; h < leaves.size(); ++h) {
+      if (own.contains(h) != of_job || ranks[h] != ranks[job.front()]) continue;
+      Group& group = by_leaves[leaves[h]];
+      group.hosts.push_back(h);
+      group.own += of_job ? 1 : 0;
+    }
+  std::vector<Group> groups;
+  for (auto& [unused, group] : by_leaves) groups.push_back(std::move(group));
+  const auto order = [&](const Group& group) {
+    return std::pair(std::min(group.hosts.size(), job.size()), group.own);
+  };
+  std::ranges::stable_sort(groups, std::greater<>(), order);
+  std::vector<size_t> taken;
+  for (const Group& group : groups)
+    for (size_t h : group.hosts)
+      if (taken.size() < job.size()) taken.push_back(h);
+  std::ranges::sort(taken);
+  std::vector<std::string> names;
+  for (size_t h : taken) names.push_back(topology.spec().hosts[h].name);
+  return names;
 }
 
 }  // namespace xccl
