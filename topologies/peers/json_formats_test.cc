@@ -68,7 +68,7 @@ TEST(Taccl, AsksForTheFactorOfOtherSizes) {
   EXPECT_EQ(
       topology->spec().warnings[0],
       "folder/peer.txt: remote_alpha is 1us, but --hosts gives a path between hosts 2.6us; hint: --fabric "
-      "latency=500ns");
+      "latency=0.5us");
 }
 
 TEST(Taccl, RandomMatricesComeBack) {
