@@ -292,7 +292,7 @@ TEST(LoadTopology, FilesOfOtherToolsAreToldByTheirContent) {
   EXPECT_EQ(topology->spec().warnings, std::vector<std::string>());
   options.link = "speed=1";
   EXPECT_EQ(LoadTopology(dot.path(), options).status().message(),
-            "--link: link: unknown attribute 'speed'; expected bandwidth, latency");
+            "--link: link: unknown attribute 'speed'; expected bandwidth or latency");
   const File profile(R"({"name":"Box_1MB", "gpus_per_node":2, "nics_per_node":1, "alpha":1,
                          "node_betas_list":[20], "remote_alpha":2.6, "remote_beta":100})");
   LoadOptions hosts;

@@ -123,8 +123,9 @@ class GraphReader {
     spec_.name = Cleaned(graph_.name);
     spec_.warnings = graph_.warnings;
     const auto source = graph_.attributes.find("source");
-    spec_.source = source != graph_.attributes.end() ? Cleaned(source->second, kMostSource)
-                                                     : fmt::format("{} graph", graph_.format);
+    spec_.source = source != graph_.attributes.end()
+                       ? Cleaned(source->second, kMostSource)
+                       : fmt::format("{} file; numbers as it states them", graph_.format);
     if (const auto arch = Find(graph_.attributes, {"arch"})) spec_.gpu_arch = *arch;
     FindKinds();
     AddNodes();
