@@ -70,7 +70,7 @@ class TacclReader {
       XCCL_RETURN_IF_ERROR(FindUnits(name, *std::ranges::min_element(betas_)));
       XCCL_RETURN_IF_ERROR(AddNamed(name));
     }
-    XCCL_RETURN_IF_ERROR(AddNics());
+    if (options.hosts) XCCL_RETURN_IF_ERROR(AddNics());
     StatusOr<Topology> made = Topology::Create(std::move(spec_));
     return made.ok() ? std::move(made) : Annotate(made.status(), file_);
   }
@@ -171,7 +171,8 @@ class TacclReader {
     return OkStatus();
   }
 
-  // NICs in turn to equally many neighbouring GPUs each.
+  // NICs in turn to equally many neighbouring GPUs each. One host alone has none: its GPUs would reach each
+  // other through them.
   Status AddNics() {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> nics_value, root_.Find("nics_per_node"));
     if (!nics_value) return OkStatus();
