@@ -39,10 +39,10 @@ std::optional<double> SizeInName(std::string_view name) {
   return std::nullopt;
 }
 
-bool StartsWithoutCase(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() &&
-         std::equal(start.begin(), start.end(), text.begin(),
-                    [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+bool HasWithoutCase(std::string_view text, std::string_view part) {
+  return std::ranges::search(text, part, [](unsigned char a, unsigned char b) {
+           return std::tolower(a) == std::tolower(b);
+         }).begin() != text.end();
 }
 
 class TacclReader {
@@ -142,7 +142,7 @@ class TacclReader {
   }
 
   Status AddNamed(std::string_view name) {
-    const bool ndv2 = StartsWithoutCase(name, "ndv2"), dgx2 = StartsWithoutCase(name, "dgx2");
+    const bool ndv2 = HasWithoutCase(name, "ndv2"), dgx2 = HasWithoutCase(name, "dgx2");
     if (ndv2 || dgx2) spec_.gpu_arch = "sm70";
     if (ndv2) {
       if (gpus_ != kNdv2Gpus || betas_.size() != 2)
