@@ -16,7 +16,7 @@ void FuzzOne(std::string_view text) {
                    (end.is_switch ? fabric->switches.size() : fabric->adapters.size()));
   const StatusOr<std::vector<std::string>> names = ExpandHostList(text);
   if (!names.ok()) return CheckRefusal(names.status());
-  XCCL_CHECK(ExpandHostList(CompressHostList(*names)).value() == *names);
+  if (names->size() <= 20'000) XCCL_CHECK(ExpandHostList(CompressHostList(*names)).value() == *names);
 }
 
 }  // namespace xccl::testing

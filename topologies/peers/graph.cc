@@ -122,8 +122,10 @@ class GraphReader {
                       file_));
     spec_.name = Cleaned(graph_.name);
     spec_.warnings = graph_.warnings;
-    const std::optional<std::string_view> source = Find(graph_.attributes, {"source"});
-    spec_.source = source ? Cleaned(*source, kMostSource) : fmt::format("{} graph", graph_.format);
+    const auto source = graph_.attributes.find("source");
+    spec_.source = source != graph_.attributes.end()
+                       ? Cleaned(source->second, kMostSource)
+                       : fmt::format("{} file; numbers as it states them", graph_.format);
     if (const auto arch = Find(graph_.attributes, {"arch"})) spec_.gpu_arch = *arch;
     FindKinds();
     AddNodes();
@@ -207,17 +209,20 @@ class GraphReader {
   void AddNodes() {
     std::map<std::string, HostId> hosts;
     std::set<std::tuple<std::string, NodeKind, std::string>> taken;
+    const auto host_named = [&](const std::string& name) {
+      const auto [found, added] = hosts.emplace(name, HostId(std::ssize(spec_.hosts)));
+      if (added) spec_.hosts.push_back(Host{name});
+      return found->second;
+    };
+    for (const std::string_view name : WordsOf(Find(graph_.attributes, {"hosts"}).value_or("")))
+      host_named(CleanName(name));
     nodes_.resize(graph_.nodes.size());
     for (const size_t n : OrderOfNodes()) {
       const GraphNode& node = graph_.nodes[n];
       const NodeKind kind = *kinds_[n];
       Name name = NameOf(node, kind);
       std::optional<HostId> host;
-      if (!name.host.empty()) {
-        const auto [found, added] = hosts.emplace(name.host, HostId(std::ssize(spec_.hosts)));
-        if (added) spec_.hosts.push_back(Host{name.host});
-        host = found->second;
-      }
+      if (!name.host.empty()) host = host_named(name.host);
       const std::string id = name.id;
       for (int next = 2; !taken.emplace(name.host, kind, name.id).second; ++next)
         name.id = fmt::format("{}-{}", id, next);

@@ -39,10 +39,10 @@ std::optional<double> SizeInName(std::string_view name) {
   return std::nullopt;
 }
 
-bool StartsWithoutCase(std::string_view text, std::string_view start) {
-  return text.size() >= start.size() &&
-         std::equal(start.begin(), start.end(), text.begin(),
-                    [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); });
+bool HasWithoutCase(std::string_view text, std::string_view part) {
+  return std::ranges::search(text, part, [](unsigned char a, unsigned char b) {
+           return std::tolower(a) == std::tolower(b);
+         }).begin() != text.end();
 }
 
 class TacclReader {
@@ -70,7 +70,7 @@ class TacclReader {
       XCCL_RETURN_IF_ERROR(FindUnits(name, *std::ranges::min_element(betas_)));
       XCCL_RETURN_IF_ERROR(AddNamed(name));
     }
-    XCCL_RETURN_IF_ERROR(AddNics());
+    if (options.hosts) XCCL_RETURN_IF_ERROR(AddNics());
     StatusOr<Topology> made = Topology::Create(std::move(spec_));
     return made.ok() ? std::move(made) : Annotate(made.status(), file_);
   }
@@ -142,7 +142,7 @@ class TacclReader {
   }
 
   Status AddNamed(std::string_view name) {
-    const bool ndv2 = StartsWithoutCase(name, "ndv2"), dgx2 = StartsWithoutCase(name, "dgx2");
+    const bool ndv2 = HasWithoutCase(name, "ndv2"), dgx2 = HasWithoutCase(name, "dgx2");
     if (ndv2 || dgx2) spec_.gpu_arch = "sm70";
     if (ndv2) {
       if (gpus_ != kNdv2Gpus || betas_.size() != 2)
@@ -171,7 +171,8 @@ class TacclReader {
     return OkStatus();
   }
 
-  // NICs in turn to equally many neighbouring GPUs each.
+  // NICs in turn to equally many neighbouring GPUs each. One host alone has none: its GPUs would reach each
+  // other through them.
   Status AddNics() {
     XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> nics_value, root_.Find("nics_per_node"));
     if (!nics_value) return OkStatus();
