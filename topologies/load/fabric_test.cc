@@ -125,7 +125,7 @@ TEST(Fabric, AFolderHasTheFilesOfOneFabric) {
   LoadOptions options;
   options.nic_rate = "400Gbit/s";
   const Topology topology = LoadTopology(folder.string(), options).value();
-  EXPECT_EQ(Cables(topology).back(), "gpu2/eth0--leaf-1 50GB/s 1.3us");
+  EXPECT_EQ(Cables(topology).back(), "leaf-1--gpu2/eth0 50GB/s 1.3us");
   EXPECT_EQ(topology.num_hosts(), 2);
   std::filesystem::remove_all(folder);
 }

@@ -157,7 +157,9 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   XCCL_RETURN_IF_ERROR(CheckNoBook(path, FileKind::kTopology));
   if (IsDirectory(path)) {
     XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(path));
-    return LoadFabricFiles(files, options);
+    StatusOr<Loaded> fabric = LoadFabricFiles(files, options);
+    if (!fabric.ok()) return Annotate(fabric.status(), path + ": a folder, read as the files of one fabric");
+    return fabric;
   }
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
