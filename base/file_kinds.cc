@@ -25,19 +25,31 @@ constexpr std::string_view kFabricLines[] = {
     "SwitchName=",     "BlockName=", "- topology:"};
 
 constexpr Kinds kRoots[] = {
-    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"algo", FileKind::kMscclXml},
-    {"html", FileKind::kPage},         {"svg", FileKind::kPicture},
+    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"graphml", FileKind::kTopology},
+    {"algo", FileKind::kMscclXml},     {"html", FileKind::kPage},       {"svg", FileKind::kPicture},
 };
 
 // Keys that only one kind has at the outermost level.
 constexpr Kinds kKeys[] = {
-    {"schedule", FileKind::kPlan},          {"made_by", FileKind::kPlan},
-    {"topology", FileKind::kPlan},          {"plans", FileKind::kBookIndex},
-    {"launch_ps", FileKind::kMachineModel}, {"groups", FileKind::kGroups},
-    {"pre", FileKind::kCollective},         {"post", FileKind::kCollective},
-    {"gpus", FileKind::kMscclppPlan},       {"traceEvents", FileKind::kTrace},
-    {"synthesis_s", FileKind::kResults},    {"violations", FileKind::kResults},
-    {"bound_kind", FileKind::kResults},     {"lldp", FileKind::kFabric},
+    {"schedule", FileKind::kPlan},
+    {"made_by", FileKind::kPlan},
+    {"topology", FileKind::kPlan},
+    {"plans", FileKind::kBookIndex},
+    {"launch_ps", FileKind::kMachineModel},
+    {"groups", FileKind::kGroups},
+    {"pre", FileKind::kCollective},
+    {"post", FileKind::kCollective},
+    {"gpus", FileKind::kMscclppPlan},
+    {"traceEvents", FileKind::kTrace},
+    {"synthesis_s", FileKind::kResults},
+    {"violations", FileKind::kResults},
+    {"bound_kind", FileKind::kResults},
+    {"lldp", FileKind::kFabric},
+    // Topologies of TE-CCL, TACCL, SCCL, and networkx.
+    {"TopologyParams", FileKind::kTopology},
+    {"gpus_per_node", FileKind::kTopology},
+    {"msccl_type", FileKind::kTopology},
+    {"multigraph", FileKind::kTopology},
 };
 
 FileKind Find(std::string_view name, std::span<const Kinds> kinds) {

@@ -16,8 +16,8 @@ namespace xccl {
 namespace {
 
 constexpr const char* kTopologyHelp =
-    "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m, a fabric: ibnetdiscover, Slurm, ...), a\n"
-    "library machine (dgx-a100), or a short form\n"
+    "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m, a fabric: ibnetdiscover, Slurm, ...,\n"
+    "another tool's), a library machine (dgx-a100), or a short form\n"
     "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)";
 
 // Adds the flags that complete or change a machine that is loaded.

@@ -103,10 +103,12 @@ class DotWriter {
 
   std::string OfMachine() const {
     if (folded_) return ", folded=true";
-    std::string text;
+    std::string text = fmt::format(", source={}", Quoted(topology_.spec().source));
     if (!topology_.gpu_arch().empty()) text += fmt::format(", arch={}", topology_.gpu_arch());
-    if (!topology_.spec().source.empty()) text += fmt::format(", source={}", Quoted(topology_.spec().source));
-    return text;
+    if (topology_.num_hosts() == 1) return text;
+    std::string hosts;
+    for (const Host& host : topology_.spec().hosts) hosts += (hosts.empty() ? "" : " ") + host.name;
+    return text + fmt::format(", hosts={}", Quoted(hosts));
   }
   std::string OfNode(const DrawnItem& item) const {
     if (folded_) return "";

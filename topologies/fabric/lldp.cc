@@ -244,8 +244,9 @@ class Builder {
     for (const Neighbour& neighbour : seen_) AddCable(neighbour);
     if (fabric_.cables.empty())
       return InvalidInput(
-          fmt::format("{}: no neighbour that is a switch or a host of another file; expected one",
-                      files_.empty() ? "LLDP" : files_[0].file));
+          fmt::format("{}: no neighbour that is a switch or a host of another file; expected one{}",
+                      files_.empty() ? "LLDP" : files_[0].file,
+                      fabric_.warnings.empty() ? "" : "; " + fabric_.warnings.back()));
     return std::move(fabric_);
   }
 
@@ -254,11 +255,12 @@ class Builder {
     return fmt::format("{}:{}: {}", files_[neighbour.host].file, neighbour.line, neighbour.device);
   }
   static const std::string& Shown(const Neighbour& n) { return n.name.empty() ? n.id : n.name; }
-  // The file of the host that a neighbour is.
+  // The file of the host that a neighbour is, unless it is the host that sees it.
   std::optional<size_t> FileOf(const Neighbour& neighbour) const {
     auto found = file_of_.find(neighbour.name);
     if (found == file_of_.end()) found = file_of_.find(neighbour.name.substr(0, neighbour.name.find('.')));
-    return found == file_of_.end() ? std::nullopt : std::optional(found->second);
+    if (found == file_of_.end() || found->second == neighbour.host) return std::nullopt;
+    return found->second;
   }
 
   static bool AreOne(const Neighbour& a, const Neighbour& b) {

@@ -152,9 +152,16 @@ TEST(LldpTest, WrongTextsAreRefused) {
        "h.json:2:1: not YAML: did not find expected node content while parsing a flow node; expected YAML"},
       {R"({"lldp": 1})",
        "h.json:1: no object \"lldp\"; expected the output of lldpcli -f json show neighbors"},
-      {R"({"lldp": {}})", "h.json: no neighbour that is a switch or a host of another file; expected one"},
+      {R"({"lldp": {}})",
+       "h.json: no neighbour that is a switch or a host of another file; expected one; h.json: no "
+       "neighbours"},
       {R"({"lldp": {"interface": {"eth0": "x"}}})",
-       "h.json: no neighbour that is a switch or a host of another file; expected one"},
+       "h.json: no neighbour that is a switch or a host of another file; expected one; h.json: no "
+       "neighbours"},
+      {R"({"lldp": {"interface": {"eth0": {"chassis": {"h": {"capability": {"type": "Station", "enabled": true}}}}}}})",
+       "h.json: no neighbour that is a switch or a host of another file; expected one; h.json:1: eth0: h "
+       "neither "
+       "bridges nor routes, and is left out"},
       {R"({"lldp": {"interface": [{"via": "LLDP", "chassis": {}}]}})",
        "h.json:1: an interface without its name; expected one"},
       {R"({"lldp": {"interface": {"eth0": {"status": "RX and TX", "chassis": {"h": {}}}}}})",

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int64_t kAssumedLatencyPs = LinkNumbers().latency_ps;
 constexpr size_t kMostParallel = 1024;
+constexpr size_t kMostSource = size_t{1} << 16;  // bytes
 
 struct KindWord {
   std::string_view word;
@@ -119,10 +120,12 @@ class GraphReader {
           fmt::format("{}: a picture that folds several nodes into one; expected every node; "
                       "hint: xccl-synth topo --format xml writes them all",
                       file_));
-    spec_.name = graph_.name;
+    spec_.name = Cleaned(graph_.name);
     spec_.warnings = graph_.warnings;
-    const std::optional<std::string_view> source = Find(graph_.attributes, {"source"});
-    spec_.source = source ? std::string(*source) : fmt::format("{} graph", graph_.format);
+    const auto source = graph_.attributes.find("source");
+    spec_.source = source != graph_.attributes.end()
+                       ? Cleaned(source->second, kMostSource)
+                       : fmt::format("{} file; numbers as it states them", graph_.format);
     if (const auto arch = Find(graph_.attributes, {"arch"})) spec_.gpu_arch = *arch;
     FindKinds();
     AddNodes();
@@ -206,17 +209,20 @@ class GraphReader {
   void AddNodes() {
     std::map<std::string, HostId> hosts;
     std::set<std::tuple<std::string, NodeKind, std::string>> taken;
+    const auto host_named = [&](const std::string& name) {
+      const auto [found, added] = hosts.emplace(name, HostId(std::ssize(spec_.hosts)));
+      if (added) spec_.hosts.push_back(Host{name});
+      return found->second;
+    };
+    for (const std::string_view name : WordsOf(Find(graph_.attributes, {"hosts"}).value_or("")))
+      host_named(CleanName(name));
     nodes_.resize(graph_.nodes.size());
     for (const size_t n : OrderOfNodes()) {
       const GraphNode& node = graph_.nodes[n];
       const NodeKind kind = *kinds_[n];
       Name name = NameOf(node, kind);
       std::optional<HostId> host;
-      if (!name.host.empty()) {
-        const auto [found, added] = hosts.emplace(name.host, HostId(std::ssize(spec_.hosts)));
-        if (added) spec_.hosts.push_back(Host{name.host});
-        host = found->second;
-      }
+      if (!name.host.empty()) host = host_named(name.host);
       const std::string id = name.id;
       for (int next = 2; !taken.emplace(name.host, kind, name.id).second; ++next)
         name.id = fmt::format("{}-{}", id, next);

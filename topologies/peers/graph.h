@@ -44,7 +44,7 @@ struct PeerGraph {
 // edges: `bandwidth`, `capacity`, `rate`, `speed`, `bw`, `weight`, `label`; `latency`, `delay` or `alpha`;
 //   `overhead`. A number without a unit counts --link's bandwidth, or GB/s with a warning, if it is no weight
 //   or label; 0 means no link;
-// the graph: `source`, `arch`.
+// the graph: `source`, `arch`, `hosts` (their order).
 // Where GPUs are told, other nodes are switches; where none are, all nodes of no known kind are GPUs.
 // Errors: kInvalidInput "FILE: ...".
 StatusOr<Topology> GraphTopology(const PeerGraph& graph, std::string_view file, const LoadOptions& options);

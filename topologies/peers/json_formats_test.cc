@@ -22,7 +22,11 @@ constexpr std::string_view kProfile =
         "node_invbws_list":[20.5], "remote_alpha":2.6, "remote_beta":100, "remote_invbw":102.6})";
 
 TEST(Taccl, OneSwitchAndNics) {
-  const StatusOr<Topology> topology = ReadPeer(kProfile);
+  EXPECT_EQ(Cables(ReadPeer(kProfile).value()),
+            (Texts{"0--nvswitch 50GB/s 250ns", "1--nvswitch 50GB/s 250ns"}));
+  LoadOptions hosts;
+  hosts.hosts = 2;
+  const StatusOr<Topology> topology = ReadPeer(kProfile, hosts);
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   EXPECT_EQ(topology->name(), "Box_1MB");
   EXPECT_EQ(Cables(*topology), (Texts{"0--nvswitch 50GB/s 250ns", "1--nvswitch 50GB/s 250ns",
@@ -60,7 +64,9 @@ TEST(Taccl, AsksForTheFactorOfOtherSizes) {
       Refusal(small),
       "folder/peer.txt: a profile of another size than 1MB (DGX2_32KB), whose times have a factor that the "
       "file does not state; expected the bandwidth of its fastest links; hint: --link bandwidth=45GB/s");
-  const StatusOr<Topology> topology = ReadPeer(small, Link("bandwidth=100GB/s"));
+  LoadOptions options = Link("bandwidth=100GB/s");
+  options.hosts = 2;
+  const StatusOr<Topology> topology = ReadPeer(small, options);
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   const Texts cables = Cables(*topology);
   EXPECT_EQ(cables.front(), "0--nvswitch 100GB/s 150ns");  // the factor is 20
@@ -68,7 +74,7 @@ TEST(Taccl, AsksForTheFactorOfOtherSizes) {
   EXPECT_EQ(
       topology->spec().warnings[0],
       "folder/peer.txt: remote_alpha is 1us, but --hosts gives a path between hosts 2.6us; hint: --fabric "
-      "latency=500ns");
+      "latency=0.5us");
 }
 
 TEST(Taccl, RandomMatricesComeBack) {

@@ -1,9 +1,13 @@
 #include <fmt/core.h>
 
+#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/strings.h"
 #include "topologies/peers/graph.h"
@@ -20,20 +24,25 @@ constexpr std::string_view kEdgeAttributes[] = {"bandwidth", "capacity", "rate",
 
 // A text, number or truth value as text; a tuple as Python writes it: (0, 'GPU', 3). Errors: anything else.
 StatusOr<std::string> TextOf(const JsonValue& value, int depth = 0) {
-  if (const StatusOr<std::string_view> text = value.String(); text.ok()) return std::string(*text);
-  if (const StatusOr<bool> truth = value.Bool(); truth.ok()) return std::string(*truth ? "true" : "false");
-  if (const auto number = value.Integer(INT64_MIN, INT64_MAX); number.ok()) return std::to_string(*number);
-  if (const StatusOr<double> number = value.Number(); number.ok()) return fmt::format("{}", *number);
+  if (value.IsString()) return std::string(*value.String());
+  if (value.IsBool()) return std::string(*value.Bool() ? "true" : "false");
+  if (value.IsNumber()) {
+    const double number = *value.Number();
+    const bool whole = std::abs(number) < 1e15 && number == std::floor(number);
+    return whole ? std::to_string(static_cast<int64_t>(number)) : fmt::format("{}", number);
+  }
   std::vector<std::string> members;
-  if (const auto numbers = value.Integers(INT64_MIN, INT64_MAX); numbers.ok()) {
+  const StatusOr<std::vector<JsonValue>> items = value.Items();
+  if (!items.ok()) {
+    const StatusOr<std::span<const int64_t>> numbers = value.Integers(INT64_MIN, INT64_MAX);
+    if (!numbers.ok()) return value.Error("expected a text, a number or a list of them");
     for (const int64_t number : *numbers) members.push_back(std::to_string(number));
     return fmt::format("({})", Join(members, ", "));
   }
-  const StatusOr<std::vector<JsonValue>> items = value.Items();
-  if (!items.ok() || depth > 2) return value.Error("expected a text, a number or a list of them");
+  if (depth > 2) return value.Error("lists within lists too deep");
   for (const JsonValue& item : *items) {
     XCCL_ASSIGN_OR_RETURN(std::string member, TextOf(item, depth + 1));
-    members.push_back(item.String().ok() ? "'" + member + "'" : std::move(member));
+    members.push_back(item.IsString() ? "'" + member + "'" : std::move(member));
   }
   return fmt::format("({})", Join(members, ", "));
 }

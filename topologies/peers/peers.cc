@@ -1,6 +1,7 @@
 #include "topologies/peers/peers.h"
 
 #include "base/strings.h"
+#include "topologies/peers/astra_sim.h"
 #include "topologies/peers/dot.h"
 #include "topologies/peers/graphml.h"
 #include "topologies/peers/json_formats.h"
@@ -16,8 +17,10 @@ struct Format {
 
 // The first format that fits is taken.
 constexpr Format kFormats[] = {
-    {IsSimai, ReadSimai},       {IsTaccl, ReadTaccl},     {IsTeccl, ReadTeccl}, {IsSccl, ReadSccl},
-    {IsNodeLink, ReadNodeLink}, {IsGraphml, ReadGraphml}, {IsDot, ReadDot},
+    {IsSimai, ReadSimai},       {IsTaccl, ReadTaccl},
+    {IsTeccl, ReadTeccl},       {IsSccl, ReadSccl},
+    {IsNodeLink, ReadNodeLink}, {IsGraphml, ReadGraphml},
+    {IsDot, ReadDot},           {IsAstraSimNetwork, ReadAstraSimNetwork},
 };
 
 const Format* FormatOf(std::string_view text) {

@@ -41,7 +41,7 @@ class ScclReader {
           "the file counts chunks a step and has no rates; expected the bandwidth that a count of 1 stands "
           "for; "
           "hint: --link bandwidth=25GB/s");
-    spec_.name = std::string(name);
+    spec_.name = Cleaned(name);
     spec_.source = "SCCL topology file; bandwidths and latency as --link gives them";
     for (size_t g = 0; g < ranks; ++g) AddNode(NodeKind::kGpu, std::to_string(g), std::nullopt, spec_);
     XCCL_RETURN_IF_ERROR(ReadSwitches());

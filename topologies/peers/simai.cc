@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -125,14 +126,15 @@ class SimaiReader {
     return OkStatus();
   }
 
+  // As many as the first line says. Simulators read no further, and files have notes there.
   Status ReadLinks() {
     bool errors = false;
-    while (true) {
+    for (int64_t l = 0; l < head_.links; ++l) {
       const std::string_view before = rest_;
-      if (Word().empty()) break;
+      if (Word().empty())
+        return Bad(
+            fmt::format("the file ends after {}; its first line says {}", Counted(l, "link"), head_.links));
       rest_ = before;
-      if (std::ssize(cables_) == kMaxLinks / 2)
-        return Bad(fmt::format("too many links; expected at most {}", kMaxLinks / 2));
       Cable cable;
       XCCL_ASSIGN_OR_RETURN(const int64_t a, Number("the source of a link", head_.nodes - 1));
       XCCL_ASSIGN_OR_RETURN(const int64_t b, Number("the destination of a link", head_.nodes - 1));
@@ -148,14 +150,31 @@ class SimaiReader {
       errors |= error_rate.find_first_not_of("0.") != std::string_view::npos;
       cables_.push_back(cable);
     }
-    if (std::ssize(cables_) < head_.links)
-      return Bad(fmt::format("the file ends after {}; its first line says {}",
-                             Counted(std::ssize(cables_), "link"), head_.links));
-    if (std::ssize(cables_) > head_.links)
-      spec_.warnings.push_back(fmt::format("{}:1: {} in the first line, and {} below it; all are read", file_,
-                                           Counted(head_.links, "link"), std::ssize(cables_)));
+    if (!Word().empty())
+      spec_.warnings.push_back(fmt::format("{}: {} in the first line; what stands below them is left out",
+                                           ToString(Here()), Counted(head_.links, "link")));
     if (errors) spec_.warnings.push_back(fmt::format("{}: error rates of links are left out", file_));
+    KeepOneOfTwoWays();
     return OkStatus();
+  }
+
+  // Simulators differ in whether a line is a cable or one direction of it. Where each line has its reverse,
+  // with the same numbers, lines are directions.
+  void KeepOneOfTwoWays() {
+    std::map<std::array<int64_t, 4>, int64_t> ways;  // lines there minus lines back
+    std::vector<Cable> ahead;
+    for (const Cable& cable : cables_) {
+      const bool forward = cable.a < cable.b;
+      const auto [low, high] = std::minmax(cable.a, cable.b);
+      ways[{static_cast<int64_t>(low), static_cast<int64_t>(high), cable.bandwidth, cable.latency}] +=
+          forward ? 1 : -1;
+      if (forward) ahead.push_back(cable);
+    }
+    if (std::ranges::any_of(ways, [](const auto& way) { return way.second != 0; })) return;
+    cables_ = std::move(ahead);
+    if (!cables_.empty())
+      spec_.warnings.push_back(
+          fmt::format("{}: each link is there in both directions; two lines are read as one cable", file_));
   }
 
   // The host of all neighbours of a switch, if all are GPUs of one host.

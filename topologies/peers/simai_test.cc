@@ -47,14 +47,28 @@ TEST(Simai, TheShortHeadOfNs3HasAHostForEachGpu) {
 }
 
 TEST(Simai, ContradictionsAreWarnings) {
-  const StatusOr<Topology> topology =
-      ReadPeer("4 2 0 1 2 RTX\n3\n0 3 1Gbps 0ms 0\n1 3 1Gbps 0ms 0\n2 3 1Gbps 0ms 0\n");
+  const StatusOr<Topology> topology = ReadPeer(
+      "4 2 0 1 3 RTX\n3\n0 3 1Gbps 0ms 0\n1 3 1Gbps 0ms 0\n2 3 1Gbps 0ms 0\n9 3 1Gbps 0ms 0\na note\n");
   ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->num_links(), 6);
   EXPECT_EQ(topology->spec().warnings,
             (std::vector<std::string>{
-                "folder/peer.txt:1: 2 links in the first line, and 3 below it; all are read",
+                "folder/peer.txt:6:1: 3 links in the first line; what stands below them is left out",
                 "folder/peer.txt:1: the architecture of GPU type RTX is not known; hint: --gpu-arch=sm90",
                 "folder/peer.txt: 3 GPUs, 2 to a server: the last server has 1"}));
+}
+
+TEST(Simai, LinesOfBothDirectionsAreOneCable) {
+  const StatusOr<Topology> topology =
+      ReadPeer("3 1 4\n2\n0 2 400Gbps 1us 0\n1 2 400Gbps 1us 0\n2 0 400Gbps 1us 0\n2 1 400Gbps 1us 0\n");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(Cables(*topology),
+            (std::vector<std::string>{"h0/0--switch2 50GB/s 1us", "h1/0--switch2 50GB/s 1us"}));
+  EXPECT_EQ(topology->spec().warnings,
+            std::vector<std::string>{
+                "folder/peer.txt: each link is there in both directions; two lines are read as one cable"});
+  // Parallel cables, of which the other way is not there.
+  EXPECT_EQ(ReadPeer("2 0 2\n0 1 400Gbps 1us 0\n0 1 400Gbps 1us 0\n")->num_links(), 4);
 }
 
 TEST(Simai, RefusesWithThePlace) {
