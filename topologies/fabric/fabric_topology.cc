@@ -63,7 +63,7 @@ class FabricBuilder {
   StatusOr<Topology> Build() {
     for (const std::string& id : SwitchIds(fabric_))
       switches_.push_back(AddNode(NodeKind::kSwitch, id, std::nullopt, spec_));
-    XCCL_RETURN_IF_ERROR(AddCables());
+    AddCables();
     kept_.assign(spec_.nodes.size(), true);
     if (options_.job) kept_ = NodesInUse(spec_);
     SayDamage();
@@ -91,19 +91,18 @@ class FabricBuilder {
     if (end.is_switch) return {{switches_[static_cast<size_t>(end.index)], 0}};
     const std::vector<PlacedNic>& nics = nics_[static_cast<size_t>(end.index)];
     if (nics.size() < 2) return nics;
-    std::vector<int32_t>& cables = cables_of_[end.index];
-    if (cables.empty())
-      for (int32_t c = 0; c < static_cast<int32_t>(fabric_.cables.size()); ++c)
-        for (const FabricEnd& e :
-             {fabric_.cables[static_cast<size_t>(c)].a, fabric_.cables[static_cast<size_t>(c)].b})
-          if (!e.is_switch && e.index == end.index) cables.push_back(c);
+    const std::vector<int32_t>& cables = cables_of_[static_cast<size_t>(end.index)];
     const auto place = static_cast<size_t>(std::ranges::find(cables, cable) - cables.begin());
     std::vector<PlacedNic> ends;
     for (size_t i = place; i < nics.size(); i += cables.size()) ends.push_back(nics[i]);
     return ends;
   }
 
-  Status AddCables() {
+  void AddCables() {
+    cables_of_.resize(fabric_.adapters.size());
+    for (size_t c = 0; c < fabric_.cables.size(); ++c)
+      for (const FabricEnd& end : {fabric_.cables[c].a, fabric_.cables[c].b})
+        if (!end.is_switch) cables_of_[static_cast<size_t>(end.index)].push_back(static_cast<int32_t>(c));
     std::vector<Wire> wires;
     for (size_t c = 0; c < fabric_.cables.size(); ++c) {
       const FabricCable& cable = fabric_.cables[c];
@@ -121,7 +120,6 @@ class FabricBuilder {
     for (const Wire& wire : wires)
       AddCable(wire.a, wire.b,
                {wire.bandwidth_bytes_per_s, wire.at_host ? kNicLinkLatencyPs : kSwitchLinkLatencyPs}, spec_);
-    return OkStatus();
   }
 
   // A switch is as many levels up as it is hops away from hosts. The cables up from a switch divide what
@@ -203,8 +201,8 @@ class FabricBuilder {
   std::vector<std::vector<PlacedNic>> nics_;  // by adapter
   const FabricOptions& options_;
   TopologySpec spec_;
-  std::vector<NodeId> switches_;                       // by switch of the fabric
-  std::map<int32_t, std::vector<int32_t>> cables_of_;  // by adapter of several NICs
+  std::vector<NodeId> switches_;                 // by switch of the fabric
+  std::vector<std::vector<int32_t>> cables_of_;  // by adapter
   std::vector<bool> kept_;
 };
 

@@ -124,7 +124,8 @@ TEST(Fabric, AFolderHasTheFilesOfOneFabric) {
         << R"("port":{"id":{"type":"ifname","value":"Ethernet)" << host.back() << R"("}}}}}})";
   LoadOptions options;
   options.nic_rate = "400Gbit/s";
-  const Topology topology = LoadTopology(folder.string(), options).value();
+  const Topology topology = LoadTopology(folder.string() + "/", options).value();
+  EXPECT_EQ(topology.name(), "lldp");
   EXPECT_EQ(Cables(topology).back(), "leaf-1--gpu2/eth0 50GB/s 1.3us");
   EXPECT_EQ(topology.num_hosts(), 2);
   std::filesystem::remove_all(folder);

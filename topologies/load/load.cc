@@ -108,9 +108,10 @@ StatusOr<HostKind> LoadKind(const std::string& name, const LoadOptions& options)
   return HostKind{name, std::move(topology), std::move(facts)};
 }
 
-StatusOr<Loaded> LoadFabricOf(std::span<const FabricFile> files, const LoadOptions& options) {
+StatusOr<Loaded> LoadFabricOf(std::span<const FabricFile> files, std::string_view place,
+                              const LoadOptions& options) {
   StatusOr<Topology> made =
-      LoadFabric(files, options, [&](const std::string& name) { return LoadKind(name, options); });
+      LoadFabric(files, place, options, [&](const std::string& name) { return LoadKind(name, options); });
   if (!made.ok()) return made.status();
   return Loaded{*std::move(made), Form::kFabric};
 }
@@ -133,13 +134,14 @@ StatusOr<std::vector<std::string>> FilesIn(const std::string& folder) {
 }
 
 // The fabric that several files describe together.
-StatusOr<Loaded> LoadFabricFiles(std::span<const std::string> paths, const LoadOptions& options) {
+StatusOr<Loaded> LoadFabricFiles(std::span<const std::string> paths, std::string_view place,
+                                 const LoadOptions& options) {
   std::vector<FabricFile> files;
   for (const std::string& path : paths) {
     XCCL_ASSIGN_OR_RETURN(std::string text, ReadTextFile(path));
     files.push_back({path, std::move(text)});
   }
-  return LoadFabricOf(files, options);
+  return LoadFabricOf(files, place, options);
 }
 
 StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& options, HostFacts& facts) {
@@ -157,7 +159,9 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
   XCCL_RETURN_IF_ERROR(CheckNoBook(path, FileKind::kTopology));
   if (IsDirectory(path)) {
     XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesIn(path));
-    return LoadFabricFiles(files, options);
+    StatusOr<Loaded> fabric = LoadFabricFiles(files, path.substr(0, path.find_last_not_of('/') + 1), options);
+    if (!fabric.ok()) return Annotate(fabric.status(), path + ": a folder, read as the files of one fabric");
+    return fabric;
   }
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(path));
   if (IsNcclXml(text)) return loaded(ReadNcclXml(text, path, options, &facts), Form::kDump);
@@ -165,7 +169,7 @@ StatusOr<Loaded> LoadUnmodified(std::string_view topology, const LoadOptions& op
     return loaded(ReadNvidiaSmiMatrix(text, path, options), Form::kMatrix);
   if (IsFabric(text)) {
     const FabricFile file{path, text};
-    return LoadFabricOf({&file, 1}, options);
+    return LoadFabricOf({&file, 1}, path, options);
   }
   if (RootName(text) != "topology" && IsPeerTopology(text))
     return loaded(ReadPeerTopology(text, path, options), Form::kPeer);
@@ -227,7 +231,7 @@ StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& op
 
 StatusOr<Topology> LoadTopology(std::span<const std::string> files, const LoadOptions& options) {
   if (files.size() == 1) return LoadTopology(files.front(), options);
-  XCCL_ASSIGN_OR_RETURN(Loaded loaded, LoadFabricFiles(files, options));
+  XCCL_ASSIGN_OR_RETURN(Loaded loaded, LoadFabricFiles(files, files.front(), options));
   return Finish(std::move(loaded), options, {});
 }
 

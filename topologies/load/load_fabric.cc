@@ -90,17 +90,16 @@ class OptionsReader {
 
 }  // namespace
 
-StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, const LoadOptions& options,
-                              const LoadHostKind& load_kind) {
+StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, std::string_view name,
+                              const LoadOptions& options, const LoadHostKind& load_kind) {
   XCCL_ASSIGN_OR_RETURN(Fabric fabric, ReadFabric(files));
   XCCL_ASSIGN_OR_RETURN(const FabricOptions made, OptionsReader(options, load_kind).Read());
   const bool asks = std::ranges::any_of(fabric.cables, [](const FabricCable& cable) {
     return cable.bandwidth_bytes_per_s == 0 && !(cable.a.is_switch && cable.b.is_switch);
   });
   if (options.nic_rate && !asks && options.host_kinds.empty())
-    fabric.warnings.push_back(
-        fmt::format("{}: the file states the rates; --nic-rate has no effect", files.front().path));
-  return FabricTopology(fabric, files.front().path, made);
+    fabric.warnings.push_back(fmt::format("{}: the file states the rates; --nic-rate has no effect", name));
+  return FabricTopology(fabric, name, made);
 }
 
 }  // namespace xccl

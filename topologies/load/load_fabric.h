@@ -18,9 +18,9 @@ namespace xccl {
 // Loads a machine that a user named: a file, a short form, or one of the library.
 using LoadHostKind = std::function<StatusOr<HostKind>(const std::string& name)>;
 
-// Reads the options host_kinds, hosts_file, job, nic_rate and nvlink_domain. Errors: kInvalidInput; kUsage
-// for a flag's text.
-StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, const LoadOptions& options,
-                              const LoadHostKind& load_kind);
+// `name` stands for all files in messages; its stem is the topology's. Reads the options host_kinds,
+// hosts_file, job, nic_rate and nvlink_domain. Errors: kInvalidInput; kUsage for a flag's text.
+StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, std::string_view name,
+                              const LoadOptions& options, const LoadHostKind& load_kind);
 
 }  // namespace xccl
