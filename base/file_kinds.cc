@@ -19,20 +19,37 @@ constexpr size_t kMostRead = 64 << 10;
 
 using Kinds = std::pair<std::string_view, FileKind>;
 
+// How the first line begins that is not empty and, but for the first of these, no comment.
+constexpr std::string_view kFabricLines[] = {
+    "# Topology file", "vendid=",    "switchguid=", "caguid=", "Switch: 0x", "CA: ",
+    "SwitchName=",     "BlockName=", "- topology:"};
+
 constexpr Kinds kRoots[] = {
-    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"algo", FileKind::kMscclXml},
-    {"html", FileKind::kPage},         {"svg", FileKind::kPicture},
+    {"topology", FileKind::kTopology}, {"system", FileKind::kTopology}, {"graphml", FileKind::kTopology},
+    {"algo", FileKind::kMscclXml},     {"html", FileKind::kPage},       {"svg", FileKind::kPicture},
 };
 
 // Keys that only one kind has at the outermost level.
 constexpr Kinds kKeys[] = {
-    {"schedule", FileKind::kPlan},          {"made_by", FileKind::kPlan},
-    {"topology", FileKind::kPlan},          {"plans", FileKind::kBookIndex},
-    {"launch_ps", FileKind::kMachineModel}, {"groups", FileKind::kGroups},
-    {"pre", FileKind::kCollective},         {"post", FileKind::kCollective},
-    {"gpus", FileKind::kMscclppPlan},       {"traceEvents", FileKind::kTrace},
-    {"synthesis_s", FileKind::kResults},    {"violations", FileKind::kResults},
+    {"schedule", FileKind::kPlan},
+    {"made_by", FileKind::kPlan},
+    {"topology", FileKind::kPlan},
+    {"plans", FileKind::kBookIndex},
+    {"launch_ps", FileKind::kMachineModel},
+    {"groups", FileKind::kGroups},
+    {"pre", FileKind::kCollective},
+    {"post", FileKind::kCollective},
+    {"gpus", FileKind::kMscclppPlan},
+    {"traceEvents", FileKind::kTrace},
+    {"synthesis_s", FileKind::kResults},
+    {"violations", FileKind::kResults},
     {"bound_kind", FileKind::kResults},
+    {"lldp", FileKind::kFabric},
+    // Topologies of TE-CCL, TACCL, SCCL, and networkx.
+    {"TopologyParams", FileKind::kTopology},
+    {"gpus_per_node", FileKind::kTopology},
+    {"msccl_type", FileKind::kTopology},
+    {"multigraph", FileKind::kTopology},
 };
 
 FileKind Find(std::string_view name, std::span<const Kinds> kinds) {
@@ -87,10 +104,22 @@ bool IsNumbersWithCommas(std::string_view text) {
          });
 }
 
+bool IsFabric(std::string_view text) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = Trim(text.substr(0, end));
+    if (std::ranges::any_of(kFabricLines, [&](std::string_view begin) { return line.starts_with(begin); }))
+      return true;
+    if (!line.empty() && line[0] != '#' && line != "---") return false;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
 // Returns the hint that says how to make a file of the expected kind from the given one, or "".
 std::string Hint(FileKind seen, FileKind expected, std::string_view file) {
   const bool makes_plans = seen == FileKind::kMscclXml || seen == FileKind::kMscclppPlan;
-  if (expected == FileKind::kPlan && seen == FileKind::kTopology)
+  if (expected == FileKind::kPlan && (seen == FileKind::kTopology || seen == FileKind::kFabric))
     return fmt::format("; hint: xccl-synth plan {} -c allreduce -o FILE makes one", file);
   if (expected == FileKind::kPlan && makes_plans)
     return fmt::format("; hint: xccl-synth import {} -o FILE makes one", file);
@@ -105,6 +134,8 @@ std::string_view ToString(FileKind kind) {
       return "";
     case FileKind::kTopology:
       return "a topology";
+    case FileKind::kFabric:
+      return "a fabric";
     case FileKind::kPlan:
       return "a plan";
     case FileKind::kBookIndex:
@@ -140,6 +171,7 @@ FileKind KindOfText(std::string_view text) {
   text.remove_prefix(begin);
   if (text[0] == '<') return KindOfMarkup(text);
   if (text[0] == '{') return KindOfObject(text);
+  if (IsFabric(text)) return FileKind::kFabric;
   return IsNumbersWithCommas(text) ? FileKind::kCsv : FileKind::kOther;
 }
 

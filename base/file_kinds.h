@@ -13,6 +13,7 @@ namespace xccl {
 enum class FileKind : uint8_t {
   kOther,  // any other text
   kTopology,
+  kFabric,  // the wiring between hosts, as an operator's tools print it
   kPlan,
   kBookIndex,
   kMachineModel,

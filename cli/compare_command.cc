@@ -243,7 +243,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
 void AddCompareCommand(CommandLine& line, Session& session) {
   auto [command, flags] = AddCommand(line, session, "compare",
                                      "Rank engines per size, with their distance from the bound", RunCompare);
-  AddTopologiesFlags(command, flags.topology);
+  AddTopologiesFlags(command, flags.topology, "to compare them");
   AddCollectiveFlags(command, flags.collective);
   command.AddOption("--sizes,-s", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
   command.AddOption(

@@ -16,8 +16,8 @@ namespace xccl {
 namespace {
 
 constexpr const char* kTopologyHelp =
-    "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m), a library machine (dgx-a100), or a short "
-    "form\n"
+    "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m, a fabric: ibnetdiscover, Slurm, ...,\n"
+    "another tool's), a library machine (dgx-a100), or a short form\n"
     "(torus:4x4x4@bandwidth=50GB/s,latency=500ns, nvswitch:8, fat-tree:k=4, ...)";
 
 // Adds the flags that complete or change a machine that is loaded.
@@ -30,8 +30,23 @@ void AddLoadFlags(Command& command, LoadOptions& load) {
                  "the GPUs of a dump that does not tell which devices they are")
       .TypeName("BUSID,...");
   command.AddOption("--pcie-gen", load.pcie_gen, "PCIe generation of the GPUs of nvidia-smi topo -m: 1 to 6");
-  command.AddOption("--nic-rate", load.nic_rate, "rate of the NICs of nvidia-smi topo -m: 400Gbit/s")
+  command
+      .AddOption("--nic-rate", load.nic_rate, "rate of the NICs of nvidia-smi topo -m or a fabric: 400Gbit/s")
       .TypeName("RATE|NAME=RATE,...");
+  command
+      .AddOption("--host", load.host_kinds,
+                 "a fabric: the host at its ends, as a dump or a library machine (repeatable, with HOSTS=)")
+      .TypeName("[HOSTS=]DUMP");
+  command
+      .AddOption("--hosts-file", load.hosts_file,
+                 "a fabric: its hosts that count, one a line, each perhaps with a dump")
+      .TypeName("FILE");
+  command.AddOption("--job", load.job, "only these hosts, and the switches between them: gpu[001-016]")
+      .TypeName("HOSTS");
+  command
+      .AddOption("--link", load.link,
+                 "links of another tool's file that states none: bandwidth=25GB/s,latency=500ns")
+      .TypeName("NAME=VALUE,...");
   command.AddOption("--hosts", load.hosts, "join this many copies of the host by their NICs");
   const Option rails =
       command.AddFlag("--rails", load.rails,
@@ -59,9 +74,9 @@ void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required, con
   AddLoadFlags(command, flags.load);
 }
 
-void AddTopologiesFlags(Command& command, TopologiesFlags& flags) {
-  command.AddOption("TOPOLOGY", flags.topologies, std::string(kTopologyHelp) + "; several to compare them")
-      .Required();
+void AddTopologiesFlags(Command& command, TopologiesFlags& flags, const std::string& several, bool required) {
+  command.AddOption("TOPOLOGY", flags.topologies, fmt::format("{};\nseveral: {}", kTopologyHelp, several))
+      .Required(required);
   AddLoadFlags(command, flags.load);
 }
 

@@ -35,12 +35,14 @@ struct TopologyFlags {
 // `name`: of the flag, where the machine is not an argument of its own.
 void AddTopologyFlags(Command& command, TopologyFlags& flags, bool required = true,
                       const std::string& name = "TOPOLOGY");
-// TOPOLOGY, once or several times, and the flags that change each.
+// TOPOLOGY, once or several times, and the flags that change them.
 struct TopologiesFlags {
   std::vector<std::string> topologies;
   LoadOptions load;
 };
-void AddTopologiesFlags(Command& command, TopologiesFlags& flags);
+// `several`: what several of them are.
+void AddTopologiesFlags(Command& command, TopologiesFlags& flags, const std::string& several,
+                        bool required = true);
 // Loads the machine. Says its warnings on standard error, unless the command's result lists them.
 StatusOr<Topology> ReadTopology(const TopologyFlags& flags, bool result_lists_warnings);
 // "warning: TEXT" for each of the first 20 on standard error.

@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
+#include "base/strings.h"
+#include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
@@ -25,6 +29,9 @@
 #include "synth/engines.h"
 #include "synth/groups/groups.h"
 #include "synth/groups/training.h"
+#include "topologies/fabric/host_list.h"
+#include "topologies/fabric/job.h"
+#include "topologies/load/load.h"
 #include "topologies/submachine.h"
 
 namespace xccl {
@@ -41,6 +48,7 @@ struct Flags {
   bool lower = false;
   bool pareto = false;
   bool explain = false;
+  bool place = false;
   std::optional<Command> command = {};
 };
 
@@ -155,6 +163,36 @@ std::string ShortMessagesText(const Flags& flags, const PlanResult& result) {
   return cost.empty() ? "" : fmt::format("  {:<10} {}\n", "messages", cost);
 }
 
+// The plan's time: that of its program, where the machine's model is known.
+int64_t TimeOf(const PlanResult& result) {
+  const bool on_machine = result.program_time_ps && !result.machine.empty();
+  return on_machine ? *result.program_time_ps : result.simulation.time_ps;
+}
+
+// plan --place: what the same plan takes on as many hosts under fewer leaves.
+StatusOr<std::string> PlaceText(const Flags& flags, const PlanOptions& options, const Topology& topology,
+                                const PlanResult& result) {
+  LoadOptions load = flags.topology.load;
+  const std::string job = *std::exchange(load.job, std::nullopt);
+  XCCL_ASSIGN_OR_RETURN(const Topology whole, LoadTopology(flags.topology.topology, load));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, CloserHosts(whole, job));
+  const std::string hosts = CompressHostList(names);
+  XCCL_ASSIGN_OR_RETURN(const Topology closer, TakeJob(whole, hosts));
+  const std::string here = Counted(NumLeaves(topology), "leaf switch");
+  if (NumLeaves(closer) >= NumLeaves(topology))
+    return fmt::format("the job's hosts are under {}; no others are under fewer", here);
+  XCCL_ASSIGN_OR_RETURN(const Collective collective, MakeCollective(flags.collective, closer));
+  XCCL_ASSIGN_OR_RETURN(const PlanResult other,
+                        WithProgress("planning for closer hosts", [&](Progress& progress) {
+                          return MakePlan(closer, collective, ShownOn(progress, options));
+                        }));
+  const std::string where = fmt::format("{} under {} in place of {}", hosts, NumLeaves(closer), here);
+  const std::string times = fmt::format("{} in place of {}", FormatDurationShort(TimeOf(other)),
+                                        FormatDurationShort(TimeOf(result)));
+  if (TimeOf(other) >= TimeOf(result)) return fmt::format("{} would gain nothing: {}", where, times);
+  return fmt::format("{}: {}; hint: --job='{}'", where, times, hosts);
+}
+
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);
@@ -162,6 +200,10 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
     return UsageError(flag + ": only together with --for");
+  if (flags.place &&
+      (!flags.topology.load.job || !flags.from.empty() || !flags.groups.empty() || flags.pareto))
+    return UsageError(
+        "--place: looks for other hosts of a job; expected --job, and no --from, --groups or --pareto");
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));  // before a long search
   const bool says_lower = flags.command->IsGiven("--lower");
   options.lower = says_lower ? flags.lower : !flags.output.empty();
@@ -204,10 +246,18 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (session.json) {
     Row row = PlanRow(result, ended);
     if (flags.explain) row.emplace_back("why", ExplanationTexts(why()));
+    if (flags.place) {
+      XCCL_ASSIGN_OR_RETURN(const std::string place, PlaceText(flags, options, topology, result));
+      row.emplace_back("place", place);
+    }
     return Print(ToJson(row));
   }
   SayWarnings(ended.warnings);
   XCCL_RETURN_IF_ERROR(Print(PlanText(result, options.engine, ended) + ShortMessagesText(flags, result)));
+  if (flags.place) {
+    XCCL_ASSIGN_OR_RETURN(const std::string place, PlaceText(flags, options, topology, result));
+    XCCL_RETURN_IF_ERROR(Print(fmt::format("  {:<10} {}\n", "place", place)));
+  }
   if (!flags.explain) return OkStatus();
   // The plan is there: from here on the time limit can only cut off its explanation.
   session.has_rows = true;
@@ -243,6 +293,9 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   command.AddFlag("--pareto", flags.pareto,
                   "smt: every point between fewest steps and fewest rounds a chunk, each with a proof that\n"
                   "nothing better takes so few steps; --chunks and --steps are then the most that are tried");
+  command.AddFlag(
+      "--place", flags.place,
+      "with --job: plan also for as many hosts under fewer leaf switches, and say what they gain");
   command.Heading("Machine");
   AddExecutionFlags(command, flags.plan);
   command.Heading("Training");

@@ -13,7 +13,7 @@ namespace xccl {
 namespace {
 
 struct Flags {
-  TopologyFlags topology;
+  TopologiesFlags topology;
   bool this_machine = false;
   bool list = false;
   std::string format = "text";
@@ -31,13 +31,13 @@ std::string DescribeJson(const Topology& topology) {
 
 StatusOr<Topology> Load(const Flags& flags) {
   if (flags.this_machine) {
-    if (!flags.topology.topology.empty()) return UsageError("--this-machine: not together with a TOPOLOGY");
+    if (!flags.topology.topologies.empty()) return UsageError("--this-machine: not together with a TOPOLOGY");
     return ReadThisMachine(flags.topology.load);
   }
-  if (flags.topology.topology.empty())
+  if (flags.topology.topologies.empty())
     return UsageError(
         "no topology; expected a file, a library machine or a short form; hint: xccl-synth topo --list");
-  return LoadTopology(flags.topology.topology, flags.topology.load);
+  return LoadTopology(flags.topology.topologies, flags.topology.load);
 }
 
 Status Topo(const Flags& flags, const Session& session) {
@@ -59,7 +59,7 @@ Status Topo(const Flags& flags, const Session& session) {
 void AddTopoCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "topo", "Show a machine, or write it in another format", Topo);
-  AddTopologyFlags(command, flags.topology, false);
+  AddTopologiesFlags(command, flags.topology, "files of one fabric (LLDP: one a host)", false);
   command.AddFlag("--this-machine", flags.this_machine,
                   "read the machine that this runs on (NCCL or nvidia-smi)");
   command.AddFlag("--list", flags.list, "names of the library's machines");
@@ -73,7 +73,8 @@ void AddTopoCommand(CommandLine& line, Session& session) {
       "  xccl-synth topo dgx-h100\n"
       "  xccl-synth topo torus:4x4x4@bandwidth=50GB/s,latency=500ns --format xml\n"
       "  xccl-synth topo rail-4 --format svg > rail-4.svg\n"
-      "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4");
+      "  xccl-synth topo nccl-dump.xml --gpu-arch sm90 --hosts 4\n"
+      "  xccl-synth topo ibnetdiscover.txt --host nccl-dump.xml --job 'gpu[001-016]'");
 }
 
 }  // namespace xccl

@@ -93,9 +93,10 @@ TEST(TopologyDot, HasPlacesAndMergedEdges) {
   const std::string dot = TopologyDot(topology, layout);
   EXPECT_EQ(Count(dot, "pos=\""), std::ssize(layout.items));
   EXPECT_NE(dot.find("digraph \"a <b> \\\"c\\\"\" {"), std::string::npos);
-  EXPECT_NE(dot.find("[label=\"2 x 5GB/s\", penwidth=2]"), std::string::npos);
-  EXPECT_NE(dot.find("[label=\"6GB/s\", penwidth=1.78, dir=forward]"), std::string::npos);
-  EXPECT_EQ(Count(dot, "[label=\"7GB/s\", penwidth=1.85, dir=back]"), 2);
+  EXPECT_NE(dot.find("[label=\"2 x 5GB/s\", penwidth=2, bandwidth=\"5GB/s\", "), std::string::npos);
+  EXPECT_NE(dot.find("[label=\"6GB/s\", penwidth=1.78, dir=forward, bandwidth=\"6GB/s\", "),
+            std::string::npos);
+  EXPECT_EQ(Count(dot, "[label=\"7GB/s\", penwidth=1.85, dir=back, bandwidth=\"7GB/s\", "), 2);
   EXPECT_NE(dot.find("subgraph cluster_0 { label=\"h0\"; labelloc=b;"), std::string::npos);
 }
 

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <map>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "draw/draw.h"
@@ -37,19 +41,30 @@ std::string_view Style(NodeKind kind) {
 
 constexpr size_t kMostLabels = 20;  // cables; of more, bandwidths would hide each other
 
-// Points of Graphviz are 1/72 inch, y up; sizes are in inches.
+// What links that a picture draws as one have in common.
+struct LinkClass {
+  int64_t bandwidth, latency, overhead;
+  auto operator<=>(const LinkClass&) const = default;
+};
+
+// Points of Graphviz are 1/72 inch, y up; sizes are in inches. A picture in which no item stands for several
+// nodes also has the machine itself, as topologies/peers/graph.h reads it.
 class DotWriter {
  public:
-  DotWriter(const Topology& topology, const MachineLayout& layout) : topology_(topology), layout_(layout) {}
+  DotWriter(const Topology& topology, const MachineLayout& layout)
+      : topology_(topology),
+        layout_(layout),
+        folded_(std::ranges::any_of(layout.items, &DrawnItem::folded)) {}
 
   std::string Write() const {
     std::string text = fmt::format(
         "digraph {} {{\n  // Places are given: neato -n2 -Tsvg draws it as it is.\n"
-        "  graph [layout=neato, notranslate=true, splines=true, outputorder=edgesfirst, label={}];\n"
+        "  graph [layout=neato, notranslate=true, splines=true, outputorder=edgesfirst, label={}{}];\n"
         "  node [style=filled, fixedsize=true, fontname=\"Helvetica\", fontsize=12];\n"
         "  edge [dir=none, fontname=\"Helvetica\", fontsize=9];\n",
         Quoted(topology_.name()),
-        Quoted(fmt::format("{}: {} ranks: {}", topology_.name(), topology_.num_ranks(), layout_.shape)));
+        Quoted(fmt::format("{}: {} ranks: {}", topology_.name(), topology_.num_ranks(), layout_.shape)),
+        OfMachine());
     for (size_t f = 0; f < layout_.frames.size(); ++f) text += Frame(f);
     for (size_t i = 0; i < layout_.items.size(); ++i) text += Item(i);
     for (const DrawnCable& cable : layout_.cables) text += Cable(cable);
@@ -81,35 +96,73 @@ class DotWriter {
     for (const std::string& line : item.lines) label += (label.empty() ? "" : "\n") + line;
     std::string quoted = Quoted(label);
     if (item.lines.size() > 1) quoted = "\"" + Inner(item.lines[0]) + "\\n" + Inner(item.lines[1]) + "\"";
-    return fmt::format("  i{} [label={}, {}, pos=\"{}!\", width={:.3f}, height={:.3f}];\n", i, quoted,
-                       Style(item.kind), At({item.x, item.y}), item.width / 72, item.height / 72);
+    return fmt::format("  i{} [label={}, {}, pos=\"{}!\", width={:.3f}, height={:.3f}{}];\n", i, quoted,
+                       Style(item.kind), At({item.x, item.y}), item.width / 72, item.height / 72,
+                       OfNode(item));
+  }
+
+  std::string OfMachine() const {
+    if (folded_) return ", folded=true";
+    std::string text = fmt::format(", source={}", Quoted(topology_.spec().source));
+    if (!topology_.gpu_arch().empty()) text += fmt::format(", arch={}", topology_.gpu_arch());
+    if (topology_.num_hosts() == 1) return text;
+    std::string hosts;
+    for (const Host& host : topology_.spec().hosts) hosts += (hosts.empty() ? "" : " ") + host.name;
+    return text + fmt::format(", hosts={}", Quoted(hosts));
+  }
+  std::string OfNode(const DrawnItem& item) const {
+    if (folded_) return "";
+    const Node& node = topology_.node(item.nodes[0]);
+    std::string text = fmt::format(", kind={}, name={}", NodeKindName(node.kind), Quoted(node.id));
+    if (node.host) text += fmt::format(", host={}", Quoted(topology_.spec().hosts[node.host->index()].name));
+    if (node.multicast) text += ", multicast=true";
+    if (node.reduce) text += ", reduce=true";
+    return text + fmt::format(", node={}", item.nodes[0].value);
+  }
+  std::string OfLinks(const LinkClass& links, std::span<const LinkId> there,
+                      std::span<const LinkId> back) const {
+    if (folded_) return "";
+    const auto ids = [](std::span<const LinkId> ids) {
+      std::string text;
+      for (const LinkId id : ids) text += fmt::format("{}{}", text.empty() ? "" : " ", id.value);
+      return text;
+    };
+    std::string text = fmt::format(", bandwidth=\"{}\", latency=\"{}\"", FormatBandwidth(links.bandwidth),
+                                   FormatDuration(links.latency));
+    if (links.overhead != 0) text += fmt::format(", overhead=\"{}\"", FormatDuration(links.overhead));
+    return text + fmt::format(", links=\"{}{}{}\"", ids(there), back.empty() ? "" : "|", ids(back));
   }
   static std::string Inner(std::string_view line) {
     const std::string quoted = Quoted(line);
     return quoted.substr(1, quoted.size() - 2);
   }
 
-  // One edge for each bandwidth; both directions are one edge where they are alike.
+  // One edge for each class of links; both directions are one edge where they are alike.
   std::string Cable(const DrawnCable& cable) const {
-    std::map<int64_t, std::pair<int64_t, int64_t>> counts;  // by bandwidth: there, and back
+    std::map<LinkClass, std::pair<std::vector<LinkId>, std::vector<LinkId>>> classes;  // there, and back
     for (const LinkId l : cable.links) {
       const Link& link = topology_.link(l);
-      auto& [there, back] = counts[link.bandwidth_bytes_per_s];
-      ++(layout_.item_of_node[link.from.index()] == cable.a ? there : back);
+      auto& [there, back] = classes[{link.bandwidth_bytes_per_s, link.latency_ps, link.overhead_ps}];
+      (layout_.item_of_node[link.from.index()] == cable.a ? there : back).push_back(l);
     }
     std::string text;
-    for (const auto& [bandwidth, count] : counts) {
-      const auto& [there, back] = count;
-      const int64_t both = std::min(there, back);
-      for (const auto& [n, direction] : {std::pair(both, ""), std::pair(there - both, ", dir=forward"),
-                                         std::pair(back - both, ", dir=back")}) {
-        if (n == 0) continue;
+    for (const auto& [links, ids] : classes) {
+      const std::span<const LinkId> there = ids.first, back = ids.second;
+      const size_t both = std::min(there.size(), back.size());
+      const auto edge = [&](std::string_view direction, std::span<const LinkId> ahead,
+                            std::span<const LinkId> behind) {
+        if (ahead.empty()) return;
+        const size_t n = ahead.size();
         const std::string numbers = Quoted((n > 1 ? fmt::format("{} x ", n) : "") +
-                                           FormatBandwidthShort(static_cast<double>(bandwidth)));
-        text += fmt::format("  i{} -> i{} [{}={}, penwidth={}{}{}];\n", cable.a, cable.b,
+                                           FormatBandwidthShort(static_cast<double>(links.bandwidth)));
+        text += fmt::format("  i{} -> i{} [{}={}, penwidth={}{}{}{}];\n", cable.a, cable.b,
                             layout_.cables.size() > kMostLabels ? "tooltip" : "label", numbers,
-                            svg::Number(PenWidth(bandwidth * n)), direction, Spline(cable));
-      }
+                            svg::Number(PenWidth(links.bandwidth * static_cast<int64_t>(n))), direction,
+                            Spline(cable), OfLinks(links, ahead, behind));
+      };
+      edge("", there.first(both), back.first(both));
+      edge(", dir=forward", there.subspan(both), {});
+      edge(", dir=back", back.subspan(both), {});
     }
     return text;
   }
@@ -139,6 +192,7 @@ class DotWriter {
 
   const Topology& topology_;
   const MachineLayout& layout_;
+  bool folded_;
 };
 
 }  // namespace

@@ -343,7 +343,11 @@ TEST_F(Cli, WrongMachines) {
       {{"topo", "torus:100000x100000"},
        1,
        "torus:100000x100000: torus: 10000000000 nodes; at most 131072 are supported"},
-      {{"topo", "."}, 1, ".: cannot read: Is a directory"},
+      {{"topo", "."},
+       1,
+       ".: a folder, read as the files of one fabric: ./c.xml: no file of a fabric; expected what "
+       "ibnetdiscover, "
+       "iblinkinfo, Slurm's topology.conf or topology.yaml or lldpcli -f json wrote"},
       {{"plan", "torsu:2x2", "-c", "allgather"},
        1,
        "'torsu:2x2': no short form 'torsu'; did you mean 'torus:2x2'?"},

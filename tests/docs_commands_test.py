@@ -275,6 +275,12 @@ class Pages(unittest.TestCase):
         self.assertEqual([name for name in files if f"| [{name}]({name}) | " not in table], [])
         self.assertGreater(len(files), 10)
 
+    def test_the_cluster_is_what_its_tool_writes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["tools/made_up_cluster", folder], check=True)
+            for file in pathlib.Path(folder).iterdir():
+                self.assertEqual(pathlib.Path("examples/cluster", file.name).read_text(), file.read_text(), file.name)
+
     def test_what_fits(self):
         for shown, printed, expected in [
             (["a b"], ["a b"], True),

@@ -40,6 +40,7 @@ need_to_build() {
        bazel-rules-java 'rules that every Bazel workspace loads' \
        g++ 'the compiler' \
        libpugixml-dev 'reads topology XML' \
+       libyaml-dev 'reads YAML of Slurm and ASTRA-sim' \
        nlohmann-json3-dev 'reads and writes plans' \
        libfmt-dev 'formats text' \
        libcli11-dev 'parses the command line' \

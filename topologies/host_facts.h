@@ -15,6 +15,7 @@ struct NicFacts {
   bool gdr = true;                     // can read and write the memory of GPUs
   bool software = false;               // an interface of containers or of a tunnel, without a PCI device
   std::optional<int32_t> rail, plane;  // the parts of the network that it is joined to; absent: not stated
+  uint64_t guid = 0;  // of its card, in the order of bytes in which NCCL wrote it; 0: not stated
 };
 
 struct HostFacts {

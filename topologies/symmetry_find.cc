@@ -125,7 +125,10 @@ class Search {
         group_(group),
         budget_(budget),
         map_(colour.size(), -1),
-        back_(colour.size(), -1) {}
+        back_(colour.size(), -1),
+        hops_(colour.size(), -1) {
+    FindNearOrbits();
+  }
 
   bool Run(int32_t seed, int32_t target) {
     displacement_ = target - seed;
@@ -148,12 +151,38 @@ class Search {
     size_t trail, head, scan;
   };
 
+  // The orbits of the GPUs that are nearest to each node, in links without direction, from the GPUs outwards.
+  void FindNearOrbits() {
+    std::vector<int32_t> queue;
+    near_orbit_.assign(map_.size(), kSeveralOrbits);
+    for (int32_t r = 0; r < topology_.num_ranks(); ++r) {
+      const NodeId gpu = topology_.NodeOf(Rank(r));
+      near_orbit_[gpu.index()] = group_.OrbitOf(gpu);
+      hops_[gpu.index()] = 0;
+      queue.push_back(gpu.value);
+    }
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const auto u = static_cast<size_t>(queue[i]);
+      for (const BondedNode& n : graph_.Of(queue[i])) {
+        const auto w = static_cast<size_t>(n.node);
+        if (hops_[w] < 0) {
+          hops_[w] = hops_[u] + 1;
+          near_orbit_[w] = near_orbit_[u];
+          queue.push_back(n.node);
+        } else if (hops_[w] == hops_[u] + 1 && near_orbit_[w] != near_orbit_[u]) {
+          near_orbit_[w] = kSeveralOrbits;
+        }
+      }
+    }
+  }
+
   // True if w may map to x, given what is mapped so far.
   bool Fits(int32_t w, int32_t x) {
     --budget_;
     if (back_[x] >= 0 || colour_[w] != colour_[x]) return false;
+    // The nearest GPUs map to the nearest GPUs, and no GPU maps into its own orbit.
+    if (near_orbit_[w] != kSeveralOrbits && near_orbit_[w] == near_orbit_[x]) return false;
     const bool gpu = topology_.IsGpu(NodeId(w));
-    if (gpu && group_.OrbitOf(NodeId(w)) == group_.OrbitOf(NodeId(x))) return false;
     int32_t first_gpu = -1;
     const std::span<const BondedNode> neighbours = graph_.Of(w);
     budget_ -= static_cast<int64_t>(neighbours.size()) / 8;
@@ -228,11 +257,18 @@ class Search {
     if (!gpu) moved(displacement_);
   }
 
+  // From a switch down to a switch: all below it look alike, and a wrong image shows only at their GPUs. One
+  // of them is guessed at a time, so that what is below it follows before the next.
+  bool IsDownward(int32_t u, int32_t w) const {
+    const auto is_switch = [&](int32_t n) { return topology_.node(NodeId(n)).kind == NodeKind::kSwitch; };
+    return hops_[static_cast<size_t>(w)] < hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
+  }
+
   // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
     for (const BondedNode& n : graph_.Of(u)) {
-      if (map_[n.node] >= 0) continue;
+      if (map_[n.node] >= 0 || IsDownward(u, n.node)) continue;
       int32_t best = -1;
       AddPreferred(u, n.node, [&](int32_t to) {
         if (best < 0 && graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
@@ -304,7 +340,10 @@ class Search {
   const SymmetryGroup& group_;
   int64_t budget_;
   int32_t displacement_ = 0;
+  static constexpr int32_t kSeveralOrbits = -1;
   std::vector<int32_t> map_, back_;  // image and preimage of a node, or -1
+  std::vector<int32_t> hops_;        // by node: links to the nearest GPUs
+  std::vector<int32_t> near_orbit_;  // by node: their orbit
   std::vector<int32_t> trail_;       // mapped nodes in order
   std::vector<Decision> decisions_;
   std::vector<int32_t> candidates_;

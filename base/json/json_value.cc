@@ -254,6 +254,12 @@ Status JsonValue::WrongKind(std::string_view expected) const {
 }
 
 bool JsonValue::IsNull() const { return std::holds_alternative<std::monostate>(node_->value); }
+bool JsonValue::IsBool() const { return std::holds_alternative<bool>(node_->value); }
+bool JsonValue::IsNumber() const {
+  return std::holds_alternative<int64_t>(node_->value) || std::holds_alternative<uint64_t>(node_->value) ||
+         std::holds_alternative<double>(node_->value);
+}
+bool JsonValue::IsString() const { return node_->Of<std::string>() != nullptr; }
 
 StatusOr<bool> JsonValue::Bool() const {
   if (const bool* value = std::get_if<bool>(&node_->value)) return *value;

@@ -45,6 +45,9 @@ class JsonValue {
   StatusOr<double> Number() const;  // integers too
   StatusOr<std::string_view> String() const;
   bool IsNull() const;
+  bool IsBool() const;
+  bool IsNumber() const;
+  bool IsString() const;
 
   // Arrays of integers, each within low..high; the error names the first entry that is not.
   StatusOr<std::span<const int64_t>> Integers(int64_t low, int64_t high) const;

@@ -93,6 +93,7 @@ links         12 links  gpu-nic            50GB/s  0ns
           nic1: 50GB/s, near gpu 1
 
 fabric
+  levels  2 leaves, 2 spines
   switch  rail0 to rail1 (2 alike): 3 nics at 50GB/s; 2 switches at 50GB/s
           spine0 to spine1 (2 alike): 2 switches at 50GB/s
 )");

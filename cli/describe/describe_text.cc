@@ -385,6 +385,34 @@ class HostTexts {
   std::vector<std::vector<NodeId>> nodes_;  // by host
 };
 
+// "32 leaves, 8 spines": the fabric's switches by how far from NICs they are, or from GPUs where there
+// is no NIC; empty for one level.
+std::string Levels(const Topology& t) {
+  std::vector<int32_t> level(static_cast<size_t>(t.num_nodes()), 0);
+  std::vector<NodeId> reached;
+  const auto reach = [&](NodeId node, int32_t at) {
+    if (t.node(node).host || level[node.index()] != 0) return;
+    level[node.index()] = at;
+    reached.push_back(node);
+  };
+  const bool nics =
+      std::ranges::any_of(t.spec().nodes, [](const Node& n) { return n.kind == NodeKind::kNic; });
+  for (const Link& link : t.spec().links)
+    if (t.node(link.from).kind == (nics ? NodeKind::kNic : NodeKind::kGpu)) reach(link.to, 1);
+  for (size_t i = 0; i < reached.size(); ++i)
+    for (LinkId l : t.Out(reached[i])) reach(t.link(l).to, level[reached[i].index()] + 1);
+  std::map<int32_t, int64_t> counts;
+  for (NodeId node : reached) ++counts[level[node.index()]];
+  if (counts.size() < 2) return "";
+  std::vector<std::string> parts;
+  for (const auto& [at, count] : counts)
+    parts.push_back(at == 1   ? count == 1 ? "1 leaf" : fmt::format("{} leaves", count)
+                      : at == 2 ? xccl::Counted(count, "spine")
+                    : at == 3 ? xccl::Counted(count, "core")
+                              : fmt::format("{} at level {}", count, at));
+  return fmt::format("{:<10}{}\n", "  levels", Join(parts, ", "));
+}
+
 std::string Fabric(const Topology& t) {
   Groups<std::vector<NodeId>> groups;
   for (int32_t n = 0; n < t.num_nodes(); ++n) {
@@ -403,7 +431,7 @@ std::string Fabric(const Topology& t) {
                         : fmt::format("{} to {} ({} alike): {}{}", first, t.node(nodes.back()).id,
                                       nodes.size(), parts[1], parts[2]));
   }
-  return "\nfabric\n" + Listed("  switch", lines, "kinds of switches");
+  return "\nfabric\n" + Levels(t) + Listed("  switch", lines, "kinds of switches");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "python/bindings/call.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/pickle.h"
+#include "topologies/fabric/job.h"
 #include "topologies/failures.h"
 #include "topologies/families/modify.h"
 #include "topologies/load/load.h"
@@ -208,6 +209,9 @@ void BindTopology(py::module_& module) {
       .def_readwrite("rails", &LoadOptions::rails)
       .def_readwrite("no_rails", &LoadOptions::no_rails)
       .def_readwrite("fabric", &LoadOptions::fabric)
+      .def_readwrite("host_kinds", &LoadOptions::host_kinds)
+      .def_readwrite("hosts_file", &LoadOptions::hosts_file)
+      .def_readwrite("job", &LoadOptions::job)
       .def_readwrite("plain_switches", &LoadOptions::plain_switches)
       .def_readwrite("without_links", &LoadOptions::without_links)
       .def_readwrite("degrades", &LoadOptions::degrades);
@@ -233,8 +237,11 @@ void BindTopology(py::module_& module) {
                return TopologyDot(*topology, LayOut(*topology));
              }));
            })
-      .def("modified", [](const Topology& topology,
-                          const LoadOptions& options) { return Share(ValueOf(Modify(topology, options))); })
+      .def("modified",
+           [](const Topology& topology, const LoadOptions& options) {
+             Topology modified = ValueOf(Modify(topology, options));
+             return Share(options.job ? ValueOf(TakeJob(modified, *options.job)) : std::move(modified));
+           })
       .def("members_alone",
            [](const Topology& topology, const std::vector<int32_t>& ranks) {
              Submachine made = MembersAlone(topology, RanksOf(topology, ranks));

@@ -81,11 +81,11 @@ class Calls:
         writer = lambda: xccl.Schedule(machine, "allgather")
         builder = lambda: self.builder()
         self.all = {
-            "Topology": (xccl.Topology, dict(machine=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, plain_switches=False, without_links=[], degrades=[])),
+            "Topology": (xccl.Topology, dict(machine=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False, without_links=[], degrades=[])),
             "Topology.from_xml": (xccl.Topology.from_xml, dict(xml=machine.to_xml(), name="a.xml")),
             "Topology.import_": (
                 xccl.Topology.import_,
-                dict(path=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, plain_switches=False),
+                dict(path=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False),
             ),
             "Topology.to_xml": (machine.to_xml, {}),
             "Topology.to_svg": (machine.to_svg, {}),

@@ -43,6 +43,14 @@ class Loading(unittest.TestCase):
     def test_copies_of_a_host(self):
         self.assertEqual(xccl.Topology("dgx1-full", hosts=2).num_hosts, 2)
 
+    def test_the_hosts_of_a_job(self):
+        cluster = xccl.Topology("dgx-h100", hosts=4)
+        job = xccl.Topology(cluster, job="h[2,1]")
+        self.assertEqual((job.num_hosts, job.nodes["host"][0]), (2, "h2"))
+        self.assertEqual(xccl.Topology("dgx-h100", hosts=4, job="h[2,1]"), job)
+        with self.assertRaises(xccl.InvalidInput):
+            xccl.Topology(cluster, job="h9")
+
     def test_what_files_leave_out(self):
         with tempfile.TemporaryDirectory() as folder:
             matrix = pathlib.Path(folder, "box.txt")

@@ -44,10 +44,11 @@ class Failed(NamedTuple):
 class Topology:
     """A machine: GPUs (ranks), switches, NICs and CPUs, joined by directed links. It never changes.
 
-    ``machine`` is a file (native XML, a dump of NCCL or RCCL, or what ``nvidia-smi topo -m`` printed), the name of a machine of the library (``dgx-a100``), or a
-    short form (``torus:4x4x4@bandwidth=50GB/s,latency=500ns``). The other arguments are the command line's flags: what a
+    ``machine`` is a file (native XML, a dump of NCCL or RCCL, what ``nvidia-smi topo -m`` printed, or a fabric as ``ibnetdiscover`` or Slurm
+    describe it), the name of a machine of the library (``dgx-a100``), or a short form (``torus:4x4x4@bandwidth=50GB/s,latency=500ns``). The other arguments are the command line's flags: what a
     file leaves out (``gpu_arch="sm90"``, ``gpus_per_switch``, ``gpu_busids``, ``pcie_gen``, ``nic_rate``), copies of a host
-    joined by their NICs (``hosts``, ``rails``, ``fabric``, ``nvlink_domain``), switches that only forward (``plain_switches``), and damage (``without_links=["0->1"]``,
+    joined by their NICs (``hosts``, ``rails``, ``fabric``, ``nvlink_domain``), what stands at the ends of a fabric (``host=["dump.xml"]``, or
+    ``host=["gpu[001-016]=dump.xml"]``; ``hosts_file``), the hosts of a job alone (``job="gpu[001-016]"``), switches that only forward (``plain_switches``), and damage (``without_links=["0->1"]``,
     ``degrades=["0->1=0.5"]``).
 
     Raises InvalidInput with the place in the file, or a near name.
@@ -68,6 +69,9 @@ class Topology:
         rails: Optional[bool] = None,
         fabric: Optional[str] = None,
         nvlink_domain: Optional[int] = None,
+        host: Iterable[str] = (),
+        hosts_file: Optional[PathLike] = None,
+        job: Optional[str] = None,
         plain_switches: bool = False,
         without_links: Iterable[str] = (),
         degrades: Iterable[str] = (),
@@ -83,6 +87,9 @@ class Topology:
         options.rails = rails is True
         options.no_rails = rails is False
         options.fabric = fabric
+        options.host_kinds = list(host)
+        options.hosts_file = None if hosts_file is None else os.fsdecode(hosts_file)
+        options.job = job
         options.plain_switches = plain_switches
         options.without_links = list(without_links)
         options.degrades = list(degrades)
@@ -120,6 +127,9 @@ class Topology:
         rails: Optional[bool] = None,
         fabric: Optional[str] = None,
         nvlink_domain: Optional[int] = None,
+        host: Iterable[str] = (),
+        hosts_file: Optional[PathLike] = None,
+        job: Optional[str] = None,
         plain_switches: bool = False,
     ) -> "Topology":
         """Reads a machine from a file, of whatever kind ``xccl-synth topo`` reads: a dump of NCCL or RCCL, what ``nvidia-smi topo -m``
@@ -138,6 +148,9 @@ class Topology:
             rails=rails,
             fabric=fabric,
             nvlink_domain=nvlink_domain,
+            host=host,
+            hosts_file=hosts_file,
+            job=job,
             plain_switches=plain_switches,
         )
         warn(made.warnings)

@@ -36,6 +36,9 @@ class LoadOptions:
     rails: bool
     no_rails: bool
     fabric: Optional[str]
+    host_kinds: List[str]
+    hosts_file: Optional[str]
+    job: Optional[str]
     plain_switches: bool
     without_links: List[str]
     degrades: List[str]

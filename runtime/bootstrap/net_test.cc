@@ -8,9 +8,7 @@
 #include <chrono>
 #include <vector>
 
-#include "base/strings.h"
 #include "runtime/bootstrap/address.h"
-#include "runtime/bootstrap/hostlist.h"
 #include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/lobby.h"
 #include "runtime/bootstrap/proof.h"
@@ -19,37 +17,6 @@
 
 namespace xccl::bootstrap {
 namespace {
-
-TEST(Hostlist, Expands) {
-  const struct {
-    const char *list, *names;
-  } kCases[] = {
-      {"n0", "n0"},
-      {"n[0-1]", "n0 n1"},
-      {"n[07-10],login", "n07 n08 n09 n10 login"},
-      {"a[1,3-4]b", "a1b a3b a4b"},
-      {"r[1-2]c[1-2]", "r1c1 r1c2 r2c1 r2c2"},
-      {"x[1-2],y[001]", "x1 x2 y001"},
-  };
-  for (const auto& c : kCases) {
-    const auto names = ExpandHostlist(c.list);
-    ASSERT_TRUE(names.ok()) << c.list << ": " << names.status().message();
-    EXPECT_EQ(Join(*names, " "), c.names) << c.list;
-  }
-  EXPECT_EQ(*ExpandHostlist("n[0-999999999999]", 1), std::vector<std::string>{"n0"});
-}
-
-TEST(Hostlist, SaysWhatIsWrong) {
-  const struct {
-    const char *list, *text;
-  } kCases[] = {
-      {"n[0-1", "host list 'n[0-1': a bracket that does not close"},
-      {"n0]", "host list 'n0]': a bracket that does not open"},
-      {"", "host list '': an empty name"},
-      {"n[1-2-3]", "host list 'n[1-2-3]': '1-2-3': expected a range of numbers"},
-  };
-  for (const auto& c : kCases) EXPECT_EQ(ExpandHostlist(c.list).status().message(), c.text);
-}
 
 TEST(Endpoint, ReadsHostsAndPorts) {
   const struct {

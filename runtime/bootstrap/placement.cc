@@ -11,9 +11,9 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "runtime/bootstrap/address.h"
-#include "runtime/bootstrap/hostlist.h"
 #include "runtime/bootstrap/identity.h"
 #include "runtime/bootstrap/secret.h"
+#include "topologies/fabric/host_list.h"
 
 namespace xccl {
 namespace {
@@ -157,8 +157,9 @@ StatusOr<std::vector<std::string>> MeetingHosts(const Launcher& launcher, const 
   if (&launcher == &kSlurm && environment("SLURM_STEP_NUM_NODES") != "1") {
     const auto list = environment("SLURM_STEP_NODELIST");
     if (!list) return InvalidInput("SLURM_STEP_NODELIST: not set; expected the hosts of the step");
-    StatusOr<std::vector<std::string>> hosts = bootstrap::ExpandHostlist(*list, 1);
+    StatusOr<std::vector<std::string>> hosts = ExpandHostList(*list);
     if (!hosts.ok()) return Annotate(hosts.status(), "SLURM_STEP_NODELIST");
+    hosts->resize(1);
     // Slurm's names of nodes need not be known to the resolver. Under sbatch srun's host is the first node.
     if (const auto srun = environment("SLURM_LAUNCH_NODE_IPADDR"); srun && !srun->empty())
       hosts->push_back(*srun);

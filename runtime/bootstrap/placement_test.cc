@@ -146,7 +146,7 @@ TEST(FindPlacement, SaysWhatIsWrong) {
        "OMPI_MCA_orte_hnp_uri: no address; expected that of mpirun's host; hint: mpirun -x "
        "XCCL_ADDRESS=HOST:PORT"},
       {With(kSrun, {{"SLURM_STEP_NODELIST", "n[1"}}),
-       "SLURM_STEP_NODELIST: host list 'n[1': a bracket that does not close"},
+       "SLURM_STEP_NODELIST: host list 'n[1': column 2: no ']' closes '['; expected one such as [001-016]"},
       {With(kSrun, {{"XCCL_ADDRESS", "h:"}}), "XCCL_ADDRESS: h:: expected a port after the colon"},
   };
   for (const auto& c : cases) EXPECT_EQ(Find(c.variables).status().message(), c.text);

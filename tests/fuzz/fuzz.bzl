@@ -1,8 +1,8 @@
 """A fuzz target: NAME_fuzz, which libFuzzer drives (`bazel build --config=fuzz //tests/fuzz:NAME_fuzz`), and NAME_test,
-which runs it on the files of corpus/NAME in the ordinary build."""
+which runs it on the files of corpus/NAME in the ordinary build. Targets may share a source, which else is NAME_fuzz.cc."""
 
-def fuzz_target(name, deps):
-    sources = [name + "_fuzz.cc", "fuzz.cc", "fuzz.h"]
+def fuzz_target(name, deps, source = None):
+    sources = [source or name + "_fuzz.cc", "fuzz.cc", "fuzz.h"]
     common = ["//base", "//tests:mutate_text"]
     corpus = native.glob(["corpus/" + name + "/*"])
     native.cc_binary(

@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "topologies/load/load.h"
 #include "topologies/topology.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -112,6 +113,22 @@ TEST(Symmetry, FindsTranslations) {
     EXPECT_EQ(group.order(), c.order) << c.topology;
     ExpectGroup(t, group, c.topology);
   }
+}
+
+TEST(Symmetry, GroupsOfLeavesUnderSpines) {
+  const Topology pods = ReadNativeXml(R"(<topology name="pods">
+    <cluster hosts="4">
+      <cluster hosts="4">
+        <nvswitch gpus="8"/><nic id="nic" count="8"/>
+        <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="25GB/s"/>
+        <fabric type="rails"/>
+      </cluster>
+      <fabric id="spine"/>
+    </cluster>
+  </topology>)",
+                                      "pods.xml")
+                            .value();
+  EXPECT_EQ(FindTranslations(pods).order(), 128);
 }
 
 TEST(Symmetry, LongCyclesOfConstantDisplacementFirst) {

@@ -88,7 +88,7 @@ std::vector<int64_t> RanksNearest(std::span<const HostNic> nics) {
 
 }  // namespace
 
-std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts,
+std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts, std::string_view place,
                                 std::vector<std::string>& warnings) {
   std::vector<HostNic> nics = NicsOf(topology, facts);
   if (nics.empty()) return nics;
@@ -120,7 +120,7 @@ std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts
   for (int64_t ranks : RanksNearest(nics)) which.push_back(ranks == 0);
   leave_out(which, "others are nearer to all GPUs");
   if (!left_out.empty())
-    warnings.push_back(fmt::format("--hosts: the fabric leaves out {}; the fastest of the others has {}",
+    warnings.push_back(fmt::format("{}: the fabric leaves out {}; the fastest of the others has {}", place,
                                    Join(left_out, ", "),
                                    FormatBandwidthShort(static_cast<double>(Fastest(nics)))));
   return nics;

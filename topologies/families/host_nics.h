@@ -1,10 +1,11 @@
-// Which NICs of a host its copies are joined by, and by which rails. Only join_hosts.cc needs this header.
+// Which NICs of a host its copies are joined by, and by which rails.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.h"
@@ -30,10 +31,10 @@ struct HostNic {
 };
 
 // The NICs to join, in document order. NICs that are not for the ranks' traffic are left out, and one warning
-// names them: interfaces of software where other NICs are devices; NICs without gdr where other NICs have it;
-// NICs with less than a quarter of the fastest NIC's bandwidth; NICs that are nearest to no GPU. Each rule
-// looks at the NICs that the rules before it have left, and leaves at least one.
-std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts,
+// names the place and them: interfaces of software where other NICs are devices; NICs without gdr where other
+// NICs have it; NICs with less than a quarter of the fastest NIC's bandwidth; NICs that are nearest to no
+// GPU. Each rule looks at the NICs that the rules before it have left, and leaves at least one.
+std::vector<HostNic> NicsToJoin(const Topology& topology, const HostFacts& facts, std::string_view place,
                                 std::vector<std::string>& warnings);
 
 // True if each NIC reaches a GPU without a CPU between, or is nearer to some GPUs than to others, and all

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +12,13 @@
 
 #include "base/strings.h"
 #include "topologies/families/attributes.h"
+#include "topologies/families/host_copies.h"
 #include "topologies/families/host_nics.h"
 #include "topologies/families/networks.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kFabricLatencyPs = 1'300'000;
 constexpr int64_t kDefaultNvlinkDomain = 72;  // GPUs of a GB200 NVL72 rack
 
 // Reads --fabric. A ratio needs a second level of switches: spines over the rails, or one over a leaf a host.
@@ -45,7 +44,7 @@ StatusOr<Network> NetworkOf(const Topology& topology, const LoadOptions& options
   AttributeReader reader("fabric", std::move(attributes));
   const NetworkKind kind = ReadNetworkKind(reader);
   const int64_t fastest = std::ranges::max(nics, {}, &HostNic::bandwidth_bytes_per_s).bandwidth_bytes_per_s;
-  Network network = ReadNetwork(kind, reader, {fastest, kFabricLatencyPs});
+  Network network = ReadNetwork(kind, reader, {fastest, kNicLinkLatencyPs});
   if (const Status read = reader.Finish(); !read.ok())
     return UsageError(fmt::format("--fabric: {}", read.message()));
   if ((kind == NetworkKind::kRails && options.no_rails) || (kind != NetworkKind::kRails && options.rails))
@@ -62,105 +61,19 @@ StatusOr<Network> NetworkOf(const Topology& topology, const LoadOptions& options
   return network;
 }
 
-// The switches that join GPUs alone: NVSwitches, in machines that say nothing of hidden ones.
-std::vector<NodeId> SwitchesOfGpus(const Topology& topology) {
-  std::vector<NodeId> switches;
-  for (int32_t n = 0; n < topology.num_nodes(); ++n) {
-    const NodeId node(n);
-    const auto is_gpu = [&](LinkId link) { return topology.IsGpu(topology.link(link).to); };
-    if (topology.node(node).kind == NodeKind::kSwitch && !topology.Out(node).empty() &&
-        std::ranges::all_of(topology.Out(node), is_gpu))
-      switches.push_back(node);
-  }
-  return switches;
+// Copies h0, h1, ...; so many that follow each other share the switches of their domain.
+HostCopies CopiesOf(const Topology& topology, int32_t hosts, std::span<const NodeId> shared,
+                    int32_t hosts_of_domain) {
+  std::vector<HostCopy> copies;
+  for (int32_t h = 0; h < hosts; ++h)
+    copies.push_back({&topology, fmt::format("h{}", h), shared, h / hosts_of_domain});
+  HostCopies all(copies);
+  all.all().name = fmt::format("{}x {}", hosts, topology.name());
+  all.all().source = topology.spec().source;
+  all.all().gpu_arch = topology.gpu_arch();
+  all.all().warnings = topology.spec().warnings;
+  return all;
 }
-
-// The switches that hosts of one NVLink domain have together, and how many hosts that is.
-struct Domain {
-  std::vector<NodeId> switches;
-  int32_t hosts = 1;
-};
-
-StatusOr<Domain> DomainOf(const Topology& topology, const LoadOptions& options, const HostFacts& facts) {
-  Domain domain;
-  if (facts.domain_nvswitch)
-    domain.switches = {*facts.domain_nvswitch};
-  else if (options.nvlink_domain)
-    domain.switches = SwitchesOfGpus(topology);
-  const auto bad = [&](std::string_view why) {
-    return UsageError(fmt::format("--nvlink-domain {}: {}", *options.nvlink_domain, why));
-  };
-  if (options.nvlink_domain && domain.switches.empty())
-    return bad(fmt::format("{} has no switch between GPUs alone that hosts could share", topology.name()));
-  if (options.nvlink_domain && *options.nvlink_domain < topology.num_ranks())
-    return bad(fmt::format("expected at least the {} of one host", Counted(topology.num_ranks(), "GPU")));
-  const int64_t gpus = options.nvlink_domain.value_or(kDefaultNvlinkDomain);
-  if (!domain.switches.empty())
-    domain.hosts = static_cast<int32_t>(std::clamp<int64_t>(gpus / topology.num_ranks(), 1, *options.hosts));
-  return domain;
-}
-
-// Copies of a host. The copies of a domain share its switches, which then are in no host.
-class HostCopies {
- public:
-  HostCopies(const Topology& topology, int32_t hosts, const Domain& domain)
-      : one_(topology.spec()), hosts_(hosts), domain_(domain) {
-    for (NodeId node : domain.switches) shared_.insert(node);
-    all_.name = fmt::format("{}x {}", hosts, one_.name);
-    all_.source = one_.source;
-    all_.gpu_arch = one_.gpu_arch;
-    all_.warnings = one_.warnings;
-    for (int32_t h = 0; h < hosts; ++h) AddHostNodes(h);
-    for (int32_t h = 0; h < hosts; h += domain.hosts) AddDomainNodes(h);
-    for (int32_t h = 0; h < hosts; ++h) AddLinks(h);
-  }
-
-  NodeId Copy(int32_t host, NodeId node) const { return copies_[host][node.index()]; }
-  TopologySpec& all() { return all_; }
-
- private:
-  // One host alone keeps its switches to itself.
-  int32_t HostsOfDomain(int32_t first) const { return std::min(domain_.hosts, hosts_ - first); }
-
-  void AddHostNodes(int32_t h) {
-    all_.hosts.push_back(Host{fmt::format("h{}", h)});
-    std::vector<NodeId>& copies = copies_.emplace_back();
-    const bool alone = HostsOfDomain(h - h % domain_.hosts) == 1;
-    for (size_t n = 0; n < one_.nodes.size(); ++n) {
-      copies.emplace_back(static_cast<int64_t>(all_.nodes.size()));
-      if (!alone && shared_.contains(NodeId(static_cast<int64_t>(n)))) continue;
-      all_.nodes.push_back(one_.nodes[n]);
-      all_.nodes.back().host = HostId(h);
-    }
-  }
-
-  void AddDomainNodes(int32_t first) {
-    const int32_t count = HostsOfDomain(first);
-    if (count == 1) return;
-    for (NodeId node : domain_.switches) {
-      const NodeId added(static_cast<int64_t>(all_.nodes.size()));
-      Node& copy = all_.nodes.emplace_back(one_.nodes[node.index()]);
-      copy.host.reset();
-      if (domain_.hosts < hosts_) copy.id += std::to_string(first / domain_.hosts);
-      for (int32_t h = first; h < first + count; ++h) copies_[h][node.index()] = added;
-    }
-  }
-
-  void AddLinks(int32_t h) {
-    for (Link link : one_.links) {
-      link.from = Copy(h, link.from);
-      link.to = Copy(h, link.to);
-      all_.links.push_back(link);
-    }
-  }
-
-  const TopologySpec& one_;
-  int32_t hosts_;
-  const Domain& domain_;
-  std::set<NodeId> shared_;
-  std::vector<std::vector<NodeId>> copies_;  // by host and node of the one
-  TopologySpec all_;
-};
 
 // The flag whose value makes no sense without --hosts.
 std::string_view FlagWithoutHosts(const LoadOptions& options) {
@@ -182,10 +95,14 @@ StatusOr<Topology> JoinHosts(const Topology& topology, const LoadOptions& option
   if (topology.num_hosts() != 1)
     return bad(fmt::format("has {} hosts; expected a machine of one host to copy", topology.num_hosts()));
   std::vector<std::string> warnings;
-  const std::vector<HostNic> nics = NicsToJoin(topology, facts, warnings);
+  const std::vector<HostNic> nics = NicsToJoin(topology, facts, "--hosts", warnings);
   if (nics.empty())
     return bad("has no nic to join copies by; hint: add <nic> elements and their links to its XML");
-  XCCL_ASSIGN_OR_RETURN(const Domain domain, DomainOf(topology, options, facts));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<NodeId> shared,
+                        SwitchesOfDomain(topology, facts, options.nvlink_domain));
+  const int64_t gpus = shared.empty() ? 0 : options.nvlink_domain.value_or(kDefaultNvlinkDomain);
+  const auto hosts_of_domain =
+      static_cast<int32_t>(std::clamp<int64_t>(gpus / topology.num_ranks(), 1, hosts));
   XCCL_ASSIGN_OR_RETURN(const Network network, NetworkOf(topology, options, nics));
   const int64_t count = CappedProduct(static_cast<int64_t>(nics.size()), hosts);
   if (const Status fits = CheckNetwork(network, count); !fits.ok())
@@ -196,18 +113,18 @@ StatusOr<Topology> JoinHosts(const Topology& topology, const LoadOptions& option
   if (const Status fits = CheckSize(size); !fits.ok())
     return InvalidInput(fmt::format("--hosts {}: {}", hosts, fits.message()));
 
-  HostCopies copies(topology, hosts, domain);
+  HostCopies copies = CopiesOf(topology, hosts, shared, hosts_of_domain);
   TopologySpec& all = copies.all();
   all.warnings.insert(all.warnings.end(), warnings.begin(), warnings.end());
-  if (domain.hosts > 1 && !options.nvlink_domain)
+  if (hosts_of_domain > 1 && !options.nvlink_domain)
     all.warnings.push_back(
         fmt::format("--hosts: one NVSwitch joins the GPUs of up to {} hosts, as in one NVLink domain of at "
                     "most {} GPUs; hint: "
                     "--nvlink-domain={} gives each host its own",
-                    domain.hosts, kDefaultNvlinkDomain, topology.num_ranks()));
+                    hosts_of_domain, kDefaultNvlinkDomain, topology.num_ranks()));
   std::vector<NodeId> endpoints;
   for (int32_t h = 0; h < hosts; ++h)
-    for (const HostNic& nic : nics) endpoints.push_back(copies.Copy(h, nic.node));
+    for (const HostNic& nic : nics) endpoints.push_back(copies.Copy(static_cast<size_t>(h), nic.node));
   AddNetwork(network, endpoints, Place{}, all);
   return Topology::Create(std::move(all));
 }

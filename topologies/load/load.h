@@ -1,8 +1,10 @@
-// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, or the matrix of nvidia-smi topo -m, told
-// apart by what they contain), the name of a library machine, or a short form such as
+// Loads a TOPOLOGY argument: a file (native XML, an NCCL/RCCL dump, the matrix of nvidia-smi topo -m, a
+// fabric, or another tool's topology file, told apart by what they contain), a folder with the files of one
+// fabric, the name of a library machine, or a short form such as
 // torus:4x4x4@bandwidth=50GB/s,latency=500ns.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +16,9 @@
 namespace xccl {
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options = {});
+// The same of one text; several are files of one fabric (topologies/fabric/formats.h).
+// Requires: at least one.
+StatusOr<Topology> LoadTopology(std::span<const std::string> files, const LoadOptions& options = {});
 // The names of the library's machines, sorted.
 std::vector<std::string> LibraryNames();
 

@@ -269,12 +269,35 @@ TEST(LoadTopology, FlagsThatSupplyWhatTextsLeaveOut) {
   idle.gpu_busids = "00:11.0";
   idle.pcie_gen = 5;
   idle.nic_rate = "400Gbit/s";
+  idle.link = "latency=1us";
   EXPECT_EQ(LoadTopology("full-mesh:4", idle)->spec().warnings,
             (std::vector<std::string>{
                 "full-mesh:4: --gpus-per-switch has no effect; it is for dumps of NCCL and RCCL",
                 "full-mesh:4: --gpu-busids has no effect; it is for dumps of NCCL and RCCL",
                 "full-mesh:4: --pcie-gen has no effect; it is for the matrix of nvidia-smi topo -m",
-                "full-mesh:4: --nic-rate has no effect; it is for the matrix of nvidia-smi topo -m"}));
+                "full-mesh:4: --nic-rate has no effect; it is for the matrix of nvidia-smi topo -m",
+                "full-mesh:4: --link has no effect; it is for topology files of other tools"}));
+}
+
+TEST(LoadTopology, FilesOfOtherToolsAreToldByTheirContent) {
+  const File dot("digraph \"pair\" { gpu0 -> gpu1 [bandwidth=\"400Gbps\", dir=both] }\n");
+  LoadOptions options;
+  options.gpu_arch = "sm90";
+  options.link = "latency=1us";
+  options.degrades = {"0->1=0.5"};
+  const StatusOr<Topology> topology = LoadTopology(dot.path(), options);
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(Cables(*topology), (std::vector<std::string>{"0--1 25GB/s 1us"}));
+  EXPECT_EQ(topology->gpu_arch(), "sm90");
+  EXPECT_EQ(topology->spec().warnings, std::vector<std::string>());
+  options.link = "speed=1";
+  EXPECT_EQ(LoadTopology(dot.path(), options).status().message(),
+            "--link: link: unknown attribute 'speed'; expected bandwidth or latency");
+  const File profile(R"({"name":"Box_1MB", "gpus_per_node":2, "nics_per_node":1, "alpha":1,
+                         "node_betas_list":[20], "remote_alpha":2.6, "remote_beta":100})");
+  LoadOptions hosts;
+  hosts.hosts = 2;
+  EXPECT_EQ(LoadTopology(profile.path(), hosts)->num_ranks(), 4);
 }
 
 TEST(LoadTopology, NamespacesAndDoctypesOfNativeXml) {

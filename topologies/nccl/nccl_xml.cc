@@ -6,9 +6,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <map>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
@@ -18,6 +20,7 @@
 #include "topologies/nccl/nccl_constants.h"
 #include "topologies/nccl/nccl_gpu_links.h"
 #include "topologies/nccl/nccl_tree.h"
+#include "topologies/safe_name.h"
 #include "topologies/xml/parse_xml.h"
 
 namespace xccl {
@@ -34,15 +37,12 @@ std::string ShortBusId(std::string_view busid) {
   return text;
 }
 
-// Makes a valid node name: printable, without the characters that references use or two dots in a row.
-std::string SafeId(std::string_view text) {
-  std::string id;
-  for (char c : text) {
-    const bool plain =
-        c > ' ' && c < '\x7f' && std::string_view("/:*,<>&\"'").find(c) == std::string_view::npos;
-    id += plain && !(c == '.' && id.ends_with('.')) ? c : '_';
-  }
-  return id;
+// The number of "0x5c25730300f3e9b0"; 0 where there is none.
+uint64_t Guid(std::string_view text) {
+  if (text.starts_with("0x")) text.remove_prefix(2);
+  uint64_t guid = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), guid, 16);
+  return error == std::errc() && end == text.data() + text.size() ? guid : 0;
 }
 
 class DumpTopologyBuilder {
@@ -74,7 +74,7 @@ class DumpTopologyBuilder {
       const NcclItem& item = Item(i);
       if (!node_[i] || item.removed) continue;
       if (item.kind == NcclItemKind::kNet)
-        facts.nics[*node_[i]] = NicFacts{item.gdr.value_or(true), item.software, item.rail, item.plane};
+        facts.nics[*node_[i]] = NicFacts{item.gdr.value_or(true), item.software, item.rail, item.plane, Guid(item.guid)};
       if (item.shared_gpu || item.adapter) facts.inside_devices.insert(*node_[i]);
     }
     facts.domain_nvswitch = domain_nvswitch_;
@@ -176,9 +176,9 @@ class DumpTopologyBuilder {
   }
 
   NodeId NewNode(int32_t index, NodeKind kind, std::optional<HostId> host, const std::string& id) {
-    std::string unique = SafeId(id);
+    std::string unique = SafeName(id);
     for (int n = 2; !taken_.emplace(host ? host->value : -1, kind, unique).second; ++n)
-      unique = fmt::format("{}-{}", SafeId(id), n);
+      unique = fmt::format("{}-{}", SafeName(id), n);
     const NodeId node = AddNode(kind, std::move(unique), host, spec_);
     if (index >= 0) node_[index] = node;
     return node;
