@@ -150,7 +150,7 @@ MachineModel BlackwellModel() {
 MachineModel Gb300Model() {
   MachineModel model = BlackwellModel();
   model.name = "gb300";
-  model.source = "estimated from NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated";
+  model.source = "NCCL 2.30 tuning tables, Blackwell on NVLink; launch and GB300 estimated";
   return model;
 }
 

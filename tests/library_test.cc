@@ -1,7 +1,9 @@
 // Tests the promise of `plan`: on every machine of the library and for every collective, `auto` returns a
 // plan that verifies and lowers to a program that verifies. Up to 64 ranks the program also runs on the CPU
 // and gives the right result. Above 64 ranks only allgather and allreduce are planned; above 256, only with
-// XCCL_LONG=1.
+// XCCL_LONG=1. Machines that another name has, too, are planned once.
+#include "tests/testing/library.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -110,7 +112,27 @@ TEST_P(LibraryTest, AutoPlansEveryCollectiveAndItRuns) {
   for (CollectiveKind kind : KindsFor(topology->num_ranks())) PlanAndRun(*topology, kind);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LibraryTest, testing::ValuesIn(LibraryNames()), [](const auto& info) {
+// What users ask for first, small and large.
+TEST_P(LibraryTest, AutoPlansSmallAndLargeSizes) {
+  const StatusOr<Topology> topology = LoadTopology(GetParam());
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  if (topology->num_ranks() > 72) GTEST_SKIP() << topology->num_ranks() << " ranks take too long";
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall})
+    for (const int64_t size_bytes : {int64_t{64} << 10, int64_t{64} << 20}) {
+      SCOPED_TRACE(std::string(ToString(kind)) + " " + std::to_string(size_bytes));
+      const StatusOr<Collective> collective = Collective::Create(SpecOf(kind, topology->num_ranks()));
+      ASSERT_TRUE(collective.ok()) << collective.status().message();
+      const StatusOr<Synthesis> made =
+          (*FindEngine("auto"))
+              ->Synthesize({.topology = &*topology, .collective = &*collective, .size_bytes = size_bytes});
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      const Status proved = ToStatus(VerifySchedule(made->schedule, made->collective, *topology));
+      EXPECT_TRUE(proved.ok()) << made->engine << ": " << proved.message();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, LibraryTest, testing::ValuesIn(DistinctMachines()), [](const auto& info) {
   std::string name = info.param;
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
