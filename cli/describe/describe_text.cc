@@ -135,7 +135,7 @@ std::string Gpu(const Topology& t) {
   const std::optional<MachineModel> model = MachineOfArch(arch);
   return model ? fmt::format("{}: programs are timed by the machine model {}", arch, model->name)
                : fmt::format("{}: no machine model, so times are of ideal links; hint: --machine={}", arch,
-                             arch.starts_with("gfx") ? "mi300x" : "ampere");
+                             ModelInstead(arch));
 }
 
 std::string Transfers(int32_t count) { return fmt::format("{} transfer{}", count, count == 1 ? "" : "s"); }
