@@ -152,7 +152,7 @@ MachineModel BlackwellModel() {
 MachineModel Gb300Model() {
   MachineModel model = BlackwellModel();
   model.name = "gb300";
-  model.source = "estimated from NCCL 2.30 tuning tables, Blackwell on NVLink; launch estimated";
+  model.source = "NCCL 2.30 tuning tables, Blackwell on NVLink; launch and GB300 estimated";
   return model;
 }
 
@@ -202,11 +202,15 @@ std::optional<MachineModel> MachineOfArch(std::string_view arch) {
   return std::nullopt;
 }
 
+std::string_view ModelInstead(std::string_view arch) { return arch.starts_with("gfx") ? "mi300x" : "ampere"; }
+
 std::string WhyNoModel(std::string_view arch) {
   if (arch.empty())
     return "no machine model: the topology has no arch; hint: arch=\"sm90\" in its file, --gpu-arch=sm90 or "
            "--machine=hopper";
-  return MachineOfArch(arch) ? "" : fmt::format("no machine model of {}; hint: --machine=ampere", arch);
+  return MachineOfArch(arch)
+             ? ""
+             : fmt::format("no machine model of {}; hint: --machine={}", arch, ModelInstead(arch));
 }
 
 }  // namespace xccl

@@ -45,15 +45,15 @@ std::string ReasonOfLoss(const Topology& topology, const PlanOptions& options, c
 }
 
 // Returns a text that compares two rates: the most that the program's threadblocks reach, and what the GPU's
-// NVLinks reach. By Little's law, a threadblock's rate is its bytes in flight ÷ the time of a round trip. The
-// model gives the rate of one threadblock, which has kBlockBytesInFlight in flight.
+// links to GPUs reach (NVLink, xGMI). By Little's law, a threadblock's rate is its bytes in flight ÷ the time
+// of a round trip. The model gives the rate of one threadblock, which has kBlockBytesInFlight in flight.
 std::string InFlight(const MachineModel& machine, const Program& program, const ProgramStats& stats) {
   const int64_t rate = machine.CostOf(program.protocol).block_bytes_per_s;
   if (rate == 0 || machine.nvlink_bytes_per_s == 0) return "";
   const double all = static_cast<double>(rate) * stats.threadblocks;
   const auto links = static_cast<double>(machine.nvlink_bytes_per_s);
   const double round_trip_ps = static_cast<double>(kBlockBytesInFlight) / static_cast<double>(rate) * 1e12;
-  return fmt::format("{} x {} in {}: {} at most; the NVLinks of a GPU reach {}", stats.threadblocks,
+  return fmt::format("{} x {} in {}: {} at most; a GPU's links to GPUs reach {}", stats.threadblocks,
                      FormatSize(kBlockBytesInFlight),
                      FormatDurationShort(static_cast<int64_t>(round_trip_ps)), FormatBandwidthShort(all),
                      FormatBandwidthShort(links));

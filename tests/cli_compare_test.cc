@@ -381,6 +381,9 @@ TEST_F(Cli, TextsSayWhyThereIsNoMachineModel) {
     EXPECT_EQ(with(words, "--machine=none").find(why), std::string::npos) << words[0];
     EXPECT_EQ(with(words, "--machine=hopper").find(why), std::string::npos) << words[0];
   }
+  EXPECT_NE(
+      Out({"plan", "mi355x", "-c", "allgather"}).find("no machine model of gfx950; hint: --machine=mi300x"),
+      std::string::npos);
   EXPECT_NE(Out({"plan", "dgx1", "-c", "allgather"}).find("no machine model of sm70; hint: --machine=ampere"),
             std::string::npos);
   EXPECT_EQ(Out({"plan", "dgx-h100", "-c", "allgather"}).find("no machine model"), std::string::npos);

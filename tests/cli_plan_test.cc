@@ -376,7 +376,7 @@ TEST_F(Cli, TheMachineOfTheGpusTimesThePrograms) {
             std::string::npos);
   EXPECT_EQ(Json::parse(with({"--json"}))["machine"], hopper);
   EXPECT_NE(with({"-o", "on.json"})
-                .find("  in flight  32 x 64KiB in 3.571us: 587.2GB/s at most; the NVLinks of a GPU reach "
+                .find("  in flight  32 x 64KiB in 3.571us: 587.2GB/s at most; a GPU's links to GPUs reach "
                       "370.8GB/s\n"),
             std::string::npos)
       << with({"-o", "on.json"});

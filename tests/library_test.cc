@@ -1,7 +1,9 @@
 // Tests the promise of `plan`: on every machine of the library and for every collective, `auto` returns a
 // plan that verifies and lowers to a program that verifies. Up to 64 ranks the program also runs on the CPU
 // and gives the right result. Above 64 ranks only allgather and allreduce are planned; above 256, only with
-// XCCL_LONG=1.
+// XCCL_LONG=1. Of machines that differ in bandwidths alone, one is planned.
+#include "tests/testing/library.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -101,21 +103,53 @@ void PlanAndRun(const Topology& topology, CollectiveKind kind) {
   }
 }
 
+std::string NameOf(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
 class LibraryTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(LibraryTest, AutoPlansEveryCollectiveAndItRuns) {
   const StatusOr<Topology> topology = LoadTopology(GetParam());
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   if (topology->num_ranks() > 256 && !IsLong()) GTEST_SKIP() << "over 256 ranks: with XCCL_LONG=1";
+  if (GetParam() == "trn2-ultraserver" && !IsLong()) GTEST_SKIP() << "a torus as tpu-v4: with XCCL_LONG=1";
   for (CollectiveKind kind : KindsFor(topology->num_ranks())) PlanAndRun(*topology, kind);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LibraryTest, testing::ValuesIn(LibraryNames()), [](const auto& info) {
-  std::string name = info.param;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, LibraryTest, testing::ValuesIn(DistinctShapes()), NameOf);
+
+// Today's machines, at a small and a large size.
+class TodaysMachinesTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(TodaysMachinesTest, AutoPlansSmallAndLargeSizes) {
+  const StatusOr<Topology> topology = LoadTopology(GetParam());
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall})
+    for (const int64_t size_bytes : {int64_t{64} << 10, int64_t{64} << 20}) {
+      SCOPED_TRACE(std::string(ToString(kind)) + " " + std::to_string(size_bytes));
+      const StatusOr<Collective> collective = Collective::Create(SpecOf(kind, topology->num_ranks()));
+      ASSERT_TRUE(collective.ok()) << collective.status().message();
+      const StatusOr<Synthesis> made =
+          (*FindEngine("auto"))
+              ->Synthesize({.topology = &*topology, .collective = &*collective, .size_bytes = size_bytes});
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      const Status proved = ToStatus(VerifySchedule(made->schedule, made->collective, *topology));
+      EXPECT_TRUE(proved.ok()) << made->engine << ": " << proved.message();
+    }
+}
+
+// Of machines with the same numbers (a4, dgx-b200 and p6-b200; dgx-h100 and hgx-h200; mi300x and mi325x;
+// tpu-v5p and tpu7x) one. The others are large.
+INSTANTIATE_TEST_SUITE_P(All, TodaysMachinesTest,
+                         testing::Values("a3-mega", "dgx-b200", "dgx-b300", "gb300-nvl72", "hgx-h200",
+                                         "mi325x", "mi355x", "ndv6", "p5en", "tpu7x", "trn2",
+                                         "trn2-ultraserver"),
+                         NameOf);
 
 }  // namespace
 }  // namespace xccl

@@ -18,6 +18,7 @@
 #include "ir/sizes.h"
 #include "pipeline/emit_msccl.h"
 #include "pipeline/pipeline.h"
+#include "tests/testing/library.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -94,7 +95,7 @@ TEST(MscclLibraryTest, PlansAreEmittedOrRefusedByALimit) {
   LoadOptions plain;
   plain.plain_switches = true;
   Share share;
-  for (const std::string& name : LibraryNames()) {
+  for (const std::string& name : DistinctMachines()) {
     const Topology topology = LoadTopology(name, plain).value();
     if (topology.num_ranks() > kMostRanks) continue;
     for (const CollectiveKind kind :

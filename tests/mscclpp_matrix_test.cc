@@ -26,6 +26,7 @@
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "pipeline/pipeline.h"
+#include "tests/testing/library.h"
 #include "tests/testing/mscclpp_executor.h"
 #include "topologies/load/load.h"
 
@@ -142,7 +143,7 @@ std::vector<std::string> Machines() {
   if (const char* const names = std::getenv("XCCL_MACHINES")) return Split(names, ',');
   const int32_t most_ranks = kLong ? 128 : 8;
   std::vector<std::string> names;
-  for (const std::string& name : LibraryNames())
+  for (const std::string& name : DistinctMachines())
     if (LoadTopology(name).value().num_ranks() <= most_ranks) names.push_back(name);
   names.emplace_back("tests/mscclpp/two_hosts.xml");  // reads from places that the same hosts then add to
   return names;

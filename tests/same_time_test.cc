@@ -16,6 +16,7 @@
 #include "pipeline/pipeline.h"
 #include "pipeline/predict.h"
 #include "synth/engines.h"
+#include "tests/testing/library.h"
 #include "topologies/load/load.h"
 
 namespace xccl {
@@ -146,7 +147,7 @@ TEST_P(SameTime, IsNearThatOfEverySegment) {
 }
 
 std::vector<std::string> Machines() {
-  std::vector<std::string> machines = LibraryNames();
+  std::vector<std::string> machines = DistinctMachines();
   for (const char* name : {"torus:4x4", "mesh:2x3", "hypercube:3", "leaf-spine:2x2x2", "fat-tree:k=4"})
     machines.emplace_back(name);
   return machines;

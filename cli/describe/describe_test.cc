@@ -1,6 +1,10 @@
 #include "cli/describe/describe.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <string_view>
+#include <utility>
 
 #include "topologies/xml/native_xml.h"
 
@@ -97,6 +101,15 @@ fabric
   switch  rail0 to rail1 (2 alike): 3 nics at 50GB/s; 2 switches at 50GB/s
           spine0 to spine1 (2 alike): 2 switches at 50GB/s
 )");
+}
+
+TEST(DescribeText, TheHintNamesAModelOfTheGpusMaker) {
+  for (const auto& [arch, model] : {std::pair("sm70", "ampere"), {"gfx950", "mi300x"}})
+    EXPECT_NE(
+        DescribeText(Read(fmt::format(R"(<topology name="one" arch="{}"><gpu id="0"/></topology>)", arch)))
+            .find(fmt::format("{}: no machine model, so times are of ideal links; hint: --machine={}\n", arch,
+                              model)),
+        std::string::npos);
 }
 
 TEST(DescribeText, GridsHaveNoMatrixAndAnOddOneOutIsNamed) {

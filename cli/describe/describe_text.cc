@@ -134,7 +134,8 @@ std::string Gpu(const Topology& t) {
     return "not stated, so times are of ideal links; hint: arch=\"sm90\" in the file, or --gpu-arch=sm90";
   const std::optional<MachineModel> model = MachineOfArch(arch);
   return model ? fmt::format("{}: programs are timed by the machine model {}", arch, model->name)
-               : arch + ": no machine model, so times are of ideal links; hint: --machine=ampere";
+               : fmt::format("{}: no machine model, so times are of ideal links; hint: --machine={}", arch,
+                             ModelInstead(arch));
 }
 
 std::string Transfers(int32_t count) { return fmt::format("{} transfer{}", count, count == 1 ? "" : "s"); }

@@ -35,10 +35,12 @@ COLLECTIVES = "allreduce allgather reduce_scatter broadcast reduce gather scatte
 ROOTED = ("broadcast", "reduce", "gather", "scatter")
 TYPES = "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2".split()
 LIBRARY = (
-    "dgx1 dgx1-full dgx2 dgx-a100 dgx-h100 gb200-nvl72 ndv2 ndv4 ndv5 p4d p5 mi250x mi250x-full mi300x ascend-8 tpu-v4 tpu-v5e "
+    "dgx1 dgx1-full dgx2 dgx-a100 dgx-h100 hgx-h200 dgx-b200 dgx-b300 gb200-nvl72 gb300-nvl72 nvl72-2 nvl72-4 nvl72-8 "
+    "ndv2 ndv4 ndv5 ndv6 p4d p5 p5en p6-b200 a3-mega a4 trn2 trn2-ultraserver mi250x mi250x-full mi300x mi325x mi355x ascend-8 "
+    "cloudmatrix384 tpu-v4 tpu-v5e tpu-v5p tpu7x "
     "fat-tree-128 dragonfly-72 rail-2 rail-4 rail-8 rail-16 rail-32 rail-64 rail-128"
 ).split()
-SMALL_LIBRARY = "dgx1 dgx1-full dgx-a100 dgx-h100 ndv2 ndv4 ndv5 p4d p5 mi250x mi250x-full mi300x ascend-8".split()
+SMALL_LIBRARY = "dgx1 dgx1-full dgx-a100 dgx-h100 dgx-b300 ndv2 ndv4 ndv5 p4d p5 p5en mi250x mi250x-full mi300x mi355x ascend-8 trn2".split()
 EMITS = ("cuda", "host", "chakra", "msccl-xml", "mscclpp-json", "svg", "dot", "perfetto")
 XML = "machine.xml"
 

@@ -7,7 +7,10 @@ from draw import COLLECTIVES, LIBRARY, Request
 SIZES = 40
 MOST_BYTES = 1 << 30
 # Machines on which planning takes minutes for some collectives, so that they are tried with --full alone.
-LARGE = ("fat-tree-128", "rail-16", "rail-32", "rail-64", "rail-128", "gb200-nvl72", "dragonfly-72", "tpu-v4", "tpu-v5e")
+LARGE = frozenset(
+    "fat-tree-128 rail-16 rail-32 rail-64 rail-128 gb200-nvl72 gb300-nvl72 ndv6 nvl72-2 nvl72-4 nvl72-8 cloudmatrix384 dragonfly-72 "
+    "tpu-v4 tpu-v5e tpu-v5p tpu7x trn2-ultraserver".split()
+)
 
 
 def odd_size(r):

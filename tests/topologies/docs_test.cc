@@ -1,5 +1,5 @@
 // Tests the examples of docs/topologies.md: every XML block has the counts stated below it, and every short
-// form of the table and every name of the library section loads.
+// form of the table and every name of the library section loads. Tests that docs/machines.md has the library.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace xccl {
 namespace {
 
-std::string Document() {
-  const StatusOr<std::string> text = ReadFile("docs/topologies.md");
+std::string Document(const std::string& file = "docs/topologies.md") {
+  const StatusOr<std::string> text = ReadFile(file);
   EXPECT_TRUE(text.ok()) << text.status().message();
   return text.ok() ? *text : "";
 }
@@ -54,6 +54,25 @@ TEST(TopologiesDocument, NamesTheLibrary) {
   for (const std::string& name : LibraryNames()) {
     if (name.starts_with("rail-")) continue;  // the document lists these as a range
     EXPECT_NE(document.find("`" + name + "`"), std::string::npos) << name;
+  }
+}
+
+// hint: tools/machines makes the page anew.
+TEST(MachinesDocument, HasEveryMachineOfTheLibraryAsItIs) {
+  const std::string document = Document("docs/machines.md");
+  for (const std::string& name : LibraryNames()) {
+    const StatusOr<Topology> topology = LoadTopology(name);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_NE(document.find(fmt::format("\n| [{0}](#{0}) | {1} | {2} | {3}", name, topology->num_ranks(),
+                                        topology->num_hosts(), topology->gpu_arch())),
+              std::string::npos)
+        << name;
+    EXPECT_NE(document.find(fmt::format("\n## {}\n\n{}\n", name, topology->spec().source)), std::string::npos)
+        << name;
+    EXPECT_NE(document.find(fmt::format("(pictures/machines/{}.svg)", name)), std::string::npos) << name;
+    EXPECT_NE(
+        Document(fmt::format("docs/pictures/machines/{}.svg", name)).find(fmt::format("<title>{}, ", name)),
+        std::string::npos);
   }
 }
 
