@@ -102,6 +102,18 @@ StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
 
 }  // namespace
 
+std::optional<DataType> DataTypeOfNccl(int64_t number) {
+  if (number < 0 || number >= std::ssize(AllDataTypes())) return std::nullopt;
+  return static_cast<DataType>(number);
+}
+
+std::optional<ReduceOp> ReduceOpOfNccl(int64_t number) {
+  constexpr ReduceOp kOps[] = {ReduceOp::kSum, ReduceOp::kProd, ReduceOp::kMax, ReduceOp::kMin,
+                               ReduceOp::kAvg};
+  if (number < 0 || number >= std::ssize(kOps)) return std::nullopt;
+  return kOps[number];
+}
+
 std::string WriteCallLog(const CallLog& log) {
   std::ostringstream out;
   JsonWriter writer(out);

@@ -54,6 +54,11 @@ struct CallLog {
   bool operator==(const CallLog&) const = default;
 };
 
+// The values that nccl.h, and with it RCCL and xccl.h, have as these numbers; absent: no such value, or an
+// operator that the program made.
+std::optional<DataType> DataTypeOfNccl(int64_t number);
+std::optional<ReduceOp> ReduceOpOfNccl(int64_t number);
+
 // Equal logs give equal bytes; a reader gets an equal log back.
 std::string WriteCallLog(const CallLog& log);
 // Errors: kInvalidInput "file: key.path: text"; another kind of file is named.

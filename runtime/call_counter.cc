@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <exception>
 #include <tuple>
 #include <utility>
@@ -106,7 +107,7 @@ std::shared_ptr<CallCounter> CallLogFile::AddCommunicator(Rank rank, int32_t ran
     first_rank_ = rank;
     first_ranks_ = ranks;
   }
-  if (ranks == first_ranks_) ++like_first_;
+  if (ranks == first_ranks_) here_.insert(rank);
   counters_.push_back(std::shared_ptr<CallCounter>(new CallCounter(rank, ranks, std::move(members))));
   return counters_.back();
 }
@@ -152,7 +153,7 @@ std::string CallLogFile::Path() const {
       path += pattern_[i];
     if (next == 'r' || next == 'h' || next == 'p' || next == '%') ++i;
   }
-  const bool others = place_ ? place_->ranks > 1 : like_first_ < first_ranks_;
+  const bool others = place_ ? place_->ranks > 1 : std::ssize(here_) < first_ranks_;
   return IsShared(pattern_) && others ? path + "." + rank : path;
 }
 
@@ -160,8 +161,11 @@ void CallLogFile::Write() noexcept try {
   if (getpid() != process_) return;
   const std::lock_guard lock(mutex_);
   if (first_ranks_ == 0) return;
-  if (path_.empty()) path_ = Path();
-  const Status written = WriteFileAtomically(path_, WriteCallLog(Log()));
+  const std::string path = Path();
+  const Status written = WriteFileAtomically(path, WriteCallLog(Log()));
+  // A rank of this process came that was taken to be elsewhere.
+  if (!path_.empty() && path_ != path) std::remove(path_.c_str());
+  path_ = path;
   if (written.ok() || std::exchange(failed_, true)) return;
   PrintError(fmt::format("xccl: XCCL_LOG_CALLS: {}\n", written.message()));
 } catch (const std::exception&) {

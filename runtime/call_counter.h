@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -95,8 +96,9 @@ class CallLogFile {
   std::mutex mutex_;  // guards what follows
   std::vector<std::shared_ptr<CallCounter>> counters_, ended_;
   Rank first_rank_;
-  int32_t first_ranks_ = 0, like_first_ = 0;  // of the first communicator; ranks of so many that are here
-  std::string path_;                          // from the first writing
+  int32_t first_ranks_ = 0;  // of the first communicator
+  std::set<Rank> here_;      // ranks of communicators of so many ranks
+  std::string path_;         // written last
   bool failed_ = false;
 };
 

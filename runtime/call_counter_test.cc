@@ -119,6 +119,18 @@ TEST(CallCounter, TheNameSaysWhoseFileItIs) {
   }
 }
 
+TEST(CallCounter, ARankThatComesLateIsNoOtherProcess) {
+  const std::string folder = Folder("late");
+  CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);
+  file.AddCommunicator(Rank(0), 2, {});
+  file.Write();
+  EXPECT_TRUE(PathExists(folder + "/calls.json.0"));
+  file.AddCommunicator(Rank(1), 2, {});
+  file.Write();
+  EXPECT_TRUE(PathExists(folder + "/calls.json"));
+  EXPECT_FALSE(PathExists(folder + "/calls.json.0"));
+}
+
 TEST(CallCounter, AForkWritesNothing) {
   const std::string folder = Folder("fork");
   CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);

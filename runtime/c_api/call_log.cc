@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/ids.h"
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl::c_api {
@@ -36,16 +35,6 @@ void WriteAtExit() {
   if (CallLogFile* const log = TheHolder().log; log != nullptr) log->Write();
 }
 
-// The job's ranks of a communicator: all of them, where it has as many ranks as the job or the job is the
-// communicator.
-std::vector<Rank> MembersOf(const Comm& comm, const std::optional<JobPlace>& place) {
-  if (comm.members) return *comm.members;
-  const Rank rank = comm.communicator.rank();
-  const int32_t ranks = comm.communicator.ranks();
-  if (place && (place->rank != rank || place->ranks != ranks)) return {};
-  return AllRanks(ranks);
-}
-
 }  // namespace
 
 CallLogFile* TheCallLog(std::string_view library) {
@@ -60,12 +49,18 @@ CallLogFile* TheCallLog(std::string_view library) {
   return holder.log;
 }
 
+std::vector<Rank> MembersOf(Rank rank, int32_t ranks, const std::optional<JobPlace>& place) {
+  if (place && (place->rank != rank || place->ranks != ranks)) return {};
+  return AllRanks(ranks);
+}
+
 void CountCalls(Comm& comm) {
   CallLogFile* const log = TheCallLog();
   if (log == nullptr) return;
-  comm.members = MembersOf(comm, log->place());
-  comm.communicator.CountCalls(
-      log->AddCommunicator(comm.communicator.rank(), comm.communicator.ranks(), *comm.members));
+  const Rank rank = comm.communicator.rank();
+  const int32_t ranks = comm.communicator.ranks();
+  if (!comm.members) comm.members = MembersOf(rank, ranks, log->place());
+  comm.communicator.CountCalls(log->AddCommunicator(rank, ranks, *comm.members));
 }
 
 void EndCounting(const Comm& comm) {
