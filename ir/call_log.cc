@@ -29,10 +29,10 @@ void Write(const CountedCalls& row, JsonWriter& writer) {
   writer.EndObject();
 }
 
-StatusOr<std::optional<Rank>> FindRank(const JsonValue& in, std::string_view key) {
+StatusOr<std::optional<Rank>> FindRank(const JsonValue& in, std::string_view key, int64_t ranks) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, in.Find(key));
   if (!value) return std::optional<Rank>();
-  XCCL_ASSIGN_OR_RETURN(const int64_t rank, value->Integer(0, kMostRanks - 1));
+  XCCL_ASSIGN_OR_RETURN(const int64_t rank, value->Integer(0, ranks - 1));
   return std::optional(Rank(rank));
 }
 
@@ -54,7 +54,7 @@ Status GetNamed(const JsonValue& in, std::string_view key, const Parse& parse, T
   return OkStatus();
 }
 
-StatusOr<CountedCalls> ReadRow(const JsonValue& value) {
+StatusOr<CountedCalls> ReadRow(const JsonValue& value, int64_t ranks) {
   XCCL_RETURN_IF_ERROR(value.CheckKeys(
       {"collective", "size_bytes", "type", "op", "root", "served_by", "calls", "timed", "time_ps"}));
   CountedCalls row;
@@ -62,7 +62,7 @@ StatusOr<CountedCalls> ReadRow(const JsonValue& value) {
   XCCL_RETURN_IF_ERROR(GetNamed(value, "type", ParseDataType, row.type));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> op, value.Find("op"));
   if (op) XCCL_RETURN_IF_ERROR(GetNamed(value, "op", ParseReduceOp, row.op));
-  XCCL_ASSIGN_OR_RETURN(row.root, FindRank(value, "root"));
+  XCCL_ASSIGN_OR_RETURN(row.root, FindRank(value, "root", ranks));
   XCCL_ASSIGN_OR_RETURN(row.served_by, FindText(value, "served_by"));
   XCCL_ASSIGN_OR_RETURN(row.size_bytes, value.GetInteger("size_bytes", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(row.calls, value.GetInteger("calls", 1, kMost));
@@ -76,8 +76,7 @@ StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
   LoggedCommunicator communicator;
   XCCL_ASSIGN_OR_RETURN(const int64_t ranks, value.GetInteger("ranks", 1, kMostRanks));
   communicator.ranks = static_cast<int32_t>(ranks);
-  XCCL_ASSIGN_OR_RETURN(const int64_t rank, value.GetInteger("rank", 0, ranks - 1));
-  communicator.rank = Rank(rank);
+  XCCL_ASSIGN_OR_RETURN(communicator.rank, FindRank(value, "rank", ranks));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> members, value.Find("members"));
   if (members) {
     XCCL_ASSIGN_OR_RETURN(communicator.members, value.GetIntegers<Rank>("members", 0, kMostRanks - 1));
@@ -91,10 +90,7 @@ StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
   }
   XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> rows, value.GetItems("calls"));
   for (const JsonValue& each : rows) {
-    XCCL_ASSIGN_OR_RETURN(CountedCalls row, ReadRow(each));
-    if (row.root && row.root->value >= ranks)
-      return each.Error("root " + std::to_string(row.root->value) + "; expected 0 to " +
-                        std::to_string(ranks - 1));
+    XCCL_ASSIGN_OR_RETURN(CountedCalls row, ReadRow(each, ranks));
     communicator.rows.push_back(std::move(row));
   }
   return communicator;
@@ -158,7 +154,7 @@ StatusOr<CallLog> ReadCallLog(std::string_view text, const std::string& file) {
     return library.Error("'" + log.library + "'; expected xccl or nccl");
   XCCL_ASSIGN_OR_RETURN(log.host, FindText(root, "host"));
   XCCL_ASSIGN_OR_RETURN(log.process, root.GetInteger("process", 0, kMost));
-  XCCL_ASSIGN_OR_RETURN(log.rank, FindRank(root, "rank"));
+  XCCL_ASSIGN_OR_RETURN(log.rank, FindRank(root, "rank", kMostRanks));
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> ranks, root.Find("ranks"));
   if (ranks) {
     XCCL_ASSIGN_OR_RETURN(const int64_t count, ranks->Integer(1, kMostRanks));

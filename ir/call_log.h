@@ -25,9 +25,9 @@ struct CountedCalls {
   CollectiveKind collective = CollectiveKind::kAllreduce;
   int64_t size_bytes = 0;  // as nccl-tests counts; of sendrecv, that of the largest message of a group
   DataType type = DataType::kFloat;
-  std::optional<ReduceOp> op;  // absent: it does not reduce, or by an operator that the program made
-  std::optional<Rank> root;    // by rank of the communicator
-  std::string served_by;       // a plan's file, "NCCL", or "built-in"; empty: unknown
+  std::optional<ReduceOp> op = {};  // absent: it does not reduce, or by an operator that the program made
+  std::optional<Rank> root = {};    // by rank of the communicator
+  std::string served_by = {};       // a plan's file, "NCCL", or "built-in"; empty: unknown
   int64_t calls = 0;
   int64_t timed = 0;    // of the calls: those whose time is known
   int64_t time_ps = 0;  // the sum of the known times, on this rank's host
@@ -36,8 +36,8 @@ struct CountedCalls {
 
 // One rank of a communicator.
 struct LoggedCommunicator {
-  Rank rank;
-  int32_t ranks = 0;               // 0: unknown
+  std::optional<Rank> rank = {};  // absent: unknown
+  int32_t ranks = 1;
   std::vector<Rank> members = {};  // by rank of the communicator: the job's rank; empty: unknown
   std::vector<CountedCalls> rows = {};
   int64_t left_out = 0;  // calls that found no room in the table
@@ -45,11 +45,11 @@ struct LoggedCommunicator {
 };
 
 struct CallLog {
-  std::string library;  // "xccl": every call needs a plan; "nccl": NCCL serves what no plan does
-  std::string host;     // empty: unknown
+  std::string library;    // "xccl": every call needs a plan; "nccl": NCCL serves what no plan does
+  std::string host = {};  // empty: unknown
   int64_t process = 0;
-  std::optional<Rank> rank;  // of the job, by its launcher
-  int32_t ranks = 0;         // of the job; 0: unknown
+  std::optional<Rank> rank = {};  // of the job, by its launcher
+  int32_t ranks = 0;              // of the job; 0: unknown
   std::vector<LoggedCommunicator> communicators = {};
   bool operator==(const CallLog&) const = default;
 };

@@ -58,7 +58,7 @@ TEST(CallLog, RefusalsNameTheKey) {
       {two, "c.json: communicators[0].rank: 2; expected 0..1"},
       {members, "c.json: communicators[0].members: 1 entries; expected 2, one for each rank"},
       {timed, "c.json: communicators[0].calls[0].timed: 2; expected 0..1"},
-      {root, "c.json: communicators[0].calls[0]: root 2; expected 0 to 1"},
+      {root, "c.json: communicators[0].calls[0].root: 2; expected 0..1"},
   };
   for (const Case& c : cases) EXPECT_EQ(ReadCallLog(c.text, "c.json").status().message(), c.message);
 }

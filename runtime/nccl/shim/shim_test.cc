@@ -259,7 +259,7 @@ class Logging {
     std::vector<std::string> rows;
     for (const LoggedCommunicator& on : log.communicators)
       for (const CountedCalls& row : on.rows) {
-        std::string line = "rank " + std::to_string(on.rank.value) + ": ";
+        std::string line = "rank " + std::to_string(on.rank->value) + ": ";
         line += std::string(ToString(row.collective)) + " " + std::to_string(row.size_bytes) + " " +
                 std::string(ToString(row.type));
         if (row.root) line += " root " + std::to_string(row.root->value);
