@@ -95,7 +95,8 @@ std::string SizesText(const nccl::LogRow& row) {
                                         : SizeRangeText(row.min_bytes, row.max_bytes);
 }
 
-Status Show(const nccl::LogBook& book, const Flags& flags, const Session& session) {
+Status Show(const nccl::LogBook& book, const std::optional<MachineModel>& machine, const Flags& flags,
+            const Session& session) {
   if (session.json) {
     std::vector<Row> rows;
     for (const nccl::LogRow& row : book.rows) {
@@ -142,7 +143,9 @@ Status Show(const nccl::LogBook& book, const Flags& flags, const Session& sessio
                      row.nccl ? NameOf(*row.nccl) : "-", row.nccl ? us(row.nccl->us) : "-",
                      row.kept ? row.ours.file : "NCCL's own"});
   }
-  return Print(fmt::format("{}book: {} of {}, {} for NCCL's tuner\n", TableText(table), flags.output,
+  const std::string on = machine ? fmt::format("machine: {}; NCCL by its own model (2.30)", machine->source)
+                                 : fmt::format("times on {}", OnIdealLinks());
+  return Print(fmt::format("{}\n{}book: {} of {}, {} for NCCL's tuner\n", on, TableText(table), flags.output,
                            Counted(std::ssize(book.plans), "plan"),
                            Counted(std::ssize(book.steering), "row")));
 }
@@ -164,7 +167,7 @@ Status MakeOfLogs(const Flags& flags, double least_gain, TuneRequest request, co
     XCCL_RETURN_IF_ERROR(
         WriteFileAtomically(flags.output + "/nccl-tuner.table", nccl_tuner::WriteTable(book.steering)));
   XCCL_RETURN_IF_ERROR(WriteBook(book.entries, book.plans, request.pipeline.machine, flags.output));
-  return Show(book, flags, session);
+  return Show(book, request.pipeline.machine, flags, session);
 }
 
 Status MakeAndWrite(const Flags& flags, const Session& session) {

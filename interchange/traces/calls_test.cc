@@ -120,6 +120,12 @@ TEST(Calls, RcclTellsTheRank) {
             std::vector<std::string>{"amd1:9 is 3, rank ? of 0+1+2+3+4+5+6+7: allreduce 16 half sum: 1"});
 }
 
+// Two ranks wrote at once.
+TEST(Calls, ALineBehindTheBeginningOfAnother) {
+  EXPECT_EQ(Rows(Read({"a:1:1 [0] NCCL INFO " + Call("a:2:2 [1] ", "Reduce", 8, 7, "0xaa", 2)})),
+            std::vector<std::string>{"a:2, rank ? of 0+1: reduce 32 float sum root 1: 1"});
+}
+
 TEST(Calls, LinesThatAreCutAreLeftOut) {
   const std::string whole = Call("a:1:1 [0] ", "AllReduce", 8, 7, "0xaa", 2);
   const JobLogs job =
@@ -179,6 +185,16 @@ TEST(Calls, LinesOfTheInspector) {
             (std::vector<std::string>{"gpu1:9 is 0, rank 0 of 0+1: allreduce 4096 uint8: 2 in 80 us",
                                       "gpu1:9 is 0, rank 0 of 0+1: allgather 128 uint8: 1",
                                       "gpu1:10 is 1, rank 1 of 0+1: allreduce 4096 uint8: 1 in 31 us"}));
+}
+
+// From version 4.3 on, a communicator is told once, before its calls.
+TEST(Calls, LinesOfTheInspectorBehindAMarker) {
+  const std::string call =
+      R"({"coll_perf":{"coll":"AllReduce","coll_msg_size_bytes":4096,"coll_exec_time_us":30.5}})";
+  const std::string marker =
+      R"({"header":{"id":"0xe6","rank":1,"n_ranks":2},"metadata":{"hostname":"gpu1","pid":9},"dump_stats":{}})";
+  EXPECT_EQ(Rows(Read({marker + "\n" + call + "\n" + call + "\n"})),
+            std::vector<std::string>{"gpu1:9 is 1, rank 1 of 0+1: allreduce 4096 uint8: 2 in 61 us"});
 }
 
 TEST(Calls, OurOwnLog) {

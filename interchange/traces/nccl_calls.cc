@@ -75,12 +75,15 @@ class Reader {
   explicit Reader(ForeignCalls& calls) : calls_(calls) {}
 
   void Line(std::string_view line) {
-    const size_t info = line.find(kInfo);
+    // Where ranks write at once, a line may begin with the beginning of another one.
+    const size_t count = line.find(kOpCount);
+    const size_t info = line.rfind(kInfo, count);
     if (info == line.npos) return;
     const std::string_view text = line.substr(info + kInfo.size());
-    if (const size_t at = text.find(kOpCount); at != text.npos) {
-      const std::optional<CollectiveKind> kind = KindOfNccl(text.substr(0, at));
-      if (kind && !Call(*kind, WriterOf(line.substr(0, info)), WordsOf(text.substr(at + 2)))) ++calls_.unread;
+    if (count != line.npos) {
+      const std::optional<CollectiveKind> kind = KindOfNccl(text.substr(0, text.find(kOpCount)));
+      const std::string_view values = line.substr(count + 2);
+      if (kind && !Call(*kind, WriterOf(line.substr(0, info)), WordsOf(values))) ++calls_.unread;
     } else if (text.find(" comm 0x") != text.npos || text.starts_with("comm 0x")) {
       if (text.find(" Init ") != text.npos) Made(WriterOf(line.substr(0, info)), WordsOf(text));
     }
@@ -188,9 +191,9 @@ void ForeignCommunicator::Add(CollectiveKind kind, int64_t share_bytes, DataType
 bool HasNcclCalls(std::string_view text) {
   for (size_t at = text.find(kOpCount); at != text.npos; at = text.find(kOpCount, at + 1)) {
     const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is 0
-    const size_t info = text.substr(begin, at - begin).find(kInfo);
-    if (info == text.npos) continue;
-    const size_t name = begin + info + kInfo.size();
+    const size_t info = text.rfind(kInfo, at);
+    if (info == text.npos || info < begin) continue;
+    const size_t name = info + kInfo.size();
     if (name <= at && KindOfNccl(text.substr(name, at - name))) return true;
   }
   return false;

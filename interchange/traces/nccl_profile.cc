@@ -3,6 +3,7 @@
 // NCCL has launched them, so a call's time is that of its kernel's clock, from its first channel to its last.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "base/strings.h"
@@ -61,6 +62,7 @@ class Reader {
   void Line(std::string_view line) {
     const std::optional<std::string_view> category = Value(line, "cat");
     if (!category) {
+      if (Value(line, "n_ranks")) header_ = line;
       if (line.find("\"coll_msg_size_bytes\"") != line.npos) Inspected(line);
       return;
     }
@@ -133,9 +135,10 @@ class Reader {
 
   void Inspected(std::string_view line) {
     const std::optional<CollectiveKind> kind = KindOfNccl(Value(line, "coll").value_or(""));
-    const auto rank = Number(line, "rank"), ranks = Number(line, "n_ranks"),
-               bytes = Number(line, "coll_msg_size_bytes"), us = Number(line, "coll_exec_time_us");
-    const std::optional<std::string_view> id = Value(line, "id");
+    const auto rank = Number(header_, "rank"), ranks = Number(header_, "n_ranks"),
+               bytes = Number(line, "coll_msg_size_bytes");
+    const auto us = Number<double>(line, "coll_exec_time_us");
+    const std::optional<std::string_view> id = Value(header_, "id");
     if (!kind) return;
     if (!rank || !ranks || *ranks < 1 || *ranks > kMostRanks || *rank < 0 || *rank >= *ranks || !bytes ||
         *bytes < 1 || *bytes > kMostBytes || !id) {
@@ -143,16 +146,18 @@ class Reader {
       return;
     }
     std::optional<int64_t> ns;
-    if (us && *us > 0 && *us <= kMostNs / 1000) ns = *us * 1000;
+    if (us && *us > 0 && *us <= static_cast<double>(kMostNs) / 1e3) ns = std::llround(*us * 1e3);
     ++calls_.calls;
     // The plugin counts bytes, and names neither type nor root.
-    At(std::string(Value(line, "hostname").value_or("")), Number(line, "pid").value_or(0), *id, *rank, *ranks)
+    At(std::string(Value(header_, "hostname").value_or("")), Number(header_, "pid").value_or(0), *id, *rank,
+       *ranks)
         .Add(*kind, *bytes, DataType::kUint8, {}, IsRooted(*kind) ? std::optional<int64_t>(0) : std::nullopt,
              ns);
   }
 
   ForeignCalls& calls_;
   std::optional<Open> open_;
+  std::string_view header_;  // the inspector's last line with a communicator, which the lines behind it share
   std::map<std::pair<std::string, int64_t>, size_t> places_;  // by id and rank
 };
 

@@ -172,7 +172,7 @@ std::vector<LogRow> RowsOf(const Use& use, const std::vector<Class>& classes, co
 }
 
 // Adds an entry for each run of kept classes with one plan. Sizes between two kept classes are the nearer
-// one's. Larger sizes than the job's are NCCL's where it serves calls.
+// one's. Smaller and larger sizes than the job's are NCCL's where it serves calls.
 void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& prefix, LogBook& book) {
   const auto cut = [&](size_t c) { return LastNearerTo(rows[c].max_bytes, rows[c + 1].min_bytes); };
   for (size_t c = 0; c < rows.size(); ++c) {
@@ -190,7 +190,7 @@ void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& p
     const auto from = std::ranges::find(tuned.entries, rows[c].ours.file, &PlanBookEntry::file);
     PlanBookEntry entry = *from;
     entry.file = prefix + entry.file;
-    entry.min_bytes = c == 0 ? 0 : joined ? cut(c - 1) + 1 : rows[c].min_bytes;
+    entry.min_bytes = joined ? cut(c - 1) + 1 : rows[c].nccl_may_serve ? rows[c].min_bytes : 0;
     entry.max_bytes = last;
     if (std::ranges::find(book.entries, entry.file, &PlanBookEntry::file) == book.entries.end())
       book.plans.push_back(tuned.plans[static_cast<size_t>(from - tuned.entries.begin())]);

@@ -100,6 +100,7 @@ TEST(BookOfLog, LeavesToNcclWhatDoesNotGain) {
   EXPECT_TRUE(Served(none, job.calls[2])) << "NCCL has no model of it";
   EXPECT_FALSE(Served(all, Call(CollectiveKind::kAllreduce, 8, 1 << 30, 1, true)))
       << "nothing is known beyond the last size";
+  EXPECT_FALSE(Served(all, Call(CollectiveKind::kAllreduce, 8, 512, 1, true))) << "or below the first";
   EXPECT_TRUE(all.warnings.empty());
 }
 
