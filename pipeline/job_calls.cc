@@ -76,7 +76,7 @@ std::vector<std::vector<Rank>> GroupsByPlaces(const std::vector<std::pair<Rank, 
   return fitting.size() == 1 ? StridedGroups(job, ranks, fitting[0]) : std::vector<std::vector<Rank>>();
 }
 
-JobGroups GroupsOf(const JobLogs& logs, int32_t ranks, int32_t job, std::vector<std::string>& warnings) {
+JobGroups GroupsOf(const JobLogs& logs, int32_t ranks, int32_t job) {
   std::map<std::vector<Rank>, int64_t> known;  // calls of each
   std::vector<std::pair<Rank, Rank>> places;
   bool in_order = true, complete = true;
@@ -96,7 +96,7 @@ JobGroups GroupsOf(const JobLogs& logs, int32_t ranks, int32_t job, std::vector<
     }
   JobGroups groups{.ranks = ranks, .members = {}};
   if (!in_order)
-    warnings.push_back(fmt::format(
+    groups.warnings.push_back(fmt::format(
         "{}: their ranks are not in the job's order; expected ascending ranks, which the plans are "
         "made for",
         Counted(ranks, "rank")));
@@ -109,7 +109,7 @@ JobGroups GroupsOf(const JobLogs& logs, int32_t ranks, int32_t job, std::vector<
   if (!groups.members.empty()) return groups;
   groups.known = false;
   groups.members.push_back(AllRanks(ranks));
-  warnings.push_back(
+  groups.warnings.push_back(
       fmt::format("{}: the log does not say which of {}; the first are taken", Counted(ranks, "rank"), job));
   return groups;
 }
@@ -145,7 +145,7 @@ StatusOr<JobCalls> CallsOfJob(const JobLogs& logs) {
     job.calls.push_back(call);
   }
   if (job.calls.empty()) return InvalidInput("the logs have no call");
-  for (const int32_t ranks : sizes) job.groups.push_back(GroupsOf(logs, ranks, job.ranks, job.warnings));
+  for (const int32_t ranks : sizes) job.groups.push_back(GroupsOf(logs, ranks, job.ranks));
   return job;
 }
 

@@ -30,13 +30,14 @@ struct JobGroups {
   // The groups' ranks of the job, each sorted, the busiest group first; at least one.
   std::vector<std::vector<Rank>> members;
   bool known = true;  // false: no log says which ranks they are, so these are the first
+  std::vector<std::string> warnings = {};
 };
 
 struct JobCalls {
-  std::vector<JobCall> calls;     // by collective, ranks, root and size
-  std::vector<JobGroups> groups;  // by number of ranks, the largest first
-  int32_t ranks = 0;              // of the job
-  std::vector<std::string> warnings;
+  std::vector<JobCall> calls;         // by collective, ranks, root and size
+  std::vector<JobGroups> groups;      // by number of ranks, the largest first
+  int32_t ranks = 0;                  // of the job
+  std::vector<std::string> warnings;  // of reading, and of calls that are left out
 };
 
 // Adds up the logs. Groups that no log names are found by the places of their ranks where those fit groups of

@@ -110,6 +110,7 @@ std::string RanksText(std::span<const Rank> ranks) {
 
 StatusOr<Part> PartOf(const Topology& whole, const JobGroups& groups, const PlanOptions& options,
                       std::vector<std::string>& warnings) {
+  warnings.insert(warnings.end(), groups.warnings.begin(), groups.warnings.end());
   const std::vector<Rank>& members = groups.members[0];
   const auto machine_of = [&](const std::vector<Rank>& ranks) {
     return std::ssize(ranks) == whole.num_ranks() ? whole : MembersAlone(whole, ranks).topology;
