@@ -50,6 +50,7 @@ constexpr Kinds kKeys[] = {
     {"gpus_per_node", FileKind::kTopology},
     {"msccl_type", FileKind::kTopology},
     {"multigraph", FileKind::kTopology},
+    {"call_log", FileKind::kCallLog},
 };
 
 FileKind Find(std::string_view name, std::span<const Kinds> kinds) {
@@ -123,6 +124,8 @@ std::string Hint(FileKind seen, FileKind expected, std::string_view file) {
     return fmt::format("; hint: xccl-synth plan {} -c allreduce -o FILE makes one", file);
   if (expected == FileKind::kPlan && makes_plans)
     return fmt::format("; hint: xccl-synth import {} -o FILE makes one", file);
+  if (seen == FileKind::kCallLog)
+    return fmt::format("; hint: xccl-synth book TOPOLOGY --from-log {} -o BOOK plans what it has", file);
   return "";
 }
 
@@ -160,6 +163,8 @@ std::string_view ToString(FileKind kind) {
       return "a result of --json";
     case FileKind::kCsv:
       return "CSV";
+    case FileKind::kCallLog:
+      return "a log of calls";
   }
   return "";
 }

@@ -26,6 +26,7 @@ enum class FileKind : uint8_t {
   kTrace,
   kResults,  // what a command prints with --json
   kCsv,
+  kCallLog,  // what a job did, by XCCL_LOG_CALLS
 };
 std::string_view ToString(FileKind kind);  // with an article: "a topology"; "" for kOther
 

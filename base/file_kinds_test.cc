@@ -34,6 +34,7 @@ TEST(FileKinds, AreToldByTheirContents) {
       {R"({"name":"ar", "gpus":[]})", FileKind::kMscclppPlan},
       {R"({"traceEvents":[]})", FileKind::kTrace},
       {R"({"engine":"ring", "synthesis_s":0.1})", FileKind::kResults},
+      {R"({"format":1, "call_log":"xccl", "communicators":[]})", FileKind::kCallLog},
       {R"({"name":"half)", FileKind::kOther},
       {"1,2\n3,4\n", FileKind::kCsv},
       {"#\n# Topology file: generated on a day\n#\n", FileKind::kFabric},
@@ -60,6 +61,10 @@ TEST(FileKinds, AnotherKindIsNamed) {
       CheckKind("<algo/>", "a.xml", FileKind::kPlan),
       InvalidInput("a.xml: this is MSCCL XML; expected a plan; hint: xccl-synth import a.xml -o FILE makes "
                    "one"));
+  EXPECT_EQ(
+      CheckKind("{\"call_log\":\"xccl\"}", "calls.json", FileKind::kPlan),
+      InvalidInput("calls.json: this is a log of calls; expected a plan; hint: xccl-synth book TOPOLOGY "
+                   "--from-log calls.json -o BOOK plans what it has"));
   EXPECT_EQ(CheckKind("{\"plans\":[]}", "index.json", FileKind::kMachineModel),
             InvalidInput("index.json: this is the index of a plan book; expected a machine model"));
 }

@@ -8,14 +8,18 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/size_range.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/show.h"
+#include "pipeline/job_calls.h"
 #include "pipeline/nccl/book.h"
+#include "pipeline/nccl/book_of_log.h"
 #include "pipeline/nccl/steer.h"
 #include "pipeline/tune.h"
 #include "runtime/nccl/tuner/table.h"
@@ -33,6 +37,7 @@ struct Flags {
   std::string sizes = "1KiB:1GiB:x4";
   std::string least_gain = "1.1";
   std::string from;  // files of nccl-tests, commas between
+  std::vector<std::string> logs;
   PlanFlags plan;
   std::string output;
 };
@@ -85,12 +90,93 @@ StatusOr<double> LeastGain(const std::string& text) {
   return static_cast<double>(gain) / static_cast<double>(kBillion);
 }
 
+std::string SizesText(const nccl::LogRow& row) {
+  return row.min_bytes == row.max_bytes ? SizeText(row.min_bytes)
+                                        : SizeRangeText(row.min_bytes, row.max_bytes);
+}
+
+Status Show(const nccl::LogBook& book, const std::optional<MachineModel>& machine, const Flags& flags,
+            const Session& session) {
+  if (session.json) {
+    std::vector<Row> rows;
+    for (const nccl::LogRow& row : book.rows) {
+      Cell root, file, measured, algorithm, protocol, nccl_us;
+      if (row.root) root = int64_t{row.root->value};
+      if (row.kept) file = row.ours.file;
+      if (row.measured_us) measured = *row.measured_us;
+      if (row.nccl) {
+        algorithm = std::string(nccl_tuner::ToString(row.nccl->algorithm));
+        protocol = std::string(nccl_tuner::ToString(row.nccl->protocol));
+        nccl_us = row.nccl->us;
+      }
+      rows.push_back({{"collective", std::string(ToString(row.collective))},
+                      {"ranks", int64_t{row.ranks}},
+                      {"root", root},
+                      {"min_bytes", row.min_bytes},
+                      {"max_bytes", row.max_bytes},
+                      {"calls", row.calls},
+                      {"share", row.share},
+                      {"measured_us", measured},
+                      {"size_bytes", row.ours.size_bytes},
+                      {"engine", row.ours.engine},
+                      {"predicted_us", row.ours.predicted_us},
+                      {"nccl_algorithm", algorithm},
+                      {"nccl_protocol", protocol},
+                      {"nccl_us", nccl_us},
+                      {"kept", row.kept},
+                      {"file", file}});
+    }
+    return Print(ToJson(rows));
+  }
+  std::vector<std::vector<std::string>> table = {{"collective", "ranks", "size", "calls", "time %",
+                                                  "measured us", "engine", "predicted us", "NCCL", "NCCL us",
+                                                  "plan"}};
+  const auto us = [](std::optional<double> time) {
+    return time ? fmt::format("{:.1f}", *time) : std::string("-");
+  };
+  for (const nccl::LogRow& row : book.rows) {
+    std::string name(ToString(row.collective));
+    if (row.root) name += fmt::format(" root {}", row.root->value);
+    table.push_back({std::move(name), fmt::format("{}", row.ranks), SizesText(row),
+                     fmt::format("{}", row.calls), fmt::format("{:.1f}", 100 * row.share),
+                     us(row.measured_us), row.ours.engine, us(row.ours.predicted_us),
+                     row.nccl ? NameOf(*row.nccl) : "-", row.nccl ? us(row.nccl->us) : "-",
+                     row.kept ? row.ours.file : "NCCL's own"});
+  }
+  const std::string on = machine ? fmt::format("machine: {}; NCCL by its own model (2.30)", machine->source)
+                                 : fmt::format("times on {}", OnIdealLinks());
+  return Print(fmt::format("{}\n{}book: {} of {}, {} for NCCL's tuner\n", on, TableText(table), flags.output,
+                           Counted(std::ssize(book.plans), "plan"),
+                           Counted(std::ssize(book.steering), "row")));
+}
+
+// A book for what a job called.
+Status MakeOfLogs(const Flags& flags, double least_gain, TuneRequest request, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const JobCalls job, ReadJobCalls(flags.logs));
+  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
+  request.pipeline = OnMachineOf(topology, request.pipeline);
+  XCCL_ASSIGN_OR_RETURN(const nccl::LogBook book,
+                        WithProgress("planning a job's calls on " + topology.name(), [&](Progress& progress) {
+                          request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
+                          return nccl::MakeBookOfLog(topology, job, request, least_gain);
+                        }));
+  session.is_writing = true;
+  SayWarnings(book.warnings);
+  if (!book.steering.empty())
+    XCCL_RETURN_IF_ERROR(
+        WriteFileAtomically(flags.output + "/nccl-tuner.table", nccl_tuner::WriteTable(book.steering)));
+  XCCL_RETURN_IF_ERROR(WriteBook(book.entries, book.plans, request.pipeline.machine, flags.output));
+  return Show(book, request.pipeline.machine, flags, session);
+}
+
 Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
   TuneRequest request;
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
+  if (!flags.logs.empty()) return MakeOfLogs(flags, least_gain, std::move(request), session);
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
-  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
   XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
   XCCL_ASSIGN_OR_RETURN(request.pipeline, nccl::OptionsOfBook(topology, request.pipeline));
@@ -125,17 +211,30 @@ void AddBookCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "book", "Make a book of the plans that are faster than NCCL", MakeBook);
   AddTopologyFlags(command, flags.topology);
-  command.AddOption("--collectives", flags.collectives, "what to plan, with commas between").ShowDefault();
-  command.AddOption("--root", flags.roots, "roots of broadcast and reduce: 0,2,4-7 or all (default: 0)");
-  command.AddOption("--sizes", flags.sizes, "sizes to compare: 1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  const Option collectives =
+      command.AddOption("--collectives", flags.collectives, "what to plan, with commas between")
+          .ShowDefault();
+  const Option roots =
+      command.AddOption("--root", flags.roots, "roots of broadcast and reduce: 0,2,4-7 or all (default: 0)");
+  const Option sizes =
+      command.AddOption("--sizes", flags.sizes, "sizes to compare: 1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
   command
       .AddOption("--least-gain", flags.least_gain,
                  "keep a plan where NCCL's time, by its own model, is so many times the plan's")
       .ShowDefault();
-  command.AddOption(
+  const Option from = command.AddOption(
       "--from", flags.from,
       "what nccl-tests wrote with -J, for NCCL's tuner: runs with NCCL_ALGO and NCCL_PROTO and one\n"
       "without; files with commas between (default: NCCL's algorithms are simulated)");
+  command
+      .AddOption(
+          "--from-log", flags.logs,
+          "plan what a job called, by its ranks' files: of XCCL_LOG_CALLS=calls.json, or its log with\n"
+          "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL, or files of NCCL's profiler")
+      .Excludes(collectives)
+      .Excludes(roots)
+      .Excludes(sizes)
+      .Excludes(from);
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
   AddSearchFlags(command, flags.plan);
   AddExecutionFlags(command, flags.plan);
@@ -145,7 +244,8 @@ void AddBookCommand(CommandLine& line, Session& session) {
   command.Footer(
       "Examples:\n"
       "  xccl-synth book dgx-h100 -o book\n"
-      "  xccl-synth book nccl-dump.xml --hosts 4 --sizes 1KiB:64MiB:x4 -o book");
+      "  xccl-synth book nccl-dump.xml --hosts 4 --sizes 1KiB:64MiB:x4 -o book\n"
+      "  xccl-synth book nccl-dump.xml --hosts 4 --from-log calls.json.* -o book");
 }
 
 }  // namespace xccl

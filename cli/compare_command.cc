@@ -20,8 +20,10 @@
 #include "cli/say.h"
 #include "cli/show.h"
 #include "interchange/common/foreign.h"
+#include "interchange/traces/calls.h"
 #include "interchange/traces/nccl_tests.h"
 #include "pipeline/import.h"
+#include "pipeline/job_calls.h"
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/comparison_chart.h"
 #include "pipeline/view/failures.h"
@@ -29,11 +31,14 @@
 namespace xccl {
 namespace {
 
+constexpr const char* kSizes = "1KiB:1GiB:x16";
+constexpr size_t kMostSizesOfJob = 16;
+
 struct Flags {
   TopologiesFlags topology;
   CollectiveFlags collective;
   PlanFlags plan;
-  std::string sizes = "1KiB:1GiB:x16";
+  std::string sizes;  // empty: a log's, else kSizes
   std::string engines;
   bool csv = false;
   std::string html, svg;
@@ -92,6 +97,25 @@ Status CompareOnFailures(const Problem& problem, const std::vector<std::string>&
   return printed.ok() ? written : printed;
 }
 
+// The files among --with that are logs of one job's calls.
+struct Job {
+  std::vector<std::string> files;
+  JobCalls calls;
+};
+StatusOr<Job> JobOf(const Flags& flags) {
+  Job job;
+  CallLogReader reader;
+  for (const std::string& file : flags.with.empty() ? std::vector<std::string>() : Split(flags.with, ',')) {
+    XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
+    if (IsNcclTests(text) || !IsCallLog(text)) continue;
+    XCCL_RETURN_IF_ERROR(reader.Add(text, file));
+    job.files.push_back(file);
+  }
+  if (job.files.empty()) return job;
+  XCCL_ASSIGN_OR_RETURN(job.calls, CallsOfJob(reader.Finish()));
+  return job;
+}
+
 // The files that --with names: plans of other tools, which must be for the same collective, and measured
 // times.
 struct Others {
@@ -99,15 +123,24 @@ struct Others {
   std::vector<MeasuredTimes> measured;
 };
 StatusOr<Others> OthersOf(const Flags& flags, const Problem& problem, const PlanOptions& lowering,
-                          const std::vector<int64_t>& sizes) {
+                          const std::vector<int64_t>& sizes, const Job& job) {
   Others others;
   if (flags.with.empty()) return others;
   const CollectiveSpec& wanted = problem.collective.spec();
-  ImportOptions options{.collective = wanted.kind,
-                        .beside = "a table, JSON or CSV of nccl-tests or rccl-tests"};
+  ImportOptions options{
+      .collective = wanted.kind,
+      .beside = "a table, JSON or CSV of nccl-tests or rccl-tests, or a log of a job's calls"};
   if (wanted.root) options.root = *wanted.root;
   std::set<std::string> names;
+  if (!job.files.empty()) {
+    const std::string& file = job.files[0];
+    SayWarnings(job.calls.warnings);
+    XCCL_ASSIGN_OR_RETURN(MeasuredTimes measured, MeasuredByJob(job.calls, file.substr(file.rfind('/') + 1),
+                                                                file, problem.collective, sizes));
+    others.measured.push_back(std::move(measured));
+  }
   for (const std::string& file : Split(flags.with, ',')) {
+    if (std::ranges::find(job.files, file) != job.files.end()) continue;
     std::string name = file.substr(file.rfind('/') + 1);
     if (!names.insert(name).second) name = file;
     XCCL_ASSIGN_OR_RETURN(const std::string text, ReadTextFile(file));
@@ -221,14 +254,19 @@ Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(ParseFigureSize(flags.width, flags.font).status());
   for (const std::string& file : {flags.html, flags.svg})
     if (!file.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(file));  // before a long search
-  XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
-  XCCL_ASSIGN_OR_RETURN(const std::vector<Problem> problems, ReadProblems(flags, sizes));
+  XCCL_ASSIGN_OR_RETURN(const Job job, JobOf(flags));
+  const bool of_job = flags.sizes.empty() && !job.files.empty();
+  XCCL_ASSIGN_OR_RETURN(std::vector<int64_t> sizes,
+                        ParseSizesFlag(flags.sizes.empty() ? kSizes : flags.sizes));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Problem> problems,
+                        ReadProblems(flags, of_job ? std::vector<int64_t>() : sizes));
+  if (of_job) sizes = SizesOfJob(job.calls, problems[0].collective, kMostSizesOfJob);
   XCCL_ASSIGN_OR_RETURN(const std::vector<ComparedMachine> machines, MachinesOf(problems, flags));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0)
     return CompareOnFailures(problems[0], engines, sizes, options, flags, session);
-  XCCL_ASSIGN_OR_RETURN(const Others others, OthersOf(flags, problems[0], options, sizes));
+  XCCL_ASSIGN_OR_RETURN(const Others others, OthersOf(flags, problems[0], options, sizes, job));
   Shown shown(flags, session);
   XCCL_ASSIGN_OR_RETURN(const Comparison comparison,
                         CompareOn(machines, engines, sizes, options, others, shown));
@@ -245,7 +283,8 @@ void AddCompareCommand(CommandLine& line, Session& session) {
                                      "Rank engines per size, with their distance from the bound", RunCompare);
   AddTopologiesFlags(command, flags.topology, "to compare them");
   AddCollectiveFlags(command, flags.collective);
-  command.AddOption("--sizes,-s", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
+  command.AddOption("--sizes,-s", flags.sizes,
+                    "1KiB,1MiB or 1KiB:1GiB:x4 (default: those of a job's log, else 1KiB:1GiB:x16)");
   command.AddOption(
       "--engines", flags.engines,
       "ring,tree,... or all (default: all but smt, which may search for long; of several machines, auto)");
@@ -275,9 +314,11 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       .Needs(failures)
       .ShowDefault();
   command
-      .AddOption("--with", flags.with,
-                 "also rank these plans of other tools, on this machine: A.xml,B.xml (see import), and what\n"
-                 "nccl-tests or rccl-tests measured out of place: a job's log with its tables, JSON or CSV")
+      .AddOption(
+          "--with", flags.with,
+          "also rank these plans of other tools, on this machine: A.xml,B.xml (see import), and what\n"
+          "nccl-tests or rccl-tests measured out of place: a job's log with its tables, JSON or CSV;\n"
+          "and what a job called, with its times: logs of XCCL_LOG_CALLS or of NCCL (see book --from-log)")
       .Excludes(failures);
   command.AddFlag("--json", session.json, "print the result as JSON").Excludes(csv);
   command.Footer(

@@ -110,6 +110,10 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
     times.push_back(
         MakePlanTime(each.name, each.made_by, collective, taken, options.request.bound->bound_ps));
     times.back().measured = true;
+    if (const auto calls = each.calls.find(size); calls != each.calls.end()) {
+      times.back().variation = Counted(calls->second, "call");
+      times.back().note = times.back().variation + " in a job";
+    }
   }
 }
 
@@ -247,8 +251,15 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
     row.engine = other.name, row.made_by = other.plan.made_by.engine;
     all.longest_name = std::max(all.longest_name, NameOfRow(row).size());
   }
-  for (const MeasuredTimes& each : measured)
-    all.longest_name = std::max(all.longest_name, each.name.size() + each.made_by.size() + 3);
+  for (const MeasuredTimes& each : measured) {
+    PlanTime row;
+    row.engine = each.name, row.made_by = each.made_by;
+    all.longest_name = std::max(all.longest_name, NameOfRow(row).size());
+    for (const auto& [size, calls] : each.calls) {
+      row.variation = Counted(calls, "call");
+      all.longest_name = std::max(all.longest_name, NameOfRow(row).size());
+    }
+  }
   Comparison of_size = all;
   PlanOptions at_size = options;
   for (const int64_t size : sizes) {

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "interchange/traces/nccl_tests.h"
 #include "ir/plan.h"
+#include "pipeline/job_calls.h"
 #include "pipeline/plan_result.h"
 #include "pipeline/predict.h"
 
@@ -71,9 +72,10 @@ struct OtherPlan {
 // Measured times of the collective that is compared. `time_ps` maps the size that ran to a time.
 struct MeasuredTimes {
   std::string name;     // "measured: FILE"
-  std::string made_by;  // "nccl-tests" or "rccl-tests"
+  std::string made_by;  // "nccl-tests", "rccl-tests" or "a job"
   std::string note;     // tells the user what was measured
   std::map<int64_t, int64_t> time_ps;
+  std::map<int64_t, int64_t> calls = {};  // by size: how often a job called it; empty: a benchmark
 };
 // Returns the measured times of each run of an nccl-tests file that can be compared. A run gets the name
 // "measured: NAME"; if several runs can be compared, the run's line in the file follows. The fastest of
@@ -84,6 +86,15 @@ StatusOr<std::vector<MeasuredTimes>> MeasuredBeside(const std::vector<NcclTestsR
                                                     const std::string& name, const std::string& file,
                                                     const Collective& collective,
                                                     const std::vector<int64_t>& sizes);
+
+// Returns the sizes at which a job calls the collective, ascending: at most `most`, those with the most time,
+// or bytes where there are no times.
+std::vector<int64_t> SizesOfJob(const JobCalls& job, const Collective& collective, size_t most);
+// Returns the mean times of a job's calls of the collective, at the sizes that are compared. The note lists
+// the sizes whose calls have no times. Errors: kInvalidInput where the job has no call of the collective on
+// so many ranks, or none of the sizes.
+StatusOr<MeasuredTimes> MeasuredByJob(const JobCalls& job, const std::string& name, const std::string& file,
+                                      const Collective& collective, const std::vector<int64_t>& sizes);
 
 // Returns the length of the longest name that a row of these engines may have.
 size_t LongestNameOf(const std::vector<std::string>& engines, CollectiveKind kind);

@@ -58,6 +58,29 @@ bool Overlap(const std::byte* a, int64_t a_bytes, const std::byte* b, int64_t b_
   return a_bytes > 0 && b_bytes > 0 && std::less<>()(a, b + b_bytes) && std::less<>()(b, a + a_bytes);
 }
 
+// As nccl-tests counts.
+int64_t SizeBytesOf(const Call& call, int32_t ranks) {
+  return ShareBytes(call) * (TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks);
+}
+
+// The messages of a group as one call. Requires: at least one.
+CallCounter::Key KeyOf(std::span<const PairMessage> messages, uint64_t server) {
+  CallCounter::Key key{
+      .collective = messages[0].call, .type = messages[0].type, .op = {}, .root = {}, .server = server};
+  int64_t sent = 0, received = 0, largest = 0;
+  for (const PairMessage& message : messages) {
+    const int64_t bytes = message.count * SizeOf(message.type);
+    (message.sends ? sent : received) += bytes;
+    largest = std::max(largest, bytes);
+  }
+  key.size_bytes = key.collective == CollectiveKind::kAlltoallv ? std::max(sent, received) : largest;
+  return key;
+}
+
+int64_t NsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count();
+}
+
 // The status of the exception in flight. Texts are left out where there is no memory for them.
 Status StatusInFlight(Rank rank) noexcept {
   try {
@@ -166,7 +189,7 @@ void Communicator::Work() {
     if (failure_.ok()) {
       busy_ = true;
       lock.unlock();
-      const Status status = Execute(std::move(queued));
+      const Status status = ExecuteCounted(std::move(queued));
       if (!status.ok()) End(status);
       lock.lock();
       busy_ = false;
@@ -351,9 +374,8 @@ StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) const {
   const std::lock_guard lock(mutex_);
   if (books_.empty())
     return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
-  const int64_t shares = TraitsOf(call.collective).parts == KindTraits::Parts::kOne ? 1 : ranks_;
   // Ranks may differ in being in place, and must not in the plan.
-  const PlanQuery query{call.collective, ranks_, call.root, ShareBytes(call) * shares, call.type, {}};
+  const PlanQuery query{call.collective, ranks_, call.root, SizeBytesOf(call, ranks_), call.type, {}};
   std::vector<const PlanBook*> searched;
   for (auto loaded = books_.rbegin(); loaded != books_.rend(); ++loaded) {
     if (const std::optional<size_t> plan = FindPlan((*loaded)->book, query))
@@ -395,7 +417,12 @@ Status Communicator::Enqueue(const Call& call) {
   const std::lock_guard launching(launching_);
   XCCL_ASSIGN_OR_RETURN(std::optional<Queued> queued, Prepare(call));
   if (queued && queued->loaded->runner) return EnqueueToRunner(*queued);
-  if (!queued && call.count > 0) return CopyAlone(call);
+  if (!queued && call.count > 0) {
+    const auto begin = std::chrono::steady_clock::now();
+    Status status = CopyAlone(call);
+    if (counter_ != nullptr && status.ok()) Count({.call = call, .signature = {}}, NsSince(begin));
+    return status;
+  }
   const std::lock_guard lock(mutex_);
   ++calls_;
   if (!queued) return OkStatus();
@@ -444,6 +471,7 @@ Status Communicator::EnqueueToRunner(const Queued& queued) {
   const CollectiveSizes sizes = SizesOf(collective, queued.call);
   Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
   owes_ = status.ok();
+  if (counter_ != nullptr && status.ok()) Count(queued, std::nullopt);
   if (status.ok()) return status;
   End(status);  // other ranks may have launched it and must not wait for this one
   return AsyncError();
@@ -498,6 +526,32 @@ Status Communicator::Execute(Queued queued) {
   } catch (const std::exception&) {
     return StatusInFlight(rank_);
   }
+}
+
+// Plans have numbers, and what runs without one is number 0.
+void Communicator::Count(const Queued& queued, std::optional<int64_t> ns) const {
+  constexpr uint64_t kBuiltIn = 0;
+  constexpr std::string_view kName = "built-in";
+  if (!queued.pairs.empty()) return counter_->Add(KeyOf(queued.pairs, kBuiltIn), kName, ns);
+  const Call& call = queued.call;
+  CallCounter::Key key{.collective = call.collective,
+                       .type = call.type,
+                       .op = {},
+                       .root = IsRooted(call.collective) ? call.root : std::nullopt,
+                       .size_bytes = SizeBytesOf(call, ranks_)};
+  if (IsReduction(call.collective) && !call.scalar) key.op = call.op;
+  if (queued.loaded == nullptr) return counter_->Add(key, kName, ns);
+  key.server = 1 + queued.loaded->first_plan + queued.plan;
+  counter_->Add(key, queued.loaded->plans[queued.plan].entry.file, ns);
+}
+
+Status Communicator::ExecuteCounted(Queued queued) {
+  if (counter_ == nullptr) return Execute(std::move(queued));
+  Queued counted = queued;  // messages are moved into their execution
+  const auto begin = std::chrono::steady_clock::now();
+  Status status = Execute(std::move(queued));
+  if (status.ok()) Count(counted, NsSince(begin));
+  return status;
 }
 
 Status Communicator::Synchronize() {

@@ -21,6 +21,7 @@
 
 #include "base/status.h"
 #include "runtime/backend.h"
+#include "runtime/call_counter.h"
 #include "runtime/executor.h"
 #include "runtime/memory_use.h"
 #include "runtime/pairs.h"
@@ -53,6 +54,11 @@ class Communicator {
   // Holds for the calls that begin to run afterwards.
   void SetTimeLimit(std::chrono::nanoseconds limit) { time_limit_.store(limit); }
   std::chrono::nanoseconds time_limit() const { return time_limit_.load(); }
+
+  // Counts the calls that succeed from here on: those that wait for other ranks with their times, on the host
+  // alone, from when they begin to run. Requires: nothing has been called.
+  void CountCalls(std::shared_ptr<CallCounter> counter) { counter_ = std::move(counter); }
+  const std::shared_ptr<CallCounter>& counter() const { return counter_; }
 
   // Reads and verifies the plans of a book that are for this number of ranks, and connects. All ranks load
   // the same books in the same order. A call takes its plan from the book loaded last that has one for it.
@@ -127,6 +133,8 @@ class Communicator {
   Status CopyAlone(const Call& call) const;
   Status EnqueueToRunner(const Queued& queued);
   Status Execute(Queued queued);
+  Status ExecuteCounted(Queued queued);
+  void Count(const Queued& queued, std::optional<int64_t> ns) const;
   Status ExecuteOn(const Queued& queued);
   void End(const Status& reason) noexcept;
   Status Failure(bool devices);  // without waiting; devices: looks at them too
@@ -135,6 +143,7 @@ class Communicator {
   const Rank rank_;
   const int32_t ranks_;
   const BackendMaker make_backend_;
+  std::shared_ptr<CallCounter> counter_;  // null: calls are not counted
   std::atomic<std::chrono::nanoseconds> time_limit_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> owes_ = false;  // nobody has asked how the last calls ended

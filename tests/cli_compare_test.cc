@@ -201,7 +201,7 @@ TEST_F(Cli, MeasuredTimesOfLogs) {
       {{},
        1,
        "notes: begins with 'my notes'; expected MSCCL XML, an MSCCL++ plan, ForestColl's trees, TACOS' "
-       "lists or a table, JSON or CSV of nccl-tests or rccl-tests"},
+       "lists or a table, JSON or CSV of nccl-tests or rccl-tests, or a log of a job's calls"},
       Run({"compare", "ring:4", "-c", "alltoall", "-s", "1KiB", "--engines", "auto", "--with", "notes"}));
 }
 

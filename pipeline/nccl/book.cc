@@ -109,8 +109,10 @@ std::optional<Choosing> BetterThan(Simulated& simulated, const std::vector<Estim
   return best;
 }
 
+}  // namespace
+
 void SteerBySimulation(const Topology& topology, const Collective& collective, const TuneRequest& request,
-                       const Graphs& graphs, double least_gain, Book& book) {
+                       const Graphs& graphs, double least_gain, std::vector<nccl_tuner::Row>& steering) {
   Simulated simulated(topology, collective, graphs, request.pipeline);
   const nccl_tuner::Collective kind = *CollectiveOf(collective.kind());
   std::vector<Better> sizes;
@@ -118,10 +120,8 @@ void SteerBySimulation(const Topology& topology, const Collective& collective, c
     const std::vector<Estimate> offered = Estimates(graphs, kind, size);
     sizes.push_back({size, BetterThan(simulated, offered, Choice(graphs, kind, size), size, least_gain)});
   }
-  AddRows(kind, graphs.nodes, graphs.ranks, sizes, book.steering);
+  AddRows(kind, graphs.nodes, graphs.ranks, sizes, steering);
 }
-
-}  // namespace
 
 StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain) {
   XCCL_ASSIGN_OR_RETURN(const Graphs graphs, FindGraphs(topology, *request.pipeline.machine));
@@ -148,7 +148,7 @@ StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, do
     const bool again = std::ranges::any_of(std::span(book.rows).first(first), [&](const BookRow& row) {
       return row.ours.collective == collective.name();
     });
-    if (!again) SteerBySimulation(topology, collective, request, graphs, least_gain, book);
+    if (!again) SteerBySimulation(topology, collective, request, graphs, least_gain, book.steering);
     if (request.on_collective) request.on_collective(++done, request.collectives.size());
   }
   return book;

@@ -34,6 +34,10 @@ struct Book {
 // does not model. Requires: request.pipeline.machine.
 StatusOr<Book> MakeBook(const Topology& topology, const TuneRequest& request, double least_gain);
 
+// Appends the rows of MakeBook's `steering` for one collective. Requires: NCCL has a model of it.
+void SteerBySimulation(const Topology& topology, const Collective& collective, const TuneRequest& request,
+                       const Graphs& graphs, double least_gain, std::vector<nccl_tuner::Row>& steering);
+
 // Returns the options for the book's plans. If `options` has no machine, fills in the machine model of the
 // topology's GPUs. Errors: kInvalidInput if there is no such model, or if NCCL has no tables for these GPUs.
 StatusOr<PlanOptions> OptionsOfBook(const Topology& topology, const PlanOptions& options);

@@ -13,6 +13,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/c_api/call_log.h"
+
 namespace xccl::c_api {
 namespace {
 
@@ -64,6 +66,7 @@ Gpus& TheGpus() {
 }
 
 std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms) {
+  for (const std::shared_ptr<Comm>& comm : comms) CountCalls(*comm);
   Registry& all = All();
   std::vector<xcclComm_t> handles;
   handles.reserve(comms.size());

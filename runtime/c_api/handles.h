@@ -65,7 +65,9 @@ struct Comm {
   std::shared_ptr<void> id;            // a use of its unique id, where this process serves it
   std::optional<Backend> threads;      // threads of the CPU: made together
   std::shared_ptr<OneProcess> shared;  // threads
-  std::mutex mutex;                    // guards what follows
+  // By rank: the job's rank, for the log of calls; empty: unknown; absent: not looked for yet.
+  std::optional<std::vector<Rank>> members;
+  std::mutex mutex;  // guards what follows
   Settings settings;
   std::map<int, UserOp> ops;           // by xcclRedOp_t
   int next_op = xcclNumOps;            // numbers are not used again

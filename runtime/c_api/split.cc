@@ -72,7 +72,10 @@ Assembly::Made MakeChildren(const Assembly::Choices& all) {
     const Members members = MembersOf(all, color);
     std::vector<std::shared_ptr<Comm>> children =
         xccl::c_api::MakeThreads(static_cast<int>(members.size()), nullptr);
-    for (size_t i = 0; i < members.size(); ++i) made[members[i]] = std::move(children[i]);
+    for (size_t i = 0; i < members.size(); ++i) {
+      children[i]->members = members;
+      made[members[i]] = std::move(children[i]);
+    }
   }
   return made;
 }
@@ -98,6 +101,7 @@ StatusOr<std::shared_ptr<Comm>> ChildById(const std::string& text, const Members
   XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> child,
                         xccl::c_api::MakeById(static_cast<int>(members.size()), id, PlaceIn(members, rank)));
   child->id = xccl::UseUniqueId(id);
+  child->members = members;
   return child;
 }
 
@@ -259,12 +263,20 @@ StatusOr<std::set<int>> CheckExcluded(const Comm& comm, const int* excluded, int
   return all;
 }
 
+// The child's members are ranks of the parent so far, and become the job's.
+void SetMembers(const Comm& parent, Comm& child) {
+  if (!parent.members || !child.members) return;  // nobody asks
+  if (parent.members->empty()) return child.members->clear();
+  for (Rank& member : *child.members) member = (*parent.members)[member.index()];
+}
+
 // Gives the child its settings and the caller its handle.
 Status Deliver(Comm& parent, const xcclConfig_t& config, StatusOr<std::shared_ptr<Comm>> child,
                xcclComm_t* to) {
   if (!child.ok()) return child.status();
   if (*child == nullptr) return OkStatus();
   xccl::c_api::Inherit(parent, **child);
+  SetMembers(parent, **child);
   XCCL_RETURN_IF_ERROR(xccl::c_api::Apply(config, **child));
   *to = xccl::c_api::Add({*std::move(child)})[0];
   return OkStatus();

@@ -17,6 +17,7 @@
 #include "base/status.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/bootstrap/unique_id.h"
+#include "runtime/c_api/call_log.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/c_api/ranks.h"
@@ -190,14 +191,20 @@ xcclResult_t xcclCommSynchronize(xcclComm_t comm) {
   });
 }
 
-xcclResult_t xcclCommFinalize(xcclComm_t comm) { return xcclCommSynchronize(comm); }
+xcclResult_t xcclCommFinalize(xcclComm_t comm) {
+  const xcclResult_t result = xcclCommSynchronize(comm);
+  if (auto* const log = xccl::c_api::TheCallLog(); log != nullptr) log->Write();
+  return result;
+}
 
 xcclResult_t xcclCommDestroy(xcclComm_t comm) {
   if (comm == nullptr) return xcclSuccess;
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
     dropped->background.Wait();
-    return dropped->communicator.Finish();
+    const Status status = dropped->communicator.Finish();
+    xccl::c_api::EndCounting(*dropped);
+    return status;
   });
 }
 
@@ -212,6 +219,7 @@ xcclResult_t xcclCommAbort(xcclComm_t comm) {
     }
     if (dropped->meeting != nullptr) dropped->meeting->Abort(dropped->communicator.Aborted());
     dropped->communicator.Abort();
+    xccl::c_api::EndCounting(*dropped);
     return OkStatus();
   });
 }

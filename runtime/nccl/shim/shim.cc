@@ -13,6 +13,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/nccl/shim/calls.h"
+#include "runtime/nccl/shim/counted.h"
 #include "runtime/nccl/shim/member.h"
 #include "runtime/nccl/shim/say.h"
 #include "runtime/nccl/shim/takeover.h"
@@ -26,6 +27,7 @@ struct Setting {
   bool on = false, says_why = false;  // calls go to NCCL
   StatusOr<Coverage> coverage = OkStatus();
   const cuda::Driver* driver = nullptr;
+  CallLogFile* log = nullptr;  // null: calls are not counted
 };
 
 std::string_view Variable(const char* name) {
@@ -35,6 +37,7 @@ std::string_view Variable(const char* name) {
 
 Setting ReadSetting() {
   Setting setting;
+  setting.log = TheLog();  // before a communicator of ours
   const std::string_view book = Variable("XCCL_BOOK");
   if (book.empty() || Variable("XCCL_NCCL") == "0") return setting;
   const StatusOr<const cuda::Driver*> driver = c_api::TheGpus().driver();
@@ -89,13 +92,20 @@ const char* WhyNot(const Setting& setting, const Member& member, const NcclCall&
   return setting.coverage->WhyNot(call, member.ranks);
 }
 
+bool IsFailure(int result) { return result != kSuccess && result != kInProgress; }
+
+// Requires: the program makes the call, and not NCCL.
+int CallCounted(const Nccl& nccl, const Setting& setting, const NcclCall& call, NcclComm comm) {
+  const int result = CallNccl(nccl, call, comm);
+  if (setting.log != nullptr && !IsFailure(result)) CountNcclCall(nccl, call, comm, *setting.log);
+  return result;
+}
+
 int RunByNccl(const Nccl& nccl, const Setting& setting, Member& member, const NcclCall& call,
               const char* why) {
   if (setting.says_why) SayFallback(member, call, why);
-  return CallNccl(nccl, call, member.nccl);
+  return CallCounted(nccl, setting, call, member.nccl);
 }
-
-bool IsFailure(int result) { return result != kSuccess && result != kInProgress; }
 
 // All of them in one group of NCCL's, as the program asked for.
 int RunByNccl(const Nccl& nccl, const Setting& setting, const std::vector<Deferred>& calls) {
@@ -188,7 +198,8 @@ int RunCollective(const NcclCall& call, NcclComm comm) {
   return WithNccl([&](const Nccl& nccl) {
     const std::shared_ptr<const Setting> setting = TheSetting();
     const std::shared_ptr<Member> member = MemberFor(nccl, *setting, call, comm);
-    if (member == nullptr) return CallNccl(nccl, call, comm);
+    if (member == nullptr)
+      return InsideNccl::Here() ? CallNccl(nccl, call, comm) : CallCounted(nccl, *setting, call, comm);
     const bool undecided = member->state == Member::State::kUndecided;
     if (undecided && IsCaptured(*member->gpu, call.stream))
       return RunByNccl(nccl, *setting, *member, call, "its communicator's first calls are captured");
@@ -244,6 +255,7 @@ int DestroyComm(NcclComm comm) {
     // It waits for what was launched.
     if (const std::shared_ptr<Member> member = DropMember(comm); member != nullptr)
       if (const xcclComm_t ours = member->Ours(); ours != nullptr) xcclCommDestroy(ours);
+    EndCounting(comm);
     const InsideNccl inside;
     return nccl.CommDestroy(comm);
   });
@@ -253,6 +265,7 @@ int FinalizeComm(NcclComm comm) {
   return WithNccl([&](const Nccl& nccl) {
     if (const std::shared_ptr<Member> member = KnownMember(comm); member != nullptr)
       if (const xcclComm_t ours = member->Ours(); ours != nullptr) xcclCommSynchronize(ours);
+    if (CallLogFile* const log = TheLog(); log != nullptr) log->Write();
     const InsideNccl inside;
     return nccl.CommFinalize(comm);
   });
@@ -261,6 +274,7 @@ int FinalizeComm(NcclComm comm) {
 int AbortComm(NcclComm comm) {
   return WithNccl([&](const Nccl& nccl) {
     if (const std::shared_ptr<Member> member = DropMember(comm); member != nullptr) member->Abort();
+    EndCounting(comm);
     const InsideNccl inside;
     return nccl.CommAbort(comm);
   });

@@ -20,7 +20,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/files.h"
 #include "base/random.h"
+#include "ir/call_log.h"
+#include "runtime/c_api/call_log.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/cuda/gpu.h"
@@ -228,6 +231,100 @@ TEST(Shim, RunsWhatTheBookServes) {
                                     {"Gather", 4},
                                     {"Scatter", 4},
                                     {"CommDestroy", 4}}));
+}
+
+// Sets the variable while it lives; the shim reads it when it reads its environment.
+class Logging {
+ public:
+  explicit Logging(const std::string& name) : file(testing::TempDir() + "/" + name) {
+    std::filesystem::remove(file);
+    setenv("XCCL_LOG_CALLS", file.c_str(), 1);
+    c_api::ForgetCallLog();
+  }
+  ~Logging() {
+    unsetenv("XCCL_LOG_CALLS");
+    c_api::ForgetCallLog();
+    ForgetEnvironment();
+  }
+  Logging(const Logging&) = delete;
+  Logging& operator=(const Logging&) = delete;
+
+  // "rank 0: broadcast 256 int32 root 2 by NCCL: 1", of all ranks.
+  std::vector<std::string> Rows() const {
+    const StatusOr<std::string> text = ReadFile(file);
+    EXPECT_TRUE(text.ok()) << text.status().message();
+    if (!text.ok()) return {};
+    const CallLog log = ReadCallLog(*text, file).value();
+    EXPECT_EQ(log.library, "nccl");
+    std::vector<std::string> rows;
+    for (const LoggedCommunicator& on : log.communicators)
+      for (const CountedCalls& row : on.rows) {
+        std::string line = "rank " + std::to_string(on.rank->value) + ": ";
+        line += std::string(ToString(row.collective)) + " " + std::to_string(row.size_bytes) + " " +
+                std::string(ToString(row.type));
+        if (row.root) line += " root " + std::to_string(row.root->value);
+        rows.push_back(line + " by " + row.served_by + ": " + std::to_string(row.calls));
+        EXPECT_EQ(row.timed, 0) << "a GPU's calls have no times";
+      }
+    std::ranges::sort(rows);
+    return rows;
+  }
+  const std::string file;
+};
+
+TEST(Shim, CountsWhatPlansAndNcclRun) {
+  const Logging logging("mixed.json");
+  World world(Book(2));
+  AsThreads(world, {0, 0}, [](Worker& on) {
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    Check{Kind::kAllreduce, kNccls}.Run(on);
+    Check{Kind::kBroadcast, kOurs, 0}.Run(on);  // the book's root is 1
+    EXPECT_EQ(StartGroup(), kSuccess);
+    Check{Kind::kAllgather, kNccls}.Call(on);
+    EXPECT_EQ(EndGroup(), kSuccess);
+    on.Settle();
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  std::vector<std::string> expected;
+  for (const char* rank : {"rank 0: ", "rank 1: "})
+    for (const char* row :
+         {"allgather 24000 int32 by NCCL: 1", "allreduce 12000 int32 by NCCL: 1",
+          "allreduce 256 int32 by allreduce.plan.json: 2", "broadcast 256 int32 root 0 by NCCL: 1"})
+      expected.push_back(std::string(rank) + row);
+  EXPECT_EQ(logging.Rows(), expected);
+}
+
+TEST(Shim, CountsWithoutABook) {
+  const Logging logging("no-book.json");
+  World world("");
+  AsThreads(world, {0, 0}, [](Worker& on) {
+    Check{Kind::kAllreduce, kOurs}.Run(on);
+    EXPECT_EQ(FinalizeComm(on.comm), kSuccess);
+    EXPECT_EQ(AbortComm(on.comm), kSuccess);
+  });
+  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 256 int32 by NCCL: 1",
+                                                      "rank 1: allreduce 256 int32 by NCCL: 1"}));
+}
+
+TEST(Shim, CountsNoCallsThatNcclMakesToItself) {
+  const Logging logging("inside.json");
+  World world("");
+  Nccl nccl = StubNccl();
+  static const Nccl stub = nccl;
+  nccl.AllReduce = [](const void* send, void* receive, size_t count, int type, int op, NcclComm comm,
+                      void* stream) {
+    static_cast<void>(
+        RunCollective({Kind::kBroadcast, send, receive, kOurs, type, 0, /*root=*/1, stream}, comm));
+    return stub.AllReduce(send, receive, count, type, op, comm, stream);
+  };
+  SetNccl(nccl);
+  AsThreads(world, {0, 0}, [](Worker& on) {
+    Check{Kind::kAllreduce, kNccls}.Run(on);
+    EXPECT_EQ(DestroyComm(on.comm), kSuccess);
+  });
+  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 12000 int32 by NCCL: 1",
+                                                      "rank 1: allreduce 12000 int32 by NCCL: 1"}));
 }
 
 TEST(Shim, RanksMayDifferInBeingInPlace) {

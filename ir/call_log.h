@@ -1,0 +1,67 @@
+// The calls that the ranks of one process made, counted: which collectives, how large, how often, how long,
+// and who served them. Communicators of the runtime write it where XCCL_LOG_CALLS is set; NCCL's logs are
+// read as it. docs/library.md, "What a job did", has the format:
+//   {"format":1, "call_log":"xccl", "host":"gpu01", "process":4711, "rank":0, "ranks":8, "communicators":[
+//     {"rank":0, "ranks":8, "members":[0,1,2,3,4,5,6,7], "calls":[{"collective":"allreduce",
+//       "size_bytes":1048576, "type":"float", "op":"sum", "served_by":"ar.plan.json", "calls":12,
+//       "timed":12, "time_ps":3456000000}, ...]}, ...]}
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+
+namespace xccl {
+
+// Calls of one rank that differ in their times alone.
+struct CountedCalls {
+  CollectiveKind collective = CollectiveKind::kAllreduce;
+  int64_t size_bytes = 0;  // as nccl-tests counts; of sendrecv, that of the largest message of a group
+  DataType type = DataType::kFloat;
+  std::optional<ReduceOp> op = {};  // absent: it does not reduce, or by an operator that the program made
+  std::optional<Rank> root = {};    // by rank of the communicator
+  std::string served_by = {};       // a plan's file, "NCCL", or "built-in"; empty: unknown
+  int64_t calls = 0;
+  int64_t timed = 0;    // of the calls: those whose time is known
+  int64_t time_ps = 0;  // the sum of the known times, on this rank's host
+  bool operator==(const CountedCalls&) const = default;
+};
+
+// One rank of a communicator.
+struct LoggedCommunicator {
+  std::optional<Rank> rank = {};  // absent: unknown
+  int32_t ranks = 1;
+  std::vector<Rank> members = {};  // by rank of the communicator: the job's rank; empty: unknown
+  std::vector<CountedCalls> rows = {};
+  int64_t left_out = 0;  // calls that found no room in the table
+  bool operator==(const LoggedCommunicator&) const = default;
+};
+
+struct CallLog {
+  std::string library;    // "xccl": every call needs a plan; "nccl": NCCL serves what no plan does
+  std::string host = {};  // empty: unknown
+  int64_t process = 0;
+  std::optional<Rank> rank = {};  // of the job, by its launcher
+  int32_t ranks = 0;              // of the job; 0: unknown
+  std::vector<LoggedCommunicator> communicators = {};
+  bool operator==(const CallLog&) const = default;
+};
+
+// The values that nccl.h, and with it RCCL and xccl.h, have as these numbers; absent: no such value, or an
+// operator that the program made.
+std::optional<DataType> DataTypeOfNccl(int64_t number);
+std::optional<ReduceOp> ReduceOpOfNccl(int64_t number);
+
+// Equal logs give equal bytes; a reader gets an equal log back.
+std::string WriteCallLog(const CallLog& log);
+// Errors: kInvalidInput "file: key.path: text"; another kind of file is named.
+StatusOr<CallLog> ReadCallLog(std::string_view text, const std::string& file);
+
+}  // namespace xccl
