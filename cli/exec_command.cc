@@ -39,7 +39,6 @@ namespace {
 
 constexpr int kNotFound = 127, kCannotRun = 126;  // the shell's
 constexpr const char* kLimit = "120s";
-constexpr double kGraceS = 5;  // for a child that looks at the clock itself
 constexpr double kMachineS = 180, kEmitS = 60;
 constexpr char kBook = '\1';  // in lines and keys: the book's directory
 
@@ -96,7 +95,7 @@ class Preparation {
     XCCL_ASSIGN_OR_RETURN(ChildProcess child,
                           ChildProcess::Start(name, "/proc/self/exe", std::move(arguments)));
     std::optional<ChildOutput> output = child.FinishWithin(limit_s);
-    if (!output) return LimitReached(fmt::format("{}: no end in {:.0f} s", name, limit_s));
+    if (!output) return LimitReached(fmt::format("{}: no end in {:g} s; hint: --time-limit", name, limit_s));
     if (output->status == 0) return std::move(output->out);
     const std::string error = ErrorSaid(output->err);
     return InvalidInput(error.empty() ? fmt::format("{}: ended with status {}", name, output->status)
@@ -171,7 +170,7 @@ class Preparation {
     CacheRequest request;
     request.folder = folder_;
     request.key = key;
-    request.wait_s = limit_s + kEmitS + 2 * kGraceS;
+    request.wait_s = limit_s + kEmitS + 5;
     request.on_wait = [name = Name(), path = CachePathOf(folder_, key)] {
       SayNote(fmt::format("{} waits for {}, which another process makes", name, path));
     };
@@ -196,7 +195,8 @@ class Preparation {
 
   StatusOr<Prepared> Plan(const JobMachine& machine) const {
     const bool beside_nccl =
-        !flags_.without_nccl && nccl::OptionsOfBook(*machine.topology, PlanOptions()).ok();
+        !flags_.without_nccl &&
+        nccl::OptionsOfBook(*machine.topology, PlanOptions{.machine_of_topology = true}).ok();
     if (beside_nccl) XCCL_RETURN_IF_ERROR(FindPlugins(Self()).status());  // before long work
     const std::string xml = WriteNativeXml(*machine.topology);
     std::string key = fmt::format("book by {}\n", session_.version);
@@ -212,15 +212,13 @@ class Preparation {
     if (flags_.dry_run && !FindInCache(folder_, key)) return UseOfMissing(path, beside_nccl, lines);
     CacheRequest request = Request(key, limit_s_);
     request.make = [&](const std::string& directory) -> Status {
-      SayNote(fmt::format("making the plan book of {}, once, for up to {:.0f} s: {}",
-                          machine.topology->name(), limit_s_, path));
+      SayNote(fmt::format("making the plan book of {}, once, for up to {:g} s: {}", machine.topology->name(),
+                          limit_s_, path));
       XCCL_RETURN_IF_ERROR(WriteFileAtomically(directory + "/topology.xml", xml));
-      for (std::vector<std::string>& command : CommandsOf(directory, beside_nccl)) {
-        if (command[0] == "book")
-          command.insert(command.end(),
-                         {"--time-limit", session_.time_limit.empty() ? kLimit : session_.time_limit});
-        XCCL_RETURN_IF_ERROR(Synth(command, command[0] == "book" ? limit_s_ + kGraceS : kEmitS).status());
-      }
+      // The planner is not told the limit: its plans then follow from their flags alone, so that hosts
+      // without a common cache make the same book.
+      for (const std::vector<std::string>& command : CommandsOf(directory, beside_nccl))
+        XCCL_RETURN_IF_ERROR(Synth(command, command[0] == "book" ? limit_s_ : kEmitS).status());
       return OkStatus();
     };
     XCCL_ASSIGN_OR_RETURN(const std::string directory, FindOrMake(request));
