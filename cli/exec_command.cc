@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,7 +49,7 @@ struct Flags {
   std::optional<int32_t> hosts;
   std::string book;
   std::string collectives, sizes = "1KiB:256MiB:x64";
-  bool without_nccl = false, dry_run = false;
+  bool without_nccl = false, measure = false, dry_run = false;
 };
 
 // The machine of the job, and the shell's lines that describe it.
@@ -76,11 +78,12 @@ class Preparation {
     if (!given.empty()) {
       std::error_code error;
       const std::string directory = std::filesystem::absolute(given, error).string();
-      return UseOf(directory, !flags_.without_nccl, {});
+      return UseOf(directory, !flags_.without_nccl && !flags_.measure, {});
     }
     folder_ = cuda::DefaultKernelCache(ProcessEnvironment);
     if (folder_.empty())
       return InvalidInput("HOME, XDG_CACHE_HOME: not set; expected a place for the plan book; hint: --book");
+    if (flags_.measure) return Measure();
     XCCL_ASSIGN_OR_RETURN(const JobMachine machine, FindMachine());
     return Plan(machine);
   }
@@ -88,6 +91,8 @@ class Preparation {
  private:
   static std::string ToTopology() { return fmt::format(" > {}/topology.xml", kBook); }
   std::string Name() const { return is_launched_ ? fmt::format("rank {}", shape_.rank.value) : "exec"; }
+
+  bool IsAlone() const { return !is_launched_ || shape_.ranks() == 1; }
 
   // Runs an xccl-synth to its end; its standard output.
   StatusOr<std::string> Synth(std::vector<std::string> arguments, double limit_s) const {
@@ -177,15 +182,22 @@ class Preparation {
     return request;
   }
 
+  std::string Collectives(bool beside_nccl) const {
+    if (!flags_.collectives.empty()) return flags_.collectives;
+    const std::string modelled = "allreduce,allgather,reduce_scatter,broadcast,reduce";
+    return beside_nccl ? modelled : modelled + ",alltoall";
+  }
+
   // The commands that make the book in a directory that has its topology.xml.
   std::vector<std::vector<std::string>> CommandsOf(const std::string& directory, bool beside_nccl) const {
-    const std::string collectives = !flags_.collectives.empty() ? flags_.collectives
-                                    : beside_nccl
-                                        ? "allreduce,allgather,reduce_scatter,broadcast,reduce"
-                                        : "allreduce,allgather,reduce_scatter,broadcast,reduce,alltoall";
-    std::vector<std::string> book = {
-        "book",   directory + "/topology.xml", "--collectives", collectives, "--sizes", flags_.sizes, "-o",
-        directory};
+    std::vector<std::string> book = {"book",
+                                     directory + "/topology.xml",
+                                     "--collectives",
+                                     Collectives(beside_nccl),
+                                     "--sizes",
+                                     flags_.sizes,
+                                     "-o",
+                                     directory};
     if (!beside_nccl) book.emplace_back("--without-nccl");
     if (!session_.memory_limit.empty()) book.insert(book.end(), {"--memory-limit", session_.memory_limit});
     std::vector<std::vector<std::string>> commands = {book};
@@ -223,6 +235,51 @@ class Preparation {
     };
     XCCL_ASSIGN_OR_RETURN(const std::string directory, FindOrMake(request));
     return UseOf(directory, beside_nccl, std::move(lines));
+  }
+
+  // The command that measures the job's ranks, or the threads of this process, and its plans on them.
+  std::vector<std::string> Tune(const std::string& directory) const {
+    std::vector<std::string> tune = {"tune", "--collectives", Collectives(false), "--sizes", flags_.sizes,
+                                     "-o",   directory};
+    if (IsAlone()) tune.insert(tune.begin() + 1, flags_.topology);
+    if (!session_.memory_limit.empty()) tune.insert(tune.end(), {"--memory-limit", session_.memory_limit});
+    return tune;
+  }
+
+  // All ranks measure together, so either all of them find a book or all measure. A host has a book of its
+  // own, by its number in the job, which its first rank writes: hosts with one cache would wait for each
+  // other's locks.
+  StatusOr<Prepared> Measure() const {
+    if (IsAlone() && flags_.topology.empty())
+      return InvalidInput("--measure: one process; expected ranks of a launcher, or --topology for threads");
+    if (ProcessEnvironment("PMI_FD"))
+      return InvalidInput("--measure: PMI_FD: ranks meet once by it, which is for the command");
+    std::unique_ptr<LaunchedGroup> group;
+    std::string key = fmt::format("measured by {}\n{}\n", session_.version, Join(Tune(""), " "));
+    if (!IsAlone()) {
+      XCCL_ASSIGN_OR_RETURN(group, JoinGroup(LaunchFlags(), std::chrono::seconds(30)));
+      key +=
+          fmt::format("{} ranks a host, host {} of {}\n", shape_.ranks_per_host,
+                      shape_.rank.value / shape_.ranks_per_host, Join(group->bootstrap().host_names(), " "));
+    }
+    const std::string path = CachePathOf(folder_, key);
+    if (flags_.dry_run) return UseOfMissing(path, false, {"xccl-synth " + Join(Tune(path), " ")});
+    const bool has = FindInCache(folder_, key).has_value();
+    const bool all_say_so = group == nullptr || group->Agree("the cache", has ? "yes" : "no").ok();
+    const bool is_first = shape_.rank.value % shape_.ranks_per_host == 0;
+    group.reset();
+    if (has && all_say_so) return UseOf(path, false, {});
+    std::error_code ignored;
+    if (has && is_first) std::filesystem::remove_all(path, ignored);
+    if (!is_first) XCCL_RETURN_IF_ERROR(Synth(Tune(path), limit_s_).status());
+    CacheRequest request = Request(key, limit_s_);
+    request.make = [&](const std::string& directory) -> Status {
+      if (!is_first) return InvalidInput(path + ": the first rank of this host has not written it");
+      SayNote(fmt::format("measuring the job's machine, once, for up to {:g} s: {}", limit_s_, path));
+      return Synth(Tune(directory), limit_s_).status();
+    };
+    XCCL_RETURN_IF_ERROR(FindOrMake(request).status());
+    return UseOf(path, false, {});
   }
 
   static std::string Self() {
@@ -345,6 +402,10 @@ void AddExecCommand(CommandLine& line, Session& session) {
   command.AddOption("--sizes", flags->sizes, "sizes to plan: 1KiB,1MiB or 1KiB:1GiB:x4").ShowDefault();
   command.AddFlag("--without-nccl", flags->without_nccl,
                   "the command calls xccl.h: a plan for every size, and no library before NCCL");
+  command.AddFlag(
+      "--measure", flags->measure,
+      "--without-nccl, and the plans are those that measure fastest, as tune does: by the job's ranks\n"
+      "on CPU cores, or by threads on --topology");
   command.AddFlag("--dry-run", flags->dry_run, "print the shell's lines that this stands for");
   command.Footer(
       "Examples:\n"

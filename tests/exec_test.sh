@@ -132,6 +132,18 @@ said 1 'warning: XCCL_LOCAL_SIZE: not set; expected the number of ranks on each 
 ends 0 xccl-synth exec --topology no-such-machine -- true
 said 1 '; the command runs without a plan book'
 
+# Measured by the ranks themselves, or by threads.
+forget
+for expected in 1 0; do
+  ends 0 slurm 2 xccl-synth exec --measure "${small[@]}" -- "$allreduce" >"$TEST_TMPDIR/out"
+  said $expected "measuring the job's machine, once"
+  [ "$(grep -c ' 0 wrong$' "$TEST_TMPDIR/out")" = 2 ] || fail "$(cat "$TEST_TMPDIR/out")"
+done
+ends 0 xccl-synth exec --measure "${small[@]}" --topology full-mesh:2 -- sh -c "'$allreduce' \$XCCL_BOOK 2" >/dev/null
+ends 0 xccl-synth exec --measure -- true
+said 1 'warning: --measure: one process; expected ranks of a launcher, or --topology for threads; the command runs without a plan book'
+no_leftovers
+
 # A book that is given, on threads of one process.
 ends 0 xccl-synth exec --without-nccl "${small[@]}" --topology full-mesh:2 -- sh -c 'cp -r "$XCCL_BOOK" "$TEST_TMPDIR/given"'
 ends 0 xccl-synth exec --without-nccl --book "$TEST_TMPDIR/given" -- sh -c "echo \$XCCL_BOOK; '$allreduce' \$XCCL_BOOK 2" >"$TEST_TMPDIR/out"
