@@ -89,8 +89,8 @@ done
 # Two jobs at once make one book.
 forget
 ends 0 bash -c "$(declare -f slurm); small='${small[*]}' step=100
-  slurm 2 xccl-synth exec \$small -- '$allreduce' >'$TEST_TMPDIR/out' & step=200
-  slurm 2 xccl-synth exec \$small -- '$allreduce' >'$TEST_TMPDIR/out2' && wait \$!"
+  slurm 2 xccl-synth exec \$small -- '$allreduce' >'$TEST_TMPDIR/out' & first=\$! step=200
+  slurm 2 xccl-synth exec \$small -- '$allreduce' >'$TEST_TMPDIR/out2' && wait \$first"
 said 1 'making the plan book'
 [ "$(cat "$TEST_TMPDIR/out" "$TEST_TMPDIR/out2" | grep -c ' 0 wrong')" = 4 ] || fail "$(cat "$TEST_TMPDIR"/out*)"
 
@@ -135,11 +135,11 @@ said 1 '; the command runs without a plan book'
 # Measured by the ranks themselves, or by threads.
 forget
 for expected in 1 0; do
-  ends 0 slurm 2 xccl-synth exec --measure "${small[@]}" -- "$allreduce" >"$TEST_TMPDIR/out"
+  ends 0 slurm 2 xccl-synth exec --measure --time-limit 250s "${small[@]}" -- "$allreduce" >"$TEST_TMPDIR/out"
   said $expected "measuring the job's machine, once"
   [ "$(grep -c ' 0 wrong$' "$TEST_TMPDIR/out")" = 2 ] || fail "$(cat "$TEST_TMPDIR/out")"
 done
-ends 0 xccl-synth exec --measure "${small[@]}" --topology full-mesh:2 -- sh -c "'$allreduce' \$XCCL_BOOK 2" >/dev/null
+ends 0 xccl-synth exec --measure --time-limit 250s "${small[@]}" --topology full-mesh:2 -- sh -c "'$allreduce' \$XCCL_BOOK 2" >/dev/null
 ends 0 xccl-synth exec --measure -- true
 said 1 'warning: --measure: one process; expected ranks of a launcher, or --topology for threads; the command runs without a plan book'
 no_leftovers
