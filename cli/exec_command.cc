@@ -19,6 +19,7 @@
 
 #include "base/child.h"
 #include "base/files.h"
+#include "base/standard_streams.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -189,7 +190,8 @@ class Preparation {
   }
 
   // The commands that make the book in a directory that has its topology.xml.
-  std::vector<std::vector<std::string>> CommandsOf(const std::string& directory, bool beside_nccl) const {
+  std::vector<std::vector<std::string>> CommandsOf(const std::string& directory, bool beside_nccl,
+                                                   bool has_gpus) const {
     std::vector<std::string> book = {"book",
                                      directory + "/topology.xml",
                                      "--collectives",
@@ -201,7 +203,7 @@ class Preparation {
     if (!beside_nccl) book.emplace_back("--without-nccl");
     if (!session_.memory_limit.empty()) book.insert(book.end(), {"--memory-limit", session_.memory_limit});
     std::vector<std::vector<std::string>> commands = {book};
-    if (beside_nccl) commands.push_back({"emit", directory, "--to", "cuda"});
+    if (has_gpus) commands.push_back({"emit", directory, "--to", "cuda"});
     return commands;
   }
 
@@ -210,15 +212,16 @@ class Preparation {
         !flags_.without_nccl &&
         nccl::OptionsOfBook(*machine.topology, PlanOptions{.machine_of_topology = true}).ok();
     if (beside_nccl) XCCL_RETURN_IF_ERROR(FindPlugins(Self()).status());  // before long work
+    const bool has_gpus = !machine.topology->gpu_arch().empty();
     const std::string xml = WriteNativeXml(*machine.topology);
     std::string key = fmt::format("book by {}\n", session_.version);
-    for (const std::vector<std::string>& command : CommandsOf(std::string(1, kBook), beside_nccl))
+    for (const std::vector<std::string>& command : CommandsOf(std::string(1, kBook), beside_nccl, has_gpus))
       key += Join(command, " ") + "\n";
     key += xml;
     const std::string path = CachePathOf(folder_, key);
     std::vector<std::string> lines = {fmt::format("mkdir -p {}", kBook)};
     lines.insert(lines.end(), machine.lines.begin(), machine.lines.end());
-    for (const std::vector<std::string>& command : CommandsOf(std::string(1, kBook), beside_nccl))
+    for (const std::vector<std::string>& command : CommandsOf(std::string(1, kBook), beside_nccl, has_gpus))
       lines.push_back("xccl-synth " + Join(command, " "));
     for (std::string& line : lines) line = Replaced(line, path);
     if (flags_.dry_run && !FindInCache(folder_, key)) return UseOfMissing(path, beside_nccl, lines);
@@ -229,7 +232,7 @@ class Preparation {
       XCCL_RETURN_IF_ERROR(WriteFileAtomically(directory + "/topology.xml", xml));
       // The planner is not told the limit: its plans then follow from their flags alone, so that hosts
       // without a common cache make the same book.
-      for (const std::vector<std::string>& command : CommandsOf(directory, beside_nccl))
+      for (const std::vector<std::string>& command : CommandsOf(directory, beside_nccl, has_gpus))
         XCCL_RETURN_IF_ERROR(Synth(command, command[0] == "book" ? limit_s_ : kEmitS).status());
       return OkStatus();
     };
@@ -346,6 +349,7 @@ bool Exists(const std::string& command) {
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  RestoreSignals();
   execvp(pointers[0], pointers.data());
   const bool missing = errno == ENOENT;
   SayError(fmt::format("{}: {}", command[0], missing ? "command not found" : std::strerror(errno)));

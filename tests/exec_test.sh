@@ -55,6 +55,11 @@ said 1 'xccl-synth: /dev/null: Permission denied'
 ends 2 xccl-synth exec
 said 1 'no COMMAND; expected it behind --; hint: xccl-synth exec -- ./my_job'
 [ ! -e "$XDG_CACHE_HOME" ] || fail "a cache was made for nothing"
+# What was ignored stays so, and no file is left open.
+[ "$(bash -c "trap '' PIPE; exec xccl-synth exec -- grep SigIgn /proc/self/status" 2>/dev/null)" = \
+  "$(bash -c "trap '' PIPE; exec grep SigIgn /proc/self/status")" ] || fail "other signals are ignored"
+files() { slurm 2 xccl-synth exec "$@" "${small[@]}" --time-limit 250s -- sh -c 'ls /proc/self/fd | wc -l' 2>/dev/null; }
+[ "$(files)" = "$(slurm 2 sh -c 'ls /proc/self/fd | wc -l')" ] || fail "files are left open"
 
 # A job: one rank makes the book, and every rank runs it; then nothing is made and nothing said.
 ends 0 slurm 3 xccl-synth exec "${small[@]}" -- "$allreduce" >"$TEST_TMPDIR/out"
@@ -140,6 +145,7 @@ for expected in 1 0; do
   [ "$(grep -c ' 0 wrong$' "$TEST_TMPDIR/out")" = 2 ] || fail "$(cat "$TEST_TMPDIR/out")"
 done
 ends 0 xccl-synth exec --measure --time-limit 250s "${small[@]}" --topology full-mesh:2 -- sh -c "'$allreduce' \$XCCL_BOOK 2" >/dev/null
+[ "$(files --measure)" = "$(slurm 2 sh -c 'ls /proc/self/fd | wc -l')" ] || fail "files are left open"
 ends 0 xccl-synth exec --measure -- true
 said 1 'warning: --measure: one process; expected ranks of a launcher, or --topology for threads; the command runs without a plan book'
 no_leftovers

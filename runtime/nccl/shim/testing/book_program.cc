@@ -30,11 +30,11 @@ void UseFakes(cuda::FakeDriver& fake) {
       return cuda::KernelImages();
     };
     backend.interpreter = [&fake](const Program& program) -> cuda::KernelImages {
-      return [&fake, protocol = program.protocol](DataType type, ReduceOp op,
-                                                  int32_t) -> StatusOr<std::string> {
-        cuda::AddHostKernel(fake, nullptr, type, op, protocol);
-        return std::string("fake");
-      };
+      return
+          [&fake, protocol = program.protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
+            cuda::AddHostKernel(fake, nullptr, type, op, protocol);
+            return std::string("fake");
+          };
     };
   };
   SetStubDriver(&fake.table());
