@@ -13,6 +13,7 @@
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/progress.h"
@@ -215,6 +216,8 @@ Status RunCompare(const Flags& flags, const Session& session) {
     if (several && is_given)
       return UsageError(
           fmt::format("{}: {} topologies; expected one", flag, flags.topology.topologies.size()));
+  if (flags.failures.draws > 0 && !flags.plan.machine.empty() && flags.plan.machine != "none")
+    return UsageError("--failures: compares schedules, on ideal links; expected no --machine");
   XCCL_RETURN_IF_ERROR(ParseFigureSize(flags.width, flags.font).status());
   for (const std::string& file : {flags.html, flags.svg})
     if (!file.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(file));  // before a long search

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 #include "cli/show.h"
 #include "interchange/common/foreign.h"
+#include "ir/known_machines.h"
 #include "ir/plan.h"
 #include "ir/program.h"
 #include "pipeline/import.h"
@@ -149,8 +150,10 @@ Status ImportFile(const Flags& flags, const Session& session) {
   SayWarnings(imported.warnings);
   std::string text = ImportText(imported, stats, flags);
   if (machine)
-    text += fmt::format("{} simulated on {}\n{}\n{}", on.machine.empty() ? "schedule" : "program",
-                        plan.topology.name(), WhatTimesAreOf(on.machine), TimesText(times));
+    text += fmt::format(
+        "{} simulated on {}\n{}\n{}", on.machine.empty() ? "schedule" : "program", plan.topology.name(),
+        WhatTimesAreOf(on.machine, flags.plan.machine.empty() ? WhyNoModel(plan.topology.gpu_arch()) : ""),
+        TimesText(times));
   return Print(text);
 }
 

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <string_view>
 #include <utility>
 
@@ -12,20 +11,6 @@
 #include "cli/progress_line.h"
 
 namespace xccl {
-namespace {
-
-Interrupt interrupted;
-
-extern "C" void OnInterrupt(int) {
-  constexpr std::string_view kText =
-      "\nxccl-synth: interrupted: the best so far follows; again to end at once\n";
-  interrupted.Set();
-  std::signal(SIGINT, SIG_DFL);
-  PrintError(kText);
-}
-
-}  // namespace
-
 Progress::Progress(std::string what) : what_(std::move(what)), is_terminal_(isatty(STDERR_FILENO) != 0) {
   if (StatusOr<std::thread> thread = StartThread([this] { Show(); }); thread.ok())
     thread_ = *std::move(thread);
@@ -62,11 +47,6 @@ void Progress::Show() {
     if (IsLineDue(is_terminal_, seconds))
       PrintError(ProgressLine({what_, detail_, part_done_}, is_terminal_, seconds));
   if (is_terminal_) PrintError("\r\033[K");
-}
-
-Deadline CatchInterrupt(const Deadline& deadline) {
-  if (std::signal(SIGINT, OnInterrupt) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
-  return deadline.With(interrupted);
 }
 
 }  // namespace xccl

@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/deadline.h"
 #include "base/status.h"
 
 namespace xccl {
@@ -49,9 +48,5 @@ auto WithProgress(std::string what, Work work) {
   Progress progress(std::move(what));
   return work(progress);
 }
-
-// The deadline, which Ctrl-C brings forward from here on, so that a search ends with the best so far. A
-// second Ctrl-C ends the program. Where the program was started with Ctrl-C ignored, it stays so.
-Deadline CatchInterrupt(const Deadline& deadline);
 
 }  // namespace xccl

@@ -1,11 +1,8 @@
 // run: executes a plan and checks every element.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <csignal>
 #include <list>
 #include <memory>
 #include <optional>
@@ -15,11 +12,11 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/standard_streams.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/say.h"
 #include "pipeline/run.h"
@@ -71,17 +68,6 @@ StatusOr<RunSettings> SettingsOf(const Flags& flags) {
   return settings;
 }
 
-// SIGINT says how much was done and then ends the process as by default. The handler reads these alone; ranks
-// that are forked from the process say nothing.
-std::atomic<const char*> text_of_interrupt = "";
-std::atomic<pid_t> process_of_text = 0;
-
-void OnInterrupt(int signal) {
-  if (getpid() == process_of_text) PrintError(text_of_interrupt.load());
-  std::signal(signal, SIG_DFL);
-  std::raise(signal);
-}
-
 // Shows the rows of each size as they come; as JSON all of them are shown at the end.
 class Shown {
  public:
@@ -93,11 +79,7 @@ class Shown {
             .end = [this](const std::string& note) { return End(note); }};
   }
   // From here on SIGINT tells how many rows are done.
-  void TellInterrupt() {
-    SetTextOfInterrupt();
-    process_of_text = getpid();
-    if (std::signal(SIGINT, OnInterrupt) == SIG_IGN) std::signal(SIGINT, SIG_IGN);
-  }
+  void TellInterrupt() { SetTextOfInterrupt(); }
   bool right() const { return right_; }
   bool shows() const { return shows_; }
   const std::vector<Row>& cells() const { return cells_; }
@@ -107,7 +89,7 @@ class Shown {
     texts_.push_back(fmt::format("xccl-synth: interrupted; {} done{}\n",
                                  done_ == 1 ? "1 row is" : fmt::format("{} rows are", done_),
                                  session_.json && done_ > 0 ? ", which --json prints only at the end" : ""));
-    text_of_interrupt = texts_.back().c_str();
+    EndOnInterrupt(texts_.back().c_str());
   }
 
   Status Say(const std::string& text) const { return session_.json || !shows_ ? OkStatus() : Print(text); }
@@ -192,7 +174,9 @@ void AddRunCommand(CommandLine& line, Session& session) {
       .OneOf({"cpu", "cuda"})
       .ShowDefault();
   command.AddFlag("--processes", flags.options.processes, "a process for every rank instead of a thread");
-  command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
+  command.AddOption("--sizes", flags.sizes,
+                    "1KiB,1MiB or 1KiB:1GiB:x4 (default: the sizes that the plans were made\n"
+                    "for)");
   command
       .AddOption("--dtype", flags.type,
                  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 f8e4m3 f8e5m2")

@@ -165,6 +165,7 @@ std::string PlanText(const PlanResult& result, const std::string& requested_engi
                            FormatBandwidthShort(timed.algbw_bytes_per_s()),
                            FormatBandwidthShort(BusBandwidth(collective, timed))));
   line("", on_machine ? OnIdealLinks(result.simulation.time_ps) : OnIdealLinks());
+  if (!result.no_machine.empty()) line("", result.no_machine);
   if (on_machine && !result.loss.empty()) line("", result.loss);
   line("bound",
        fmt::format("{}{} (latency {}, bandwidth {} by {})   ratio {:.4f}{}",

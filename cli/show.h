@@ -30,8 +30,9 @@ struct Front;
 // latencies alone", or with a time "ideal links 392.5us: bandwidths and latencies alone".
 std::string OnIdealLinks(std::optional<int64_t> time_ps = {});
 
-// "times on ideal links: ...", or "times of programs on MACHINE".
-std::string WhatTimesAreOf(const std::string& machine);
+// "times on ideal links: ...", or "times of programs on MACHINE". `no_machine`: why there is no machine, in a
+// second line.
+std::string WhatTimesAreOf(const std::string& machine, const std::string& no_machine = "");
 std::vector<Row> ToRows(const std::vector<PlanTime>& times, const Compared& on);
 // One plan at several sizes, as people see it.
 std::string TimesText(const std::vector<PlanTime>& times);

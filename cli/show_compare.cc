@@ -11,9 +11,10 @@
 
 namespace xccl {
 
-std::string WhatTimesAreOf(const std::string& machine) {
-  return machine.empty() ? fmt::format("times on {}", OnIdealLinks())
-                         : fmt::format("times of programs on a machine: {}", machine);
+std::string WhatTimesAreOf(const std::string& machine, const std::string& no_machine) {
+  return machine.empty()
+             ? fmt::format("times on {}{}{}", OnIdealLinks(), no_machine.empty() ? "" : "\n", no_machine)
+             : fmt::format("times of programs on a machine: {}", machine);
 }
 
 std::string SkippedText(const std::vector<std::string>& reasons) {

@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
+#include "ir/known_machines.h"
 #include "ir/plan.h"
 #include "ir/time_model.h"
 #include "ir/verify/read_plan.h"
@@ -72,9 +73,10 @@ Status SimulateFile(const Flags& asked, const Session& session) {
   if (session.json)
     return Print(ToJson(ToRows(times, {plan.collective.name(), plan.topology.name(), model, source})));
   const std::string by = plan.made_by.engine.empty() ? "" : " by " + plan.made_by.engine;
+  const std::string no_machine = flags.plan.machine.empty() ? WhyNoModel(plan.topology.gpu_arch()) : "";
   return Print(fmt::format("{} on {}{}, {} simulated, {} model\n{}\n{}", plan.collective.name(),
                            plan.topology.name(), by, level == PlanLevel::kProgram ? "program" : "schedule",
-                           model, WhatTimesAreOf(source), TimesText(times)));
+                           model, WhatTimesAreOf(source, no_machine), TimesText(times)));
 }
 
 }  // namespace

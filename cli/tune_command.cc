@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -230,6 +231,7 @@ Status TuneMachine(const Flags& flags, const Session& session) {
                     "measures the GPUs of its host",
                     group->bootstrap().ranks()));
   const bool is_new = !PathExists(flags.output);
+  EndOnInterrupt("xccl-synth: interrupted; no book is written\n", is_new ? flags.output.c_str() : nullptr);
   Status status = TuneRanks(flags, session, group.get());
   std::error_code ignored;
   if (!status.ok() && is_new) std::filesystem::remove(flags.output, ignored);  // where it is empty

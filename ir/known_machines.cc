@@ -20,6 +20,8 @@
 // from NVIDIA's.
 #include "ir/known_machines.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
@@ -198,6 +200,13 @@ std::optional<MachineModel> MachineOfArch(std::string_view arch) {
   if (sm == 103) return Gb300Model();
   if (sm >= 100 && sm < 130) return BlackwellModel();
   return std::nullopt;
+}
+
+std::string WhyNoModel(std::string_view arch) {
+  if (arch.empty())
+    return "no machine model: the topology has no arch; hint: arch=\"sm90\" in its file, --gpu-arch=sm90 or "
+           "--machine=hopper";
+  return MachineOfArch(arch) ? "" : fmt::format("no machine model of {}; hint: --machine=ampere", arch);
 }
 
 }  // namespace xccl

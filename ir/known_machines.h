@@ -22,5 +22,8 @@ std::span<const std::string_view> KnownMachineNames();
 std::optional<MachineModel> KnownMachine(std::string_view name);
 // The model of a GPU's architecture, as "sm90" or "gfx942"; absent where there is none.
 std::optional<MachineModel> MachineOfArch(std::string_view arch);
+// Returns why the GPUs of a topology have no model: "no machine model: the topology has no arch; hint: ...",
+// or "no machine model of sm70; hint: ...". Returns no text if they have one.
+std::string WhyNoModel(std::string_view arch);
 
 }  // namespace xccl

@@ -14,6 +14,7 @@
 #include "base/size_range.h"
 #include "base/strings.h"
 #include "ir/analysis/schedule_stats.h"
+#include "ir/known_machines.h"
 #include "ir/program.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
@@ -235,6 +236,9 @@ StatusOr<Comparison> Compare(const Topology& topology, const Collective& collect
   if (options.machine) all.on.machine = options.machine->source;
   all.title = fmt::format("{} on {}: {} rank{}, {} model", all.on.collective, all.on.topology,
                           collective.num_members(), collective.num_members() == 1 ? "" : "s", all.on.model);
+  const std::string no_machine =
+      asked.machine_of_topology && !options.machine ? WhyNoModel(topology.gpu_arch()) : "";
+  if (!no_machine.empty()) all.notes.push_back(no_machine);
   for (const MeasuredTimes& each : measured) all.notes.push_back(each.note);
   all.longest_name = LongestNameOf(compared.names, collective.kind());
   all.longest_size = LongestSizeOf(sizes);

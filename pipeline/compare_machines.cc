@@ -51,7 +51,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   Comparison all;
   PlanOptions options = asked;
   const std::vector<std::string> without = WithoutModel(machines, options);
-  if (!without.empty() && without.size() < machines.size()) {
+  if (!without.empty() && asked.machine_of_topology) {
     options.machine_of_topology = false;  // like with like: a program takes longer than ideal links
     all.notes = {fmt::format("all times are on ideal links: no machine model for {}; hint: {}",
                              Join(without, ", "), kModelForAll)};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/known_machines.h"
 #include "ir/machine_model.h"
 #include "ir/program.h"
 #include "ir/simulate/simulate_program.h"
@@ -102,6 +103,8 @@ PlanResult Describe(Plan plan, const std::vector<Synthesis>& found, FastestProgr
   }
   result.no_program = std::move(lowered.no_program);
   if (options.machine) result.machine = options.machine->source;
+  if (options.machine_of_topology && !options.machine)
+    result.no_machine = WhyNoModel(own.topology.gpu_arch());
   result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), bound.bound_ps);
   return result;
 }

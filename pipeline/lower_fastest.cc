@@ -1,8 +1,7 @@
-// 1. Lower the first schedule, which the engine prefers.
-// 2. Go through the other schedules in order. Lower a schedule if it is small, or if its simulated time is
-//    less than the best program's and the work so far allows it (MayReplace).
-// 3. Replace the best program by a new one that is at least 2 % faster.
-//    Remember all others, to say why the best was kept.
+// 1. Go through the schedules in the order of ByCostAndTime.
+// 2. Lower a schedule if its program may be faster than the best so far and the work so far allows it
+//    (MayBeKept).
+// 3. Keep one program of those that are about as fast as the fastest (Kept), and say why.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
 #include "pipeline/lower_fastest.h"
 
@@ -13,8 +12,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -31,11 +32,13 @@
 namespace xccl {
 namespace {
 
-// The most schedules of one request that are lowered. Schedules of up to kTinyPlan transfers do not count.
-constexpr size_t kMostLowered = 6;
-// The most transfers of a small schedule, which is lowered in milliseconds. A small schedule is lowered even
-// if it takes longer than the best program, because the passes of its program may overlap its steps.
-constexpr int64_t kFewTransfers = 2000;
+// A schedule of more transfers is long: with a machine model, its program takes seconds. One long schedule of
+// an engine is lowered, because the programs of its variations differ little.
+constexpr int64_t kLong = kManyTransfers / 30;
+// The most transfers of a small schedule, which is lowered in milliseconds. Without a machine model, a small
+// schedule is lowered even if it takes longer than the best program, because the passes of its program may
+// overlap its steps.
+constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
 constexpr double kMostOverlapped = 2.0 / 3;
@@ -92,34 +95,87 @@ StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOpt
   return LowerAndTime(topology, options, made);
 }
 
-// Returns whether a program of this time is so much faster than the best program that it replaces it.
-bool Replaces(int64_t time_ps, const StatusOr<TimedProgram>& best) {
-  return !best.ok() || lowering::IsFaster(time_ps, *best->time_ps);
+// A program that was made of a schedule.
+struct Made {
+  size_t place;  // of the schedule, in `found`
+  TimedProgram program;
+  Contender contender;
+};
+
+// Returns the places of the schedules in the order in which they are lowered: long ones last, and within each
+// part by LeastTime.
+std::vector<size_t> ByCostAndTime(const Topology& topology, const PlanOptions& options,
+                                  const std::vector<Synthesis>& found) {
+  std::vector<std::tuple<bool, int64_t, size_t>> keys;
+  for (size_t i = 0; i < found.size(); ++i)
+    keys.emplace_back(found[i].schedule.size() > kLong, LeastTimeOf(topology, options, found[i]), i);
+  std::ranges::sort(keys);
+  std::vector<size_t> places;
+  for (const auto& key : keys) places.push_back(std::get<size_t>(key));
+  return places;
 }
 
-// Estimates, before lowering, whether the schedule's program may replace the best program.
-// `lowered_transfers`: transfers of all schedules that were lowered after the first.
-bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& other,
-                const StatusOr<TimedProgram>& best, int64_t lowered_transfers) {
-  const int64_t least_ps = LeastTimeOf(topology, options, other);
-  const bool small = other.schedule.size() <= kFewTransfers;
-  if (!small && !Replaces(least_ps, best)) return false;
-  if (!small && best.ok() && lowered_transfers + other.schedule.size() > kManyTransfers) return false;
+// Estimates, before lowering, whether the schedule's program may replace the best program, which takes
+// best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
+bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& made, int64_t best_ps,
+                int64_t lowered_transfers) {
+  const int64_t least_ps = LeastTimeOf(topology, options, made);
+  const int64_t transfers = made.schedule.size();
+  if (transfers > kSmall &&
+      (!lowering::IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
+    return false;
   const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
-  if (options.machine && !Replaces(overlapped_ps, best)) return false;
-  return ReasonNotToLower(topology, other, options.deadline).empty();
+  return !options.machine || lowering::IsFaster(overlapped_ps, best_ps);
 }
 
-Contender ContenderOf(const Topology& topology, const Synthesis& made, const TimedProgram& program) {
-  return {made.engine, *program.time_ps, Stats(made.schedule, made.collective, topology).messages};
+// Makes the programs that may be the best. `failed` receives the reasons of those that have none, in the
+// order in which they were tried.
+std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& options,
+                              const std::vector<Synthesis>& found, std::vector<Status>& failed) {
+  std::vector<Made> made;
+  int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_transfers = 0;
+  std::set<std::string> has_long;  // engines with a long schedule that was lowered
+  for (const size_t place : ByCostAndTime(topology, options, found)) {
+    const Synthesis& plan = found[place];
+    if (!made.empty() &&
+        (options.deadline.IsOver() || !MayReplace(topology, options, plan, best_ps, lowered_transfers)))
+      continue;
+    if (plan.schedule.size() > kLong && !has_long.insert(plan.engine).second) continue;
+    const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
+    if (std::ranges::any_of(made, is_same)) continue;
+    if (!ReasonNotToLower(topology, plan, options.deadline).empty()) continue;
+    StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, plan);
+    lowered_transfers += plan.schedule.size();
+    if (!program.ok()) {
+      failed.push_back(program.status());
+      continue;
+    }
+    best_ps = std::min(best_ps, *program->time_ps);
+    const Contender contender{plan.engine, *program->time_ps,
+                              Stats(plan.schedule, plan.collective, topology).messages};
+    made.push_back({place, *std::move(program), contender});
+  }
+  return made;
 }
 
-std::string NoteOf(const Synthesis& kept, const TimedProgram& program, const Synthesis& before,
-                   const StatusOr<TimedProgram>& best) {
-  if (!best.ok()) return fmt::format("{} has no program: {}", before.engine, best.status().message());
-  return fmt::format("its program takes {}, that of {} {}", FormatDurationShort(*program.time_ps),
-                     before.engine == kept.engine ? "another of its schedules" : before.engine,
-                     FormatDurationShort(*best->time_ps));
+// Returns the program that is kept: of those that take up to kAboutAsFast times as long as the fastest, the
+// one with the fewest messages.
+Made& Kept(std::vector<Made>& made) {
+  const auto time = [](const Made& m) { return static_cast<double>(m.contender.time_ps); };
+  const double most_ps = kAboutAsFast * time(*std::ranges::min_element(made, {}, time));
+  return *std::ranges::min_element(
+      made, {}, [&](const Made& m) { return std::tuple(time(m) > most_ps, m.contender.messages, m.place); });
+}
+
+// Says why the program was kept.
+std::string NoteOf(const Made& kept, const std::vector<Made>& made) {
+  std::vector<Contender> others;
+  std::set<std::string> engines;
+  for (const Made& m : made) {
+    engines.insert(m.contender.engine);
+    if (&m != &kept) others.push_back(m.contender);
+  }
+  return others.empty() ? "" : WhyChosen(kept.contender, others, engines.size(), "program");
 }
 
 }  // namespace
@@ -133,48 +189,40 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   FastestProgram result;
   result.no_program = ReasonNotToLower(topology, found.front(), options.deadline);
   if (!result.no_program.empty()) return result;
-  const auto lower_first = found.size() == 1 ? &Lower : &LowerAndTime;
-  StatusOr<TimedProgram> best = lower_first(topology, options, found.front());
+  std::vector<Status> failed;
+  std::optional<TimedProgram> best;
   size_t kept = 0;
-  int64_t lowered_transfers = 0;
-  std::vector<Contender> refused;  // programs that were made and did not replace the best
-  for (size_t i = 1; i < found.size(); ++i) {
-    if (options.deadline.IsOver() || (!best.ok() && best.status().code() == StatusCode::kBug)) break;
-    const Synthesis& other = found[i];
-    if (i >= kMostLowered && other.schedule.size() > kTinyPlan) continue;
-    if (!MayReplace(topology, options, other, best, lowered_transfers) ||
-        other.schedule == found[kept].schedule)
-      continue;
-    StatusOr<TimedProgram> lowered = ProveLowerAndTime(topology, options, other);
-    lowered_transfers += other.schedule.size();
-    if (!lowered.ok() && lowered.status().code() == StatusCode::kBug)
-      result.faults.emplace_back(lowered.status().message());
-    if (lowered.ok() && !Replaces(*lowered->time_ps, best))
-      refused.push_back(ContenderOf(topology, other, *lowered));
-    if (!lowered.ok() || !Replaces(*lowered->time_ps, best)) continue;
-    result.note = NoteOf(other, *lowered, found[kept], best);
-    kept = i;
-    best = std::move(lowered);
+  const auto lower = [&](const PlanOptions& limits) {
+    StatusOr<TimedProgram> only = Lower(topology, limits, found.front());
+    if (only.ok())
+      best = *std::move(only);
+    else
+      failed.insert(failed.begin(), only.status());
+  };
+  if (found.size() == 1) {
+    lower(options);
+  } else if (std::vector<Made> made = LowerInTurn(topology, options, found, failed); !made.empty()) {
+    Made& chosen = Kept(made);
+    kept = chosen.place;
+    if (kept != 0 || IsWhyChosen(found[kept].note)) result.note = NoteOf(chosen, made);
+    best = std::move(chosen.program);
   }
-  if (best.ok() && !refused.empty() && IsWhyChosen(found[kept].note) && result.note.empty()) {
-    std::set<std::string> engines = {found[kept].engine};
-    for (const Contender& other : refused) engines.insert(other.engine);
-    result.note = WhyChosen(ContenderOf(topology, found[kept], *best), refused, engines.size(), "program");
-  }
-  if (!best.ok() && best.status().code() == StatusCode::kInvalidInput && !options.max_blocks) {
+  if (!best && !options.max_blocks && !failed.empty() && failed.front().code() == StatusCode::kInvalidInput) {
     PlanOptions unlimited = options;
     unlimited.max_blocks = std::numeric_limits<int32_t>::max();
-    best = lower_first(topology, unlimited, found.front());
+    lower(unlimited);
   }
-  const auto first = found.begin(), chosen = first + static_cast<std::ptrdiff_t>(kept);
-  std::rotate(first, chosen, chosen + 1);
-  if (best.ok()) {
+  if (best) {
+    for (const Status& why : failed)
+      if (why.code() == StatusCode::kBug) result.faults.emplace_back(why.message());
+    const auto first = found.begin(), chosen = first + static_cast<std::ptrdiff_t>(kept);
+    std::rotate(first, chosen, chosen + 1);
     result.program = std::move(best->program);
     result.time_ps = best->time_ps;
-  } else if (IsLate(best.status(), options)) {
-    result.no_program = best.status().message();
+  } else if (failed.empty() || IsLate(failed.front(), options)) {
+    result.no_program = failed.empty() ? options.deadline.Passed() : failed.front().message();
   } else {
-    return best.status();
+    return failed.front();
   }
   return result;
 }

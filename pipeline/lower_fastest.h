@@ -23,12 +23,13 @@ struct FastestProgram {
   std::vector<std::string> faults = {};        // errors of wrong schedules; each names its engine
 };
 
-// Lowers found.front(), and every other schedule whose program may be faster than the best program so far.
-// Moves the schedule of the fastest program to the front of `found`; all others keep their order. If no
-// program fits the default limit of threadblocks, lowers the first schedule without this limit. Cost: lowers
-// at most five more schedules, which have at most kManyTransfers (synth/common/cost_model.h) transfers in
-// total; small schedules do not count. Errors: those of LowerTimed and SimulateProgram, except a passed
-// deadline. Requires: every schedule has its simulation, and the first schedule verifies.
+// Lowers every schedule whose program may be faster than the best program so far, short schedules first, and
+// keeps the fastest program, or one of fewer messages that takes up to kAboutAsFast times as long. Moves its
+// schedule to the front of `found`; all others keep their order. If no program fits the default limit of
+// threadblocks, lowers the first schedule without this limit. Cost: the lowered schedules together have at
+// most kManyTransfers (synth/common/cost_model.h) transfers, or one schedule has more; small schedules do not
+// count. Errors: those of LowerTimed and SimulateProgram, except a passed deadline. Requires: every schedule
+// has its simulation, and the first schedule verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/known_machines.h"
 #include "ir/lower/lower.h"
 #include "ir/simulate/simulate_program.h"
 #include "pipeline/plan_result.h"
@@ -14,11 +15,14 @@
 namespace xccl {
 namespace {
 
-// Returns the program's time at the plan's size on the plan's links; absent if the program deadlocks.
+// Returns the program's time at the plan's size on the plan's machine, or on its links if the machine has no
+// model; absent if the program deadlocks.
 std::optional<int64_t> TimeOf(const LoweredProgram& lowered, const Plan& plan) {
-  const StatusOr<Simulation> made =
-      SimulateProgram(lowered.program, lowered.collective, plan.topology,
-                      {.size_bytes = plan.made_by.size_bytes, .model = plan.made_by.model});
+  const std::optional<MachineModel> machine = KnownMachine(plan.made_by.machine);
+  const StatusOr<Simulation> made = SimulateProgram(lowered.program, lowered.collective, plan.topology,
+                                                    {.size_bytes = plan.made_by.size_bytes,
+                                                     .model = plan.made_by.model,
+                                                     .machine = machine ? &*machine : nullptr});
   return made.ok() ? std::optional(made->time_ps) : std::nullopt;
 }
 
@@ -42,7 +46,10 @@ void WarnIfSlower(std::optional<int64_t> time_ps, std::optional<int64_t> plan_ps
 // Lowers the plan's schedule for the slots of MSCCL's executors. Chunks are not merged into one instruction,
 // because the executors send large chunks one by one.
 StatusOr<LoweredProgram> LowerForFewSlots(const Plan& plan) {
-  LowerOptions options{.size_bytes = plan.made_by.size_bytes, .model = plan.made_by.model};
+  const std::optional<MachineModel> machine = KnownMachine(plan.made_by.machine);
+  LowerOptions options{.size_bytes = plan.made_by.size_bytes,
+                       .model = plan.made_by.model,
+                       .machine = machine ? &*machine : nullptr};
   options.form = lowering::Form{.slots = kMscclSimpleSlots, .merge = 1};
   return LowerFolded(plan.schedule, plan.collective, plan.topology, options);
 }

@@ -20,7 +20,7 @@ struct ExecutorProgram {
 // Returns the plan's program, or a new program of its schedule for few slots, because executors of MSCCL XML
 // have few slots. The new program is tried if the plan's program uses more slots and the target does not run
 // it, or takes over kSlower times as long. The faster program wins. Both programs are simulated as the
-// target runs them (AsRunByMsccl), at the plan's size and on its links. Errors: those of WriteMscclXml for
+// target runs them (AsRunByMsccl), at the plan's size and on its machine. Errors: those of WriteMscclXml for
 // the plan's own program. Requires: a program.
 StatusOr<ExecutorProgram> LowerFor(const MscclXmlOptions& target, const Plan& plan);
 

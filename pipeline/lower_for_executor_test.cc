@@ -6,11 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "interchange/import.h"
 #include "interchange/place.h"
+#include "ir/known_machines.h"
 #include "ir/simulate/simulate_program.h"
 #include "pipeline/pipeline.h"
 #include "topologies/load/load.h"
@@ -23,6 +26,7 @@ struct Case {
   CollectiveKind kind;
   int64_t size_bytes;
   std::string engine = std::string(kDefaultEngine);
+  bool on_machine = false;  // with the model of the topology's GPUs
 };
 
 std::string NameOf(const Case& c) {
@@ -35,14 +39,17 @@ Plan PlanOf(const Case& c) {
   spec.kind = c.kind;
   spec.ranks = AllRanks(topology.num_ranks());
   if (IsRooted(c.kind)) spec.root = Rank(0);
-  PlanOptions options{.engine = c.engine, .lower = true};
+  PlanOptions options{.engine = c.engine, .lower = true, .machine_of_topology = c.on_machine};
   options.request.size_bytes = c.size_bytes;
   return MakePlan(topology, Collective::Create(spec).value(), options).value().plan;
 }
 
 int64_t TimeOf(const LoweredProgram& lowered, const Plan& plan) {
+  const std::optional<MachineModel> machine = KnownMachine(plan.made_by.machine);
   return SimulateProgram(lowered.program, lowered.collective, plan.topology,
-                         {.size_bytes = plan.made_by.size_bytes, .model = plan.made_by.model})
+                         {.size_bytes = plan.made_by.size_bytes,
+                          .model = plan.made_by.model,
+                          .machine = machine ? &*machine : nullptr})
       .value()
       .time_ps;
 }
@@ -58,6 +65,19 @@ TEST(LowerForExecutor, AProgramOfFewSlotsStays) {
   const ExecutorProgram lowered = LowerFor(MscclXmlOptions(), plan).value();
   EXPECT_EQ(lowered.lowered, *plan.program);
   EXPECT_EQ(lowered.warnings, std::vector<std::string>());
+}
+
+TEST(LowerForExecutor, TimesAreThoseOfThePlansMachine) {
+  const Plan plan =
+      PlanOf({"dgx-h100", CollectiveKind::kReduceScatter, 256 << 10, "direct", /*on_machine=*/true});
+  const MscclXmlOptions options{.name = "a"};
+  const ExecutorProgram lowered = LowerFor(options, plan).value();
+  const MscclXml xml = WriteMscclXml(lowered.lowered.program, lowered.lowered.collective, options).value();
+  const std::string slower = fmt::format("at 256K it is slower than the plan: {} instead of {}, as simulated",
+                                         FormatDurationShort(TimeOfFile(xml.text, plan)),
+                                         FormatDurationShort(TimeOf(*plan.program, plan)));
+  ASSERT_FALSE(lowered.warnings.empty());
+  EXPECT_EQ(lowered.warnings.back(), slower);
 }
 
 TEST(LowerForExecutor, AProgramThatIsMuchSlowerWithFewSlotsIsReplaced) {

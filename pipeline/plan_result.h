@@ -58,6 +58,8 @@ struct PlanResult {
   std::string no_program = {};  // why the plan has no program, if one was requested
   // Source of the machine model on which programs are timed; empty: programs are timed on links alone.
   std::string machine = {};
+  // Why there is no machine model (WhyNoModel); empty: there is one, or the request is for links alone.
+  std::string no_machine = {};
   // The fastest schedule of another engine; absent if no other engine made one.
   std::optional<RunnerUp> next = {};
   // A text that compares the rate at which the program's threadblocks can move bytes with the rate of a GPU's

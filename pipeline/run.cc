@@ -258,17 +258,35 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }
 
-Status RunBook(const std::string& directory, std::vector<int64_t> sizes, const RunSettings& settings,
+namespace {
+
+// The sizes that the book's plans for one call were made for, ascending.
+StatusOr<std::vector<int64_t>> SizesOfPlans(const PlanBook& book, const PlanBookEntry& call) {
+  std::set<int64_t> sizes;
+  for (const PlanBookEntry& entry : book.entries) {
+    if (entry.collective != call.collective || entry.ranks != call.ranks || entry.root != call.root) continue;
+    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
+    sizes.insert(plan.made_by.size_bytes);
+  }
+  return std::vector<int64_t>(sizes.begin(), sizes.end());
+}
+
+}  // namespace
+
+Status RunBook(const std::string& directory, std::vector<int64_t> asked_sizes, const RunSettings& settings,
                const RunShow& show) {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
-  if (sizes.empty()) sizes = {64LL << 20};
-  XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
-  std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> asked;
+  XCCL_RETURN_IF_ERROR(CheckFlags(settings, asked_sizes));
+  std::set<std::tuple<CollectiveKind, int32_t, std::optional<Rank>>> done;
   XCCL_RETURN_IF_ERROR(CheckHas(book, settings.only));
   for (const PlanBookEntry& entry : book.entries) {
     if (settings.only && entry.collective != *settings.only) continue;
-    if (!asked.emplace(entry.collective, entry.ranks, entry.root).second) continue;
+    if (!done.emplace(entry.collective, entry.ranks, entry.root).second) continue;
+    std::vector<int64_t> sizes = asked_sizes;
+    if (sizes.empty()) {
+      XCCL_ASSIGN_OR_RETURN(sizes, SizesOfPlans(book, entry));
+    }
     PlanQuery query{.collective = entry.collective,
                     .ranks = entry.ranks,
                     .root = entry.root,

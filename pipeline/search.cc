@@ -28,6 +28,7 @@ SynthesisRequest RequestOf(const Topology& topology, const Collective& collectiv
   request.collective = &collective;
   request.bound = bound;
   request.limits.deadline = SearchDeadline(options);
+  request.programs_decide = options.lower && options.machine.has_value();
   return request;
 }
 

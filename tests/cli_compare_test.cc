@@ -364,6 +364,32 @@ TEST_F(Cli, TextsSayThatTimesAreOfIdealLinks) {
   EXPECT_NE(simulated.find("simulated, pipelined model\ntimes " + ideal), std::string::npos) << simulated;
 }
 
+TEST_F(Cli, TextsSayWhyThereIsNoMachineModel) {
+  const std::string why =
+      "no machine model: the topology has no arch; hint: arch=\"sm90\" in its file, --gpu-arch=sm90 or "
+      "--machine=hopper\n";
+  const Words compare = {"compare", "ring:3", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring"};
+  const Words plan = {"plan", "ring:3", "-c", "allgather", "-o", "a.json"};
+  const auto with = [&](Words words, const std::string& more) {
+    words.push_back(more);
+    return Out(words);
+  };
+  for (const Words& words : {compare, plan, Words{"simulate", "a.json"}}) {
+    EXPECT_NE(Out(words).find(why), std::string::npos) << words[0];
+    EXPECT_EQ(with(words, "--machine=none").find(why), std::string::npos) << words[0];
+    EXPECT_EQ(with(words, "--machine=hopper").find(why), std::string::npos) << words[0];
+  }
+  EXPECT_NE(Out({"plan", "dgx1", "-c", "allgather"}).find("no machine model of sm70; hint: --machine=ampere"),
+            std::string::npos);
+  EXPECT_EQ(Out({"plan", "dgx-h100", "-c", "allgather"}).find("no machine model"), std::string::npos);
+}
+
+TEST_F(Cli, FailuresAreComparedOnIdealLinks) {
+  ExpectWrong({{"compare"}, 2, "--failures: compares schedules, on ideal links; expected no --machine"},
+              Run({"compare", "ring:3", "-c", "allgather", "--sizes", "1KiB", "--failures", "1", "--machine",
+                   "hopper"}));
+}
+
 TEST_F(Cli, CompareWithoutARowSaysWhy) {
   ExpectWrong(
       {{"compare"},

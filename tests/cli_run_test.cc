@@ -267,6 +267,25 @@ TEST_F(Cli, AStoppedRankEndsTheRunAfterTheTimeLimit) {
   EXPECT_NE(said.err.find("nothing moved for"), std::string::npos) << said.err;
 }
 
+TEST_F(Cli, ABookRunsAtTheSizesOfItsPlans) {
+  for (const std::string size : {"1KiB", "64KiB"})
+    Out({"plan", "ring:2", "-c", "allgather", "-e", "ring", "-s", size, "-o", size + ".json"});
+  Write("index.json",
+        R"({"format":1,"plans":[
+             {"file":"1KiB.json","collective":"allgather","ranks":2,"min_bytes":0,"max_bytes":8191,"types":"any","in_place":"both"},
+             {"file":"64KiB.json","collective":"allgather","ranks":2,"min_bytes":8192,"types":"any","in_place":"both"}]})");
+  std::vector<int64_t> sizes;
+  for (const Json& row : Json::parse(Out({"run", ".", "--iters", "1", "--json"})))
+    if (row["in_place"] == 0) sizes.push_back(row["size_bytes"]);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{1 << 10, 64 << 10}));
+}
+
+TEST_F(Cli, AnInterruptedTuneLeavesNothing) {
+  const Said said = Shell("timeout -s INT 1 $X tune ring:4 --iters 1000000 --machine hopper -o book");
+  EXPECT_EQ(said.err, "xccl-synth: interrupted; no book is written\n");
+  EXPECT_EQ(Files(), Words{});
+}
+
 // The run is far from its end when it is interrupted.
 TEST_F(Cli, AnInterruptSaysHowManyRowsAreDone) {
   RingPlan();

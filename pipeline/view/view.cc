@@ -15,6 +15,7 @@
 #include "base/version.h"
 #include "ir/analysis/schedule_stats.h"
 #include "ir/bounds/bound.h"
+#include "ir/known_machines.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
@@ -116,6 +117,8 @@ void WriteFacts(const Plan& plan, const Simulated& simulated, const ViewOptions&
   else
     json.Null();
   json.Member("machine_source", options.machine == nullptr ? std::string() : options.machine->source);
+  json.Member("no_machine",
+              options.machine == nullptr ? WhyNoModel(plan.topology.gpu_arch()) : std::string());
   json.Member("bound_ps", bound.bound_ps);
   json.Member("bound_kind", ToString(bound.kind));
   json.Member("latency_ps", bound.latency_ps);

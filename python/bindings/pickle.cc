@@ -144,10 +144,10 @@ py::tuple StateOf(const PlanResult& result) {
       FactsOf(result.bound), result.ratio, result.exact, FactsOf(result.schedule_stats),
       NumbersOf(result.relays), result.program_time_ps, py::bytes(result.loss), FactsOf(result.program_stats),
       py::bytes(result.no_program), py::bytes(result.machine), FactsOf(result.next),
-      py::bytes(result.in_flight));
+      py::bytes(result.in_flight), py::bytes(result.no_machine));
 }
 SharedPlan PlanOfState(const py::tuple& state) {
-  CheckFields(state, 17);
+  CheckFields(state, 18);
   Plan plan = Watched({}, [text = state[0].cast<std::string>()](const Caller&) -> StatusOr<Plan> {
     XCCL_ASSIGN_OR_RETURN(Plan read, ParsePlanUnverified(text, kPlace));
     XCCL_RETURN_IF_ERROR(Annotate(ToStatus(VerifyPlan(read)), kPlace));
@@ -177,6 +177,7 @@ SharedPlan PlanOfState(const py::tuple& state) {
   result.machine = state[14].cast<std::string>();
   result.next = RunnerUpOf(state[15]);
   result.in_flight = state[16].cast<std::string>();
+  result.no_machine = state[17].cast<std::string>();
   return std::make_shared<PlanResult>(std::move(result));
 }
 

@@ -307,6 +307,7 @@ py::dict Facts(const SharedPlan& shared) {
   facts["channels"] = program ? std::optional(program->channels) : std::nullopt;
   facts["scratch_bytes"] = program ? std::optional(program->scratch_bytes) : std::nullopt;
   facts["machine"] = result.machine.empty() ? std::nullopt : std::optional(result.machine);
+  facts["no_machine"] = TextOf(result.no_machine);
   facts["model"] = std::string(ToString(plan.made_by.model));
   facts["seed"] = plan.made_by.seed;
   facts["limits"] = plan.made_by.limits;

@@ -29,6 +29,7 @@ def _lines(facts: Dict[str, Any]) -> List[Tuple[str, str]]:
         ("engine", facts["engine"] + (f": {facts['note']}" if facts["note"] else "")),
         ("time", f"{time(time_ps)}, busbw {busbw:.4g} GB/s"),
         ("", f"ideal links{' ' + time(facts['time_ps']) if on_machine else ''}: bandwidths and latencies alone"),
+        *([("", facts["no_machine"])] if facts["no_machine"] else []),
         (
             "bound",
             f"{time(facts['bound_ps'])} by {facts['bound_kind']}, ratio {time_ps / facts['bound_ps'] if facts['bound_ps'] else 1:.4f}"

@@ -44,10 +44,11 @@ constexpr int64_t kOverdraft = 4;
 // Least gain of a turn for each move that it costs, as a fraction of the best plan's time: 1 % for 0.3 s.
 constexpr double kGainPerMove = 5e-8;
 // The least gain that a turn of another kind counts for, as a fraction of the best time. Its plan may be
-// faster than promised, or have a faster program or fewer messages. The second value is for short messages.
+// faster than promised, or have a faster program or fewer messages. The second value is for short messages,
+// and for plans that are chosen by their programs.
 constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 // A plan slower than this multiple of the best time is not kept. A turn that promises a slower plan does not
-// get the least gain kChance.
+// get the least gain kChance. Both do not hold for an engine's own plan if programs decide.
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
@@ -110,7 +111,8 @@ class Portfolio {
   double GainOf(const Turn& turn) const {
     if (!HasPlan()) return 1;
     const double promised_ps = std::max(turn.promised_ps, static_cast<double>(bound_.bound_ps));
-    const bool has_chance = turn.is_of_another_kind && turn.promised_ps <= kNoChance * best_ps_;
+    const bool has_chance =
+        turn.is_of_another_kind && (turn.promised_ps <= kNoChance * best_ps_ || MayHaveTheProgram(turn));
     const double gain = kNear * promised_ps < best_ps_ ? 1 - promised_ps / best_ps_ : 0;
     return std::max(gain, has_chance ? chance_ : 0);
   }
@@ -188,18 +190,29 @@ class Portfolio {
   void Keep(Made made) {
     if (made.Ps() < best_ps_) {
       best_ps_ = made.Ps();
-      chance_ = HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
+      chance_ = request_.programs_decide || HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
     }
     made.turn.make = nullptr;  // frees the engine state that the function may hold
     RememberFastest(made);
-    if (made.Ps() > kNoChance * best_ps_) return;
-    std::vector<Turn> turns = VariationsOf(made, request_, bound_, best_ps_);
-    std::ranges::move(turns, std::back_inserter(queue_));
+    const auto is_too_slow = [&](const Made& plan) {
+      return plan.Ps() > kNoChance * best_ps_ && !MayHaveTheProgram(plan.turn);
+    };
+    if (is_too_slow(made)) return;
+    if (made.Ps() <= kNoChance * best_ps_)
+      std::ranges::move(VariationsOf(made, request_, bound_, best_ps_), std::back_inserter(queue_));
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
-    std::erase_if(kept_, [&](const Made& kept) { return kept.Ps() > kNoChance * best_ps_; });
+    std::erase_if(kept_, is_too_slow);
+    if (kept_.size() <= kMostKept) return;
     // Programs of tiny plans cost next to nothing, so all tiny plans are kept and compared.
-    if (kept_.size() > kMostKept && LeastMissed()->synthesis.schedule.size() > kTinyPlan)
-      kept_.erase(LeastMissed());
+    const auto least_missed = LeastMissed();
+    if (least_missed->synthesis.schedule.size() > kTinyPlan && !MayHaveTheProgram(least_missed->turn))
+      kept_.erase(least_missed);
+  }
+
+  // Returns true if programs decide and the turn is an engine's own: its program is then made whatever time
+  // its schedule takes on ideal links.
+  bool MayHaveTheProgram(const Turn& turn) const {
+    return request_.programs_decide && turn.variation == kOwn;
   }
 
   // Returns the slowest plan whose engine has a faster plan of no more transfers, or else the slowest plan of

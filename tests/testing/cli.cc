@@ -24,8 +24,14 @@ void Cli::SetUp() {
 Said Cli::Run(const Words& arguments) const {
   Said said = Command(SynthProgram(), arguments, folder_).Wait();
   // A command that takes long on a busy machine says so each ten seconds.
-  for (size_t at = 0; said.err.compare(at, 10, "progress: ") == 0;)
-    said.err.erase(at, said.err.find('\n', at) - at + 1);
+  static const std::string progress = "progress: ";
+  for (size_t at = 0; at < said.err.size();) {
+    const size_t end = said.err.find('\n', at) + 1;
+    if (said.err.compare(at, progress.size(), progress) == 0)
+      said.err.erase(at, end - at);
+    else
+      at = end == 0 ? said.err.size() : end;
+  }
   return said;
 }
 

@@ -87,6 +87,7 @@ export interface Facts {
   time_ps: number; // time of the schedule, on links alone
   program_time_ps: number | null; // time of the program, on the machine of machine_source, or on links alone
   machine_source: string;
+  no_machine: string; // why there is no model of the machine; empty: there is one, or links alone were asked for
   bound_ps: number;
   bound_kind: string;
   latency_ps: number; // latency bound

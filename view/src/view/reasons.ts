@@ -98,8 +98,10 @@ function linksReason(model: Model): string {
 
 // The times of the schedule and of the machine's model, which stand in small print.
 export function smallPrint({ data: { facts }, playsProgram }: Model): string[] {
-  if (facts.program_time_ps === null) return ["Times are of the schedule on ideal links: bandwidths and latencies alone."];
+  const noMachine = facts.no_machine ? [`${facts.no_machine[0]!.toUpperCase()}${facts.no_machine.slice(1)}.`] : [];
+  if (facts.program_time_ps === null) return ["Times are of the schedule on ideal links: bandwidths and latencies alone.", ...noMachine];
   return [
+    ...noMachine,
     facts.machine_source ? `Times are of the program by the model of its machine: ${facts.machine_source}.` : "Times are of the program on ideal links: bandwidths and latencies alone.",
     `On ideal links the schedule takes ${format.time(facts.time_ps)}${facts.bound_ps > 0 ? `, ${format.significant(facts.time_ps / facts.bound_ps, 4)} times the bound` : ""}.`,
     ...(playsProgram ? [] : ["The program is too large for the page: the machine and the timeline play the schedule on ideal links."]),
