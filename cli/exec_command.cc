@@ -411,6 +411,11 @@ void AddExecCommand(CommandLine& line, Session& session) {
       "--without-nccl, and the plans are those that measure fastest, as tune does: by the job's ranks\n"
       "on CPU cores, or by threads on --topology");
   command.AddFlag("--dry-run", flags->dry_run, "print the shell's lines that this stands for");
+  command.Heading("Limits");
+  command.AddOption("--time-limit", session.time_limit,
+                    "of planning, not of the command: after this wall time it runs without a plan book\n"
+                    "(default: 120s)");
+  command.AddOption("--memory-limit", session.memory_limit, "of planning, not of the command (4GiB)");
   command.Footer(
       "Examples:\n"
       "  xccl-synth exec -- ./my_job\n"

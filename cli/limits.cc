@@ -60,6 +60,7 @@ Status LimitMemory(const std::string& text) {
 }  // namespace
 
 void AddLimitFlags(Command& command, Session& session) {
+  if (command.Has("--time-limit")) return;
   command.Heading("Limits");
   command.AddOption(
       "--time-limit", session.time_limit,

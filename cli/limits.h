@@ -14,6 +14,7 @@
 
 namespace xccl {
 
+// For commands that have none of their own.
 void AddLimitFlags(Command& command, Session& session);
 // Reads both flags: the session gets its deadline, the process its memory. Does nothing if the command keeps
 // the limits itself. Errors: kUsage.

@@ -4,7 +4,7 @@
 Hosts are network namespaces (hosts.sh), which share the file system; half of the jobs have a cache a host. Jobs are started
 by mpirun, or a process for each rank with the variables that srun sets. A job sums numbers by the C library and ends with a
 random exit code, which must be the job's; a job of which a rank is killed only ends. After a kill the next job must find or
-make a whole book, and leave nothing else in the cache. The exit status is 1 if anything failed, 77 where namespaces cannot be
+make a whole book, and leave nothing else in the cache. Then jobs measure with caches a host (--measure). The exit status is 1 if anything failed, 77 where namespaces cannot be
 made.
 
   check_exec.py XCCL_SYNTH [--runs N] [--seed N]      (needs //examples:allreduce, built beside it)
@@ -25,15 +25,16 @@ HOSTS, RANKS = 4, 2  # a host's
 SIZE = HOSTS * RANKS
 LIMIT_S = 120
 CODES = [0, 0, 1, 37]
+MEASURING = ["--measure", "--time-limit", "100s", "--collectives", "allreduce", "--sizes", "64KiB"]
 PLANNING = ["--collectives", "allreduce,allgather", "--sizes", "64KiB,1MiB"]
 
 class Job:
     """One job: its processes, which run until they are awaited."""
-    def __init__(self, net, folder, number, launcher, own_caches, command):
+    def __init__(self, net, folder, number, launcher, own_caches, command, flags=PLANNING):
         cache = f"{folder}/own-$(hostname)" if own_caches else f"{folder}/shared"
         # Each rank tells its own process, for kills.
         script = f'echo $$ > {folder}/pids/$$; export XDG_CACHE_HOME={cache}; exec "$@"'
-        words = ["sh", "-c", script, "sh", net.binary, "exec"] + PLANNING + ["--"] + command
+        words = ["sh", "-c", script, "sh", net.binary, "exec"] + flags + ["--"] + command
         self.launcher, port = launcher, 20000 + number % 9000
         env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", XCCL_TOKEN=f"job{number}",
                    XCCL_ADDRESS=f"{net.hosts[0][1]}:{port}")
@@ -149,6 +150,18 @@ def main():
             if said:
                 failed += 1
                 print(f"run {run}, {launcher}, {'own caches' if own else 'one cache'}: {said}\n{output}", flush=True)
+        for launcher in launchers:  # all ranks measure, and then find what they have measured
+            forget(folder)
+            for expected in (HOSTS, 0):
+                options.runs += 1
+                clear_pids(folder)
+                job = Job(net, folder, 2 * options.runs, launcher, True, ["sh", "-c", f'"{allreduce}"'], MEASURING)
+                codes, output = job.end()
+                said = wrong(codes, output, 0, launcher)
+                measured = output.count("measuring the job's machine")
+                if said or measured != expected:
+                    failed += 1
+                    print(f"{launcher}, --measure: {said}; {measured} hosts measure, expected {expected}\n{output}", flush=True)
         left = [host[0] for host in net.hosts
                 if subprocess.run(["ip", "netns", "pids", host[0]], capture_output=True, text=True).stdout.strip()]
         if left:
