@@ -7,9 +7,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <iterator>
 
 namespace xccl {
 namespace {
+
+constexpr int kSignals[] = {SIGPIPE, SIGXFSZ};
+struct sigaction before[std::size(kSignals)] = {};
 
 // A handler, since a signal that is ignored would stay so in programs that are started.
 extern "C" void DoNothing(int) {}
@@ -25,7 +29,11 @@ void PrepareStandardStreams() noexcept {
   struct sigaction action = {};
   action.sa_handler = DoNothing;
   action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGPIPE, SIGXFSZ}) sigaction(signal, &action, nullptr);
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &action, &before[i]);
+}
+
+void RestoreSignals() noexcept {
+  for (size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before[i], nullptr);
 }
 
 int WriteWhole(int descriptor, std::string_view text) noexcept {

@@ -12,6 +12,9 @@ namespace xccl {
 // defaults.
 void PrepareStandardStreams() noexcept;
 
+// To be called before this process becomes another program: signals that were ignored are so again.
+void RestoreSignals() noexcept;
+
 // Writes all of the text, also where the other end takes it bit by bit. Returns 0, or the errno of the
 // failure.
 int WriteWhole(int descriptor, std::string_view text) noexcept;

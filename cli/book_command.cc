@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "pipeline/nccl/book.h"
 #include "pipeline/nccl/book_of_log.h"
 #include "pipeline/nccl/steer.h"
+#include "pipeline/plan_result.h"
 #include "pipeline/tune.h"
 #include "runtime/nccl/tuner/table.h"
 #include "runtime/plan_book.h"
@@ -38,6 +40,7 @@ struct Flags {
   std::string least_gain = "1.1";
   std::string from;  // files of nccl-tests, commas between
   std::vector<std::string> logs;
+  bool without_nccl = false;
   PlanFlags plan;
   std::string output;
 };
@@ -170,20 +173,8 @@ Status MakeOfLogs(const Flags& flags, double least_gain, TuneRequest request, co
   return Show(book, request.pipeline.machine, flags, session);
 }
 
-Status MakeAndWrite(const Flags& flags, const Session& session) {
-  XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
-  TuneRequest request;
-  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
-  if (!flags.logs.empty()) return MakeOfLogs(flags, least_gain, std::move(request), session);
-  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
-  std::ranges::sort(request.sizes_bytes);
-  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
-  XCCL_ASSIGN_OR_RETURN(request.pipeline, nccl::OptionsOfBook(topology, request.pipeline));
-  XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, topology));
-  for (const Collective& collective : request.collectives)
-    for (const int64_t size : request.sizes_bytes)
-      XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
+Status MakeBesideNccl(const Topology& topology, TuneRequest& request, double least_gain, const Flags& flags,
+                      const Session& session) {
   XCCL_ASSIGN_OR_RETURN(nccl::Book book,
                         WithProgress("planning a book for " + topology.name(), [&](Progress& progress) {
                           request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
@@ -195,6 +186,63 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
   session.is_writing = true;
   XCCL_RETURN_IF_ERROR(nccl::WriteBookAndTable(book, *request.pipeline.machine, flags.output));
   return Show(book, *request.pipeline.machine, flags, session);
+}
+
+Status ShowPlans(const Tuned& tuned, const Flags& flags, const Session& session) {
+  std::vector<Row> rows;
+  std::vector<std::vector<std::string>> table = {{"collective", "size", "engine", "predicted us", "plan"}};
+  for (const TunedRow& row : tuned.rows) {
+    Cell root;
+    if (row.root) root = int64_t{row.root->value};
+    rows.push_back({{"collective", row.collective},
+                    {"root", root},
+                    {"size_bytes", row.size_bytes},
+                    {"engine", row.engine},
+                    {"predicted_us", row.predicted_us},
+                    {"ctas", int64_t{row.threadblocks}},
+                    {"file", row.file}});
+    table.push_back({row.root ? fmt::format("{} root {}", row.collective, row.root->value) : row.collective,
+                     SizeText(row.size_bytes), row.engine, fmt::format("{:.1f}", row.predicted_us),
+                     row.file});
+  }
+  if (session.json) return Print(ToJson(rows));
+  return Print(fmt::format("{}book: {} of {}\n", TableText(table), flags.output,
+                           Counted(std::ssize(tuned.plans), "plan")));
+}
+
+// Plans for every size, whatever NCCL would take: for programs that call xccl.h.
+Status MakeWithoutNccl(const Topology& topology, TuneRequest& request, const Flags& flags,
+                       const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const Tuned tuned,
+                        WithProgress("planning a book for " + topology.name(), [&](Progress& progress) {
+                          request.on_collective = [&](size_t done, size_t all) { progress.Done(done, all); };
+                          return Tune(std::span(&topology, 1), request, {});
+                        }));
+  session.is_writing = true;
+  XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, request.pipeline.machine, flags.output));
+  return ShowPlans(tuned, flags, session);
+}
+
+Status MakeAndWrite(const Flags& flags, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
+  TuneRequest request;
+  XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
+  if (!flags.logs.empty()) return MakeOfLogs(flags, least_gain, std::move(request), session);
+  XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
+  std::ranges::sort(request.sizes_bytes);
+  XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));
+  XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(flags.topology, false));
+  if (flags.without_nccl) {
+    request.pipeline = OnMachineOf(topology, request.pipeline);
+  } else {
+    XCCL_ASSIGN_OR_RETURN(request.pipeline, nccl::OptionsOfBook(topology, request.pipeline));
+  }
+  XCCL_ASSIGN_OR_RETURN(request.collectives, CollectivesOf(flags.collectives, flags.roots, topology));
+  for (const Collective& collective : request.collectives)
+    for (const int64_t size : request.sizes_bytes)
+      XCCL_RETURN_IF_ERROR(CheckNotEmpty("--sizes", size, collective));
+  return flags.without_nccl ? MakeWithoutNccl(topology, request, flags, session)
+                            : MakeBesideNccl(topology, request, least_gain, flags, session);
 }
 
 Status MakeBook(const Flags& flags, const Session& session) {
@@ -235,6 +283,11 @@ void AddBookCommand(CommandLine& line, Session& session) {
       .Excludes(roots)
       .Excludes(sizes)
       .Excludes(from);
+  command
+      .AddFlag("--without-nccl", flags.without_nccl,
+               "a plan for every size, whatever NCCL would take: for programs that call xccl.h, and for\n"
+               "machines that NCCL has no model of")
+      .Excludes(from);
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
   AddSearchFlags(command, flags.plan);
   AddExecutionFlags(command, flags.plan);
@@ -245,7 +298,8 @@ void AddBookCommand(CommandLine& line, Session& session) {
       "Examples:\n"
       "  xccl-synth book dgx-h100 -o book\n"
       "  xccl-synth book nccl-dump.xml --hosts 4 --sizes 1KiB:64MiB:x4 -o book\n"
-      "  xccl-synth book nccl-dump.xml --hosts 4 --from-log calls.json.* -o book");
+      "  xccl-synth book nccl-dump.xml --hosts 4 --from-log calls.json.* -o book\n"
+      "  xccl-synth book torus:4x4 --without-nccl --collectives allreduce,alltoall -o book");
 }
 
 }  // namespace xccl

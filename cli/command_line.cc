@@ -214,6 +214,7 @@ template Option Command::AddOption(const std::string&, std::vector<std::string>&
 Option Command::AddFlag(const std::string& name, bool& value, const std::string& help) {
   return Option(app_->add_flag(name, value, help));
 }
+bool Command::Has(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
 bool Command::IsGiven(const std::string& name) const { return app_->count(name) > 0; }
 void Command::Heading(const std::string& heading) { app_->option_defaults()->group(heading); }
 void Command::Footer(const std::string& text) { app_->footer(text); }

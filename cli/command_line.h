@@ -58,6 +58,7 @@ class Command {
   template <typename T>
   Option AddOption(const std::string& name, T& value, const std::string& help);
   Option AddFlag(const std::string& name, bool& value, const std::string& help);
+  bool Has(const std::string& name) const;  // an option of this name
   // Requires: parsing is over, and an option of this name.
   bool IsGiven(const std::string& name) const;
   // Help lists the options added from here on under this heading; "Options" is the usual one.

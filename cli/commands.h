@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.h"
 #include "base/status.h"
@@ -22,6 +23,8 @@ struct Session {
   std::string version;                   // "0.1.0 (commit 0123456789ab)", the latter where it is known
   std::string command_line;              // as it was typed, for the pages that say how they were made
   std::string time_limit, memory_limit;  // as given; empty: none
+  std::vector<std::string> to_become;    // exec: the words behind "--"
+  bool limits_are_of_planning = false;   // exec: it keeps the limits itself, and its command has none
   Deadline deadline = Deadline();        // time limit of the whole command
   std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   mutable std::atomic<bool> has_rows = false;    // the result has begun to be printed
@@ -58,6 +61,7 @@ void AddImportCommand(CommandLine& line, Session& session);
 void AddRunCommand(CommandLine& line, Session& session);
 void AddTuneCommand(CommandLine& line, Session& session);
 void AddBookCommand(CommandLine& line, Session& session);
+void AddExecCommand(CommandLine& line, Session& session);
 void AddViewCommand(CommandLine& line, Session& session);
 void AddCompletionCommand(CommandLine& line, Session& session);
 

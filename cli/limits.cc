@@ -60,6 +60,7 @@ Status LimitMemory(const std::string& text) {
 }  // namespace
 
 void AddLimitFlags(Command& command, Session& session) {
+  if (command.Has("--time-limit")) return;
   command.Heading("Limits");
   command.AddOption(
       "--time-limit", session.time_limit,
@@ -71,6 +72,7 @@ void AddLimitFlags(Command& command, Session& session) {
 
 Status ApplyLimits(Session& session) {
   std::set_terminate(OnTerminate);
+  if (session.limits_are_of_planning) return OkStatus();
   if (!session.memory_limit.empty()) XCCL_RETURN_IF_ERROR(LimitMemory(session.memory_limit));
   if (session.time_limit.empty()) return OkStatus();
   XCCL_ASSIGN_OR_RETURN(const int64_t limit_ps, FlagValue("--time-limit", ParseDuration(session.time_limit)));

@@ -1,4 +1,5 @@
 // xccl-synth: parses the command line, runs one command, maps its status to the exit code.
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/limits.h"
+#include "cli/output.h"
 #include "cli/say.h"
 
 extern const char kCommit[];  // commit of the sources, "" or "0" where the build is not told (commit.cc)
@@ -43,19 +45,14 @@ void HideTokens(int argc, char** argv) {
 // The command line as a shell takes it.
 std::string TypedLine(int argc, char** argv) {
   std::string line = "xccl-synth";
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?[]{}#!`~") == word.npos;
-    line += ' ';
-    if (plain) {
-      line += word;
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
-  }
+  for (int i = 1; i < argc; ++i) line += " " + xccl::ShellWord(argv[i]);
   return line;
+}
+
+// The number of words that are for xccl-synth: those of the command that `exec` becomes follow a "--".
+int OwnWords(int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "exec") return argc;
+  return static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
 }
 
 int Run(int argc, char** argv) {
@@ -67,6 +64,8 @@ int Run(int argc, char** argv) {
   xccl::Session session;
   session.version = VersionText();
   std::vector<std::string> words(argv, argv + argc);
+  const int own_words = OwnWords(argc, argv);
+  if (own_words < argc) session.to_become.assign(words.begin() + own_words + 1, words.end());
   std::vector<char*> given;
   for (std::string& word : words) given.push_back(word.data());
   HideTokens(argc, argv);
@@ -83,10 +82,11 @@ int Run(int argc, char** argv) {
   xccl::AddRunCommand(line, session);
   xccl::AddTuneCommand(line, session);
   xccl::AddBookCommand(line, session);
+  xccl::AddExecCommand(line, session);
   xccl::AddViewCommand(line, session);
   xccl::AddCompletionCommand(line, session);
   line.ForEachCommand([&](xccl::Command command) { xccl::AddLimitFlags(command, session); });
-  if (const std::optional<int> ended = line.Parse(argc, given.data())) return *ended;
+  if (const std::optional<int> ended = line.Parse(own_words, given.data())) return *ended;
   if (const xccl::Status limited = xccl::ApplyLimits(session); !limited.ok()) return Report(limited);
   const xccl::Watchdog watchdog(session);
   return Report(xccl::RunGuarded(session.work));

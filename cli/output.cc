@@ -162,6 +162,14 @@ std::string FileLine(const std::vector<std::string>& files) {
                      one_place ? 1 : 0, kUnits[unit]);
 }
 
+std::string ShellWord(std::string_view word) {
+  const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&|;<>()*?[]{}#!`~") == word.npos;
+  if (plain) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 Status Print(std::string_view text) {
   const int error = WriteWhole(STDOUT_FILENO, text);
   if (error == 0) return OkStatus();

@@ -38,6 +38,9 @@ std::string TableText(const std::vector<std::vector<std::string>>& rows,
 // file, as /dev/stdout is none. Several files are named by the first and the last.
 std::string FileLine(const std::vector<std::string>& files);
 
+// The word as a shell takes it: in quotes where it needs them.
+std::string ShellWord(std::string_view word);
+
 // Writes to standard output at once. Errors: kInvalidInput "standard output: cannot write: REASON".
 Status Print(std::string_view text);
 

@@ -1,4 +1,8 @@
 // topo: shows a machine, or writes it as XML, JSON, a drawing or dot.
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "base/strings.h"
 #include "cli/commands.h"
 #include "cli/describe/describe.h"
@@ -6,7 +10,9 @@
 #include "cli/output.h"
 #include "draw/draw.h"
 #include "draw/layout/layout.h"
+#include "ir/collective_args.h"
 #include "topologies/nccl/this_machine.h"
+#include "topologies/submachine.h"
 #include "topologies/xml/native_xml.h"
 
 namespace xccl {
@@ -16,6 +22,7 @@ struct Flags {
   TopologiesFlags topology;
   bool this_machine = false;
   bool list = false;
+  std::string ranks;  // "0,2,4-7"; empty: all
   std::string format = "text";
 };
 
@@ -42,7 +49,13 @@ StatusOr<Topology> Load(const Flags& flags) {
 
 Status Topo(const Flags& flags, const Session& session) {
   if (flags.list) return Print(Join(LibraryNames(), "\n") + "\n");
-  XCCL_ASSIGN_OR_RETURN(const Topology topology, Load(flags));
+  XCCL_ASSIGN_OR_RETURN(Topology topology, Load(flags));
+  if (!flags.ranks.empty()) {
+    XCCL_ASSIGN_OR_RETURN(std::vector<Rank> ranks,
+                          FlagValue("--ranks", ParseRankList(flags.ranks, topology.num_ranks())));
+    std::ranges::sort(ranks);
+    topology = MembersAlone(topology, ranks).topology;
+  }
   const std::string format = session.json ? "json" : flags.format;
   std::string text;
   if (format == "text") text = DescribeText(topology);
@@ -62,6 +75,8 @@ void AddTopoCommand(CommandLine& line, Session& session) {
   AddTopologiesFlags(command, flags.topology, "files of one fabric (LLDP: one a host)", false);
   command.AddFlag("--this-machine", flags.this_machine,
                   "read the machine that this runs on (NCCL or nvidia-smi)");
+  command.AddOption("--ranks", flags.ranks,
+                    "these ranks, and what joins them, alone: 0,2,4-7 (default: all)");
   command.AddFlag("--list", flags.list, "names of the library's machines");
   command
       .AddOption("--format", flags.format, "text, xml, json, svg (a drawing) or dot (the same for Graphviz)")

@@ -178,8 +178,15 @@ StatusOr<Machine> ChooseMachine(const Flags& flags, const Topology& topology, La
   return Machine{std::move(measured.model)};
 }
 
+bool IsFirstOfHost(const Bootstrap& met) {
+  const std::vector<int32_t>& hosts = met.hosts();
+  return std::ranges::find(hosts, hosts[met.rank().index()]) == hosts.begin() + met.rank().value;
+}
+
 Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* group) {
-  const bool writes = group == nullptr || group->bootstrap().rank() == Rank(0);
+  // Every host gets the book: its first rank writes it.
+  const bool writes = group == nullptr || IsFirstOfHost(group->bootstrap());
+  const bool shows = group == nullptr || group->bootstrap().rank() == Rank(0);
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
@@ -213,7 +220,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (flags.backend == "cuda")
     XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());
-  return Show(tuned, machine, flags, session);
+  return shows ? Show(tuned, machine, flags, session) : OkStatus();
 }
 
 Status TuneMachine(const Flags& flags, const Session& session) {

@@ -1,5 +1,8 @@
 /* The C API in one page: the sum of all ranks' numbers ends on every rank.
  *
+ *   mpirun -n 4 xccl-synth exec -- ./allreduce        (finds or makes the plan book)
+ *
+ * With a book of your own:
  *   xccl-synth plan full-mesh:4 --collective allreduce -o book/allreduce.plan.json
  *   echo '{"format":1,"plans":[{"file":"allreduce.plan.json","collective":"allreduce","ranks":4}]}' > book/index.json
  *   bazel run //examples:allreduce -- $PWD/book 4
@@ -20,10 +23,8 @@ static void Check(xcclResult_t result, xcclComm_t comm) {
 }
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    fprintf(stderr, "usage: allreduce BOOK [RANKS]\n");
-    return 2;
-  }
+  /* allreduce [BOOK [RANKS]]; NULL is the book that XCCL_BOOK names. */
+  const char* book = argc > 1 ? argv[1] : NULL;
   /* One communicator per rank: all of them here, or this process's own. */
   const int here = argc > 2 ? atoi(argv[2]) : 1;
   xcclComm_t* comms = calloc((size_t)(here > 0 ? here : 1), sizeof *comms);
@@ -37,7 +38,7 @@ int main(int argc, char** argv) {
   /* Calls return at once, so that one thread can drive all ranks. */
   for (int i = 0; i < here; ++i) {
     int rank = 0;
-    Check(xcclCommLoadPlanBook(comms[i], argv[1]), NULL);
+    Check(xcclCommLoadPlanBook(comms[i], book), NULL);
     Check(xcclCommUserRank(comms[i], &rank), NULL);
     numbers[i] = malloc(COUNT * sizeof(float));
     for (int k = 0; k < COUNT; ++k) numbers[i][k] = (float)(rank + k % 100);

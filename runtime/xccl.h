@@ -204,7 +204,8 @@ xcclResult_t xcclCommSplit(xcclComm_t comm, int color, int key, xcclComm_t* newc
 xcclResult_t xcclCommShrink(xcclComm_t comm, const int* excludeRanksList, int excludeRanksCount,
                             xcclComm_t* newcomm, const xcclConfig_t* config, int shrinkFlags);
 
-/* All ranks load the same books in the same order, and may do so between calls. */
+/* All ranks load the same books in the same order, and may do so between calls. NULL: the book that the
+ * variable XCCL_BOOK names, as xccl-synth exec sets it. */
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory);
 /* Notes for the user on the books loaded so far, a line each: plans without a kernel, which run slower on the
  * interpreter kernel. "" where there is nothing. Valid as the texts of xcclGetLastError. */

@@ -1,16 +1,10 @@
-// The child's output goes to files in memory, and a descriptor of the process tells its end. So the parent
-// has nothing to read while jobs run, and no thread.
 #include "sweep/job.h"
 
 #include <fmt/core.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -22,8 +16,6 @@
 
 namespace xccl {
 namespace {
-
-constexpr std::string_view kErrorStart = "xccl-synth: ";
 
 std::string StatusName(int status) {
   if (WIFSIGNALED(status)) return "killed";
@@ -44,12 +36,9 @@ std::string ErrorOf(const ChildOutput& output) {
     const int signal = WTERMSIG(output.status);
     return fmt::format("plan: killed by signal {} ({})", signal, strsignal(signal));
   }
-  std::string error;
-  for (const std::string& line : Split(output.err, '\n')) {
-    if (line.starts_with(kErrorStart)) error = line.substr(kErrorStart.size());
-  }
-  if (error.empty()) error = fmt::format("plan: exit code {} without a reason", WEXITSTATUS(output.status));
-  return ReplaceBadUtf8(error);
+  const std::string error = ErrorSaid(output.err);
+  return error.empty() ? fmt::format("plan: exit code {} without a reason", WEXITSTATUS(output.status))
+                       : error;
 }
 
 // The value of a member as a cell; empty for null.
@@ -72,33 +61,6 @@ StatusOr<SweepResult> CellsOf(const std::string& json) {
   }
   cells.insert(cells.end(), {"ok", ""});
   return cells;
-}
-
-int MemoryFile() { return memfd_create("xccl-sweep-job", MFD_CLOEXEC); }
-
-std::string Contents(int file) {
-  std::string text;
-  char block[1 << 14];
-  ssize_t got = 0;
-  while ((got = pread(file, block, sizeof block, static_cast<off_t>(text.size()))) > 0)
-    text.append(block, static_cast<size_t>(got));
-  return text;
-}
-
-// Only calls that are safe between fork and exec, whatever the parent's threads do.
-[[noreturn]] void BecomeJob(char* const* words, int out, int err, pid_t parent) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);
-  setpgid(0, 0);  // Ctrl-C is for the sweep, which ends its jobs
-  dup2(out, STDOUT_FILENO);
-  dup2(err, STDERR_FILENO);
-  execv(words[0], words);
-  _exit(127);
-}
-
-void Close(int& file) {
-  if (file >= 0) close(file);
-  file = -1;
 }
 
 }  // namespace
@@ -130,52 +92,11 @@ StatusOr<std::string> FindSynth() {
 }
 
 StatusOr<JobProcess> JobProcess::Start(const std::string& program, std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), program);
   arguments.emplace_back("--json");
-  std::vector<char*> words;
-  for (std::string& word : arguments) words.push_back(word.data());
-  words.push_back(nullptr);
-  JobProcess job;
-  job.out_ = MemoryFile();
-  job.err_ = MemoryFile();
-  if (job.out_ < 0 || job.err_ < 0)
-    return SystemError(fmt::format("a job's output: {}", std::strerror(errno)));
-  const pid_t parent = getpid();
-  job.child_ = fork();
-  if (job.child_ == 0) BecomeJob(words.data(), job.out_, job.err_, parent);
-  if (job.child_ < 0) return SystemError(fmt::format("a job's process: {}", std::strerror(errno)));
-  job.ended_ = static_cast<int>(syscall(SYS_pidfd_open, job.child_, 0));
-  if (job.ended_ < 0) return SystemError(fmt::format("a job's process: {}", std::strerror(errno)));
-  return job;
+  XCCL_ASSIGN_OR_RETURN(ChildProcess child, ChildProcess::Start("a job", program, std::move(arguments)));
+  return JobProcess(std::move(child));
 }
 
-JobProcess::JobProcess(JobProcess&& other) noexcept { *this = std::move(other); }
-
-JobProcess& JobProcess::operator=(JobProcess&& other) noexcept {
-  std::swap(child_, other.child_);
-  std::swap(ended_, other.ended_);
-  std::swap(out_, other.out_);
-  std::swap(err_, other.err_);
-  return *this;
-}
-
-JobProcess::~JobProcess() {
-  if (child_ > 0) {
-    kill(child_, SIGKILL);
-    waitpid(child_, nullptr, 0);
-  }
-  Close(ended_);
-  Close(out_);
-  Close(err_);
-}
-
-SweepResult JobProcess::Finish() {
-  ChildOutput output;
-  while (waitpid(child_, &output.status, 0) < 0 && errno == EINTR) continue;
-  child_ = -1;
-  output.out = Contents(out_);
-  output.err = Contents(err_);
-  return ResultOf(output);
-}
+SweepResult JobProcess::Finish() { return ResultOf(child_.Finish()); }
 
 }  // namespace xccl

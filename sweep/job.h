@@ -2,22 +2,17 @@
 // memory ends alone. A child ends with its parent, even where that is killed.
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/child.h"
 #include "base/status.h"
 #include "sweep/table.h"
 #include "sweep/work_list.h"
 
 namespace xccl {
 
-// The output of a child process, and how the process ended.
-struct ChildOutput {
-  int status = 0;  // as waitpid gives it
-  std::string out, err;
-};
 // The row's cells: the plan's JSON, or "infeasible", "limit" and so on with the last error that was printed.
 SweepResult ResultOf(const ChildOutput& output);
 
@@ -29,20 +24,16 @@ class JobProcess {
  public:
   // `program`: xccl-synth; `arguments`: PlanArguments. Errors: kSystem.
   static StatusOr<JobProcess> Start(const std::string& program, std::vector<std::string> arguments);
-  JobProcess(JobProcess&& other) noexcept;
-  JobProcess& operator=(JobProcess&& other) noexcept;
-  ~JobProcess();
 
   // A descriptor that poll finds readable once the job has ended.
-  int ended_fd() const { return ended_; }
+  int ended_fd() const { return child_.ended_fd(); }
   // Waits for the end. To be called once.
   SweepResult Finish();
 
  private:
-  JobProcess() = default;
+  explicit JobProcess(ChildProcess child) : child_(std::move(child)) {}
 
-  pid_t child_ = -1;
-  int ended_ = -1, out_ = -1, err_ = -1;
+  ChildProcess child_;
 };
 
 }  // namespace xccl

@@ -73,7 +73,8 @@ TEST_F(Group, ARefusedCallEndsTheGroupBeforeAnythingRuns) {
     EXPECT_EQ(xcclAllReduce(data.data(), data.data(), 4, xcclInt32, xcclSum, comm, nullptr), xcclSuccess);
   EXPECT_EQ(xcclCommLoadPlanBook(comms_[0], nullptr), xcclInvalidArgument);
   EXPECT_EQ(xcclGroupEnd(), xcclInvalidArgument);
-  EXPECT_STREQ(xcclGetLastError(nullptr), "the directory is null");
+  EXPECT_STREQ(xcclGetLastError(nullptr),
+               "the directory is null, and XCCL_BOOK is not set; hint: xccl-synth exec");
   for (const xcclComm_t comm : comms_) EXPECT_EQ(xcclCommSynchronize(comm), xcclSuccess);
   EXPECT_EQ(data, std::vector<int32_t>(4, 1));
   // The next group is a new one.

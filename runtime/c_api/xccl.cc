@@ -148,10 +148,13 @@ xcclResult_t xcclCommInitAll(xcclComm_t* comms, int ndev, const int* devlist) {
 }
 
 xcclResult_t xcclCommLoadPlanBook(xcclComm_t comm, const char* directory) {
-  if (directory == nullptr)
-    return RunOn(comm, [](const Comm&) { return UsageError("the directory is null"); });
-  return xccl::c_api::RunWaiting(
-      comm, [path = std::string(directory)](Comm& on) { return on.communicator.LoadPlanBook(path); });
+  const std::string path =
+      directory != nullptr ? directory : xccl::ProcessEnvironment("XCCL_BOOK").value_or("");
+  if (directory == nullptr && path.empty())
+    return RunOn(comm, [](const Comm&) {
+      return UsageError("the directory is null, and XCCL_BOOK is not set; hint: xccl-synth exec");
+    });
+  return xccl::c_api::RunWaiting(comm, [path](Comm& on) { return on.communicator.LoadPlanBook(path); });
 }
 
 xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds) {

@@ -1,0 +1,46 @@
+#include "base/child.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+namespace xccl {
+namespace {
+
+StatusOr<ChildProcess> Shell(const std::string& script) {
+  return ChildProcess::Start("a test", "/bin/sh", {"-c", script});
+}
+
+TEST(ChildProcess, OutputAndEnd) {
+  StatusOr<ChildProcess> child = Shell("echo out; echo err >&2; exit 37");
+  ASSERT_TRUE(child.ok());
+  const ChildOutput output = child->Finish();
+  EXPECT_EQ(output.out, "out\n");
+  EXPECT_EQ(output.err, "err\n");
+  EXPECT_EQ(WEXITSTATUS(output.status), 37);
+}
+
+TEST(ChildProcess, ALimitKillsIt) {
+  StatusOr<ChildProcess> child = Shell("sleep 1000");
+  ASSERT_TRUE(child.ok());
+  EXPECT_FALSE(child->FinishWithin(0.05));
+  child = Shell("kill -TERM $$");
+  ASSERT_TRUE(child.ok());
+  const std::optional<ChildOutput> output = child->FinishWithin(1000);
+  ASSERT_TRUE(output);
+  EXPECT_EQ(WTERMSIG(output->status), SIGTERM);
+}
+
+TEST(ChildProcess, AProgramThatIsMissing) {
+  StatusOr<ChildProcess> child = ChildProcess::Start("a test", "/nowhere", {});
+  ASSERT_TRUE(child.ok());
+  EXPECT_EQ(WEXITSTATUS(child->Finish().status), 127);
+}
+
+TEST(ErrorSaid, TheLastLineOfTheProgram) {
+  EXPECT_EQ(ErrorSaid("note: a\nxccl-synth: first\nxccl-synth: last\nother\n"), "last");
+  EXPECT_EQ(ErrorSaid("other\n"), "");
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,26 @@
+// The number of hosts and ranks of the job that this process belongs to, from its launcher's environment
+// alone: nothing is connected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "runtime/bootstrap/placement.h"
+
+namespace xccl {
+
+struct JobShape {
+  Rank rank;
+  int32_t hosts = 1;
+  int32_t ranks_per_host = 1;  // equal on all hosts; rank r is on host r / ranks_per_host
+  bool operator==(const JobShape&) const = default;
+  int32_t ranks() const { return hosts * ranks_per_host; }
+};
+
+// Returns nothing if no launcher started this process. Errors: kInvalidInput if the variables do not tell the
+// ranks of a host, if hosts differ in their ranks, or if ranks are dealt to hosts in turn.
+StatusOr<std::optional<JobShape>> ShapeOfJob(const Environment& environment);
+
+}  // namespace xccl
