@@ -274,20 +274,22 @@ void AddBookCommand(CommandLine& line, Session& session) {
       "--from", flags.from,
       "what nccl-tests wrote with -J, for NCCL's tuner: runs with NCCL_ALGO and NCCL_PROTO and one\n"
       "without; files with commas between (default: NCCL's algorithms are simulated)");
-  command
-      .AddOption(
-          "--from-log", flags.logs,
-          "plan what a job called, by its ranks' files: of XCCL_LOG_CALLS=calls.json, or its log with\n"
-          "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL, or files of NCCL's profiler")
-      .Excludes(collectives)
-      .Excludes(roots)
-      .Excludes(sizes)
-      .Excludes(from);
+  const Option from_log =
+      command
+          .AddOption(
+              "--from-log", flags.logs,
+              "plan what a job called, by its ranks' files: of XCCL_LOG_CALLS=calls.json, or its log with\n"
+              "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL, or files of NCCL's profiler")
+          .Excludes(collectives)
+          .Excludes(roots)
+          .Excludes(sizes)
+          .Excludes(from);
   command
       .AddFlag("--without-nccl", flags.without_nccl,
                "a plan for every size, whatever NCCL would take: for programs that call xccl.h, and for\n"
                "machines that NCCL has no model of")
-      .Excludes(from);
+      .Excludes(from)
+      .Excludes(from_log);
   command.AddOption("--engine,-e", flags.plan.options.engine, "who makes the plans").ShowDefault();
   AddSearchFlags(command, flags.plan);
   AddExecutionFlags(command, flags.plan);
