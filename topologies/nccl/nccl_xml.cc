@@ -74,7 +74,8 @@ class DumpTopologyBuilder {
       const NcclItem& item = Item(i);
       if (!node_[i] || item.removed) continue;
       if (item.kind == NcclItemKind::kNet)
-        facts.nics[*node_[i]] = NicFacts{item.gdr.value_or(true), item.software, item.rail, item.plane, Guid(item.guid)};
+        facts.nics[*node_[i]] =
+            NicFacts{item.gdr.value_or(true), item.software, item.rail, item.plane, Guid(item.guid)};
       if (item.shared_gpu || item.adapter) facts.inside_devices.insert(*node_[i]);
     }
     facts.domain_nvswitch = domain_nvswitch_;
