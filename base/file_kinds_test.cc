@@ -37,6 +37,9 @@ TEST(FileKinds, AreToldByTheirContents) {
       {R"({"name":"half)", FileKind::kOther},
       {"1,2\n3,4\n", FileKind::kCsv},
       {"12\n", FileKind::kOther},
+      {"strict digraph \"a b\" {\n}", FileKind::kTopology},
+      {"graph {", FileKind::kTopology},
+      {"graphs of {", FileKind::kOther},
       {"a,b\n", FileKind::kOther},
   };
   for (const Case& c : cases) EXPECT_EQ(KindOfText(c.text), c.kind) << c.text;
