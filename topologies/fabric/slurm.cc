@@ -147,11 +147,9 @@ class Builder {
     if (count == 0) return;
     const std::vector<int32_t>& parents = parents_[static_cast<size_t>(first)];
     Warn(slurm_.switches[static_cast<size_t>(parents[1])].line,
-         fmt::format(
-             "{} below several others, as {} is below {}, which Slurm's tree does not allow; a cable to "
-             "each is assumed",
-             count == 1 ? "1 switch is" : fmt::format("{} switches are", count), NameOf(first),
-             NamesOf(parents, ", ")));
+         fmt::format("{} below several others, as {} is below {}; a cable to each is assumed",
+                     count == 1 ? "1 switch is" : fmt::format("{} switches are", count), NameOf(first),
+                     NamesOf(parents, ", ")));
   }
 
   void WarnOfRails() {

@@ -94,8 +94,7 @@ TEST(SlurmTest, FormsAreRead) {
        {"f:2: 2 hosts are at several switches, as n1 is at r0, r1; an adapter at each is assumed"}},
       {"SwitchName=a Switches=l\nSwitchName=b Switches=l\nSwitchName=l Nodes=n\n",
        "a-l b-l l-n",
-       {"f:2: 1 switch is below several others, as l is below a, b, which Slurm's tree does not allow; a "
-        "cable to "
+       {"f:2: 1 switch is below several others, as l is below a, b; a cable to "
         "each is assumed"}},
       {"SwitchName=l Nodes=n,n\n", "l-n", {"f:1: switch l lists a name twice; it is taken once"}},
       {"- topology: a\n  flat: true\n- topology: b\n  tree:\n    switches: [{switch: s, nodes: n}]\n"
@@ -338,7 +337,7 @@ TEST(SlurmTest, RandomFabricsComeBack) {
 TEST(SlurmTest, ChangedTextsAreReadOrRefused) {
   Random random(2);
   constexpr std::string_view kCharacters = "=#\\\"[]-,{}:& \nsn10";
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < 3'000; ++i) {
     Fabric fabric = RandomFabric(random);
     std::string text = random.Below(2) == 0 ? WriteConf(fabric, random) : WriteYaml(fabric, random);
     for (uint64_t n = 1 + random.Below(4); n > 0 && !text.empty(); --n) {
