@@ -96,6 +96,15 @@ FileKind KindOfObject(std::string_view text) {
   return FileKind::kOther;
 }
 
+// Whether it begins as Graphviz text does: "digraph NAME {".
+bool IsGraphviz(std::string_view text) {
+  const size_t brace = text.substr(0, 200).find('{');
+  if (brace == std::string_view::npos) return false;
+  std::vector<std::string_view> words = WordsOf(text.substr(0, brace));
+  if (!words.empty() && words[0] == "strict") words.erase(words.begin());
+  return !words.empty() && (words[0] == "graph" || words[0] == "digraph");
+}
+
 // Whether the first line has commas, and each of its fields is a number.
 bool IsNumbersWithCommas(std::string_view text) {
   const std::vector<std::string> fields = Split(Trim(text.substr(0, text.find('\n'))), ',');
@@ -177,6 +186,7 @@ FileKind KindOfText(std::string_view text) {
   if (text[0] == '<') return KindOfMarkup(text);
   if (text[0] == '{') return KindOfObject(text);
   if (IsFabric(text)) return FileKind::kFabric;
+  if (IsGraphviz(text)) return FileKind::kTopology;
   return IsNumbersWithCommas(text) ? FileKind::kCsv : FileKind::kOther;
 }
 

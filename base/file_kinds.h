@@ -30,8 +30,8 @@ enum class FileKind : uint8_t {
 };
 std::string_view ToString(FileKind kind);  // with an article: "a topology"; "" for kOther
 
-// The kind of the text, from its first element of XML or HTML, its first telling key of JSON, or its first
-// line of numbers with commas. Reads at most its first 64 KiB.
+// The kind of the text, from its first element of XML or HTML, its first telling key of JSON, the first word
+// of Graphviz, or its first line of numbers with commas. Reads at most its first 64 KiB.
 FileKind KindOfText(std::string_view text);
 
 // Errors: kInvalidInput "FILE: this is a topology; expected a plan", with a hint where a command makes one

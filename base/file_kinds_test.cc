@@ -45,6 +45,9 @@ TEST(FileKinds, AreToldByTheirContents) {
       {R"({"lldp": {"interface": []}})", FileKind::kFabric},
       {"# a note\nhello\n", FileKind::kOther},
       {"12\n", FileKind::kOther},
+      {"strict digraph \"a b\" {\n}", FileKind::kTopology},
+      {"graph {", FileKind::kTopology},
+      {"graphs of {", FileKind::kOther},
       {"a,b\n", FileKind::kOther},
   };
   for (const Case& c : cases) EXPECT_EQ(KindOfText(c.text), c.kind) << c.text;

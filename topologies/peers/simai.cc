@@ -59,7 +59,8 @@ struct Head {
 
 class SimaiReader {
  public:
-  SimaiReader(std::string_view text, std::string_view file) : text_(text), rest_(text), file_(file) {
+  SimaiReader(std::string_view text, std::string_view file, const LoadOptions& options)
+      : text_(text), rest_(text), file_(file), arch_flag_(options.gpu_arch) {
     spec_.name = std::filesystem::path(file).stem().string();
   }
 
@@ -228,6 +229,10 @@ class SimaiReader {
     for (const GpuType& type : kGpuTypes)
       if (type.name == head_.gpu_type) spec_.gpu_arch = type.arch;
     if (!spec_.gpu_arch.empty()) return ParseGpuArch(spec_.gpu_arch).value();
+    if (arch_flag_) {
+      const StatusOr<GpuArch> arch = ParseGpuArch(*arch_flag_);  // its caller says what is wrong
+      return arch.ok() ? std::optional(*arch) : std::nullopt;
+    }
     if (head_.gpus_per_server)
       spec_.warnings.push_back(
           fmt::format("{}:1: the architecture of GPU type {} is not known; hint: --gpu-arch=sm90", file_,
@@ -237,6 +242,7 @@ class SimaiReader {
 
   std::string_view text_, rest_;
   std::string_view file_;
+  std::optional<std::string> arch_flag_;
   size_t word_ = 0;  // offset of the last word
   Head head_;
   std::vector<std::optional<int64_t>> place_of_switch_;  // by node: its place in the list of switches
@@ -265,8 +271,8 @@ bool IsSimai(std::string_view text) {
   return false;
 }
 
-StatusOr<Topology> ReadSimai(std::string_view text, std::string_view file, const LoadOptions&) {
-  return SimaiReader(text, file).Read();
+StatusOr<Topology> ReadSimai(std::string_view text, std::string_view file, const LoadOptions& options) {
+  return SimaiReader(text, file, options).Read();
 }
 
 }  // namespace xccl

@@ -58,6 +58,16 @@ TEST(Simai, ContradictionsAreWarnings) {
                 "folder/peer.txt: 3 GPUs, 2 to a server: the last server has 1"}));
 }
 
+TEST(Simai, TheFlagNamesTheArchitectureOfAnUnknownType) {
+  LoadOptions options;
+  options.gpu_arch = "sm90";
+  const StatusOr<Topology> topology =
+      ReadPeer("3 2 1 0 2 X1\n2\n0 2 1Gbps 0ms 0\n1 2 1Gbps 0ms 0\n", options);
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_TRUE(topology->node(NodeId(2)).multicast);
+  EXPECT_EQ(topology->spec().warnings, std::vector<std::string>());
+}
+
 TEST(Simai, LinesOfBothDirectionsAreOneCable) {
   const StatusOr<Topology> topology =
       ReadPeer("3 1 4\n2\n0 2 400Gbps 1us 0\n1 2 400Gbps 1us 0\n2 0 400Gbps 1us 0\n2 1 400Gbps 1us 0\n");
@@ -107,7 +117,7 @@ std::string Write(const RandomMachine& machine, bool simai) {
 
 TEST(Simai, RandomMachinesComeBack) {
   Random random(52);
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 2000; ++i) {
     const bool simai = i % 2 == 0;
     RandomMachine machine(random, simai ? 4 : 1);
     machine.spec.gpu_arch = simai ? "sm80" : "";
