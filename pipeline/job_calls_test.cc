@@ -82,7 +82,7 @@ TEST(JobCalls, GroupsAreFoundByTheirPlaces) {
     EXPECT_EQ(job.groups[0].known, c.complete);
     std::vector<std::string> warnings;
     if (!c.complete) warnings.push_back("2 ranks: the log does not say which of 8; the first are taken");
-    EXPECT_EQ(job.warnings, warnings);
+    EXPECT_EQ(job.groups[0].warnings, warnings);
   }
 }
 
