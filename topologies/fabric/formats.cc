@@ -37,11 +37,12 @@ struct FabricFormat {
   StatusOr<Fabric> (*read)(std::span<const FabricFile> files);
 };
 
+// The format that tells most of cables comes first.
 constexpr FabricFormat kFormats[] = {
     {"ibnetdiscover", IsIbnetdiscover, Each<ReadIbnetdiscover>},
     {"iblinkinfo", IsIblinkinfo, Each<ReadIblinkinfo>},
-    {"Slurm's topology.conf or topology.yaml", IsSlurmTopology, Each<ReadSlurmTopology>},
     {"lldpcli -f json", IsLldp, ReadLldpFiles},
+    {"Slurm's topology.conf or topology.yaml", IsSlurmTopology, Each<ReadSlurmTopology>},
 };
 
 const FabricFormat* FormatOf(std::string_view text) {
@@ -136,7 +137,8 @@ StatusOr<Fabric> ReadFabric(std::span<const FabricFile> files) {
                                       Either(FabricFormatNames())));
     by_format[format].push_back(file);
   }
-  const FabricFormat* const first = FormatOf(files.front().text);
+  const FabricFormat* const first =
+      std::ranges::find_if(kFormats, [&](const FabricFormat& format) { return by_format.contains(&format); });
   XCCL_ASSIGN_OR_RETURN(Fabric fabric, first->read(by_format[first]));
   for (const FabricFormat& format : kFormats) {
     const auto others = by_format.find(&format);
@@ -145,7 +147,7 @@ StatusOr<Fabric> ReadFabric(std::span<const FabricFile> files) {
     if (other.domains.empty())
       return InvalidInput(fmt::format("{}: {}, without NVLink domains; expected {}, as {} is",
                                       others->second.front().path, format.name, first->name,
-                                      files.front().path));
+                                      by_format[first].front().path));
     fabric.domains.insert(fabric.domains.end(), other.domains.begin(), other.domains.end());
   }
   return fabric;

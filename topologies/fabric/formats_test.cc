@@ -34,9 +34,9 @@ TEST(ReadFabric, AnotherFormatAddsItsDomainsAlone) {
   const FabricFile wiring{"a.txt", Record("a", 1)};
   Fabric expected = ReadFabric({{wiring}}).value();
   expected.domains = {{"rack1", {"a", "b"}}};
-  EXPECT_EQ(
-      ReadFabric({{wiring, FabricFile{"blocks.conf", "BlockName=rack1 Nodes=a,b\nBlockSizes=2\n"}}}).value(),
-      expected);
+  const FabricFile blocks{"blocks.conf", "BlockName=rack1 Nodes=a,b\nBlockSizes=2\n"};
+  EXPECT_EQ(ReadFabric({{wiring, blocks}}).value(), expected);
+  EXPECT_EQ(ReadFabric({{blocks, wiring}}).value(), expected);
   EXPECT_EQ(
       ReadFabric({{wiring, FabricFile{"tree.conf", "SwitchName=s Nodes=a,b\n"}}}).status().message(),
       "tree.conf: Slurm's topology.conf or topology.yaml, without NVLink domains; expected ibnetdiscover, as "
@@ -65,8 +65,8 @@ TEST(ReadFabric, FormatsAreToldByTheirContents) {
   }
   EXPECT_FALSE(IsFabric("<topology/>"));
   EXPECT_EQ(ReadFabric({{FabricFile{"a.txt", "hello"}}}).status().message(),
-            "a.txt: no file of a fabric; expected what ibnetdiscover, iblinkinfo, Slurm's topology.conf or "
-            "topology.yaml or lldpcli -f json wrote");
+            "a.txt: no file of a fabric; expected what ibnetdiscover, iblinkinfo, lldpcli -f json or Slurm's "
+            "topology.conf or topology.yaml wrote");
 }
 
 }  // namespace
