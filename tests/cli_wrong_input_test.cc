@@ -346,8 +346,7 @@ TEST_F(Cli, WrongMachines) {
       {{"topo", "."},
        1,
        ".: a folder, read as the files of one fabric: ./c.xml: no file of a fabric; expected what "
-       "ibnetdiscover, "
-       "iblinkinfo, Slurm's topology.conf or topology.yaml or lldpcli -f json wrote"},
+       "ibnetdiscover, iblinkinfo, lldpcli -f json or Slurm's topology.conf or topology.yaml wrote"},
       {{"plan", "torsu:2x2", "-c", "allgather"},
        1,
        "'torsu:2x2': no short form 'torsu'; did you mean 'torus:2x2'?"},

@@ -23,7 +23,8 @@ bool IsFabric(std::string_view text);
 
 // One fabric of one file or several. In several, switches of one guid, or of one name without guids, are one,
 // and so are adapters of one guid, or of one host and device. A cable that two files have between the same
-// ports is one. The files are of the first one's format; of a file in another format only its domains count.
+// ports is one. Of several formats, the fabric is that of the format which tells most of cables; of files in
+// another format only the domains count.
 // Warnings name damage with its file and line, which cables of several files do not have. Errors:
 // kInvalidInput; those of the readers. Requires: at least one file.
 StatusOr<Fabric> ReadFabric(std::span<const FabricFile> files);

@@ -137,11 +137,11 @@ TEST(Fabric, SeveralFilesAreOneFabric) {
   options.nic_rate = "400Gbit/s";
   const std::vector<std::string> files = {tree.path(), tree.path()};
   EXPECT_EQ(LoadTopology(files, options)->num_ranks(), 4);
-  EXPECT_EQ(LoadTopology(std::vector{tree.path(), box.path()}, options).status().message(),
-            fmt::format(
-                "{}: no file of a fabric; expected what ibnetdiscover, iblinkinfo, Slurm's topology.conf or "
-                "topology.yaml or lldpcli -f json wrote",
-                box.path()));
+  EXPECT_EQ(
+      LoadTopology(std::vector{tree.path(), box.path()}, options).status().message(),
+      fmt::format("{}: no file of a fabric; expected what ibnetdiscover, iblinkinfo, lldpcli -f json or "
+                  "Slurm's topology.conf or topology.yaml wrote",
+                  box.path()));
 }
 
 }  // namespace
