@@ -55,7 +55,7 @@ said 1 'xccl-synth: /dev/null: Permission denied'
 ends 2 xccl-synth exec
 said 1 'no COMMAND; expected it behind --; hint: xccl-synth exec -- ./my_job'
 [ ! -e "$XDG_CACHE_HOME" ] || fail "a cache was made for nothing"
-# What was ignored stays so, and no file is left open.
+# Signals that were ignored stay so, and no file is left open.
 [ "$(bash -c "trap '' PIPE; exec xccl-synth exec -- grep SigIgn /proc/self/status" 2>/dev/null)" = \
   "$(bash -c "trap '' PIPE; exec grep SigIgn /proc/self/status")" ] || fail "other signals are ignored"
 files() { slurm 2 xccl-synth exec "$@" "${small[@]}" --time-limit 250s -- sh -c 'ls /proc/self/fd | wc -l' 2>/dev/null; }
@@ -118,7 +118,7 @@ truncate -s 10 "$index"
 ends 0 slurm 2 xccl-synth exec --sizes 64KiB -- "$allreduce" >/dev/null
 said 1 'making the plan book'
 
-# What stops the planner does not stop the command. Both ranks say why, and one has tried.
+# Whatever stops the planner, the command runs. Both ranks say why, and one has tried.
 forget
 ends 37 slurm 2 env XDG_CACHE_HOME=/dev/null xccl-synth exec -- sh -c 'exit ${XCCL_BOOK:-37}'
 said 2 'warning: /dev/null/xccl: cannot make the directory: Not a directory; the command runs without a plan book'
