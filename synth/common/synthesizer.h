@@ -43,8 +43,8 @@ struct SynthesisRequest {
   uint64_t seed = 0;
   bool rough = false;            // approximate times suffice (SimulateOptions::rough)
   bool allow_divergent = false;  // ranks may end with differently rounded values of one sum
-  // The plan is chosen by the time of its program on a machine's model, which may order the engines in another
-  // way than ideal links do. auto then returns a plan of every engine that costs little.
+  // The plan is chosen by the time of its program on a machine's model, which may order the engines in
+  // another way than ideal links do. auto then returns a plan of every engine that costs little.
   bool programs_decide = false;
   // A verified plan of this collective on this topology. greedy improves the plan; other engines ignore it.
   std::shared_ptr<const Synthesis> start = {};
