@@ -41,7 +41,7 @@ std::string_view Style(NodeKind kind) {
 
 constexpr size_t kMostLabels = 20;  // cables; of more, bandwidths would hide each other
 
-// What links that a picture draws as one have in common.
+// The attributes that links which a picture draws as one have in common.
 struct LinkClass {
   int64_t bandwidth, latency, overhead;
   auto operator<=>(const LinkClass&) const = default;

@@ -1,4 +1,4 @@
-// What a job calls, from the logs of its ranks: each collective, size and number of ranks once.
+// The calls of a job, from the logs of its ranks: each collective, size and number of ranks once.
 #pragma once
 
 #include <cstdint>

@@ -73,9 +73,9 @@ TEST(LowerForExecutor, TimesAreThoseOfThePlansMachine) {
   const MscclXmlOptions options{.name = "a"};
   const ExecutorProgram lowered = LowerFor(options, plan).value();
   const MscclXml xml = WriteMscclXml(lowered.lowered.program, lowered.lowered.collective, options).value();
-  const std::string slower = fmt::format("at 256K it is slower than the plan: {} instead of {}, as simulated",
-                                         FormatDurationShort(TimeOfFile(xml.text, plan)),
-                                         FormatDurationShort(TimeOf(*plan.program, plan)));
+  const std::string slower = fmt::format(
+      "at 256KiB it is slower than the plan: {} instead of {}, as simulated",
+      FormatDurationShort(TimeOfFile(xml.text, plan)), FormatDurationShort(TimeOf(*plan.program, plan)));
   ASSERT_FALSE(lowered.warnings.empty());
   EXPECT_EQ(lowered.warnings.back(), slower);
 }

@@ -21,7 +21,7 @@ namespace xccl {
 // Safe from any thread.
 class CallCounter {
  public:
-  // What tells rows apart. Servers are numbers that the counter's user chooses.
+  // The key of a row. Servers are numbers that the counter's user chooses.
   struct Key {
     CollectiveKind collective = CollectiveKind::kAllreduce;
     DataType type = DataType::kFloat;

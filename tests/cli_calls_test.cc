@@ -86,7 +86,7 @@ TEST_F(Cli, ComparesWithWhatAJobCalled) {
   Words sized = words;
   sized.insert(sized.end(), {"--sizes", "1KiB,4KiB"});
   EXPECT_NE(Out(sized).find("; 1 other size not compared\n"), std::string::npos);
-  // Of two ranks the log has no times, and does not say which they are.
+  // The log has no times of two ranks, and does not say which they are.
   const Said two =
       Run({"compare", "full-mesh:2", "-c", "allreduce", "--engines", "ring", "--with", "calls.json"});
   EXPECT_NE(two.out.find("; without times: 64B (7 calls)\n"), std::string::npos) << two.out;

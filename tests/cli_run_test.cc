@@ -276,7 +276,7 @@ TEST_F(Cli, ABookRunsAtTheSizesOfItsPlans) {
              {"file":"64KiB.json","collective":"allgather","ranks":2,"min_bytes":8192,"types":"any","in_place":"both"}]})");
   std::vector<int64_t> sizes;
   for (const Json& row : Json::parse(Out({"run", ".", "--iters", "1", "--json"})))
-    if (row["in_place"] == 0) sizes.push_back(row["size_bytes"]);
+    if (row["in_place"] == false) sizes.push_back(row["size_bytes"]);
   EXPECT_EQ(sizes, (std::vector<int64_t>{1 << 10, 64 << 10}));
 }
 

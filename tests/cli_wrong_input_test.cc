@@ -17,7 +17,7 @@ TEST_F(Cli, WrongCommandLines) {
       {{},
        2,
        std::string("no command; expected topo, bound, plan, verify, simulate, compare, sweep, emit, import, "
-                   "run, tune, book, view or completion\n") +
+                   "run, tune, book, exec, view or completion\n") +
            kTry + "--help"},
       {{"plann", "torus:2x2"},
        2,

@@ -1,5 +1,5 @@
 // A line of a call is told by "NCCL INFO NAME: opCount"; its values stand behind their names, in any order.
-// What stands before "NCCL INFO" ends in "host:process:thread [device]", whatever launchers and clocks write
+// The part before "NCCL INFO" ends in "host:process:thread [device]", whatever launchers and clocks write
 // before that. A communicator is known by its process, device and pointer until a line of its making says
 // that the pointer is another's.
 #include <algorithm>

@@ -67,7 +67,7 @@ TEST(BookOfLog, ServesEverySizeOfTheLibrarysLog) {
   for (const LogRow& each : book.rows) share += each.share;
   EXPECT_NEAR(share, 1, 1e-9);
   EXPECT_TRUE(std::ranges::is_sorted(book.rows, std::ranges::greater(), &LogRow::share));
-  // What is written is proved when it is read.
+  // Reading the book proves its plans.
   const std::string directory = testing::TempDir() + "/book-of-log";
   ASSERT_EQ(MakePlanBookDirectory(directory), OkStatus());
   ASSERT_EQ(WriteBook(book.entries, book.plans, {}, directory), OkStatus());

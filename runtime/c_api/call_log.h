@@ -1,4 +1,4 @@
-// What a job did: the file that XCCL_LOG_CALLS names, and the counters of communicators in it.
+// The log of a job's calls: the file that XCCL_LOG_CALLS names, and the counters of communicators in it.
 #pragma once
 
 #include <cstdint>

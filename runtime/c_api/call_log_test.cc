@@ -1,4 +1,4 @@
-// What a job did: calls of the C API are counted in the file that XCCL_LOG_CALLS names.
+// Calls of the C API are counted in the file that XCCL_LOG_CALLS names.
 #include "runtime/c_api/call_log.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What lldpcli prints on one host and, after a line "--", on a second.
+// Texts that lldpcli prints on one host and, after a line "--", on a second.
 #include <span>
 
 #include "tests/fuzz/fuzz.h"

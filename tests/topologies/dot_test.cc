@@ -1,4 +1,4 @@
-// What `topo --format dot` writes is a picture and the machine: it reads back to the same value.
+// The text of `topo --format dot` is a picture and the machine: it reads back to the same value.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a fabric's file says of damage.
+// Damage that a fabric's file names.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What tools of InfiniBand print about ports, put together as a Fabric. A cable shows twice, as a line of
+// Ports as tools of InfiniBand print them, put together as a Fabric. A cable shows twice, as a line of
 // each end's port that names the other port; it comes out once, at the line that is first. Only the readers
 // of InfiniBand's formats need this header.
 #pragma once

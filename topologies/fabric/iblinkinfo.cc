@@ -59,7 +59,7 @@ Link ReadLink(std::string_view text) {
   return link;
 }
 
-// What "(Could be 4X Could be 25.78125 Gbps)" makes of the rate.
+// The rate by "(Could be 4X Could be 25.78125 Gbps)".
 IbRate FullRate(std::string_view text, IbRate rate) {
   const std::vector<std::string_view> words = WordsOf(text);
   for (size_t i = 0; i + 2 < words.size(); ++i) {

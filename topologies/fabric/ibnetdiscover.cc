@@ -40,7 +40,7 @@ std::optional<IbKind> TakeKind(const KindName (&names)[kCount], LineScanner& sca
   return std::nullopt;
 }
 
-// What one end of a line of the list of ports has: "SW  1719 10 0x7cfe900300".
+// One end of a line of the list of ports: "SW  1719 10 0x7cfe900300".
 struct ListedPort {
   IbKind kind = IbKind::kUnknown;
   int32_t port = 0;
@@ -98,7 +98,7 @@ IbRate RateOf(std::string_view word) {
   return {IbLanes(word.substr(0, x + 1)), IbSpeedOfName(word.substr(x + 1))};
 }
 
-// What stands behind the "#" of a head or a port: a name in quotes, which may hold quotes itself, and the
+// The part behind the "#" of a head or a port: a name in quotes, which may hold quotes itself, and the
 // words after it, "lid 7 4xNDR".
 struct Comment {
   std::string_view name;

@@ -159,7 +159,7 @@ std::string Switch(std::string_view id, std::string_view name) {
          "\" base port 0 lid 1 lmc 0\n";
 }
 
-// What the file contradicts is said, with file and line.
+// Contradictions of the file are said, with file and line.
 TEST(Ibnetdiscover, WarnsOfContradictions) {
   struct Case {
     std::string text;

@@ -92,7 +92,8 @@ std::optional<uint64_t> MacOf(std::string_view text) {
   return digits == 12 && mac != 0 ? std::optional(mac) : std::nullopt;
 }
 
-// Of a medium as lldpd and IEEE 802.3 name it: 1000BaseTFD, 10GigBaseSR, 100GbaseSR4. 0: it names none.
+// The rate of a medium as lldpd and IEEE 802.3 name it: 1000BaseTFD, 10GigBaseSR, 100GbaseSR4. 0: it names
+// none.
 int64_t RateOfMedium(std::string_view medium) {
   size_t end = 0;
   int64_t number = 0;
@@ -104,7 +105,7 @@ int64_t RateOfMedium(std::string_view medium) {
   return rest.starts_with("base") && number >= 10 ? number * kMegabit : 0;
 }
 
-// Of a port whose kind is in its name, as Cisco's are: HundredGigE0/0/0/1. 0: it is not.
+// The rate of a port whose kind is in its name, as Cisco's are: HundredGigE0/0/0/1. 0: it is not.
 int64_t RateOfPort(std::string_view port) {
   constexpr std::array<std::pair<std::string_view, int64_t>, 8> kKinds = {{{"eighthundredgig", 800},
                                                                            {"fourhundredgig", 400},

@@ -16,7 +16,7 @@ namespace xccl {
 // topologies in YAML?
 bool IsSlurmTopology(std::string_view text);
 
-// Of several topologies in YAML the first with cluster_default, else the first, is read; switches or blocks
+// If YAML has several topologies, the first with cluster_default, else the first, is read; switches or blocks
 // that it lacks are taken from the first other one that has them. Warnings say so, and tell of switches
 // below several others, hosts at several leaves, and hosts of blocks that are at no switch.
 // Errors: kInvalidInput "FILE:LINE: ..." for text in another form, a switch or block that is named twice, a

@@ -1,5 +1,5 @@
-// What Slurm's two forms of a topology say, before it is checked: internal to slurm.cc and the readers of
-// the forms.
+// The contents of Slurm's two forms of a topology, before they are checked: internal to slurm.cc and the
+// readers of the forms.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 namespace xccl {
 
 StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& options = {});
-// The same of one text; several are files of one fabric (topologies/fabric/formats.h).
+// Likewise; several texts are files of one fabric (topologies/fabric/formats.h).
 // Requires: at least one.
 StatusOr<Topology> LoadTopology(std::span<const std::string> files, const LoadOptions& options = {});
 // The names of the library's machines, sorted.

@@ -150,7 +150,7 @@ TEST(Dot, RefusesWithThePlace) {
   for (const Case& c : kCases) EXPECT_EQ(Refusal(c.text), c.message) << c.text;
 }
 
-// What the three formats call a node: its host, or -1; what it is; its number.
+// A node as the three formats name it: its host, or -1; what it is; its number.
 std::string TupleOf(const TopologySpec& spec, NodeId n, std::string_view open, std::string_view quote) {
   const Node& node = spec.nodes[n.index()];
   const bool gpu = node.kind == NodeKind::kGpu;
