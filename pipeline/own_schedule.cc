@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "ir/analysis/bitwise_same.h"
+#include "ir/known_machines.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/verify/verify_schedule.h"
 #include "pipeline/arguments.h"
@@ -165,6 +166,7 @@ StatusOr<PlanResult> DescribePlan(Plan plan) {
     result.program_stats =
         Stats(own.program->program, CollectiveSizes(own.program->collective, timing.size_bytes));
   }
+  if (result.machine.empty()) result.no_machine = WhyNoModel(own.topology.gpu_arch());
   result.ratio = RatioOf(result.program_time_ps.value_or(result.simulation.time_ps), result.bound.bound_ps);
   return result;
 }
