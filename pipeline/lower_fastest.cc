@@ -158,13 +158,19 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
   return made;
 }
 
-// Returns the program that is kept: of those that take up to kAboutAsFast times as long as the fastest, the
-// one with the fewest messages.
-Made& Kept(std::vector<Made>& made) {
+// Returns the program that is kept, of those that take up to kAboutAsFast times as long as the fastest: if
+// the fastest has short messages, the one with the fewest messages; otherwise the first in `found`.
+Made& Kept(const Topology& topology, int64_t size_bytes, const std::vector<Synthesis>& found,
+           std::vector<Made>& made) {
   const auto time = [](const Made& m) { return static_cast<double>(m.contender.time_ps); };
-  const double most_ps = kAboutAsFast * time(*std::ranges::min_element(made, {}, time));
-  return *std::ranges::min_element(
-      made, {}, [&](const Made& m) { return std::tuple(time(m) > most_ps, m.contender.messages, m.place); });
+  const Made& fastest = *std::ranges::min_element(made, {}, time);
+  const double most_ps = kAboutAsFast * time(fastest);
+  const Synthesis& plan = found[fastest.place];
+  const bool short_messages =
+      HasShortMessages(LinkUseOf(plan.schedule, plan.collective, topology, size_bytes));
+  return *std::ranges::min_element(made, {}, [&](const Made& m) {
+    return std::tuple(time(m) > most_ps, short_messages ? *m.contender.messages : 0, m.place);
+  });
 }
 
 // Says why the program was kept.
@@ -202,7 +208,7 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   if (found.size() == 1) {
     lower(options);
   } else if (std::vector<Made> made = LowerInTurn(topology, options, found, failed); !made.empty()) {
-    Made& chosen = Kept(made);
+    Made& chosen = Kept(topology, options.request.size_bytes, found, made);
     kept = chosen.place;
     if (kept != 0 || IsWhyChosen(found[kept].note)) result.note = NoteOf(chosen, made);
     best = std::move(chosen.program);

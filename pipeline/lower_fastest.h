@@ -23,11 +23,12 @@ struct FastestProgram {
   std::vector<std::string> faults = {};        // errors of wrong schedules; each names its engine
 };
 
-// Lowers every schedule whose program may be faster than the best program so far, short schedules first, and
-// keeps the fastest program, or one of fewer messages that takes up to kAboutAsFast times as long. Moves its
-// schedule to the front of `found`; all others keep their order. If no program fits the default limit of
-// threadblocks, lowers the first schedule without this limit. Cost: the lowered schedules together have at
-// most kManyTransfers (synth/common/cost_model.h) transfers, or one schedule has more; small schedules do not
+// Lowers every schedule whose program may be faster than the best program so far, short schedules first.
+// Keeps one program of those that take up to kAboutAsFast times as long as the fastest: if messages are
+// short, that with the fewest messages, otherwise that of the first schedule in `found`. Moves its schedule
+// to the front of `found`; all others keep their order. If no program fits the default limit of threadblocks,
+// lowers the first schedule without this limit. Cost: the lowered schedules together have at most
+// kManyTransfers (synth/common/cost_model.h) transfers, or one schedule has more; small schedules do not
 // count. Errors: those of LowerTimed and SimulateProgram, except a passed deadline. Requires: every schedule
 // has its simulation, and the first schedule verifies.
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,

@@ -4,12 +4,19 @@
 
 #include <algorithm>
 
+#include "synth/common/cost_model.h"
+
 namespace xccl {
 namespace {
 
 constexpr double kLeastPercent = 0.05;  // a smaller difference is shown as 0.0 %
 
 }  // namespace
+
+bool HasShortMessages(const LinkUse& use) {
+  return use.messages > 0 &&
+         use.message_bytes < static_cast<double>(LeastUsefulBytes(use.slowest_bytes_per_s));
+}
 
 std::string WhyChosen(const Contender& chosen, std::span<const Contender> others, size_t engines,
                       const std::string& what) {

@@ -7,11 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "ir/analysis/schedule_stats.h"
+
 namespace xccl {
 
 // If messages are short, auto may keep a plan that takes up to kAboutAsFast times the least time, for fewer
 // messages.
 inline constexpr double kAboutAsFast = 1.02;
+
+// Returns true if a mean message of the plan costs more than its bytes on the slowest link that the plan
+// uses.
+bool HasShortMessages(const LinkUse& use);
 
 // An engine's plan, or the program of its plan.
 struct Contender {

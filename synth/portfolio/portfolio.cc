@@ -190,7 +190,7 @@ class Portfolio {
   void Keep(Made made) {
     if (made.Ps() < best_ps_) {
       best_ps_ = made.Ps();
-      chance_ = request_.programs_decide || HasShortMessages(made.costs) ? kChanceOfFewer : kChance;
+      chance_ = request_.programs_decide || HasShortMessages(made.costs.link_use) ? kChanceOfFewer : kChance;
     }
     made.turn.make = nullptr;  // frees the engine state that the function may hold
     RememberFastest(made);

@@ -4,7 +4,6 @@
 #include <tuple>
 #include <vector>
 
-#include "synth/common/cost_model.h"
 #include "synth/common/why_chosen.h"
 
 namespace xccl {
@@ -20,15 +19,9 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
           .steps = made.schedule.num_steps()};
 }
 
-bool HasShortMessages(const PlanCosts& plan) {
-  const LinkUse& use = plan.link_use;
-  return use.messages > 0 &&
-         use.message_bytes < static_cast<double>(LeastUsefulBytes(use.slowest_bytes_per_s));
-}
-
 size_t Preferred(std::span<const PlanCosts> plans) {
   const PlanCosts& fastest = *std::ranges::min_element(plans, {}, &PlanCosts::time_ps);
-  const double slowest_ps = fastest.time_ps * (HasShortMessages(fastest) ? kAboutAsFast : 1);
+  const double slowest_ps = fastest.time_ps * (HasShortMessages(fastest.link_use) ? kAboutAsFast : 1);
   std::vector<size_t> left;
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].time_ps <= slowest_ps) left.push_back(i);

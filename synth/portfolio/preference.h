@@ -15,9 +15,6 @@ struct PlanCosts {
   LinkUse link_use = {};
   int32_t steps = 0;
 };
-// Returns true if a mean message of the plan costs more than its bytes on the slowest link that the plan
-// uses.
-bool HasShortMessages(const PlanCosts& plan);
 
 // Requires: made.simulation.
 PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request);

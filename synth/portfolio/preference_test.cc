@@ -8,6 +8,7 @@
 
 #include "synth/common/synthesizer.h"
 #include "synth/common/test_machines.h"
+#include "synth/common/why_chosen.h"
 
 namespace xccl {
 namespace {
@@ -62,7 +63,7 @@ TEST(Preference, OnlyLinksThatThePlanUsesDecideWhetherItsMessagesAreShort) {
       made.schedule.Add(ChunkId(0), 1, Rank(r), Rank(r + 1), std::vector{LinkId(r)}, TransferOp::kCopy, r);
     made.simulation.emplace().time_ps = 1;
     const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 20'000};
-    EXPECT_EQ(HasShortMessages(CostsOf(made, request)), members == 2) << members;
+    EXPECT_EQ(HasShortMessages(CostsOf(made, request).link_use), members == 2) << members;
   }
 }
 

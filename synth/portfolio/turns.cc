@@ -19,6 +19,7 @@
 #include "synth/common/justify.h"
 #include "synth/common/lag.h"
 #include "synth/common/reverse.h"
+#include "synth/common/why_chosen.h"
 #include "synth/portfolio/mirror.h"
 
 namespace xccl {
@@ -80,7 +81,7 @@ std::optional<Turn> Finer(const Context& at) {
 std::optional<Turn> Coarser(const Context& at) {
   const bool may_recut = MayRecut(at) || (at.plan.turn.fills_budget && !at.request.limits.chunks);
   if (!may_recut || !(at.IsBy(kOwn) || at.IsBy("coarser")) || at.Chunks() == 1) return std::nullopt;
-  if (!HasShortMessages(at.plan.costs)) return std::nullopt;
+  if (!HasShortMessages(at.plan.costs.link_use)) return std::nullopt;
   return InChunks(at, std::max(1, at.Chunks() / kChunkFactor), "coarser", at.PromisedPs());
 }
 
