@@ -118,11 +118,17 @@ std::optional<ChildOutput> ChildProcess::FinishWithin(double seconds) {
   }
 }
 
-std::string ErrorSaid(const std::string& err) {
+std::string FailureOf(const std::string& what, const ChildOutput& output) {
+  if (WIFSIGNALED(output.status)) {
+    const int signal = WTERMSIG(output.status);
+    return fmt::format("{}: killed by signal {} ({})", what, signal, strsignal(signal));
+  }
   constexpr std::string_view kStart = "xccl-synth: ";
   std::string error;
-  for (const std::string& line : Split(err, '\n'))
+  for (const std::string& line : Split(output.err, '\n'))
     if (line.starts_with(kStart)) error = line.substr(kStart.size());
+  if (error.empty())
+    return fmt::format("{}: exit code {} without a reason", what, WEXITSTATUS(output.status));
   return ReplaceBadUtf8(error);
 }
 

@@ -43,8 +43,9 @@ class ChildProcess {
   int ended_ = -1, out_ = -1, err_ = -1;
 };
 
-// The last line of an xccl-synth's standard error that begins with the program's name, without the name; ""
-// where there is none.
-std::string ErrorSaid(const std::string& err);
+// The reason of an xccl-synth's failure: the signal that ended it; else the last line of its standard error
+// that begins with the program's name, without the name; else its exit code. `what`: begins the line where
+// the process gave no reason.
+std::string FailureOf(const std::string& what, const ChildOutput& output);
 
 }  // namespace xccl

@@ -37,9 +37,12 @@ TEST(ChildProcess, AProgramThatIsMissing) {
   EXPECT_EQ(WEXITSTATUS(child->Finish().status), 127);
 }
 
-TEST(ErrorSaid, TheLastLineOfTheProgram) {
-  EXPECT_EQ(ErrorSaid("note: a\nxccl-synth: first\nxccl-synth: last\nother\n"), "last");
-  EXPECT_EQ(ErrorSaid("other\n"), "");
+TEST(FailureOf, TheSignalOrTheLastLineOfTheProgramOrTheExitCode) {
+  const int code_37 = 37 << 8;
+  EXPECT_EQ(FailureOf("book", {code_37, "", "note: a\nxccl-synth: first\nxccl-synth: last\nother\n"}),
+            "last");
+  EXPECT_EQ(FailureOf("book", {code_37, "", "other\n"}), "book: exit code 37 without a reason");
+  EXPECT_EQ(FailureOf("book", {SIGKILL, "", "xccl-synth: last\n"}), "book: killed by signal 9 (Killed)");
 }
 
 }  // namespace

@@ -103,9 +103,7 @@ class Preparation {
     std::optional<ChildOutput> output = child.FinishWithin(limit_s);
     if (!output) return LimitReached(fmt::format("{}: no end in {:g} s; hint: --time-limit", name, limit_s));
     if (output->status == 0) return std::move(output->out);
-    const std::string error = ErrorSaid(output->err);
-    return InvalidInput(error.empty() ? fmt::format("{}: ended with status {}", name, output->status)
-                                      : error);
+    return InvalidInput(FailureOf(name, *output));
   }
 
   StatusOr<JobMachine> FindMachine() const {

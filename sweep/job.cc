@@ -1,12 +1,10 @@
 #include "sweep/job.h"
 
 #include <fmt/core.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -27,18 +25,6 @@ std::string StatusName(int status) {
                                    {StatusCode::kLimit, "limit"}})
     if (WEXITSTATUS(status) == ExitCode(code)) return name;
   return "failed";
-}
-
-// The reason of a failure: the signal that ended the process; else the last line of stderr that begins with
-// the program's name, without the name; else the exit code.
-std::string ErrorOf(const ChildOutput& output) {
-  if (WIFSIGNALED(output.status)) {
-    const int signal = WTERMSIG(output.status);
-    return fmt::format("plan: killed by signal {} ({})", signal, strsignal(signal));
-  }
-  const std::string error = ErrorSaid(output.err);
-  return error.empty() ? fmt::format("plan: exit code {} without a reason", WEXITSTATUS(output.status))
-                       : error;
 }
 
 // The value of a member as a cell; empty for null.
@@ -74,7 +60,7 @@ SweepResult ResultOf(const ChildOutput& output) {
   }
   SweepResult cells(ResultNames().size() - 2);
   cells.push_back(wrong.ok() ? StatusName(output.status) : "failed");
-  cells.push_back(wrong.ok() ? ErrorOf(output) : wrong.message());
+  cells.push_back(wrong.ok() ? FailureOf("plan", output) : wrong.message());
   return cells;
 }
 
