@@ -43,6 +43,7 @@ namespace {
 constexpr int kNotFound = 127, kCannotRun = 126;  // the shell's
 constexpr const char* kLimit = "120s";
 constexpr double kMachineS = 180, kEmitS = 60;
+constexpr std::chrono::seconds kMeeting(30);  // of the job's ranks
 constexpr char kBook = '\1';  // in lines and keys: the book's directory
 
 struct Flags {
@@ -249,7 +250,7 @@ class Preparation {
 
   // All ranks measure together, so either all of them find a book or all measure. A host has a book of its
   // own, by its number in the job, which its first rank writes: hosts with one cache would wait for each
-  // other's locks.
+  // other's locks. Where a first rank cannot write it, none measures.
   StatusOr<Prepared> Measure() const {
     if (IsAlone() && flags_.topology.empty())
       return InvalidInput("--measure: one process; expected ranks of a launcher, or --topology for threads");
@@ -258,7 +259,7 @@ class Preparation {
     std::unique_ptr<LaunchedGroup> group;
     std::string key = fmt::format("measured by {}\n{}\n", session_.version, Join(Tune(""), " "));
     if (!IsAlone()) {
-      XCCL_ASSIGN_OR_RETURN(group, JoinGroup(LaunchFlags(), std::chrono::seconds(30)));
+      XCCL_ASSIGN_OR_RETURN(group, JoinGroup(LaunchFlags(), kMeeting));
       key +=
           fmt::format("{} ranks a host, host {} of {}\n", shape_.ranks_per_host,
                       shape_.rank.value / shape_.ranks_per_host, Join(group->bootstrap().host_names(), " "));
@@ -266,10 +267,17 @@ class Preparation {
     const std::string path = CachePathOf(folder_, key);
     if (flags_.dry_run) return UseOfMissing(path, false, {"xccl-synth " + Join(Tune(path), " ")});
     const bool has = FindInCache(folder_, key).has_value();
-    const bool all_say_so = group == nullptr || group->Agree("the cache", has ? "yes" : "no").ok();
     const bool is_first = shape_.rank.value % shape_.ranks_per_host == 0;
+    const Status can_make = is_first && !has ? CheckCanMake(folder_, key) : OkStatus();
+    const std::string found = "found";
+    std::vector<std::string> said = {has ? found : can_make.message()};
+    if (group != nullptr) {
+      XCCL_ASSIGN_OR_RETURN(said, group->bootstrap().AllGather(said[0], kMeeting));
+    }
     group.reset();
-    if (has && all_say_so) return UseOf(path, false, {});
+    for (const std::string& why : said)
+      if (!why.empty() && why != found) return InvalidInput(why);
+    if (std::ranges::count(said, found) == std::ssize(said)) return UseOf(path, false, {});
     std::error_code ignored;
     if (has && is_first) std::filesystem::remove_all(path, ignored);
     if (!is_first) XCCL_RETURN_IF_ERROR(Synth(Tune(path), limit_s_).status());

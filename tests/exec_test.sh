@@ -165,6 +165,9 @@ ends 0 xccl-synth exec --measure --time-limit 250s "${small[@]}" --topology full
 ends 0 xccl-synth exec --measure -- true
 said 1 'warning: --measure: one process; expected ranks of a launcher, or --topology for threads; the command runs without a plan book'
 no_leftovers
+# Where the book cannot be written, no rank waits for the one that would.
+ends 37 slurm 2 env XDG_CACHE_HOME=/dev/null xccl-synth exec --measure --time-limit 250s -- sh -c 'exit ${XCCL_BOOK:-37}'
+said 2 'warning: /dev/null/xccl: cannot make the directory: Not a directory; the command runs without a plan book'
 
 # A book that is given, on threads of one process.
 ends 0 xccl-synth exec --without-nccl "${small[@]}" --topology full-mesh:2 -- sh -c 'cp -r "$XCCL_BOOK" "$TEST_TMPDIR/given"'

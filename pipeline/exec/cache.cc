@@ -164,6 +164,13 @@ double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+StatusOr<FileLock> OpenLock(const std::string& folder, const std::string& entry) {
+  XCCL_RETURN_IF_ERROR(MakeFolders(folder, 0700));
+  return FileLock::Open(entry + ".lock");
+}
+
+std::string FailureFileOf(const std::string& entry) { return entry + ".failed"; }
+
 Status WaitFor(FileLock& lock, const CacheRequest& request) {
   const Clock::time_point began = Clock::now();
   bool said = false;
@@ -204,12 +211,11 @@ std::optional<std::string> FindInCache(const std::string& folder, const std::str
 StatusOr<std::string> FindOrMake(const CacheRequest& request) {
   if (std::optional<std::string> found = FindInCache(request.folder, request.key)) return *std::move(found);
   const double began_s = WallSeconds();
-  XCCL_RETURN_IF_ERROR(MakeFolders(request.folder, 0700));
   const std::string entry = CachePathOf(request.folder, request.key);
-  XCCL_ASSIGN_OR_RETURN(FileLock lock, FileLock::Open(entry + ".lock"));
+  XCCL_ASSIGN_OR_RETURN(FileLock lock, OpenLock(request.folder, entry));
   XCCL_RETURN_IF_ERROR(WaitFor(lock, request));
   if (std::optional<std::string> found = FindInCache(request.folder, request.key)) return *std::move(found);
-  const std::string failure = entry + ".failed";
+  const std::string failure = FailureFileOf(entry);
   if (const std::optional<std::string> why = FailureSince(failure, began_s - kFreshFailureS))
     return InvalidInput(*why);
   RemoveLeftovers(request.folder, entry);
@@ -220,6 +226,13 @@ StatusOr<std::string> FindOrMake(const CacheRequest& request) {
   }
   static_cast<void>(WriteFileAtomically(failure, made.message()));  // others would only try again
   return made;
+}
+
+Status CheckCanMake(const std::string& folder, const std::string& key) {
+  const std::string entry = CachePathOf(folder, key);
+  XCCL_RETURN_IF_ERROR(OpenLock(folder, entry).status());
+  const std::optional<std::string> why = FailureSince(FailureFileOf(entry), WallSeconds() - kFreshFailureS);
+  return why ? InvalidInput(*why) : OkStatus();
 }
 
 }  // namespace xccl

@@ -36,4 +36,8 @@ std::optional<std::string> FindInCache(const std::string& folder, const std::str
 // wait_s.
 StatusOr<std::string> FindOrMake(const CacheRequest& request);
 
+// The error that FindOrMake meets before it makes anything: a folder that cannot be written, or an attempt
+// that failed less than ten seconds ago. For processes that would begin what this one then leaves out.
+Status CheckCanMake(const std::string& folder, const std::string& key);
+
 }  // namespace xccl

@@ -142,10 +142,14 @@ TEST_F(Cache, AFailureIsOfAllThatWaitForIt) {
   };
   EXPECT_EQ(FindOrMake(Request(fail)).status().message(), "the disc is full");
   EXPECT_EQ(FindOrMake(Request(MustNotMake)).status().message(), "the disc is full");
+  EXPECT_EQ(CheckCanMake(folder_, "key").message(), "the disc is full");
+  EXPECT_EQ(CheckCanMake(folder_, "another key"), OkStatus());
+  fs::remove(CachePathOf(folder_, "another key") + ".lock");
   EXPECT_EQ(Names(), (std::set<std::string>{Hash() + ".lock", Hash() + ".failed"}));
   // Later it is tried again.
   fs::last_write_time(folder_ + "/" + Hash() + ".failed",
                       fs::file_time_type::clock::now() - std::chrono::minutes(1));
+  EXPECT_EQ(CheckCanMake(folder_, "key"), OkStatus());
   ExpectWhole(FindOrMake(Request(WriteTen)));
   EXPECT_EQ(Names(), (std::set<std::string>{Hash(), Hash() + ".lock"}));
 }
@@ -182,6 +186,7 @@ TEST_F(Cache, AFolderThatCannotBeWritten) {
   request.folder = folder_ + "/xccl";
   EXPECT_EQ(FindOrMake(request).status().message(),
             request.folder + ": cannot make the directory: Not a directory");
+  EXPECT_EQ(CheckCanMake(request.folder, "key"), FindOrMake(request).status());
   fs::remove(folder_);
   // An entry that is there needs no writing.
   ExpectWhole(FindOrMake(Request(WriteTen)));
