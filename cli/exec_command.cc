@@ -102,7 +102,9 @@ class Preparation {
     XCCL_ASSIGN_OR_RETURN(ChildProcess child,
                           ChildProcess::Start(name, "/proc/self/exe", std::move(arguments)));
     std::optional<ChildOutput> output = child.FinishWithin(limit_s);
-    if (!output) return LimitReached(fmt::format("{}: no end in {:g} s; hint: --time-limit", name, limit_s));
+    if (!output)
+      return LimitReached(fmt::format("{}: no end in {:g} s{}", name, limit_s,
+                                      limit_s == limit_s_ ? "; hint: --time-limit" : ""));
     if (output->status == 0) return std::move(output->out);
     return InvalidInput(FailureOf(name, *output));
   }
