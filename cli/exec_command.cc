@@ -360,7 +360,10 @@ bool Exists(const std::string& command) {
   RestoreSignals();
   execvp(pointers[0], pointers.data());
   const bool missing = errno == ENOENT;
-  SayError(fmt::format("{}: {}", command[0], missing ? "command not found" : std::strerror(errno)));
+  const char* const why = !missing             ? std::strerror(errno)
+                          : Exists(command[0]) ? "the interpreter that it names is not there"
+                                               : "command not found";
+  SayError(fmt::format("{}: {}", command[0], why));
   _exit(missing ? kNotFound : kCannotRun);
 }
 

@@ -50,6 +50,10 @@ ends 143 bash -c 'xccl-synth exec -- sh -c "kill -TERM \$\$"'
 [ "$(xccl-synth exec -- printf '%s|' a '' 'b c' --help -- -n 2>/dev/null)" = 'a||b c|--help|--|-n|' ] || fail "other words"
 ends 127 xccl-synth exec -- no-such-command
 said 1 'xccl-synth: no-such-command: command not found'
+printf '#!/no-such-shell\n' >"$TEST_TMPDIR/bin/no-shell"
+chmod +x "$TEST_TMPDIR/bin/no-shell"
+ends 127 xccl-synth exec -- no-shell
+said 1 'xccl-synth: no-shell: the interpreter that it names is not there'
 ends 126 xccl-synth exec -- /dev/null
 said 1 'xccl-synth: /dev/null: Permission denied'
 ends 2 xccl-synth exec
