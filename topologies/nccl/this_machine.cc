@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,13 +39,16 @@ struct Finished {
   int status = 0;      // exit status; 128 + signal; kNotFound; -1: the time limit
 };
 
-// Runs `work` in a child process; its result is the exit status.
+// Runs `work` in a child process, which ends with this one; its result is the exit status.
 Finished RunInChild(const std::function<int()>& work, int seconds) {
   Finished finished;
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Finished{"", -1};
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(1);  // it died before the line above
     dup2(ends[1], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
     _exit(work());

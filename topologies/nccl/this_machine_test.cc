@@ -1,10 +1,15 @@
 #include "topologies/nccl/this_machine.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace xccl {
 namespace {
@@ -18,7 +23,7 @@ class ThisMachine : public testing::Test {
     std::filesystem::create_directories(folder_);
     setenv("PATH", folder_.c_str(), 1);
   }
-  void WriteScript(std::string_view body) {
+  void WriteScript(const std::string& body) {
     const std::filesystem::path path = folder_ / "nvidia-smi";
     std::ofstream(path) << "#!/bin/sh\n" << body;
     std::filesystem::permissions(path, std::filesystem::perms::owner_all);
@@ -67,6 +72,34 @@ TEST_F(ThisMachine, TwoGpus) {
   EXPECT_EQ(t->LinkName(LinkId(0)), "0->1");
   EXPECT_EQ(t->link(LinkId(0)).bandwidth_bytes_per_s, 240'000'000'000);
   EXPECT_EQ(t->num_links(), 5);  // two for NVLink; four for PCIe, one of them missing
+}
+
+// A tool that hangs, of a reader that is killed.
+TEST_F(ThisMachine, ToolsEndWithTheirReader) {
+  const std::string told = (folder_ / "told").string();
+  std::filesystem::remove(told);
+  WriteScript("echo $$ >" + told + ".new\n/bin/mv " + told + ".new " + told + "\nexec /bin/sleep 1000\n");
+  const pid_t reader = fork();
+  if (reader == 0) _exit(Error() == "ok" ? 0 : 1);
+  const auto wait_until = [](const auto& happened) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!happened() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return happened();
+  };
+  EXPECT_TRUE(wait_until([&] { return std::filesystem::exists(told); }));
+  kill(reader, SIGKILL);
+  waitpid(reader, nullptr, 0);
+  pid_t tool = 0;
+  std::ifstream(told) >> tool;
+  ASSERT_GT(tool, 0);
+  // Whoever inherits it may not have waited for it yet.
+  const auto ended = [&] {
+    std::ifstream file("/proc/" + std::to_string(tool) + "/stat");
+    std::string number, name, state;
+    return !(file >> number >> name >> state) || state == "Z" || state == "X";
+  };
+  EXPECT_TRUE(wait_until(ended));
 }
 
 TEST_F(ThisMachine, ATemporaryDirectoryThatIsNotThereIsAWarningAndNoCrash) {
