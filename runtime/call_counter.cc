@@ -163,11 +163,14 @@ void CallLogFile::Write() noexcept try {
   if (first_ranks_ == 0) return;
   const std::string path = Path();
   const Status written = WriteFileAtomically(path, WriteCallLog(Log()));
+  if (!written.ok()) {
+    if (!std::exchange(failed_, true))
+      PrintError(fmt::format("xccl: XCCL_LOG_CALLS: {}\n", written.message()));
+    return;
+  }
   // A rank of this process came that was taken to be elsewhere.
   if (!path_.empty() && path_ != path) std::remove(path_.c_str());
   path_ = path;
-  if (written.ok() || std::exchange(failed_, true)) return;
-  PrintError(fmt::format("xccl: XCCL_LOG_CALLS: {}\n", written.message()));
 } catch (const std::exception&) {
   PrintError("xccl: XCCL_LOG_CALLS: out of memory\n");
 }

@@ -98,7 +98,7 @@ class CallLogFile {
   Rank first_rank_;
   int32_t first_ranks_ = 0;  // of the first communicator
   std::set<Rank> here_;      // ranks of communicators of so many ranks
-  std::string path_;         // written last
+  std::string path_;         // written last; empty: nothing yet
   bool failed_ = false;
 };
 

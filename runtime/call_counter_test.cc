@@ -131,6 +131,20 @@ TEST(CallCounter, ARankThatComesLateIsNoOtherProcess) {
   EXPECT_FALSE(PathExists(folder + "/calls.json.0"));
 }
 
+TEST(CallCounter, AFileStaysUntilTheNextOneIsWritten) {
+  const std::string folder = Folder("stays");
+  ASSERT_EQ(MakeFolders(folder + "/calls.json"), OkStatus());  // no file can be written there
+  CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);
+  file.AddCommunicator(Rank(0), 2, {});
+  file.Write();
+  file.AddCommunicator(Rank(1), 2, {});
+  testing::internal::CaptureStderr();
+  file.Write();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "xccl: XCCL_LOG_CALLS: " + folder + "/calls.json: cannot write: Is a directory\n");
+  EXPECT_EQ(Read(folder + "/calls.json.0").communicators.size(), 1U);
+}
+
 TEST(CallCounter, AForkWritesNothing) {
   const std::string folder = Folder("fork");
   CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);
