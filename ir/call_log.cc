@@ -1,5 +1,6 @@
 #include "ir/call_log.h"
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -63,6 +64,9 @@ StatusOr<CountedCalls> ReadRow(const JsonValue& value, int64_t ranks) {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> op, value.Find("op"));
   if (op) XCCL_RETURN_IF_ERROR(GetNamed(value, "op", ParseReduceOp, row.op));
   XCCL_ASSIGN_OR_RETURN(row.root, FindRank(value, "root", ranks));
+  if (IsRooted(row.collective) != row.root.has_value())
+    return value.Error(std::string(ToString(row.collective)) +
+                       (row.root ? " with a root; expected none" : " without a root; expected one"));
   XCCL_ASSIGN_OR_RETURN(row.served_by, FindText(value, "served_by"));
   XCCL_ASSIGN_OR_RETURN(row.size_bytes, value.GetInteger("size_bytes", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(row.calls, value.GetInteger("calls", 1, kMost));
@@ -83,6 +87,10 @@ StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
     if (std::ssize(communicator.members) != ranks)
       return members->Error(std::to_string(communicator.members.size()) + " entries; expected " +
                             std::to_string(ranks) + ", one for each rank");
+    std::vector<Rank> sorted = communicator.members;
+    std::ranges::sort(sorted);
+    if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end())
+      return members->Error("rank " + std::to_string(twice->value) + " twice; expected each rank once");
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> left_out, value.Find("left_out"));
   if (left_out) {

@@ -51,6 +51,11 @@ TEST(CallLog, RefusalsNameTheKey) {
   const std::string members = head + R"([{"rank":0,"ranks":2,"members":[0],"calls":[]}]})";
   const std::string timed = head + row + R"("size_bytes":8,"calls":1,"timed":2,"time_ps":0}]}]})";
   const std::string root = head + row + R"("root":2,"size_bytes":8,"calls":1,"timed":0,"time_ps":0}]}]})";
+  const std::string twice = head + R"([{"rank":0,"ranks":3,"members":[4,1,4],"calls":[]}]})";
+  const std::string unrooted = head + row + R"("root":1,"size_bytes":8,"calls":1,"timed":0,"time_ps":0}]}]})";
+  const std::string rooted = head +
+                             R"([{"rank":0,"ranks":2,"calls":[{"collective":"reduce","type":"float",)" +
+                             R"("size_bytes":8,"calls":1,"timed":0,"time_ps":0}]}]})";
   const Case cases[] = {
       {R"({"plans":[]})", "c.json: this is the index of a plan book; expected a log of calls"},
       {R"({"format":2,"call_log":"xccl"})", "c.json: format: 2; expected 1..1"},
@@ -59,6 +64,9 @@ TEST(CallLog, RefusalsNameTheKey) {
       {members, "c.json: communicators[0].members: 1 entries; expected 2, one for each rank"},
       {timed, "c.json: communicators[0].calls[0].timed: 2; expected 0..1"},
       {root, "c.json: communicators[0].calls[0].root: 2; expected 0..1"},
+      {twice, "c.json: communicators[0].members: rank 4 twice; expected each rank once"},
+      {unrooted, "c.json: communicators[0].calls[0]: allreduce with a root; expected none"},
+      {rooted, "c.json: communicators[0].calls[0]: reduce without a root; expected one"},
   };
   for (const Case& c : cases) EXPECT_EQ(ReadCallLog(c.text, "c.json").status().message(), c.message);
 }
