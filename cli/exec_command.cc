@@ -44,7 +44,7 @@ constexpr int kNotFound = 127, kCannotRun = 126;  // the shell's
 constexpr const char* kLimit = "120s";
 constexpr double kMachineS = 180, kEmitS = 60;
 constexpr std::chrono::seconds kMeeting(30);  // of the job's ranks
-constexpr char kBook = '\1';  // in lines and keys: the book's directory
+constexpr char kBook = '\1';                  // in lines and keys: the book's directory
 
 struct Flags {
   std::string topology;
@@ -74,9 +74,13 @@ class Preparation {
   StatusOr<Prepared> Run() {
     const std::string given =
         flags_.book.empty() ? ProcessEnvironment("XCCL_BOOK").value_or("") : flags_.book;
-    XCCL_ASSIGN_OR_RETURN(const std::optional<JobShape> shape, ShapeOfJob(ProcessEnvironment));
-    shape_ = shape.value_or(JobShape{Rank(0), flags_.hosts.value_or(1), 1});
-    is_launched_ = shape.has_value();
+    const StatusOr<std::optional<JobShape>> shape = ShapeOfJob(ProcessEnvironment);
+    // A machine that is named has all ranks, whatever hosts they are on.
+    const bool needs_shape = given.empty() && (flags_.topology.empty() || flags_.measure);
+    if (!shape.ok() && needs_shape) return shape.status();
+    is_launched_ = shape.ok() && shape->has_value();
+    shape_ = is_launched_ ? **shape : JobShape{Rank(0), flags_.hosts.value_or(1), 1};
+    is_one_host_ = shape.ok() && shape_.hosts == 1;
     if (!given.empty()) {
       std::error_code error;
       const std::string directory = std::filesystem::absolute(given, error).string();
@@ -326,7 +330,7 @@ class Preparation {
   }
 
   StatusOr<Prepared> With(BookUse& use, bool beside_nccl, std::vector<std::string> lines) const {
-    use.is_one_host = shape_.hosts == 1;
+    use.is_one_host = is_one_host_;
     if (beside_nccl) {
       XCCL_ASSIGN_OR_RETURN(use.plugins, FindPlugins(Self()));
     }
@@ -341,7 +345,8 @@ class Preparation {
   const double limit_s_;
   JobShape shape_;
   bool is_launched_ = false;
-  std::string folder_;  // of the cache
+  bool is_one_host_ = false;  // of the job, as far as its launcher tells
+  std::string folder_;        // of the cache
 };
 
 // False if nothing of this name could be run, so that no book is planned for a misspelt command.

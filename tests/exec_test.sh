@@ -154,6 +154,12 @@ said 2 'File too large; the command runs without a plan book'
 no_leftovers
 ends 0 env XCCL_RANK=1 XCCL_SIZE=4 XCCL_ADDRESS=h0:4000 xccl-synth exec -- true
 said 1 'warning: XCCL_LOCAL_SIZE: not set; expected the number of ranks on each host; hint: --topology; the command runs without a plan book'
+ends 37 env XCCL_RANK=1 XCCL_SIZE=4 XCCL_ADDRESS=h0:4000 xccl-synth exec --without-nccl "${small[@]}" --topology full-mesh:4 -- \
+  sh -c 'rm -rf "$TEST_TMPDIR/of_4"; cp -r "$XCCL_BOOK" "$TEST_TMPDIR/of_4" && exit 37'
+[ ! -s "$errors" ] || said 1 'making the plan book of full-mesh:4'
+said 0 warning
+ends 37 env XCCL_RANK=1 XCCL_SIZE=4 XCCL_ADDRESS=h0:4000 xccl-synth exec --without-nccl --book "$TEST_TMPDIR/of_4" -- sh -c 'exit 37'
+[ ! -s "$errors" ] || fail "a book that is given needs no hosts"
 ends 0 xccl-synth exec --topology no-such-machine -- true
 said 1 '; the command runs without a plan book'
 
