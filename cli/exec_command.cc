@@ -81,12 +81,12 @@ class Preparation {
     is_launched_ = shape.ok() && shape->has_value();
     shape_ = is_launched_ ? **shape : JobShape{Rank(0), flags_.hosts.value_or(1), 1};
     is_one_host_ = shape.ok() && shape_.hosts == 1;
-    if (!given.empty()) {
-      std::error_code error;
-      const std::string directory = std::filesystem::absolute(given, error).string();
-      return UseOf(directory, !flags_.without_nccl && !flags_.measure, {});
-    }
-    folder_ = cuda::DefaultKernelCache(ProcessEnvironment);
+    const auto absolute = [](const std::string& path) {  // the command may change its folder
+      std::error_code ignored;
+      return path.empty() ? path : std::filesystem::absolute(path, ignored).string();
+    };
+    if (!given.empty()) return UseOf(absolute(given), !flags_.without_nccl && !flags_.measure, {});
+    folder_ = absolute(cuda::DefaultKernelCache(ProcessEnvironment));
     if (folder_.empty())
       return InvalidInput("HOME, XDG_CACHE_HOME: not set; expected a place for the plan book; hint: --book");
     if (flags_.measure) return Measure();

@@ -95,6 +95,10 @@ for file in index.json allreduce-64KiB.plan.json; do
   cmp "$TEST_TMPDIR/by_lines/$file" "$TEST_TMPDIR/by_exec.0/$file" || fail "the lines make another $file"
 done
 
+# The command may change its folder.
+(cd "$TEST_TMPDIR" && XDG_CACHE_HOME=cache slurm 2 xccl-synth exec "${small[@]}" -- sh -c 'cd / && test -f "$XCCL_BOOK/index.json"') 2>"$errors" ||
+  fail "a relative folder of books"
+
 # Two jobs at once make one book.
 forget
 ends 0 bash -c "$(declare -f slurm); small='${small[*]}' step=100
