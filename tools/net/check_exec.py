@@ -77,7 +77,7 @@ def forget(folder):
         shutil.rmtree(os.path.dirname(cache), ignore_errors=True)
 
 def kill_one(folder, random_, seconds):
-    """Kills a rank's process, or its planner, after a random time; which of them is chance."""
+    """Kills the process of one rank, which is chance, after a random time; its planner ends with it."""
     time.sleep(random_.uniform(0, seconds))
     pids = [name for name in os.listdir(f"{folder}/pids")]
     for pid in random_.sample(pids, len(pids)):
