@@ -1,8 +1,12 @@
 #include "base/child.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
 
 namespace xccl {
 namespace {
@@ -35,6 +39,24 @@ TEST(ChildProcess, AProgramThatIsMissing) {
   StatusOr<ChildProcess> child = ChildProcess::Start("a test", "/nowhere", {});
   ASSERT_TRUE(child.ok());
   EXPECT_EQ(WEXITSTATUS(child->Finish().status), 127);
+}
+
+TEST(ChildProcess, EndsWithItsParent) {
+  int ends[2];  // the child has the writing end until it ends
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t parent = fork();
+  if (parent == 0) {
+    const StatusOr<ChildProcess> child = Shell("echo x >&" + std::to_string(ends[1]) + "; exec sleep 1000");
+    pause();
+  }
+  close(ends[1]);
+  char line[2];
+  ASSERT_EQ(read(ends[0], line, sizeof line), 2);
+  kill(parent, SIGKILL);
+  waitpid(parent, nullptr, 0);
+  pollfd end = {ends[0], POLLIN, 0};
+  EXPECT_EQ(poll(&end, 1, 20'000), 1);
+  close(ends[0]);
 }
 
 TEST(FailureOf, TheSignalOrTheLastLineOfTheProgramOrTheExitCode) {
