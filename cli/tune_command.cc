@@ -217,6 +217,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   if (group != nullptr)
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(flags.output + "/topology.xml", WriteNativeXml(machines[0])));
   XCCL_RETURN_IF_ERROR(WriteBook(tuned.entries, tuned.plans, machine.model, flags.output));
+  EndOnInterrupt("xccl-synth: interrupted; the book is written, perhaps without all of its kernels\n");
   // The measurements are of generated code; without it the book's plans would run on the interpreter kernel.
   if (flags.backend == "cuda")
     XCCL_RETURN_IF_ERROR(WriteBookKernels({flags.output, tuned.entries}, {}, {}).status());

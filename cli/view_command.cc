@@ -49,6 +49,7 @@ StatusOr<PlanView> ViewFile(const std::string& path, int64_t most_entries, const
   }
   ViewOptions options;
   options.machine = machine ? &*machine : nullptr;
+  options.links_alone = flags.plan.machine == "none";
   options.most_entries = most_entries;
   options.deadline = session.deadline;
   StatusOr<PlanView> view = ViewPlan(plan, FileName(path), options);

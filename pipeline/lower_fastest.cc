@@ -1,6 +1,6 @@
 // 1. Go through the schedules in the order of ByCostAndTime.
 // 2. Lower a schedule if its program may be faster than the best so far and the work so far allows it
-//    (MayBeKept).
+//    (MayReplace).
 // 3. Keep one program of those that are about as fast as the fastest (Kept), and say why.
 // 4. If no program fits the default limit of threadblocks, lower the first schedule without the limit.
 #include "pipeline/lower_fastest.h"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -64,21 +65,34 @@ int64_t LeastTimeOf(const Topology& topology, const PlanOptions& options, const 
 }
 
 // Lowers the schedule to a program. The result has a time only if LowerTimed has simulated the program.
-StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& options, const Synthesis& made) {
+StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& options, const Synthesis& made,
+                             int64_t least_ps) {
   return LowerTimed(made.schedule, made.collective, topology,
                     {.size_bytes = options.request.size_bytes,
                      .model = options.request.model,
                      .machine = options.machine ? &*options.machine : nullptr,
                      .max_blocks = options.max_blocks,
-                     .least_ps = LeastTimeOf(topology, options, made),
+                     .least_ps = least_ps,
                      .verify_passes = options.verify_passes,
                      .deadline = options.deadline.Leaving(0.3, 20)});
 }
 
-// Lowers the schedule to a program, and simulates the program if LowerTimed has not done so.
-StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const PlanOptions& options,
-                                    const Synthesis& made) {
-  XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, Lower(topology, options, made));
+// A schedule that may be lowered. Candidates are compared in the order in which they are lowered.
+struct Candidate {
+  bool is_long;
+  int64_t least_ps;  // LeastTime of the schedule
+  size_t place;      // of the schedule, in `found`
+  auto operator<=>(const Candidate&) const = default;
+};
+
+// Lowers the schedule and simulates the program. Verifies the schedule first, unless it is the first of
+// `found`, which verifies.
+StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOptions& options,
+                                         const std::vector<Synthesis>& found, const Candidate& candidate) {
+  const Synthesis& made = found[candidate.place];
+  if (candidate.place != 0)
+    XCCL_RETURN_IF_ERROR(CheckProved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
+  XCCL_ASSIGN_OR_RETURN(TimedProgram lowered, Lower(topology, options, made, candidate.least_ps));
   if (!lowered.time_ps) {
     XCCL_ASSIGN_OR_RETURN(const Simulation simulation,
                           SimulateProgram(lowered.program.program, lowered.program.collective, topology,
@@ -88,13 +102,6 @@ StatusOr<TimedProgram> LowerAndTime(const Topology& topology, const PlanOptions&
   return lowered;
 }
 
-// Verifies the schedule, then lowers and simulates it.
-StatusOr<TimedProgram> ProveLowerAndTime(const Topology& topology, const PlanOptions& options,
-                                         const Synthesis& made) {
-  XCCL_RETURN_IF_ERROR(CheckProved(VerifySchedule(made.schedule, made.collective, topology), made.engine));
-  return LowerAndTime(topology, options, made);
-}
-
 // A program that was made of a schedule.
 struct Made {
   size_t place;  // of the schedule, in `found`
@@ -102,25 +109,21 @@ struct Made {
   Contender contender;
 };
 
-// Returns the places of the schedules in the order in which they are lowered: long ones last, and within each
-// part by LeastTime.
-std::vector<size_t> ByCostAndTime(const Topology& topology, const PlanOptions& options,
-                                  const std::vector<Synthesis>& found) {
-  std::vector<std::tuple<bool, int64_t, size_t>> keys;
+// Returns the schedules in the order in which they are lowered: long ones last, and within each part by
+// LeastTime.
+std::vector<Candidate> ByCostAndTime(const Topology& topology, const PlanOptions& options,
+                                     const std::vector<Synthesis>& found) {
+  std::vector<Candidate> candidates;
   for (size_t i = 0; i < found.size(); ++i)
-    keys.emplace_back(found[i].schedule.size() > kLong, LeastTimeOf(topology, options, found[i]), i);
-  std::ranges::sort(keys);
-  std::vector<size_t> places;
-  for (const auto& key : keys) places.push_back(std::get<size_t>(key));
-  return places;
+    candidates.push_back({found[i].schedule.size() > kLong, LeastTimeOf(topology, options, found[i]), i});
+  std::ranges::sort(candidates);
+  return candidates;
 }
 
-// Estimates, before lowering, whether the schedule's program may replace the best program, which takes
-// best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
-bool MayReplace(const Topology& topology, const PlanOptions& options, const Synthesis& made, int64_t best_ps,
+// Estimates, before lowering, whether the program of a schedule of so many transfers may replace the best
+// program, which takes best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
+bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps, int64_t best_ps,
                 int64_t lowered_transfers) {
-  const int64_t least_ps = LeastTimeOf(topology, options, made);
-  const int64_t transfers = made.schedule.size();
   if (transfers > kSmall &&
       (!lowering::IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
     return false;
@@ -135,17 +138,19 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
   std::vector<Made> made;
   int64_t best_ps = std::numeric_limits<int64_t>::max(), lowered_transfers = 0;
   std::set<std::string> has_long;  // engines with a long schedule that was lowered
-  for (const size_t place : ByCostAndTime(topology, options, found)) {
-    const Synthesis& plan = found[place];
-    if (!made.empty() &&
-        (options.deadline.IsOver() || !MayReplace(topology, options, plan, best_ps, lowered_transfers)))
+  for (const Candidate& candidate : ByCostAndTime(topology, options, found)) {
+    const Synthesis& plan = found[candidate.place];
+    const int64_t transfers = plan.schedule.size();
+    if (!made.empty() && (options.deadline.IsOver() ||
+                          !MayReplace(options, transfers, candidate.least_ps, best_ps, lowered_transfers)))
       continue;
-    if (plan.schedule.size() > kLong && !has_long.insert(plan.engine).second) continue;
+    if (candidate.is_long && has_long.contains(plan.engine)) continue;
     const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
     if (std::ranges::any_of(made, is_same)) continue;
     if (!ReasonNotToLower(topology, plan, options.deadline).empty()) continue;
-    StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, plan);
-    lowered_transfers += plan.schedule.size();
+    if (candidate.is_long) has_long.insert(plan.engine);
+    StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, found, candidate);
+    lowered_transfers += transfers;
     if (!program.ok()) {
       failed.push_back(program.status());
       continue;
@@ -153,7 +158,7 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
     best_ps = std::min(best_ps, *program->time_ps);
     const Contender contender{plan.engine, *program->time_ps,
                               Stats(plan.schedule, plan.collective, topology).messages};
-    made.push_back({place, *std::move(program), contender});
+    made.push_back({candidate.place, *std::move(program), contender});
   }
   return made;
 }
@@ -199,7 +204,8 @@ StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOption
   std::optional<TimedProgram> best;
   size_t kept = 0;
   const auto lower = [&](const PlanOptions& limits) {
-    StatusOr<TimedProgram> only = Lower(topology, limits, found.front());
+    const int64_t least_ps = LeastTimeOf(topology, limits, found.front());
+    StatusOr<TimedProgram> only = Lower(topology, limits, found.front(), least_ps);
     if (only.ok())
       best = *std::move(only);
     else

@@ -207,6 +207,18 @@ Status CheckHas(const PlanBook& book, std::optional<CollectiveKind> only) {
                                   Either(std::vector(names.begin(), names.end()))));
 }
 
+// The sizes that the book's plans for one call were made for, ascending.
+StatusOr<std::vector<int64_t>> SizesOfPlans(const PlanBook& book, const PlanBookEntry& call) {
+  std::set<int64_t> sizes;
+  for (const PlanBookEntry& entry : book.entries) {
+    if (entry.collective != call.collective || entry.ranks != call.ranks || entry.root != call.root) continue;
+    // A plan is verified when it runs.
+    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlanUnverified(book.PathOf(entry)));
+    sizes.insert(plan.made_by.size_bytes);
+  }
+  return std::vector<int64_t>(sizes.begin(), sizes.end());
+}
+
 }  // namespace
 
 StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
@@ -257,21 +269,6 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   const auto run = [&](int64_t size) { return RunPlan(file, plan, {}, {size}, settings, {}); };
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }
-
-namespace {
-
-// The sizes that the book's plans for one call were made for, ascending.
-StatusOr<std::vector<int64_t>> SizesOfPlans(const PlanBook& book, const PlanBookEntry& call) {
-  std::set<int64_t> sizes;
-  for (const PlanBookEntry& entry : book.entries) {
-    if (entry.collective != call.collective || entry.ranks != call.ranks || entry.root != call.root) continue;
-    XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(book.PathOf(entry)));
-    sizes.insert(plan.made_by.size_bytes);
-  }
-  return std::vector<int64_t>(sizes.begin(), sizes.end());
-}
-
-}  // namespace
 
 Status RunBook(const std::string& directory, std::vector<int64_t> asked_sizes, const RunSettings& settings,
                const RunShow& show) {

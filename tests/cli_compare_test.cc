@@ -381,6 +381,11 @@ TEST_F(Cli, TextsSayWhyThereIsNoMachineModel) {
     EXPECT_EQ(with(words, "--machine=none").find(why), std::string::npos) << words[0];
     EXPECT_EQ(with(words, "--machine=hopper").find(why), std::string::npos) << words[0];
   }
+  const std::string on_page = R"("no_machine":"no machine model)";
+  Out({"view", "b.json", "-o", "b.html"});
+  EXPECT_NE(Read("b.html").find(on_page), std::string::npos);
+  Out({"view", "b.json", "--machine", "none", "-o", "b.html"});
+  EXPECT_EQ(Read("b.html").find(on_page), std::string::npos);
   EXPECT_NE(
       Out({"plan", "mi355x", "-c", "allgather"}).find("no machine model of gfx950; hint: --machine=mi300x"),
       std::string::npos);

@@ -117,8 +117,8 @@ void WriteFacts(const Plan& plan, const Simulated& simulated, const ViewOptions&
   else
     json.Null();
   json.Member("machine_source", options.machine == nullptr ? std::string() : options.machine->source);
-  json.Member("no_machine",
-              options.machine == nullptr ? WhyNoModel(plan.topology.gpu_arch()) : std::string());
+  const bool lacks_machine = options.machine == nullptr && !options.links_alone;
+  json.Member("no_machine", lacks_machine ? WhyNoModel(plan.topology.gpu_arch()) : std::string());
   json.Member("bound_ps", bound.bound_ps);
   json.Member("bound_kind", ToString(bound.kind));
   json.Member("latency_ps", bound.latency_ps);

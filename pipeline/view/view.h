@@ -17,6 +17,7 @@ namespace xccl {
 
 struct ViewOptions {
   const MachineModel* machine = nullptr;  // machine model for programs; null: only links take time
+  bool links_alone = false;               // on request: the page does not say why there is no machine model
   int64_t most_entries = 60'000;          // most entries of one list; larger schedules are shown as sums
   Deadline deadline = Deadline();
 };

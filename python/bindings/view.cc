@@ -20,6 +20,7 @@ py::str ViewPageOf(const SharedPlan& plan, const std::string& page, const std::s
   return TextOf(Watched({}, [=, deadline = Deadline(time_limit_s)](const Caller&) -> StatusOr<std::string> {
     ViewOptions options;
     options.machine = machine ? &*machine : nullptr;
+    options.links_alone = plan->no_machine.empty();
     options.deadline = deadline;
     std::vector<PlanView> views(1);
     XCCL_ASSIGN_OR_RETURN(views[0], ViewPlan(plan->plan, name, options));

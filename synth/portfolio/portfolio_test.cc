@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,41 @@ TEST(Portfolio, SaysWhichEngineIsAskedAndTheBestTimeSoFar) {
   ASSERT_GE(said.size(), 2u);
   EXPECT_EQ(said[0], "first");
   EXPECT_EQ(said[1], "second; best so far 3.019us by first");
+}
+
+// The chain takes seven times as long as the star.
+TEST(Portfolio, WhereProgramsDecideAnEnginesOwnPlanIsKeptHoweverSlow) {
+  const Topology topology = testing::MakeFullMesh(8);
+  const Collective broadcast = BroadcastOn(8);
+  const auto engine_of = [](std::string_view name, bool chain) {
+    const auto make = [=](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+      Synthesis made{
+          .collective = *request.collective, .schedule = {}, .engine = std::string(name), .note = ""};
+      made.schedule.num_chunks = 1;
+      for (int32_t to = 1; to < 8; ++to) {
+        const Rank from(chain ? to - 1 : 0);
+        for (const LinkId link : request.topology->Out(NodeId(from.value)))
+          if (request.topology->link(link).to == NodeId(to))
+            made.schedule.Add(ChunkId(0), 1, from, Rank(to), std::vector{link}, TransferOp::kCopy,
+                              chain ? to - 1 : 0);
+      }
+      return made;
+    };
+    Engine engine{.name = name, .summary = "", .kinds = {CollectiveKind::kBroadcast}, .make = make};
+    engine.offer = [=](const SynthesisRequest& request) -> StatusOr<Offer> {
+      return Offer{.make = [=](int64_t) { return make(request); }};
+    };
+    return engine;
+  };
+  const std::vector<Engine> engines = {engine_of("star", false), engine_of("chain", true)};
+  for (const bool decide : {false, true}) {
+    const SynthesisRequest request{
+        .topology = &topology, .collective = &broadcast, .size_bytes = 64, .programs_decide = decide};
+    const StatusOr<Synthesis> made = TryEngines(request, engines);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->engine, "star");
+    EXPECT_EQ(std::ranges::count(made->others, "chain", &Synthesis::engine), decide ? 1 : 0);
+  }
 }
 
 }  // namespace
