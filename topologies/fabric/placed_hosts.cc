@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -83,24 +84,30 @@ class Kinds {
   }
 
   Status ChooseKinds() {
+    std::vector<std::optional<HostPattern>> patterns;  // by rule; absent: all hosts
+    for (const HostRule& rule : options_.rules) {
+      patterns.emplace_back();
+      if (rule.hosts.empty()) continue;
+      StatusOr<HostPattern> pattern = HostPattern::Read(rule.hosts);
+      if (!pattern.ok())
+        return UsageError(fmt::format("--host {}={}: {}", rule.hosts, options_.kinds[rule.kind].name,
+                                      pattern.status().message()));
+      patterns.back() = *std::move(pattern);
+    }
     std::vector<std::string> unnamed;
     for (const FabricHost& host : hosts_) {
-      const size_t before = placed_.size();
-      for (const HostRule& rule : options_.rules) {
-        bool fits = rule.hosts.empty();
-        if (!fits) {
-          const StatusOr<bool> named = NamesHost(rule.hosts, host.name);
-          if (!named.ok())
-            return UsageError(fmt::format("--host {}={}: {}", rule.hosts, options_.kinds[rule.kind].name,
-                                          named.status().message()));
-          fits = *named;
-        }
-        if (!fits) continue;
-        placed_.push_back({&host, rule.kind, {}, 0});
-        break;
-      }
-      if (placed_.size() == before) unnamed.push_back(host.name);
+      const auto rule = std::ranges::find_if(
+          patterns, [&](const auto& pattern) { return !pattern || pattern->Names(host.name); });
+      if (rule == patterns.end())
+        unnamed.push_back(host.name);
+      else
+        placed_.push_back({&host, options_.rules[static_cast<size_t>(rule - patterns.begin())].kind, {}, 0});
     }
+    if (placed_.empty())
+      return InvalidInput(
+          fmt::format("{}: no --host names any of its hosts ({}); expected one of them; hint: --host=DUMP is "
+                      "for all hosts",
+                      file_, FirstOf(unnamed)));
     if (!unnamed.empty())
       Warn(fmt::format("no --host names {} ({}): left out", Counted(std::ssize(unnamed), "host"),
                        FirstOf(unnamed)));
@@ -141,7 +148,6 @@ class Kinds {
       size.links += options_.kinds[placed.kind].topology.num_links();
       if (placed.host->whole) size.links += 2 * std::ssize(nics_[placed.kind]);
     }
-    if (placed_.empty()) return InvalidInput(fmt::format("{}: no host is left; expected one or more", file_));
     return Annotate(CheckSize(size), file_);
   }
 

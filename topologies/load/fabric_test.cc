@@ -110,6 +110,13 @@ TEST(Fabric, WrongFlagsAreNamed) {
             "--host '=x': expected DUMP or HOSTS=DUMP, such as gpu[001-016]=h100.xml");
   options.host_kinds = {"dgx-h1000"};
   EXPECT_TRUE(ErrorOf(tree.path(), options).starts_with("--host: 'dgx-h1000': no such file"));
+  options.host_kinds = {"gpu9=dgx-h100"};
+  EXPECT_EQ(ErrorOf(tree.path(), options),
+            fmt::format("{}: no --host names any of its hosts (gpu1, gpu2, gpu3, gpu4); expected one of them; "
+                        "hint: --host=DUMP is for all hosts",
+                        tree.path()));
+  options.host_kinds = {"gpu*=dgx-h100", "gpu[=dgx-h100"};  // the second one would name no further host
+  EXPECT_TRUE(ErrorOf(tree.path(), options).starts_with("--host gpu[=dgx-h100: host list 'gpu[': "));
   options.host_kinds = {tree.path()};
   EXPECT_EQ(ErrorOf(tree.path(), options),
             fmt::format("--host: {}: this is a fabric; expected a machine of one host", tree.path()));
