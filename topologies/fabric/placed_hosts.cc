@@ -19,17 +19,6 @@
 namespace xccl {
 namespace {
 
-// A name for a node or a host that is not taken yet.
-std::string Unique(std::string name, std::set<std::string>& taken) {
-  std::string unique = name;
-  for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}-{}", name, n);
-  return unique;
-}
-
-std::string HostName(const FabricHost& host, std::set<std::string>& taken) {
-  return Unique(SafeName(host.name), taken);
-}
-
 // The ports of one device are one NIC; so are those of one guid, where there is no device.
 bool SameNic(const FabricAdapter& a, const FabricAdapter& b) {
   if (a.device.empty() && b.device.empty()) return a.guid != 0 && a.guid == b.guid;
@@ -217,9 +206,9 @@ class Kinds {
   StatusOr<PlacedHosts> Copy() {
     const std::vector<int32_t> domains = Domains();
     std::vector<HostCopy> copies;
-    std::set<std::string> taken;
+    UniqueNames host_names;
     for (size_t h = 0; h < placed_.size(); ++h)
-      copies.push_back({&options_.kinds[placed_[h].kind].topology, HostName(*placed_[h].host, taken),
+      copies.push_back({&options_.kinds[placed_[h].kind].topology, host_names.Take(SafeName(placed_[h].host->name)),
                         shared_[placed_[h].kind], domains[h]});
     HostCopies made(copies);
     PlacedHosts result;
@@ -273,7 +262,7 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
   const TopologySize size{std::ssize(fabric.switches) + 2 * std::ssize(fabric.adapters),
                           2 * std::ssize(fabric.cables) + 2 * std::ssize(fabric.adapters)};
   XCCL_RETURN_IF_ERROR(Annotate(CheckSize(size), file));
-  std::set<std::string> taken;
+  UniqueNames host_names;
   for (const FabricHost& host : hosts) {
     std::vector<std::vector<const FabricPort*>> nics;
     const auto adapter = [&](const FabricPort& port) -> const FabricAdapter& {
@@ -284,15 +273,15 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
       nics.back().push_back(&port);
     }
     const HostId id(std::ssize(result.spec.hosts));
-    result.spec.hosts.push_back(Host{HostName(host, taken)});
+    result.spec.hosts.push_back(Host{host_names.Take(SafeName(host.name))});
     std::vector<NodeId> gpus;
     for (size_t i = 0; i < nics.size(); ++i)
       gpus.push_back(AddNode(NodeKind::kGpu, std::to_string(i), id, result.spec));
-    std::set<std::string> names;
+    UniqueNames names;
     for (size_t i = 0; i < nics.size(); ++i) {
       const std::string device = SafeName(adapter(*nics[i].front()).device);
       const NodeId nic = AddNode(
-          NodeKind::kNic, Unique(device.empty() ? fmt::format("nic{}", i) : device, names), id, result.spec);
+          NodeKind::kNic, names.Take(device.empty() ? fmt::format("nic{}", i) : device), id, result.spec);
       LinkNumbers numbers{0, 0, 0};
       for (const FabricPort* port : nics[i])
         for (int32_t cable : port->cables) {

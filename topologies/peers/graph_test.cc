@@ -202,6 +202,16 @@ std::string WriteDot(const TopologySpec& spec, bool directed) {
   return text + "}\n";
 }
 
+TEST(Graphs, ManyNodesOfOneNameAreNumberedInLinearTime) {
+  constexpr int kNodes = 40'000;
+  std::string text = "graph { node [name=a] ";
+  for (int i = 0; i < kNodes; ++i) text += fmt::format("n{} ", i);
+  const StatusOr<Topology> topology = ReadPeer(text + "}");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->spec().nodes[0].id, "a");
+  EXPECT_EQ(topology->spec().nodes[kNodes - 1].id, fmt::format("a-{}", kNodes));
+}
+
 TEST(Graphs, RandomMachinesComeBack) {
   Random random(52);
   for (int i = 0; i < 1000; ++i) {
