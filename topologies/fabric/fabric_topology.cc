@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/strings.h"

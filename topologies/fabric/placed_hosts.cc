@@ -208,8 +208,9 @@ class Kinds {
     std::vector<HostCopy> copies;
     UniqueNames host_names;
     for (size_t h = 0; h < placed_.size(); ++h)
-      copies.push_back({&options_.kinds[placed_[h].kind].topology, host_names.Take(SafeName(placed_[h].host->name)),
-                        shared_[placed_[h].kind], domains[h]});
+      copies.push_back({&options_.kinds[placed_[h].kind].topology,
+                        host_names.Take(SafeName(placed_[h].host->name)), shared_[placed_[h].kind],
+                        domains[h]});
     HostCopies made(copies);
     PlacedHosts result;
     result.nics.resize(fabric_.adapters.size());
