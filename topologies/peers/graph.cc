@@ -224,7 +224,8 @@ class GraphReader {
       std::optional<HostId> host;
       if (!name.host.empty()) host = host_named(name.host);
       const bool is_switch = kind == NodeKind::kSwitch;
-      nodes_[n] = AddNode(kind, ids[{name.host, kind}].Take(name.id), host, spec_, is_switch && IsTrue(node.attributes, "multicast"),
+      nodes_[n] = AddNode(kind, ids[{name.host, kind}].Take(name.id), host, spec_,
+                          is_switch && IsTrue(node.attributes, "multicast"),
                           is_switch && IsTrue(node.attributes, "reduce"));
     }
   }
@@ -365,6 +366,12 @@ class GraphReader {
 };
 
 }  // namespace
+
+int64_t BytesOf(const GraphAttributes& attributes) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : attributes) bytes += sizeof(std::string) + name.size() + value.size();
+  return static_cast<int64_t>(bytes);
+}
 
 StatusOr<Topology> GraphTopology(const PeerGraph& graph, std::string_view file, const LoadOptions& options) {
   return GraphReader(graph, file).Read(options);

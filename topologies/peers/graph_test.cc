@@ -122,7 +122,7 @@ TEST(Dot, DirectionsAndLabels) {
     gpu0 -> gpu1 [label="10GB/s", latency="1us"]
     gpu2 -> gpu1 [label="2 x 20GB/s", latency="1us", dir=back]
     gpu0 -> gpu1 [capacity=0]
-    gpu1 -> gpu2 [label="30GB/s", latency="1us", dir=both]
+    gpu1 -> gpu2 [label="30 GB/s", latency="1 us", dir=both]
   })");
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   EXPECT_EQ(Cables(*topology),
@@ -139,6 +139,8 @@ TEST(Dot, RefusesWithThePlace) {
       {"digraph {\n a [x=", "folder/peer.txt:2:7: the file ends; expected a value"},
       {"digraph {\n \"a", "folder/peer.txt:2:2: a text in quotes that does not end"},
       {"digraph {\n a; ! }", "folder/peer.txt:2:5: '!'; expected an id or a statement"},
+      {"graph { a + }", "folder/peer.txt:1:13: '}'; expected a text behind '+'"},
+      {"graph { a [x=\"1\" + ; ]", "folder/peer.txt:1:20: ';'; expected a text behind '+'"},
       {"digraph {}", "folder/peer.txt: a graph without nodes"},
       {"digraph { a -> a [bandwidth=1GB] }",
        "folder/peer.txt: edge from a to a: its ends are one node; expected two"},
@@ -200,6 +202,28 @@ std::string WriteDot(const TopologySpec& spec, bool directed) {
                         directed ? "->" : "--", spec.links[l].to.value,
                         spec.links[l].bandwidth_bytes_per_s / 1'000'000'000, spec.links[l].latency_ps / 1000);
   return text + "}\n";
+}
+
+TEST(Graphs, DefaultsThatWouldFillTheMemoryAreRefused) {
+  constexpr int kEnds = 200;
+  const std::string label(10'000, 'x');
+  std::string edges = fmt::format("graph {{ edge [tooltip={}] {{", label);
+  std::string nodes = fmt::format("graph {{ node [tooltip={}] ", label);
+  std::string graphml = fmt::format(
+      "<graphml><key id='k' for='node' attr.name='tooltip'><default>{}</default></key><graph>", label);
+  for (int i = 0; i < kEnds; ++i) edges += fmt::format("a{} ", i);
+  edges += "} -- {";
+  for (int i = 0; i < kEnds; ++i) edges += fmt::format("b{} ", i);
+  for (int i = 0; i < kEnds * kEnds; ++i) {
+    nodes += fmt::format("n{} ", i);
+    graphml += fmt::format("<node id='{}'/>", i);
+  }
+  for (const std::string& text : {edges + "} }", nodes + "}", graphml + "</graph></graphml>"}) {
+    const std::string refusal = Refusal(text);
+    EXPECT_TRUE(
+        refusal.ends_with(": more than 256 MiB of attributes by default; expected fewer or shorter ones"))
+        << refusal.substr(0, 200);
+  }
 }
 
 TEST(Graphs, ManyNodesOfOneNameAreNumberedInLinearTime) {
