@@ -57,6 +57,17 @@ TEST(Graphml, DrawingsOfYed) {
   EXPECT_EQ(Cables(*topology), (Texts{"n0--n1 50GB/s 0ns", "n0--n1 50GB/s 0ns"}));
 }
 
+TEST(Graphml, AnEdgeMayHaveAnotherDirectionThanItsGraph) {
+  const StatusOr<Topology> topology = ReadPeer(R"(<graphml>
+    <key id="b" for="edge" attr.name="bandwidth"><default>50GB/s</default></key>
+    <graph edgedefault="directed"><node id="gpu0"/><node id="gpu1"/><node id="gpu2"/>
+    <edge source="gpu0" target="gpu1"/><edge source="gpu1" target="gpu2" directed="false"/></graph>
+    </graphml>)",
+                                               Link("latency=0ns"));
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(Cables(*topology), (Texts{"0->1 50GB/s 0ns", "1--2 50GB/s 0ns"}));
+}
+
 TEST(Graphml, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><edge source='a' target='b'/></graph></graphml>"),
             "folder/peer.txt:2:23: target: no node b");
