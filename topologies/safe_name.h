@@ -1,6 +1,7 @@
 // Valid names of nodes and hosts, made of other people's names.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,21 @@ inline std::string SafeName(std::string_view text) {
   }
   return name;
 }
+
+// Names that differ. Cost: that of a look-up for each, also where all ask for one name.
+class UniqueNames {
+ public:
+  // NAME, else the first of NAME-2, NAME-3, ... that is not taken yet.
+  std::string Take(const std::string& name) {
+    const auto [known, added] = last_.emplace(name, 1);
+    std::string unique = name;
+    for (bool free = added; !free; free = last_.emplace(unique, 1).second)
+      unique = name + "-" + std::to_string(++known->second);
+    return unique;
+  }
+
+ private:
+  std::map<std::string, int> last_;  // by name that is taken: the last number that was tried
+};
 
 }  // namespace xccl

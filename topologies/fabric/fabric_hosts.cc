@@ -163,11 +163,19 @@ StatusOr<std::vector<size_t>> FindHosts(std::span<const std::string> names,
   return found;
 }
 
-StatusOr<bool> NamesHost(std::string_view pattern, std::string_view host) {
-  if (pattern.find_first_of("*?") != std::string_view::npos) return Matches(pattern, host);
-  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ExpandHostList(pattern));
-  return std::ranges::any_of(
-      names, [&](const std::string& name) { return ShortHostName(name) == ShortHostName(host); });
+StatusOr<HostPattern> HostPattern::Read(std::string_view text) {
+  HostPattern pattern;
+  if (text.find_first_of("*?") != std::string_view::npos) {
+    pattern.wildcards_ = text;
+    return pattern;
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ExpandHostList(text));
+  for (const std::string& name : names) pattern.listed_.insert(ShortHostName(name));
+  return pattern;
+}
+
+bool HostPattern::Names(std::string_view host) const {
+  return wildcards_.empty() ? listed_.contains(ShortHostName(host)) : Matches(wildcards_, host);
 }
 
 }  // namespace xccl

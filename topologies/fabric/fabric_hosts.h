@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -40,8 +41,17 @@ std::vector<FabricHost> HostsOf(const Fabric& fabric, std::string_view file,
 StatusOr<std::vector<size_t>> FindHosts(std::span<const std::string> names,
                                         std::span<const std::string> hosts);
 
-// Does a list of hosts such as gpu[001-016], or a pattern with * and ?, name the host? Errors: those of
-// ExpandHostList.
-StatusOr<bool> NamesHost(std::string_view pattern, std::string_view host);
+// Hosts by a list such as gpu[001-016], or by a pattern with * and ?.
+class HostPattern {
+ public:
+  // Errors: those of ExpandHostList.
+  static StatusOr<HostPattern> Read(std::string_view text);
+  // Names of a list fit up to their first dot and case.
+  bool Names(std::string_view host) const;
+
+ private:
+  std::string wildcards_;                   // empty: a list
+  std::unordered_set<std::string> listed_;  // first labels, in lower case
+};
 
 }  // namespace xccl

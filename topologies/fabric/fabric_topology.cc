@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "base/strings.h"
@@ -37,16 +36,15 @@ constexpr std::string_view kLatencySource =
 // The switches' names as unique ids; of several of one name, each has its guid.
 std::vector<std::string> SwitchIds(const Fabric& fabric) {
   std::map<std::string, int64_t> count;
-  for (const FabricSwitch& s : fabric.switches) ++count[SafeName(s.name)];
-  std::set<std::string> taken;
   std::vector<std::string> ids;
   for (const FabricSwitch& s : fabric.switches) {
-    std::string id = SafeName(s.name);
-    if (id.empty()) id = "switch";
-    if (count[id] > 1 && s.guid != 0) id += fmt::format("-{:016x}", s.guid);
-    std::string unique = id;
-    for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}-{}", id, n);
-    ids.push_back(std::move(unique));
+    ids.push_back(s.name.empty() ? "switch" : SafeName(s.name));
+    ++count[ids.back()];
+  }
+  UniqueNames names;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const uint64_t guid = fabric.switches[i].guid;
+    ids[i] = names.Take(count[ids[i]] > 1 && guid != 0 ? fmt::format("{}-{:016x}", ids[i], guid) : ids[i]);
   }
   return ids;
 }

@@ -28,6 +28,7 @@ TEST(ReadFabric, SwitchesAndCablesOfSeveralFilesAreOne) {
   ASSERT_EQ(fabric.cables.size(), 2u);
   EXPECT_EQ(fabric.cables[1].a, (FabricEnd{true, 0, 2}));
   EXPECT_EQ(fabric.cables[1].b, (FabricEnd{false, 1, 1}));
+  EXPECT_EQ(fabric.cables[1].line, 0);  // no line of one file
 }
 
 TEST(ReadFabric, AnotherFormatAddsItsDomainsAlone) {

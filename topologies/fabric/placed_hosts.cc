@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -17,17 +18,6 @@
 
 namespace xccl {
 namespace {
-
-// A name for a node or a host that is not taken yet.
-std::string Unique(std::string name, std::set<std::string>& taken) {
-  std::string unique = name;
-  for (int n = 2; !taken.insert(unique).second; ++n) unique = fmt::format("{}-{}", name, n);
-  return unique;
-}
-
-std::string HostName(const FabricHost& host, std::set<std::string>& taken) {
-  return Unique(SafeName(host.name), taken);
-}
 
 // The ports of one device are one NIC; so are those of one guid, where there is no device.
 bool SameNic(const FabricAdapter& a, const FabricAdapter& b) {
@@ -83,24 +73,30 @@ class Kinds {
   }
 
   Status ChooseKinds() {
+    std::vector<std::optional<HostPattern>> patterns;  // by rule; absent: all hosts
+    for (const HostRule& rule : options_.rules) {
+      patterns.emplace_back();
+      if (rule.hosts.empty()) continue;
+      StatusOr<HostPattern> pattern = HostPattern::Read(rule.hosts);
+      if (!pattern.ok())
+        return UsageError(fmt::format("--host {}={}: {}", rule.hosts, options_.kinds[rule.kind].name,
+                                      pattern.status().message()));
+      patterns.back() = *std::move(pattern);
+    }
     std::vector<std::string> unnamed;
     for (const FabricHost& host : hosts_) {
-      const size_t before = placed_.size();
-      for (const HostRule& rule : options_.rules) {
-        bool fits = rule.hosts.empty();
-        if (!fits) {
-          const StatusOr<bool> named = NamesHost(rule.hosts, host.name);
-          if (!named.ok())
-            return UsageError(fmt::format("--host {}={}: {}", rule.hosts, options_.kinds[rule.kind].name,
-                                          named.status().message()));
-          fits = *named;
-        }
-        if (!fits) continue;
-        placed_.push_back({&host, rule.kind, {}, 0});
-        break;
-      }
-      if (placed_.size() == before) unnamed.push_back(host.name);
+      const auto rule = std::ranges::find_if(
+          patterns, [&](const auto& pattern) { return !pattern || pattern->Names(host.name); });
+      if (rule == patterns.end())
+        unnamed.push_back(host.name);
+      else
+        placed_.push_back({&host, options_.rules[static_cast<size_t>(rule - patterns.begin())].kind, {}, 0});
     }
+    if (placed_.empty())
+      return InvalidInput(
+          fmt::format("{}: no --host names any of its hosts ({}); expected one of them; hint: --host=DUMP is "
+                      "for all hosts",
+                      file_, FirstOf(unnamed)));
     if (!unnamed.empty())
       Warn(fmt::format("no --host names {} ({}): left out", Counted(std::ssize(unnamed), "host"),
                        FirstOf(unnamed)));
@@ -141,7 +137,6 @@ class Kinds {
       size.links += options_.kinds[placed.kind].topology.num_links();
       if (placed.host->whole) size.links += 2 * std::ssize(nics_[placed.kind]);
     }
-    if (placed_.empty()) return InvalidInput(fmt::format("{}: no host is left; expected one or more", file_));
     return Annotate(CheckSize(size), file_);
   }
 
@@ -211,10 +206,11 @@ class Kinds {
   StatusOr<PlacedHosts> Copy() {
     const std::vector<int32_t> domains = Domains();
     std::vector<HostCopy> copies;
-    std::set<std::string> taken;
+    UniqueNames host_names;
     for (size_t h = 0; h < placed_.size(); ++h)
-      copies.push_back({&options_.kinds[placed_[h].kind].topology, HostName(*placed_[h].host, taken),
-                        shared_[placed_[h].kind], domains[h]});
+      copies.push_back({&options_.kinds[placed_[h].kind].topology,
+                        host_names.Take(SafeName(placed_[h].host->name)), shared_[placed_[h].kind],
+                        domains[h]});
     HostCopies made(copies);
     PlacedHosts result;
     result.nics.resize(fabric_.adapters.size());
@@ -267,7 +263,7 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
   const TopologySize size{std::ssize(fabric.switches) + 2 * std::ssize(fabric.adapters),
                           2 * std::ssize(fabric.cables) + 2 * std::ssize(fabric.adapters)};
   XCCL_RETURN_IF_ERROR(Annotate(CheckSize(size), file));
-  std::set<std::string> taken;
+  UniqueNames host_names;
   for (const FabricHost& host : hosts) {
     std::vector<std::vector<const FabricPort*>> nics;
     const auto adapter = [&](const FabricPort& port) -> const FabricAdapter& {
@@ -278,15 +274,15 @@ StatusOr<PlacedHosts> PlaceAdapters(const Fabric& fabric, std::string_view file,
       nics.back().push_back(&port);
     }
     const HostId id(std::ssize(result.spec.hosts));
-    result.spec.hosts.push_back(Host{HostName(host, taken)});
+    result.spec.hosts.push_back(Host{host_names.Take(SafeName(host.name))});
     std::vector<NodeId> gpus;
     for (size_t i = 0; i < nics.size(); ++i)
       gpus.push_back(AddNode(NodeKind::kGpu, std::to_string(i), id, result.spec));
-    std::set<std::string> names;
+    UniqueNames names;
     for (size_t i = 0; i < nics.size(); ++i) {
       const std::string device = SafeName(adapter(*nics[i].front()).device);
       const NodeId nic = AddNode(
-          NodeKind::kNic, Unique(device.empty() ? fmt::format("nic{}", i) : device, names), id, result.spec);
+          NodeKind::kNic, names.Take(device.empty() ? fmt::format("nic{}", i) : device), id, result.spec);
       LinkNumbers numbers{0, 0, 0};
       for (const FabricPort* port : nics[i])
         for (int32_t cable : port->cables) {

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -65,6 +66,35 @@ TEST(Fabric, AHostsFileSaysWhichHostsCountAndTheirKinds) {
   options.hosts_file = wrong.path();
   EXPECT_EQ(ErrorOf(tree.path(), options),
             fmt::format("{}:2: 3 words; expected a host, or a host and its dump", wrong.path()));
+  const File stranger("gpu1\ngpu2 dgx-h1000\n");
+  options.hosts_file = stranger.path();
+  EXPECT_EQ(ErrorOf(tree.path(), options),
+            fmt::format("{}:2: 'dgx-h1000': no such file, short form or library machine; did you mean "
+                        "'dgx-h100'?",
+                        stranger.path()));
+}
+
+TEST(Fabric, FlagsOfTheHostsOfAHostsFileHaveAnEffect) {
+  const File tree(kTree), hosts("gpu[1-2] dgx-h100\n");
+  LoadOptions options;
+  options.hosts_file = hosts.path();
+  const std::vector<std::string> warnings = LoadTopology(tree.path(), options)->spec().warnings;
+  options.gpus_per_switch = 2;
+  options.nic_rate = "400Gbit/s";
+  options.nvlink_domain = 16;
+  EXPECT_EQ(LoadTopology(tree.path(), options)->spec().warnings, warnings);
+}
+
+TEST(Fabric, AnNvlinkDomainWithoutHostsHasNoEffect) {
+  const File tree(kTree);
+  LoadOptions options;
+  options.nic_rate = "400Gbit/s";
+  std::vector<std::string> warnings = LoadTopology(tree.path(), options)->spec().warnings;
+  options.nvlink_domain = 16;
+  const std::string idle =
+      fmt::format("{}: --nvlink-domain has no effect; it is for hosts that --host gives", tree.path());
+  EXPECT_EQ(std::ranges::count(LoadTopology(tree.path(), options)->spec().warnings, idle), 1);
+  EXPECT_EQ(std::ranges::count(warnings, idle), 0);
 }
 
 TEST(Fabric, AJobIsTakenOutOfAnyMachine) {
@@ -110,6 +140,14 @@ TEST(Fabric, WrongFlagsAreNamed) {
             "--host '=x': expected DUMP or HOSTS=DUMP, such as gpu[001-016]=h100.xml");
   options.host_kinds = {"dgx-h1000"};
   EXPECT_TRUE(ErrorOf(tree.path(), options).starts_with("--host: 'dgx-h1000': no such file"));
+  options.host_kinds = {"gpu9=dgx-h100"};
+  EXPECT_EQ(
+      ErrorOf(tree.path(), options),
+      fmt::format("{}: no --host names any of its hosts (gpu1, gpu2, gpu3, gpu4); expected one of them; "
+                  "hint: --host=DUMP is for all hosts",
+                  tree.path()));
+  options.host_kinds = {"gpu*=dgx-h100", "gpu[=dgx-h100"};  // the second one would name no further host
+  EXPECT_TRUE(ErrorOf(tree.path(), options).starts_with("--host gpu[=dgx-h100: host list 'gpu[': "));
   options.host_kinds = {tree.path()};
   EXPECT_EQ(ErrorOf(tree.path(), options),
             fmt::format("--host: {}: this is a fabric; expected a machine of one host", tree.path()));

@@ -185,9 +185,9 @@ StatusOr<Topology> WithFlagsOfTexts(Loaded loaded, const LoadOptions& options) {
   std::vector<std::string> warnings;
   const bool fabric = loaded.form == Form::kFabric;
   const auto idle = [&](std::string_view flag, bool given, Form form) {
-    // At the ends of a fabric may be any form.
-    if (!given || form == loaded.form || (fabric && (form == Form::kMatrix || !options.host_kinds.empty())))
-      return;
+    // At the ends of a fabric may be any form; a file of hosts may name dumps, too.
+    const bool kinds = !options.host_kinds.empty() || options.hosts_file;
+    if (!given || form == loaded.form || (fabric && (form == Form::kMatrix || kinds))) return;
     warnings.push_back(fmt::format("{}: {} has no effect; it is for {}", name, flag, Texts(form)));
   };
   idle("--gpus-per-switch", options.gpus_per_switch.has_value(), Form::kDump);

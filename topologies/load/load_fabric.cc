@@ -45,15 +45,16 @@ class OptionsReader {
       return UsageError(
           fmt::format("--host '{}': expected DUMP or HOSTS=DUMP, such as gpu[001-016]=h100.xml", text));
     const bool all = equals == std::string::npos;
-    XCCL_ASSIGN_OR_RETURN(const size_t kind, KindOf(all ? text : text.substr(equals + 1)));
+    XCCL_ASSIGN_OR_RETURN(const size_t kind, KindOf(all ? text : text.substr(equals + 1), "--host"));
     made_.rules.push_back({all ? "" : text.substr(0, equals), kind});
     return OkStatus();
   }
 
-  StatusOr<size_t> KindOf(const std::string& name) {
+  // `place` is that of the name, in errors.
+  StatusOr<size_t> KindOf(const std::string& name, std::string_view place) {
     if (const auto known = kinds_.find(name); known != kinds_.end()) return known->second;
     StatusOr<HostKind> kind = load_kind_(name);
-    if (!kind.ok()) return Annotate(kind.status(), "--host");
+    if (!kind.ok()) return Annotate(kind.status(), place);
     made_.kinds.push_back(*std::move(kind));
     return kinds_[name] = made_.kinds.size() - 1;
   }
@@ -75,7 +76,7 @@ class OptionsReader {
       if (!hosts.ok()) return Annotate(hosts.status(), place);
       made_.listed->insert(made_.listed->end(), hosts->begin(), hosts->end());
       if (words.size() < 2) continue;
-      XCCL_ASSIGN_OR_RETURN(const size_t kind, KindOf(std::string(words[1])));
+      XCCL_ASSIGN_OR_RETURN(const size_t kind, KindOf(std::string(words[1]), place));
       made_.rules.push_back({std::string(words[0]), kind});
     }
     if (made_.listed->empty()) return InvalidInput(fmt::format("{}: no host; expected one a line", file));
@@ -97,8 +98,11 @@ StatusOr<Topology> LoadFabric(std::span<const FabricFile> files, std::string_vie
   const bool asks = std::ranges::any_of(fabric.cables, [](const FabricCable& cable) {
     return cable.bandwidth_bytes_per_s == 0 && !(cable.a.is_switch && cable.b.is_switch);
   });
-  if (options.nic_rate && !asks && options.host_kinds.empty())
+  if (options.nic_rate && !asks && made.rules.empty())
     fabric.warnings.push_back(fmt::format("{}: the file states the rates; --nic-rate has no effect", name));
+  if (options.nvlink_domain && made.rules.empty())
+    fabric.warnings.push_back(
+        fmt::format("{}: --nvlink-domain has no effect; it is for hosts that --host gives", name));
   return FabricTopology(fabric, name, made);
 }
 

@@ -220,6 +220,16 @@ class DotParser {
     std::optional<std::string> name;
     Nodes nodes;
   };
+  // Adds the texts behind, as in "a" + "b".
+  Status Join(std::string& text) {
+    while (token_.Is("+")) {
+      XCCL_RETURN_IF_ERROR(Advance());
+      if (token_.kind != Token::Kind::kId) return Expected("a text behind '+'");
+      text += token_.text;
+      XCCL_RETURN_IF_ERROR(Advance());
+    }
+    return OkStatus();
+  }
   StatusOr<End> ReadEnd(Scope& scope) {
     End end;
     if (token_.IsWord("subgraph") || token_.Is("{")) {
@@ -239,11 +249,7 @@ class DotParser {
     if (token_.kind != Token::Kind::kId) return Expected("a node, a subgraph or an attribute");
     end.name = token_.text;
     XCCL_RETURN_IF_ERROR(Advance());
-    while (token_.Is("+")) {
-      XCCL_RETURN_IF_ERROR(Advance());
-      *end.name += token_.text;
-      XCCL_RETURN_IF_ERROR(Advance());
-    }
+    XCCL_RETURN_IF_ERROR(Join(*end.name));
     while (token_.Is(":")) {  // ports
       XCCL_RETURN_IF_ERROR(Advance());
       if (token_.kind != Token::Kind::kId) return Expected("a port");
@@ -257,9 +263,17 @@ class DotParser {
     const auto [found, added] = places_.emplace(*end.name, graph_.nodes.size());
     if (added && std::ssize(graph_.nodes) == kMaxNodes)
       return Bad(token_.offset, fmt::format("too many nodes; expected at most {}", kMaxNodes));
+    if (added) XCCL_RETURN_IF_ERROR(Count(1, scope.node, token_.offset));
     if (added) graph_.nodes.push_back(GraphNode{*end.name, scope.node});
     end.nodes = {found->second};
     return OkStatus();
+  }
+
+  // Errors: too many bytes of attributes that the text does not have itself.
+  Status Count(int64_t copies, const GraphAttributes& attributes, size_t offset) {
+    copied_bytes_ += CappedProduct(copies, BytesOf(attributes));
+    if (copied_bytes_ <= kMostCopiedBytes) return OkStatus();
+    return Bad(offset, "more than 256 MiB of attributes by default; expected fewer or shorter ones");
   }
 
   // "-> end -> end [attributes]".
@@ -283,6 +297,8 @@ class DotParser {
       const int64_t more = CappedProduct(std::ssize(ends[e].nodes), std::ssize(ends[e + 1].nodes));
       if (std::ssize(graph_.edges) + more > kMaxLinks)
         return Bad(offset, fmt::format("too many edges; expected at most {}", kMaxLinks));
+      XCCL_RETURN_IF_ERROR(Count(1, scope.edge, offset));
+      XCCL_RETURN_IF_ERROR(Count(std::max<int64_t>(more - 1, 0), attributes, offset));
       for (const size_t from : ends[e].nodes)
         for (const size_t to : ends[e + 1].nodes) {
           GraphEdge edge{from, to, !directed_ || way == "none" || way == "both", attributes};
@@ -312,11 +328,7 @@ class DotParser {
             return Expected("a value");
           value = token_.text;
           XCCL_RETURN_IF_ERROR(Advance());
-          while (token_.Is("+")) {
-            XCCL_RETURN_IF_ERROR(Advance());
-            value += token_.text;
-            XCCL_RETURN_IF_ERROR(Advance());
-          }
+          XCCL_RETURN_IF_ERROR(Join(value));
         }
         attributes[name] = std::move(value);
       }
@@ -349,6 +361,7 @@ class DotParser {
   std::map<std::string, size_t> places_;
   std::map<size_t, std::string> hosts_;
   std::set<std::pair<size_t, size_t>> seen_;
+  int64_t copied_bytes_ = 0;
   PeerGraph graph_;
 };
 

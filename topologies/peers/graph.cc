@@ -8,13 +8,13 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "base/strings.h"
 #include "base/units.h"
 #include "topologies/families/networks.h"
 #include "topologies/peers/numbers.h"
+#include "topologies/safe_name.h"
 
 namespace xccl {
 namespace {
@@ -208,7 +208,7 @@ class GraphReader {
 
   void AddNodes() {
     std::map<std::string, HostId> hosts;
-    std::set<std::tuple<std::string, NodeKind, std::string>> taken;
+    std::map<std::pair<std::string, NodeKind>, UniqueNames> ids;  // by host and kind
     const auto host_named = [&](const std::string& name) {
       const auto [found, added] = hosts.emplace(name, HostId(std::ssize(spec_.hosts)));
       if (added) spec_.hosts.push_back(Host{name});
@@ -220,14 +220,12 @@ class GraphReader {
     for (const size_t n : OrderOfNodes()) {
       const GraphNode& node = graph_.nodes[n];
       const NodeKind kind = *kinds_[n];
-      Name name = NameOf(node, kind);
+      const Name name = NameOf(node, kind);
       std::optional<HostId> host;
       if (!name.host.empty()) host = host_named(name.host);
-      const std::string id = name.id;
-      for (int next = 2; !taken.emplace(name.host, kind, name.id).second; ++next)
-        name.id = fmt::format("{}-{}", id, next);
       const bool is_switch = kind == NodeKind::kSwitch;
-      nodes_[n] = AddNode(kind, name.id, host, spec_, is_switch && IsTrue(node.attributes, "multicast"),
+      nodes_[n] = AddNode(kind, ids[{name.host, kind}].Take(name.id), host, spec_,
+                          is_switch && IsTrue(node.attributes, "multicast"),
                           is_switch && IsTrue(node.attributes, "reduce"));
     }
   }
@@ -368,6 +366,12 @@ class GraphReader {
 };
 
 }  // namespace
+
+int64_t BytesOf(const GraphAttributes& attributes) {
+  size_t bytes = 0;
+  for (const auto& [name, value] : attributes) bytes += sizeof(std::string) + name.size() + value.size();
+  return static_cast<int64_t>(bytes);
+}
 
 StatusOr<Topology> GraphTopology(const PeerGraph& graph, std::string_view file, const LoadOptions& options) {
   return GraphReader(graph, file).Read(options);

@@ -18,6 +18,11 @@ namespace xccl {
 
 using GraphAttributes = std::map<std::string, std::string, std::less<>>;
 
+// Defaults stand in each node and edge, so that a short text may ask for more than the memory there is: the
+// readers count the bytes of copies that the text does not have, up to this limit.
+inline constexpr int64_t kMostCopiedBytes = int64_t{256} << 20;
+int64_t BytesOf(const GraphAttributes& attributes);
+
 struct GraphNode {
   std::string id;  // unique; networkx writes its tuples as "(0, 'GPU', 3)"
   GraphAttributes attributes;

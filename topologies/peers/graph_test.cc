@@ -57,6 +57,17 @@ TEST(Graphml, DrawingsOfYed) {
   EXPECT_EQ(Cables(*topology), (Texts{"n0--n1 50GB/s 0ns", "n0--n1 50GB/s 0ns"}));
 }
 
+TEST(Graphml, AnEdgeMayHaveAnotherDirectionThanItsGraph) {
+  const StatusOr<Topology> topology = ReadPeer(R"(<graphml>
+    <key id="b" for="edge" attr.name="bandwidth"><default>50GB/s</default></key>
+    <graph edgedefault="directed"><node id="gpu0"/><node id="gpu1"/><node id="gpu2"/>
+    <edge source="gpu0" target="gpu1"/><edge source="gpu1" target="gpu2" directed="false"/></graph>
+    </graphml>)",
+                                               Link("latency=0ns"));
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(Cables(*topology), (Texts{"0->1 50GB/s 0ns", "1--2 50GB/s 0ns"}));
+}
+
 TEST(Graphml, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><edge source='a' target='b'/></graph></graphml>"),
             "folder/peer.txt:2:23: target: no node b");
@@ -122,7 +133,7 @@ TEST(Dot, DirectionsAndLabels) {
     gpu0 -> gpu1 [label="10GB/s", latency="1us"]
     gpu2 -> gpu1 [label="2 x 20GB/s", latency="1us", dir=back]
     gpu0 -> gpu1 [capacity=0]
-    gpu1 -> gpu2 [label="30GB/s", latency="1us", dir=both]
+    gpu1 -> gpu2 [label="30 GB/s", latency="1 us", dir=both]
   })");
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   EXPECT_EQ(Cables(*topology),
@@ -139,6 +150,8 @@ TEST(Dot, RefusesWithThePlace) {
       {"digraph {\n a [x=", "folder/peer.txt:2:7: the file ends; expected a value"},
       {"digraph {\n \"a", "folder/peer.txt:2:2: a text in quotes that does not end"},
       {"digraph {\n a; ! }", "folder/peer.txt:2:5: '!'; expected an id or a statement"},
+      {"graph { a + }", "folder/peer.txt:1:13: '}'; expected a text behind '+'"},
+      {"graph { a [x=\"1\" + ; ]", "folder/peer.txt:1:20: ';'; expected a text behind '+'"},
       {"digraph {}", "folder/peer.txt: a graph without nodes"},
       {"digraph { a -> a [bandwidth=1GB] }",
        "folder/peer.txt: edge from a to a: its ends are one node; expected two"},
@@ -200,6 +213,38 @@ std::string WriteDot(const TopologySpec& spec, bool directed) {
                         directed ? "->" : "--", spec.links[l].to.value,
                         spec.links[l].bandwidth_bytes_per_s / 1'000'000'000, spec.links[l].latency_ps / 1000);
   return text + "}\n";
+}
+
+TEST(Graphs, DefaultsThatWouldFillTheMemoryAreRefused) {
+  constexpr int kEnds = 200;
+  const std::string label(10'000, 'x');
+  std::string edges = fmt::format("graph {{ edge [tooltip={}] {{", label);
+  std::string nodes = fmt::format("graph {{ node [tooltip={}] ", label);
+  std::string graphml = fmt::format(
+      "<graphml><key id='k' for='node' attr.name='tooltip'><default>{}</default></key><graph>", label);
+  for (int i = 0; i < kEnds; ++i) edges += fmt::format("a{} ", i);
+  edges += "} -- {";
+  for (int i = 0; i < kEnds; ++i) edges += fmt::format("b{} ", i);
+  for (int i = 0; i < kEnds * kEnds; ++i) {
+    nodes += fmt::format("n{} ", i);
+    graphml += fmt::format("<node id='{}'/>", i);
+  }
+  for (const std::string& text : {edges + "} }", nodes + "}", graphml + "</graph></graphml>"}) {
+    const std::string refusal = Refusal(text);
+    EXPECT_TRUE(
+        refusal.ends_with(": more than 256 MiB of attributes by default; expected fewer or shorter ones"))
+        << refusal.substr(0, 200);
+  }
+}
+
+TEST(Graphs, ManyNodesOfOneNameAreNumberedInLinearTime) {
+  constexpr int kNodes = 40'000;
+  std::string text = "graph { node [name=a] ";
+  for (int i = 0; i < kNodes; ++i) text += fmt::format("n{} ", i);
+  const StatusOr<Topology> topology = ReadPeer(text + "}");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  EXPECT_EQ(topology->spec().nodes[0].id, "a");
+  EXPECT_EQ(topology->spec().nodes[kNodes - 1].id, fmt::format("a-{}", kNodes));
 }
 
 TEST(Graphs, RandomMachinesComeBack) {

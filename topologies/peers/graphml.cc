@@ -33,7 +33,7 @@ class GraphmlReader {
     if (!graph) return InvalidInput(fmt::format("{}: a <graphml> without <graph>", file_));
     graph_.format = "GraphML";
     graph_.name = std::filesystem::path(file_).stem().string();
-    Attributes(graph, "graph", graph_.attributes);
+    XCCL_RETURN_IF_ERROR(Attributes(graph, "graph", graph_.attributes));
     XCCL_RETURN_IF_ERROR(AddNodes(graph, 0));
     XCCL_RETURN_IF_ERROR(AddEdges(graph));
     return std::move(graph_);
@@ -49,9 +49,12 @@ class GraphmlReader {
   }
 
   // <data> by the names of their keys; in drawings of yEd, the text of a label within.
-  void Attributes(const pugi::xml_node& element, std::string_view of, GraphAttributes& attributes) const {
+  Status Attributes(const pugi::xml_node& element, std::string_view of, GraphAttributes& attributes) {
     for (const auto& [id, key] : keys_)
       if (!key.otherwise.empty() && (key.of == of || key.of == "all")) attributes[key.name] = key.otherwise;
+    copied_bytes_ += BytesOf(attributes);
+    if (copied_bytes_ > kMostCopiedBytes)
+      return Bad(element, "more than 256 MiB of attributes by default; expected fewer or shorter ones");
     for (const pugi::xml_node data : element.children("data")) {
       const auto key = keys_.find(data.attribute("key").value());
       const pugi::xml_node label = data.find_node([](const pugi::xml_node& node) {
@@ -62,6 +65,7 @@ class GraphmlReader {
       else if (key != keys_.end() && !key->second.name.empty())
         attributes[key->second.name] = std::string(Trim(data.child_value()));
     }
+    return OkStatus();
   }
 
   Status AddNodes(const pugi::xml_node& graph, int depth) {
@@ -75,7 +79,7 @@ class GraphmlReader {
       }
       if (!places_.emplace(node.id, graph_.nodes.size()).second)
         return Bad(element, fmt::format("a second node {}", Shortened(node.id)));
-      Attributes(element, "node", node.attributes);
+      XCCL_RETURN_IF_ERROR(Attributes(element, "node", node.attributes));
       graph_.nodes.push_back(std::move(node));
     }
     return OkStatus();
@@ -93,7 +97,7 @@ class GraphmlReader {
         (*end == 's' ? edge.from : edge.to) = found->second;
       }
       edge.both = !element.attribute("directed").as_bool(directed);
-      Attributes(element, "edge", edge.attributes);
+      XCCL_RETURN_IF_ERROR(Attributes(element, "edge", edge.attributes));
       graph_.edges.push_back(std::move(edge));
     }
     for (const pugi::xml_node element : graph.children("node"))
@@ -105,6 +109,7 @@ class GraphmlReader {
   pugi::xml_document document_;
   std::map<std::string, Key, std::less<>> keys_;
   std::map<std::string, size_t, std::less<>> places_;
+  int64_t copied_bytes_ = 0;
   PeerGraph graph_;
 };
 

@@ -227,6 +227,13 @@ TEST(Sccl, PortsOfOneSwitch) {
             "folder/peer.txt: switches: a limit for links that are not al");
 }
 
+TEST(Sccl, RefusesLimitsOfOneDirection) {
+  EXPECT_EQ(Refusal(R"({"msccl_type":"topology","name":"x","links":[[0,1,1],[1,0,1],[1,1,0]],
+    "switches":[[[0],[1,2],1,"out"]]})",
+                    Link("bandwidth=25GB/s")),
+            "folder/peer.txt: switches: limits that differ between sending and receiving");
+}
+
 TEST(Sccl, RandomMatricesComeBack) {
   Random random(3);
   for (int i = 0; i < 1000; ++i) {

@@ -53,10 +53,12 @@ StatusOr<int64_t> TimeOf(double value, double unit_ps) {
 
 StatusOr<int64_t> ParsePeerRate(std::string_view text) {
   text = Trim(text);
-  if (const auto parts = NumberAndUnit(text))
-    for (const Unit& unit : kRateUnits)
-      if (unit.name == parts->second) return RateOf(parts->first, unit.value);
-  return ParseBandwidth(text);
+  const auto parts = NumberAndUnit(text);
+  if (!parts) return ParseBandwidth(text);
+  for (const Unit& unit : kRateUnits)
+    if (unit.name == parts->second) return RateOf(parts->first, unit.value);
+  const std::string_view number = Trim(text.substr(0, text.size() - parts->second.size()));
+  return ParseBandwidth(fmt::format("{}{}", number, parts->second));  // "50 GB/s"
 }
 
 StatusOr<int64_t> ParsePeerTime(std::string_view text) {
