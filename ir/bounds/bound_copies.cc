@@ -32,7 +32,6 @@
 #include "base/units.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/node_cuts.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -301,13 +300,13 @@ int64_t Worst(WorstCopies cuts, const Topology& topology, const Collective& coll
 
 std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   int64_t at_least) {
+                                   int64_t at_least, Orbits& orbits) {
   int64_t best = at_least;
   if (sizes.size_bytes() == 0) return std::nullopt;
   const bool copied = EndsAlike(collective.kind()), summed = IsReduction(collective.kind());
   if (!copied && !summed) return std::nullopt;
   const std::vector<Rank> ranks = IsRooted(collective.kind()) ? std::vector<Rank>{*collective.spec().root}
-                                                              : OneOfEachOrbit(collective, topology, sizes);
+                                                              : orbits.OneOfEach(collective, sizes);
   for (const bool mirrored : {false, true}) {
     if (mirrored ? !summed : !copied) continue;
     best = Worst(WorstCopies(topology, model, mirrored, collective, BytesOf(collective, sizes),

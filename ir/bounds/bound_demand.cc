@@ -7,7 +7,6 @@
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/concurrent_flow.h"
 #include "ir/bounds/demand_flow.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -23,9 +22,9 @@ constexpr int64_t kMostCrowdWork = 400'000'000;
 }  // namespace
 
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
-                           const CollectiveSizes& sizes, BoundEffort effort) {
+                           const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits) {
   const DemandFlow of =
-      DemandFlowOf(topology, collective, sizes, TranslationsFor(collective, topology, &sizes), true);
+      DemandFlowOf(topology, collective, sizes, orbits.OfCollective(collective, sizes), true);
   const FlowProblem& problem = of.problem;
   if (problem.demands.sources.empty()) return {0, BoundKind::kCut};
   const double scale = static_cast<double>(kPsPerSecond);

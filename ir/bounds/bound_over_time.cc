@@ -37,7 +37,6 @@
 #include "base/graph/min_cost_flow.h"
 #include "base/graph/submodular.h"
 #include "base/units.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -74,8 +73,9 @@ struct Exchange {
 
 class Exchanges {
  public:
-  Exchanges(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes)
-      : topology_(topology), collective_(collective), sizes_(sizes) {}
+  Exchanges(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+            Orbits& orbits)
+      : topology_(topology), collective_(collective), sizes_(sizes), orbits_(orbits) {}
 
   std::vector<Exchange> List() {
     switch (TraitsOf(collective_.kind()).parts) {
@@ -101,7 +101,7 @@ class Exchanges {
 
   // Returns one rank of each orbit. If the ranks have too many shares together, returns every n-th of them.
   std::vector<Rank> Representatives() const {
-    std::vector<Rank> kept = OneOfEachOrbit(collective_, topology_, sizes_);
+    std::vector<Rank> kept = orbits_.OneOfEach(collective_, sizes_);
     const auto most = static_cast<size_t>(std::max(1, kShares / collective_.num_members()));
     const size_t stride = (kept.size() + most - 1) / most;
     for (size_t i = 0; i * stride < kept.size(); ++i) kept[i] = kept[i * stride];
@@ -168,6 +168,7 @@ class Exchanges {
   const Topology& topology_;
   const Collective& collective_;
   const CollectiveSizes& sizes_;
+  Orbits& orbits_;
   std::vector<Exchange> made_;
 };
 
@@ -413,10 +414,10 @@ int64_t MostArcs(BoundEffort effort) { return effort == BoundEffort::kFast ? kFa
 
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                         int64_t at_least) {
+                                         int64_t at_least, Orbits& orbits) {
   if (collective.kind() == CollectiveKind::kCustom || sizes.size_bytes() == 0) return std::nullopt;
   const int64_t found = WorstExchange(topology, model, MostArcs(effort), at_least)
-                            .Run(Exchanges(topology, collective, sizes).List());
+                            .Run(Exchanges(topology, collective, sizes, orbits).List());
   return found > at_least ? std::optional(found) : std::nullopt;
 }
 

@@ -23,7 +23,6 @@
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/concurrent_flow.h"
 #include "ir/bounds/demand_flow.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -94,8 +93,8 @@ int64_t AllreduceInWindows(const Topology& topology, const Collective& collectiv
 }
 
 int64_t DemandsInWindows(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
-                         TimeModel model, BoundEffort effort, int64_t at_least) {
-  const SymmetryGroup group = TranslationsFor(collective, topology, &sizes);
+                         TimeModel model, BoundEffort effort, int64_t at_least, Orbits& orbits) {
+  const SymmetryGroup& group = orbits.OfCollective(collective, sizes);
   DemandFlow of = DemandFlowOf(topology, collective, sizes, group, false);
   FlowProblem& problem = of.problem;
   if (problem.demands.sources.empty()) return 0;
@@ -115,14 +114,15 @@ int64_t DemandsInWindows(const Topology& topology, const Collective& collective,
 
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   const std::vector<NodeGroups>& partitions, int64_t at_least) {
+                                   const std::vector<NodeGroups>& partitions, int64_t at_least,
+                                   Orbits& orbits) {
   int64_t ps = 0;
   if (collective.kind() == CollectiveKind::kAllreduce && collective.num_members() > 1) {
     if (const int64_t bytes = sizes.PartBytes(PartId(0)); bytes > 0)
       ps = AllreduceInWindows(topology, collective, bytes, model, partitions);
   } else if (const auto parts = TraitsOf(collective.kind()).parts;
              parts == KindTraits::Parts::kPerPair || collective.kind() == CollectiveKind::kSendrecv) {
-    ps = DemandsInWindows(topology, collective, sizes, model, effort, at_least);
+    ps = DemandsInWindows(topology, collective, sizes, model, effort, at_least, orbits);
   }
   return ps > at_least ? std::optional(ps) : std::nullopt;
 }
