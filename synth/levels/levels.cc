@@ -157,6 +157,7 @@ StatusOr<Levels> LevelFinder::Make(std::span<const int64_t> ends, std::string_vi
       level.peers.push_back(PathTo(e, static_cast<double>(group_.order()) / static_cast<double>(end), load));
     }
     if (std::ssize(level.peers) + 1 != end / inside) break;
+    std::ranges::reverse(level.peers);
     levels.push_back(std::move(level));
     inside = end;
   }

@@ -3,6 +3,7 @@
 #include "synth/levels/send.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -12,6 +13,10 @@
 
 namespace xccl {
 namespace {
+
+// A level begins after the first batch of the level before, and ends after its last. So a plan of two levels
+// that take equal times takes a kMostBatches-th longer than either.
+constexpr double kMostBatches = 64;
 
 struct Held {
   int64_t element = 0;
@@ -32,30 +37,43 @@ class Sender {
         group_(group),
         cut_(cut),
         block_bytes_(static_cast<double>(size_bytes) / cut.num_members()),
-        of_pairs_(TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair) {}
+        of_pairs_(TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair),
+        chunks_(cut.num_chunks() / cut.num_members() / (of_pairs_ ? cut.num_members() : 1)) {}
 
   Schedule Run() {
     schedule_.num_chunks = cut_.num_chunks();
     schedule_.Reserve(group_.order());
     for (size_t i = levels_.size(); i-- > 0;) {
-      const bool sends_on =
-          std::none_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
-                       [&](const Level& outer) { return ShareLinks(levels_[i], outer, group_); });
-      Send(levels_[i], sends_on);
+      const bool shares =
+          std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
+                      [&](const Level& outer) { return ShareLinks(levels_[i], outer, group_); });
+      if (!shares) MakeRoom(static_cast<int32_t>(levels_[i].peers.size()));
+      Send(levels_[i]);
     }
     return Translate(std::move(schedule_), group_);
   }
 
  private:
-  // Adds a level's transfers.
-  void Send(const Level& level, bool sends_on) {
-    const int32_t batch = sends_on ? RoundsOfBatch(level) : 1, begin = steps_;
+  // Puts so many steps before each step, for a level that has its links to itself: all of its rounds come
+  // between the step that brings the data and the next one. Backwards, a sum is then complete before the next
+  // one begins.
+  void MakeRoom(int32_t steps) {
+    for (int32_t& step : schedule_.step)
+      step = (step / chunks_ * (steps + 1) + steps) * chunks_ + step % chunks_;
+    for (Held& held : held_) held.step = (held.step + 1) * (steps + 1) - 1;
+    steps_ *= steps + 1;
+    round_ = steps + 1;
+  }
+
+  // Adds a level's transfers. Data goes on in batches of rounds, in the order in which it arrives.
+  void Send(const Level& level) {
+    const int32_t batch = RoundsOfBatch(level) * round_;
     const size_t before = held_.size();
     for (size_t p = 0; p < level.peers.size(); ++p) {
       const Peer& peer = level.peers[p];
       for (size_t i = 0; i < before; ++i) {
         const Held from = held_[i];
-        const int32_t ready = sends_on ? (from.step + batch) / batch * batch : begin;
+        const int32_t ready = (from.step + batch) / batch * batch;
         const Held to{group_.Compose(from.element, peer.element), ready + static_cast<int32_t>(p)};
         Add(level, peer, from.element, to);
         held_.push_back(to);
@@ -64,17 +82,19 @@ class Sender {
     }
   }
 
-  // Returns how many rounds of the levels before bring as many bytes as fill a message of this level.
+  // Returns how many rounds of the levels before make a batch: as many as bring the bytes that fill a message
+  // of this level, and at least a kMostBatches-th of them.
   int32_t RoundsOfBatch(const Level& level) const {
     const double chunks = of_pairs_ ? static_cast<double>(level.inside) : 1;
     const double round_bytes =
-        block_bytes_ * chunks * static_cast<double>(held_.size()) / std::max(1, steps_);
+        block_bytes_ * chunks * static_cast<double>(held_.size()) * round_ / std::max(round_, steps_);
     int64_t least = 1;
     for (const Peer& peer : level.peers)
       for (const LinkId l : peer.links)
         least = std::max(least, LeastUsefulBytes(topology_.link(l).bandwidth_bytes_per_s));
     const double rounds = static_cast<double>(least) / std::max(round_bytes, 1e-3);
-    return static_cast<int32_t>(std::clamp(rounds, 1.0, std::max(1.0, static_cast<double>(steps_))));
+    const double all = std::max(1.0, static_cast<double>(steps_) / round_);
+    return static_cast<int32_t>(std::clamp(std::ceil(rounds), std::ceil(all / kMostBatches), std::ceil(all)));
   }
 
   void Add(const Level& level, const Peer& peer, int64_t from, const Held& to) {
@@ -82,8 +102,12 @@ class Sender {
     for (const LinkId l : peer.links) links_.push_back(group_.Image(from, l));
     const PathId path = schedule_.paths.Intern(links_);
     const Rank src = group_.Image(from, Rank(0)), dst = group_.Image(to.element, Rank(0));
+    // Each chunk of a block has a step of its own, so that messages of several ranks take turns on a link.
     for (const ChunkRun& run : Chunks(to.element, level.inside))
-      schedule_.Add({ChunkId(run.first), run.count, src, dst, path, TransferOp::kCopy, to.step});
+      for (int32_t c = 0; c < chunks_; ++c)
+        for (int32_t b = 0; b < (chunks_ == 1 ? 1 : run.count); b += chunks_)
+          schedule_.Add({ChunkId(run.first + b + c), chunks_ == 1 ? run.count : 1, src, dst, path,
+                         TransferOp::kCopy, to.step * chunks_ + c});
   }
 
   // Returns rank 0's chunks that a rank and the levels inside need from it.
@@ -91,8 +115,7 @@ class Sender {
     runs_.clear();
     const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(Rank(0));
     if (!of_pairs_) {
-      const int32_t chunks = cut_.num_chunks() / n;
-      runs_.push_back({own * chunks, chunks});
+      runs_.push_back({own * chunks_, chunks_});
       return runs_;
     }
     members_.clear();
@@ -117,9 +140,11 @@ class Sender {
   const Collective& cut_;
   const double block_bytes_;
   const bool of_pairs_;
+  const int32_t chunks_;  // of a block
   Schedule schedule_;
   std::vector<Held> held_ = {{}};
   int32_t steps_ = 0;
+  int32_t round_ = 1;  // steps from a round of the levels before to the next one
   std::vector<LinkId> links_;
   std::vector<ChunkRun> runs_;
   std::vector<int32_t> members_;

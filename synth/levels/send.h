@@ -14,10 +14,8 @@ namespace xccl {
 // Makes the schedule of copies of an allgather or an alltoall. `cut` has a block for each member, or for each
 // pair; an allreduce counts as an allgather of its n blocks. On each level, from the outermost inwards, every
 // rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
-// the levels further in need. A level whose links carry nothing of the levels before it sends on what arrives
-// round by round; any other level begins after the level before it. Several rounds are sent on as one message
-// where a round is shorter than LeastUsefulBytes (synth/common/cost_model.h). Requires: all ranks are
-// members.
+// the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
+// which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members.
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
                         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes);
 
