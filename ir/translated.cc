@@ -153,10 +153,21 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
   return runs * translations.group().order();
 }
 
+// True if all parts have one chunk of equal weight.
+bool HasAlikeParts(const Collective& collective) {
+  if (collective.num_chunks() != collective.num_parts()) return false;
+  for (int32_t c = 1; c < collective.num_chunks(); ++c)
+    if (collective.Weight(ChunkId(c)) != collective.Weight(ChunkId(0))) return false;
+  return true;
+}
+
 }  // namespace
 
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
                               const CollectiveSizes* sizes) {
+  const bool of_all = collective.num_members() == topology.num_ranks();
+  if (collective.kind() == CollectiveKind::kAlltoall && of_all && HasAlikeParts(collective))
+    return FindTranslations(topology);  // any permutation of the ranks keeps the parts
   if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
   SymmetryGroup group = FindTranslations(topology);
   Schedule empty;

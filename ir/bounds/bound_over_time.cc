@@ -52,6 +52,11 @@ constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
+// On a machine of so many ranks flows are searched only if the work is enough for so many searches of all
+// links, since one flow takes a search for each length of its paths. Otherwise the bound is that of distances
+// and of the links of both ends.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kFewestSearches = 64;
 
 // The data that one rank must get from other ranks, or must give to them.
 struct Exchange {
@@ -184,6 +189,7 @@ class WorstExchange {
   WorstExchange(const Topology& topology, TimeModel model, int64_t most_work, int64_t at_least)
       : topology_(topology),
         network_(topology.num_nodes(), ArcsOf(topology, model)),
+        flows_(topology.num_ranks() < kLarge || kFewestSearches * topology.num_links() <= most_work),
         hubbed_(WithHub(topology, model)),
         most_work_(most_work),
         best_(at_least) {
@@ -202,6 +208,7 @@ class WorstExchange {
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t e = 0; e < exchanges.size() && HasTime(); ++e) order.emplace_back(-Simple(exchanges[e]), e);
     std::ranges::sort(order);
+    if (!flows_) return best_;
     for (const auto& [promise, e] : order) {
       if (!HasTime()) break;
       exchanges[e].joined ? TryFarOnes(exchanges[e]) : TryEach(exchanges[e]);
@@ -379,7 +386,9 @@ class WorstExchange {
   }
 
   const Topology& topology_;
-  MinCostFlow network_, hubbed_;
+  MinCostFlow network_;
+  const bool flows_;  // there is time for flows
+  MinCostFlow hubbed_;
   const int64_t most_work_;
   bool starts_cost_ = false;
   int64_t best_;
