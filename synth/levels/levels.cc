@@ -162,9 +162,10 @@ StatusOr<Levels> LevelFinder::Make(std::span<const int64_t> ends, std::string_vi
     inside = end;
   }
   if (inside != group_.order())
-    return InvalidInput(fmt::format(
-        "{}: rank 0 reaches no rank of another host or group through switches alone; expected {} such groups",
-        engine, group_.order() / inside));
+    return InvalidInput(
+        fmt::format("{}: rank 0 reaches {} of {} ranks without passing another gpu; expected a rank of every "
+                    "host",
+                    engine, nearest_.size(), topology_.num_ranks()));
   return levels;
 }
 

@@ -100,12 +100,8 @@ class Planning {
 
   Offer Offered() const {
     double least_ps = ways_.front().time_ps;
-    int64_t work = 0;
-    for (const Way& way : ways_) {
-      least_ps = std::min(least_ps, way.time_ps);
-      work += way.transfers;
-    }
-    return {.time_ps = least_ps, .work = work};
+    for (const Way& way : ways_) least_ps = std::min(least_ps, way.time_ps);
+    return {.time_ps = least_ps, .work = Work()};
   }
 
  private:
@@ -114,7 +110,7 @@ class Planning {
     Levels forward = {}, backward = {};
     std::string note;
     double time_ps = 0;
-    int64_t transfers = 0;
+    int64_t work = 0;
   };
 
   static Collective CutOf(const SynthesisRequest& request) {
@@ -130,6 +126,7 @@ class Planning {
       if (std::ranges::find(known, ends) != known.end()) continue;
       known.push_back(ends);
       Way way{.note = fmt::format("{} levels", ends.size())};
+      const int64_t known_work = Work();
       for (const bool sums : {false, true}) {
         const std::optional<Direction>& direction = sums ? backward_ : forward_;
         if (!direction) continue;
@@ -137,11 +134,30 @@ class Planning {
         XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName));
         way.time_ps +=
             TimeOverLevelsPs(levels, direction->topology, direction->group, cut_, request_.size_bytes);
-        way.transfers += direction->group.order();
+        way.work += WorkOf(levels, *direction);
       }
+      // Plans with fewer messages are for machines where making them costs little.
+      if (!ways_.empty() && known_work + way.work > kManyTransfers) break;
       ways_.push_back(std::move(way));
     }
     return OkStatus();
+  }
+
+  int64_t Work() const {
+    int64_t work = 0;
+    for (const Way& way : ways_) work += way.work;
+    return work;
+  }
+
+  // A simulation takes the columns alone where translations keep the peers' paths apart. Otherwise it takes
+  // all transfers, if they are few enough to write out.
+  static int64_t WorkOf(const Levels& levels, const Direction& direction) {
+    const int64_t n = direction.group.order();
+    for (const Level& level : levels)
+      for (const Peer& peer : level.peers)
+        for (const LinkId l : peer.links)
+          if (!direction.group.IsFreeOn(l) && n * n <= kMostExpanded) return n * n;
+    return n;
   }
 
   // In an alltoall, neighbouring levels that share links are one level.
