@@ -52,7 +52,10 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-constexpr int32_t kHuge = 8192;        // members; above this, engines that look at all pairs are not asked
+// The work of the engines that look at all pairs of ranks, before they make an offer: measured on rails of
+// 8,192 ranks, where they take 40 s. Where it is beyond the limit, they are asked only if no other engine
+// serves the request.
+constexpr double kMovesPerPair = 0.4;
 
 // Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {
@@ -73,7 +76,8 @@ class Portfolio {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    if (request_.collective->num_members() <= kHuge)
+    const double ranks = request_.topology->num_ranks();
+    if (kMovesPerPair * ranks * ranks <= static_cast<double>(kOverdraft * kBudget))
       request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
     for (const Engine& engine : engines_)
       if (!engine.searches_long && !engine.asks_others && (request_.graphs || !engine.asks_pairs))
