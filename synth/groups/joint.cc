@@ -81,11 +81,11 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   return Joint{std::move(collective), fullest * divisor * kDefaultElementBytes, std::move(first_part)};
 }
 
-MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
-                 const std::vector<int32_t>& turn) {
+MergedPlan Merge(const Joint& joint, const SymmetryGroup& translations,
+                 const std::vector<MovedSchedule>& plans, StepOrder order, const std::vector<int32_t>& turn) {
   std::vector<std::vector<int64_t>> weights;
   int64_t transfers = 0, longest = 1;
-  for (const GroupSchedule* const plan : plans) {
+  for (const auto& [plan, element] : plans) {
     const Collective& cut = plan->collective;
     for (int32_t p = 0; p < cut.num_parts(); ++p) {
       std::vector<int64_t>& part = weights.emplace_back();
@@ -100,22 +100,29 @@ MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& pl
   if (order == StepOrder::kInTurn) {
     for (int32_t g : turn) {
       begin[static_cast<size_t>(g)] = before;
-      before += plans[static_cast<size_t>(g)]->schedule.num_steps();
+      before += plans[static_cast<size_t>(g)].plan->schedule.num_steps();
     }
   }
   MergedPlan merged{joint.collective.WithWeights(weights), {}};
   merged.schedule.num_chunks = merged.collective.num_chunks();
   merged.schedule.Reserve(transfers);
   std::vector<PathId> path;
+  std::vector<LinkId> links;
   for (size_t g = 0; g < plans.size(); ++g) {
-    const Schedule& own = plans[g]->schedule;
+    const int64_t element = plans[g].element;
+    const Schedule& own = plans[g].plan->schedule;
     const int32_t first_chunk = merged.collective.FirstChunk(PartId(joint.first_part[g])).value;
     const int64_t steps = std::max<int64_t>(1, own.num_steps());
     path.clear();
-    for (int32_t p = 0; p < own.paths.size(); ++p)
-      path.push_back(merged.schedule.paths.Intern(own.paths[PathId(p)]));
+    for (int32_t p = 0; p < own.paths.size(); ++p) {
+      links.clear();
+      for (LinkId l : own.paths[PathId(p)]) links.push_back(translations.Image(element, l));
+      path.push_back(merged.schedule.paths.Intern(links));
+    }
     for (int64_t t = 0; t < own.size(); ++t) {
       Transfer transfer = own.at(t);
+      transfer.src = translations.Image(element, transfer.src);
+      transfer.dst = translations.Image(element, transfer.dst);
       transfer.first = ChunkId(transfer.first.value + first_chunk);
       transfer.path = path[transfer.path.index()];
       const int64_t step = order == StepOrder::kStretched ? transfer.step * longest / steps : transfer.step;

@@ -10,6 +10,7 @@
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "synth/groups/groups.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 
@@ -29,6 +30,11 @@ struct GroupSchedule {
   Collective collective;
   Schedule schedule;
 };
+// A plan, and the translation that takes its group to the group that it serves.
+struct MovedSchedule {
+  const GroupSchedule* plan = nullptr;
+  int64_t element = 0;
+};
 
 // The order of different groups' steps: it decides which group goes first on a link that several groups use.
 enum class StepOrder : uint8_t {
@@ -43,7 +49,8 @@ struct MergedPlan {
 };
 // Lays the groups' schedules side by side as one schedule. Requires: one schedule for each group; `turn` is a
 // permutation of the groups if the order is kInTurn. Cost: linear.
-MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
+MergedPlan Merge(const Joint& joint, const SymmetryGroup& translations,
+                 const std::vector<MovedSchedule>& plans, StepOrder order,
                  const std::vector<int32_t>& turn = {});
 
 }  // namespace xccl
