@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "ir/sizes.h"
 #include "synth/common/cost_model.h"
@@ -17,8 +18,27 @@ namespace {
 
 constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files (ir/collective_json.cc)
 
+// Counts the rows and contributions of the joint tables from the kinds of the collectives.
+Status CheckTables(const GroupRequest& request) {
+  double rows = 0, contributions = 0;
+  for (const ProcessGroup& group : request.groups) {
+    const KindTraits& traits = TraitsOf(group.collective.kind());
+    const double parts = group.collective.num_parts(), n = group.collective.num_members();
+    const double before = traits.before == KindTraits::Holders::kAll ? n : 1;
+    const double after = traits.after == KindTraits::Holders::kAll ? n : 1;
+    rows += parts * (before + after);
+    contributions += parts * (before + after * (group.collective.Reduces() ? n : 1));
+  }
+  if (rows <= static_cast<double>(kMostJointRows) && contributions <= static_cast<double>(kMostCells))
+    return OkStatus();
+  return LimitReached(
+      fmt::format("{}: one plan of {} has tables of {:.0f} rows and {:.0f} contributions; at most 2^22 and "
+                  "2^26; hint: fewer groups at once",
+                  request.name, Counted(std::ssize(request.groups), "group"), rows, contributions));
+}
+
 // Adds the group's parts to `spec`, with the ranks that hold them before and after.
-Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {
+Status AddGroup(const ProcessGroup& group, CollectiveSpec& spec) {
   const Collective& collective = group.collective;
   const CollectiveSizes sizes(collective, group.size_bytes);
   if (sizes.size_bytes() == 0)
@@ -32,13 +52,8 @@ Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpe
     const ChunkId chunk = collective.FirstChunk(PartId(p));
     for (std::vector<TableEntry>* const table : {&spec.pre, &spec.post}) {
       table == &spec.pre ? collective.Before(chunk, holdings) : collective.After(chunk, holdings);
-      for (const Holding& h : holdings) {
-        contributions += static_cast<int64_t>(h.contributions.size());
-        if (contributions > kMostCells)
-          return LimitReached(fmt::format(
-              "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec.custom_name));
+      for (const Holding& h : holdings)
         table->push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
-      }
     }
   }
   return OkStatus();
@@ -52,9 +67,9 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   spec.custom_name = request.name;
   std::vector<int32_t> first_part = {0};
   std::set<Rank> members;
-  int64_t contributions = 0;
+  XCCL_RETURN_IF_ERROR(CheckTables(request));
   for (const ProcessGroup& group : request.groups) {
-    XCCL_RETURN_IF_ERROR(AddGroup(group, contributions, spec));
+    XCCL_RETURN_IF_ERROR(AddGroup(group, spec));
     members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
     first_part.push_back(static_cast<int32_t>(spec.custom_weights.size()));
   }

@@ -8,6 +8,7 @@
 #include "synth/groups/member_plans.h"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -113,7 +114,15 @@ void MemberPlans::CountUsers() {
       ++users_[alike_.translations().Image(alike_.ElementOf(g), l).index()];
 }
 
-MemberPlans::Planned MemberPlans::PlanOnSome(size_t group, const std::vector<bool>& is_own) {
+std::vector<bool> MemberPlans::AreOwn(size_t group) {
+  if (users_.empty()) CountUsers();
+  std::vector<bool> is_own;
+  for (LinkId l : SubmachineOf(group).link)
+    is_own.push_back(users_[alike_.translations().Image(alike_.ElementOf(group), l).index()] == 1);
+  return is_own;
+}
+
+std::optional<Submachine> MemberPlans::WithSome(size_t group, const std::vector<bool>& is_own) {
   const Submachine& alone = SubmachineOf(group);
   TopologySpec spec = alone.topology.spec();
   const std::vector<Link> links = std::exchange(spec.links, {});
@@ -126,45 +135,84 @@ MemberPlans::Planned MemberPlans::PlanOnSome(size_t group, const std::vector<boo
   const Topology own = Topology::Create(std::move(spec)).value();
   const Collective collective = RestrictTo(FirstOf(group).collective, alone);
   Submachine inner = MembersAlone(own, collective.ranks());
-  const Collective inside = RestrictTo(collective, inner);
-  if (!CheckReachable(inner.topology, inside).ok()) return std::shared_ptr<const MemberPlan>();
+  if (!CheckReachable(inner.topology, RestrictTo(collective, inner)).ok()) return std::nullopt;
   for (Rank& r : inner.rank) r = alone.rank[r.index()];
   for (LinkId& l : inner.link) l = kept[l.index()];
-  return PlanOn(group, inner, inner.topology, inside, false);
+  return inner;
 }
 
 StatusOr<std::optional<MovedPlan>> MemberPlans::OnOwnLinks(size_t group) {
-  if (users_.empty()) CountUsers();
-  const int64_t element = alike_.ElementOf(group);
-  std::vector<bool> is_own;
-  for (LinkId l : SubmachineOf(group).link)
-    is_own.push_back(users_[alike_.translations().Image(element, l).index()] == 1);
-  if (std::ranges::all_of(is_own, [](bool own) { return own; })) return std::optional<MovedPlan>();
+  const std::vector<bool> is_own = AreOwn(group);
+  if (std::ranges::all_of(is_own, std::identity())) return std::optional<MovedPlan>();
   std::map<std::vector<bool>, Planned>& known = KindOf(group).on_own;
   auto found = known.find(is_own);
-  if (found == known.end()) found = known.emplace(is_own, PlanOnSome(group, is_own)).first;
+  if (found == known.end()) {
+    const std::optional<Submachine> own = WithSome(group, is_own);
+    Planned plan = std::shared_ptr<const MemberPlan>();
+    if (own)
+      plan = PlanOn(group, *own, own->topology, RestrictTo(FirstOf(group).collective, *own), false);
+    found = known.emplace(is_own, std::move(plan)).first;
+  }
   XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const MemberPlan> plan, found->second);
-  return plan == nullptr ? std::optional<MovedPlan>() : MovedPlan{std::move(plan), element};
+  return plan == nullptr ? std::optional<MovedPlan>()
+                         : MovedPlan{std::move(plan), alike_.ElementOf(group)};
+}
+
+StatusOr<Synthesis>& MemberPlans::Found(const Topology& machine, const Collective& collective,
+                                        int64_t size_bytes, bool rough) {
+  std::vector<int64_t> key = KeyOf(machine, collective, size_bytes);
+  const auto found = found_.find(key);
+  if (found != found_.end()) return found->second;
+  return found_.emplace(std::move(key), Ask(machine, collective, size_bytes, rough)).first->second;
+}
+
+StatusOr<const LonePlan*> MemberPlans::Lone(size_t group) {
+  std::optional<StatusOr<LonePlan>>& lone = KindOf(group).lone;
+  if (!lone) {
+    const Collective& whole = FirstOf(group).collective;
+    Submachine alone{topology_, AllRanks(topology_.num_ranks()), {}};
+    for (LinkId l(0); l.value < topology_.num_links(); ++l.value) alone.link.push_back(l);
+    if (IsJoinedAlone(group)) alone = SubmachineOf(group);
+    StatusOr<Synthesis>& made =
+        Found(alone.topology, IsJoinedAlone(group) ? RestrictTo(whole, alone) : whole,
+              FirstOf(group).size_bytes, false);
+    lone = made.ok() ? StatusOr<LonePlan>(LonePlan{std::move(alone), *made}) : made.status();
+  }
+  XCCL_RETURN_IF_ERROR(lone->status());
+  return &**lone;
+}
+
+StatusOr<const LonePlan*> MemberPlans::LoneOnOwnLinks(size_t group) {
+  std::optional<StatusOr<LonePlan>>& lone = KindOf(group).lone_on_own;
+  if (!lone) {
+    const std::vector<bool> is_own = AreOwn(alike_.FirstOf(alike_.KindOf(group)));
+    std::optional<Submachine> own;
+    if (!std::ranges::all_of(is_own, std::identity())) own = WithSome(group, is_own);
+    if (!own) return nullptr;
+    StatusOr<Synthesis>& made = Found(own->topology, RestrictTo(FirstOf(group).collective, *own),
+                                      FirstOf(group).size_bytes, false);
+    lone = made.ok() ? StatusOr<LonePlan>(LonePlan{*std::move(own), *made}) : made.status();
+  }
+  XCCL_RETURN_IF_ERROR(lone->status());
+  return &**lone;
 }
 
 MemberPlans::Planned MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                                          const Collective& collective, bool rough) {
+  StatusOr<Synthesis>& found = Found(machine, collective, FirstOf(group).size_bytes, rough);
+  XCCL_RETURN_IF_ERROR(found.status());
   std::vector<int64_t> key = KeyOf(machine, collective, FirstOf(group).size_bytes);
-  auto found = found_.find(key);
-  if (found == found_.end())
-    found = found_.emplace(key, Ask(machine, collective, FirstOf(group).size_bytes, rough)).first;
-  XCCL_RETURN_IF_ERROR(found->second.status());
   for (Rank r : alone.rank) key.push_back(r.value);
   for (LinkId l : alone.link) key.push_back(l.value);
   auto placed = placed_.find(key);
   if (placed == placed_.end()) {
-    StatusOr<Synthesis> made = OnWholeMachine(*found->second, alone, FirstOf(group).collective);
+    StatusOr<Synthesis> made = OnWholeMachine(*found, alone, FirstOf(group).collective);
     Planned plan = made.status();
     if (made.ok())
       plan = std::make_shared<const MemberPlan>(
           MemberPlan{{std::move(made->collective), std::move(made->schedule)},
                      std::move(made->engine),
-                     found->second->simulation->time_ps});
+                     found->simulation->time_ps});
     placed = placed_.emplace(std::move(key), std::move(plan)).first;
   }
   return placed->second;

@@ -38,6 +38,12 @@ struct MemberPlan {
   int64_t time_ps = 0;  // on the links that the plan was made for
 };
 
+// A plan as the engine made it, on a submachine; it may be compressed.
+struct LonePlan {
+  Submachine alone;
+  Synthesis made;  // simulated
+};
+
 // A plan of the first group of a kind, and the translation that takes this group to the group of the plan.
 struct MovedPlan {
   std::shared_ptr<const MemberPlan> plan;
@@ -60,6 +66,11 @@ class MemberPlans {
   StatusOr<std::optional<MovedPlan>> OnOwnLinks(size_t group);
   // Returns the engine's plan on the whole machine, in which other ranks may relay. `eighths` as in Alone.
   StatusOr<MovedPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
+  // Return the plan of the first group of the group's kind, without moving it to the whole machine. Lone uses
+  // other ranks as relays only where the links between the members do not join them. LoneOnOwnLinks returns null
+  // where OnOwnLinks returns nullopt for the first group. The plans live as long as this object.
+  StatusOr<const LonePlan*> Lone(size_t group);
+  StatusOr<const LonePlan*> LoneOnOwnLinks(size_t group);
   // Returns the lower bound of the group's time with the machine for itself.
   StatusOr<Bound> BoundOf(size_t group);
 
@@ -76,6 +87,7 @@ class MemberPlans {
     std::optional<bool> is_joined_alone;
     std::optional<Planned> on_whole;
     std::optional<StatusOr<Bound>> bound;
+    std::optional<StatusOr<LonePlan>> lone, lone_on_own;
     std::map<std::vector<bool>, Planned> on_own;  // by link of the submachine: no other group's has it
   };
 
@@ -85,13 +97,18 @@ class MemberPlans {
   const Submachine& SubmachineOf(size_t group);
   // Counts for each link the groups whose submachines have it.
   void CountUsers();
-  // Plans the first group of the kind on those links of its submachine for which is_own holds. Returns null if
-  // they do not join the members.
-  Planned PlanOnSome(size_t group, const std::vector<bool>& is_own);
+  // Tells for each link of the group's submachine, moved to the group, whether no other group's has it.
+  std::vector<bool> AreOwn(size_t group);
+  // Returns the submachine of the first group of the kind with only those links for which is_own holds. Absent
+  // if they do not join the members.
+  std::optional<Submachine> WithSome(size_t group, const std::vector<bool>& is_own);
   // Plans the first group of the kind on its submachine `alone`. `machine` is that submachine, in which links
   // may be narrower. An earlier plan is used if the machine and the collective are equal.
   Planned PlanOn(size_t group, const Submachine& alone, const Topology& machine, const Collective& collective,
                  bool rough);
+  // Returns the engine's plan for the group on a submachine, or the earlier plan for an equal one.
+  StatusOr<Synthesis>& Found(const Topology& machine, const Collective& collective, int64_t size_bytes,
+                             bool rough);
   // Returns the engine's simulated plan for the group on a machine. `rough`: a rough simulation is enough.
   StatusOr<Synthesis> Ask(const Topology& machine, const Collective& collective, int64_t size_bytes,
                           bool rough);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
@@ -62,17 +63,18 @@ Loads LoadsOf(const GroupSchedule& plan, int64_t size_bytes, const Topology& top
 class GroupsPlanner {
  public:
   GroupsPlanner(const Topology& topology, const GroupRequest& request, const MemberPlanOptions& options,
-                Joint joint)
+                MemberPlans& plans, Joint joint)
       : topology_(topology),
         groups_(request.groups),
         options_(options),
-        plans_(topology, request.groups, options),
+        plans_(plans),
         joint_(std::move(joint)),
         outcomes_(request.groups.size()) {}
 
   StatusOr<JointPlan> Run() && {
     XCCL_RETURN_IF_ERROR(FindBounds());
     XCCL_RETURN_IF_ERROR(PlanEach());
+    XCCL_RETURN_IF_ERROR(CheckTransfers());
     Evaluate(fastest_, "each group's fastest plan");
     unaware_ps_ = together_ps_;
     if (alone_ != fastest_ && !options_.deadline()) Evaluate(alone_, "each group without relays");
@@ -168,6 +170,17 @@ class GroupsPlanner {
                                                                : alone_.back());
     }
     return OkStatus();
+  }
+  // All plans together are merged and simulated.
+  Status CheckTransfers() const {
+    int64_t transfers = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      transfers += of_group_[g][fastest_[g]].plan().plan.schedule.size();
+    if (transfers <= kMostTransfers) return OkStatus();
+    return LimitReached(
+        fmt::format("{}: one plan of {} has {} transfers; at most {}; hint: fewer groups at once",
+                    joint_.collective.name(), Counted(std::ssize(groups_), "group"), transfers,
+                    kMostTransfers));
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
@@ -396,7 +409,7 @@ class GroupsPlanner {
   const Topology& topology_;
   const std::vector<ProcessGroup>& groups_;
   const MemberPlanOptions& options_;
-  MemberPlans plans_;
+  MemberPlans& plans_;
   Joint joint_;
   std::vector<GroupOutcome> outcomes_;
   Bound bound_;
@@ -419,11 +432,17 @@ class GroupsPlanner {
 
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options) {
+  MemberPlans plans(topology, request.groups, options);
+  return PlanGroups(topology, request, options, plans);
+}
+
+StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
+                               const MemberPlanOptions& options, MemberPlans& plans) {
   XCCL_ASSIGN_OR_RETURN(Joint joint, MakeJoint(request));
   // On large machines the groups' bounds find ranks that no path joins.
   if (QuickEffort(topology) == BoundEffort::kExact)
     XCCL_RETURN_IF_ERROR(CheckReachable(topology, joint.collective));
-  return GroupsPlanner(topology, request, options, std::move(joint)).Run();
+  return GroupsPlanner(topology, request, options, plans, std::move(joint)).Run();
 }
 
 }  // namespace xccl
