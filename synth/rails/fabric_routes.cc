@@ -1,6 +1,7 @@
 #include "synth/rails/fabric_routes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "synth/common/cost_model.h"
 
@@ -48,24 +49,43 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, dou
   std::vector<LinkId> way;
   if (from == to) return way;
   const std::vector<int32_t>& distance = DistancesTo(to);
-  int32_t at = number_[from.index()];
-  if (distance[static_cast<size_t>(at)] < 0) return std::nullopt;
-  while (at != number_[to.index()]) {
-    std::optional<LinkId> best;
-    double least = 0;
-    for (LinkId l : out_[at]) {
+  const int32_t start = number_[from.index()];
+  if (distance[static_cast<size_t>(start)] < 0) return std::nullopt;
+  // Nodes of shortest ways in order of their distance, each with the best way to it.
+  struct Reached {
+    int32_t node = 0;
+    double busiest = 0, sum = 0;  // of load ÷ bandwidth, on the way from the start
+    std::optional<LinkId> last = {};
+    int32_t before = 0;  // index into `reached`
+  };
+  std::vector<Reached> reached = {{.node = start}};
+  std::vector<int32_t> open = {start};  // nodes that have a place in place_
+  place_.resize(out_.size(), -1);
+  place_[static_cast<size_t>(start)] = 0;
+  for (size_t i = 0; i < reached.size(); ++i) {
+    const Reached at = reached[i];
+    for (LinkId l : out_[at.node]) {
       const int32_t next = number_[topology_->link(l).to.index()];
-      if (distance[static_cast<size_t>(next)] != distance[static_cast<size_t>(at)] - 1) continue;
+      if (distance[static_cast<size_t>(next)] != distance[static_cast<size_t>(at.node)] - 1) continue;
       const double after =
           (load[l.index()] + weight) / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
-      if (!best || after < least) {
-        best = l;
-        least = after;
+      const Reached by{next, std::max(at.busiest, after), at.sum + after, l, static_cast<int32_t>(i)};
+      int32_t& place = place_[static_cast<size_t>(next)];
+      if (place < 0) {
+        place = static_cast<int32_t>(reached.size());
+        reached.push_back(by);
+        open.push_back(next);
+      } else if (Reached& old = reached[static_cast<size_t>(place)];
+                 std::pair(by.busiest, by.sum) < std::pair(old.busiest, old.sum)) {
+        old = by;
       }
     }
-    way.push_back(*best);
-    at = number_[topology_->link(*best).to.index()];
   }
+  for (const Reached* at = &reached[static_cast<size_t>(place_[number_[to.index()]])]; at->last;
+       at = &reached[static_cast<size_t>(at->before)])
+    way.push_back(*at->last);
+  std::ranges::reverse(way);
+  for (int32_t node : open) place_[static_cast<size_t>(node)] = -1;
   return way;
 }
 

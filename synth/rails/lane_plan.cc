@@ -131,8 +131,13 @@ class Writer {
     std::ranges::stable_sort(order, {}, [&](size_t t) { return arrivals_[h][t].gpu; });
     sent_.assign(gpus.size(), 0);
     speed_.assign(gpus.size(), 0);
-    for (size_t t = 0; h == 0 && t < waves_.size(); ++t)
-      if (arrivals_[0][t].gpu != root_) sent_[IndexOf(0, root_)] += static_cast<double>(Sum(waves_[t]));
+    // What every GPU sends if no chunk takes a helper. The root's link is better spared for the next wave.
+    for (size_t t = 0; t < waves_.size(); ++t) {
+      const Rank gpu = arrivals_[h][t].gpu;
+      const double fan = static_cast<double>(std::ssize(gpus) - (h == 0 && gpu != root_ ? 2 : 1));
+      sent_[IndexOf(h, gpu)] += fan * static_cast<double>(Sum(waves_[t]));
+      if (h == 0 && gpu != root_) sent_[IndexOf(0, root_)] += static_cast<double>(Sum(waves_[t]));
+    }
     for (size_t t : order) {
       const Rank gpu = arrivals_[h][t].gpu;
       std::vector<Rank> others;
@@ -167,19 +172,21 @@ class Writer {
     for (int32_t wave = 0; wave < WavesOf(tree); ++wave) {
       const double weight = static_cast<double>(waves_[tree][static_cast<size_t>(wave)]);
       std::optional<Rank> helper;
-      if (others.size() > 1 && BusyWith(h, gpu, fan * weight, search_) > longest) {
-        double least = BusyWith(h, gpu, fan * weight, search_);
+      const double busy = BusyWith(h, gpu, 0, search_);
+      if (others.size() > 1 && (busy > longest || (h == 0 && gpu == root_))) {
+        double least = busy;
         for (Rank r : others) {
           XCCL_RETURN_IF_ERROR(SearchFrom(r, gpu, helpers_));
-          const double busy = std::max(BusyWith(h, r, (fan - 1) * weight, helpers_),
-                                       BusyWith(h, gpu, weight, search_));
-          if (busy >= least) continue;
-          least = busy;
+          const double by_helper = BusyWith(h, r, (fan - 1) * weight, helpers_);
+          if (by_helper >= least) continue;
+          least = by_helper;
           helper = r;
         }
       }
-      sent_[IndexOf(h, gpu)] += helper ? weight : fan * weight;
-      if (helper) sent_[IndexOf(h, *helper)] += (fan - 1) * weight;
+      if (helper) {
+        sent_[IndexOf(h, gpu)] -= (fan - 1) * weight;
+        sent_[IndexOf(h, *helper)] += (fan - 1) * weight;
+      }
       if (wave > 0 && helper != by) {
         XCCL_RETURN_IF_ERROR(flush(wave));
         from = wave;

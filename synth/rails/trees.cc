@@ -1,5 +1,5 @@
 // DisjointTrees. d is the number of lanes. Hosts 1.. form blocks of d hosts; in tree t, only the t-th host of a
-// block has children. A range of blocks is entered at the t-th host of its first block, its head. The head sends
+// block has children. A range of blocks is entered at the t-th host of one block, its head. The head sends
 // to the heads of up to d equal parts of the other blocks, and with what is left to hosts of its own block. By
 // induction one send is left over in every range. The parts' left-over sends serve the rest of the head's block,
 // all but one, which is the range's own. The last hosts, fewer than d, hang below the head of all blocks as a
@@ -37,24 +37,41 @@ class DisjointTree {
     edges_.push_back({parent, child, 0, level_[static_cast<size_t>(child)]});
   }
 
+  // Returns how many of `parts` parts are before the head, which has `before` of the other blocks before it.
+  static int32_t PartsBefore(int32_t before, int32_t others, int32_t parts) {
+    if (before == 0) return 0;
+    const auto share = static_cast<int32_t>((int64_t{before} * parts + others / 2) / others);
+    return before == others ? parts : std::clamp(share, 1, std::max(1, parts - 1));
+  }
+
   // Adds the tree over blocks [low, high) and returns the host with the send that is left over. The head of all
   // blocks uses it for the last hosts, so its range has none, and the result is meaningless.
   int32_t AddRange(int32_t low, int32_t high, int32_t parent) {
-    const int32_t head = 1 + low * d_ + tree_;
     const bool serves_rest = rest_ > 0 && low == 0 && high == blocks_;
+    const int32_t left = d_ - (serves_rest ? 1 : 0);  // sends of the head to other blocks, at most
+    // The heads of different trees are far apart, so that their cables to other parts of the fabric differ.
+    const int32_t others = high - low - 1;
+    const int32_t before = left < 2 ? 0 : static_cast<int32_t>(int64_t{others} * tree_ / d_);
+    const int32_t block = low + before, head = 1 + block * d_ + tree_;
     Add(parent, head);
     if (serves_rest) AddRest(head);
-    const int32_t others = high - low - 1, parts = std::min(others, d_ - (serves_rest ? 1 : 0));
     std::vector<int32_t> spares;
-    for (int32_t i = 0; i < parts; ++i)
-      spares.push_back(AddRange(low + 1 + static_cast<int32_t>(int64_t{others} * i / parts),
-                                low + 1 + static_cast<int32_t>(int64_t{others} * (i + 1) / parts), head));
+    const auto add_parts = [&](int32_t from, int32_t to, int32_t parts) {
+      parts = std::min(parts, to - from);
+      for (int32_t i = 0; i < parts; ++i)
+        spares.push_back(AddRange(from + static_cast<int32_t>(int64_t{to - from} * i / parts),
+                                  from + static_cast<int32_t>(int64_t{to - from} * (i + 1) / parts), head));
+    };
+    const int32_t parts_before = PartsBefore(before, others, left);
+    add_parts(low, block, parts_before);
+    add_parts(block + 1, high, left - parts_before);
+    const auto parts = static_cast<int32_t>(spares.size());
     std::ranges::stable_sort(spares, {}, [&](int32_t host) { return level_[static_cast<size_t>(host)]; });
     int32_t own = d_ - parts - (serves_rest ? 1 : 0);  // sends of the head to its own block
     size_t used = 0;
     for (int32_t i = 0; i < d_; ++i) {
       if (i == tree_) continue;
-      Add(own > 0 ? head : spares[used], 1 + low * d_ + i);
+      Add(own > 0 ? head : spares[used], 1 + block * d_ + i);
       own > 0 ? --own : static_cast<int32_t>(++used);
     }
     return used < spares.size() ? spares[used] : head;
