@@ -52,10 +52,13 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-// The work of the engines that look at all pairs of ranks, before they make an offer: measured on rails of
-// 8,192 ranks, where they take 40 s. Where it is beyond the limit, they are asked only if no other engine
-// serves the request.
-constexpr double kMovesPerPair = 0.4;
+// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than kManyPairs
+// if another engine has an estimate: a table of pairs takes seconds to make.
+constexpr int32_t kHuge = 8192, kManyPairs = 2048;
+// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan within
+// kEnough of the bound as it estimated, no other is asked.
+constexpr int32_t kMany = 512;
+constexpr double kEnough = 1.05;
 
 // Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {
@@ -76,15 +79,15 @@ class Portfolio {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    const double ranks = request_.topology->num_ranks();
-    if (kMovesPerPair * ranks * ranks <= static_cast<double>(kOverdraft * kBudget))
-      request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    const int32_t members = request_.collective->num_members();
     for (const Engine& engine : engines_)
-      if (!engine.searches_long && !engine.asks_others && (request_.graphs || !engine.asks_pairs))
-        Ask(engine);
-    if (queue_.empty() && !request_.graphs)  // no other engine serves this many ranks
-      for (const Engine& engine : engines_)
-        if (engine.asks_pairs && !engine.asks_others) Ask(engine);
+      if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
+    if (members > kMany && Settles()) return Best();
+    const bool asks_pairs = members <= (HasEstimate() ? kManyPairs : kHuge);
+    if (asks_pairs) request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    for (const Engine& engine : engines_)
+      if (asks_pairs ? members <= kMany || engine.asks_pairs : queue_.empty() && engine.asks_pairs)
+        AskIfQuick(engine);
     while (!(HasPlan() && deadline_())) {
       std::optional<Turn> turn = NextTurn();
       if (!turn) break;
@@ -99,16 +102,44 @@ class Portfolio {
   }
 
  private:
+  void AskIfQuick(const Engine& engine) {
+    if (!engine.searches_long && !engine.asks_others) Ask(engine);
+  }
+
+  // Returns true if the turn's time is an estimate. Searches promise the bound instead.
+  bool IsEstimate(const Turn& turn) const {
+    return !turn.engine->asks_pairs && turn.promised_ps > static_cast<double>(bound_.bound_ps);
+  }
+  bool HasEstimate() const {
+    return std::ranges::any_of(queue_, [&](const Turn& turn) { return IsEstimate(turn); });
+  }
+
+  // Takes the turn with the least estimate, if that is near the bound. Returns true if its plan is, too.
+  bool Settles() {
+    const double enough_ps = kEnough * static_cast<double>(bound_.bound_ps);
+    const auto least = std::ranges::min_element(queue_, {}, [&](const Turn& turn) {
+      return IsEstimate(turn) ? turn.promised_ps : std::numeric_limits<double>::infinity();
+    });
+    if (request_.programs_decide || HasPlan() || least == queue_.end() || !IsEstimate(*least) ||
+        least->promised_ps > enough_ps)
+      return false;
+    Turn turn = std::move(*least);
+    queue_.erase(least);
+    Take(std::move(turn));
+    return !kept_.empty() && best_ps_ <= enough_ps;
+  }
+
   void Ask(const Engine& engine) {
-    if (request_.IsPassedOver(engine.name) || HasPlan()) return;
+    if (request_.IsPassedOver(engine.name) || in_haste_) return;
     StatusOr<Turn> turn = TurnOf(engine, request_);
     if (turn.ok())
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
     // If half of the time has passed, a plan is made now, and no further engine is asked.
-    if (!HasPlan() && !queue_.empty() && deadline_.SecondsLeft() < kLeftForFirst * began_with_s_)
-      Take(*NextTurn());
+    if (queue_.empty() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
+    in_haste_ = true;
+    if (!HasPlan()) Take(*NextTurn());
   }
 
   // Returns the fraction of the best time that the turn promises to gain. Gains within kNear count as 0.
@@ -296,6 +327,7 @@ class Portfolio {
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
   int64_t left_ = 0;  // work left
+  bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
