@@ -104,13 +104,16 @@ std::optional<MemoryLeft> LeftOfMemory() {
 Status CheckMemory(std::string_view place, std::string_view what, double needed_bytes,
                    const std::optional<MemoryLeft>& memory) {
   if (!memory || needed_bytes <= static_cast<double>(memory->left_bytes)) return OkStatus();
-  const auto gib = [](double bytes) { return fmt::format("{:.1f}GiB", bytes / static_cast<double>(kGiB)); };
+  const auto text = [](double bytes) {
+    return bytes < static_cast<double>(kGiB) ? fmt::format("{:.0f}MiB", bytes / static_cast<double>(kMiB))
+                                             : fmt::format("{:.1f}GiB", bytes / static_cast<double>(kGiB));
+  };
   const double all = needed_bytes + static_cast<double>(memory->limit_bytes - memory->left_bytes);
   return LimitReached(
       fmt::format("{}: needs about {} more for {}; expected at most {}, which is left of {}; hint: "
                   "--memory-limit={:.0f}GiB "
                   "or fewer ranks",
-                  place, gib(needed_bytes), what, gib(static_cast<double>(memory->left_bytes)),
+                  place, text(needed_bytes), what, text(static_cast<double>(memory->left_bytes)),
                   FormatSize(memory->limit_bytes / kMiB * kMiB), std::ceil(all / static_cast<double>(kGiB))));
 }
 

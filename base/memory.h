@@ -25,7 +25,7 @@ struct MemoryLeft {
 std::optional<MemoryLeft> LeftOfMemory();
 
 // kLimit if `needed_bytes` are more than is left: "PLACE: needs about 2.1GiB more for WHAT; expected at most
-// 0.3GiB, which is left of 512MiB; hint: --memory-limit=3GiB or fewer ranks".
+// 300MiB, which is left of 512MiB; hint: --memory-limit=3GiB or fewer ranks".
 Status CheckMemory(std::string_view place, std::string_view what, double needed_bytes,
                    const std::optional<MemoryLeft>& memory = LeftOfMemory());
 

@@ -82,7 +82,7 @@ TEST(CheckMemory, SaysWhatWouldBeNeeded) {
   EXPECT_EQ(refused.code(), StatusCode::kLimit);
   EXPECT_EQ(
       refused.message(),
-      "ring: needs about 2.1GiB more for a plan; expected at most 0.2GiB, which is left of 512MiB; hint: "
+      "ring: needs about 2.1GiB more for a plan; expected at most 256MiB, which is left of 512MiB; hint: "
       "--memory-limit=3GiB or fewer ranks");
 }
 
