@@ -5,10 +5,12 @@
 // A generator h is found by a search over partial maps. It starts with rank 0 -> target and spreads over
 // neighbours. A node maps to a node of its colour with equal links to the images of all its mapped
 // neighbours. Because h commutes with the generators g found before, g(u) maps to g(h(u)). Candidates that
-// keep the displacement of rank 0 or of the previous node come first, because machines are numbered
-// regularly. Other images follow by elimination or are guessed; a contradiction takes back the last guess.
-// A work limit, linear in nodes + links, bounds each search and all of them together.
+// keep the displacement of rank 0, of the previous node or of the first node of the colour come first,
+// because machines are numbered regularly. Other images follow by elimination or are guessed; a contradiction
+// takes back the last guess. A work limit, linear in nodes + links, bounds each search and all of them
+// together.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -128,6 +130,12 @@ class Search {
         back_(colour.size(), -1),
         hops_(colour.size(), -1) {
     FindNearOrbits();
+    std::vector<uint64_t> colours = colour;
+    std::sort(colours.begin(), colours.end());
+    colours.erase(std::unique(colours.begin(), colours.end()), colours.end());
+    first_of_class_.assign(colours.size(), -1);
+    for (const uint64_t c : colour)
+      class_.push_back(static_cast<int32_t>(std::ranges::lower_bound(colours, c) - colours.begin()));
   }
 
   bool Run(int32_t seed, int32_t target) {
@@ -148,7 +156,8 @@ class Search {
   struct Decision {
     int32_t u, w;
     int32_t tried;
-    size_t trail, head, scan;
+    size_t trail, head;
+    std::array<size_t, 2> scan;
   };
 
   // The orbits of the GPUs that are nearest to each node, in links without direction, from the GPUs outwards.
@@ -219,13 +228,14 @@ class Search {
     return true;
   }
   void Put(int32_t w, int32_t x) {
+    if (int32_t& first = first_of_class_[class_[w]]; first < 0) first = w;
     map_[w] = x;
     back_[x] = w;
     trail_.push_back(w);
   }
 
-  // Sets candidates_ for w, best first. u is a mapped neighbour of w, or -1.
-  void Candidates(int32_t u, int32_t w) {
+  // Sets candidates_ for w, best first, and no more than `most` of them. u is a mapped neighbour of w, or -1.
+  void Candidates(int32_t u, int32_t w, size_t most) {
     candidates_.clear();
     const auto add = [&](int32_t to) {
       if (u >= 0 && graph_.Bond(map_[u], to) != graph_.Bond(u, w)) return;
@@ -239,7 +249,9 @@ class Search {
     }
     const int32_t bond = graph_.Bond(u, w);
     const size_t preferred = candidates_.size();
+    if (preferred >= most) return;
     for (const BondedNode& n : graph_.Of(map_[u])) {
+      if (candidates_.size() >= most) return;
       if (n.bond != bond || !Fits(w, n.node)) continue;
       const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(preferred);
       if (std::find(candidates_.begin(), end, n.node) == end) candidates_.push_back(n.node);
@@ -251,24 +263,30 @@ class Search {
     const auto moved = [&](int64_t by) {
       if (w + by >= 0 && w + by < static_cast<int64_t>(map_.size())) add(static_cast<int32_t>(w + by));
     };
-    const bool gpu = topology_.IsGpu(NodeId(w));
-    moved(gpu ? displacement_ : 0);
+    if (topology_.IsGpu(NodeId(w))) {
+      moved(displacement_);
+      moved(of_parent);
+      return;
+    }
+    if (const int32_t first = first_of_class_[class_[w]]; first >= 0) moved(int64_t{map_[first]} - first);
+    moved(0);
     moved(of_parent);
-    if (!gpu) moved(displacement_);
+    moved(displacement_);
   }
 
-  // From a switch down to a switch: all below it look alike, and a wrong image shows only at their GPUs. One
-  // of them is guessed at a time, so that what is below it follows before the next.
-  bool IsDownward(int32_t u, int32_t w) const {
+  // From a switch to one below it or on its level: these look alike, and a wrong image shows only at their
+  // GPUs. One of them is guessed at a time, so that what is below it follows before the next.
+  bool IsNotUpward(int32_t u, int32_t w) const {
     const auto is_switch = [&](int32_t n) { return topology_.node(NodeId(n)).kind == NodeKind::kSwitch; };
-    return hops_[static_cast<size_t>(w)] < hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
+    return hops_[static_cast<size_t>(w)] <= hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
   }
 
   // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
+    budget_ -= static_cast<int64_t>(graph_.Of(u).size()) / 8;
     for (const BondedNode& n : graph_.Of(u)) {
-      if (map_[n.node] >= 0 || IsDownward(u, n.node)) continue;
+      if (map_[n.node] >= 0 || IsNotUpward(u, n.node)) continue;
       int32_t best = -1;
       AddPreferred(u, n.node, [&](int32_t to) {
         if (best < 0 && graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
@@ -281,35 +299,49 @@ class Search {
     return true;
   }
 
-  // Guesses an image for a neighbour that Spread left: the one with the fewest candidates among the next few.
+  // Guesses an image for a neighbour that Spread left; for a switch that is not above its neighbour only
+  // where there is no other.
   bool Guess() {
+    std::pair<int32_t, int32_t> next = FewestCandidates(false);
+    if (next.second < 0) next = FewestCandidates(true);
+    if (next.second < 0) {  // another component
+      while (map_[lowest_] >= 0) ++lowest_;
+      next.second = lowest_;
+    }
+    const auto [u, w] = next;
+    Candidates(u, w, 1);
+    if (candidates_.empty()) return false;
+    decisions_.push_back({u, w, 1, trail_.size(), head_, scan_});
+    return Assign(w, candidates_[0]);
+  }
+
+  // A mapped node and its neighbour that has the fewest candidates among the next few that are downward, or
+  // among those that are not; -1 if none is left. More than a few candidates are not counted: below a switch
+  // of many ports that would be work which grows with the square of the ports.
+  std::pair<int32_t, int32_t> FewestCandidates(bool not_upward) {
     constexpr int32_t kLook = 8;
-    int32_t best_u = -1, best_w = -1, looked = 0;
+    constexpr size_t kCount = 8;
+    std::pair<int32_t, int32_t> best = {-1, -1};
+    int32_t looked = 0;
     size_t fewest = std::numeric_limits<size_t>::max();
-    for (size_t i = scan_; i < trail_.size() && looked < kLook && fewest > 1; ++i) {
+    size_t& scan = scan_[not_upward ? 1 : 0];
+    for (size_t i = scan; i < trail_.size() && looked < kLook && fewest > 1; ++i) {
       const int32_t u = trail_[i];
+      budget_ -= 1 + static_cast<int64_t>(graph_.Of(u).size()) / 8;
       bool open = false;
       for (const BondedNode& n : graph_.Of(u)) {
-        if (map_[n.node] >= 0) continue;
+        if (map_[n.node] >= 0 || IsNotUpward(u, n.node) != not_upward) continue;
         open = true;
         if (looked++ >= kLook) break;
-        Candidates(u, n.node);
+        Candidates(u, n.node, kCount);
         if (candidates_.size() >= fewest) continue;
         fewest = candidates_.size();
-        best_u = u;
-        best_w = n.node;
+        best = {u, n.node};
         if (fewest <= 1) break;
       }
-      if (!open && i == scan_) ++scan_;
+      if (!open && i == scan) ++scan;
     }
-    if (best_w < 0) {  // another component
-      while (map_[lowest_] >= 0) ++lowest_;
-      best_w = lowest_;
-    }
-    Candidates(best_u, best_w);
-    if (candidates_.empty()) return false;
-    decisions_.push_back({best_u, best_w, 1, trail_.size(), head_, scan_});
-    return Assign(best_w, candidates_[0]);
+    return best;
   }
 
   // Returns to the last decision that has another candidate, and takes that.
@@ -319,11 +351,12 @@ class Search {
       for (; trail_.size() > last.trail; trail_.pop_back()) {
         back_[map_[trail_.back()]] = -1;
         map_[trail_.back()] = -1;
+        if (int32_t& first = first_of_class_[class_[trail_.back()]]; first == trail_.back()) first = -1;
       }
       head_ = last.head;
       scan_ = last.scan;
       lowest_ = 0;
-      Candidates(last.u, last.w);
+      Candidates(last.u, last.w, static_cast<size_t>(last.tried) + 1);
       if (static_cast<size_t>(last.tried) < candidates_.size()) {
         const int32_t w = last.w;
         if (Assign(w, candidates_[static_cast<size_t>(last.tried++)])) return true;
@@ -341,13 +374,16 @@ class Search {
   int64_t budget_;
   int32_t displacement_ = 0;
   static constexpr int32_t kSeveralOrbits = -1;
-  std::vector<int32_t> map_, back_;  // image and preimage of a node, or -1
-  std::vector<int32_t> hops_;        // by node: links to the nearest GPUs
-  std::vector<int32_t> near_orbit_;  // by node: their orbit
-  std::vector<int32_t> trail_;       // mapped nodes in order
+  std::vector<int32_t> map_, back_;      // image and preimage of a node, or -1
+  std::vector<int32_t> class_;           // by node: the number of its colour
+  std::vector<int32_t> first_of_class_;  // by colour: the node of it that was mapped first, or -1
+  std::vector<int32_t> hops_;            // by node: links to the nearest GPUs
+  std::vector<int32_t> near_orbit_;      // by node: their orbit
+  std::vector<int32_t> trail_;           // mapped nodes in order
   std::vector<Decision> decisions_;
   std::vector<int32_t> candidates_;
-  size_t head_ = 0, scan_ = 0;  // positions in trail_: Spread is done before head_, Guess before scan_
+  size_t head_ = 0;                      // Spread is done before this position in trail_
+  std::array<size_t, 2> scan_ = {0, 0};  // Guess is done before it: for others, and for what is IsNotUpward
   int32_t lowest_ = 0;
 };
 
