@@ -183,6 +183,28 @@ TEST(Fabrics, HostsJoinWithoutASwitch) {
   EXPECT_EQ(CablesAt(topology, "h0/1"), (Cables{"2 h2/0 50GB/s"}));
 }
 
+// Counted before anything is built.
+TEST(Fabrics, TooLargeOnesAreRefused) {
+  const std::pair<const char*, std::string> kCases[] = {
+      {R"(<cluster hosts="2"><gpu id="0"/><fabric planes="1000000000"/></cluster>)", "1000000002 nodes"},
+      {R"(<cluster hosts="2"><gpu id="0"/><fabric type="rails" planes="2" count="8000000"/></cluster>)",
+       "8000002 nodes"},
+      {R"(<cluster hosts="2"><gpu id="0"/><fabric type="full-mesh" links="1000000000"/></cluster>)",
+       "2000000000 links"},
+      {R"(<dragonfly groups="4" routers="2" hosts="2" global-links="1000000"/>)", "12000040 links"}};
+  for (const auto& [xml, size] : kCases) {
+    const StatusOr<Topology> read = ReadNativeXml(fmt::format("<topology>{}</topology>", xml), "t.xml");
+    ASSERT_FALSE(read.ok()) << xml;
+    EXPECT_NE(read.status().message().find(size + "; at most "), std::string::npos)
+        << read.status().message();
+  }
+  EXPECT_EQ(
+      ReadNativeXml(R"(<topology><cluster hosts="9"><gpu count="2"/></cluster></topology>)", "t.xml", {17, 0})
+          .status()
+          .message(),
+      "t.xml:1:11: 18 nodes; at most 17 are supported");
+}
+
 // The flag has them, too; ports of a NIC share its bandwidth.
 TEST(Fabrics, FlagsHaveThem) {
   LoadOptions options;

@@ -84,14 +84,14 @@ int64_t CappedProduct(int64_t a, int64_t b) {
   return static_cast<int64_t>(std::min<__int128>(static_cast<__int128>(a) * b, kCap));
 }
 
-Status CheckSize(const TopologySize& size) {
-  const auto check = [](int64_t count, int64_t most, std::string_view what) {
-    if (count <= most) return OkStatus();
+Status CheckSize(const TopologySize& size, const TopologySize& most) {
+  const auto check = [](int64_t count, int64_t limit, std::string_view what) {
+    if (count <= limit) return OkStatus();
     const std::string shown = count >= kCap ? "2^61 or more" : std::to_string(count);
-    return InvalidInput(fmt::format("{} {}; at most {} are supported", shown, what, most));
+    return InvalidInput(fmt::format("{} {}; at most {} are supported", shown, what, limit));
   };
-  XCCL_RETURN_IF_ERROR(check(size.nodes, kMaxNodes, "nodes"));
-  return check(size.links, kMaxLinks, "links");
+  XCCL_RETURN_IF_ERROR(check(size.nodes, most.nodes, "nodes"));
+  return check(size.links, most.links, "links");
 }
 
 NodeId AddNode(NodeKind kind, std::string id, std::optional<HostId> host, TopologySpec& spec, bool multicast,

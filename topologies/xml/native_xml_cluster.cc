@@ -76,7 +76,7 @@ Status Reader::CheckCopies(pugi::xml_node element, int64_t copies, const Topolog
   const TopologySize first = SizeSoFar();
   const TopologySize all{before.nodes + CappedProduct(first.nodes - before.nodes, copies),
                          before.links + CappedProduct(first.links - before.links, copies)};
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(all)));
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(all, most_)));
   const int64_t hosts = CappedProduct(static_cast<int64_t>(spec_.hosts.size() - hosts_before), copies);
   if (hosts > kMaxNodes)
     return At(element, fmt::format("{} hosts; at most {} are supported", hosts, kMaxNodes));

@@ -24,7 +24,8 @@ using ScopeIndex = size_t;
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view file) : text_(text), file_(file), index_(spec_) {}
+  Reader(std::string_view text, std::string_view file, const TopologySize& most)
+      : text_(text), file_(file), most_(most), index_(spec_) {}
   StatusOr<Topology> Read();
 
  private:
@@ -84,6 +85,7 @@ class Reader {
                const Status& status) const;  // the status with the element's place in its message
 
   std::string_view text_, file_;
+  TopologySize most_;
   TopologySpec spec_;
   NodeIndex index_;
   std::vector<Scope> scopes_;
