@@ -9,6 +9,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "base/graph/min_cut.h"
 #include "base/graph/union_find.h"
@@ -20,8 +21,7 @@ namespace {
 
 // So many sets of one level get a maximum flow of their own.
 constexpr size_t kMostFlows = 256;
-// So many latencies part the domains into levels.
-constexpr size_t kMostLatencies = 4;
+constexpr size_t kMostLevels = 8;
 
 int64_t FlowBetween(const Topology& topology, const std::vector<bool>& from) {
   const int32_t nodes = topology.num_nodes();
@@ -49,36 +49,36 @@ int64_t WidthAt(const Topology& topology, std::span<const LinkId> links) {
 Bound::Bound(const Topology& topology, const Domains& domains, const Sizes& sizes, Call call)
     : sizes_(sizes), call_(call) {
   const int32_t ranks = topology.num_ranks();
-  std::map<int64_t, int64_t> pairs_of_latency;  // between domains
+  std::set<int64_t> latencies;
   for (int32_t from = 0; from < ranks; ++from) {
     const auto from_here = LeastLatencyFrom(topology, {topology.NodeOf(Rank(from))});
     std::vector<int64_t>& row = latency_ps_.emplace_back();
     for (int32_t to = 0; to < ranks; ++to) {
       row.push_back(from_here[topology.NodeOf(Rank(to)).index()].value_or(kForeverPs));
-      if (domains.of_rank[from] != domains.of_rank[to]) ++pairs_of_latency[row.back()];
+      latencies.insert(row.back());
     }
   }
+  const auto add = [&](const std::vector<int32_t>& set_of_rank) {
+    const bool known = std::ranges::find(levels_, set_of_rank, &Level::set_of_rank) != levels_.end();
+    if (!known && *std::ranges::max_element(set_of_rank) > 0)
+      levels_.push_back(MakeLevel(topology, set_of_rank));
+  };
   std::vector<int32_t> alone(ranks);
   std::iota(alone.begin(), alone.end(), 0);
-  levels_.push_back(MakeLevel(topology, alone));
-  if (domains.size() > 1 && domains.size() < ranks) levels_.push_back(MakeLevel(topology, domains.of_rank));
-  size_t taken = 0;
-  for (const auto& [latency, pairs] : pairs_of_latency) {
-    if (taken == kMostLatencies) break;
+  add(alone);
+  add(domains.of_rank);
+  for (const int64_t latency : latencies) {
+    if (levels_.size() == kMostLevels) break;
     UnionFind sets(ranks);
     for (int32_t from = 0; from < ranks; ++from)
       for (int32_t to = 0; to < ranks; ++to)
-        if (domains.of_rank[from] == domains.of_rank[to] || latency_ps_[from][to] <= latency)
-          sets.Join(from, to);
+        if (latency_ps_[from][to] <= latency) sets.Join(from, to);
     std::map<int32_t, int32_t> number;
     std::vector<int32_t> set_of_rank;
     for (int32_t rank = 0; rank < ranks; ++rank)
       set_of_rank.push_back(
           number.emplace(sets.Find(rank), static_cast<int32_t>(number.size())).first->second);
-    if (number.size() < 2) break;
-    if (set_of_rank == levels_.back().set_of_rank) continue;
-    levels_.push_back(MakeLevel(topology, std::move(set_of_rank)));
-    ++taken;
+    add(set_of_rank);
   }
 }
 

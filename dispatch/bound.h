@@ -11,10 +11,11 @@
 
 namespace xccl::dispatch {
 
-// Takes sets of ranks: single ones, domains, and domains that the fabric joins with less latency than the
-// rest. A row that some rank outside a set needs must leave the set once, and a row that a rank inside needs
-// must enter it once; the links between carry no more than a maximum flow. The last row also spends the least
-// latency across. combine turns all of that around, since partial sums may be taken anywhere.
+// Takes sets of ranks: single ones, domains, and ranks that are joined with less latency than the rest, such
+// as those under one PCIe switch or one leaf switch. A row that some rank outside a set needs must leave the
+// set once, and a row that a rank inside needs must enter it once; the links between carry no more than a
+// maximum flow. The last row also spends the least latency across. combine turns all of that around, since
+// partial sums may be taken anywhere.
 class Bound {
  public:
   // Cost: a maximum flow for each set and direction.

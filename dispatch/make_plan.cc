@@ -26,7 +26,7 @@ namespace {
 constexpr int64_t kMessageBytes = 64 << 10;
 // Tokens × ranks × top_k on which a way is chosen: about a tenth of a second on one core.
 constexpr int64_t kMostChoices = int64_t{1} << 21;
-constexpr int32_t kChoosingDraws = 3;
+constexpr int64_t kMostChoosingDraws = 16;
 // Choices of all draws of an evaluation by default: about a second.
 constexpr int64_t kMostEvaluated = int64_t{1} << 24;
 // Lanes × ranks² of trees that spread rows over lanes.
@@ -147,7 +147,6 @@ std::vector<LinkId> BackOf(const Topology& topology, const std::vector<LinkId>& 
 // Rows that enter by need take that rank's NIC, so that NICs are as full as the ranks that send are, however
 // the needed ranks are spread. Empty where rows enter as the trees say.
 std::vector<int32_t> EntriesOfHops(const ExpertPlan& plan) {
-  if (plan.entry == Entry::kFixed) return {};
   const auto ranks = static_cast<size_t>(plan.sizes.ranks);
   std::vector<int32_t> entries(plan.lanes * ranks * ranks, -1);
   for (int32_t lane = 0; lane < plan.lanes; ++lane)
@@ -162,9 +161,9 @@ std::vector<int32_t> EntriesOfHops(const ExpertPlan& plan) {
 }
 
 // Gives every hop its paths; rows: those that the draws send over it.
-void LayPaths(ExpertPlan& plan, Paths& paths, const std::vector<int64_t>& rows) {
+void LayPaths(ExpertPlan& plan, Paths& paths, bool by_nic, const std::vector<int64_t>& rows) {
   const auto ranks = static_cast<size_t>(plan.sizes.ranks);
-  const std::vector<int32_t> entries = EntriesOfHops(plan);
+  const std::vector<int32_t> entries = by_nic ? EntriesOfHops(plan) : std::vector<int32_t>();
   // Paths are searched from one end at a time.
   const auto by_end = [&](Rank Hop::*end) {
     std::vector<size_t> order(plan.hops.size());
@@ -207,7 +206,9 @@ std::vector<Route> RoutesToTry(const Domains& domains) {
   }
   if (largest == 1) return {routes[0]};
   if (ranks <= kMostRanksNeeded)
-    routes.insert(routes.begin() + 1, {.name = "needed", .way = Way::kRail, .entry = Entry::kNeeded});
+    routes.insert(routes.begin() + 1,
+                  {{.name = "needed", .way = Way::kRail, .entry = Entry::kNeeded},
+                   {.name = "needed-by-nic", .way = Way::kRail, .entry = Entry::kNeeded, .by_nic = true}});
   if (smallest > 1)
     routes.push_back({.name = "spread",
                       .way = Way::kSpread,
@@ -252,17 +253,13 @@ StatusOr<std::optional<Tried>> Try(const Topology& topology, const Domains& doma
   plan.rows_per_message = RowsPerMessage(request.sizes, request.aim);
   std::vector<int32_t> trees = ListHops(plan);
   const HopIndex index(plan);
-  std::vector<std::vector<int64_t>> rows;
-  std::vector<int64_t> sum(plan.hops.size());
-  for (const Routing& draw : draws) {
-    rows.push_back(RowsOfHops(plan, index, draw, request.call));
-    for (size_t h = 0; h < sum.size(); ++h) sum[h] += rows.back()[h];
-  }
+  // Paths that fit one draw are timed on others.
   Paths spread = paths;
-  LayPaths(plan, spread, sum);
+  LayPaths(plan, spread, route.by_nic, RowsOfHops(plan, index, draws.front(), request.call));
   Predictor predictor(plan, request.call);
   std::vector<int64_t> times;
-  for (const std::vector<int64_t>& of_draw : rows) times.push_back(predictor.TimePs(of_draw));
+  for (size_t i = draws.size() > 1 ? 1 : 0; i < draws.size(); ++i)
+    times.push_back(predictor.TimePs(RowsOfHops(plan, index, draws[i], request.call)));
   const int64_t time = Quantile(times, 0.5);
   return std::optional<Tried>({std::move(plan), std::move(trees), time});
 }
@@ -275,7 +272,9 @@ std::vector<Routing> DrawsToChoose(const PlanRequest& request) {
   Random random(request.seed);
   std::vector<Routing> draws;
   const bool is_file = request.routing.kind == RoutingSource::Kind::kFile;
-  for (int32_t i = 0; i < (is_file ? 1 : kChoosingDraws); ++i)
+  const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
+  const int64_t count = std::clamp<int64_t>(4 * kMostChoices / choices, 4, kMostChoosingDraws);
+  for (int64_t i = 0; i < (is_file ? 1 : count); ++i)
     draws.push_back(DrawRouting(request.routing, sizes, random));
   return draws;
 }

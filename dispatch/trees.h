@@ -27,6 +27,7 @@ struct Route {
   Way way = Way::kRail;
   Entry entry = Entry::kFixed;
   int32_t lanes = 1;
+  bool by_nic = false;  // Entry::kNeeded: rows come in by the NIC of the rank that the tree says
 };
 
 // A plan without hops: lanes, domains, trees and stages. Errors: kInfeasible if some rank cannot reach
