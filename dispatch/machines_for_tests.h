@@ -23,7 +23,7 @@ inline std::string NvlinkHost(int gpus, int nics) {
       "<nvswitch gpus='{}' bandwidth='450GB/s' latency='500ns'/><nic id='nic' count='{}'/>", gpus, nics);
   for (int nic = 0; nic < nics; ++nic)
     xml += fmt::format("<link from='gpu:{}..{}' to='nic{}' bandwidth='50GB/s' latency='0ns'/>",
-                       nic * gpus / nics, (nic + 1) * gpus / nics - 1, nics == 1 ? "" : std::to_string(nic));
+                       nic * gpus / nics, (nic + 1) * gpus / nics - 1, nic);
   return xml;
 }
 
@@ -43,7 +43,7 @@ inline std::vector<TestMachine> TestMachines() {
                "<link from='gpu:0..1' to='pcie0' bandwidth='63GB/s' latency='300ns'/>"
                "<link from='gpu:2..3' to='pcie1' bandwidth='63GB/s' latency='300ns'/>"
                "<link from='nic:*' to='pcie*' pairwise='true' bandwidth='50GB/s' latency='300ns'/>"
-               "<link from='pcie*' to='cpu' bandwidth='63GB/s' latency='300ns'/>" +
+               "<link from='pcie*' to='cpu0' bandwidth='63GB/s' latency='300ns'/>" +
                    one)},
       // No switch between the hosts: rows from the first to the third pass the second or the fourth.
       {"ring-of-hosts",
@@ -65,6 +65,7 @@ inline std::vector<TestMachine> TestMachines() {
        "<link from='c/nic1' to='d/nic0' bandwidth='50GB/s' latency='1us'/>"
        "<link from='d/nic1' to='a/nic0' bandwidth='50GB/s' latency='1us'/></topology>"},
       {"torus", "<topology name='m'><torus dims='2x3' bandwidth='50GB/s' latency='500ns'/></topology>"},
+      {"ring", "<topology name='m'><ring ranks='6' bandwidth='50GB/s' latency='500ns'/></topology>"},
       {"one-host", "<topology name='m'><full-mesh ranks='4' bandwidth='64GB/s' latency='700ns'/></topology>"},
   };
 }

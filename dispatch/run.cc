@@ -46,6 +46,32 @@ struct Message {
   bool empty() const { return heads.empty(); }
 };
 
+// A thread's sleep: it waits until a hop of its rank has a new message or a free slot.
+class Bell {
+ public:
+  void Ring() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++rung_;
+    }
+    awake_.notify_one();
+  }
+  uint64_t rung() {
+    const std::lock_guard lock(mutex_);
+    return rung_;
+  }
+  // Waits until it was rung more often than that, or for a short while.
+  void WaitBeyond(uint64_t seen) {
+    std::unique_lock lock(mutex_);
+    awake_.wait_for(lock, std::chrono::milliseconds(20), [&] { return rung_ != seen; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable awake_;
+  uint64_t rung_ = 0;
+};
+
 // Messages from one thread to another, at most `slots` at a time.
 class Ring {
  public:
@@ -59,6 +85,7 @@ class Ring {
       messages_.push_back(std::move(message));
     }
     ++written_;
+    receiver_->Ring();
   }
   // The oldest message, or null. It stays until Pop().
   const Message* Front() {
@@ -71,9 +98,12 @@ class Ring {
       messages_.pop_front();
     }
     read_.fetch_add(1, std::memory_order_release);
+    sender_->Ring();
   }
   // Before a call, with no thread at work.
-  void Clear() {
+  void Begin(Bell& sender, Bell& receiver) {
+    sender_ = &sender;
+    receiver_ = &receiver;
     messages_.clear();
     written_ = 0;
     read_ = 0;
@@ -81,6 +111,7 @@ class Ring {
 
  private:
   const uint64_t slots_;
+  Bell *sender_ = nullptr, *receiver_ = nullptr;
   uint64_t written_ = 0;  // by the sender
   std::atomic<uint64_t> read_{0};
   std::mutex mutex_;
@@ -129,21 +160,24 @@ struct Watch {
   std::atomic<bool> stop{false};
 };
 
-// A thread that has nothing to do lets the others run.
+// A thread that has nothing to do sleeps.
 class Idler {
  public:
-  explicit Idler(Watch& watch) : watch_(watch) {}
+  Idler(Watch& watch, Bell& bell) : watch_(watch), bell_(bell), seen_(bell.rung()) {}
   // After one round over all hops. False: the call was given up.
   bool GoOn(bool moved) {
     if (moved)
       watch_.progress.fetch_add(1, std::memory_order_relaxed);
     else
-      std::this_thread::yield();
+      bell_.WaitBeyond(seen_);
+    seen_ = bell_.rung();
     return !watch_.stop.load(std::memory_order_relaxed);
   }
 
  private:
   Watch& watch_;
+  Bell& bell_;
+  uint64_t seen_;  // before the round
 };
 
 struct RankHops {
@@ -165,6 +199,7 @@ struct Shared {
   HopIndex index;
   std::vector<RankHops> hops;
   std::vector<std::unique_ptr<Ring>> rings;  // by hop
+  std::vector<Bell> bells;                   // by rank
   Watch watch;
 };
 
@@ -186,7 +221,7 @@ class Dispatcher {
   }
 
   Received Run() {
-    Idler idler(shared_.watch);
+    Idler idler(shared_.watch, shared_.bells[rank_]);
     while (true) {
       bool moved = SendOwn();
       for (size_t i = 0; i < in_.size(); ++i) moved |= Take(i);
@@ -415,7 +450,7 @@ class Combiner {
   }
 
   Rows Run() {
-    Idler idler(shared_.watch);
+    Idler idler(shared_.watch, shared_.bells[rank_]);
     while (true) {
       bool moved = SendReady();
       for (size_t i = 0; i < at_.size(); ++i) moved |= Take(i);
@@ -634,7 +669,7 @@ class Threads final : public ExpertTeam {
             fmt::format("dispatch: rank {}: {} bytes; expected {}", rank, rows[rank].size(), expected));
     }
     std::vector<Received> received(ranks);
-    XCCL_RETURN_IF_ERROR(DoAll("dispatch", [&](int32_t rank) {
+    XCCL_RETURN_IF_ERROR(DoAll(Call::kDispatch, [&](int32_t rank) {
       received[rank] = Dispatcher(shared_, rank, routing, rows[rank]).Run();
     }));
     return received;
@@ -654,7 +689,7 @@ class Threads final : public ExpertTeam {
             fmt::format("combine: rank {}: {} bytes; expected {}", rank, outputs[rank].size(), expected));
     }
     std::vector<Rows> results(ranks);
-    XCCL_RETURN_IF_ERROR(DoAll("combine", [&](int32_t rank) {
+    XCCL_RETURN_IF_ERROR(DoAll(Call::kCombine, [&](int32_t rank) {
       const Seen& seen = received[rank].seen;
       const auto tokens = static_cast<int32_t>(std::ranges::count(seen.homes, rank));
       results[rank] = Combiner(shared_, rank, received[rank], tokens, type, elements, outputs[rank]).Run();
@@ -681,8 +716,15 @@ class Threads final : public ExpertTeam {
   }
 
   // Runs the job on all ranks' threads. Errors: kSystem where none makes progress for too long.
-  Status DoAll(const char* what, const std::function<void(int32_t)>& job) {
-    for (const std::unique_ptr<Ring>& ring : shared_.rings) ring->Clear();
+  Status DoAll(Call call, const std::function<void(int32_t)>& job) {
+    for (size_t h = 0; h < shared_.rings.size(); ++h) {
+      Bell &from = shared_.bells[shared_.plan.hops[h].from.index()],
+           &to = shared_.bells[shared_.plan.hops[h].to.index()];
+      if (call == Call::kDispatch)
+        shared_.rings[h]->Begin(from, to);
+      else
+        shared_.rings[h]->Begin(to, from);
+    }
     shared_.watch.stop = false;
     std::unique_lock lock(mutex_);
     job_ = &job;
@@ -696,8 +738,8 @@ class Threads final : public ExpertTeam {
       seen = now;
     }
     if (!shared_.watch.stop) return OkStatus();
-    return SystemError(fmt::format("{}: no rank made progress for {} s; expected some; hint: --timeout", what,
-                                   std::chrono::duration<double>(patience_).count()));
+    return SystemError(fmt::format("{}: no rank made progress for {} s; expected some; hint: --timeout",
+                                   ToString(call), std::chrono::duration<double>(patience_).count()));
   }
 
   Shared shared_;
