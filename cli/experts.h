@@ -12,9 +12,10 @@
 
 namespace xccl {
 
-// The flags of plan that describe experts; absent ones have the defaults that help shows.
+// The flags of plan that describe experts, beside --experts and --top-k, which training has too. Absent ones
+// have the defaults that help shows.
 struct ExpertFlags {
-  std::optional<int32_t> experts, top_k, tokens, draws;
+  std::optional<int32_t> tokens, draws;
   std::optional<std::string> row, routing, aim;
 };
 void AddExpertFlags(Command& command, ExpertFlags& flags);
@@ -24,7 +25,8 @@ bool IsExpertCall(const std::string& collective);
 // Errors: kUsage for a flag of `command` that was given and does not go with `collective`.
 Status CheckFlagsOfExperts(const Command& command, const std::string& collective);
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
-                   uint64_t seed, const std::string& output, const Session& session);
+                   const TrainingFlags& numbers, uint64_t seed, const std::string& output,
+                   const Session& session);
 
 // Whether a file that commands are given is a plan of experts. False where it cannot be read.
 bool IsExpertPlanFile(const std::string& path);

@@ -132,7 +132,8 @@ TEST(MakeExpertPlan, RefusesWhatCannotReach) {
   ASSERT_TRUE(topology.ok()) << topology.status().message();
   const Status status = MakeExpertPlan(*topology, RequestOf(*topology, 1)).status();
   EXPECT_EQ(status.code(), StatusCode::kInfeasible);
-  EXPECT_EQ(status.message(), "parted: no path from rank 1 to rank 0; expected one between all ranks");
+  EXPECT_EQ(status.message(),
+            "parted: rank 1 does not reach all ranks of its domain; expected a path to each");
 }
 
 // facts/dispatch.md, 6: uniform top-8 of 256 on 8 GPUs a host, 50 GB/s a GPU, 4,096 tokens.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
@@ -117,7 +118,11 @@ class Combiner {
       token.missing = token.below.size();
     }
     FindEntries();
-    for (size_t i = 0; i < tokens_.size(); ++i)
+    // Token by token, so that ranks send to all homes at once and not all to the first.
+    std::vector<size_t> order(tokens_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::stable_sort(order, {}, [&](size_t i) { return seen.tokens[i]; });
+    for (const size_t i : order)
       if (tokens_[i].missing == 0) Add(i);
   }
 

@@ -85,9 +85,13 @@ class Simulator {
     const HopIndex index(plan_);
     BranchFinder finder(plan_);
     std::vector<int32_t> needs, item_into(plan_.sizes.ranks);
-    for (int32_t home = 0; home < plan_.sizes.ranks; ++home)
-      for (int64_t t = routing.first_token[home]; t < routing.first_token[home + 1]; ++t) {
-        const auto lane = static_cast<int32_t>((t - routing.first_token[home]) % plan_.lanes);
+    int32_t most = 0;
+    for (int32_t home = 0; home < plan_.sizes.ranks; ++home) most = std::max(most, routing.TokensOf(home));
+    for (int32_t number = 0; number < most; ++number)
+      for (int32_t home = 0; home < plan_.sizes.ranks; ++home) {
+        if (number >= routing.TokensOf(home)) continue;
+        const int64_t t = routing.first_token[home] + number;
+        const int32_t lane = number % plan_.lanes;
         RanksOf(routing.ExpertsOf(t), plan_.sizes, needs);
         const std::span<const Branch> branches = finder.Find(lane, home, needs);
         const auto hop_of = [&](const Branch& branch) {

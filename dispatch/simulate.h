@@ -9,11 +9,11 @@
 
 namespace xccl::dispatch {
 
-// The time until the last row is where it is needed, in picoseconds. Homes offer their tokens in order, all
-// at the beginning; a sender adds rows to a message that no link has begun to carry, up to rows_per_message.
-// A link carries one message at a time, the one that was ready first. A receiver passes rows on when their
-// message is there whole. Slots are as many as needed. Links as in docs/ir.md, pipelined. Cost: messages ×
-// links. Requires: the routing fits.
+// The time until the last row is where it is needed, in picoseconds. All rows are offered at the beginning,
+// the first tokens of all homes first; a sender adds rows to a message that no link has begun to carry, up to
+// rows_per_message. A link carries one message at a time, the one that was ready first. A receiver passes
+// rows on when their message is there whole. Slots are as many as needed. Links as in docs/ir.md, pipelined.
+// Cost: messages × links. Requires: the routing fits.
 int64_t SimulateCall(const ExpertPlan& plan, const Routing& routing, Call call);
 
 }  // namespace xccl::dispatch

@@ -87,8 +87,8 @@ TEST(VerifyExpertPlan, RefusesStagesThatShareSlots) {
   const std::vector<Fault> faults = VerifyExpertPlan(plan);
   ASSERT_FALSE(faults.empty());
   EXPECT_EQ(faults[0].rule, "D6");
-  EXPECT_THAT(faults[0].text,
-              testing::HasSubstr("its slots wait for a ring of hops; expected stages that part"));
+  EXPECT_NE(faults[0].text.find("its slots wait for a ring of hops; expected stages that part"),
+            std::string::npos);
 }
 
 TEST(VerifyExpertPlan, RefusesEntriesByNeedThroughAThirdDomain) {
