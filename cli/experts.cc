@@ -39,8 +39,7 @@ using dispatch::ExpertPlan;
 constexpr int32_t kExperts = 256, kTopK = 8, kTokens = 4096;
 constexpr const char *kRowOfDispatch = "7392B", *kRowOfCombine = "14336B";
 
-constexpr std::array<std::string_view, 7> kFlags = {"--experts", "--top-k", "--tokens", "--row",
-                                                    "--routing", "--aim",   "--draws"};
+constexpr std::array<std::string_view, 5> kFlags = {"--tokens", "--row", "--routing", "--aim", "--draws"};
 // Flags of plan that mean nothing for routes of experts.
 constexpr std::array<const char*, 23> kOthers = {
     "--root",   "--ranks",   "--counts", "--pairs",           "--no-relays",    "--collective-file",
@@ -49,15 +48,21 @@ constexpr std::array<const char*, 23> kOthers = {
     "--lower",  "--machine", "--for",    "--allow-divergent", "--verify-passes"};
 
 StatusOr<dispatch::PlanRequest> RequestOf(const Topology& topology, const std::string& collective,
-                                          const ExpertFlags& flags, uint64_t seed) {
+                                          const ExpertFlags& flags, const TrainingFlags& numbers,
+                                          uint64_t seed) {
   dispatch::PlanRequest request;
   request.call = collective == "combine" ? Call::kCombine : Call::kDispatch;
   request.seed = seed;
   const std::string row = flags.row.value_or(request.call == Call::kCombine ? kRowOfCombine : kRowOfDispatch);
   XCCL_ASSIGN_OR_RETURN(const int64_t row_bytes, FlagValue("--row", ParseSize(row)));
+  // A number beyond the limit is refused as the limit's next is.
+  const auto number = [&](const char* flag, int32_t otherwise, int32_t most) {
+    return static_cast<int32_t>(
+        std::min<int64_t>(NumberOf(numbers, flag).value_or(otherwise), int64_t{most} + 1));
+  };
   request.sizes = {.ranks = topology.num_ranks(),
-                   .experts = flags.experts.value_or(kExperts),
-                   .top_k = flags.top_k.value_or(kTopK),
+                   .experts = number("--experts", kExperts, dispatch::kMostExperts),
+                   .top_k = number("--top-k", kTopK, dispatch::kMostTopK),
                    .max_tokens = flags.tokens.value_or(kTokens),
                    .row_bytes = row_bytes};
   if (const Status fits = dispatch::CheckSizes(request.sizes); !fits.ok()) return UsageError(fits.message());
@@ -173,11 +178,8 @@ Row PlanRow(const ExpertPlan& plan, const dispatch::Evaluation& evaluation, cons
 }  // namespace
 
 void AddExpertFlags(Command& command, ExpertFlags& flags) {
-  command.AddOption(
-      "--experts", flags.experts,
-      fmt::format("dispatch, combine: experts, dealt to ranks in order (default: {})", kExperts));
-  command.AddOption("--top-k", flags.top_k, fmt::format("experts of a token at most (default: {})", kTopK));
-  command.AddOption("--tokens", flags.tokens, fmt::format("tokens of a rank at most (default: {})", kTokens));
+  command.AddOption("--tokens", flags.tokens,
+                    fmt::format("dispatch, combine: tokens of a rank at most (default: {})", kTokens));
   command
       .AddOption("--row", flags.row,
                  fmt::format("a token's row with its scales (default: {}; combine: {})", kRowOfDispatch,
@@ -213,10 +215,12 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
 }
 
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
-                   uint64_t seed, const std::string& output, const Session& session) {
+                   const TrainingFlags& numbers, uint64_t seed, const std::string& output,
+                   const Session& session) {
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
-  XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request, RequestOf(topology, collective, flags, seed));
+  XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
+                        RequestOf(topology, collective, flags, numbers, seed));
   double synthesis_s = 0;
   dispatch::Evaluation evaluation;
   XCCL_ASSIGN_OR_RETURN(

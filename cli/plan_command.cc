@@ -198,7 +198,7 @@ StatusOr<std::string> PlaceText(const Flags& flags, const PlanOptions& options, 
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckFlagsOfExperts(*flags.command, flags.collective.collective));
   if (IsExpertCall(flags.collective.collective))
-    return PlanExperts(flags.topology, flags.collective.collective, flags.experts,
+    return PlanExperts(flags.topology, flags.collective.collective, flags.experts, flags.training,
                        flags.plan.options.request.seed, flags.output, session);
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);

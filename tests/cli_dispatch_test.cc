@@ -72,8 +72,8 @@ TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {
   EXPECT_THAT(refusal({"plan", "rail-2", "-c", "dispatch", "--size", "1MiB"}),
               testing::StartsWith("xccl-synth: --size: not together with --collective dispatch"));
   EXPECT_THAT(
-      refusal({"plan", "rail-2", "-c", "allreduce", "--experts", "16"}),
-      testing::StartsWith("xccl-synth: --experts: only together with --collective dispatch or combine"));
+      refusal({"plan", "rail-2", "-c", "allreduce", "--tokens", "16"}),
+      testing::StartsWith("xccl-synth: --tokens: only together with --collective dispatch or combine"));
 }
 
 TEST_F(Cli, OtherCommandsNameAPlanOfExperts) {
