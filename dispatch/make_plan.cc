@@ -192,7 +192,8 @@ int32_t RowsPerMessage(const Sizes& sizes, Aim aim) {
   return static_cast<int32_t>(std::max<int64_t>(1, kMessageBytes / sizes.row_bytes));
 }
 
-std::vector<Route> RoutesToTry(const Domains& domains) {
+// uneven: ranks may have different numbers of tokens, which is what lanes are for.
+std::vector<Route> RoutesToTry(const Domains& domains, bool uneven) {
   if (domains.size() == 1) return {{.name = "direct", .way = Way::kDirect}};
   std::vector<Route> routes = {{.name = "direct", .way = Way::kDirect},
                                {.name = "rail", .way = Way::kRail},
@@ -209,7 +210,7 @@ std::vector<Route> RoutesToTry(const Domains& domains) {
     routes.insert(routes.begin() + 1,
                   {{.name = "needed", .way = Way::kRail, .entry = Entry::kNeeded},
                    {.name = "needed-by-nic", .way = Way::kRail, .entry = Entry::kNeeded, .by_nic = true}});
-  if (smallest > 1)
+  if (uneven && smallest > 1)
     routes.push_back({.name = "spread",
                       .way = Way::kSpread,
                       .lanes = static_cast<int32_t>(std::clamp<int64_t>(
@@ -241,13 +242,20 @@ struct Tried {
 };
 
 // Plants, lists, counts, lays paths and times. Absent where the way does not fit the machine.
+// Absent too where the trees are those of `known`, which has the route's paths.
 StatusOr<std::optional<Tried>> Try(const Topology& topology, const Domains& domains, const Paths& paths,
                                    const PlanRequest& request, const Route& route,
-                                   const std::vector<Routing>& draws) {
+                                   const std::vector<Routing>& draws, Tried* known) {
   StatusOr<ExpertPlan> planted = PlantTrees(topology, domains, paths, request.sizes, route);
   if (!planted.ok()) return planted.status();
   ExpertPlan& plan = *planted;
   if (plan.entry == Entry::kNeeded && !MayEnterByNeed(plan, paths)) return std::optional<Tried>();
+  if (known != nullptr && plan.entry == known->plan.entry && plan.entry == Entry::kFixed &&
+      plan.parents == known->plan.parents) {
+    // Where no path leads straight to all ranks, the trees of both ways are the same.
+    if (known->plan.route == "direct") known->plan.route = route.name;
+    return std::optional<Tried>();
+  }
   plan.call = request.call;
   plan.aim = request.aim;
   plan.rows_per_message = RowsPerMessage(request.sizes, request.aim);
@@ -300,8 +308,8 @@ Status CheckFits(const Topology& topology, const Sizes& sizes) {
 StatusOr<ExpertPlan> PlanOfWay(const Topology& topology, const PlanRequest& request, const Route& route) {
   XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
   const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
-  XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
-                        Try(topology, FindDomains(topology), paths, request, route, DrawsToChoose(request)));
+  XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried, Try(topology, FindDomains(topology), paths, request,
+                                                        route, DrawsToChoose(request), nullptr));
   XCCL_CHECK(tried.has_value());  // only Entry::kNeeded may not fit
   SetSlots(tried->plan, tried->trees);
   return std::move(tried->plan);
@@ -326,13 +334,11 @@ StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest&
   const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
   const std::vector<Routing> draws = DrawsToChoose(request);
   std::optional<Tried> best;
-  for (const Route& route : RoutesToTry(domains)) {
-    XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried, Try(topology, domains, paths, request, route, draws));
+  const bool uneven = request.routing.kind == RoutingSource::Kind::kFile;
+  for (const Route& route : RoutesToTry(domains, uneven)) {
+    XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
+                          Try(topology, domains, paths, request, route, draws, best ? &*best : nullptr));
     if (!tried) continue;
-    // Where no path leads straight to all ranks, the trees of both ways are the same.
-    if (best && best->plan.route == "direct" && tried->plan.parents == best->plan.parents &&
-        tried->plan.entry == best->plan.entry)
-      best->plan.route = route.name;
     const double worth = best ? static_cast<double>(best->time_ps) * kWorthRelaying : 0;
     if (!best || static_cast<double>(tried->time_ps) < worth) best = std::move(tried);
   }
