@@ -78,7 +78,7 @@ TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {
 
 TEST_F(Cli, OtherCommandsNameAPlanOfExperts) {
   Out(With(kSmall, {"-o", "moe.json"}));
-  const Said said = Run({"emit", "moe.json"});
+  const Said said = Run({"emit", "moe.json", "--to", "cuda"});
   EXPECT_EQ(said.code, 1);
   EXPECT_THAT(said.err, testing::HasSubstr("moe.json: this is a plan of expert dispatch; expected a plan"));
   RingPlan("a.json");
