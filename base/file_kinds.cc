@@ -137,8 +137,10 @@ std::string Hint(FileKind seen, FileKind expected, std::string_view file) {
   if (expected == FileKind::kPlan && seen == FileKind::kExpertPlan)
     return fmt::format("; hint: xccl-synth run {} and xccl-synth verify {} take it", file, file);
   if (expected == FileKind::kExpertPlan && seen == FileKind::kTopology)
-    return fmt::format("; hint: xccl-synth plan {} -c dispatch --experts 256 --top-k 8 --tokens 4096 -o FILE "
-                       "makes one", file);
+    return fmt::format(
+        "; hint: xccl-synth plan {} -c dispatch --experts 256 --top-k 8 --tokens 4096 -o FILE "
+        "makes one",
+        file);
   if (seen == FileKind::kCallLog)
     return fmt::format("; hint: xccl-synth book TOPOLOGY --from-log {} -o BOOK plans what it has", file);
   return "";

@@ -135,7 +135,7 @@ std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluat
   if (!evaluation.busiest.empty()) line("busiest", "link " + evaluation.busiest);
   line("verified", "for every routing that fits");
   line("total", fmt::format("{:.2f} s", total_s));
-  if (!output.empty()) text += FileLine({output});
+  if (!output.empty()) line("file", output);
   return text;
 }
 

@@ -28,7 +28,7 @@ constexpr int64_t kMessageBytes = 64 << 10;
 constexpr int64_t kMostChoices = int64_t{1} << 21;
 constexpr int64_t kMostChoosingDraws = 16;
 // Choices of all draws of an evaluation by default: about a second.
-constexpr int64_t kMostEvaluated = int64_t{1} << 24;
+constexpr int64_t kMostEvaluated = int64_t{1} << 23;
 // Lanes × ranks² of trees that spread rows over lanes.
 constexpr int64_t kMostBranches = int64_t{1} << 22;
 constexpr int32_t kMostLanes = 8;
