@@ -141,10 +141,10 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
 int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
                      int64_t members, bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
-  constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
-  constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
+  constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
+  constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
   // The most segments in all. Plans for more ranks move more chunks and need as many segments of each.
-  const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 11);
+  const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 13);
   const int64_t largest = sizes.LargestChunkBytes();
   if (largest <= kLeast) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;
@@ -196,7 +196,8 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
   }
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, sizes, made.quotient, collective.num_members(), options.rough);
+    result.segment_bytes =
+        SegmentBytes(schedule, sizes, made.quotient, collective.num_members(), options.rough);
   int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = made.segments = SegmentCount(largest, result.segment_bytes);

@@ -52,11 +52,11 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than kManyPairs
-// if another engine has an estimate: a table of pairs takes seconds to make.
+// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than
+// kManyPairs if another engine has an estimate: a table of pairs takes seconds to make.
 constexpr int32_t kHuge = 8192, kManyPairs = 2048;
-// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan within
-// kEnough of the bound as it estimated, no other is asked.
+// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan
+// within kEnough of the bound as it estimated, no other is asked.
 constexpr int32_t kMany = 512;
 constexpr double kEnough = 1.05;
 
@@ -326,7 +326,7 @@ class Portfolio {
   const Deadline deadline_;
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t left_ = 0;  // work left
+  int64_t left_ = 0;       // work left
   bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first

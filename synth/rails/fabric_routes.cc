@@ -11,7 +11,8 @@ FabricRoutes::FabricRoutes(const Topology& topology)
     : topology_(&topology), number_(static_cast<size_t>(topology.num_nodes()), -1) {
   int32_t count = 0;
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
-    if (!topology.node(NodeId(n)).host && !topology.IsGpu(NodeId(n))) number_[static_cast<size_t>(n)] = count++;
+    if (!topology.node(NodeId(n)).host && !topology.IsGpu(NodeId(n)))
+      number_[static_cast<size_t>(n)] = count++;
   const auto links = [&](bool enters) {
     return GroupItems<LinkId>(static_cast<size_t>(count), [&](auto add) {
       for (int32_t l = 0; l < topology.num_links(); ++l) {

@@ -1,5 +1,6 @@
-// HostSearch is Dijkstra's search with labels (width, latency, hops) inside one host. RailHosts runs it forward
-// and backward from every member, and gives each cable to the fabric to the member with the best ways.
+// HostSearch is Dijkstra's search with labels (width, latency, hops) inside one host. RailHosts runs it
+// forward and backward from every member, and gives each cable to the fabric to the member with the best
+// ways.
 #include "synth/rails/hosts.h"
 
 #include <fmt/core.h>
@@ -75,7 +76,8 @@ std::vector<LinkId> HostSearch::Way(NodeId node, std::span<const double> load) c
   while (node != source_) {
     const std::vector<LinkId>& last = last_link_[node.index()];
     const LinkId best = *std::ranges::min_element(last, {}, [&](LinkId l) {
-      return load.empty() ? 0 : load[l.index()] / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
+      return load.empty() ? 0
+                          : load[l.index()] / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
     });
     way.push_back(best);
     node = Tail(best);
@@ -175,7 +177,8 @@ std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, 
     if (!best) continue;
     ++owned[*best];
     Reach& at = reach[*best][c];
-    Port port{gpus[*best], cables[c].node, cables[c].fabric, std::move(at.out), std::move(at.in), 0, at.latency_ps};
+    Port port{gpus[*best], cables[c].node, cables[c].fabric, std::move(at.out), std::move(at.in),
+              0,           at.latency_ps};
     port.out.push_back(cables[c].out);
     port.in.insert(port.in.begin(), cables[c].in);
     for (const std::vector<LinkId>* way : {&port.out, &port.in})
@@ -186,8 +189,8 @@ std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, 
     port.bandwidth_bytes_per_s = std::numeric_limits<int64_t>::max();
     for (const std::vector<LinkId>* way : {&port.out, &port.in})
       for (LinkId l : *way)
-        port.bandwidth_bytes_per_s = std::min(port.bandwidth_bytes_per_s,
-                                              topology.link(l).bandwidth_bytes_per_s / uses[l.value]);
+        port.bandwidth_bytes_per_s =
+            std::min(port.bandwidth_bytes_per_s, topology.link(l).bandwidth_bytes_per_s / uses[l.value]);
   }
   std::erase_if(ports, [](const Port& port) { return port.bandwidth_bytes_per_s == 0; });
   return ports;
@@ -205,8 +208,8 @@ StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<co
       if (const std::optional<HostId> host = topology.node(NodeId(n)).host; host) add(host->value, NodeId(n));
   });
   if (std::ranges::count_if(gpus, [](const std::vector<Rank>& host) { return !host.empty(); }) < 2)
-    return InvalidInput(
-        fmt::format("{}: all ranks are on one host; expected two hosts or more; hint: --engine=forest", engine));
+    return InvalidInput(fmt::format(
+        "{}: all ranks are on one host; expected two hosts or more; hint: --engine=forest", engine));
   HostSearch search(topology);
   std::vector<RailHost> made;
   const size_t first = topology.HostOf(root).index();
@@ -217,10 +220,11 @@ StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<co
     RailHost host{std::move(gpus[h]), {}, {}};
     host.ports = PortsOf(topology, host.gpus, nodes[h], search);
     if (host.ports.empty())
-      return InvalidInput(fmt::format(
-          "{}: no cable joins host {} to a switch outside hosts in both directions; expected one on every host; "
-          "hint: --engine=forest",
-          engine, topology.spec().hosts[h].name));
+      return InvalidInput(
+          fmt::format("{}: no cable joins host {} to a switch outside hosts in both directions; expected one "
+                      "on every host; "
+                      "hint: --engine=forest",
+                      engine, topology.spec().hosts[h].name));
     made.push_back(std::move(host));
   }
   return made;

@@ -1,7 +1,7 @@
-// The hosts of a cluster as its fabric sees them. A port is a way out of a host and back over one cable to the
-// fabric, with the GPU that uses it. The fabric is every node that belongs to no host. A lane is an equal share
-// of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the machine has
-// rails.
+// The hosts of a cluster as its fabric sees them. A port is a way out of a host and back over one cable to
+// the fabric, with the GPU that uses it. The fabric is every node that belongs to no host. A lane is an equal
+// share of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the
+// machine has rails.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace xccl {
 
 struct Port {
   Rank gpu;
-  NodeId node;               // the host's last node: a NIC, or the GPU itself
-  NodeId fabric;             // the node outside, at the other end of the cable
-  std::vector<LinkId> out;   // from the GPU to `fabric`
-  std::vector<LinkId> in;    // from `fabric` to the GPU
+  NodeId node;                        // the host's last node: a NIC, or the GPU itself
+  NodeId fabric;                      // the node outside, at the other end of the cable
+  std::vector<LinkId> out;            // from the GPU to `fabric`
+  std::vector<LinkId> in;             // from `fabric` to the GPU
   int64_t bandwidth_bytes_per_s = 0;  // if all ports of the host are used at once, in both directions
   int64_t latency_ps = 0;             // of `out` and `in` together, with overheads
 };
@@ -63,15 +63,15 @@ class HostSearch {
   bool backward_ = false;
   NodeId source_;
   int32_t now_ = 0;
-  std::vector<int32_t> stamp_;                 // by node: the last search that reached it
-  std::vector<Label> label_;                   // by node
+  std::vector<int32_t> stamp_;                  // by node: the last search that reached it
+  std::vector<Label> label_;                    // by node
   std::vector<std::vector<LinkId>> last_link_;  // by node: the last links of its best ways
 };
 
 // Returns the hosts of the members with their ports, the root's host first and the others in the order of the
 // file after it. Every port belongs to the member with the best way to it; GPUs with equally good ways share
-// the ports. Linear in nodes and links. Errors: kInvalidInput "ENGINE: ..." if all members are on one host, or
-// if a host has no port.
+// the ports. Linear in nodes and links. Errors: kInvalidInput "ENGINE: ..." if all members are on one host,
+// or if a host has no port.
 StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
                                           std::string_view engine);
 
@@ -82,8 +82,8 @@ struct LaneCut {
 };
 // Returns cuts with at least two lanes, of the host that has the fewest: each bandwidth of a port, and half.
 std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts);
-// Gives every host the lanes of a cut. Lanes of one number are on ports whose nodes have the same id, as far as
-// hosts have such ports. Requires: a cut from LaneCuts(hosts).
+// Gives every host the lanes of a cut. Lanes of one number are on ports whose nodes have the same id, as far
+// as hosts have such ports. Requires: a cut from LaneCuts(hosts).
 void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost>& hosts);
 
 }  // namespace xccl

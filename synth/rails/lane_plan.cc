@@ -1,6 +1,6 @@
-// Steps: wave j of the root's host is dealt in step j, for K waves. An edge of level v between hosts takes step
-// K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the chunks
-// themselves flow as soon as they are there.
+// Steps: wave j of the root's host is dealt in step j, for K waves. An edge of level v between hosts takes
+// step K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the
+// chunks themselves flow as soon as they are there.
 #include "synth/rails/lane_plan.h"
 
 #include <fmt/core.h>
@@ -158,7 +158,8 @@ class Writer {
   // Returns the time of what a GPU sends inside its host, if it sends `weight` more.
   double BusyWith(size_t h, Rank r, double weight, HostSearch& search) {
     const size_t i = IndexOf(h, r);
-    if (speed_[i] == 0) speed_[i] = static_cast<double>(std::max<int64_t>(1, search.BandwidthTo(hosts_[h].gpus)));
+    if (speed_[i] == 0)
+      speed_[i] = static_cast<double>(std::max<int64_t>(1, search.BandwidthTo(hosts_[h].gpus)));
     return (sent_[i] + weight) / speed_[i];
   }
 
@@ -199,8 +200,8 @@ class Writer {
   struct WaveRange {
     int32_t first = 0, count = 0;
   };
-  Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by, const std::vector<Rank>& others,
-                  size_t h) {
+  Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by,
+                  const std::vector<Rank>& others, size_t h) {
     const int32_t step = arrivals_[h][tree].step;
     const auto send = [&](Rank from, Rank to, int32_t at, HostSearch& search) -> Status {
       XCCL_RETURN_IF_ERROR(SearchFrom(from, to, search));
@@ -230,12 +231,12 @@ class Writer {
   FabricRoutes fabric_;
   HostSearch search_, helpers_;
   std::optional<Rank> last_search_, last_helper_;
-  std::vector<double> load_;             // by link: weight that passes it
-  std::vector<int32_t> first_;           // by tree: its first chunk
+  std::vector<double> load_;    // by link: weight that passes it
+  std::vector<int32_t> first_;  // by tree: its first chunk
   int32_t deal_steps_ = 0;
-  int64_t total_ = 0;                    // weight of all chunks
+  int64_t total_ = 0;                           // weight of all chunks
   std::vector<std::vector<Arrival>> arrivals_;  // by host, then tree
-  std::vector<double> sent_, speed_;     // by member of the host at hand
+  std::vector<double> sent_, speed_;            // by member of the host at hand
   Schedule schedule_;
 };
 

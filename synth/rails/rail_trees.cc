@@ -1,14 +1,13 @@
 // 1. Hosts are cut into lanes: equal shares of their ways to the fabric (hosts.h).
-// 2. Shapes of plans are listed with closed-form times. Disjoint trees use all lanes all the time and are as deep
-// as log_lanes(hosts); they win where bytes count. Equal trees send on each lane to many hosts in turn, with
-// fewer levels; they win where latency counts.
-// 3. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the reversed
-// machine, played backwards.
+// 2. Shapes of plans are listed with closed-form times. Disjoint trees use all lanes all the time and are as
+// deep as log_lanes(hosts); they win where bytes count. Equal trees send on each lane to many hosts in turn,
+// with fewer levels; they win where latency counts.
+// 3. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the
+// reversed machine, played backwards.
 //
 // Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
 // dealt, so chunks are short at first. Each wave may be longer than the one before by the factor by which the
-// root's link is faster than the lanes together. The last waves are short again, since a plan ends when their
-// segments have passed all levels. A tree that starts later carries less.
+// root's link is faster than the lanes together. A tree that starts later carries less.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -33,17 +32,18 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "rail-trees";
-constexpr int64_t kLeastSegment = 64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
-// The most waves. With growth by a third they leave 1 % for the first, and longer plans gain nothing.
-constexpr int32_t kMostWaves = 16;
-constexpr int32_t kLeastWaves = 8;  // where a longer plan of many ranks would have too many transfers
+constexpr int64_t kLeastSegment =
+    64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
+// The waves of a tree. If each may be a third longer than the one before, which is so where one of eight
+// lanes is the root's own, the first of eight has 4 % of the data, and more waves gain less than 1 %.
+constexpr int32_t kWaves = 8;
 constexpr double kWeight = 10'000;  // of the longest chunk
 
 struct Shape {
   LaneCut cut;
   bool is_disjoint = true;
   int32_t trees = 0;
-  int32_t fanout = 1;             // of equal trees
+  int32_t fanout = 1;               // of equal trees
   std::vector<double> waves = {1};  // relative lengths
   double time_ps = 0;
 };
@@ -91,11 +91,12 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
   return std::shared_ptr<const Machine>(std::move(machine));
 }
 
-// Returns the relative lengths of up to `most` waves that grow by `growth` and then shrink, for a tree of `bytes`.
-std::vector<double> WavesOf(double bytes, int32_t most, double growth) {
-  const auto longest = static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(most)));
+// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`.
+std::vector<double> WavesOf(double bytes, double growth) {
+  const auto count =
+      static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(kWaves)));
   std::vector<double> waves;
-  for (int32_t j = 0; j < longest; ++j) waves.push_back(std::pow(growth, std::min(j, longest - 1 - j)));
+  for (int32_t j = 0; j < count; ++j) waves.push_back(std::pow(growth, j));
   double sum = 0;
   for (double wave : waves) sum += wave;
   for (double& wave : waves) wave /= sum;
@@ -122,7 +123,9 @@ class Shapes {
   }
 
  private:
-  int32_t MostTrees(const LaneCut& cut) const { return std::min(cut.lanes, request_.limits.chunks.value_or(cut.lanes)); }
+  int32_t MostTrees(const LaneCut& cut) const {
+    return std::min(cut.lanes, request_.limits.chunks.value_or(cut.lanes));
+  }
 
   int32_t LevelsOfDisjoint(int32_t lanes) const {
     // The small tree of the last hosts may be deeper than the others.
@@ -135,11 +138,10 @@ class Shapes {
     Shape shape{.cut = cut, .trees = cut.lanes};
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
     const double inside = machine_.inside_bytes_per_s;
-    const double ranks = request_.collective->num_members();
-    const int32_t waves = static_cast<int32_t>(std::clamp<double>(
-        kMovesWorthCutting / 2 / (ranks * cut.lanes), kLeastWaves, kMostWaves));
-    shape.waves = WavesOf(bytes_ / cut.lanes, waves, std::clamp(inside / all, 1.0, 2.0));
-    if (request_.limits.chunks) shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
+    const double dealt = lane * std::max(1, cut.lanes - 1);
+    shape.waves = WavesOf(bytes_ / cut.lanes, std::clamp(inside / dealt, 1.0, 2.0));
+    if (request_.limits.chunks)
+      shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
     const double segment = std::min(first, static_cast<double>(kLeastSegment));
     const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
@@ -184,11 +186,13 @@ class Shapes {
 Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
   Waves waves(static_cast<size_t>(shape.trees));
   if (request.limits.chunks) {
-    for (int32_t c = 0; c < *request.limits.chunks; ++c) waves[static_cast<size_t>(c % shape.trees)].push_back(1);
+    for (int32_t c = 0; c < *request.limits.chunks; ++c)
+      waves[static_cast<size_t>(c % shape.trees)].push_back(1);
     return waves;
   }
   const double longest = *std::ranges::max_element(shape.waves);
-  const double late = shape.waves[0] * static_cast<double>(shape.cut.bandwidth_bytes_per_s) / machine.inside_bytes_per_s;
+  const double late =
+      shape.waves[0] * static_cast<double>(shape.cut.bandwidth_bytes_per_s) / machine.inside_bytes_per_s;
   for (int32_t t = 0; t < shape.trees; ++t) {
     const double share = shape.is_disjoint ? std::max(0.25, 1 - late * t) : 1;
     for (double wave : shape.waves)
@@ -211,13 +215,13 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
   Collective cut = request.limits.chunks || weights.size() == 1
                        ? whole.WithChunks(static_cast<int32_t>(weights.size()))
                        : whole.WithWeights({weights});
-  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, trees,
-                                                           waves, kName));
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule,
+                        ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, trees, waves, kName));
   if (whole.kind() == CollectiveKind::kReduce)
     schedule = Reverse(schedule, *machine.topology, cut, TransferOp::kReduce);
-  return Synthesis{std::move(cut), std::move(schedule), false, std::string(kName),
-                   fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal",
-                               count)};
+  return Synthesis{
+      std::move(cut), std::move(schedule), false, std::string(kName),
+      fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};
 }
 
 // Makes the plan of the best shape within the limit of steps.
@@ -234,8 +238,8 @@ StatusOr<Synthesis> MakeOn(const Machine& machine, const std::vector<Shape>& sha
 StatusOr<std::vector<Shape>> ShapesOf(const Machine& machine, const SynthesisRequest& request) {
   std::vector<Shape> shapes = Shapes(machine, request).List();
   if (shapes.empty())
-    return InvalidInput(
-        fmt::format("{}: the hosts' ways to the fabric are too uneven to share; hint: --engine=forest", kName));
+    return InvalidInput(fmt::format(
+        "{}: the hosts' ways to the fabric are too uneven to share; hint: --engine=forest", kName));
   return shapes;
 }
 
@@ -264,8 +268,9 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
 
 Engine RailTreesEngine() {
   return {.name = kName,
-          .summary = "broadcast and reduce over all NICs of all hosts at once; a broadcast tree of hosts a NIC; "
-                     "plans in microseconds; not exact",
+          .summary =
+              "broadcast and reduce over all NICs of all hosts at once; a broadcast tree of hosts a NIC; "
+              "plans in microseconds; not exact",
           .family = EngineFamily::kTrees,
           .kinds = {CollectiveKind::kBroadcast, CollectiveKind::kReduce},
           .offer = OfferOf,

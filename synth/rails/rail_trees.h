@@ -1,4 +1,5 @@
-// The engine `rail-trees`: broadcasts and reductions on clusters, pipelined over hosts and over all their NICs.
+// The engine `rail-trees`: broadcasts and reductions on clusters, pipelined over hosts and over all their
+// NICs.
 #pragma once
 
 #include "synth/common/synthesizer.h"

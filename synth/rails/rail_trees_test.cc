@@ -1,4 +1,5 @@
-// Plans of rail-trees verify on small clusters of many kinds, from every root, and come near the bound on rails.
+// Plans of rail-trees verify on small clusters of many kinds, from every root, and come near the bound on
+// rails.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -98,7 +99,8 @@ StatusOr<Synthesis> PlanOn(const Topology& topology, const Collective& collectiv
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kBroadcast, CollectiveKind::kReduce};
 
-void ExpectRight(const std::string& name, const Topology& topology, const std::vector<Rank>& ranks, Rank root) {
+void ExpectRight(const std::string& name, const Topology& topology, const std::vector<Rank>& ranks,
+                 Rank root) {
   for (CollectiveKind kind : kKinds) {
     const Collective collective = CollectiveOf(kind, ranks, root);
     for (int64_t size : {int64_t{1} << 10, int64_t{1} << 16, int64_t{1} << 24, int64_t{1} << 28}) {
@@ -160,8 +162,7 @@ TEST(RailTrees, ComesNearTheBoundOnRails) {
       const int64_t size = int64_t{1} << 30;
       const StatusOr<Synthesis> made = PlanOn(rails, collective, size);
       ASSERT_TRUE(made.ok()) << made.status().message();
-      const int64_t time_ps =
-          Simulate(made->schedule, made->collective, rails, {.size_bytes = size}).time_ps;
+      const int64_t time_ps = Simulate(made->schedule, made->collective, rails, {.size_bytes = size}).time_ps;
       const StatusOr<Bound> bound = LowerBound(rails, collective, size, TimeModel::kPipelined);
       ASSERT_TRUE(bound.ok());
       EXPECT_GE(time_ps, bound->bound_ps);
@@ -217,11 +218,10 @@ TEST(RailTrees, SaysWhyNot) {
                 .message(),
             "rail-trees: all ranks are on one host; expected two hosts or more; hint: --engine=forest");
   const Topology loose = MakeHosts({{2, 1}, {2, 0}}, 1, 0);
-  EXPECT_EQ(PlanOn(loose, CollectiveOf(CollectiveKind::kReduce, AllRanks(4), Rank(0)), 1 << 20)
-                .status()
-                .message(),
-            "rail-trees: no cable joins host h1 to a switch outside hosts in both directions; expected one on "
-            "every host; hint: --engine=forest");
+  EXPECT_EQ(
+      PlanOn(loose, CollectiveOf(CollectiveKind::kReduce, AllRanks(4), Rank(0)), 1 << 20).status().message(),
+      "rail-trees: no cable joins host h1 to a switch outside hosts in both directions; expected one on "
+      "every host; hint: --engine=forest");
 }
 
 }  // namespace

@@ -1,16 +1,17 @@
-// DisjointTrees. d is the number of lanes. Hosts 1.. form blocks of d hosts; in tree t, only the t-th host of a
-// block has children. A range of blocks is entered at the t-th host of one block, its head. The head sends
-// to the heads of up to d equal parts of the other blocks, and with what is left to hosts of its own block. By
-// induction one send is left over in every range. The parts' left-over sends serve the rest of the head's block,
-// all but one, which is the range's own. The last hosts, fewer than d, hang below the head of all blocks as a
-// small tree that starts at another host for each t, so that none of them sends more than d times.
+// DisjointTrees. d is the number of lanes. Hosts 1.. form blocks of d hosts; in tree t, only the t-th host of
+// a block has children. A range of blocks is entered at the t-th host of one block, its head. The head sends
+// to the heads of up to d equal parts of the other blocks, and with what is left to hosts of its own block.
+// By induction one send is left over in every range. The parts' left-over sends serve the rest of the head's
+// block, all but one, which is the range's own. The last hosts, fewer than d, hang below the head of all
+// blocks as a small tree that starts at another host for each t, so that none of them sends more than d
+// times.
 //
-// The edges of all trees are a bipartite graph, senders against receivers, with at most d edges at each side of a
-// host. It has a proper colouring of its edges in d colours (König, 1916), found along alternating paths. The
-// colours are the lanes.
+// The edges of all trees are a bipartite graph, senders against receivers, with at most d edges at each side
+// of a host. It has a proper colouring of its edges in d colours (König, 1916), found along alternating
+// paths. The colours are the lanes.
 //
-// Trees of disjoint inner nodes: SplitStream (Castro et al., SOSP 2003); for two trees Sanders, Speck and Traeff,
-// 2009.
+// Trees of disjoint inner nodes: SplitStream (Castro et al., SOSP 2003); for two trees Sanders, Speck and
+// Traeff, 2009.
 #include "synth/rails/trees.h"
 
 #include <algorithm>
@@ -22,7 +23,11 @@ namespace {
 class DisjointTree {
  public:
   DisjointTree(int32_t hosts, int32_t lanes, int32_t tree, int32_t fanout_of_rest)
-      : d_(lanes), tree_(tree), blocks_((hosts - 1) / lanes), rest_((hosts - 1) % lanes), fanout_(fanout_of_rest) {
+      : d_(lanes),
+        tree_(tree),
+        blocks_((hosts - 1) / lanes),
+        rest_((hosts - 1) % lanes),
+        fanout_(fanout_of_rest) {
     level_.assign(static_cast<size_t>(hosts), 0);
     if (blocks_ > 0)
       AddRange(0, blocks_, 0);
@@ -44,8 +49,8 @@ class DisjointTree {
     return before == others ? parts : std::clamp(share, 1, std::max(1, parts - 1));
   }
 
-  // Adds the tree over blocks [low, high) and returns the host with the send that is left over. The head of all
-  // blocks uses it for the last hosts, so its range has none, and the result is meaningless.
+  // Adds the tree over blocks [low, high) and returns the host with the send that is left over. The head of
+  // all blocks uses it for the last hosts, so its range has none, and the result is meaningless.
   int32_t AddRange(int32_t low, int32_t high, int32_t parent) {
     const bool serves_rest = rest_ > 0 && low == 0 && high == blocks_;
     const int32_t left = d_ - (serves_rest ? 1 : 0);  // sends of the head to other blocks, at most
@@ -101,7 +106,8 @@ int32_t FanoutOfRest(int32_t rest, int32_t lanes) {
   return 1;
 }
 
-// Colours edges so that no two at one side of a host have one colour. Requires: at most `colours` edges at each.
+// Colours edges so that no two at one side of a host have one colour. Requires: at most `colours` edges at
+// each.
 void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
   // By host and colour: the edge that leaves, or enters, the host.
   std::vector<HostEdge*> out(static_cast<size_t>(hosts) * static_cast<size_t>(colours), nullptr), in = out;
@@ -113,7 +119,8 @@ void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
   };
   for (size_t t = 0; t < trees.trees.size(); ++t) {
     for (HostEdge& edge : trees.trees[t]) {
-      int32_t both = -1, from = -1, to = -1;  // colours that are free at both ends, at the parent, at the child
+      int32_t both = -1, from = -1,
+              to = -1;  // colours that are free at both ends, at the parent, at the child
       for (int32_t i = 0; i < colours && both < 0; ++i) {
         const int32_t c = (static_cast<int32_t>(t) + i) % colours;
         const bool at_parent = is_free(out, edge.parent, c), at_child = is_free(in, edge.child, c);
@@ -122,15 +129,14 @@ void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
         if (at_child && to < 0) to = c;
       }
       if (both < 0) {
-        // Swaps the two colours along the path of edges that enters the child with the parent's colour. The path
-        // cannot end at the parent, since the graph is bipartite.
+        // Swaps the two colours along the path of edges that enters the child with the parent's colour. The
+        // path cannot end at the parent, since the graph is bipartite.
         std::vector<HostEdge*> path;
-        for (HostEdge* at = in[cell(edge.child, from)]; at != nullptr;) {
+        for (HostEdge* at = in [cell(edge.child, from)]; at != nullptr;) {
           path.push_back(at);
           at = path.size() % 2 == 1 ? out[cell(at->parent, to)] : in[cell(at->child, from)];
         }
-        for (HostEdge* at : path)
-          out[cell(at->parent, at->lane)] = in[cell(at->child, at->lane)] = nullptr;
+        for (HostEdge* at : path) out[cell(at->parent, at->lane)] = in[cell(at->child, at->lane)] = nullptr;
         for (HostEdge* at : path) {
           at->lane = at->lane == from ? to : from;
           out[cell(at->parent, at->lane)] = in[cell(at->child, at->lane)] = at;

@@ -19,13 +19,14 @@ struct HostTrees {
   int32_t levels() const;
 };
 
-// Returns as many spanning trees as lanes. No two edges leave a host on one lane, and no two enter a host on one
-// lane. A host has children in one tree; the last few hosts, if lanes do not divide their number, in several.
-// The depth is log_lanes(hosts) plus a constant. Cost: about hosts × lanes. Requires: hosts >= 2, lanes >= 2.
+// Returns as many spanning trees as lanes. No two edges leave a host on one lane, and no two enter a host on
+// one lane. A host has children in one tree; the last few hosts, if lanes do not divide their number, in
+// several. The depth is log_lanes(hosts) plus a constant. Cost: about hosts × lanes. Requires: hosts >= 2,
+// lanes >= 2.
 HostTrees DisjointTrees(int32_t hosts, int32_t lanes);
 
-// Returns a tree of this fan-out and of least depth for each lane, the same for all lanes: a host sends to up to
-// `fanout` others on a lane. Requires: hosts >= 2, fanout >= 1.
+// Returns a tree of this fan-out and of least depth for each lane, the same for all lanes: a host sends to up
+// to `fanout` others on a lane. Requires: hosts >= 2, fanout >= 1.
 HostTrees EqualTrees(int32_t hosts, int32_t lanes, int32_t fanout);
 
 }  // namespace xccl

@@ -34,7 +34,8 @@ TEST(DisjointTrees, UseEveryLaneOnceInEachDirection) {
       for (const std::vector<HostEdge>& tree : made.trees) {
         for (const HostEdge& edge : tree) {
           ASSERT_TRUE(0 <= edge.lane && edge.lane < lanes);
-          ASSERT_TRUE(out.insert({edge.parent, edge.lane}).second) << hosts << " hosts, " << lanes << " lanes";
+          ASSERT_TRUE(out.insert({edge.parent, edge.lane}).second)
+              << hosts << " hosts, " << lanes << " lanes";
           ASSERT_TRUE(in.insert({edge.child, edge.lane}).second) << hosts << " hosts, " << lanes << " lanes";
         }
       }
