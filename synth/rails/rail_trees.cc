@@ -6,8 +6,8 @@
 // reversed machine, played backwards.
 //
 // Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
-// dealt, so chunks are short at first. Each wave may be longer than the one before by the factor by which the
-// root's link is faster than the lanes together. A tree that starts later carries less.
+// dealt, so chunks are short at first. Each wave may be longer than the one before if the root's link is
+// faster than the lanes together. A tree that starts later carries less.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -34,9 +34,9 @@ namespace {
 constexpr std::string_view kName = "rail-trees";
 constexpr int64_t kLeastSegment =
     64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
-// The waves of a tree. If each may be a third longer than the one before, which is so where one of eight
-// lanes is the root's own, the first of eight has 4 % of the data, and more waves gain less than 1 %.
-constexpr int32_t kWaves = 8;
+// The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
+// GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
+constexpr int32_t kWaves = 10;
 constexpr double kWeight = 10'000;  // of the longest chunk
 
 struct Shape {
@@ -103,6 +103,11 @@ std::vector<double> WavesOf(double bytes, double growth) {
   return waves;
 }
 
+// Returns by how much a wave may be longer than the one before, if the root's link is `faster` times as fast
+// as the lanes that it feeds. The first waves have few others before them that keep lanes busy, hence the two
+// thirds.
+double GrowthOf(double faster) { return 1 + 2.0 / 3 * (std::clamp(faster, 1.0, 2.0) - 1); }
+
 class Shapes {
  public:
   Shapes(const Machine& machine, const SynthesisRequest& request)
@@ -139,7 +144,7 @@ class Shapes {
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
     const double inside = machine_.inside_bytes_per_s;
     const double dealt = lane * std::max(1, cut.lanes - 1);
-    shape.waves = WavesOf(bytes_ / cut.lanes, std::clamp(inside / dealt, 1.0, 2.0));
+    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
@@ -218,7 +223,7 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
   XCCL_ASSIGN_OR_RETURN(Schedule schedule,
                         ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, trees, waves, kName));
   if (whole.kind() == CollectiveKind::kReduce)
-    schedule = Reverse(schedule, *machine.topology, cut, TransferOp::kReduce);
+    schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
   return Synthesis{
       std::move(cut), std::move(schedule), false, std::string(kName),
       fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};
