@@ -215,15 +215,18 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
                                             : EqualTrees(count, shape.trees, shape.fanout);
   const Waves waves = WeightsOf(shape, machine, request);
   const Collective& whole = *request.collective;
+  const bool backwards = whole.kind() == CollectiveKind::kReduce;
   std::vector<int64_t> weights;
-  for (const std::vector<int64_t>& tree : waves) weights.insert(weights.end(), tree.begin(), tree.end());
+  for (std::vector<int64_t> tree : waves) {
+    if (backwards) std::ranges::reverse(tree);
+    weights.insert(weights.end(), tree.begin(), tree.end());
+  }
   Collective cut = request.limits.chunks || weights.size() == 1
                        ? whole.WithChunks(static_cast<int32_t>(weights.size()))
                        : whole.WithWeights({weights});
-  XCCL_ASSIGN_OR_RETURN(Schedule schedule,
-                        ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, trees, waves, kName));
-  if (whole.kind() == CollectiveKind::kReduce)
-    schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
+                                                           trees, waves, backwards, kName));
+  if (backwards) schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
   return Synthesis{
       std::move(cut), std::move(schedule), false, std::string(kName),
       fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};
