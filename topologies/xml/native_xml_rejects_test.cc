@@ -144,7 +144,7 @@ const Rejection kContents[] = {
      R"(2:3: <topology> inside <topology>; it stands around all others)"},
     {"ElementInAnElement", R"(<gpu id="0"><link/></gpu>)", R"(2:15: contents inside <gpu>; expected none)"},
     {"CountOfZero", R"(<gpu count="0"/>)",
-     R"(2:3: gpu: count '0': expected a whole number from 1 to 131072)"},
+     R"(2:3: gpu: count '0': expected a whole number from 1 to 1048576)"},
     {"BoolThatIsNone", R"(<gpu id="0"/>
   <switch id="s" multicast="yes"/>)",
      R"(3:3: switch: multicast 'yes': expected true or false)"},
@@ -255,29 +255,29 @@ const Rejection kContents[] = {
     <link from="0" to="1" bandwidth="1GB/s" latency="-1us"/>)",
      R"(3:5: link: latency '-1us': below zero)"},
     {"TooManyLinksOfOneElement", R"(<gpu count="9"/>
-    <link from="0" to="1" bandwidth="1GB/s" count="1048577"/>)",
-     R"(3:5: link 0->1: 2097154 links; at most 2097152 are supported)"},
+    <link from="0" to="1" bandwidth="1GB/s" count="2097153"/>)",
+     R"(3:5: link 0->1: 4194306 links; at most 4194304 are supported)"},
     {"LinkCountTooLarge", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="1GB/s" count="100000000000"/>)",
-     R"(3:5: link: count '100000000000': expected a whole number from 1 to 2097152)"},
+     R"(3:5: link: count '100000000000': expected a whole number from 1 to 4194304)"},
     {"TooManyNodes", R"(<gpu id="x"/>
-  <switch count="131072"/>)",
-     R"(3:3: 131073 nodes; at most 131072 are supported)"},
+  <switch count="1048576"/>)",
+     R"(3:3: 1048577 nodes; at most 1048576 are supported)"},
     {"TooManyGpusOfATorus", R"(<torus dims="1000000x1000000"/>)",
-     R"(2:3: torus: 1000000000000 nodes; at most 131072 are supported)"},
+     R"(2:3: torus: 1000000000000 nodes; at most 1048576 are supported)"},
     {"MoreThanFitsInANumber", R"(<torus dims="1000000000x1000000000x1000000000"/>)",
-     R"(2:3: torus: 2^61 or more nodes; at most 131072 are supported)"},
+     R"(2:3: torus: 2^61 or more nodes; at most 1048576 are supported)"},
     {"TooManyLinksOfAFullMesh", R"(<full-mesh ranks="100000"/>)",
-     R"(2:3: full-mesh: 9999900000 links; at most 2097152 are supported)"},
-    {"TooManyCopies", R"(<cluster hosts="100000">
+     R"(2:3: full-mesh: 9999900000 links; at most 4194304 are supported)"},
+    {"TooManyCopies", R"(<cluster hosts="600000">
     <gpu count="2"/>
   </cluster>)",
-     R"(2:3: 200000 nodes; at most 131072 are supported)"},
+     R"(2:3: 1200000 nodes; at most 1048576 are supported)"},
     {"TooManyNestedCopies",
      R"(<cluster hosts="4000"><cluster hosts="4000"><gpu id="0"/></cluster></cluster>)",
-     R"(2:3: 16000000 nodes; at most 131072 are supported)"},
-    {"TooManyHosts", R"(<cluster hosts="500000"><gpu id="0"/></cluster>)",
-     R"(2:3: cluster: hosts '500000': expected a whole number from 1 to 131072)"},
+     R"(2:3: 16000000 nodes; at most 1048576 are supported)"},
+    {"TooManyHosts", R"(<cluster hosts="5000000"><gpu id="0"/></cluster>)",
+     R"(2:3: cluster: hosts '5000000': expected a whole number from 1 to 1048576)"},
     {"NestedTooDeep",
      R"(<cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><gpu id="0"/></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster>)",
      R"(2:155: clusters nested more than 8 deep)"},
@@ -358,7 +358,7 @@ const Rejection kContents[] = {
     {"RanksTwiceOver", R"(<ring ranks="4" rankz="3"/>)",
      R"(2:3: ring: unknown attribute 'rankz'; did you mean 'ranks'?)"},
     {"HypercubeTooLarge", R"(<hypercube dim="60"/>)",
-     R"(2:3: hypercube: 1152921504606846976 nodes; at most 131072 are supported)"},
+     R"(2:3: hypercube: 1152921504606846976 nodes; at most 1048576 are supported)"},
 };
 
 std::string Wrapped(const char* contents) {
