@@ -23,7 +23,8 @@ struct TopologySize {
   int64_t nodes = 0;
   int64_t links = 0;
 };
-// Errors: "1000000000000 nodes; at most 1048576 are supported", and the same for links. The caller adds the place.
+// Errors: "1000000000000 nodes; at most 1048576 are supported", and the same for links. The caller adds the
+// place.
 Status CheckSize(const TopologySize& size, const TopologySize& most = {kMaxNodes, kMaxLinks});
 // a * b, or 2^62 if that is less. Requires: a, b >= 0.
 int64_t CappedProduct(int64_t a, int64_t b);
