@@ -1,9 +1,11 @@
-// Process groups that work at the same time: ranks, kinds of groups, CPU seconds and memory of planning all of
-// them, and the time of all ÷ their bound. Each row runs in a process of its own. The machines of PCCL's published
-// cases (arXiv 2606.07019: groups on 2D meshes and switches, an alltoall of 512) come after clusters.
-//   bazel run --config=release //bench:groups [-- MACHINE HOSTS COLLECTIVE SIZE RANKSxSTRIDE[+RANKSxSTRIDE] ...]
-// HOSTS is how many hosts of MACHINE a fabric joins, or - for MACHINE itself. RANKSxSTRIDE says that all ranks are
-// in groups of RANKS members, STRIDE apart; a + lays two such divisions over each other.
+// Process groups that work at the same time: ranks, kinds of groups, CPU seconds and memory of planning all
+// of them, and the time of all ÷ their bound. Each row runs in a process of its own. The machines of PCCL's
+// published cases (arXiv 2606.07019: groups on 2D meshes and switches, an alltoall of 512) come after
+// clusters.
+//   bazel run --config=release //bench:groups [-- MACHINE HOSTS COLLECTIVE SIZE RANKSxSTRIDE[+RANKSxSTRIDE]
+//   ...]
+// HOSTS is how many hosts of MACHINE a fabric joins, or - for MACHINE itself. RANKSxSTRIDE says that all
+// ranks are in groups of RANKS members, STRIDE apart; a + lays two such divisions over each other.
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -30,15 +32,15 @@ struct Case {
 };
 
 const Case kCases[] = {
-    {"dgx-h100", "128", "allreduce", "256MiB", "8x1"},    {"dgx-h100", "128", "allreduce", "1GiB", "128x8"},
-    {"dgx-h100", "128", "alltoall", "256MiB", "8x8"},     {"dgx-h100", "128", "sendrecv", "256MiB", "2x512"},
-    {"dgx-h100", "1024", "allreduce", "256MiB", "8x1"},   {"dgx-h100", "1024", "allreduce", "1GiB", "1024x8"},
-    {"dgx-h100", "1024", "alltoall", "256MiB", "8x8"},    {"dgx-h100", "1024", "sendrecv", "256MiB", "2x4096"},
-    {"dgx-h100", "2048", "allreduce", "256MiB", "8x1"},   {"dgx-h100", "2048", "allreduce", "1GiB", "2048x8"},
-    {"dgx-h100", "2048", "alltoall", "256MiB", "8x8"},    {"dgx-h100", "2048", "sendrecv", "256MiB", "2x8192"},
-    {"mesh:8x8", "-", "allreduce", "64MiB", "8x1"},       {"mesh:8x8", "-", "allreduce", "64MiB", "8x1+8x8"},
-    {"mesh:16x16", "-", "allreduce", "64MiB", "16x1"},    {"mesh:16x16", "-", "alltoall", "64MiB", "16x16"},
-    {"nvswitch:64", "-", "allreduce", "64MiB", "8x1"},    {"nvswitch:64", "-", "alltoall", "64MiB", "8x1+8x8"},
+    {"dgx-h100", "128", "allreduce", "256MiB", "8x1"},  {"dgx-h100", "128", "allreduce", "1GiB", "128x8"},
+    {"dgx-h100", "128", "alltoall", "256MiB", "8x8"},   {"dgx-h100", "128", "sendrecv", "256MiB", "2x512"},
+    {"dgx-h100", "1024", "allreduce", "256MiB", "8x1"}, {"dgx-h100", "1024", "allreduce", "1GiB", "1024x8"},
+    {"dgx-h100", "1024", "alltoall", "256MiB", "8x8"},  {"dgx-h100", "1024", "sendrecv", "256MiB", "2x4096"},
+    {"dgx-h100", "2048", "allreduce", "256MiB", "8x1"}, {"dgx-h100", "2048", "allreduce", "1GiB", "2048x8"},
+    {"dgx-h100", "2048", "alltoall", "256MiB", "8x8"},  {"dgx-h100", "2048", "sendrecv", "256MiB", "2x8192"},
+    {"mesh:8x8", "-", "allreduce", "64MiB", "8x1"},     {"mesh:8x8", "-", "allreduce", "64MiB", "8x1+8x8"},
+    {"mesh:16x16", "-", "allreduce", "64MiB", "16x1"},  {"mesh:16x16", "-", "alltoall", "64MiB", "16x16"},
+    {"nvswitch:64", "-", "allreduce", "64MiB", "8x1"},  {"nvswitch:64", "-", "alltoall", "64MiB", "8x1+8x8"},
     {"mesh:16x32", "-", "alltoall", "64MiB", "512x1"},
 };
 
@@ -118,7 +120,8 @@ int Main(const std::vector<std::string>& words) {
   for (size_t i = 0; i < words.size(); i += 5)
     cases.push_back({words[i], words[i + 1], words[i + 2], words[i + 3], words[i + 4]});
   fmt::print(
-      "| machine | ranks | collective | size | ranks x stride | groups | planned | CPU s | MiB | time us | ratio |\n"
+      "| machine | ranks | collective | size | ranks x stride | groups | planned | CPU s | MiB | time us | "
+      "ratio |\n"
       "|---|---:|---|---:|---|---:|---|---:|---:|---:|---:|\n");
   std::fflush(stdout);
   int worst = 0;

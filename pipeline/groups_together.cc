@@ -55,7 +55,7 @@ StatusOr<GroupsResult> Apart(const Topology& topology, GroupRequest request, Mem
   result.ratio = RatioOf(plan.time_ps, plan.bound.bound_ps);
   result.faults = plans.faults();
   return GroupsResult{std::move(request.name), std::move(request.groups), std::move(plan.groups),
-                      plan.unaware_ps, std::move(result), plan.kinds.size()};
+                      plan.unaware_ps,         std::move(result),         plan.kinds.size()};
 }
 
 }  // namespace

@@ -1,10 +1,12 @@
-// 1. Each kind has a lone plan on all links of its submachine, and one on the links of no other group, if these
+// 1. Each kind has a lone plan on all links of its submachine, and one on the links of no other group, if
+// these
 //    join its members. A round takes the first plan of every kind, another the second where there is one.
-// 2. In a round, the loads of all groups are added up by link. Translates of a link in a compressed schedule have
+// 2. In a round, the loads of all groups are added up by link. Translates of a link in a compressed schedule
+// have
 //    equal loads, so the columns give the loads of one link of each orbit.
 // 3. The group's share of a link is its load ÷ the load of all. Groups of a kind with equal shares have equal
-//    times, so one simulation serves them. Links of one orbit have the least share of any of them, because the
-//    machine must keep the schedule's translations.
+//    times, so one simulation serves them. Links of one orbit have the least share of any of them, because
+//    the machine must keep the schedule's translations.
 #include "synth/groups/apart.h"
 
 #include <algorithm>
@@ -203,8 +205,7 @@ StatusOr<ApartPlan> PlanApart(const Topology& topology, const std::vector<Proces
     apart.groups.push_back(std::move(outcome));
     if (times[g] == apart.time_ps) apart.slowest = alike.KindOf(g);
   }
-  for (size_t k = 0; k < chosen.size(); ++k)
-    apart.kinds.push_back({alike.FirstOf(k), chosen[k]});
+  for (size_t k = 0; k < chosen.size(); ++k) apart.kinds.push_back({alike.FirstOf(k), chosen[k]});
   return apart;
 }
 

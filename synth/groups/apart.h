@@ -1,10 +1,10 @@
-// Plans groups that are too many, or too large, for one schedule of all. Each kind of group (alike.h) is planned
-// once, on the submachine of its members, and its schedule may stay compressed. Groups that share no link with
-// others keep their times. Where groups share a link, each has the share of its bandwidth that it has in the
-// link's load, which is feasible: the shares of a link add up to it.
+// Plans groups that are too many, or too large, for one schedule of all. Each kind of group (alike.h) is
+// planned once, on the submachine of its members, and its schedule may stay compressed. Groups that share no
+// link with others keep their times. Where groups share a link, each has the share of its bandwidth that it
+// has in the link's load, which is feasible: the shares of a link add up to it.
 //
-// Time and memory grow with the links that the groups' submachines have, not with the tables and transfers of all
-// groups together.
+// Time and memory grow with the links that the groups' submachines have, not with the tables and transfers of
+// all groups together.
 #pragma once
 
 #include <cstddef>

@@ -149,13 +149,11 @@ StatusOr<std::optional<MovedPlan>> MemberPlans::OnOwnLinks(size_t group) {
   if (found == known.end()) {
     const std::optional<Submachine> own = WithSome(group, is_own);
     Planned plan = std::shared_ptr<const MemberPlan>();
-    if (own)
-      plan = PlanOn(group, *own, own->topology, RestrictTo(FirstOf(group).collective, *own), false);
+    if (own) plan = PlanOn(group, *own, own->topology, RestrictTo(FirstOf(group).collective, *own), false);
     found = known.emplace(is_own, std::move(plan)).first;
   }
   XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const MemberPlan> plan, found->second);
-  return plan == nullptr ? std::optional<MovedPlan>()
-                         : MovedPlan{std::move(plan), alike_.ElementOf(group)};
+  return plan == nullptr ? std::optional<MovedPlan>() : MovedPlan{std::move(plan), alike_.ElementOf(group)};
 }
 
 StatusOr<Synthesis>& MemberPlans::Found(const Topology& machine, const Collective& collective,
@@ -173,9 +171,8 @@ StatusOr<const LonePlan*> MemberPlans::Lone(size_t group) {
     Submachine alone{topology_, AllRanks(topology_.num_ranks()), {}};
     for (LinkId l(0); l.value < topology_.num_links(); ++l.value) alone.link.push_back(l);
     if (IsJoinedAlone(group)) alone = SubmachineOf(group);
-    StatusOr<Synthesis>& made =
-        Found(alone.topology, IsJoinedAlone(group) ? RestrictTo(whole, alone) : whole,
-              FirstOf(group).size_bytes, false);
+    StatusOr<Synthesis>& made = Found(alone.topology, IsJoinedAlone(group) ? RestrictTo(whole, alone) : whole,
+                                      FirstOf(group).size_bytes, false);
     lone = made.ok() ? StatusOr<LonePlan>(LonePlan{std::move(alone), *made}) : made.status();
   }
   XCCL_RETURN_IF_ERROR(lone->status());
@@ -189,8 +186,8 @@ StatusOr<const LonePlan*> MemberPlans::LoneOnOwnLinks(size_t group) {
     std::optional<Submachine> own;
     if (!std::ranges::all_of(is_own, std::identity())) own = WithSome(group, is_own);
     if (!own) return nullptr;
-    StatusOr<Synthesis>& made = Found(own->topology, RestrictTo(FirstOf(group).collective, *own),
-                                      FirstOf(group).size_bytes, false);
+    StatusOr<Synthesis>& made =
+        Found(own->topology, RestrictTo(FirstOf(group).collective, *own), FirstOf(group).size_bytes, false);
     lone = made.ok() ? StatusOr<LonePlan>(LonePlan{*std::move(own), *made}) : made.status();
   }
   XCCL_RETURN_IF_ERROR(lone->status());

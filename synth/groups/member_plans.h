@@ -1,7 +1,7 @@
 // Plans single groups, and reuses the plan of an earlier group with the same surroundings. A plan is made on
-// one of two machines: the submachine of the members alone (topologies/submachine.h), or the whole machine, with
-// the other ranks as relays. Groups that are alike (alike.h) have one plan, which a translation moves; equal
-// submachines have equal plans as well. Links may be narrowed to the bandwidth that other groups leave.
+// one of two machines: the submachine of the members alone (topologies/submachine.h), or the whole machine,
+// with the other ranks as relays. Groups that are alike (alike.h) have one plan, which a translation moves;
+// equal submachines have equal plans as well. Links may be narrowed to the bandwidth that other groups leave.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ class MemberPlans {
   // Returns the engine's plan on the whole machine, in which other ranks may relay. `eighths` as in Alone.
   StatusOr<MovedPlan> OnWhole(size_t group, const std::vector<uint8_t>* eighths = nullptr);
   // Return the plan of the first group of the group's kind, without moving it to the whole machine. Lone uses
-  // other ranks as relays only where the links between the members do not join them. LoneOnOwnLinks returns null
-  // where OnOwnLinks returns nullopt for the first group. The plans live as long as this object.
+  // other ranks as relays only where the links between the members do not join them. LoneOnOwnLinks returns
+  // null where OnOwnLinks returns nullopt for the first group. The plans live as long as this object.
   StatusOr<const LonePlan*> Lone(size_t group);
   StatusOr<const LonePlan*> LoneOnOwnLinks(size_t group);
   // Returns the lower bound of the group's time with the machine for itself.
@@ -82,7 +82,7 @@ class MemberPlans {
 
  private:
   using Planned = StatusOr<std::shared_ptr<const MemberPlan>>;
-  struct Kind {  // what is known of the groups of one kind
+  struct Kind {                       // what is known of the groups of one kind
     std::optional<Submachine> alone;  // of its first group, like all that follows
     std::optional<bool> is_joined_alone;
     std::optional<Planned> on_whole;
@@ -99,8 +99,8 @@ class MemberPlans {
   void CountUsers();
   // Tells for each link of the group's submachine, moved to the group, whether no other group's has it.
   std::vector<bool> AreOwn(size_t group);
-  // Returns the submachine of the first group of the kind with only those links for which is_own holds. Absent
-  // if they do not join the members.
+  // Returns the submachine of the first group of the kind with only those links for which is_own holds.
+  // Absent if they do not join the members.
   std::optional<Submachine> WithSome(size_t group, const std::vector<bool>& is_own);
   // Plans the first group of the kind on its submachine `alone`. `machine` is that submachine, in which links
   // may be narrower. An earlier plan is used if the machine and the collective are equal.

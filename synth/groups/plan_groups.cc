@@ -136,8 +136,7 @@ class GroupsPlanner {
 
   // Adds the option's load of each link, times `sign`, to `busy`.
   void AddLoads(const Option& option, double sign, std::vector<double>& busy) const {
-    for (const auto& [link, seconds] : *option.loads)
-      busy[ImageOf(option, link)] += sign * seconds;
+    for (const auto& [link, seconds] : *option.loads) busy[ImageOf(option, link)] += sign * seconds;
   }
   size_t ImageOf(const Option& option, int32_t link) const {
     return plans_.alike().translations().Image(option.moved.element, LinkId(link)).index();
@@ -155,8 +154,8 @@ class GroupsPlanner {
         if (!made.ok() && !MayRelay()) return failed(made.status());
         if (made.ok()) alone = *std::move(made);
       }
-      const bool is_best =
-          alone && static_cast<double>(alone->plan->time_ps) <= static_cast<double>(outcomes_[g].bound_ps) * kNear;
+      const bool is_best = alone && static_cast<double>(alone->plan->time_ps) <=
+                                        static_cast<double>(outcomes_[g].bound_ps) * kNear;
       std::optional<MovedPlan> relayed;
       if (!alone || (!is_best && MayRelay())) {
         StatusOr<MovedPlan> made = plans_.OnWhole(g);
@@ -177,10 +176,10 @@ class GroupsPlanner {
     for (size_t g = 0; g < groups_.size(); ++g)
       transfers += of_group_[g][fastest_[g]].plan().plan.schedule.size();
     if (transfers <= kMostTransfers) return OkStatus();
-    return LimitReached(
-        fmt::format("{}: one plan of {} has {} transfers; at most {}; hint: fewer groups at once",
-                    joint_.collective.name(), Counted(std::ssize(groups_), "group"), transfers,
-                    kMostTransfers));
+    return LimitReached(fmt::format(
+        "{}: one plan of {} has {} transfers; at most {}; hint: without --output the groups are "
+        "planned apart",
+        joint_.collective.name(), Counted(std::ssize(groups_), "group"), transfers, kMostTransfers));
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
@@ -340,8 +339,8 @@ class GroupsPlanner {
     return choice[g] != before;
   }
 
-  // Requires: busy_ counts all groups but the option's. Do the others take an eighth of the busiest link's time
-  // on any of the option's links?
+  // Requires: busy_ counts all groups but the option's. Do the others take an eighth of the busiest link's
+  // time on any of the option's links?
   bool SharesLinks(const Option& option) const {
     return std::ranges::any_of(*option.loads, [&](const auto& load) {
       return 8 * (1 - busy_[ImageOf(option, load.first)] / most_) < 8;
