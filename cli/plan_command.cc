@@ -106,7 +106,8 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, const Se
   }
   XCCL_ASSIGN_OR_RETURN(const GroupsResult result,
                         WithProgress("planning " + request.name + " on " + topology.name(), [&](Progress&) {
-                          return PlanGroupsTogether(topology, std::move(request), options);
+                          return PlanGroupsTogether(topology, std::move(request), options,
+                                                    options.lower || !flags.output.empty());
                         }));
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));

@@ -33,7 +33,7 @@ Status CheckTables(const GroupRequest& request) {
     return OkStatus();
   return LimitReached(
       fmt::format("{}: one plan of {} has tables of {:.0f} rows and {:.0f} contributions; at most 2^22 and "
-                  "2^26; hint: fewer groups at once",
+                  "2^26; hint: without --output the groups are planned apart",
                   request.name, Counted(std::ssize(request.groups), "group"), rows, contributions));
 }
 

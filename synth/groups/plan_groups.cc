@@ -177,7 +177,8 @@ class GroupsPlanner {
       transfers += of_group_[g][fastest_[g]].plan().plan.schedule.size();
     if (transfers <= kMostTransfers) return OkStatus();
     return LimitReached(fmt::format(
-        "{}: one plan of {} has {} transfers; at most {}; hint: fewer groups at once",
+        "{}: one plan of {} has {} transfers; at most {}; hint: without --output the groups are "
+        "planned apart",
         joint_.collective.name(), Counted(std::ssize(groups_), "group"), transfers, kMostTransfers));
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
