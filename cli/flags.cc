@@ -102,7 +102,7 @@ void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
   command.AddOption(
       "--collective,-c", flags.collective,
       "allreduce, allgather(v), reduce_scatter(v), broadcast, reduce, gather, scatter, alltoall(v),\n"
-      "sendrecv, barrier");
+      "sendrecv, barrier; plan also dispatch, combine (of experts)");
   command.AddOption("--root", flags.root,
                     "root of broadcast, reduce, gather, scatter (default: the first rank)");
   command.AddOption("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");

@@ -183,10 +183,25 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
   return transfers;
 }
 
+// True for an allgather, reduce_scatter or alltoall of all ranks, with one chunk of equal weight in every
+// part. Any permutation of the ranks then keeps the parts.
+bool AreRanksAlike(const Collective& collective, const Topology& topology) {
+  const CollectiveKind kind = collective.kind();
+  const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
+                    kind == CollectiveKind::kAlltoall;
+  if (!even || collective.num_members() != topology.num_ranks() ||
+      collective.num_chunks() != collective.num_parts())
+    return false;
+  for (int32_t c = 1; c < collective.num_chunks(); ++c)
+    if (collective.Weight(ChunkId(c)) != collective.Weight(ChunkId(0))) return false;
+  return true;
+}
+
 }  // namespace
 
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
                               const CollectiveSizes* sizes) {
+  if (AreRanksAlike(collective, topology)) return FindTranslations(topology);
   if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
   SymmetryGroup group = FindTranslations(topology);
   Schedule empty;

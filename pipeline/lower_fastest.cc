@@ -45,6 +45,10 @@ constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
 constexpr double kMostOverlapped = 2.0 / 3;
+// On a machine of so many ranks a program is many times as long as the compressed schedule; only short ones
+// are lowered.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
 // Seconds that one core takes to lower one transfer and to prove the result.
 constexpr double kSecondsOfTransfer = 6e-6;
 // Seconds for each further chunk that a transfer moves, since the proof follows chunks (measured as below).
@@ -60,7 +64,8 @@ std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, co
   const Schedule& schedule = made.schedule;
   const int64_t transfers =
       schedule.symmetry.empty() ? schedule.size() : ExpandedTransfers(schedule, made.collective, topology);
-  if (!schedule.symmetry.empty() && transfers > kMostExpanded)
+  const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
+  if (!schedule.symmetry.empty() && transfers > most)
     return "the schedule, kept compressed, is too long to be lowered";
   int64_t moves = std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
   for (const Automorphism& generator : schedule.symmetry) moves *= generator.order;

@@ -67,10 +67,9 @@ Search::Search(const Topology& topology, const Collective& collective, const Pla
       request_(RequestOf(topology, collective, options, &bound_)) {}
 
 Status Search::Begin() {
-  XCCL_RETURN_IF_ERROR(CheckReachable(*request_.topology, *request_.collective));
   if (options_.request.bound != nullptr) {
     bound_ = *options_.request.bound;
-    return OkStatus();
+    return CheckReachable(*request_.topology, *request_.collective);
   }
   XCCL_ASSIGN_OR_RETURN(
       bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model,

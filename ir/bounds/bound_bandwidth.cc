@@ -10,11 +10,11 @@ namespace xccl {
 namespace {
 
 // Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise empty.
-std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
+std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem, Orbits& found) {
   constexpr size_t kMany = 64;  // fewest sinks for which translations save more time than their search takes
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
-  const SymmetryGroup group = FindTranslations(topology);
+  const SymmetryGroup& group = found.OfMachine();
   if (group.IsTrivial()) return {};
   std::vector<int32_t> orbits;
   std::vector<int64_t> supply(static_cast<size_t>(group.num_node_orbits()), -1);
@@ -31,7 +31,7 @@ std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem&
 // Returns the problem of FindRatioCut() for a collective: all supplies must reach every sink. Links are
 // reversed for reductions and scatter, which are the mirror images of broadcast, allgather and gather.
 RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collective,
-                             const CollectiveSizes& sizes) {
+                             const CollectiveSizes& sizes, Orbits& orbits) {
   const KindTraits& traits = TraitsOf(collective.kind());
   const bool one_part = traits.parts == KindTraits::Parts::kOne;
   const NodeId root = topology.NodeOf(collective.spec().root.value_or(Rank(0)));
@@ -45,7 +45,7 @@ RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collect
     return problem;
   }
   for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r).value);
-  if (!one_part) problem.alike = AlikeSinks(topology, problem);
+  if (!one_part) problem.alike = AlikeSinks(topology, problem, orbits);
   return problem;
 }
 
@@ -64,14 +64,14 @@ double EachSupplySeconds(const RatioCutProblem& problem) {
 }  // namespace
 
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
-                                const CollectiveSizes& sizes, BoundEffort effort) {
+                                const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits) {
   switch (collective.kind()) {
     case CollectiveKind::kAllreduce:
       return AllreduceBound(topology, collective, sizes.PartBytes(PartId(0)), effort);
     case CollectiveKind::kAlltoall:
     case CollectiveKind::kAlltoallv:
     case CollectiveKind::kSendrecv:
-      return DemandBound(topology, collective, sizes, effort);
+      return DemandBound(topology, collective, sizes, effort, orbits);
     case CollectiveKind::kCustom:
       return CustomBound(topology, collective, sizes, effort);
     case CollectiveKind::kBarrier:
@@ -86,7 +86,7 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
     case CollectiveKind::kScatter:
       break;
   }
-  const RatioCutProblem problem = CutProblemOf(topology, collective, sizes);
+  const RatioCutProblem problem = CutProblemOf(topology, collective, sizes, orbits);
   const double scale = static_cast<double>(kPsPerSecond);
   const std::optional<RatioCut> cut = FindRatioCut(problem);
   if (!cut) return {EachSupplySeconds(problem) * scale, BoundKind::kRelaxed};

@@ -6,6 +6,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/bounds/node_cuts.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "topologies/topology.h"
@@ -20,7 +21,7 @@ struct BandwidthBound {
 
 // Returns the bandwidth bound of any collective. Requires that CheckReachable() is OK.
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
-                                const CollectiveSizes& sizes, BoundEffort effort);
+                                const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
 
 // The three functions below give the bound of some collectives; BandwidthBoundOf() calls them.
 
@@ -32,7 +33,7 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
 // Returns the bound of alltoall(v) or sendrecv, from concurrent flows of the parts from their holders to
 // their destinations (bound_demand.cc).
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
-                           const CollectiveSizes& sizes, BoundEffort effort);
+                           const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
 
 // Returns the bound of a user-defined table (bound_custom.cc), from cuts around GPUs and hosts, from sweeps
 // over the machine, from the number of times that bytes pass between GPUs or hosts, and from the worst cut

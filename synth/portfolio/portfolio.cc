@@ -59,7 +59,13 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-constexpr int32_t kHuge = 8192;        // members; above this, engines that look at all pairs are not asked
+// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than
+// kManyPairs if another engine has an estimate: a table of pairs takes seconds to make.
+constexpr int32_t kHuge = 8192, kManyPairs = 2048;
+// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan
+// within kEnough of the bound as it estimated, no other is asked.
+constexpr int32_t kMany = 512;
+constexpr double kEnough = 1.05;
 
 // Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {
@@ -80,14 +86,15 @@ class Portfolio {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    if (request_.collective->num_members() <= kHuge)
-      request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    const int32_t members = request_.collective->num_members();
     for (const Engine& engine : engines_)
-      if (!engine.searches_long && !engine.asks_others && (request_.graphs || !engine.asks_pairs))
-        Ask(engine);
-    if (queue_.empty() && !request_.graphs)  // no other engine serves this many ranks
-      for (const Engine& engine : engines_)
-        if (engine.asks_pairs && !engine.asks_others) Ask(engine);
+      if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
+    if (members > kMany && Settles()) return Best();
+    const bool asks_pairs = members <= (HasEstimate() ? kManyPairs : kHuge);
+    if (asks_pairs) request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    for (const Engine& engine : engines_)
+      if (asks_pairs ? members <= kMany || engine.asks_pairs : queue_.empty() && engine.asks_pairs)
+        AskIfQuick(engine);
     while (!(HasPlan() && deadline_())) {
       std::optional<Turn> turn = NextTurn();
       if (!turn) break;
@@ -102,15 +109,44 @@ class Portfolio {
   }
 
  private:
+  void AskIfQuick(const Engine& engine) {
+    if (!engine.searches_long && !engine.asks_others) Ask(engine);
+  }
+
+  // Returns true if the turn's time is an estimate. Searches promise the bound instead.
+  bool IsEstimate(const Turn& turn) const {
+    return !turn.engine->asks_pairs && turn.promised_ps > static_cast<double>(bound_.bound_ps);
+  }
+  bool HasEstimate() const {
+    return std::ranges::any_of(queue_, [&](const Turn& turn) { return IsEstimate(turn); });
+  }
+
+  // Takes the turn with the least estimate, if that is near the bound. Returns true if its plan is, too.
+  bool Settles() {
+    const double enough_ps = kEnough * static_cast<double>(bound_.bound_ps);
+    const auto least = std::ranges::min_element(queue_, {}, [&](const Turn& turn) {
+      return IsEstimate(turn) ? turn.promised_ps : std::numeric_limits<double>::infinity();
+    });
+    if (request_.programs_decide || HasPlan() || least == queue_.end() || !IsEstimate(*least) ||
+        least->promised_ps > enough_ps)
+      return false;
+    Turn turn = std::move(*least);
+    queue_.erase(least);
+    Take(std::move(turn));
+    return !kept_.empty() && best_ps_ <= enough_ps;
+  }
+
   void Ask(const Engine& engine) {
-    if (request_.IsPassedOver(engine.name) || HasPlan()) return;
+    if (request_.IsPassedOver(engine.name) || in_haste_) return;
     StatusOr<Turn> turn = TurnOf(engine, request_);
     if (turn.ok())
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
     // If half of the time has passed, a plan is made now, and no further engine is asked.
-    if (HasPlan() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
+    if (queue_.empty() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
+    in_haste_ = true;
+    if (HasPlan()) return;
     if (std::optional<Turn> first = NextTurn()) Take(*std::move(first));
   }
 
@@ -330,7 +366,8 @@ class Portfolio {
   const Deadline deadline_;
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t left_ = 0;  // work left
+  int64_t left_ = 0;       // work left
+  bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine

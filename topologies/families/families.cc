@@ -62,6 +62,7 @@ void ReadNetworkFamily(AttributeReader& reader, Family& family) {
       ReadNetwork(kind, reader, {}, 1);  // rails that no spine joins would not be connected
   switch (kind) {
     case NetworkKind::kSwitch:
+    case NetworkKind::kFullMesh:
       break;
     case NetworkKind::kRails:
       family.gpus_per_host = network.leaves = reader.RequiredInteger("rails", 1, kMost);
