@@ -93,7 +93,7 @@ TEST_F(Cli, AProgramBeyondTheMemoryLimitIsLeftOut) {
 
 // The limit that holds without a flag is no problem for a plan that fits.
 TEST_F(Cli, WithoutAFlagMemoryIsLimitedToAShareOfWhatIsFree) {
-  EXPECT_NE(Out({"plan", "--help"}).find("three quarters of what is free"), std::string::npos);
+  EXPECT_NE(Out({"plan", "--help"}).find("the limit is three quarters"), std::string::npos);
   Out({"plan", "torus:4x4", "-c", "allreduce"});
 }
 
