@@ -163,7 +163,7 @@ class StagesOf {
 
  private:
   // The most ranks of an alltoall, which has a part for each pair.
-  static constexpr int32_t kMostOfAlltoall = 1 << 12;
+  static constexpr int32_t kMostOfAlltoall = 1 << 13;
 
   bool Add(std::string stage, const std::function<Status()>& work) {
     ShowProgress(fmt::format("{}: {}", name_, stage));

@@ -63,6 +63,31 @@ double EachSupplySeconds(const RatioCutProblem& problem) {
 
 }  // namespace
 
+double OnePartSeconds(const Topology& topology, const Collective& collective, int64_t bytes) {
+  const bool to_all = !IsRooted(collective.kind());
+  const bool to_root = !to_all && TraitsOf(collective.kind()).after == KindTraits::Holders::kRoot;
+  std::vector<NodeGroups> partitions = JoinedByFastLinks(topology);
+  partitions.push_back(EachGpu(topology));
+  partitions.push_back(EachHost(topology));
+  double seconds = 0;
+  for (const NodeGroups& group_of : partitions) {
+    const std::vector<OutAndIn> bandwidth = BandwidthAround(topology, group_of);
+    std::vector<int32_t> members(bandwidth.size(), 0);
+    const auto group = [&](Rank r) { return group_of[topology.NodeOf(r).index()]; };
+    for (const Rank r : collective.ranks())
+      if (group(r) >= 0) ++members[static_cast<size_t>(group(r))];
+    std::vector<OutAndIn> crossing(bandwidth.size());
+    for (size_t g = 0; g < members.size(); ++g) {
+      if (members[g] == 0 || members[g] == collective.num_members()) continue;
+      const bool has_root = !to_all && group(*collective.spec().root) == static_cast<int32_t>(g);
+      if (to_all || has_root != to_root) crossing[g].out = static_cast<double>(bytes);
+      if (to_all || has_root == to_root) crossing[g].in = static_cast<double>(bytes);
+    }
+    seconds = std::max(seconds, SecondsAround(crossing, bandwidth));
+  }
+  return seconds;
+}
+
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits) {
   switch (collective.kind()) {
@@ -86,6 +111,11 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
     case CollectiveKind::kScatter:
       break;
   }
+  const bool one_part = TraitsOf(collective.kind()).parts == KindTraits::Parts::kOne;
+  if (one_part && collective.num_members() > kMostCutRanks)
+    return {
+        OnePartSeconds(topology, collective, sizes.PartBytes(PartId(0))) * static_cast<double>(kPsPerSecond),
+        BoundKind::kRelaxed};
   const RatioCutProblem problem = CutProblemOf(topology, collective, sizes, orbits);
   const double scale = static_cast<double>(kPsPerSecond);
   const std::optional<RatioCut> cut = FindRatioCut(problem);

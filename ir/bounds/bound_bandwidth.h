@@ -23,6 +23,14 @@ struct BandwidthBound {
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
                                 const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
 
+// FindRatioCut() searches a cut for each member that receives one part. On machines of more ranks than this,
+// OnePartSeconds() gives the bound in its place.
+inline constexpr int32_t kMostCutRanks = 1 << 15;
+
+// Returns a bound in seconds on a broadcast, reduce or allreduce of `bytes` bytes: the longest time that the
+// bytes take into or out of a GPU, a host or a group of nodes that fast links join. Linear in the machine.
+double OnePartSeconds(const Topology& topology, const Collective& collective, int64_t bytes);
+
 // The three functions below give the bound of some collectives; BandwidthBoundOf() calls them.
 
 // Returns the bound of an allreduce of `bytes` bytes, from cuts in both directions and partitions

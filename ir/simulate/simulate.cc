@@ -144,7 +144,7 @@ int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, con
   constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
   // The most segments in all. Plans for more ranks move more chunks and need as many segments of each.
-  const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 11);
+  const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 13);
   const int64_t largest = sizes.LargestChunkBytes();
   if (largest <= kLeast) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;

@@ -65,7 +65,7 @@ constexpr int32_t kHuge = 8192, kManyPairs = 2048;
 // For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan
 // within kEnough of the bound as it estimated, no other is asked.
 constexpr int32_t kMany = 512;
-constexpr double kEnough = 1.05;
+constexpr double kEnough = 1.1;
 
 // Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {

@@ -1,6 +1,10 @@
 // Steps: wave j of the root's host is dealt in step j, for K waves. An edge of level v between hosts takes
 // step K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the
 // chunks themselves flow as soon as they are there.
+//
+// Played backwards, a GPU adds up what all members of its host send it, and all of it is there at the start.
+// So that the first sums are complete early, members then send wave by wave, and the hops inside a host take
+// a step a wave.
 #include "synth/rails/lane_plan.h"
 
 #include <fmt/core.h>
@@ -18,12 +22,13 @@ namespace {
 class Writer {
  public:
   Writer(const Topology& topology, const std::vector<RailHost>& hosts, Rank root, const HostTrees& trees,
-         const Waves& waves, std::string_view engine)
+         const Waves& waves, bool backwards, std::string_view engine)
       : topology_(topology),
         hosts_(hosts),
         root_(root),
         trees_(trees),
         waves_(waves),
+        backwards_(backwards),
         engine_(engine),
         fabric_(topology),
         search_(topology),
@@ -46,7 +51,7 @@ class Writer {
       const HostEdge& first = trees_.trees[t].front();  // all edges from host 0 have one lane
       arrivals_[0][t] = {PortAt(0, first.lane).gpu, deal_steps_};
       for (const HostEdge& edge : trees_.trees[t]) {
-        const int32_t step = deal_steps_ + 3 * (edge.level - 1);
+        const int32_t step = deal_steps_ + (backwards_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
         XCCL_RETURN_IF_ERROR(Cross(edge, t, step));
         arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(edge.child, edge.lane).gpu, step + 1};
       }
@@ -78,7 +83,8 @@ class Writer {
     for (int32_t j = wave; j < wave + count; ++j)
       weight += static_cast<double>(waves_[tree][static_cast<size_t>(j)]);
     for (LinkId l : path) load_[l.index()] += weight;
-    schedule_.Add(ChunkId(first_[tree] + wave), count, src, dst, path, TransferOp::kCopy, step);
+    const int32_t place = backwards_ ? WavesOf(tree) - wave - count : wave;
+    schedule_.Add(ChunkId(first_[tree] + place), count, src, dst, path, TransferOp::kCopy, step);
   }
   int32_t WavesOf(size_t tree) const { return static_cast<int32_t>(waves_[tree].size()); }
 
@@ -169,7 +175,12 @@ class Writer {
     const double longest = LaneTime();
     int32_t from = 0;  // waves from here on go straight to all others
     std::optional<Rank> by;
-    const auto flush = [&](int32_t to) { return SpreadBy(tree, {from, to - from}, gpu, by, others, h); };
+    const auto flush = [&](int32_t to) -> Status {
+      if (!backwards_) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
+      for (int32_t wave = from; wave < to; ++wave)
+        XCCL_RETURN_IF_ERROR(SpreadBy(tree, {wave, 1}, gpu, by, others, h));
+      return OkStatus();
+    };
     for (int32_t wave = 0; wave < WavesOf(tree); ++wave) {
       const double weight = static_cast<double>(waves_[tree][static_cast<size_t>(wave)]);
       std::optional<Rank> helper;
@@ -202,7 +213,7 @@ class Writer {
   };
   Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by,
                   const std::vector<Rank>& others, size_t h) {
-    const int32_t step = arrivals_[h][tree].step;
+    const int32_t step = arrivals_[h][tree].step + (backwards_ ? range.first : 0);
     const auto send = [&](Rank from, Rank to, int32_t at, HostSearch& search) -> Status {
       XCCL_RETURN_IF_ERROR(SearchFrom(from, to, search));
       Add(tree, range.first, range.count, from, to, search.Way(topology_.NodeOf(to), load_), at);
@@ -227,6 +238,7 @@ class Writer {
   const Rank root_;
   const HostTrees& trees_;
   const Waves& waves_;
+  const bool backwards_;
   const std::string_view engine_;
   FabricRoutes fabric_;
   HostSearch search_, helpers_;
@@ -243,8 +255,9 @@ class Writer {
 }  // namespace
 
 StatusOr<Schedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts, Rank root,
-                                   const HostTrees& trees, const Waves& waves, std::string_view engine) {
-  return Writer(topology, hosts, root, trees, waves, engine).Write();
+                                   const HostTrees& trees, const Waves& waves, bool backwards,
+                                   std::string_view engine) {
+  return Writer(topology, hosts, root, trees, waves, backwards, engine).Write();
 }
 
 }  // namespace xccl

