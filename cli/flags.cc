@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/units.h"
+#include "cli/experts.h"
 #include "cli/say.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
@@ -147,6 +148,11 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
     return ReadCollectiveFile(flags.collective_file, topology.num_ranks());
   }
   if (flags.collective.empty()) return UsageError("no collective; hint: --collective=allreduce");
+  if (IsExpertCall(flags.collective))
+    return UsageError(
+        fmt::format("--collective: {0} has no counts before it runs; hint: xccl-synth plan "
+                    "TOPOLOGY -c {0} plans it",
+                    flags.collective));
   CollectiveSpec spec;
   XCCL_ASSIGN_OR_RETURN(spec.kind, FlagValue("--collective", ParseCollectiveKind(flags.collective)));
   spec.ranks = AllRanks(topology.num_ranks());

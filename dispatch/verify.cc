@@ -15,13 +15,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <set>
 #include <tuple>
 #include <utility>
 
-#include "base/random.h"
 
 namespace xccl::dispatch {
 namespace {
