@@ -232,6 +232,11 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
       result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
 }
 
+// On a machine of so many ranks a plain form is longer than all its other stages take; only short ones are
+// expanded.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
+
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
 // expand; otherwise simulates the plain form.
 void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
@@ -245,7 +250,8 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths);
   if (!apart || !translations->KeepSizes(sizes)) {
-    StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
+    const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
+    StatusOr<Schedule> plain = Expand(schedule, collective, topology, most, options.deadline);
     if (plain.ok()) {
       made.plain = *std::move(plain);
       Quotient quotient = NoTranslates(*made.plain, topology.num_links());

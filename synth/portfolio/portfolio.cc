@@ -7,6 +7,7 @@
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
 // 6. Best returns the preferred plan of those that are kept.
+// Turns that need more memory or time than there is are refused before they are made (Fits).
 // If the cheapest plan alone is beyond the limit of work, it is made but not simulated.
 #include "synth/portfolio/portfolio.h"
 
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -22,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
@@ -36,6 +39,10 @@
 namespace xccl {
 namespace {
 
+// Bytes that a move takes in a search, its simulation and its proof: an alltoall of 512 ranks on a mesh, 4.2
+// million moves, takes 116 each.
+constexpr double kBytesPerMove = 120;
+constexpr double kQuickSeconds = 0.1;  // a plan that takes less is made even if the time is over
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
 constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets half
 // A turn may cost up to this multiple of the work left, so that a plan of a large machine is simulated as
@@ -139,7 +146,8 @@ class Portfolio {
     // If half of the time has passed, a plan is made now, and no further engine is asked.
     if (queue_.empty() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
     in_haste_ = true;
-    if (!HasPlan()) Take(*NextTurn());
+    if (HasPlan()) return;
+    if (std::optional<Turn> first = NextTurn()) Take(*std::move(first));
   }
 
   // Returns the fraction of the best time that the turn promises to gain. Gains within kNear count as 0.
@@ -158,9 +166,39 @@ class Portfolio {
     return std::max(turn.work, std::min(left_ / 2, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
   }
 
+  // Returns kLimit if the turn needs more memory than the process may take, or, as long as there is no plan,
+  // more than twice the time that is left.
+  Status Fits(const Turn& turn, const std::optional<MemoryLeft>& memory) const {
+    const auto work = static_cast<double>(turn.work);
+    XCCL_RETURN_IF_ERROR(CheckMemory(turn.engine->name,
+                                     fmt::format("a plan of {} moves of a chunk", turn.work),
+                                     work * kBytesPerMove, memory));
+    const double seconds = work * kSecondsPerMove;
+    if (HasPlan() || seconds <= std::max(kQuickSeconds, 2 * deadline_.SecondsLeft())) return OkStatus();
+    return LimitReached(fmt::format(
+        "{}: a plan of {} moves of a chunk takes about {:.0f} s; expected at most {}; "
+        "hint: --time-limit={:.0f}s",
+        turn.engine->name, turn.work, std::ceil(seconds), deadline_.ToString(), std::ceil(2 * seconds)));
+  }
+
+  // Refuses turns before they are made, the cheapest last, so that the message says the least that is needed.
+  void DropWhatCannotFit() {
+    const std::optional<MemoryLeft> memory = LeftOfMemory();
+    std::vector<std::pair<int64_t, Status>> refused;
+    std::erase_if(queue_, [&](const Turn& turn) {
+      Status fits = Fits(turn, memory);
+      if (fits.ok()) return false;
+      refused.emplace_back(turn.work, std::move(fits));
+      return true;
+    });
+    std::ranges::stable_sort(refused, std::greater<>(), &std::pair<int64_t, Status>::first);
+    if (!refused.empty()) too_much_ = std::move(refused.back().second);
+  }
+
   // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. Drops
   // turns that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
+    DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
       return HasPlan() && (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) ||
                            turn.work > kOverdraft * left_ ||
@@ -168,7 +206,9 @@ class Portfolio {
     });
     if (queue_.empty()) return std::nullopt;
     const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
-      return GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
+      const double gain = GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
+      // If the budget is for one plan alone, the fastest of those that cost the same is made.
+      return std::pair(gain, !HasPlan() && turn.work > left_ ? -turn.promised_ps : 0);
     });
     Turn turn = std::move(*next);
     queue_.erase(next);
@@ -307,11 +347,11 @@ class Portfolio {
     refusals_.push_back(std::move(why));
   }
 
-  // Returns the first bug, else the last refusal, with the fewest steps of a plan that was refused for its
-  // steps.
+  // Returns the first bug, else the refusal of what did not fit the limits, else the last refusal, with the
+  // fewest steps of a plan that was refused for its steps.
   Status Refusal() const {
     const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
-    const Status& why = bug != refusals_.end() ? *bug : refusals_.back();
+    const Status& why = bug != refusals_.end() ? *bug : too_much_.ok() ? refusals_.back() : too_much_;
     std::optional<int64_t> steps;
     for (const Status& refusal : refusals_)
       if (refusal.needed() && (!steps || *refusal.needed() < *steps)) steps = refusal.needed();
@@ -332,6 +372,7 @@ class Portfolio {
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
   std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits
+  Status too_much_ = OkStatus();          // why the cheapest turn was refused that does not fit
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();
