@@ -55,7 +55,8 @@ struct Simulation {
 // The default segment of the pipelined model. A largest chunk of at most 64 KiB is one segment. A larger
 // one is cut so that filling the pipeline costs at most 1/64 of the busiest path's time. It is cut further
 // while all segments together are at most 65,536. Segments have at least 64 KiB, and all together are at
-// most 2^21 unless whole chunks are more. Depends only on its arguments. Requires: a plain schedule.
+// most 2^21, or 2^13 for each member if that is more, unless whole chunks are more. Depends only on its
+// arguments. Requires: a plain schedule.
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes);
 
 // A schedule that sends data before they are there is not run: Simulation::unsound. Requires: a normalized

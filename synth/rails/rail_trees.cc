@@ -91,12 +91,14 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
   return std::shared_ptr<const Machine>(std::move(machine));
 }
 
-// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`.
-std::vector<double> WavesOf(double bytes, double growth) {
-  const auto count =
-      static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(kWaves)));
+// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`. If the plan is played
+// backwards, twice as many waves grow and shrink again: its first sums are those of the last wave.
+std::vector<double> WavesOf(double bytes, double growth, bool backwards) {
+  const auto count = static_cast<int32_t>(
+      std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(backwards ? 2 * kWaves : kWaves)));
   std::vector<double> waves;
-  for (int32_t j = 0; j < count; ++j) waves.push_back(std::pow(growth, j));
+  for (int32_t j = 0; j < count; ++j)
+    waves.push_back(std::pow(growth, backwards ? std::min(j, count - 1 - j) : j));
   double sum = 0;
   for (double wave : waves) sum += wave;
   for (double& wave : waves) wave /= sum;
@@ -144,7 +146,7 @@ class Shapes {
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
     const double inside = machine_.inside_bytes_per_s;
     const double dealt = lane * std::max(1, cut.lanes - 1);
-    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt));
+    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), machine_.reversed != nullptr);
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk

