@@ -35,9 +35,9 @@ struct Wanted {
 constexpr int64_t kSizes[] = {64 << 10, 1 << 20, 64 << 20};
 
 constexpr std::string_view kMechanisms[] = {
-    "bfb",     "flow",       "forest",       "greedy",        "switches",        "finer",
-    "coarser", "reordered",  "delayed",      "mirrored",      "pairs",           "held",
-    "twins",   "wait_price", "secondweight", "arborescences", "packedbroadcast", "spanning"};
+    "bfb",          "flow",          "forest",          "greedy",   "switches", "finer", "coarser",
+    "reordered",    "delayed",       "mirrored",        "pairs",    "held",     "twins", "wait_price",
+    "secondweight", "arborescences", "packedbroadcast", "spanning", "folded"};
 
 // Plans of every machine and collective at one size. Errors: those of PlanDrawn.
 StatusOr<std::vector<Drawn>> PlansWithout(std::string_view mechanism, int64_t size_bytes,

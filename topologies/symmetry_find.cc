@@ -15,143 +15,22 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <tuple>
-#include <unordered_map>
 
-#include "base/graph/grouped.h"
 #include "topologies/symmetry.h"
+#include "topologies/symmetry_graph.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kRefineWork = 40'000'000;  // neighbours visited by colour refinement
-constexpr int64_t kSearchWork = 24;          // candidates tried per node and link in one search
-constexpr int64_t kTotalWork = 400;          // and in all searches together
-constexpr int32_t kFound = 3;                // generators found before the one of largest order is taken
-
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-// A neighbour and a hash of the links to it. Equal bonds stand for equal multisets of links, in both
-// directions.
-struct BondedNode {
-  int32_t node;
-  int32_t bond;
-};
-
-class Graph {
- public:
-  explicit Graph(const Topology& topology) {
-    std::vector<int32_t>& first = neighbours_.first;
-    first.assign(1, 0);
-    // Each link gives one entry per end; once sorted, a node's entries of one bond are adjacent.
-    std::vector<std::tuple<int32_t, bool, int64_t, int64_t, int64_t>> ends;
-    std::unordered_map<uint64_t, int32_t> bonds;  // by hash
-    for (int32_t n = 0; n < topology.num_nodes(); ++n) {
-      ends.clear();
-      for (const bool out : {false, true})
-        for (const LinkId id : out ? topology.Out(NodeId(n)) : topology.In(NodeId(n))) {
-          const Link& l = topology.link(id);
-          ends.emplace_back((out ? l.to : l.from).value, out, l.bandwidth_bytes_per_s, l.latency_ps,
-                            l.overhead_ps);
-        }
-      std::sort(ends.begin(), ends.end());
-      for (size_t i = 0; i < ends.size();) {
-        uint64_t hash = 0;
-        const int32_t w = std::get<0>(ends[i]);
-        for (; i < ends.size() && std::get<0>(ends[i]) == w; ++i) {
-          const auto& [to, outward, bandwidth, latency, overhead] = ends[i];
-          for (int64_t number : {int64_t{outward}, bandwidth, latency, overhead})
-            hash = Mix(hash * 31 + static_cast<uint64_t>(number) + 1);
-        }
-        neighbours_.items.push_back({w, bonds.try_emplace(hash, std::ssize(bonds)).first->second});
-      }
-      first.push_back(static_cast<int32_t>(neighbours_.items.size()));
-    }
-  }
-  std::span<const BondedNode> Of(int32_t node) const { return neighbours_[node]; }
-  // The bond between two nodes, or -1.
-  int32_t Bond(int32_t a, int32_t b) const {
-    const std::span<const BondedNode> of = Of(a);
-    const auto it = std::ranges::lower_bound(of, b, {}, &BondedNode::node);
-    return it != of.end() && it->node == b ? it->bond : -1;
-  }
-  int64_t size() const { return static_cast<int64_t>(neighbours_.first.size() + neighbours_.items.size()); }
-
- private:
-  Grouped<BondedNode> neighbours_;  // by node, in the order of neighbours
-};
-
-// Colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
-// (unless the limit on work stops the refinement).
-std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
-  const size_t nodes = static_cast<size_t>(topology.num_nodes());
-  std::vector<uint64_t> colour(nodes), next(nodes), sorted;
-  for (size_t n = 0; n < nodes; ++n) {
-    const Node& node = topology.spec().nodes[n];
-    colour[n] =
-        Mix(static_cast<uint64_t>(node.kind) * 4 + (node.multicast ? 2 : 0) + (node.reduce ? 1 : 0) + 1);
-  }
-  size_t classes = 0;
-  for (int64_t work = 0; work < kRefineWork; work += graph.size()) {
-    sorted = colour;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t found = static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
-    if (found == classes || found == nodes) break;
-    classes = found;
-    for (size_t n = 0; n < nodes; ++n) {
-      next[n] = Mix(colour[n]);
-      for (const BondedNode& w : graph.Of(static_cast<int32_t>(n)))
-        next[n] += Mix(colour[w.node] * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(w.bond));
-    }
-    colour.swap(next);
-  }
-  return colour;
-}
-
-// Tells ranks apart that no automorphism takes to each other. The sum of all colours, after some rounds of
-// refinement that begin with a colour of its own for one node, is equal for a node and its images.
-class Signatures {
- public:
-  Signatures(const Graph& graph, const std::vector<uint64_t>& colour) : graph_(graph), colour_(colour) {}
-
-  uint64_t Of(int32_t node) {
-    constexpr uint64_t kOwn = 0x2545f4914f6cdd1dULL;
-    now_ = colour_;
-    now_[static_cast<size_t>(node)] = Mix(now_[static_cast<size_t>(node)] ^ kOwn);
-    uint64_t sum = 0;
-    for (int32_t round = 0; round < kRounds; ++round) {
-      next_.assign(now_.size(), 0);
-      sum = 0;
-      for (size_t n = 0; n < now_.size(); ++n) {
-        next_[n] = Mix(now_[n]);
-        for (const BondedNode& w : graph_.Of(static_cast<int32_t>(n)))
-          next_[n] +=
-              Mix(now_[static_cast<size_t>(w.node)] * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(w.bond));
-        sum += Mix(next_[n]);
-      }
-      now_.swap(next_);
-    }
-    return sum;
-  }
-  // Nodes and neighbours looked at by one call; a look is cheaper than a candidate of a search.
-  int64_t work() const { return graph_.size() * kRounds / 4; }
-
- private:
-  static constexpr int32_t kRounds = 6;  // links from a host of a dragonfly or of three tiers to the farthest
-  const Graph& graph_;
-  const std::vector<uint64_t>& colour_;
-  std::vector<uint64_t> now_, next_;
-};
+constexpr int64_t kSearchWork = 24;  // candidates tried per node and link in one search
+constexpr int64_t kTotalWork = 400;  // and in all searches together
+constexpr int32_t kFound = 3;        // generators found before the one of largest order is taken
 
 // The search for one generator.
 class Search {
  public:
   // `group` is what the generators found before make; `budget` is a limit on work.
-  Search(const Topology& topology, const Graph& graph, const std::vector<uint64_t>& colour,
+  Search(const Topology& topology, const SymmetryGraph& graph, const std::vector<uint64_t>& colour,
          const SymmetryGroup& group, int64_t budget)
       : topology_(topology),
         graph_(graph),
@@ -427,7 +306,7 @@ class Search {
   }
 
   const Topology& topology_;
-  const Graph& graph_;
+  const SymmetryGraph& graph_;
   const std::vector<uint64_t>& colour_;
   const SymmetryGroup& group_;
   int64_t budget_;
@@ -461,8 +340,8 @@ bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) 
 }  // namespace
 
 SymmetryGroup FindTranslations(const Topology& topology) {
-  const Graph graph(topology);
-  const std::vector<uint64_t> colour = Colour(topology, graph);
+  const SymmetryGraph graph(topology);
+  const std::vector<uint64_t> colour = ColoursOf(topology, graph);
   std::map<uint64_t, int64_t> ranks_of_colour;
   for (int32_t r = 0; r < topology.num_ranks(); ++r)
     ++ranks_of_colour[colour[topology.NodeOf(Rank(r)).index()]];

@@ -20,6 +20,7 @@
 #include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/broadcast.h"
+#include "synth/forest/folded_packing.h"
 #include "synth/forest/pack_and_cut.h"
 #include "synth/forest/request.h"
 #include "topologies/symmetry.h"
@@ -112,7 +113,7 @@ Status Serves(const SynthesisRequest& request) {
   const bool packs_alone =
       gpus_alone.ok() && (collective.spec().root || collective.kind() == CollectiveKind::kAllreduce);
   if (!request.limits.chunks && NumRows(request) > kMostRows &&
-      !MayUseSymmetry(*request.topology, collective) && !packs_alone)
+      !MayUseSymmetry(*request.topology, collective) && !packs_alone && !FoldedRows(request))
     return InvalidInput(
         fmt::format("forest: {} links and {} ranks; at most {} together without symmetry; "
                     "hint: --engine=greedy",
@@ -130,7 +131,14 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   const int64_t members = request.collective->num_members();
   if (2 * bound.latency_ps > bound.bound_ps) offer.work = kMovesPerShortMessage * members * members;
   if (request.collective->num_parts() == 1) return offer;
-  offer.work = std::max(offer.work, RowsOf(request) * kMovesPerRow);
+  int64_t rows = RowsOf(request), transfers = 0;
+  if (rows > kMostRows) {
+    if (const std::optional<int64_t> folded = FoldedRows(request)) {
+      rows = *folded;
+      transfers = members * members;  // each is unfolded and simulated
+    }
+  }
+  offer.work = std::max(offer.work, rows * kMovesPerRow + transfers);
   if (request.limits.chunks) offer.work = std::max(offer.work, request.topology->num_links() * members);
   return offer;
 }
@@ -177,7 +185,8 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
-      (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective)))
+      (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective) &&
+       !FoldedRows(request)))
     return together;
   if (!together.ok()) return PackAndCut(request, bound, budget);
   const int64_t together_ps = together->simulation->time_ps;

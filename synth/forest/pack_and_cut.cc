@@ -5,7 +5,8 @@
 // 3. TryWaves cuts one packing into waves and simulates one wave and kFewWaves waves roughly. From these
 //    times MoreWaves derives how many waves bring the time near rate_ps, the time that the trees' rate
 //    allows. A plan of that many waves is simulated next.
-// 4. If the number of chunks is given, TryEqual packs equal trees instead.
+// 4. If the number of chunks is given, TryEqual packs equal trees instead. If the linear program would be too
+//    large, TryFolded packs trees between hosts.
 // A link is held while it carries a message that comes over a slower link (synth/common/blocked_links.h).
 // Cost: the transfers of all schedules that are made.
 #include "synth/forest/pack_and_cut.h"
@@ -23,6 +24,7 @@
 #include "synth/common/blocked_links.h"
 #include "synth/common/cost_model.h"
 #include "synth/forest/allreduce.h"
+#include "synth/forest/folded_packing.h"
 #include "synth/forest/packings.h"
 #include "synth/forest/request.h"
 
@@ -313,6 +315,22 @@ Status TryAll(const Task& task, StepBudget& budget, int64_t work, Best& best) {
   return best.synthesis ? OkStatus() : reason;
 }
 
+// Tries trees that are packed between hosts. If no plan is made, returns the reason as an error.
+Status TryFolded(const Task& task, StepBudget& budget, int64_t work, Best& best) {
+  Status reason = LimitReached("forest: no trees between hosts are faster");
+  int64_t left = work;
+  for (const double latency_weight : kLatencyWeights) {
+    if (best.synthesis && IsEnough(task, best, left)) break;
+    const StatusOr<Candidate> candidate = PackFolded(task, {.latency_weight = latency_weight});
+    if (!candidate.ok()) {
+      reason = candidate.status();
+    } else if (candidate->rate_ps < task.beat_ps) {
+      TryWaves(task, *candidate, budget, left, best);
+    }
+  }
+  return best.synthesis ? OkStatus() : reason;
+}
+
 }  // namespace
 
 StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bound, StepBudget& budget,
@@ -322,16 +340,23 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
   const int64_t work = request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork;
   if (work < request.collective->num_members())
     return LimitReached("forest: the limit of work was reached before a tree was packed");
-  const Task task = MakeTask(request, bound, beat_ps);
+  Task task = MakeTask(request, bound, beat_ps);
   const std::optional<int32_t> chunks = request.limits.chunks;
-  if (const int64_t rows = task.Rows(); !chunks && rows > kMostRows)
+  const int64_t rows = task.Rows();
+  const bool folds = !chunks && rows > kMostRows && FoldedRows(request);
+  if (folds) {
+    task.group.reset();
+    task.twins.reset();
+  } else if (!chunks && rows > kMostRows) {
     return LimitReached(
         fmt::format("forest: {} rows of links and ranks that differ; at most {}; hint: "
                     "--engine=greedy",
                     rows, kMostRows));
+  }
   Best best;
-  const Status tried =
-      chunks ? TryEqual(task, *chunks, budget, work, best) : TryAll(task, budget, work, best);
+  const Status tried = chunks  ? TryEqual(task, *chunks, budget, work, best)
+                       : folds ? TryFolded(task, budget, work, best)
+                               : TryAll(task, budget, work, best);
   if (!best.synthesis && budget.HasRefused()) return budget.Refusal();
   if (!tried.ok()) return tried;
   if (best.waves <= kFewWaves) {

@@ -98,8 +98,7 @@ TEST(LatencyBound, FarthestHolderOfASum) {
 // of all ranks, is the same.
 TEST(LowerBound, OfOrbitsIsThatOfAllRanks) {
   std::vector<Topology> machines;
-  for (const char* name : {"torus:4x4x4", "leaf-spine:8x2x8"})
-    machines.push_back(LoadTopology(name).value());
+  for (const char* name : {"torus:4x4x4", "leaf-spine:8x2x8"}) machines.push_back(LoadTopology(name).value());
   machines.push_back(ReadNativeXml(R"(<topology name="rails">
     <cluster hosts="2" name="pod">
       <cluster hosts="8">

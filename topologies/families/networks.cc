@@ -22,15 +22,15 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The number of switches that end points attach to; such that stand in place of one are counted once.
 int64_t NumLeaves(const Network& network) {
   switch (network.kind) {
-    case NetworkKind::kSwitch:
-    case NetworkKind::kFullMesh:
+    case NetworkShape::kSwitch:
+    case NetworkShape::kFullMesh:
       return 1;
-    case NetworkKind::kRails:
-    case NetworkKind::kLeafSpine:
+    case NetworkShape::kRails:
+    case NetworkShape::kLeafSpine:
       return network.leaves;
-    case NetworkKind::kFatTree:
+    case NetworkShape::kFatTree:
       return CappedProduct(network.k, network.k / 2);
-    case NetworkKind::kDragonfly:
+    case NetworkShape::kDragonfly:
       return CappedProduct(network.groups, network.routers);
   }
   return 1;
@@ -41,14 +41,14 @@ int64_t EndpointsPerLeaf(const Network& network, int64_t endpoints, int64_t leaf
   if (!network.rail_of.empty())
     return std::ranges::count(network.rail_of, leaf) *
            (endpoints / static_cast<int64_t>(network.rail_of.size()));
-  if (network.kind == NetworkKind::kFatTree) return network.k / 2;
+  if (network.kind == NetworkShape::kFatTree) return network.k / 2;
   return std::max<int64_t>(1, CeilDiv(endpoints, NumLeaves(network)));
 }
 
 int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
   if (!network.rail_of.empty())
     return network.rail_of[static_cast<size_t>(endpoint) % network.rail_of.size()];
-  if (network.kind == NetworkKind::kRails) return endpoint % network.leaves;
+  if (network.kind == NetworkShape::kRails) return endpoint % network.leaves;
   const int64_t block = EndpointsPerLeaf(network, endpoints) * network.rails;
   return endpoint / block * network.rails + endpoint % network.rails;
 }
@@ -56,7 +56,7 @@ int64_t LeafOf(const Network& network, int64_t endpoint, int64_t endpoints) {
 // The bandwidth of one uplink of a leaf: its downlinks ÷ its uplinks ÷ the ratio, rounded down.
 int64_t UplinkBandwidth(const Network& network, int64_t endpoints, int64_t leaf = 0) {
   if (network.oversubscription_num == 0 || HasOneLevel(network)) return network.uplink.bandwidth_bytes_per_s;
-  const int64_t uplinks = network.kind == NetworkKind::kFatTree ? network.k / 2 : network.spines;
+  const int64_t uplinks = network.kind == NetworkShape::kFatTree ? network.k / 2 : network.spines;
   const __int128 down = static_cast<__int128>(network.access.bandwidth_bytes_per_s) *
                         EndpointsPerLeaf(network, endpoints, leaf) * network.oversubscription_den;
   const __int128 each = down / (static_cast<__int128>(uplinks) * network.oversubscription_num);
@@ -114,47 +114,47 @@ LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise) {
           reader.Latency("latency", otherwise.latency_ps), reader.Latency("overhead", otherwise.overhead_ps)};
 }
 
-NetworkKind ReadNetworkKind(AttributeReader& reader) {
+NetworkShape ReadNetworkShape(AttributeReader& reader) {
   constexpr std::array<std::string_view, 6> kTypes = {"switch",    "rails",    "leaf-spine", "fat-tree",
-                                                      "dragonfly", "full-mesh"};  // by NetworkKind
+                                                      "dragonfly", "full-mesh"};  // by NetworkShape
   const std::string_view type = reader.Text("type").value_or(kTypes[0]);
   const auto known = std::ranges::find(kTypes, type);
-  if (known != kTypes.end()) return static_cast<NetworkKind>(known - kTypes.begin());
+  if (known != kTypes.end()) return static_cast<NetworkShape>(known - kTypes.begin());
   reader.Fail(fmt::format("unknown type '{}'{}", type, DidYouMean(type, kTypes)));
-  return NetworkKind::kSwitch;
+  return NetworkShape::kSwitch;
 }
 
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise,
+Network ReadNetwork(NetworkShape kind, AttributeReader& reader, const LinkNumbers& otherwise,
                     int64_t least_spines) {
   constexpr int64_t kMost = 1'000'000'000;
   Network network;
   network.kind = kind;
   network.access = ReadNumbers(reader, otherwise);
   network.uplink = network.access;
-  if (kind == NetworkKind::kFullMesh) return network;
-  if (kind != NetworkKind::kSwitch)
+  if (kind == NetworkShape::kFullMesh) return network;
+  if (kind != NetworkShape::kSwitch)
     network.uplink.latency_ps = reader.Latency("uplink-latency", network.access.latency_ps);
   network.global = network.uplink;
   network.multicast = reader.Bool("multicast", false);
   network.reduce = reader.Bool("reduce", false);
   switch (kind) {
-    case NetworkKind::kSwitch:
+    case NetworkShape::kSwitch:
       if (const auto id = reader.Text("id")) network.id = *id;
       return network;
-    case NetworkKind::kRails:
+    case NetworkShape::kRails:
       network.spines = reader.Integer("spines", least_spines, kMost, least_spines);
       break;
-    case NetworkKind::kLeafSpine:
+    case NetworkShape::kLeafSpine:
       network.leaves = reader.RequiredInteger("leaves", 1, kMost);
       network.spines = reader.RequiredInteger("spines", 1, kMost);
       break;
-    case NetworkKind::kFatTree:
+    case NetworkShape::kFatTree:
       network.k = reader.RequiredInteger("k", 2, kMost);
       if (network.k % 2 != 0) reader.Fail(fmt::format("k '{}': expected an even number", network.k));
       break;
-    case NetworkKind::kFullMesh:
+    case NetworkShape::kFullMesh:
       break;
-    case NetworkKind::kDragonfly:
+    case NetworkShape::kDragonfly:
       network.groups = reader.RequiredInteger("groups", 1, kMost);
       network.routers = reader.RequiredInteger("routers", 1, kMost);
       network.global.bandwidth_bytes_per_s =
@@ -172,12 +172,12 @@ Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers
 void ReadFabricAttributes(AttributeReader& reader, Network& network) {
   constexpr int64_t kMost = 1'000'000'000;
   network.planes = reader.Integer("planes", 1, kMost, 1);
-  if (network.kind == NetworkKind::kSwitch || network.kind == NetworkKind::kRails)
+  if (network.kind == NetworkShape::kSwitch || network.kind == NetworkShape::kRails)
     network.count = reader.Integer("count", 1, kMost, 1);
-  if (network.kind == NetworkKind::kSwitch) ReadOversubscription(reader, "bandwidth", network);
-  if (network.kind == NetworkKind::kFullMesh) network.global_links = reader.Integer("links", 1, kMost, 1);
-  const bool leaf_spine = network.kind == NetworkKind::kLeafSpine;
-  if (!leaf_spine && network.kind != NetworkKind::kDragonfly) return;
+  if (network.kind == NetworkShape::kSwitch) ReadOversubscription(reader, "bandwidth", network);
+  if (network.kind == NetworkShape::kFullMesh) network.global_links = reader.Integer("links", 1, kMost, 1);
+  const bool leaf_spine = network.kind == NetworkShape::kLeafSpine;
+  if (!leaf_spine && network.kind != NetworkShape::kDragonfly) return;
   network.rails = reader.Integer("rails", 1, kMost, 1);
   const int64_t leaves = leaf_spine ? network.leaves : network.routers;
   if (leaves % network.rails != 0)
@@ -186,7 +186,8 @@ void ReadFabricAttributes(AttributeReader& reader, Network& network) {
 }
 
 bool HasOneLevel(const Network& network) {
-  return network.kind == NetworkKind::kSwitch || (network.kind == NetworkKind::kRails && network.spines == 0);
+  return network.kind == NetworkShape::kSwitch ||
+         (network.kind == NetworkShape::kRails && network.spines == 0);
 }
 
 Network PlaneOf(const Network& network, int64_t plane) {
@@ -202,8 +203,8 @@ Status ApplyRatio(std::span<const int64_t> below, Network& network) {
     if (from_below == 0)
       return InvalidInput(
           fmt::format("oversubscription without {}a fabric below; expected {}clusters with a fabric inside",
-                      network.kind == NetworkKind::kRails ? "spines or " : "",
-                      network.kind == NetworkKind::kRails ? "spines of 1 or more, or " : ""));
+                      network.kind == NetworkShape::kRails ? "spines or " : "",
+                      network.kind == NetworkShape::kRails ? "spines of 1 or more, or " : ""));
     const __int128 each = static_cast<__int128>(from_below) * network.oversubscription_den /
                           (static_cast<__int128>(network.oversubscription_num) * network.count);
     if (each == 0) return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
@@ -213,7 +214,7 @@ Status ApplyRatio(std::span<const int64_t> below, Network& network) {
 }
 
 Status CheckNetwork(const Network& network, int64_t endpoints) {
-  if (network.kind == NetworkKind::kFatTree) {
+  if (network.kind == NetworkShape::kFatTree) {
     const int64_t most = CappedProduct(CappedProduct(network.k, network.k / 2), network.k / 2);
     if (endpoints > most)
       return InvalidInput(
@@ -234,25 +235,25 @@ TopologySize SizeOf(const Network& network, int64_t endpoints) {
     add(size.links, CappedProduct(CappedProduct(groups, groups - 1), network.global_links));
   };
   switch (network.kind) {
-    case NetworkKind::kSwitch:
+    case NetworkShape::kSwitch:
       break;
-    case NetworkKind::kRails:
-    case NetworkKind::kLeafSpine:
+    case NetworkShape::kRails:
+    case NetworkShape::kLeafSpine:
       add(size.nodes, network.spines);
       add(size.links, CappedProduct(CappedProduct(2, leaves), network.spines));
       break;
-    case NetworkKind::kFatTree: {
+    case NetworkShape::kFatTree: {
       const int64_t half = network.k / 2, per_layer = CappedProduct(size.nodes, half);
       add(size.nodes, CappedProduct(network.k, half));
       add(size.nodes, CappedProduct(half, half));
       add(size.links, CappedProduct(4, per_layer));
       break;
     }
-    case NetworkKind::kDragonfly:
+    case NetworkShape::kDragonfly:
       add(size.links, CappedProduct(size.nodes, network.routers - 1));
       add_cables_between(network.groups);
       break;
-    case NetworkKind::kFullMesh:
+    case NetworkShape::kFullMesh:
       size = {};
       add_cables_between(endpoints / network.leaves);
       break;
@@ -371,15 +372,15 @@ std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> e
   const auto count = static_cast<int64_t>(endpoints.size());
   uplink.bandwidth_bytes_per_s = UplinkBandwidth(network, count);
   switch (network.kind) {
-    case NetworkKind::kSwitch: {
+    case NetworkShape::kSwitch: {
       std::vector<NodeId> switches = network.count == 1 ? std::vector<NodeId>{add.Switch(network.id)}
                                                         : add.Switches(network.id, network.count);
       add.Attach(endpoints, switches);
       return switches;
     }
-    case NetworkKind::kRails:
-    case NetworkKind::kLeafSpine: {
-      const std::string_view name = network.kind == NetworkKind::kRails ? "rail" : "leaf";
+    case NetworkShape::kRails:
+    case NetworkShape::kLeafSpine: {
+      const std::string_view name = network.kind == NetworkShape::kRails ? "rail" : "leaf";
       std::vector<std::string> names = network.rail_names;
       for (int64_t l = 0; network.rail_names.empty() && l < network.leaves; ++l)
         names.push_back(fmt::format("{}{}", name, l));
@@ -393,11 +394,11 @@ std::vector<NodeId> AddNetwork(const Network& network, std::span<const NodeId> e
       }
       return spines.empty() ? leaves : spines;
     }
-    case NetworkKind::kFatTree:
+    case NetworkShape::kFatTree:
       return add.FatTree(endpoints, uplink);
-    case NetworkKind::kDragonfly:
+    case NetworkShape::kDragonfly:
       return add.Dragonfly(endpoints);
-    case NetworkKind::kFullMesh:
+    case NetworkShape::kFullMesh:
       add.CablesBetween(endpoints, network.leaves, network.access);
       return {endpoints.begin(), endpoints.end()};
   }

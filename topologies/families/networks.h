@@ -48,10 +48,10 @@ void AddLink(NodeId from, NodeId to, const LinkNumbers& numbers, TopologySpec& s
 // Adds two links, the forward one first.
 void AddCable(NodeId a, NodeId b, const LinkNumbers& numbers, TopologySpec& spec);
 
-enum class NetworkKind { kSwitch, kRails, kLeafSpine, kFatTree, kDragonfly, kFullMesh };
+enum class NetworkShape { kSwitch, kRails, kLeafSpine, kFatTree, kDragonfly, kFullMesh };
 
 struct Network {
-  NetworkKind kind = NetworkKind::kSwitch;
+  NetworkShape kind = NetworkShape::kSwitch;
   // Leaf-spine; rails: their number, which is that of a host's end points unless rail_of says otherwise; full
   // mesh: the end points of a copy.
   int64_t leaves = 1;
@@ -86,10 +86,10 @@ struct Network {
 LinkNumbers ReadNumbers(AttributeReader& reader, const LinkNumbers& otherwise = {});
 // Reads the attribute `type`: switch (also where it is absent), rails, leaf-spine, fat-tree, dragonfly,
 // full-mesh.
-NetworkKind ReadNetworkKind(AttributeReader& reader);
+NetworkShape ReadNetworkShape(AttributeReader& reader);
 // Reads all other attributes of a network except the number of its end points. Rails have at least so many
 // spines, and so many where nothing is said. The reader keeps the errors.
-Network ReadNetwork(NetworkKind kind, AttributeReader& reader, const LinkNumbers& otherwise = {},
+Network ReadNetwork(NetworkShape kind, AttributeReader& reader, const LinkNumbers& otherwise = {},
                     int64_t least_spines = 0);
 // Reads what only a network over the end points of hosts has: planes, count, rails, links, and the
 // oversubscription of a network of one level. The reader keeps the errors.

@@ -98,7 +98,7 @@ StatusOr<std::vector<Reader::EndPoint>> Reader::ReadFabric(pugi::xml_node elemen
                                                            const std::vector<ScopeIndex>& members,
                                                            ScopeIndex scope, size_t first_link) {
   AttributeReader reader("fabric", AttributesOf(element));
-  const NetworkKind kind = ReadNetworkKind(reader);
+  const NetworkShape kind = ReadNetworkShape(reader);
   Network network = ReadNetwork(kind, reader);
   ReadFabricAttributes(reader, network);
   const std::optional<std::string_view> attach = reader.Text("attach");
@@ -126,7 +126,7 @@ StatusOr<std::vector<NodeId>> Reader::AddPlane(pugi::xml_node fabric, Network ne
                                                std::optional<int64_t> plane, const Place& place,
                                                size_t first_link) {
   const auto bad = [&](std::string_view why) { return At(fabric, fmt::format("fabric: {}", why)); };
-  const bool alike = network.kind == NetworkKind::kRails || network.kind == NetworkKind::kFullMesh;
+  const bool alike = network.kind == NetworkShape::kRails || network.kind == NetworkShape::kFullMesh;
   std::vector<NodeId> endpoints;
   for (size_t c = 0; c < copies.size(); ++c) {
     const size_t before = endpoints.size();
@@ -140,7 +140,7 @@ StatusOr<std::vector<NodeId>> Reader::AddPlane(pugi::xml_node fabric, Network ne
     if (c == 0) network.leaves = own;
     if (network.leaves != own)
       return bad(fmt::format("{} as many end points on every host; the first has {}, number {} has {}",
-                             network.kind == NetworkKind::kRails ? "rails need" : "a full mesh needs",
+                             network.kind == NetworkShape::kRails ? "rails need" : "a full mesh needs",
                              network.leaves, c, own));
   }
   if (endpoints.empty())
