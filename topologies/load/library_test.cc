@@ -211,9 +211,10 @@ TEST(Library, LevelsOfLargeMachinesHaveTheRatiosOfTheirSources) {
       {"nvl72-1820", "leaf", "spine", 131040 * 50},
       {"frontier", "nic", "router", 74 * 512 * 25},
       {"frontier", "router", "router", 74 * (32 * 31 + 73 * 4) * 25}};
+  StatusOr<Topology> topology = LoadTopology("dgx-h100");
   for (const auto& [name, from, to, gb_per_s] : kLevels) {
     SCOPED_TRACE(std::string(name) + " " + from);
-    const StatusOr<Topology> topology = LoadTopology(name);
+    if (topology->name() != name) topology = LoadTopology(name);
     ASSERT_TRUE(topology.ok()) << topology.status().message();
     EXPECT_NEAR(GbPerSecond(*topology, from, to), gb_per_s, 0.01);
   }
