@@ -31,6 +31,7 @@ constexpr Kinds kRoots[] = {
 
 // Keys that only one kind has at the outermost level.
 constexpr Kinds kKeys[] = {
+    {"expert_plan", FileKind::kExpertPlan},  // ahead of its "topology"
     {"schedule", FileKind::kPlan},
     {"made_by", FileKind::kPlan},
     {"topology", FileKind::kPlan},
@@ -133,6 +134,13 @@ std::string Hint(FileKind seen, FileKind expected, std::string_view file) {
     return fmt::format("; hint: xccl-synth plan {} -c allreduce -o FILE makes one", file);
   if (expected == FileKind::kPlan && makes_plans)
     return fmt::format("; hint: xccl-synth import {} -o FILE makes one", file);
+  if (expected == FileKind::kPlan && seen == FileKind::kExpertPlan)
+    return fmt::format("; hint: xccl-synth run {} and xccl-synth verify {} take it", file, file);
+  if (expected == FileKind::kExpertPlan && seen == FileKind::kTopology)
+    return fmt::format(
+        "; hint: xccl-synth plan {} -c dispatch --experts 256 --top-k 8 --tokens 4096 -o FILE "
+        "makes one",
+        file);
   if (seen == FileKind::kCallLog)
     return fmt::format("; hint: xccl-synth book TOPOLOGY --from-log {} -o BOOK plans what it has", file);
   return "";
@@ -150,6 +158,8 @@ std::string_view ToString(FileKind kind) {
       return "a fabric";
     case FileKind::kPlan:
       return "a plan";
+    case FileKind::kExpertPlan:
+      return "a plan of expert dispatch";
     case FileKind::kBookIndex:
       return "the index of a plan book";
     case FileKind::kMachineModel:

@@ -15,6 +15,7 @@ enum class FileKind : uint8_t {
   kTopology,
   kFabric,  // the wiring between hosts, as an operator's tools print it
   kPlan,
+  kExpertPlan,  // of dispatch and combine
   kBookIndex,
   kMachineModel,
   kCollective,

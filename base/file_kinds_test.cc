@@ -26,6 +26,7 @@ TEST(FileKinds, AreToldByTheirContents) {
       {"<!doctype html>\n<html lang=en>", FileKind::kPage},
       {"<svg>", FileKind::kPicture},
       {R"({"format":1, "topology":"<topology/>")", FileKind::kPlan},
+      {R"({"format":1, "expert_plan":"dispatch", "topology":"<topology/>")", FileKind::kExpertPlan},
       {R"({"format":1, "sizes":{"plans":[]}, "made_by":{}})", FileKind::kPlan},
       {R"({"a":"\"plans\":", "plans":[]})", FileKind::kBookIndex},
       {R"({"format":2, "source":"plans", "launch_ps":1})", FileKind::kMachineModel},

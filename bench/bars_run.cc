@@ -1,18 +1,13 @@
-// One bar, measured in a forked child that sends its figures back through a pipe as one line of text.
+// One bar, measured in a child that sends its figures back as one line of text.
 #include <fmt/core.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <csignal>
 #include <ctime>
 
 #include "base/strings.h"
 #include "base/units.h"
 #include "bench/bars.h"
+#include "bench/child.h"
 #include "bench/machines.h"
 #include "ir/analysis/schedule_stats.h"
 #include "ir/bounds/bound.h"
@@ -147,59 +142,19 @@ bool FromLine(const std::string& line, BarResult& r) {
   return true;
 }
 
-[[noreturn]] void RunChild(const Bar& bar, const BarLimits& limits, int pipe_end) {
-  const auto cpu = static_cast<rlim_t>(std::ceil(limits.cpu_seconds));
-  const rlimit most_cpu{cpu, cpu};
-  const rlimit most_memory{static_cast<rlim_t>(limits.memory_mib) << 20,
-                           static_cast<rlim_t>(limits.memory_mib) << 20};
-  const rlimit no_core{0, 0};
-  setrlimit(RLIMIT_CPU, &most_cpu);
-  setrlimit(RLIMIT_AS, &most_memory);
-  setrlimit(RLIMIT_CORE, &no_core);
-  BarResult result;
-  const Status status = Measure(bar, limits, result);
-  if (!status.ok()) result.problem = status.message();
-  const std::string line = ToLine(result);
-  const bool sent = write(pipe_end, line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  _exit(sent ? 0 : 1);
-}
-
 }  // namespace
 
 BarResult RunBar(const Bar& bar, const BarLimits& limits) {
+  const ChildResult child =
+      RunInChild({.cpu_seconds = limits.cpu_seconds, .memory_mib = limits.memory_mib}, [&] {
+        BarResult result;
+        const Status status = Measure(bar, limits, result);
+        if (!status.ok()) result.problem = status.message();
+        return ToLine(result);
+      });
   BarResult result;
-  int ends[2];
-  if (pipe(ends) != 0) {
-    result.problem = "no pipe";
-    return result;
-  }
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ends[0]);
-    RunChild(bar, limits, ends[1]);
-  }
-  close(ends[1]);
-  std::string line;
-  std::array<char, 4096> buffer;
-  for (ssize_t n = 0; child > 0 && (n = read(ends[0], buffer.data(), buffer.size())) > 0;)
-    line.append(buffer.data(), static_cast<size_t>(n));
-  close(ends[0]);
-  int status = 0;
-  rusage usage{};
-  if (child < 0 || wait4(child, &status, 0, &usage) != child) {
-    result.problem = "no child process";
-    return result;
-  }
-  if (!FromLine(line, result)) {
-    const double used = static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec);
-    if (WIFSIGNALED(status) && used >= limits.cpu_seconds - 2)
-      result.problem = fmt::format("stopped after {:.0f} CPU seconds", limits.cpu_seconds);
-    else if (WIFSIGNALED(status))
-      result.problem = fmt::format("died of signal {} ({} MiB)", WTERMSIG(status), usage.ru_maxrss >> 10);
-    else
-      result.problem = "died";
-  }
-  result.peak_mib = usage.ru_maxrss >> 10;
+  if (!FromLine(child.text, result)) result.problem = child.problem;
+  result.peak_mib = child.peak_mib;
   return result;
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/memory.h"
 #include "base/units.h"
+#include "cli/experts.h"
 #include "cli/say.h"
 #include "ir/collective_args.h"
 #include "ir/collective_json.h"
@@ -14,6 +16,10 @@
 namespace xccl {
 
 namespace {
+
+// Bytes that planning takes for a part before anything moves: its chunk, its bytes, its demand and its orbit.
+// An alltoall of 8,192 ranks takes about 64 for each of its 67 million parts before an engine is asked.
+constexpr double kBytesOfPart = 64;
 
 constexpr const char* kTopologyHelp =
     "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m, a fabric: ibnetdiscover, Slurm, ...,\n"
@@ -97,7 +103,7 @@ void AddCollectiveFlags(Command& command, CollectiveFlags& flags) {
   command.AddOption(
       "--collective,-c", flags.collective,
       "allreduce, allgather(v), reduce_scatter(v), broadcast, reduce, gather, scatter, alltoall(v),\n"
-      "sendrecv, barrier");
+      "sendrecv, barrier; plan also dispatch, combine (of experts)");
   command.AddOption("--root", flags.root,
                     "root of broadcast, reduce, gather, scatter (default: the first rank)");
   command.AddOption("--ranks", flags.ranks, "the ranks that take part: 0,2,4-7 (default: all)");
@@ -142,6 +148,11 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
     return ReadCollectiveFile(flags.collective_file, topology.num_ranks());
   }
   if (flags.collective.empty()) return UsageError("no collective; hint: --collective=allreduce");
+  if (IsExpertCall(flags.collective))
+    return UsageError(
+        fmt::format("--collective: {0} has no counts before it runs; hint: xccl-synth plan "
+                    "TOPOLOGY -c {0} plans it",
+                    flags.collective));
   CollectiveSpec spec;
   XCCL_ASSIGN_OR_RETURN(spec.kind, FlagValue("--collective", ParseCollectiveKind(flags.collective)));
   spec.ranks = AllRanks(topology.num_ranks());
@@ -163,6 +174,12 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
       (spec.kind == CollectiveKind::kAllgatherv || spec.kind == CollectiveKind::kReduceScatterv ||
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
+  if (TraitsOf(spec.kind).parts == KindTraits::Parts::kPerPair) {
+    const size_t parts = spec.ranks.size() * spec.ranks.size();
+    XCCL_RETURN_IF_ERROR(CheckMemory(fmt::format("{} of {} ranks", flags.collective, spec.ranks.size()),
+                                     fmt::format("{} parts", parts),
+                                     kBytesOfPart * static_cast<double>(parts)));
+  }
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   // Without a file of counts, the command line itself asked for something impossible.
   if (!collective.ok() && flags.counts.empty()) return UsageError(collective.status().message());

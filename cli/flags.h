@@ -147,6 +147,8 @@ struct TrainingFlags {
 void AddTrainingFlags(Command& command, TrainingFlags& flags);
 // Requires: --for. Errors: kUsage.
 StatusOr<TrainingJob> MakeTrainingJob(const TrainingFlags& flags);
+// The value of one of those flags, "--experts", where it is given.
+std::optional<int64_t> NumberOf(const TrainingFlags& flags, std::string_view flag);
 // The name of a given flag that needs --for, else empty.
 std::string FlagWithoutJob(const TrainingFlags& flags);
 

@@ -12,6 +12,7 @@
 #include <new>
 #include <optional>
 
+#include "base/memory.h"
 #include "base/standard_streams.h"
 #include "base/threads.h"
 #include "base/units.h"
@@ -22,6 +23,7 @@ namespace xccl {
 namespace {
 
 constexpr double kGraceSeconds = 0.5;  // for stages that look at the clock themselves
+constexpr double kShareOfFree = 0.75;  // the rest is for other processes and the cache of files
 
 // Without memory no text can be made, so it is made before.
 char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
@@ -41,19 +43,38 @@ char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
   std::abort();
 }
 
-Status LimitMemory(const std::string& text) {
-  XCCL_ASSIGN_OR_RETURN(const int64_t bytes, ParseSizeFlag("--memory-limit", text));
-  if (bytes == 0) return UsageError("--memory-limit: 0; expected more than 0");
-  // RLIMIT_DATA limits private writable memory: not code, and not buffers that ranks share.
+// RLIMIT_DATA limits private writable memory: not code, and not buffers that ranks share. `within` names the
+// limit in messages.
+Status LimitMemory(int64_t bytes, const std::string& within) {
   rlimit limit = {};
   if (getrlimit(RLIMIT_DATA, &limit) == 0) {
     limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
-    if (setrlimit(RLIMIT_DATA, &limit) != 0)
-      return SystemError("--memory-limit=" + text + ": " + std::strerror(errno));
+    if (setrlimit(RLIMIT_DATA, &limit) != 0) return SystemError(within + ": " + std::strerror(errno));
   }
   std::snprintf(out_of_memory, sizeof out_of_memory,
-                "out of memory within --memory-limit=%s; hint: fewer ranks, --chunks=1 or a larger limit",
-                FormatSize(bytes).c_str());
+                "out of memory within %s; hint: fewer ranks, --chunks=1 or a larger limit", within.c_str());
+  return OkStatus();
+}
+
+Status LimitMemoryByFlag(const std::string& text) {
+  XCCL_ASSIGN_OR_RETURN(const int64_t bytes, ParseSizeFlag("--memory-limit", text));
+  if (bytes == 0) return UsageError("--memory-limit: 0; expected more than 0");
+  return LimitMemory(bytes, "--memory-limit=" + FormatSize(bytes));
+}
+
+// The limit without a flag: kShareOfFree of what is free, so that the system does not have to end this
+// process or another. A sanitizer's tables are larger than memory; a process that has more already gets no
+// limit.
+Status LimitMemoryToShareOfFree() {
+  const std::optional<int64_t> free = FreeMemory();
+  rlimit before = {};
+  if (!free || getrlimit(RLIMIT_DATA, &before) != 0) return OkStatus();
+  const auto bytes = static_cast<int64_t>(kShareOfFree * static_cast<double>(*free));
+  if (before.rlim_cur <= static_cast<rlim_t>(bytes)) return OkStatus();
+  XCCL_RETURN_IF_ERROR(LimitMemory(bytes, fmt::format("{:.1f}GiB, three quarters of what is free",
+                                                      static_cast<double>(bytes) / (1 << 30))));
+  if (const std::optional<MemoryLeft> left = LeftOfMemory(); left && left->left_bytes == 0)
+    setrlimit(RLIMIT_DATA, &before);
   return OkStatus();
 }
 
@@ -67,13 +88,15 @@ void AddLimitFlags(Command& command, Session& session) {
       "end the whole command after this wall time (10s) with the best found so far; without it\n"
       "limits are counted in work, so that the same flags give the same plan");
   command.AddOption("--memory-limit", session.memory_limit,
-                    "end with exit code 5 where more memory than this (4GiB) would be needed");
+                    "need no more memory than this (4GiB), or end with exit code 5; without it the limit is\n"
+                    "three quarters of what is free");
 }
 
 Status ApplyLimits(Session& session) {
   std::set_terminate(OnTerminate);
   if (session.limits_are_of_planning) return OkStatus();
-  if (!session.memory_limit.empty()) XCCL_RETURN_IF_ERROR(LimitMemory(session.memory_limit));
+  XCCL_RETURN_IF_ERROR(session.memory_limit.empty() ? LimitMemoryToShareOfFree()
+                                                    : LimitMemoryByFlag(session.memory_limit));
   if (session.time_limit.empty()) return OkStatus();
   XCCL_ASSIGN_OR_RETURN(const int64_t limit_ps, FlagValue("--time-limit", ParseDuration(session.time_limit)));
   session.deadline = Deadline(static_cast<double>(limit_ps) / static_cast<double>(kPsPerSecond));

@@ -16,8 +16,8 @@ namespace xccl {
 
 // For commands that have none of their own.
 void AddLimitFlags(Command& command, Session& session);
-// Reads both flags: the session gets its deadline, the process its memory. Does nothing if the command keeps
-// the limits itself. Errors: kUsage.
+// Reads both flags: the session gets its deadline, the process its memory. Without a flag, memory is limited
+// to three quarters of what is free. Does nothing if the command keeps the limits itself. Errors: kUsage.
 Status ApplyLimits(Session& session);
 // "out of memory", with a hint; it names the limit that ApplyLimits has set, if there is one.
 const char* OutOfMemoryText();

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -40,6 +41,7 @@ namespace {
 struct Flags {
   TopologyFlags topology;
   CollectiveFlags collective;
+  ExpertFlags experts;
   PlanFlags plan;
   std::string from;
   std::string groups;
@@ -104,7 +106,8 @@ Status PlanGroupsOfFile(const Flags& flags, const PlanOptions& options, const Se
   }
   XCCL_ASSIGN_OR_RETURN(const GroupsResult result,
                         WithProgress("planning " + request.name + " on " + topology.name(), [&](Progress&) {
-                          return PlanGroupsTogether(topology, std::move(request), options);
+                          return PlanGroupsTogether(topology, std::move(request), options,
+                                                    options.lower || !flags.output.empty());
                         }));
   session.is_writing = true;
   if (!flags.output.empty()) XCCL_RETURN_IF_ERROR(WritePlan(result.result.plan, flags.output));
@@ -194,6 +197,10 @@ StatusOr<std::string> PlaceText(const Flags& flags, const PlanOptions& options, 
 }
 
 Status PlanCollective(const Flags& flags, const Session& session) {
+  XCCL_RETURN_IF_ERROR(CheckFlagsOfExperts(*flags.command, flags.collective.collective));
+  if (IsExpertCall(flags.collective.collective))
+    return PlanExperts(flags.topology, flags.collective.collective, flags.experts, flags.training,
+                       flags.plan.options.request.seed, flags.output, session);
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
@@ -280,6 +287,8 @@ void AddPlanCommand(CommandLine& line, Session& session) {
   AddCollectiveFlags(command, flags.collective);
   command.AddOption("--groups", flags.groups,
                     "plan the collectives of several groups of ranks at once: a JSON file that lists them");
+  command.Heading("Experts");
+  AddExpertFlags(command, flags.experts);
   command.Heading("Search");
   command.AddOption("--engine,-e", flags.plan.options.engine, EngineHelp()).ShowDefault();
   command.AddOption("--size,-s", flags.plan.size, "size that the plan is made for: 1KiB, 256MiB")
@@ -318,7 +327,8 @@ void AddPlanCommand(CommandLine& line, Session& session) {
       "  xccl-synth plan torus:8x8@bandwidth=50GB/s -c allgather -e greedy\n"
       "  xccl-synth plan dgx1 -c allgather -e smt --chunks 1 --steps 2 --rounds 2\n"
       "  xccl-synth plan rail-8 --for sp,zero1 --llm llama-3-70b --tp 8 -o book\n"
-      "  xccl-synth plan dgx1 -c allgather --engine smt --pareto");
+      "  xccl-synth plan dgx1 -c allgather --engine smt --pareto\n"
+      "  xccl-synth plan rail-8 -c dispatch --experts 256 --top-k 8 --tokens 4096 --row 7392B");
 }
 
 }  // namespace xccl

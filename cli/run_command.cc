@@ -15,6 +15,7 @@
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -32,6 +33,8 @@ struct Flags {
   RunOptions options = {.warmup = {}};
   CudaFlags cuda;
   LaunchFlags launch;
+  ExpertRunFlags experts;
+  std::optional<Command> command = {};
 };
 
 Row ToRow(const RunRow& row, const RunTableOptions& table, const std::optional<cuda::DeviceUsage>& usage) {
@@ -130,7 +133,23 @@ class Shown {
   bool right_ = true;
 };
 
+// Runs a plan of experts, whose ranks are threads.
+Status RunExpertPlan(const Flags& flags, const Session& session) {
+  for (const char* flag : {"--collective", "--sizes", "--redop", "--processes", "--warmup"})
+    if (flags.command->IsGiven(flag))
+      return UsageError(
+          fmt::format("{}: {} is a plan of expert dispatch; expected no {}", flag, flags.file, flag));
+  if (flags.backend != "cpu")
+    return UsageError(fmt::format("--backend: {} is a plan of expert dispatch; expected cpu", flags.file));
+  const std::string type = flags.command->IsGiven("--dtype") ? flags.type : "bfloat16";
+  return RunExperts(flags.file, flags.experts, type, flags.options.iterations, flags.timeout, session);
+}
+
 Status RunFile(const Flags& flags, const Session& session) {
+  if (IsExpertPlanFile(flags.file)) return RunExpertPlan(flags, session);
+  for (const char* flag : {"--routing", "--tokens"})
+    if (flags.command->IsGiven(flag))
+      return UsageError(fmt::format("{}: only for plans of expert dispatch", flag));
   XCCL_ASSIGN_OR_RETURN(RunSettings settings, SettingsOf(flags));
   settings.deadline = session.deadline;
   XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, ParseSizesFlag(flags.sizes));
@@ -164,6 +183,7 @@ Status RunFile(const Flags& flags, const Session& session) {
 void AddRunCommand(CommandLine& line, Session& session) {
   auto [command, flags] = AddCommand(line, session, "run",
                                      "Run a plan and check every element; prints nccl-tests' table", RunFile);
+  flags.command = command;
   command
       .AddOption("PLAN", flags.file,
                  "a plan file with a program, or a plan book (a directory with an index.json)")
@@ -191,6 +211,7 @@ void AddRunCommand(CommandLine& line, Session& session) {
       .Between(0, 1 << 20);
   command.AddOption("--timeout", flags.timeout, "give up when no rank makes progress for this long")
       .ShowDefault();
+  AddExpertRunFlags(command, flags.experts);
   AddLaunchFlags(command, flags.launch);
   AddCudaFlags(command, flags.cuda);
   command.AddFlag("--json", session.json, "print the rows as JSON");
@@ -198,6 +219,7 @@ void AddRunCommand(CommandLine& line, Session& session) {
       "Examples:\n"
       "  xccl-synth run allreduce.plan.json --sizes 1KiB:64MiB:x4\n"
       "  xccl-synth run book -c allreduce\n"
+      "  xccl-synth run dispatch.plan.json --routing zipf:1.0\n"
       "  xccl-synth run allreduce.plan.json --processes --dtype bfloat16 --redop max\n"
       "  mpirun -n 16 xccl-synth run allreduce.plan.json   (or srun, torchrun)\n"
       "  xccl-synth run allreduce.plan.json --backend cuda --ranks-per-gpu 8");

@@ -99,6 +99,7 @@ Row PlanRow(const PlanResult& result, const Ended& ended) {
   const Cell none;
   std::vector<std::string> warnings = plan.topology.spec().warnings;
   warnings.insert(warnings.end(), ended.warnings.begin(), ended.warnings.end());
+  if (!result.no_program.empty()) warnings.push_back("no program: " + result.no_program);
   const auto program = [&](auto value) {
     return result.program_stats ? Cell(int64_t{value(*result.program_stats)}) : none;
   };

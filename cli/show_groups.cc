@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/show.h"
@@ -59,6 +60,24 @@ std::string Gain(const GroupsResult& all) {
                      RatioOf(all.unaware_ps, all.result.simulation.time_ps));
 }
 
+// The head of groups that were planned apart: no plan of them all is there to be described.
+std::string ApartText(const GroupsResult& all, const Ended& ended) {
+  const PlanResult& result = all.result;
+  std::string text =
+      fmt::format("{} on {}: {}, {} model\n", all.name, result.plan.topology.name(),
+                  Counted(std::ssize(all.groups), "group"), ToString(result.plan.made_by.model));
+  const auto line = [&](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<10} {}\n", name, value);
+  };
+  line("engine", fmt::format("groups: one of each of {} by itself; one plan of all would be too large",
+                             Counted(static_cast<int64_t>(all.kinds_apart), "kind")));
+  line("time", FormatDurationShort(result.simulation.time_ps) + ", each link shared by the groups' loads");
+  line("bound", fmt::format("{} of the slowest group's own   ratio {:.4f}",
+                            FormatDurationShort(result.bound.bound_ps), result.ratio));
+  line("synthesis", fmt::format("{:.3g} s of {:.3g} s in all", result.synthesis_s, ended.total_s));
+  return text;
+}
+
 }  // namespace
 
 double BusBandwidth(const ProcessGroup& group, int64_t ps) {
@@ -83,7 +102,8 @@ std::string GroupsText(const GroupsResult& all, const Ended& ended) {
                      fmt::format("{:.1f}", PsToUs(outcome.bound_ps)),
                      fmt::format("{:.1f}", GbPerS(BusBandwidth(group, outcome.together_ps)))});
   }
-  std::string text = PlanText(all.result, all.result.plan.made_by.engine, ended);
+  std::string text = all.kinds_apart > 0 ? ApartText(all, ended)
+                                         : PlanText(all.result, all.result.plan.made_by.engine, ended);
   text += fmt::format("  {:<10} {}\n", "unaware", Gain(all));
   return text + TableText(table);
 }
@@ -106,6 +126,7 @@ std::string GroupsJson(const GroupsResult& all, const Ended& ended) {
   }
   Row row = PlanRow(all.result, ended);
   row.emplace_back("unaware_us", PsToUs(all.unaware_ps));
+  if (all.kinds_apart > 0) row.emplace_back("kinds_apart", static_cast<int64_t>(all.kinds_apart));
   return ToJson(row, "groups", rows);
 }
 

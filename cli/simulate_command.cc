@@ -3,6 +3,7 @@
 
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -22,6 +23,8 @@ struct Flags {
   std::string model;
   std::string level;  // empty: the program if its machine is known, else the schedule
   PlanFlags plan;     // --machine alone
+  ExpertSimulateFlags experts;
+  std::optional<Command> command = {};
 };
 
 // The model of --machine, or else of the known machine that the plan was made for. Absent at the schedule
@@ -58,6 +61,16 @@ StatusOr<PlanLevel> LevelFor(const Plan& plan, const Flags& flags, const Machine
 }
 
 Status SimulateFile(const Flags& asked, const Session& session) {
+  if (IsExpertPlanFile(asked.file)) {
+    for (const char* flag : {"--sizes", "--model", "--level", "--machine"})
+      if (asked.command->IsGiven(flag))
+        return UsageError(
+            fmt::format("{}: {} is a plan of expert dispatch; expected no {}", flag, asked.file, flag));
+    return SimulateExperts(asked.file, asked.experts, session);
+  }
+  for (const char* flag : {"--routing", "--draws"})
+    if (asked.command->IsGiven(flag))
+      return UsageError(fmt::format("{}: only for plans of expert dispatch", flag));
   Flags flags = asked;
   // The time_us of JSON is that of the schedule on ideal links, as in plan's JSON.
   if (session.json && flags.level.empty() && flags.plan.machine.empty()) flags.level = "schedule";
@@ -84,6 +97,7 @@ Status SimulateFile(const Flags& asked, const Session& session) {
 void AddSimulateCommand(CommandLine& line, Session& session) {
   auto [command, flags] =
       AddCommand(line, session, "simulate", "Predict the time of a plan file at any sizes", SimulateFile);
+  flags.command = command;
   command.AddOption("PLAN", flags.file, "a plan file").Required();
   command.AddOption("--sizes", flags.sizes, "1KiB,1MiB or 1KiB:1GiB:x4 (default: the plan's size)");
   command.AddOption("--model", flags.model, "time model: pipelined or blocking (default: the plan's)");
@@ -92,6 +106,7 @@ void AddSimulateCommand(CommandLine& line, Session& session) {
                  "what is simulated: schedule or program (default: the program, if the plan has one and its\n"
                  "machine is known; else, and with --json, the schedule)")
       .OneOf({"schedule", "program"});
+  AddExpertSimulateFlags(command, flags.experts);
   AddMachineFlag(command, flags.plan, "run the program on this machine");
   command.AddFlag("--json", session.json, "print the result as JSON");
   command.Footer("Example:\n  xccl-synth simulate allreduce.plan.json --sizes 1KiB:1GiB:x4");

@@ -34,8 +34,10 @@ constexpr Number kNumbers[] = {
     {"--kv-heads", &ModelConfig::kv_heads, "--for: heads of keys and values"},
     {"--ffn", &ModelConfig::ffn, "--for: inner size of the feed-forward blocks"},
     {"--vocab", &ModelConfig::vocab, "--for: vocabulary"},
-    {"--experts", &ModelConfig::experts, "--for: experts of a layer"},
-    {"--top-k", &ModelConfig::top_k, "--for: experts of a token"},
+    {"--experts", &ModelConfig::experts,
+     "--for: experts of a layer; dispatch, combine: in all, dealt to ranks in\n"
+     "order (default 256)"},
+    {"--top-k", &ModelConfig::top_k, "--for: experts of a token; dispatch, combine: likewise (default 8)"},
     {"--params", &ModelConfig::params, "--for: parameters, in place of what the formula says"},
     {"--bytes", &TrainingJob::bytes, "--for: bytes of an activation or a parameter (default 2)"},
     {"--grad-bytes", &TrainingJob::grad_bytes, "--for: bytes of a gradient (default: --bytes)"},
@@ -58,6 +60,12 @@ void AddTrainingFlags(Command& command, TrainingFlags& flags) {
   flags.numbers.resize(std::size(kNumbers));
   for (size_t i = 0; i < flags.numbers.size(); ++i)
     command.AddOption(kNumbers[i].flag, flags.numbers[i], kNumbers[i].what).Between(1, int64_t{1} << 50);
+}
+
+std::optional<int64_t> NumberOf(const TrainingFlags& flags, std::string_view flag) {
+  for (size_t i = 0; i < flags.numbers.size(); ++i)
+    if (kNumbers[i].flag == flag) return flags.numbers[i];
+  return std::nullopt;
 }
 
 std::string FlagWithoutJob(const TrainingFlags& flags) {

@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
@@ -24,6 +25,7 @@ std::string BitsText(const Plan& plan) {
 }
 
 Status VerifyFile(const std::string& file, const Session& session) {
+  if (IsExpertPlanFile(file)) return VerifyExperts(file, session);
   std::vector<Violation> violations;
   const auto read = [&](Progress&) -> StatusOr<Plan> {
     XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlanUnverified(file));

@@ -496,7 +496,8 @@ def segment_count(schedule, sizes, units, blocking, keys, copies):
         carried[keys[t]] += size
         moves += copies
     steps, widest = max(schedule.step) + 1, max([largest] + list(carried.values()))
-    wanted = min(max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves), 2**21 // moves)
+    wanted = min(max(ceil_div(64 * (steps * largest - widest), widest), 65536 // moves),
+                 max(2**21, 2**13 * schedule.members) // moves)
     n = min(max(wanted, 1), ceil_div(largest, 65536))
     return ceil_div(largest, max(65536, ceil_div(largest, n)))
 
@@ -715,6 +716,7 @@ def main():
         fold = translations.fold(schedule, sizes)
         if fold is None:
             schedule = translations.expand(schedule)
+    schedule.members = len(collective.members)
     print("time_ps", time_of(schedule, sizes, options.model == "blocking", fold, options.every_segment))
     return 0
 

@@ -85,6 +85,18 @@ Status CheckTable(const CollectiveSpec& spec, const std::vector<TableEntry>& tab
   return OkStatus();
 }
 
+// A part takes some 40 bytes in a Collective and its sizes, so the limit is about 3 GB. Parts and chunks have
+// ids of 32 bits, so 2^30 parts would be the limit in any case.
+Status CheckParts(const CollectiveSpec& spec) {
+  constexpr int64_t kMost = int64_t{1} << 26;
+  if (NumParts(spec) <= kMost) return OkStatus();
+  const std::string of_pairs = TraitsOf(spec.kind).parts == Parts::kPerPair
+                                   ? fmt::format(", one for each pair of {} ranks", spec.ranks.size())
+                                   : "";
+  return InvalidInput(fmt::format("{}: {} parts{}; at most {} are supported", ToString(spec.kind),
+                                  NumParts(spec), of_pairs, kMost));
+}
+
 Status CheckSpec(const CollectiveSpec& spec) {
   const std::string_view kind = ToString(spec.kind);
   if (spec.ranks.empty()) return InvalidInput(fmt::format("{}: no ranks; expected at least one", kind));
@@ -113,9 +125,7 @@ Status CheckSpec(const CollectiveSpec& spec) {
     if (weight < 0) return InvalidInput(fmt::format("{}: weight {}; expected zero or more", kind, weight));
   XCCL_RETURN_IF_ERROR(CheckTable(spec, spec.pre, "precondition", members));
   XCCL_RETURN_IF_ERROR(CheckTable(spec, spec.post, "postcondition", members));
-  if (NumParts(spec) > std::numeric_limits<int32_t>::max() / 2)
-    return InvalidInput(fmt::format("{}: {} parts; at most 2^30 are supported", kind, NumParts(spec)));
-  return OkStatus();
+  return CheckParts(spec);
 }
 
 }  // namespace

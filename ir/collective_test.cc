@@ -177,6 +177,16 @@ TEST(Sizes, FollowNcclTests) {
   }
 }
 
+TEST(Collective, RefusesMorePartsThanMemoryHas) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAlltoall;
+  spec.ranks = AllRanks(131'072);
+  EXPECT_EQ(Collective::Create(spec).status().message(),
+            "alltoall: 17179869184 parts, one for each pair of 131072 ranks; at most 67108864 are supported");
+  spec.kind = CollectiveKind::kAllgather;
+  EXPECT_TRUE(Collective::Create(spec).ok());
+}
+
 TEST(Sizes, ChunksCoverTheirPart) {
   const Collective cut = Make(CollectiveKind::kAllreduce, {0, 1}).WithWeights({{2, 0, 1, 4}});
   for (int64_t size : {0, 4, 20, 1000, 1 << 30}) {

@@ -25,6 +25,10 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kFormat = 1;
+// Machines of so many ranks have schedules of many transfers, and a transfer takes about 100 bytes of a file.
+// They are written plain up to so many transfers.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kMostPlainOfLarge = int64_t{1} << 17;
 
 void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
   writer.BeginObject();
@@ -178,7 +182,9 @@ StatusOr<Plan> ParsePlanUnverified(std::string_view text, const std::string& pla
 Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
   // The plain form is easier to read for other tools, unless it is huge.
   if (!plan.schedule.symmetry.empty()) {
-    StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most_plain_transfers);
+    const bool large = plan.topology.num_ranks() >= kLarge;
+    const int64_t most = large ? std::min(most_plain_transfers, kMostPlainOfLarge) : most_plain_transfers;
+    StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most);
     if (plain.ok())
       return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by,
                         plan.bitwise_same, plan.sizes},

@@ -146,17 +146,62 @@ void ForEachRun(const Translations& translations, const Transfer& transfer, Visi
   }
 }
 
+// Calls visit(first, count) for the runs of the transfer's translate under element e. Neighbouring runs are
+// one. `runs` is working memory.
+template <typename Visit>
+void ForEachRunOfImage(const Translations& translations, const Transfer& transfer, int64_t e,
+                       std::vector<std::pair<int32_t, int32_t>>& runs, Visit visit) {
+  runs.clear();
+  ForEachRun(translations, transfer, [&](ChunkId first, int32_t count) {
+    runs.emplace_back(translations.Image(e, first).value, count);
+  });
+  std::ranges::sort(runs);
+  for (size_t i = 0; i < runs.size();) {
+    auto [first, count] = runs[i];
+    for (++i; i < runs.size() && runs[i].first == first + count; ++i) count += runs[i].second;
+    visit(ChunkId(first), count);
+  }
+}
+
+// A plain form of more runs than this is not looked at for neighbours, which would take over a second.
+constexpr int64_t kMostRuns = int64_t{1} << 25;
+
 int64_t CountExpanded(const Schedule& schedule, const Translations& translations) {
-  int64_t runs = 0;
-  for (int64_t t = 0; t < schedule.size(); ++t)
+  const int64_t order = translations.group().order();
+  int64_t runs_of_base = 0, transfers = 0;
+  const auto count_runs = [&](int64_t t) {
+    int64_t runs = 0;
     ForEachRun(translations, schedule.at(t), [&](ChunkId, int32_t) { ++runs; });
-  return runs * translations.group().order();
+    return runs;
+  };
+  for (int64_t t = 0; t < schedule.size(); ++t) runs_of_base += count_runs(t);
+  if (runs_of_base == schedule.size() || runs_of_base * order > kMostRuns) return runs_of_base * order;
+  std::vector<std::pair<int32_t, int32_t>> runs;
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    for (int64_t e = 0; e < order; ++e)
+      ForEachRunOfImage(translations, schedule.at(t), e, runs, [&](ChunkId, int32_t) { ++transfers; });
+  return transfers;
+}
+
+// True for an allgather, reduce_scatter or alltoall of all ranks, with one chunk of equal weight in every
+// part. Any permutation of the ranks then keeps the parts.
+bool AreRanksAlike(const Collective& collective, const Topology& topology) {
+  const CollectiveKind kind = collective.kind();
+  const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
+                    kind == CollectiveKind::kAlltoall;
+  if (!even || collective.num_members() != topology.num_ranks() ||
+      collective.num_chunks() != collective.num_parts())
+    return false;
+  for (int32_t c = 1; c < collective.num_chunks(); ++c)
+    if (collective.Weight(ChunkId(c)) != collective.Weight(ChunkId(0))) return false;
+  return true;
 }
 
 }  // namespace
 
 SymmetryGroup TranslationsFor(const Collective& collective, const Topology& topology,
                               const CollectiveSizes* sizes) {
+  if (AreRanksAlike(collective, topology)) return FindTranslations(topology);
   if (!ChunkBlocksOf(collective).ok()) return SymmetryGroup(topology);
   SymmetryGroup group = FindTranslations(topology);
   Schedule empty;
@@ -205,17 +250,18 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
   plain.num_chunks = schedule.num_chunks;
   plain.Reserve(transfers);
   std::vector<LinkId> links;
+  std::vector<std::pair<int32_t, int32_t>> runs;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     if (deadline()) return LimitReached("schedule: " + deadline.Passed() + " while it was written out");
     const Transfer base = schedule.at(t);
-    ForEachRun(translations, base, [&](ChunkId first, int32_t count) {
-      for (int64_t e = 0; e < group.order(); ++e) {
-        links.clear();
-        for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
-        plain.Add(translations.Image(e, first), count, group.Image(e, base.src), group.Image(e, base.dst),
-                  links, base.op, base.step);
-      }
-    });
+    for (int64_t e = 0; e < group.order(); ++e) {
+      links.clear();
+      for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
+      ForEachRunOfImage(translations, base, e, runs, [&](ChunkId first, int32_t count) {
+        plain.Add(first, count, group.Image(e, base.src), group.Image(e, base.dst), links, base.op,
+                  base.step);
+      });
+    }
   }
   return plain;
 }

@@ -1,7 +1,9 @@
 // Plans the collectives of several groups of ranks that run at the same time on one machine.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/status.h"
@@ -13,15 +15,20 @@
 namespace xccl {
 
 struct GroupsResult {
+  std::string name;  // the request's
   std::vector<ProcessGroup> groups;
   std::vector<GroupOutcome> outcomes;  // by group
   int64_t unaware_ps = 0;              // JointPlan::unaware_ps
+  // The plan for all groups. If they were planned apart, the plan of the first group of the slowest kind, on
+  // the submachine of its members; its time, bound and ratio are those of all groups.
   PlanResult result;
+  size_t kinds_apart = 0;  // if the groups were planned apart: the number of their kinds; else 0
 };
 
-// Makes and proves one plan for all groups. Lowers the plan if options.lower is set. Errors: those of
-// PlanGroups and CompletePlan.
+// Makes and proves one plan for all groups. If that would be too large, plans and proves one group of each
+// kind (synth/groups/apart.h), unless one plan is needed. Lowers the one plan if options.lower is set.
+// Errors: those of PlanGroups, PlanApart and CompletePlan.
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
-                                          const PlanOptions& options);
+                                          const PlanOptions& options, bool needs_one_plan = false);
 
 }  // namespace xccl

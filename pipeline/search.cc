@@ -1,15 +1,24 @@
 #include "pipeline/search.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
+
+#include "base/memory.h"
 
 namespace xccl {
 namespace {
 
 // The exact bound takes about 2 us for each pair of ranks, and may take a tenth of the remaining time.
 constexpr double kSecondsPerPair = 2e-5;
+
+// Bytes of a chunk's move in a simulation: about 20 numbers of 4 bytes (SimulationModel) for its unit, its
+// job and its reads and writes.
+constexpr double kBytesPerSimulatedMove = 80;
 
 BoundEffort EffortIn(const Deadline& deadline, int32_t ranks) {
   return deadline.SecondsLeft() > kSecondsPerPair * ranks * ranks ? BoundEffort::kExact : BoundEffort::kFast;
@@ -41,6 +50,9 @@ std::vector<Synthesis> PlansOf(Synthesis made) {
 StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
                                   const Deadline& deadline) {
   if (made.simulation && !made.simulation->stopped) return *made.simulation;
+  const int64_t moves = std::accumulate(made.schedule.count.begin(), made.schedule.count.end(), int64_t{0});
+  XCCL_RETURN_IF_ERROR(CheckMemory(made.engine, fmt::format("a simulation of {} moves of a chunk", moves),
+                                   kBytesPerSimulatedMove * static_cast<double>(moves)));
   SimulateOptions timing = TimingOf(request);
   timing.deadline = deadline;
   Simulation simulation = Simulate(made.schedule, made.collective, *request.topology, timing);
@@ -55,10 +67,9 @@ Search::Search(const Topology& topology, const Collective& collective, const Pla
       request_(RequestOf(topology, collective, options, &bound_)) {}
 
 Status Search::Begin() {
-  XCCL_RETURN_IF_ERROR(CheckReachable(*request_.topology, *request_.collective));
   if (options_.request.bound != nullptr) {
     bound_ = *options_.request.bound;
-    return OkStatus();
+    return CheckReachable(*request_.topology, *request_.collective);
   }
   XCCL_ASSIGN_OR_RETURN(
       bound_, LowerBound(*request_.topology, *request_.collective, request_.size_bytes, request_.model,

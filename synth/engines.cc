@@ -11,7 +11,9 @@
 #include "synth/flow/flow.h"
 #include "synth/forest/forest.h"
 #include "synth/greedy/greedy.h"
+#include "synth/levels/levels_engine.h"
 #include "synth/portfolio/auto.h"
+#include "synth/rails/rail_trees.h"
 #include "synth/smt/smt.h"
 #include "synth/switches/switch_trees.h"
 #include "synth/textbook/engines.h"
@@ -24,6 +26,8 @@ std::span<const Engine> AllEngines() {
     std::vector<Engine> rows;
     for (const TextbookEngine& engine : TextbookEngines()) rows.push_back(RowOf(engine));
     rows.push_back(HierarchicalAlltoallEngine());
+    rows.push_back(LevelsEngine());
+    rows.push_back(RailTreesEngine());
     rows.push_back(MulticastEngine());
     rows.push_back(InNetworkEngine());
     rows.push_back(BfbEngine());

@@ -342,7 +342,7 @@ TEST_F(Cli, WrongMachines) {
       {{"topo", "none.xml"}, 1, ""},
       {{"topo", "torus:100000x100000"},
        1,
-       "torus:100000x100000: torus: 10000000000 nodes; at most 131072 are supported"},
+       "torus:100000x100000: torus: 10000000000 nodes; at most 1048576 are supported"},
       {{"topo", "."},
        1,
        ".: a folder, read as the files of one fabric: ./c.xml: no file of a fabric; expected what "

@@ -28,8 +28,10 @@ namespace {
 
 std::vector<std::string> Samples() {
   std::vector<std::string> samples;
+  const std::vector<std::string> small = LibraryNamesUpTo(200);
   for (const LibraryFile& file : LibraryFiles())
-    if (LoadTopology(file.name)->num_ranks() <= 64) samples.emplace_back(file.text);
+    if (std::ranges::find(small, file.name) != small.end() && LoadTopology(file.name)->num_ranks() <= 64)
+      samples.emplace_back(file.text);
   std::vector<std::string> directories = {"tests/fuzz/corpus/native_xml", "tests/fuzz/corpus/nccl_xml"};
   if (const auto shared = SharedData("data/nccl-topologies")) directories.push_back(*shared);
   for (const std::string& directory : directories) {

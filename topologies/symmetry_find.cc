@@ -6,118 +6,31 @@
 // neighbours. A node maps to a node of its colour with equal links to the images of all its mapped
 // neighbours. Because h commutes with the generators g found before, g(u) maps to g(h(u)). Candidates that
 // keep the displacement of rank 0 or of the previous node come first, because machines are numbered
-// regularly. Other images follow by elimination or are guessed; a contradiction takes back the last guess.
-// A work limit, linear in nodes + links, bounds each search and all of them together.
+// regularly. So do the first displacement among switches as far from the GPUs, and the image that closes a
+// cycle, since all cycles of GPUs are as long. Other images follow by elimination or are guessed; a
+// contradiction takes back the last guess. A work limit, linear in nodes + links, bounds each search and all
+// of them together.
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
-#include <tuple>
 
-#include "base/graph/grouped.h"
 #include "topologies/symmetry.h"
+#include "topologies/symmetry_graph.h"
 
 namespace xccl {
 namespace {
 
-constexpr int64_t kRefineWork = 40'000'000;  // neighbours visited by colour refinement
-constexpr int64_t kSearchWork = 24;          // candidates tried per node and link in one search
-constexpr int64_t kTotalWork = 400;          // and in all searches together
-constexpr int32_t kFound = 3;                // generators found before the one of largest order is taken
-
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-// A neighbour and a hash of the links to it. Equal bonds stand for equal multisets of links, in both
-// directions.
-struct BondedNode {
-  int32_t node;
-  int32_t bond;
-};
-
-class Graph {
- public:
-  explicit Graph(const Topology& topology) {
-    std::vector<int32_t>& first = neighbours_.first;
-    first.assign(static_cast<size_t>(topology.num_nodes()) + 1, 0);
-    // Each link gives one entry per end; once sorted, the entries of one bond are adjacent.
-    std::vector<std::tuple<int32_t, int32_t, bool, int64_t, int64_t, int64_t>> ends;
-    for (const Link& l : topology.spec().links) {
-      ends.emplace_back(l.from.value, l.to.value, true, l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps);
-      ends.emplace_back(l.to.value, l.from.value, false, l.bandwidth_bytes_per_s, l.latency_ps,
-                        l.overhead_ps);
-    }
-    std::sort(ends.begin(), ends.end());
-    std::vector<std::pair<uint64_t, size_t>> hashes;
-    for (size_t i = 0; i < ends.size();) {
-      uint64_t hash = 0;
-      const auto [u, w, out, a, b, c] = ends[i];
-      for (; i < ends.size() && std::get<0>(ends[i]) == u && std::get<1>(ends[i]) == w; ++i) {
-        const auto& [from, to, outward, bandwidth, latency, overhead] = ends[i];
-        for (int64_t number : {int64_t{outward}, bandwidth, latency, overhead})
-          hash = Mix(hash * 31 + static_cast<uint64_t>(number) + 1);
-      }
-      hashes.emplace_back(hash, neighbours_.items.size());
-      neighbours_.items.push_back({w, 0});
-      ++first[static_cast<size_t>(u) + 1];
-    }
-    std::partial_sum(first.begin(), first.end(), first.begin());
-    std::sort(hashes.begin(), hashes.end());
-    int32_t bond = 0;
-    for (size_t i = 0; i < hashes.size(); ++i) {
-      if (i > 0 && hashes[i].first != hashes[i - 1].first) ++bond;
-      neighbours_.items[hashes[i].second].bond = bond;
-    }
-  }
-  std::span<const BondedNode> Of(int32_t node) const { return neighbours_[node]; }
-  // The bond between two nodes, or -1.
-  int32_t Bond(int32_t a, int32_t b) const {
-    const std::span<const BondedNode> of = Of(a);
-    const auto it = std::ranges::lower_bound(of, b, {}, &BondedNode::node);
-    return it != of.end() && it->node == b ? it->bond : -1;
-  }
-  int64_t size() const { return static_cast<int64_t>(neighbours_.first.size() + neighbours_.items.size()); }
-
- private:
-  Grouped<BondedNode> neighbours_;  // by node, in the order of neighbours
-};
-
-// Colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
-// (unless the limit on work stops the refinement).
-std::vector<uint64_t> Colour(const Topology& topology, const Graph& graph) {
-  const size_t nodes = static_cast<size_t>(topology.num_nodes());
-  std::vector<uint64_t> colour(nodes), next(nodes), sorted;
-  for (size_t n = 0; n < nodes; ++n) {
-    const Node& node = topology.spec().nodes[n];
-    colour[n] =
-        Mix(static_cast<uint64_t>(node.kind) * 4 + (node.multicast ? 2 : 0) + (node.reduce ? 1 : 0) + 1);
-  }
-  size_t classes = 0;
-  for (int64_t work = 0; work < kRefineWork; work += graph.size()) {
-    sorted = colour;
-    std::sort(sorted.begin(), sorted.end());
-    const size_t found = static_cast<size_t>(std::unique(sorted.begin(), sorted.end()) - sorted.begin());
-    if (found == classes || found == nodes) break;
-    classes = found;
-    for (size_t n = 0; n < nodes; ++n) {
-      next[n] = Mix(colour[n]);
-      for (const BondedNode& w : graph.Of(static_cast<int32_t>(n)))
-        next[n] += Mix(colour[w.node] * 0x9e3779b97f4a7c15ULL + static_cast<uint64_t>(w.bond));
-    }
-    colour.swap(next);
-  }
-  return colour;
-}
+constexpr int64_t kSearchWork = 24;  // candidates tried per node and link in one search
+constexpr int64_t kTotalWork = 400;  // and in all searches together
+constexpr int32_t kFound = 3;        // generators found before the one of largest order is taken
 
 // The search for one generator.
 class Search {
  public:
   // `group` is what the generators found before make; `budget` is a limit on work.
-  Search(const Topology& topology, const Graph& graph, const std::vector<uint64_t>& colour,
+  Search(const Topology& topology, const SymmetryGraph& graph, const std::vector<uint64_t>& colour,
          const SymmetryGroup& group, int64_t budget)
       : topology_(topology),
         graph_(graph),
@@ -126,8 +39,15 @@ class Search {
         budget_(budget),
         map_(colour.size(), -1),
         back_(colour.size(), -1),
+        start_(colour.size()),
+        end_(colour.size()),
+        length_(colour.size(), 1),
         hops_(colour.size(), -1) {
     FindNearOrbits();
+    std::iota(start_.begin(), start_.end(), 0);
+    std::iota(end_.begin(), end_.end(), 0);
+    const int32_t highest = *std::max_element(hops_.begin(), hops_.end());
+    move_of_tier_.resize(static_cast<size_t>(highest + 2) * std::size(kNodeKinds));
   }
 
   bool Run(int32_t seed, int32_t target) {
@@ -178,11 +98,13 @@ class Search {
 
   // True if w may map to x, given what is mapped so far.
   bool Fits(int32_t w, int32_t x) {
+    if (back_[x] >= 0) return false;
     --budget_;
-    if (back_[x] >= 0 || colour_[w] != colour_[x]) return false;
+    if (colour_[w] != colour_[x]) return false;
     // The nearest GPUs map to the nearest GPUs, and no GPU maps into its own orbit.
     if (near_orbit_[w] != kSeveralOrbits && near_orbit_[w] == near_orbit_[x]) return false;
     const bool gpu = topology_.IsGpu(NodeId(w));
+    if (gpu && !KeepsCyclesEqual(w, x)) return false;
     int32_t first_gpu = -1;
     const std::span<const BondedNode> neighbours = graph_.Of(w);
     budget_ -= static_cast<int64_t>(neighbours.size()) / 8;
@@ -222,10 +144,46 @@ class Search {
     map_[w] = x;
     back_[x] = w;
     trail_.push_back(w);
+    std::optional<int32_t>& move = move_of_tier_[TierOf(w)];
+    if (!move) move = x - w;
+    // Images in a row are a chain until it closes. Only its ends know each other.
+    const int32_t start = start_[w], end = end_[x];
+    if (start == x) {
+      if (topology_.IsGpu(NodeId(w)) && closed_++ == 0) length_of_cycles_ = length_[start];
+      return;
+    }
+    start_[end] = start;
+    end_[start] = end;
+    length_[start] += length_[x];
+  }
+  void TakeBackLast() {
+    const int32_t w = trail_.back(), x = map_[w];
+    trail_.pop_back();
+    back_[x] = -1;
+    map_[w] = -1;
+    const int32_t start = start_[w], end = end_[x];
+    if (start == x) {
+      if (topology_.IsGpu(NodeId(w))) --closed_;
+      return;
+    }
+    end_[start] = w;
+    start_[end] = x;
+    length_[start] -= length_[x];
+  }
+  // True if w -> x leaves room for cycles of equal length. Requires: a GPU x without a preimage.
+  bool KeepsCyclesEqual(int32_t w, int32_t x) const {
+    if (closed_ == 0) return true;
+    const int32_t start = start_[static_cast<size_t>(w)], length = length_[static_cast<size_t>(start)];
+    return x == start ? length == length_of_cycles_
+                      : length + length_[static_cast<size_t>(x)] <= length_of_cycles_;
+  }
+  size_t TierOf(int32_t n) const {
+    const auto kind = static_cast<size_t>(topology_.node(NodeId(n)).kind);
+    return static_cast<size_t>(hops_[static_cast<size_t>(n)] + 1) * std::size(kNodeKinds) + kind;
   }
 
-  // Sets candidates_ for w, best first. u is a mapped neighbour of w, or -1.
-  void Candidates(int32_t u, int32_t w) {
+  // Sets candidates_ for w, best first, but not many more than `most`. u is a mapped neighbour of w, or -1.
+  void Candidates(int32_t u, int32_t w, size_t most = std::numeric_limits<size_t>::max()) {
     candidates_.clear();
     const auto add = [&](int32_t to) {
       if (u >= 0 && graph_.Bond(map_[u], to) != graph_.Bond(u, w)) return;
@@ -240,6 +198,7 @@ class Search {
     const int32_t bond = graph_.Bond(u, w);
     const size_t preferred = candidates_.size();
     for (const BondedNode& n : graph_.Of(map_[u])) {
+      if (candidates_.size() >= most) return;
       if (n.bond != bond || !Fits(w, n.node)) continue;
       const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(preferred);
       if (std::find(candidates_.begin(), end, n.node) == end) candidates_.push_back(n.node);
@@ -252,23 +211,38 @@ class Search {
       if (w + by >= 0 && w + by < static_cast<int64_t>(map_.size())) add(static_cast<int32_t>(w + by));
     };
     const bool gpu = topology_.IsGpu(NodeId(w));
-    moved(gpu ? displacement_ : 0);
+    const std::optional<int32_t>& move = move_of_tier_[TierOf(w)];
+    const int32_t start = start_[static_cast<size_t>(w)];
+    if (gpu) {
+      moved(displacement_);
+      add(start);
+      moved(of_parent);
+      return;
+    }
+    if (move && u >= 0 && IsNotUpward(u, w)) {
+      moved(*move);
+      add(start);
+    }
+    moved(0);
     moved(of_parent);
-    if (!gpu) moved(displacement_);
+    if (move) moved(*move);
+    moved(displacement_);
+    add(start);
   }
 
-  // From a switch down to a switch: all below it look alike, and a wrong image shows only at their GPUs. One
-  // of them is guessed at a time, so that what is below it follows before the next.
-  bool IsDownward(int32_t u, int32_t w) const {
+  // From a switch to one below it, or beside it as routers of a dragonfly are: these look alike, and a wrong
+  // image shows only at their GPUs. One of them is guessed at a time, so that what is below it follows before
+  // the next.
+  bool IsNotUpward(int32_t u, int32_t w) const {
     const auto is_switch = [&](int32_t n) { return topology_.node(NodeId(n)).kind == NodeKind::kSwitch; };
-    return hops_[static_cast<size_t>(w)] < hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
+    return hops_[static_cast<size_t>(w)] <= hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
   }
 
   // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
     for (const BondedNode& n : graph_.Of(u)) {
-      if (map_[n.node] >= 0 || IsDownward(u, n.node)) continue;
+      if (map_[n.node] >= 0 || IsNotUpward(u, n.node)) continue;
       int32_t best = -1;
       AddPreferred(u, n.node, [&](int32_t to) {
         if (best < 0 && graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
@@ -284,6 +258,7 @@ class Search {
   // Guesses an image for a neighbour that Spread left: the one with the fewest candidates among the next few.
   bool Guess() {
     constexpr int32_t kLook = 8;
+    constexpr size_t kMany = 8;  // more candidates are not told apart, so that a wide switch costs no square
     int32_t best_u = -1, best_w = -1, looked = 0;
     size_t fewest = std::numeric_limits<size_t>::max();
     for (size_t i = scan_; i < trail_.size() && looked < kLook && fewest > 1; ++i) {
@@ -293,7 +268,7 @@ class Search {
         if (map_[n.node] >= 0) continue;
         open = true;
         if (looked++ >= kLook) break;
-        Candidates(u, n.node);
+        Candidates(u, n.node, kMany);
         if (candidates_.size() >= fewest) continue;
         fewest = candidates_.size();
         best_u = u;
@@ -306,7 +281,7 @@ class Search {
       while (map_[lowest_] >= 0) ++lowest_;
       best_w = lowest_;
     }
-    Candidates(best_u, best_w);
+    Candidates(best_u, best_w, 1);
     if (candidates_.empty()) return false;
     decisions_.push_back({best_u, best_w, 1, trail_.size(), head_, scan_});
     return Assign(best_w, candidates_[0]);
@@ -316,10 +291,7 @@ class Search {
   bool TakeBack() {
     while (!decisions_.empty() && budget_ > 0) {
       Decision& last = decisions_.back();
-      for (; trail_.size() > last.trail; trail_.pop_back()) {
-        back_[map_[trail_.back()]] = -1;
-        map_[trail_.back()] = -1;
-      }
+      while (trail_.size() > last.trail) TakeBackLast();
       head_ = last.head;
       scan_ = last.scan;
       lowest_ = 0;
@@ -335,16 +307,20 @@ class Search {
   }
 
   const Topology& topology_;
-  const Graph& graph_;
+  const SymmetryGraph& graph_;
   const std::vector<uint64_t>& colour_;
   const SymmetryGroup& group_;
   int64_t budget_;
   int32_t displacement_ = 0;
   static constexpr int32_t kSeveralOrbits = -1;
-  std::vector<int32_t> map_, back_;  // image and preimage of a node, or -1
-  std::vector<int32_t> hops_;        // by node: links to the nearest GPUs
-  std::vector<int32_t> near_orbit_;  // by node: their orbit
-  std::vector<int32_t> trail_;       // mapped nodes in order
+  std::vector<int32_t> map_, back_;   // image and preimage of a node, or -1
+  std::vector<int32_t> start_, end_;  // of a chain of images: its start by its end, its end by its start
+  std::vector<int32_t> length_;       // of a chain, by its start
+  int32_t closed_ = 0, length_of_cycles_ = 0;         // cycles of GPUs that are closed, and their length
+  std::vector<std::optional<int32_t>> move_of_tier_;  // by hops and kind: the first displacement there
+  std::vector<int32_t> hops_;                         // by node: links to the nearest GPUs
+  std::vector<int32_t> near_orbit_;                   // by node: their orbit
+  std::vector<int32_t> trail_;                        // mapped nodes in order
   std::vector<Decision> decisions_;
   std::vector<int32_t> candidates_;
   size_t head_ = 0, scan_ = 0;  // positions in trail_: Spread is done before head_, Guess before scan_
@@ -365,8 +341,8 @@ bool KeepsDisplacement(const Topology& topology, const std::vector<int32_t>& h) 
 }  // namespace
 
 SymmetryGroup FindTranslations(const Topology& topology) {
-  const Graph graph(topology);
-  const std::vector<uint64_t> colour = Colour(topology, graph);
+  const SymmetryGraph graph(topology);
+  const std::vector<uint64_t> colour = ColoursOf(topology, graph);
   std::map<uint64_t, int64_t> ranks_of_colour;
   for (int32_t r = 0; r < topology.num_ranks(); ++r)
     ++ranks_of_colour[colour[topology.NodeOf(Rank(r)).index()]];
@@ -376,17 +352,33 @@ SymmetryGroup FindTranslations(const Topology& topology) {
   SymmetryGroup group(topology);
   const int32_t seed = topology.NodeOf(Rank(0)).value;
   int64_t left = kTotalWork * graph.size();
+  Signatures signatures(graph, colour);
+  std::optional<uint64_t> wanted;  // the signature of rank 0, once a search has failed
   while (group.order() < largest && left > 0) {
     std::optional<SymmetryGroup> best;
     int32_t found = 0;
+    std::vector<bool> differs(static_cast<size_t>(group.num_rank_orbits()), false);  // from rank 0's orbit
+    std::vector<bool> asked(differs.size(), false);
     for (int32_t r = 1; r < topology.num_ranks() && found < kFound && left > 0; ++r) {
       const int32_t target = topology.NodeOf(Rank(r)).value;
       if (group.OrbitOf(Rank(r)) == group.OrbitOf(Rank(0)) || colour[target] != colour[seed]) continue;
+      const auto orbit = static_cast<size_t>(group.OrbitOf(Rank(r)));
+      if (wanted && !asked[orbit]) {
+        asked[orbit] = true;
+        differs[orbit] = signatures.Of(target) != *wanted;
+        left -= signatures.work();
+      }
+      if (differs[orbit]) continue;
       const int64_t budget = std::min(left, kSearchWork * graph.size());
       Search search(topology, graph, colour, group, budget);
       const bool complete = search.Run(seed, target);
       left -= budget - search.budget();
-      if (!complete) continue;
+      if (!complete) {
+        // An image of the target under the group would do as well.
+        differs[orbit] = true;
+        if (!wanted) wanted = signatures.Of(seed);
+        continue;
+      }
       // Its order is the length of rank 0's cycle, if it is a translation at all.
       Automorphism h;
       for (int32_t n : search.map()) h.image.push_back(NodeId(n));

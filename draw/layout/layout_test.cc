@@ -106,8 +106,10 @@ void Check(const Topology& topology) {
   }
 }
 
+constexpr int64_t kMostNodes = 20'000;  // larger machines of the library take seconds each
+
 TEST(LayOut, NoStraightCablePassesBehindAThirdNode) {
-  for (const std::string& name : LibraryNames())
+  for (const std::string& name : LibraryNamesUpTo(kMostNodes))
     EXPECT_EQ(HiddenCables(LoadTopology(name).value()), std::vector<std::string>()) << name;
   for (const char* name : {"mesh:3x5", "torus:4x4x4", "hypercube:4", "full-mesh:8", "dragonfly:4x4x2"})
     EXPECT_EQ(HiddenCables(LoadTopology(name).value()), std::vector<std::string>()) << name;
@@ -143,7 +145,7 @@ TEST(LayOut, TheCableThatClosesARingOfHostsIsAnArc) {
 }
 
 TEST(LayOut, NothingOverlapsOnLibraryMachines) {
-  for (const std::string& name : LibraryNames()) Check(LoadTopology(name).value());
+  for (const std::string& name : LibraryNamesUpTo(kMostNodes)) Check(LoadTopology(name).value());
 }
 
 TEST(LayOut, NothingOverlapsInFamilies) {

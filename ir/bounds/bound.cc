@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
@@ -12,6 +13,7 @@
 #include "ir/bounds/bound_latency.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/bound_windows.h"
+#include "ir/bounds/orbits.h"
 #include "ir/sizes.h"
 #include "topologies/submachine.h"
 
@@ -33,9 +35,9 @@ std::string_view ToString(BoundKind kind) { return kKindNames[static_cast<size_t
 double BandwidthBoundPs(const Topology& topology, const Collective& collective, int64_t size_bytes,
                         BoundEffort effort) {
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);
-  return BandwidthBoundOf(pruned ? *pruned : topology, collective, CollectiveSizes(collective, size_bytes),
-                          effort)
-      .ps;
+  const Topology& useful = pruned ? *pruned : topology;
+  Orbits orbits(useful);
+  return BandwidthBoundOf(useful, collective, CollectiveSizes(collective, size_bytes), effort, orbits).ps;
 }
 
 bool MeetsBound(int64_t time_ps, const Bound& bound) {
@@ -51,13 +53,15 @@ BoundEffort QuickEffort(const Topology& topology) {
 StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collective, int64_t size_bytes,
                            TimeModel model, BoundEffort effort) {
   Bound bound;
-  XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model));
+  Orbits of_whole(topology);
+  XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model, of_whole));
   const CollectiveSizes sizes(collective, size_bytes);
   bound.size_bytes = sizes.size_bytes();
   // Links into dead ends carry no useful bytes, but partitions would count their bandwidth.
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);
   const Topology& useful = pruned ? *pruned : topology;
-  const BandwidthBound bandwidth = BandwidthBoundOf(useful, collective, sizes, effort);
+  Orbits orbits = pruned ? Orbits(useful) : std::move(of_whole);
+  const BandwidthBound bandwidth = BandwidthBoundOf(useful, collective, sizes, effort, orbits);
   bound.bandwidth_ps = bandwidth.ps;
   bound.bandwidth_kind = bound.kind = bandwidth.kind;
   double least_ps = std::max(static_cast<double>(bound.latency_ps), bound.bandwidth_ps);
@@ -69,9 +73,10 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
       bound.kind = BoundKind::kFlowOverTime;
       least_ps = static_cast<double>(*ps);
     };
-    raise(WindowBound(useful, collective, sizes, model, effort, bandwidth.partitions, bound.bound_ps));
-    raise(CopiesBound(useful, collective, sizes, model, effort, bound.bound_ps));
-    raise(FlowOverTimeBound(useful, collective, sizes, model, effort, bound.bound_ps));
+    raise(
+        WindowBound(useful, collective, sizes, model, effort, bandwidth.partitions, bound.bound_ps, orbits));
+    raise(CopiesBound(useful, collective, sizes, model, effort, bound.bound_ps, orbits));
+    raise(FlowOverTimeBound(useful, collective, sizes, model, effort, bound.bound_ps, orbits));
   }
   if (least_ps > kLongestPs)
     return InvalidInput(fmt::format(
@@ -81,7 +86,8 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
 }
 
 Status CheckReachable(const Topology& topology, const Collective& collective) {
-  return LatencyBound(topology, collective, TimeModel::kPipelined).status();
+  Orbits orbits(topology);
+  return LatencyBound(topology, collective, TimeModel::kPipelined, orbits).status();
 }
 
 }  // namespace xccl

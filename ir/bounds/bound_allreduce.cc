@@ -47,7 +47,10 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
   if (collective.num_members() < 2 || bytes == 0) return {0, BoundKind::kCut};
   BandwidthBound bound;
   const double scale = static_cast<double>(bytes) * static_cast<double>(kPsPerSecond);
+  const bool large = collective.num_members() > kMostCutRanks;
+  if (large) bound.ps = OnePartSeconds(topology, collective, bytes) * static_cast<double>(kPsPerSecond);
   for (bool reversed : {false, true}) {
+    if (large) break;
     RatioCutProblem problem = CutsOf(topology, reversed);
     for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r).value);
     problem.supply[problem.sinks[0]] = 1;

@@ -10,11 +10,11 @@ namespace xccl {
 namespace {
 
 // Returns the orbit of each node if all ranks are sinks and translations keep the supplies. Otherwise empty.
-std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem) {
+std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem& problem, Orbits& found) {
   constexpr size_t kMany = 64;  // fewest sinks for which translations save more time than their search takes
   if (problem.sinks.size() < kMany || problem.sinks.size() != static_cast<size_t>(topology.num_ranks()))
     return {};
-  const SymmetryGroup group = FindTranslations(topology);
+  const SymmetryGroup& group = found.OfMachine();
   if (group.IsTrivial()) return {};
   std::vector<int32_t> orbits;
   std::vector<int64_t> supply(static_cast<size_t>(group.num_node_orbits()), -1);
@@ -31,7 +31,7 @@ std::vector<int32_t> AlikeSinks(const Topology& topology, const RatioCutProblem&
 // Returns the problem of FindRatioCut() for a collective: all supplies must reach every sink. Links are
 // reversed for reductions and scatter, which are the mirror images of broadcast, allgather and gather.
 RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collective,
-                             const CollectiveSizes& sizes) {
+                             const CollectiveSizes& sizes, Orbits& orbits) {
   const KindTraits& traits = TraitsOf(collective.kind());
   const bool one_part = traits.parts == KindTraits::Parts::kOne;
   const NodeId root = topology.NodeOf(collective.spec().root.value_or(Rank(0)));
@@ -45,7 +45,7 @@ RatioCutProblem CutProblemOf(const Topology& topology, const Collective& collect
     return problem;
   }
   for (Rank r : collective.ranks()) problem.sinks.push_back(topology.NodeOf(r).value);
-  if (!one_part) problem.alike = AlikeSinks(topology, problem);
+  if (!one_part) problem.alike = AlikeSinks(topology, problem, orbits);
   return problem;
 }
 
@@ -63,15 +63,40 @@ double EachSupplySeconds(const RatioCutProblem& problem) {
 
 }  // namespace
 
+double OnePartSeconds(const Topology& topology, const Collective& collective, int64_t bytes) {
+  const bool to_all = !IsRooted(collective.kind());
+  const bool to_root = !to_all && TraitsOf(collective.kind()).after == KindTraits::Holders::kRoot;
+  std::vector<NodeGroups> partitions = JoinedByFastLinks(topology);
+  partitions.push_back(EachGpu(topology));
+  partitions.push_back(EachHost(topology));
+  double seconds = 0;
+  for (const NodeGroups& group_of : partitions) {
+    const std::vector<OutAndIn> bandwidth = BandwidthAround(topology, group_of);
+    std::vector<int32_t> members(bandwidth.size(), 0);
+    const auto group = [&](Rank r) { return group_of[topology.NodeOf(r).index()]; };
+    for (const Rank r : collective.ranks())
+      if (group(r) >= 0) ++members[static_cast<size_t>(group(r))];
+    std::vector<OutAndIn> crossing(bandwidth.size());
+    for (size_t g = 0; g < members.size(); ++g) {
+      if (members[g] == 0 || members[g] == collective.num_members()) continue;
+      const bool has_root = !to_all && group(*collective.spec().root) == static_cast<int32_t>(g);
+      if (to_all || has_root != to_root) crossing[g].out = static_cast<double>(bytes);
+      if (to_all || has_root == to_root) crossing[g].in = static_cast<double>(bytes);
+    }
+    seconds = std::max(seconds, SecondsAround(crossing, bandwidth));
+  }
+  return seconds;
+}
+
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
-                                const CollectiveSizes& sizes, BoundEffort effort) {
+                                const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits) {
   switch (collective.kind()) {
     case CollectiveKind::kAllreduce:
       return AllreduceBound(topology, collective, sizes.PartBytes(PartId(0)), effort);
     case CollectiveKind::kAlltoall:
     case CollectiveKind::kAlltoallv:
     case CollectiveKind::kSendrecv:
-      return DemandBound(topology, collective, sizes, effort);
+      return DemandBound(topology, collective, sizes, effort, orbits);
     case CollectiveKind::kCustom:
       return CustomBound(topology, collective, sizes, effort);
     case CollectiveKind::kBarrier:
@@ -86,7 +111,12 @@ BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& coll
     case CollectiveKind::kScatter:
       break;
   }
-  const RatioCutProblem problem = CutProblemOf(topology, collective, sizes);
+  const bool one_part = TraitsOf(collective.kind()).parts == KindTraits::Parts::kOne;
+  if (one_part && collective.num_members() > kMostCutRanks)
+    return {
+        OnePartSeconds(topology, collective, sizes.PartBytes(PartId(0))) * static_cast<double>(kPsPerSecond),
+        BoundKind::kRelaxed};
+  const RatioCutProblem problem = CutProblemOf(topology, collective, sizes, orbits);
   const double scale = static_cast<double>(kPsPerSecond);
   const std::optional<RatioCut> cut = FindRatioCut(problem);
   if (!cut) return {EachSupplySeconds(problem) * scale, BoundKind::kRelaxed};

@@ -6,6 +6,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/bounds/node_cuts.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "topologies/topology.h"
@@ -20,7 +21,15 @@ struct BandwidthBound {
 
 // Returns the bandwidth bound of any collective. Requires that CheckReachable() is OK.
 BandwidthBound BandwidthBoundOf(const Topology& topology, const Collective& collective,
-                                const CollectiveSizes& sizes, BoundEffort effort);
+                                const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
+
+// FindRatioCut() searches a cut for each member that receives one part. On machines of more ranks than this,
+// OnePartSeconds() gives the bound in its place.
+inline constexpr int32_t kMostCutRanks = 1 << 15;
+
+// Returns a bound in seconds on a broadcast, reduce or allreduce of `bytes` bytes: the longest time that the
+// bytes take into or out of a GPU, a host or a group of nodes that fast links join. Linear in the machine.
+double OnePartSeconds(const Topology& topology, const Collective& collective, int64_t bytes);
 
 // The three functions below give the bound of some collectives; BandwidthBoundOf() calls them.
 
@@ -32,7 +41,7 @@ BandwidthBound AllreduceBound(const Topology& topology, const Collective& collec
 // Returns the bound of alltoall(v) or sendrecv, from concurrent flows of the parts from their holders to
 // their destinations (bound_demand.cc).
 BandwidthBound DemandBound(const Topology& topology, const Collective& collective,
-                           const CollectiveSizes& sizes, BoundEffort effort);
+                           const CollectiveSizes& sizes, BoundEffort effort, Orbits& orbits);
 
 // Returns the bound of a user-defined table (bound_custom.cc), from cuts around GPUs and hosts, from sweeps
 // over the machine, from the number of times that bytes pass between GPUs or hosts, and from the worst cut

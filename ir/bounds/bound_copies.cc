@@ -32,7 +32,6 @@
 #include "base/units.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/node_cuts.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -41,6 +40,9 @@ namespace {
 constexpr size_t kSets = 4;
 // A set is tried only if the work that is left is enough for this number of sets of equal cost.
 constexpr int64_t kSearches = 8;
+// From so many ranks on, passes over all links count as work, too, and only groups around one rank of each
+// orbit are tried. The work is linear in the machine then.
+constexpr int32_t kLarge = 4096;
 
 using NodeSet = std::vector<bool>;  // by node
 
@@ -65,6 +67,7 @@ class WorstCopies {
         uncopied_(topology.num_nodes(), FromOthers(arcs_, copies_)),
         bytes_(std::move(bytes)),
         is_sum_(is_sum),
+        work_of_pass_(topology.num_ranks() >= kLarge ? topology.num_nodes() + topology.num_links() : 0),
         most_work_(most_work),
         from_(copies_.size()),
         reach_(copies_.size()) {
@@ -73,6 +76,7 @@ class WorstCopies {
 
   // Returns the larger of `best` and the bound that the links out of the set A = `inside` give.
   int64_t Raise(int64_t best, const NodeSet& inside) {
+    work_ += work_of_pass_;
     std::vector<int32_t> holders, outside;
     __int128 held = 0;
     for (size_t m = 0; m < members_.size(); ++m) {
@@ -83,13 +87,16 @@ class WorstCopies {
         held = is_sum_ ? bytes_[m] : held + bytes_[m];
       }
     }
-    if (held == 0 || outside.size() < 2 || SearchesFor(inside) > WorkLeft() / kSearches) return best;
+    if (held == 0 || outside.size() < 2) return best;
+    if (work_of_pass_ > 0 && ReachesFor(inside) > WorkLeft() / kSearches) return best;
+    if (SearchesFor(inside) > WorkLeft() / kSearches) return best;
     const std::vector<int64_t> way = anywhere_.CostsFrom(holders);
     std::set<int64_t> ways;
     for (const int32_t n : outside) ways.insert(way[Index(n)]);
     for (const int64_t least : Spread(ways, kSets)) {
       std::vector<int32_t> served = outside;
       std::erase_if(served, [&](int32_t n) { return way[Index(n)] < least; });
+      work_ += work_of_pass_;
       if (HasTime()) best = std::max(best, LeastTime(inside, way, served, held));
     }
     return best;
@@ -160,6 +167,16 @@ class WorstCopies {
     return reach;
   }
 
+  // Returns the work, in arcs looked at, of the calls of Reach() that the links out of the set still need.
+  int64_t ReachesFor(const NodeSet& inside) const {
+    std::set<int32_t> nodes;
+    for (const CostArc& arc : arcs_)
+      if (inside[Index(arc.from)] && !inside[Index(arc.to)] && !copies_[Index(arc.to)] &&
+          reach_[Index(arc.to)].empty())
+        nodes.insert(arc.to);
+    return std::ssize(nodes) * work_of_pass_;
+  }
+
   // Returns the work, in arcs looked at, of the path searches that the links out of the set still need.
   int64_t SearchesFor(const NodeSet& inside) {
     std::set<int32_t> nodes;
@@ -226,7 +243,7 @@ class WorstCopies {
   std::vector<int32_t> members_;     // nodes of the members
   std::vector<int64_t> bytes_;
   bool is_sum_;
-  int64_t most_work_, work_ = 0;
+  int64_t work_of_pass_, most_work_, work_ = 0;
   std::vector<std::vector<int64_t>> from_;                       // by node: the way to every node
   std::vector<std::vector<std::pair<int32_t, int64_t>>> reach_;  // by node: Reach()
 };
@@ -244,22 +261,37 @@ std::vector<int64_t> BytesOf(const Collective& collective, const CollectiveSizes
   return bytes;
 }
 
-// Returns the largest of `best` and the bounds of many sets. Tries sets around `ranks`, which stand for all
-// ranks by symmetry, then each group of nodes that hosts or fast links form, and the complement of each
-// group.
-int64_t Worst(WorstCopies cuts, const Topology& topology, const std::vector<Rank>& ranks, int64_t best) {
+// Returns the groups, ascending, that have one of the ranks.
+std::set<int32_t> GroupsOf(std::span<const Rank> ranks, const Topology& topology,
+                           const NodeGroups& group_of) {
+  std::set<int32_t> groups;
   for (const Rank r : ranks)
+    if (const int32_t g = group_of[topology.NodeOf(r).index()]; g >= 0) groups.insert(g);
+  return groups;
+}
+
+// Returns the largest of `best` and the bounds of many sets. Tries sets around `ranks`, which stand for all
+// members by symmetry, then each group of nodes that hosts or fast links form, and the complement of each
+// group. On large machines only the groups of `ranks` are tried.
+int64_t Worst(WorstCopies cuts, const Topology& topology, const Collective& collective,
+              const std::vector<Rank>& ranks, int64_t best) {
+  for (const Rank r : ranks) {
+    if (!cuts.HasTime()) return best;
     for (const NodeSet& inside : cuts.Around(topology.NodeOf(r).value)) best = cuts.Raise(best, inside);
+  }
   std::vector<NodeGroups> partitions = JoinedByFastLinks(topology);
   partitions.push_back(EachHost(topology));
   for (const NodeGroups& group_of : partitions) {
-    const int32_t groups = group_of.empty() ? 0 : *std::ranges::max_element(group_of) + 1;
-    for (int32_t g = 0; g < groups && groups > 1 && cuts.HasTime(); ++g)
+    if (*std::ranges::max_element(group_of) < 1) continue;
+    const bool large = topology.num_ranks() >= kLarge;
+    for (const int32_t g : GroupsOf(large ? std::span(ranks) : collective.ranks(), topology, group_of)) {
+      if (!cuts.HasTime()) return best;
       for (const bool is_inside : {true, false}) {
         NodeSet inside;
         for (const int32_t of : group_of) inside.push_back((of == g) == is_inside);
         best = cuts.Raise(best, inside);
       }
+    }
   }
   return best;
 }
@@ -268,18 +300,18 @@ int64_t Worst(WorstCopies cuts, const Topology& topology, const std::vector<Rank
 
 std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   int64_t at_least) {
+                                   int64_t at_least, Orbits& orbits) {
   int64_t best = at_least;
   if (sizes.size_bytes() == 0) return std::nullopt;
   const bool copied = EndsAlike(collective.kind()), summed = IsReduction(collective.kind());
   if (!copied && !summed) return std::nullopt;
   const std::vector<Rank> ranks = IsRooted(collective.kind()) ? std::vector<Rank>{*collective.spec().root}
-                                                              : OneOfEachOrbit(collective, topology, sizes);
+                                                              : orbits.OneOfEach(collective, sizes);
   for (const bool mirrored : {false, true}) {
     if (mirrored ? !summed : !copied) continue;
     best = Worst(WorstCopies(topology, model, mirrored, collective, BytesOf(collective, sizes),
                              copied && summed, MostArcs(effort)),
-                 topology, ranks, best);
+                 topology, collective, ranks, best);
   }
   return best > at_least ? std::optional(best) : std::nullopt;
 }

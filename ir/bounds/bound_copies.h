@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ir/bounds/bound.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
@@ -20,6 +21,6 @@ namespace xccl {
 // Requires that CheckReachable() is OK.
 std::optional<int64_t> CopiesBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   int64_t at_least);
+                                   int64_t at_least, Orbits& orbits);
 
 }  // namespace xccl

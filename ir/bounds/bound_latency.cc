@@ -10,8 +10,10 @@
 #include <set>
 #include <tuple>
 
+#include "base/graph/min_cost_flow.h"
 #include "base/graph/union_find.h"
 #include "base/units.h"
+#include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/needs.h"
 #include "ir/time_model.h"
 #include "topologies/paths.h"
@@ -44,16 +46,17 @@ Attachment AttachmentOf(const Topology& topology, Rank rank) {
 // Finds holders that are equally far from the destinations.
 class EquivalentHolders {
  public:
-  EquivalentHolders(const Topology& topology, const Need& need) : topology_(topology) {
+  EquivalentHolders(const Topology& topology, const Need& need, Orbits& orbits) : topology_(topology) {
     const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = need.holders.size();
     everyone_ = holders == need.destinations.size();
     if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
-      translations_ = FindTranslations(topology);
+      translations_ = &orbits.OfMachine();
   }
   // Returns true if the search from another rank serves `r` too: from an earlier argument, or from the
   // representative of the orbit.
   bool Seen(Rank r) {
-    if (translations_ && translations_->Representative(translations_->OrbitOf(r)) != r) return true;
+    if (translations_ != nullptr && translations_->Representative(translations_->OrbitOf(r)) != r)
+      return true;
     const NodeId node = topology_.NodeOf(r);
     const bool few_links = topology_.Out(node).size() + topology_.In(node).size() <= kFewLinks;
     return everyone_ && few_links && !seen_.emplace(AttachmentOf(topology_, r)).second;
@@ -62,7 +65,7 @@ class EquivalentHolders {
  private:
   const Topology& topology_;
   bool everyone_ = false;  // every destination is a holder, and every holder a destination
-  std::optional<SymmetryGroup> translations_;
+  const SymmetryGroup* translations_ = nullptr;
   std::set<Attachment> seen_;
 };
 
@@ -80,9 +83,36 @@ std::string HostsApart(const Topology& topology, Rank a, Rank b) {
                      hosts[host->index()].name, hosts[other->index()].name);
 }
 
+// Returns the latency of the holder that is farthest from the one rank that all needs are of, by one search
+// backwards in place of one for each holder. Returns nullopt if there are several such ranks, if a holder has
+// no path, or if overheads make the search weaker on a machine that is not large.
+std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vector<Need>& needs,
+                                       TimeModel model) {
+  constexpr size_t kLarge = 4096;
+  const bool same = needs.size() > 1 && std::ranges::all_of(needs, [&](const Need& need) {
+                      return !need.each && need.holders.size() == 1 && need.destinations.size() == 1 &&
+                             need.destinations == needs.front().destinations;
+                    });
+  const bool overhead =
+      model == TimeModel::kPipelined &&
+      std::ranges::any_of(topology.spec().links, [](const Link& link) { return link.overhead_ps > 0; });
+  if (!same || (overhead && needs.size() < kLarge)) return std::nullopt;
+  const int32_t one = topology.NodeOf(needs.front().destinations.front()).value;
+  const std::vector<int64_t> costs =
+      MinCostFlow(topology.num_nodes(), ArcsOf(topology, model)).CostsTo(std::span(&one, 1));
+  int64_t farthest = 0;
+  for (const Need& need : needs) {
+    const int64_t cost = costs[topology.NodeOf(need.holders.front()).index()];
+    if (cost < 0) return std::nullopt;
+    farthest = std::max(farthest, cost);
+  }
+  return farthest;
+}
+
 }  // namespace
 
-StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model) {
+StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model,
+                               Orbits& orbits) {
   for (Rank r : collective.ranks())
     if (r.value >= topology.num_ranks())
       return InvalidInput(fmt::format("{}: no rank {}, which {} needs; ranks are 0..{}", topology.name(),
@@ -115,12 +145,14 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
     }
     return OkStatus();
   };
-  for (const Need& need : NeedsOf(collective)) {
+  const std::vector<Need> needs = NeedsOf(collective);
+  if (const std::optional<int64_t> to_one = FarthestFromOne(topology, needs, model)) return *to_one;
+  for (const Need& need : needs) {
     if (!need.each) {
       XCCL_RETURN_IF_ERROR(search(need.holders, need.destinations));
       continue;
     }
-    EquivalentHolders equivalent(topology, need);
+    EquivalentHolders equivalent(topology, need, orbits);
     for (const Rank& r : need.holders)
       if (!equivalent.Seen(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), need.destinations));
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/status.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/time_model.h"
 #include "topologies/topology.h"
@@ -17,6 +18,7 @@ namespace xccl {
 // Errors: kInfeasible if a need has no path (the message names two ranks); kInvalidInput if the topology
 // lacks a rank of the collective. Cost: one search for each set of holders. If each holder is a set of its
 // own, one search serves all holders with equal links to the same nodes, and all holders of one orbit.
-StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model);
+StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model,
+                               Orbits& orbits);
 
 }  // namespace xccl

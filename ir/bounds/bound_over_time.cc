@@ -37,7 +37,6 @@
 #include "base/graph/min_cost_flow.h"
 #include "base/graph/submodular.h"
 #include "base/units.h"
-#include "ir/translated.h"
 
 namespace xccl {
 namespace {
@@ -52,6 +51,11 @@ constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
+// On a machine of so many ranks flows are searched only if the work is enough for so many searches of all
+// links, since one flow takes a search for each length of its paths. Otherwise the bound is that of distances
+// and of the links of both ends.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kFewestSearches = 64;
 
 // The data that one rank must get from other ranks, or must give to them.
 struct Exchange {
@@ -69,8 +73,9 @@ struct Exchange {
 
 class Exchanges {
  public:
-  Exchanges(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes)
-      : topology_(topology), collective_(collective), sizes_(sizes) {}
+  Exchanges(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+            Orbits& orbits)
+      : topology_(topology), collective_(collective), sizes_(sizes), orbits_(orbits) {}
 
   std::vector<Exchange> List() {
     switch (TraitsOf(collective_.kind()).parts) {
@@ -96,7 +101,7 @@ class Exchanges {
 
   // Returns one rank of each orbit. If the ranks have too many shares together, returns every n-th of them.
   std::vector<Rank> Representatives() const {
-    std::vector<Rank> kept = OneOfEachOrbit(collective_, topology_, sizes_);
+    std::vector<Rank> kept = orbits_.OneOfEach(collective_, sizes_);
     const auto most = static_cast<size_t>(std::max(1, kShares / collective_.num_members()));
     const size_t stride = (kept.size() + most - 1) / most;
     for (size_t i = 0; i * stride < kept.size(); ++i) kept[i] = kept[i * stride];
@@ -163,6 +168,7 @@ class Exchanges {
   const Topology& topology_;
   const Collective& collective_;
   const CollectiveSizes& sizes_;
+  Orbits& orbits_;
   std::vector<Exchange> made_;
 };
 
@@ -184,6 +190,7 @@ class WorstExchange {
   WorstExchange(const Topology& topology, TimeModel model, int64_t most_work, int64_t at_least)
       : topology_(topology),
         network_(topology.num_nodes(), ArcsOf(topology, model)),
+        flows_(topology.num_ranks() < kLarge || kFewestSearches * topology.num_links() <= most_work),
         hubbed_(WithHub(topology, model)),
         most_work_(most_work),
         best_(at_least) {
@@ -202,6 +209,7 @@ class WorstExchange {
     std::vector<std::pair<int64_t, size_t>> order;
     for (size_t e = 0; e < exchanges.size() && HasTime(); ++e) order.emplace_back(-Simple(exchanges[e]), e);
     std::ranges::sort(order);
+    if (!flows_) return best_;
     for (const auto& [promise, e] : order) {
       if (!HasTime()) break;
       exchanges[e].joined ? TryFarOnes(exchanges[e]) : TryEach(exchanges[e]);
@@ -379,7 +387,9 @@ class WorstExchange {
   }
 
   const Topology& topology_;
-  MinCostFlow network_, hubbed_;
+  MinCostFlow network_;
+  const bool flows_;  // there is time for flows
+  MinCostFlow hubbed_;
   const int64_t most_work_;
   bool starts_cost_ = false;
   int64_t best_;
@@ -404,10 +414,10 @@ int64_t MostArcs(BoundEffort effort) { return effort == BoundEffort::kFast ? kFa
 
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                         int64_t at_least) {
+                                         int64_t at_least, Orbits& orbits) {
   if (collective.kind() == CollectiveKind::kCustom || sizes.size_bytes() == 0) return std::nullopt;
   const int64_t found = WorstExchange(topology, model, MostArcs(effort), at_least)
-                            .Run(Exchanges(topology, collective, sizes).List());
+                            .Run(Exchanges(topology, collective, sizes, orbits).List());
   return found > at_least ? std::optional(found) : std::nullopt;
 }
 

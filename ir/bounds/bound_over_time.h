@@ -9,6 +9,7 @@
 
 #include "base/graph/min_cost_flow.h"
 #include "ir/bounds/bound.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
@@ -29,6 +30,6 @@ int64_t MostArcs(BoundEffort effort);
 // far, which is valid. Returns nullopt for user-defined tables. Requires that CheckReachable() is OK.
 std::optional<int64_t> FlowOverTimeBound(const Topology& topology, const Collective& collective,
                                          const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                         int64_t at_least);
+                                         int64_t at_least, Orbits& orbits);
 
 }  // namespace xccl

@@ -22,8 +22,7 @@
 #include "base/units.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/concurrent_flow.h"
-#include "ir/bounds/demands.h"
-#include "ir/translated.h"
+#include "ir/bounds/demand_flow.h"
 
 namespace xccl {
 namespace {
@@ -94,23 +93,20 @@ int64_t AllreduceInWindows(const Topology& topology, const Collective& collectiv
 }
 
 int64_t DemandsInWindows(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
-                         TimeModel model, BoundEffort effort, int64_t at_least) {
-  const Demands demands = DemandsOf(topology, collective, sizes);
-  if (demands.sources.empty()) return 0;
-  const SymmetryGroup group = TranslationsFor(collective, topology, &sizes);
-  FlowProblem problem = FlowOf(topology, demands, group);
+                         TimeModel model, BoundEffort effort, int64_t at_least, Orbits& orbits) {
+  const SymmetryGroup& group = orbits.OfCollective(collective, sizes);
+  DemandFlow of = DemandFlowOf(topology, collective, sizes, group, false);
+  FlowProblem& problem = of.problem;
+  if (problem.demands.sources.empty()) return 0;
   const int64_t work = std::ssize(problem.demands.sources) * std::ssize(problem.share);
   if (work > (effort == BoundEffort::kFast ? kFastLpWork : kLpWork)) return 0;
-  std::set<int32_t> sinks;
-  for (const auto& to : demands.to)
-    for (const Demands::To& each : to) sinks.insert(each.node);
-  const std::vector<int64_t> waits =
-      WaitsOf(topology, model, demands.sources, std::vector<int32_t>(sinks.begin(), sinks.end()));
+  const std::vector<int64_t> waits = WaitsOf(topology, model, of.sources, of.sinks);
   for (int32_t o = 0; o < group.num_link_orbits(); ++o) {
     const int64_t wait = std::min(waits[group.LinkRepresentative(o).index()], at_least);
     problem.wait_s.push_back(static_cast<double>(wait) / static_cast<double>(kPsPerSecond));
   }
-  const double ps = SolveConcurrentFlow(problem, {}).bound_s * static_cast<double>(kPsPerSecond);
+  const double ps =
+      SolveConcurrentFlow(problem, BoundFlowOptions(problem)).bound_s * static_cast<double>(kPsPerSecond);
   return static_cast<int64_t>(std::floor(ps * (1 - kRounding)));
 }
 
@@ -118,14 +114,15 @@ int64_t DemandsInWindows(const Topology& topology, const Collective& collective,
 
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   const std::vector<NodeGroups>& partitions, int64_t at_least) {
+                                   const std::vector<NodeGroups>& partitions, int64_t at_least,
+                                   Orbits& orbits) {
   int64_t ps = 0;
   if (collective.kind() == CollectiveKind::kAllreduce && collective.num_members() > 1) {
     if (const int64_t bytes = sizes.PartBytes(PartId(0)); bytes > 0)
       ps = AllreduceInWindows(topology, collective, bytes, model, partitions);
   } else if (const auto parts = TraitsOf(collective.kind()).parts;
              parts == KindTraits::Parts::kPerPair || collective.kind() == CollectiveKind::kSendrecv) {
-    ps = DemandsInWindows(topology, collective, sizes, model, effort, at_least);
+    ps = DemandsInWindows(topology, collective, sizes, model, effort, at_least, orbits);
   }
   return ps > at_least ? std::optional(ps) : std::nullopt;
 }

@@ -8,6 +8,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/bounds/node_cuts.h"
+#include "ir/bounds/orbits.h"
 #include "ir/collective.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
@@ -21,6 +22,7 @@ namespace xccl {
 // other collectives. Requires that CheckReachable() is OK.
 std::optional<int64_t> WindowBound(const Topology& topology, const Collective& collective,
                                    const CollectiveSizes& sizes, TimeModel model, BoundEffort effort,
-                                   const std::vector<NodeGroups>& partitions, int64_t at_least);
+                                   const std::vector<NodeGroups>& partitions, int64_t at_least,
+                                   Orbits& orbits);
 
 }  // namespace xccl

@@ -139,11 +139,12 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
 
 // Requires: chunks and paths that exist.
 int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
-                     bool rough = false) {
+                     int64_t members, bool rough = false) {
   constexpr int64_t kLeast = 64 << 10;
-  constexpr double kFill = 64;                           // filling may cost 1/64 of the busiest path's time
-  constexpr int64_t kMoves = 1 << 16;                    // segments in all that are always affordable
-  const int64_t most_moves = rough ? 1 << 18 : 1 << 21;  // the most segments in all
+  constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
+  constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
+  // The most segments in all. Plans for more ranks move more chunks and need as many segments of each.
+  const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 13);
   const int64_t largest = sizes.LargestChunkBytes();
   if (largest <= kLeast) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;
@@ -195,7 +196,8 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
   }
   result.segment_bytes = options.segment_bytes;
   if (result.segment_bytes <= 0 && options.model == TimeModel::kPipelined)
-    result.segment_bytes = SegmentBytes(schedule, sizes, made.quotient, options.rough);
+    result.segment_bytes =
+        SegmentBytes(schedule, sizes, made.quotient, collective.num_members(), options.rough);
   int64_t largest = options.model == TimeModel::kPipelined ? sizes.LargestChunkBytes() : 0;
   for (int64_t bytes : model.unit_bytes) largest = std::max(largest, bytes);
   const int64_t segments = made.segments = SegmentCount(largest, result.segment_bytes);
@@ -230,6 +232,11 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
       result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
 }
 
+// On a machine of so many ranks a plain form is longer than all its other stages take; only short ones are
+// expanded.
+constexpr int32_t kLarge = 4096;
+constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
+
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
 // expand; otherwise simulates the plain form.
 void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
@@ -243,7 +250,8 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths);
   if (!apart || !translations->KeepSizes(sizes)) {
-    StatusOr<Schedule> plain = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
+    const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
+    StatusOr<Schedule> plain = Expand(schedule, collective, topology, most, options.deadline);
     if (plain.ok()) {
       made.plain = *std::move(plain);
       Quotient quotient = NoTranslates(*made.plain, topology.num_links());
@@ -289,7 +297,8 @@ Simulation Simulate(const Schedule& schedule, const Collective& collective, cons
 }
 
 int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collective, int64_t size_bytes) {
-  return SegmentBytes(schedule, CollectiveSizes(collective, size_bytes), NoTranslates(schedule, 0));
+  return SegmentBytes(schedule, CollectiveSizes(collective, size_bytes), NoTranslates(schedule, 0),
+                      collective.num_members());
 }
 
 MoveTimes SimulateMoves(const Schedule& schedule, const Collective& collective, const Topology& topology,

@@ -1,9 +1,9 @@
 // Checks S1 over the columns and S2 once per distinct path, then S3..S6 by playing the transfers of one
-// chunk after the other. Every rank that holds the chunk has a bitset of contributions, and all reads of a
+// chunk after the other. Every rank that holds the chunk has a set of contributions, and all reads of a
 // step come before its writes. In a compressed schedule, S7 comes first; then only chunks that represent
 // their orbits are played. No translate of another transfer moves them, so a rule that holds for them holds,
-// translated, for all chunks. Time: linear in transfers × chunks each moves × (members ÷ 64). Memory: ranks ×
-// members bits.
+// translated, for all chunks. Time: linear in transfers × chunks each moves × runs of members in a set (at
+// most members ÷ 64). Memory: the sets that ranks hold of one chunk.
 #include "ir/verify/verify_schedule.h"
 
 #include <fmt/core.h>
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "ir/analysis/chunk_index.h"
+#include "ir/verify/member_set.h"
 #include "ir/verify/verify_path.h"
 #include "ir/verify/verify_symmetry.h"
 
@@ -223,9 +224,8 @@ class ChunkPlayer {
         shapes_(shapes),
         out_(out),
         carried_(traffic, schedule, topology, shapes),
-        words_((static_cast<size_t>(collective.num_members()) + 63) / 64),
-        sets_(words_ * static_cast<size_t>(topology.num_ranks())),
-        wanted_(words_),
+        sets_(static_cast<size_t>(topology.num_ranks()), MemberSet(collective.num_members())),
+        wanted_(collective.num_members()),
         holds_(topology.num_ranks(), 0),
         written_(topology.num_ranks(), WriteKind::kNone) {}
 
@@ -235,14 +235,14 @@ class ChunkPlayer {
     collective_.Before(chunk, conditions_);
     for (const Holding& holding : conditions_) {
       Hold(holding.rank);
-      Union(Set(holding.rank), holding.contributions);
+      Fill(Set(holding.rank), holding.contributions);
       carried_.Begin(holding);
     }
     ForEachStep(s_, transfers, [&](std::span<const int32_t> same_step) { PlayStep(same_step); });
     CheckPostcondition();
     for (Rank r : holders_) {
       holds_[r.index()] = 0;
-      std::fill_n(Set(r), words_, 0);
+      Set(r).Clear();
     }
     holders_.clear();
   }
@@ -250,29 +250,25 @@ class ChunkPlayer {
  private:
   enum class WriteKind : uint8_t { kNone, kCopy, kReduce };
 
-  uint64_t* Set(Rank r) { return sets_.data() + r.index() * words_; }
+  MemberSet& Set(Rank r) { return sets_[r.index()]; }
   void Hold(Rank r) {
     if (!holds_[r.index()]) holders_.push_back(r);
     holds_[r.index()] = 1;
   }
-  void Union(uint64_t* set, std::span<const Rank> ranks) const {
-    for (Rank r : ranks) {
-      const int32_t member = *collective_.MemberIndex(r);
-      set[member / 64] |= uint64_t{1} << (member % 64);
-    }
+  void Fill(MemberSet& set, std::span<const Rank> ranks) const {
+    set.Clear();
+    for (Rank r : ranks) set.Add(*collective_.MemberIndex(r));
   }
-  std::vector<Rank> Members(const uint64_t* set) const {
+  Rank RankOf(int32_t member) const { return collective_.ranks()[static_cast<size_t>(member)]; }
+  std::vector<Rank> Members(const MemberSet& set) const {
     std::vector<Rank> members;
-    for (size_t m = 0; m < collective_.ranks().size(); ++m)
-      if (set[m / 64] >> (m % 64) & 1) members.push_back(collective_.ranks()[m]);
+    for (const int32_t member : set.Members()) members.push_back(RankOf(member));
     return members;
   }
   // The first common member of two sets.
-  std::optional<Rank> Common(const uint64_t* a, const uint64_t* b) const {
-    for (size_t w = 0; w < words_; ++w)
-      if (const uint64_t both = a[w] & b[w]; both != 0)
-        return collective_.ranks()[w * 64 + static_cast<size_t>(__builtin_ctzll(both))];
-    return std::nullopt;
+  std::optional<Rank> Common(const MemberSet& a, const MemberSet& b) const {
+    const std::optional<int32_t> member = a.Common(b);
+    return member ? std::optional(RankOf(*member)) : std::nullopt;
   }
   std::span<const Rank> Sources(int32_t t) const {
     const PathShape& shape = shapes_[s_.path[t].index()];
@@ -294,37 +290,38 @@ class ChunkPlayer {
   }
 
   void PlayStep(std::span<const int32_t> transfers) {
-    values_.assign(transfers.size() * words_, 0);
+    while (values_.size() < transfers.size()) values_.emplace_back(collective_.num_members());
     readable_.assign(transfers.size(), 1);
-    for (size_t i = 0; i < transfers.size(); ++i) readable_[i] = Read(transfers[i], &values_[i * words_]);
+    for (size_t i = 0; i < transfers.size(); ++i) readable_[i] = Read(transfers[i], values_[i]);
     carried_.Step(chunk_, transfers);
     for (size_t i = 0; i < transfers.size(); ++i)
-      if (readable_[i]) Store(transfers[i], &values_[i * words_]);
+      if (readable_[i]) Store(transfers[i], values_[i]);
     for (int32_t t : transfers)
       for (Rank to : Destinations(t)) written_[to.index()] = WriteKind::kNone;
   }
 
   // Reads the contributions that transfer t carries, as they were before the step.
-  bool Read(int32_t t, uint64_t* value) {
+  bool Read(int32_t t, MemberSet& value) {
+    value.Clear();
     for (Rank from : Sources(t)) {
       if (!holds_[from.index()]) {
         out_.AddAtStep("S3", s_.step[t],
                        fmt::format("rank {} sends chunk {}, {}", from.value, chunk_.value, FirstHeld(from)));
         return false;
       }
-      const uint64_t* held = Set(from);
+      const MemberSet& held = Set(from);
       if (const std::optional<Rank> twice = Common(value, held)) {
         out_.AddAtStep("S4", s_.step[t],
                        fmt::format("the switch before rank {} reduces chunk {} with contribution {} twice",
                                    s_.dst[t].value, chunk_.value, twice->value));
         return false;
       }
-      for (size_t w = 0; w < words_; ++w) value[w] |= held[w];
+      value.Unite(held);
     }
     return true;
   }
 
-  void Store(int32_t t, const uint64_t* value) {
+  void Store(int32_t t, const MemberSet& value) {
     const bool reduce = s_.op[t] == TransferOp::kReduce;
     for (Rank to : Destinations(t)) {
       WriteKind& written = written_[to.index()];
@@ -335,10 +332,10 @@ class ChunkPlayer {
         continue;
       }
       written = reduce ? WriteKind::kReduce : WriteKind::kCopy;
-      uint64_t* held = Set(to);
+      MemberSet& held = Set(to);
       if (!reduce) {
         Hold(to);
-        std::copy_n(value, words_, held);
+        held = value;
         continue;
       }
       if (!holds_[to.index()]) {
@@ -353,7 +350,7 @@ class ChunkPlayer {
                                    twice->value, chunk_.value));
         continue;
       }
-      for (size_t w = 0; w < words_; ++w) held[w] |= value[w];
+      held.Unite(value);
     }
   }
 
@@ -362,16 +359,15 @@ class ChunkPlayer {
     const Rank* same = nullptr;  // contributions of the previous entry; entries often share them
     for (const Holding& holding : conditions_) {
       if (holding.contributions.data() != same) {
-        std::fill(wanted_.begin(), wanted_.end(), 0);
-        Union(wanted_.data(), holding.contributions);
+        Fill(wanted_, holding.contributions);
         same = holding.contributions.data();
       }
-      const uint64_t* held = Set(holding.rank);
-      if (holds_[holding.rank.index()] && std::equal(wanted_.begin(), wanted_.end(), held)) continue;
+      const MemberSet& held = Set(holding.rank);
+      if (holds_[holding.rank.index()] && wanted_ == held) continue;
       const std::string have = holds_[holding.rank.index()] ? SetText(Members(held)) : "nothing";
       out_.Add("S6", kNoStep, "end",
                fmt::format("rank {} has {} of chunk {}; expected {}", holding.rank.value, have, chunk_.value,
-                           SetText(Members(wanted_.data()))));
+                           SetText(Members(wanted_))));
     }
   }
 
@@ -380,13 +376,12 @@ class ChunkPlayer {
   const std::vector<PathShape>& shapes_;
   Collector& out_;
   CarriedHashes carried_;
-  size_t words_;                // 64-bit words in one set
-  std::vector<uint64_t> sets_;  // by rank; zero if it holds nothing
-  std::vector<uint64_t> wanted_;
+  std::vector<MemberSet> sets_;  // by rank; empty if it holds nothing
+  MemberSet wanted_;
   std::vector<uint8_t> holds_;      // by rank
   std::vector<WriteKind> written_;  // by rank, in the step being played
   std::vector<Rank> holders_;
-  std::vector<uint64_t> values_;  // by transfer of the step: the set of contributions that it brings
+  std::vector<MemberSet> values_;  // by transfer of the step: the set of contributions that it brings
   std::vector<uint8_t> readable_;
   std::vector<Holding> conditions_;
   ChunkId chunk_;

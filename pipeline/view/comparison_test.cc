@@ -110,7 +110,8 @@ TEST(EngineLines, AnEngineHasTheGroupOfItsFamily) {
       {"smt", EngineGroup::kSearches},        {"multicast", EngineGroup::kSwitches},
       {"in-network", EngineGroup::kSwitches}, {"ring", EngineGroup::kTrees},
       {"2d-mesh", EngineGroup::kTrees},       {"hierarchical-alltoall", EngineGroup::kExchanges},
-      {"swing", EngineGroup::kExchanges},     {"allpairs.xml", EngineGroup::kOthers},
+      {"levels", EngineGroup::kExchanges},    {"swing", EngineGroup::kExchanges},
+      {"allpairs.xml", EngineGroup::kOthers},
   };
   for (const auto& c : cases) EXPECT_EQ(ToString(GroupOf(c.engine)), ToString(c.group)) << c.engine;
 }

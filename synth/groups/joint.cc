@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "ir/sizes.h"
 #include "synth/common/cost_model.h"
@@ -17,8 +18,27 @@ namespace {
 
 constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files (ir/collective_json.cc)
 
+// Counts the rows and contributions of the joint tables from the kinds of the collectives.
+Status CheckTables(const GroupRequest& request) {
+  double rows = 0, contributions = 0;
+  for (const ProcessGroup& group : request.groups) {
+    const KindTraits& traits = TraitsOf(group.collective.kind());
+    const double parts = group.collective.num_parts(), n = group.collective.num_members();
+    const double before = traits.before == KindTraits::Holders::kAll ? n : 1;
+    const double after = traits.after == KindTraits::Holders::kAll ? n : 1;
+    rows += parts * (before + after);
+    contributions += parts * (before + after * (group.collective.Reduces() ? n : 1));
+  }
+  if (rows <= static_cast<double>(kMostJointRows) && contributions <= static_cast<double>(kMostCells))
+    return OkStatus();
+  return LimitReached(
+      fmt::format("{}: one plan of {} has tables of {:.0f} rows and {:.0f} contributions; at most 2^22 and "
+                  "2^26; hint: without --output the groups are planned apart",
+                  request.name, Counted(std::ssize(request.groups), "group"), rows, contributions));
+}
+
 // Adds the group's parts to `spec`, with the ranks that hold them before and after.
-Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpec& spec) {
+Status AddGroup(const ProcessGroup& group, CollectiveSpec& spec) {
   const Collective& collective = group.collective;
   const CollectiveSizes sizes(collective, group.size_bytes);
   if (sizes.size_bytes() == 0)
@@ -32,13 +52,8 @@ Status AddGroup(const ProcessGroup& group, int64_t& contributions, CollectiveSpe
     const ChunkId chunk = collective.FirstChunk(PartId(p));
     for (std::vector<TableEntry>* const table : {&spec.pre, &spec.post}) {
       table == &spec.pre ? collective.Before(chunk, holdings) : collective.After(chunk, holdings);
-      for (const Holding& h : holdings) {
-        contributions += static_cast<int64_t>(h.contributions.size());
-        if (contributions > kMostCells)
-          return LimitReached(fmt::format(
-              "{}: tables of more than 2^26 contributions; hint: fewer groups at once", spec.custom_name));
+      for (const Holding& h : holdings)
         table->push_back({h.rank, part, {h.contributions.begin(), h.contributions.end()}});
-      }
     }
   }
   return OkStatus();
@@ -52,9 +67,9 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   spec.custom_name = request.name;
   std::vector<int32_t> first_part = {0};
   std::set<Rank> members;
-  int64_t contributions = 0;
+  XCCL_RETURN_IF_ERROR(CheckTables(request));
   for (const ProcessGroup& group : request.groups) {
-    XCCL_RETURN_IF_ERROR(AddGroup(group, contributions, spec));
+    XCCL_RETURN_IF_ERROR(AddGroup(group, spec));
     members.insert(group.collective.ranks().begin(), group.collective.ranks().end());
     first_part.push_back(static_cast<int32_t>(spec.custom_weights.size()));
   }
@@ -81,11 +96,11 @@ StatusOr<Joint> MakeJoint(const GroupRequest& request) {
   return Joint{std::move(collective), fullest * divisor * kDefaultElementBytes, std::move(first_part)};
 }
 
-MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
-                 const std::vector<int32_t>& turn) {
+MergedPlan Merge(const Joint& joint, const SymmetryGroup& translations,
+                 const std::vector<MovedSchedule>& plans, StepOrder order, const std::vector<int32_t>& turn) {
   std::vector<std::vector<int64_t>> weights;
   int64_t transfers = 0, longest = 1;
-  for (const GroupSchedule* const plan : plans) {
+  for (const auto& [plan, element] : plans) {
     const Collective& cut = plan->collective;
     for (int32_t p = 0; p < cut.num_parts(); ++p) {
       std::vector<int64_t>& part = weights.emplace_back();
@@ -100,22 +115,29 @@ MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& pl
   if (order == StepOrder::kInTurn) {
     for (int32_t g : turn) {
       begin[static_cast<size_t>(g)] = before;
-      before += plans[static_cast<size_t>(g)]->schedule.num_steps();
+      before += plans[static_cast<size_t>(g)].plan->schedule.num_steps();
     }
   }
   MergedPlan merged{joint.collective.WithWeights(weights), {}};
   merged.schedule.num_chunks = merged.collective.num_chunks();
   merged.schedule.Reserve(transfers);
   std::vector<PathId> path;
+  std::vector<LinkId> links;
   for (size_t g = 0; g < plans.size(); ++g) {
-    const Schedule& own = plans[g]->schedule;
+    const int64_t element = plans[g].element;
+    const Schedule& own = plans[g].plan->schedule;
     const int32_t first_chunk = merged.collective.FirstChunk(PartId(joint.first_part[g])).value;
     const int64_t steps = std::max<int64_t>(1, own.num_steps());
     path.clear();
-    for (int32_t p = 0; p < own.paths.size(); ++p)
-      path.push_back(merged.schedule.paths.Intern(own.paths[PathId(p)]));
+    for (int32_t p = 0; p < own.paths.size(); ++p) {
+      links.clear();
+      for (LinkId l : own.paths[PathId(p)]) links.push_back(translations.Image(element, l));
+      path.push_back(merged.schedule.paths.Intern(links));
+    }
     for (int64_t t = 0; t < own.size(); ++t) {
       Transfer transfer = own.at(t);
+      transfer.src = translations.Image(element, transfer.src);
+      transfer.dst = translations.Image(element, transfer.dst);
       transfer.first = ChunkId(transfer.first.value + first_chunk);
       transfer.path = path[transfer.path.index()];
       const int64_t step = order == StepOrder::kStretched ? transfer.step * longest / steps : transfer.step;

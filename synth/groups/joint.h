@@ -10,6 +10,7 @@
 #include "ir/collective.h"
 #include "ir/schedule.h"
 #include "synth/groups/groups.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 
@@ -19,15 +20,23 @@ struct Joint {
   std::vector<int32_t> first_part;  // by group: its first part; last entry: the number of parts
 };
 
+// The most rows of a joint collective's tables, about 70 bytes each.
+inline constexpr int64_t kMostJointRows = int64_t{1} << 22;
+
 // Makes the joint collective of all groups. Errors: kInvalidInput for a group whose size leaves no bytes for
-// its parts, or whose parts are too large; kLimit for tables of more than 2^26 contributions. Cost: linear in
-// the tables.
+// its parts, or whose parts are too large; kLimit, before anything is built, for tables of more than
+// kMostJointRows rows or 2^26 contributions. Cost: linear in the tables.
 StatusOr<Joint> MakeJoint(const GroupRequest& request);
 
 // A group's plan: its collective in chunks, and a plain schedule on the machine of all groups.
 struct GroupSchedule {
   Collective collective;
   Schedule schedule;
+};
+// A plan, and the translation that takes its group to the group that it serves.
+struct MovedSchedule {
+  const GroupSchedule* plan = nullptr;
+  int64_t element = 0;
 };
 
 // The order of different groups' steps: it decides which group goes first on a link that several groups use.
@@ -43,7 +52,8 @@ struct MergedPlan {
 };
 // Lays the groups' schedules side by side as one schedule. Requires: one schedule for each group; `turn` is a
 // permutation of the groups if the order is kInTurn. Cost: linear.
-MergedPlan Merge(const Joint& joint, const std::vector<const GroupSchedule*>& plans, StepOrder order,
+MergedPlan Merge(const Joint& joint, const SymmetryGroup& translations,
+                 const std::vector<MovedSchedule>& plans, StepOrder order,
                  const std::vector<int32_t>& turn = {});
 
 }  // namespace xccl

@@ -1,13 +1,14 @@
-// Plans one group at a time, and reuses earlier plans.
+// Plans one group at a time, and reuses earlier plans. Every plan is made for the first group of a kind, and
+// each group has it with the translation that takes the first group to it.
 // 1. Alone takes the submachine of the members, and narrows its links to the shares in `eighths`.
-// 2. PlanOn looks up the submachine and the collective (KeyOf) in alone_, and asks an engine if there is no
+// 2. PlanOn looks up the submachine and the collective (KeyOf) in found_, and asks an engine if there is no
 //    entry. It renumbers the plan for the whole machine.
 // 3. OnOwnLinks calls PlanOn with only the links that no other group's submachine has.
-// 4. OnWhole renumbers the plan of an earlier group that a translation takes to this group. If there is no
-//    such group, it asks the engine. It does not reuse plans on narrowed links.
+// 4. OnWhole asks the engine once for each kind. It does not reuse plans on narrowed links.
 #include "synth/groups/member_plans.h"
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -35,15 +36,14 @@ std::vector<int64_t> KeyOf(const Topology& topology, const Collective& collectiv
   return key;
 }
 
-// Returns the topology with every link narrowed to its share in `eighths`. If the topology is a submachine,
-// `whole` maps its links to the links of the whole machine.
-Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
-                     const std::vector<uint8_t>& eighths) {
+// Returns the topology with every link narrowed to eighths_of(link) eighths of its bandwidth.
+template <typename EighthsOf>
+Topology WithEighths(const Topology& topology, EighthsOf eighths_of) {
   TopologySpec spec = topology.spec();
   for (size_t l = 0; l < spec.links.size(); ++l) {
     int64_t& bandwidth = spec.links[l].bandwidth_bytes_per_s;
-    const size_t there = whole != nullptr ? (*whole)[l].index() : l;
-    bandwidth = std::max<int64_t>(1, bandwidth / 8 * eighths[there] + bandwidth % 8 * eighths[there] / 8);
+    const int64_t eighths = eighths_of(LinkId(static_cast<int64_t>(l)));
+    bandwidth = std::max<int64_t>(1, bandwidth / 8 * eighths + bandwidth % 8 * eighths / 8);
   }
   return Topology::Create(std::move(spec)).value();
 }
@@ -52,25 +52,33 @@ Topology WithEighths(const Topology& topology, const std::vector<LinkId>* whole,
 
 MemberPlans::MemberPlans(const Topology& topology, const std::vector<ProcessGroup>& groups,
                          const MemberPlanOptions& options)
-    : topology_(topology), groups_(groups), options_(options), submachines_(groups.size()) {}
+    : topology_(topology),
+      groups_(groups),
+      options_(options),
+      alike_(topology, groups),
+      kinds_(alike_.num_kinds()) {}
 
 const Submachine& MemberPlans::SubmachineOf(size_t group) {
-  std::optional<Submachine>& alone = submachines_[group];
-  if (!alone) alone = MembersAlone(topology_, groups_[group].collective.ranks());
+  std::optional<Submachine>& alone = KindOf(group).alone;
+  if (!alone) alone = MembersAlone(topology_, FirstOf(group).collective.ranks());
   return *alone;
 }
 
 bool MemberPlans::IsJoinedAlone(size_t group) {
-  const Submachine& alone = SubmachineOf(group);
-  return CheckReachable(alone.topology, RestrictTo(groups_[group].collective, alone)).ok();
+  std::optional<bool>& is_joined = KindOf(group).is_joined_alone;
+  if (!is_joined) {
+    const Submachine& alone = SubmachineOf(group);
+    is_joined = CheckReachable(alone.topology, RestrictTo(FirstOf(group).collective, alone)).ok();
+  }
+  return *is_joined;
 }
 
-StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective, size_t group,
-                                     bool rough) {
+StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& collective,
+                                     int64_t size_bytes, bool rough) {
   XCCL_ASSIGN_OR_RETURN(const Engine* const engine, FindEngine(options_.engine));
   const SynthesisRequest request{.topology = &machine,
                                  .collective = &collective,
-                                 .size_bytes = groups_[group].size_bytes,
+                                 .size_bytes = size_bytes,
                                  .model = options_.model,
                                  .limits = {.deadline = options_.deadline},
                                  .seed = options_.seed,
@@ -84,33 +92,48 @@ StatusOr<Synthesis> MemberPlans::Ask(const Topology& machine, const Collective& 
   return made;
 }
 
-StatusOr<MemberPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
+StatusOr<MovedPlan> MemberPlans::Alone(size_t group, const std::vector<uint8_t>* eighths) {
   const Submachine& alone = SubmachineOf(group);
-  const Collective collective = RestrictTo(groups_[group].collective, alone);
+  const Collective collective = RestrictTo(FirstOf(group).collective, alone);
+  const int64_t element = alike_.ElementOf(group);
   std::optional<Topology> narrowed;
-  if (eighths != nullptr) narrowed = WithEighths(alone.topology, &alone.link, *eighths);
-  return PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective, narrowed.has_value());
+  if (eighths != nullptr)
+    narrowed = WithEighths(alone.topology, [&](LinkId l) {
+      return (*eighths)[alike_.translations().Image(element, alone.link[l.index()]).index()];
+    });
+  XCCL_ASSIGN_OR_RETURN(
+      std::shared_ptr<const MemberPlan> plan,
+      PlanOn(group, alone, narrowed ? *narrowed : alone.topology, collective, narrowed.has_value()));
+  return MovedPlan{std::move(plan), element};
 }
 
-std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
-  if (users_.empty()) {
-    users_.assign(static_cast<size_t>(topology_.num_links()), 0);
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (LinkId l : SubmachineOf(g).link) ++users_[l.index()];
-  }
+void MemberPlans::CountUsers() {
+  users_.assign(static_cast<size_t>(topology_.num_links()), 0);
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (LinkId l : SubmachineOf(g).link)
+      ++users_[alike_.translations().Image(alike_.ElementOf(g), l).index()];
+}
+
+std::vector<bool> MemberPlans::AreOwn(size_t group) {
+  if (users_.empty()) CountUsers();
+  std::vector<bool> is_own;
+  for (LinkId l : SubmachineOf(group).link)
+    is_own.push_back(users_[alike_.translations().Image(alike_.ElementOf(group), l).index()] == 1);
+  return is_own;
+}
+
+std::optional<Submachine> MemberPlans::WithSome(size_t group, const std::vector<bool>& is_own) {
   const Submachine& alone = SubmachineOf(group);
-  const auto is_own = [&](LinkId l) { return users_[l.index()] == 1; };
-  if (std::ranges::all_of(alone.link, is_own)) return std::nullopt;
   TopologySpec spec = alone.topology.spec();
   const std::vector<Link> links = std::exchange(spec.links, {});
   std::vector<LinkId> kept;
   for (size_t l = 0; l < links.size(); ++l) {
-    if (!is_own(alone.link[l])) continue;
+    if (!is_own[l]) continue;
     spec.links.push_back(links[l]);
     kept.push_back(alone.link[l]);
   }
   const Topology own = Topology::Create(std::move(spec)).value();
-  const Collective collective = RestrictTo(groups_[group].collective, alone);
+  const Collective collective = RestrictTo(FirstOf(group).collective, alone);
   Submachine inner = MembersAlone(own, collective.ranks());
   if (!CheckReachable(inner.topology, RestrictTo(collective, inner)).ok()) return std::nullopt;
   for (Rank& r : inner.rank) r = alone.rank[r.index()];
@@ -118,85 +141,104 @@ std::optional<Submachine> MemberPlans::OwnLinksOf(size_t group) {
   return inner;
 }
 
-StatusOr<std::optional<MemberPlan>> MemberPlans::OnOwnLinks(size_t group) {
-  const std::optional<Submachine> own = OwnLinksOf(group);
-  if (!own) return std::optional<MemberPlan>();
-  XCCL_ASSIGN_OR_RETURN(MemberPlan plan, PlanOn(group, *own, own->topology,
-                                                RestrictTo(groups_[group].collective, *own), false));
-  return std::optional(std::move(plan));
+StatusOr<std::optional<MovedPlan>> MemberPlans::OnOwnLinks(size_t group) {
+  const std::vector<bool> is_own = AreOwn(group);
+  if (std::ranges::all_of(is_own, std::identity())) return std::optional<MovedPlan>();
+  std::map<std::vector<bool>, Planned>& known = KindOf(group).on_own;
+  auto found = known.find(is_own);
+  if (found == known.end()) {
+    const std::optional<Submachine> own = WithSome(group, is_own);
+    Planned plan = std::shared_ptr<const MemberPlan>();
+    if (own) plan = PlanOn(group, *own, own->topology, RestrictTo(FirstOf(group).collective, *own), false);
+    found = known.emplace(is_own, std::move(plan)).first;
+  }
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const MemberPlan> plan, found->second);
+  return plan == nullptr ? std::optional<MovedPlan>() : MovedPlan{std::move(plan), alike_.ElementOf(group)};
 }
 
-StatusOr<MemberPlan> MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
+StatusOr<Synthesis>& MemberPlans::Found(const Topology& machine, const Collective& collective,
+                                        int64_t size_bytes, bool rough) {
+  std::vector<int64_t> key = KeyOf(machine, collective, size_bytes);
+  const auto found = found_.find(key);
+  if (found != found_.end()) return found->second;
+  return found_.emplace(std::move(key), Ask(machine, collective, size_bytes, rough)).first->second;
+}
+
+StatusOr<const LonePlan*> MemberPlans::Lone(size_t group) {
+  std::optional<StatusOr<LonePlan>>& lone = KindOf(group).lone;
+  if (!lone) {
+    const Collective& whole = FirstOf(group).collective;
+    Submachine alone{topology_, AllRanks(topology_.num_ranks()), {}};
+    for (LinkId l(0); l.value < topology_.num_links(); ++l.value) alone.link.push_back(l);
+    if (IsJoinedAlone(group)) alone = SubmachineOf(group);
+    StatusOr<Synthesis>& made = Found(alone.topology, IsJoinedAlone(group) ? RestrictTo(whole, alone) : whole,
+                                      FirstOf(group).size_bytes, false);
+    lone = made.ok() ? StatusOr<LonePlan>(LonePlan{std::move(alone), *made}) : made.status();
+  }
+  XCCL_RETURN_IF_ERROR(lone->status());
+  return &**lone;
+}
+
+StatusOr<const LonePlan*> MemberPlans::LoneOnOwnLinks(size_t group) {
+  std::optional<StatusOr<LonePlan>>& lone = KindOf(group).lone_on_own;
+  if (!lone) {
+    const std::vector<bool> is_own = AreOwn(alike_.FirstOf(alike_.KindOf(group)));
+    std::optional<Submachine> own;
+    if (!std::ranges::all_of(is_own, std::identity())) own = WithSome(group, is_own);
+    if (!own) return nullptr;
+    StatusOr<Synthesis>& made =
+        Found(own->topology, RestrictTo(FirstOf(group).collective, *own), FirstOf(group).size_bytes, false);
+    lone = made.ok() ? StatusOr<LonePlan>(LonePlan{*std::move(own), *made}) : made.status();
+  }
+  XCCL_RETURN_IF_ERROR(lone->status());
+  return &**lone;
+}
+
+MemberPlans::Planned MemberPlans::PlanOn(size_t group, const Submachine& alone, const Topology& machine,
                                          const Collective& collective, bool rough) {
-  const Collective& whole = groups_[group].collective;
-  const std::vector<int64_t> key = KeyOf(machine, collective, groups_[group].size_bytes);
-  auto found = alone_.find(key);
-  if (found == alone_.end()) found = alone_.emplace(key, Ask(machine, collective, group, rough)).first;
-  XCCL_RETURN_IF_ERROR(found->second.status());
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, OnWholeMachine(*found->second, alone, whole));
-  return MemberPlan{{std::move(made.collective), std::move(made.schedule)},
-                    std::move(made.engine),
-                    found->second->simulation->time_ps};
+  StatusOr<Synthesis>& found = Found(machine, collective, FirstOf(group).size_bytes, rough);
+  XCCL_RETURN_IF_ERROR(found.status());
+  std::vector<int64_t> key = KeyOf(machine, collective, FirstOf(group).size_bytes);
+  for (Rank r : alone.rank) key.push_back(r.value);
+  for (LinkId l : alone.link) key.push_back(l.value);
+  auto placed = placed_.find(key);
+  if (placed == placed_.end()) {
+    StatusOr<Synthesis> made = OnWholeMachine(*found, alone, FirstOf(group).collective);
+    Planned plan = made.status();
+    if (made.ok())
+      plan = std::make_shared<const MemberPlan>(
+          MemberPlan{{std::move(made->collective), std::move(made->schedule)},
+                     std::move(made->engine),
+                     found->simulation->time_ps});
+    placed = placed_.emplace(std::move(key), std::move(plan)).first;
+  }
+  return placed->second;
 }
 
-std::optional<std::pair<const MemberPlans::Seen*, int64_t>> MemberPlans::Translate(size_t group,
-                                                                                   bool (*has)(const Seen&)) {
-  const CollectiveSpec& spec = groups_[group].collective.spec();
-  if (!translations_) translations_ = FindTranslations(topology_);
-  for (const Seen& seen : seen_) {
-    if (!has(seen)) continue;
-    const CollectiveSpec& other = groups_[seen.group].collective.spec();
-    if (other.kind != spec.kind || groups_[seen.group].size_bytes != groups_[group].size_bytes ||
-        other.ranks.size() != spec.ranks.size() || other.counts != spec.counts || !spec.pairs.empty() ||
-        translations_->OrbitOf(other.ranks[0]) != translations_->OrbitOf(spec.ranks[0]))
-      continue;
-    const int64_t e =
-        translations_->Compose(translations_->ElementOf(spec.ranks[0]),
-                               translations_->Inverse(translations_->ElementOf(other.ranks[0])));
-    bool same = !spec.root || translations_->Image(e, *other.root) == *spec.root;
-    for (size_t i = 0; same && i < spec.ranks.size(); ++i)
-      same = translations_->Image(e, other.ranks[i]) == spec.ranks[i];
-    if (same) return std::pair(&seen, e);
+StatusOr<MovedPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_t>* eighths) {
+  const auto plan_on = [&](const Topology& machine, const ProcessGroup& asked, bool rough) -> Planned {
+    XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, asked.collective, asked.size_bytes, rough));
+    XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine));
+    return std::make_shared<const MemberPlan>(MemberPlan{
+        {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps});
+  };
+  if (eighths != nullptr) {
+    const Topology narrowed = WithEighths(topology_, [&](LinkId l) { return (*eighths)[l.index()]; });
+    XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const MemberPlan> plan, plan_on(narrowed, groups_[group], true));
+    return MovedPlan{std::move(plan), 0};
   }
-  return std::nullopt;
-}
-
-StatusOr<MemberPlan> MemberPlans::OnWhole(size_t group, const std::vector<uint8_t>* eighths) {
-  const Collective& whole = groups_[group].collective;
-  if (eighths == nullptr) {
-    if (const auto found = Translate(group, [](const Seen& seen) { return seen.plan.has_value(); })) {
-      MemberPlan plan = *found->first->plan;
-      plan.plan.schedule = Renumber(
-          plan.plan.schedule, [&](Rank r) { return translations_->Image(found->second, r); },
-          [&](LinkId l) { return translations_->Image(found->second, l); });
-      // The parts of the two collectives correspond in order.
-      std::vector<std::vector<int64_t>> weights(static_cast<size_t>(whole.num_parts()));
-      const Collective& cut = plan.plan.collective;
-      for (int32_t c = 0; c < cut.num_chunks(); ++c)
-        weights[cut.PartOf(ChunkId(c)).index()].push_back(cut.Weight(ChunkId(c)));
-      plan.plan.collective = whole.WithWeights(weights);
-      return plan;
-    }
-  }
-  std::optional<Topology> narrowed;
-  if (eighths != nullptr) narrowed = WithEighths(topology_, nullptr, *eighths);
-  const Topology& machine = narrowed ? *narrowed : topology_;
-  XCCL_ASSIGN_OR_RETURN(Synthesis made, Ask(machine, whole, group, narrowed.has_value()));
-  XCCL_ASSIGN_OR_RETURN(Schedule plain, Expand(made.schedule, made.collective, machine));
-  MemberPlan plan{
-      {std::move(made.collective), std::move(plain)}, std::move(made.engine), made.simulation->time_ps};
-  if (eighths == nullptr) seen_.push_back({group, plan, {}});
-  return plan;
+  std::optional<Planned>& planned = KindOf(group).on_whole;
+  if (!planned) planned = plan_on(topology_, FirstOf(group), false);
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<const MemberPlan> plan, *planned);
+  return MovedPlan{std::move(plan), alike_.ElementOf(group)};
 }
 
 StatusOr<Bound> MemberPlans::BoundOf(size_t group) {
-  if (const auto found = Translate(group, [](const Seen& seen) { return seen.bound.has_value(); }))
-    return *found->first->bound;
-  const BoundEffort effort = QuickEffort(topology_);
-  XCCL_ASSIGN_OR_RETURN(Bound bound, LowerBound(topology_, groups_[group].collective,
-                                                groups_[group].size_bytes, options_.model, effort));
-  seen_.push_back({group, {}, bound});
-  return bound;
+  std::optional<StatusOr<Bound>>& bound = KindOf(group).bound;
+  if (!bound)
+    bound = LowerBound(topology_, FirstOf(group).collective, FirstOf(group).size_bytes, options_.model,
+                       QuickEffort(topology_));
+  return *bound;
 }
 
 }  // namespace xccl

@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <utility>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/simulate/simulate.h"
@@ -33,9 +35,10 @@ constexpr double kSharpness = 8;
 
 using Loads = std::vector<std::pair<int32_t, double>>;  // (link, seconds that the plan keeps the link busy)
 
-Loads LoadsOf(const MemberPlan& plan, const ProcessGroup& group, const Topology& topology) {
-  const CollectiveSizes sizes(plan.plan.collective, group.size_bytes);
-  const Schedule& schedule = plan.plan.schedule;
+// Returns the loads of a plan for the group that it was made for.
+Loads LoadsOf(const GroupSchedule& plan, int64_t size_bytes, const Topology& topology) {
+  const CollectiveSizes sizes(plan.collective, size_bytes);
+  const Schedule& schedule = plan.schedule;
   std::vector<double> by_path(static_cast<size_t>(schedule.paths.size()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t)
     for (int32_t i = 0; i < schedule.count[t]; ++i)
@@ -60,17 +63,18 @@ Loads LoadsOf(const MemberPlan& plan, const ProcessGroup& group, const Topology&
 class GroupsPlanner {
  public:
   GroupsPlanner(const Topology& topology, const GroupRequest& request, const MemberPlanOptions& options,
-                Joint joint)
+                MemberPlans& plans, Joint joint)
       : topology_(topology),
         groups_(request.groups),
         options_(options),
-        plans_(topology, request.groups, options),
+        plans_(plans),
         joint_(std::move(joint)),
         outcomes_(request.groups.size()) {}
 
   StatusOr<JointPlan> Run() && {
     XCCL_RETURN_IF_ERROR(FindBounds());
     XCCL_RETURN_IF_ERROR(PlanEach());
+    XCCL_RETURN_IF_ERROR(CheckTransfers());
     Evaluate(fastest_, "each group's fastest plan");
     unaware_ps_ = together_ps_;
     if (alone_ != fastest_ && !options_.deadline()) Evaluate(alone_, "each group without relays");
@@ -87,15 +91,17 @@ class GroupsPlanner {
   using Choice = std::vector<size_t>;  // by group: index into the group's options
 
   struct Option {
-    MemberPlan plan;
-    Loads loads;
+    MovedPlan moved;
+    const Loads* loads = nullptr;  // of moved.plan, before it is moved
+    const MemberPlan& plan() const { return *moved.plan; }
   };
 
   Status FindBounds() {
-    XCCL_ASSIGN_OR_RETURN(bound_,
-                          LowerBound(topology_, joint_.collective, joint_.size_bytes, options_.model));
+    XCCL_RETURN_IF_ERROR(FindJointBound());
     for (size_t g = 0; g < groups_.size(); ++g) {
-      XCCL_ASSIGN_OR_RETURN(const Bound bound, plans_.BoundOf(g));
+      const StatusOr<Bound> found = plans_.BoundOf(g);
+      if (!found.ok()) return Annotate(found.status(), "group " + groups_[g].name);
+      const Bound& bound = *found;
       outcomes_[g].bound_ps = bound.bound_ps;
       bound_.latency_ps = std::max(bound_.latency_ps, bound.latency_ps);
       if (bound.bandwidth_ps > bound_.bandwidth_ps) {
@@ -107,10 +113,33 @@ class GroupsPlanner {
     return OkStatus();
   }
 
-  size_t AddOption(size_t group, MemberPlan plan) {
-    Loads loads = LoadsOf(plan, groups_[group], topology_);
-    of_group_[group].push_back({std::move(plan), std::move(loads)});
+  // On large machines the joint bound counts bytes alone: the groups' own bounds count all that is far.
+  Status FindJointBound() {
+    if (MayRelay()) {
+      XCCL_ASSIGN_OR_RETURN(bound_,
+                            LowerBound(topology_, joint_.collective, joint_.size_bytes, options_.model));
+      return OkStatus();
+    }
+    bound_.size_bytes = joint_.size_bytes;
+    bound_.bandwidth_ps =
+        BandwidthBoundPs(topology_, joint_.collective, joint_.size_bytes, BoundEffort::kFast);
+    bound_.bound_ps = static_cast<int64_t>(std::min(bound_.bandwidth_ps, static_cast<double>(kForeverPs)));
+    return OkStatus();
+  }
+
+  size_t AddOption(size_t group, MovedPlan moved) {
+    const auto [found, is_new] = loads_.try_emplace(moved.plan.get());
+    if (is_new) found->second = LoadsOf(moved.plan->plan, groups_[group].size_bytes, topology_);
+    of_group_[group].push_back({std::move(moved), &found->second});
     return of_group_[group].size() - 1;
+  }
+
+  // Adds the option's load of each link, times `sign`, to `busy`.
+  void AddLoads(const Option& option, double sign, std::vector<double>& busy) const {
+    for (const auto& [link, seconds] : *option.loads) busy[ImageOf(option, link)] += sign * seconds;
+  }
+  size_t ImageOf(const Option& option, int32_t link) const {
+    return plans_.alike().translations().Image(option.moved.element, LinkId(link)).index();
   }
 
   // Finds each group's fastest plan and its plan without relays. Members that need relays have one plan for
@@ -119,27 +148,38 @@ class GroupsPlanner {
     of_group_.resize(groups_.size());
     for (size_t g = 0; g < groups_.size(); ++g) {
       const auto failed = [&](const Status& why) { return Annotate(why, "group " + groups_[g].name); };
-      std::optional<MemberPlan> alone;
+      std::optional<MovedPlan> alone;
       if (plans_.IsJoinedAlone(g)) {
-        StatusOr<MemberPlan> made = plans_.Alone(g);
+        StatusOr<MovedPlan> made = plans_.Alone(g);
         if (!made.ok() && !MayRelay()) return failed(made.status());
         if (made.ok()) alone = *std::move(made);
       }
-      const bool is_best =
-          alone && static_cast<double>(alone->time_ps) <= static_cast<double>(outcomes_[g].bound_ps) * kNear;
-      std::optional<MemberPlan> relayed;
+      const bool is_best = alone && static_cast<double>(alone->plan->time_ps) <=
+                                        static_cast<double>(outcomes_[g].bound_ps) * kNear;
+      std::optional<MovedPlan> relayed;
       if (!alone || (!is_best && MayRelay())) {
-        StatusOr<MemberPlan> made = plans_.OnWhole(g);
+        StatusOr<MovedPlan> made = plans_.OnWhole(g);
         if (!made.ok() && !alone) return failed(made.status());
         if (made.ok()) relayed = *std::move(made);
       }
-      const bool relays_win = relayed && (!alone || relayed->time_ps < alone->time_ps);
-      outcomes_[g].alone_ps = relays_win ? relayed->time_ps : alone->time_ps;
+      const bool relays_win = relayed && (!alone || relayed->plan->time_ps < alone->plan->time_ps);
+      outcomes_[g].alone_ps = (relays_win ? relayed : alone)->plan->time_ps;
       alone_.push_back(AddOption(g, alone ? *std::move(alone) : *relayed));
       fastest_.push_back(relays_win && plans_.IsJoinedAlone(g) ? AddOption(g, *std::move(relayed))
                                                                : alone_.back());
     }
     return OkStatus();
+  }
+  // All plans together are merged and simulated.
+  Status CheckTransfers() const {
+    int64_t transfers = 0;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      transfers += of_group_[g][fastest_[g]].plan().plan.schedule.size();
+    if (transfers <= kMostTransfers) return OkStatus();
+    return LimitReached(fmt::format(
+        "{}: one plan of {} has {} transfers; at most {}; hint: without --output the groups are "
+        "planned apart",
+        joint_.collective.name(), Counted(std::ssize(groups_), "group"), transfers, kMostTransfers));
   }
   bool MayRelay() const { return QuickEffort(topology_) == BoundEffort::kExact; }
 
@@ -148,7 +188,7 @@ class GroupsPlanner {
   void EvaluateOnOwnLinks() {
     Choice choice = best_choice_;
     for (size_t g = 0; g < groups_.size(); ++g)
-      if (StatusOr<std::optional<MemberPlan>> made = plans_.OnOwnLinks(g); made.ok() && *made)
+      if (StatusOr<std::optional<MovedPlan>> made = plans_.OnOwnLinks(g); made.ok() && *made)
         choice[g] = AddOption(g, **std::move(made));
     if (choice != best_choice_) Evaluate(choice, "groups on links of their own");
   }
@@ -162,27 +202,32 @@ class GroupsPlanner {
   // Merges the chosen plans in several orders of steps, and keeps each merged plan that is the fastest so
   // far. Sets together_ps_ to the time of the order in which all groups begin with their first step.
   void Evaluate(const Choice& choice, const std::string& how) {
-    std::vector<const GroupSchedule*> plans;
+    const SymmetryGroup& translations = plans_.alike().translations();
+    std::vector<MovedSchedule> plans;
     int64_t moves = 0;
     int32_t shortest = INT32_MAX, longest = 0;
     for (size_t g = 0; g < groups_.size(); ++g) {
-      plans.push_back(&of_group_[g][choice[g]].plan.plan);
-      moves += plans.back()->schedule.size();
-      shortest = std::min(shortest, plans.back()->schedule.num_steps());
-      longest = std::max(longest, plans.back()->schedule.num_steps());
+      const MovedPlan& moved = of_group_[g][choice[g]].moved;
+      const Schedule& schedule = moved.plan->plan.schedule;
+      plans.push_back({&moved.plan->plan, moved.element});
+      moves += schedule.size();
+      shortest = std::min(shortest, schedule.num_steps());
+      longest = std::max(longest, schedule.num_steps());
     }
-    together_ps_ = Consider(Merge(joint_, plans, StepOrder::kTogether), choice, how);
+    together_ps_ = Consider(Merge(joint_, translations, plans, StepOrder::kTogether), choice, how);
     if (IsGoodEnough() || groups_.size() < 2) return;
     if (shortest < longest)
-      Consider(Merge(joint_, plans, StepOrder::kStretched), choice, how + ", steps of short plans spread");
+      Consider(Merge(joint_, translations, plans, StepOrder::kStretched), choice,
+               how + ", steps of short plans spread");
     if (IsGoodEnough() || moves > kManyTransfers) return;
     Choice turn(groups_.size());
     std::iota(turn.begin(), turn.end(), 0);
     std::ranges::stable_sort(turn, [&](size_t a, size_t b) {
-      return of_group_[a][choice[a]].plan.time_ps > of_group_[b][choice[b]].plan.time_ps;
+      return of_group_[a][choice[a]].plan().time_ps > of_group_[b][choice[b]].plan().time_ps;
     });
     const std::vector<int32_t> order(turn.begin(), turn.end());
-    Consider(Merge(joint_, plans, StepOrder::kInTurn, order), choice, how + ", slow groups first");
+    Consider(Merge(joint_, translations, plans, StepOrder::kInTurn, order), choice,
+             how + ", slow groups first");
   }
 
   int64_t Consider(MergedPlan merged, const Choice& choice, const std::string& how) {
@@ -202,21 +247,23 @@ class GroupsPlanner {
   // Returns the seconds for which the chosen plans keep each link busy.
   std::vector<double> Busy(const Choice& choice) const {
     std::vector<double> busy(static_cast<size_t>(topology_.num_links()), 0);
-    for (size_t g = 0; g < groups_.size(); ++g)
-      for (const auto& [link, seconds] : of_group_[g][choice[g]].loads)
-        busy[static_cast<size_t>(link)] += seconds;
+    for (size_t g = 0; g < groups_.size(); ++g) AddLoads(of_group_[g][choice[g]], 1, busy);
     return busy;
   }
 
-  static double Crowding(const std::vector<double>& busy, double scale) {
+  // The measure of crowding of one link.
+  static double CrowdingOf(double seconds, double most) {
+    return seconds > 0 ? std::pow(seconds / most, kSharpness) : 0;
+  }
+  static double Crowding(const std::vector<double>& busy, double most) {
     double sum = 0;
-    for (double seconds : busy)
-      if (seconds > 0) sum += std::pow(seconds / scale, kSharpness);
+    for (double seconds : busy) sum += CrowdingOf(seconds, most);
     return sum;
   }
 
   // Plans groups anew, slow groups first, on the bandwidth that other groups leave within the busiest link's
   // time. Takes a plan if it makes links less crowded. Every change lowers the crowding, so the rounds end.
+  // Looks at all links only after a change, and for a search.
   Status ShareBandwidth() {
     Choice choice = best_choice_;
     std::vector<size_t> turn(groups_.size());
@@ -225,14 +272,14 @@ class GroupsPlanner {
         turn, [&](size_t a, size_t b) { return outcomes_[a].alone_ps > outcomes_[b].alone_ps; });
     const int64_t begun = plans_.searches();
     for (int32_t round = 0; groups_.size() > 1; ++round) {
-      bool changed = false;
+      bool changed = false, changed_last = true;
       for (size_t g : turn) {
-        const std::vector<double> busy = Busy(choice);
-        const double most = busy.empty() ? 0 : *std::ranges::max_element(busy);
-        if (IsGoodEnough() || most * static_cast<double>(kPsPerSecond) <= BoundPs() * kNear)
+        if (changed_last) CountBusy(choice);
+        if (IsGoodEnough() || most_ * static_cast<double>(kPsPerSecond) <= BoundPs() * kNear)
           return OkStatus();
         if (plans_.searches() - begun >= kMostSearches) break;
-        changed |= Replan(g, busy, most, choice);
+        changed_last = Replan(g, choice);
+        changed |= changed_last;
       }
       if (!changed) break;
       const int64_t before_ps = best_ps_;
@@ -242,37 +289,62 @@ class GroupsPlanner {
     return OkStatus();
   }
 
-  bool Replan(size_t g, const std::vector<double>& busy, double most, Choice& choice) {
-    std::vector<double> others = busy;
-    for (const auto& [link, seconds] : of_group_[g][choice[g]].loads)
-      others[static_cast<size_t>(link)] -= seconds;
-    std::vector<uint8_t> eighths;
-    for (double seconds : others)
-      eighths.push_back(static_cast<uint8_t>(std::clamp(8 * (1 - seconds / most), 1.0, 8.0)));
-    double best = Crowding(busy, most) / kNear;
-    bool changed = false;
+  void CountBusy(const Choice& choice) {
+    busy_ = Busy(choice);
+    most_ = busy_.empty() ? 0 : *std::ranges::max_element(busy_);
+    crowding_ = Crowding(busy_, most_);
+  }
+
+  // Requires: busy_ counts all groups but this one. Returns the change of the crowding of others' links that
+  // the option would make.
+  double AddedCrowding(const Option& option) const {
+    double added = 0;
+    for (const auto& [link, seconds] : *option.loads) {
+      const double others = busy_[ImageOf(option, link)];
+      added += CrowdingOf(others + seconds, most_) - CrowdingOf(others, most_);
+    }
+    return added;
+  }
+
+  bool Replan(size_t g, Choice& choice) {
+    const size_t before = choice[g];
+    // A copy: options may be added.
+    const Option chosen = of_group_[g][before];
+    std::vector<double> kept;  // of the chosen plan's links, so that rounding does not change them
+    for (const auto& [link, seconds] : *chosen.loads) kept.push_back(busy_[ImageOf(chosen, link)]);
+    AddLoads(chosen, -1, busy_);
+    const double without = crowding_ - AddedCrowding(chosen);
+    double best = crowding_ / kNear;
     const auto consider = [&](size_t option) {
-      std::vector<double> with = others;
-      for (const auto& [link, seconds] : of_group_[g][option].loads)
-        with[static_cast<size_t>(link)] += seconds;
-      const double crowding = Crowding(with, most);
+      const double crowding = without + AddedCrowding(of_group_[g][option]);
       if (crowding >= best) return;
       best = crowding;
       choice[g] = option;
-      changed = true;
     };
     for (size_t option = 0; option < of_group_[g].size(); ++option)
-      if (option != choice[g]) consider(option);
-    if (std::ranges::all_of(of_group_[g][choice[g]].loads,
-                            [&](const auto& load) { return eighths[static_cast<size_t>(load.first)] == 8; }))
-      return changed;  // no other group uses this group's links
-    if (plans_.IsJoinedAlone(g))
-      if (StatusOr<MemberPlan> made = plans_.Alone(g, &eighths); made.ok())
-        consider(AddOption(g, *std::move(made)));
-    if (MayRelay())
-      if (StatusOr<MemberPlan> made = plans_.OnWhole(g, &eighths); made.ok())
-        consider(AddOption(g, *std::move(made)));
-    return changed;
+      if (option != before) consider(option);
+    if (SharesLinks(of_group_[g][choice[g]])) {
+      std::vector<uint8_t> eighths;
+      for (double seconds : busy_)
+        eighths.push_back(static_cast<uint8_t>(std::clamp(8 * (1 - seconds / most_), 1.0, 8.0)));
+      if (plans_.IsJoinedAlone(g))
+        if (StatusOr<MovedPlan> made = plans_.Alone(g, &eighths); made.ok())
+          consider(AddOption(g, *std::move(made)));
+      if (MayRelay())
+        if (StatusOr<MovedPlan> made = plans_.OnWhole(g, &eighths); made.ok())
+          consider(AddOption(g, *std::move(made)));
+    }
+    size_t i = 0;
+    for (const auto& [link, seconds] : *chosen.loads) busy_[ImageOf(chosen, link)] = kept[i++];
+    return choice[g] != before;
+  }
+
+  // Requires: busy_ counts all groups but the option's. Do the others take an eighth of the busiest link's
+  // time on any of the option's links?
+  bool SharesLinks(const Option& option) const {
+    return std::ranges::any_of(*option.loads, [&](const auto& load) {
+      return 8 * (1 - busy_[ImageOf(option, load.first)] / most_) < 8;
+    });
   }
 
   // Lets greedy search all groups as one collective, first from the best plan so far and then from nothing.
@@ -317,7 +389,7 @@ class GroupsPlanner {
     for (size_t g = 0; g < groups_.size(); ++g) {
       GroupOutcome& outcome = outcomes_[g];
       outcome.engine =
-          by_greedy_ ? std::string(ImprovingEngine().name) : of_group_[g][best_choice_[g]].plan.engine;
+          by_greedy_ ? std::string(ImprovingEngine().name) : of_group_[g][best_choice_[g]].plan().engine;
       for (int32_t p = joint_.first_part[g]; p < joint_.first_part[g + 1]; ++p)
         outcome.together_ps = std::max(outcome.together_ps, simulation.part_done_ps[static_cast<size_t>(p)]);
     }
@@ -336,12 +408,16 @@ class GroupsPlanner {
   const Topology& topology_;
   const std::vector<ProcessGroup>& groups_;
   const MemberPlanOptions& options_;
-  MemberPlans plans_;
+  MemberPlans& plans_;
   Joint joint_;
   std::vector<GroupOutcome> outcomes_;
   Bound bound_;
   int64_t unaware_ps_ = 0;
   std::vector<std::vector<Option>> of_group_;
+  std::map<const MemberPlan*, Loads> loads_;  // of every option's plan
+  // While bandwidth is shared: seconds by link, the most of any, and the crowding of all links.
+  std::vector<double> busy_;
+  double most_ = 0, crowding_ = 0;
   Choice fastest_, alone_, best_choice_;
   std::optional<MergedPlan> best_;
   int64_t best_ps_ = 0;
@@ -355,9 +431,17 @@ class GroupsPlanner {
 
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options) {
+  MemberPlans plans(topology, request.groups, options);
+  return PlanGroups(topology, request, options, plans);
+}
+
+StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
+                               const MemberPlanOptions& options, MemberPlans& plans) {
   XCCL_ASSIGN_OR_RETURN(Joint joint, MakeJoint(request));
-  XCCL_RETURN_IF_ERROR(CheckReachable(topology, joint.collective));
-  return GroupsPlanner(topology, request, options, std::move(joint)).Run();
+  // On large machines the groups' bounds find ranks that no path joins.
+  if (QuickEffort(topology) == BoundEffort::kExact)
+    XCCL_RETURN_IF_ERROR(CheckReachable(topology, joint.collective));
+  return GroupsPlanner(topology, request, options, plans, std::move(joint)).Run();
 }
 
 }  // namespace xccl

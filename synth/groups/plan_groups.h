@@ -36,8 +36,12 @@ struct JointPlan {
 };
 
 // Returns the best plan found for all groups together. Errors: the errors of MakeJoint; the engine's errors
-// with the group's name; ranks that no path joins.
+// with the group's name; ranks that no path joins; kLimit if the plans have more than kMostTransfers
+// transfers together.
 StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
                                const MemberPlanOptions& options);
+// Does the same with plans of the request's groups, which must be made with the same options.
+StatusOr<JointPlan> PlanGroups(const Topology& topology, const GroupRequest& request,
+                               const MemberPlanOptions& options, MemberPlans& plans);
 
 }  // namespace xccl

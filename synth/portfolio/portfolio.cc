@@ -7,6 +7,7 @@
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
 // 6. Best returns the preferred plan of those that are kept.
+// Turns that need more memory or time than there is are refused before they are made (Fits).
 // If the cheapest plan alone is beyond the limit of work, it is made but not simulated.
 #include "synth/portfolio/portfolio.h"
 
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -22,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory.h"
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
@@ -36,6 +39,10 @@
 namespace xccl {
 namespace {
 
+// Bytes that a move takes in a search, its simulation and its proof: an alltoall of 512 ranks on a mesh, 4.2
+// million moves, takes 116 each.
+constexpr double kBytesPerMove = 120;
+constexpr double kQuickSeconds = 0.1;  // a plan that takes less is made even if the time is over
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
 constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets half
 // A turn may cost up to this multiple of the work left, so that a plan of a large machine is simulated as
@@ -52,7 +59,13 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 constexpr double kNoChance = 4;
 constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-constexpr int32_t kHuge = 8192;        // members; above this, engines that look at all pairs are not asked
+// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than
+// kManyPairs if another engine has an estimate: a table of pairs takes seconds to make.
+constexpr int32_t kHuge = 8192, kManyPairs = 2048;
+// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan
+// within kEnough of the bound as it estimated, no other is asked.
+constexpr int32_t kMany = 512;
+constexpr double kEnough = 1.1;
 
 // Returns true if several ranks end with a sum. Only then may their roundings differ.
 bool SeveralGetASum(const Collective& collective) {
@@ -73,14 +86,15 @@ class Portfolio {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    if (request_.collective->num_members() <= kHuge)
-      request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    const int32_t members = request_.collective->num_members();
     for (const Engine& engine : engines_)
-      if (!engine.searches_long && !engine.asks_others && (request_.graphs || !engine.asks_pairs))
-        Ask(engine);
-    if (queue_.empty() && !request_.graphs)  // no other engine serves this many ranks
-      for (const Engine& engine : engines_)
-        if (engine.asks_pairs && !engine.asks_others) Ask(engine);
+      if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
+    if (members > kMany && Settles()) return Best();
+    const bool asks_pairs = members <= (HasEstimate() ? kManyPairs : kHuge);
+    if (asks_pairs) request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+    for (const Engine& engine : engines_)
+      if (asks_pairs ? members <= kMany || engine.asks_pairs : queue_.empty() && engine.asks_pairs)
+        AskIfQuick(engine);
     while (!(HasPlan() && deadline_())) {
       std::optional<Turn> turn = NextTurn();
       if (!turn) break;
@@ -95,16 +109,45 @@ class Portfolio {
   }
 
  private:
+  void AskIfQuick(const Engine& engine) {
+    if (!engine.searches_long && !engine.asks_others) Ask(engine);
+  }
+
+  // Returns true if the turn's time is an estimate. Searches promise the bound instead.
+  bool IsEstimate(const Turn& turn) const {
+    return !turn.engine->asks_pairs && turn.promised_ps > static_cast<double>(bound_.bound_ps);
+  }
+  bool HasEstimate() const {
+    return std::ranges::any_of(queue_, [&](const Turn& turn) { return IsEstimate(turn); });
+  }
+
+  // Takes the turn with the least estimate, if that is near the bound. Returns true if its plan is, too.
+  bool Settles() {
+    const double enough_ps = kEnough * static_cast<double>(bound_.bound_ps);
+    const auto least = std::ranges::min_element(queue_, {}, [&](const Turn& turn) {
+      return IsEstimate(turn) ? turn.promised_ps : std::numeric_limits<double>::infinity();
+    });
+    if (request_.programs_decide || HasPlan() || least == queue_.end() || !IsEstimate(*least) ||
+        least->promised_ps > enough_ps)
+      return false;
+    Turn turn = std::move(*least);
+    queue_.erase(least);
+    Take(std::move(turn));
+    return !kept_.empty() && best_ps_ <= enough_ps;
+  }
+
   void Ask(const Engine& engine) {
-    if (request_.IsPassedOver(engine.name) || HasPlan()) return;
+    if (request_.IsPassedOver(engine.name) || in_haste_) return;
     StatusOr<Turn> turn = TurnOf(engine, request_);
     if (turn.ok())
       queue_.push_back(*std::move(turn));
     else
       Refuse(engine, turn.status());
     // If half of the time has passed, a plan is made now, and no further engine is asked.
-    if (!HasPlan() && !queue_.empty() && deadline_.SecondsLeft() < kLeftForFirst * began_with_s_)
-      Take(*NextTurn());
+    if (queue_.empty() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
+    in_haste_ = true;
+    if (HasPlan()) return;
+    if (std::optional<Turn> first = NextTurn()) Take(*std::move(first));
   }
 
   // Returns the fraction of the best time that the turn promises to gain. Gains within kNear count as 0.
@@ -123,9 +166,39 @@ class Portfolio {
     return std::max(turn.work, std::min(left_ / 2, static_cast<int64_t>(GainOf(turn) / kGainPerMove)));
   }
 
+  // Returns kLimit if the turn needs more memory than the process may take, or, as long as there is no plan,
+  // more than twice the time that is left.
+  Status Fits(const Turn& turn, const std::optional<MemoryLeft>& memory) const {
+    const auto work = static_cast<double>(turn.work);
+    XCCL_RETURN_IF_ERROR(CheckMemory(turn.engine->name,
+                                     fmt::format("a plan of {} moves of a chunk", turn.work),
+                                     work * kBytesPerMove, memory));
+    const double seconds = work * kSecondsPerMove;
+    if (HasPlan() || seconds <= std::max(kQuickSeconds, 2 * deadline_.SecondsLeft())) return OkStatus();
+    return LimitReached(fmt::format(
+        "{}: a plan of {} moves of a chunk takes about {:.0f} s; expected at most {}; "
+        "hint: --time-limit={:.0f}s",
+        turn.engine->name, turn.work, std::ceil(seconds), deadline_.ToString(), std::ceil(2 * seconds)));
+  }
+
+  // Refuses turns before they are made, the cheapest last, so that the message says the least that is needed.
+  void DropWhatCannotFit() {
+    const std::optional<MemoryLeft> memory = LeftOfMemory();
+    std::vector<std::pair<int64_t, Status>> refused;
+    std::erase_if(queue_, [&](const Turn& turn) {
+      Status fits = Fits(turn, memory);
+      if (fits.ok()) return false;
+      refused.emplace_back(turn.work, std::move(fits));
+      return true;
+    });
+    std::ranges::stable_sort(refused, std::greater<>(), &std::pair<int64_t, Status>::first);
+    if (!refused.empty()) too_much_ = std::move(refused.back().second);
+  }
+
   // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. Drops
   // turns that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
+    DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
       return HasPlan() && (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) ||
                            turn.work > kOverdraft * left_ ||
@@ -133,7 +206,9 @@ class Portfolio {
     });
     if (queue_.empty()) return std::nullopt;
     const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
-      return GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
+      const double gain = GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
+      // If the budget is for one plan alone, the fastest of those that cost the same is made.
+      return std::pair(gain, !HasPlan() && turn.work > left_ ? -turn.promised_ps : 0);
     });
     Turn turn = std::move(*next);
     queue_.erase(next);
@@ -272,11 +347,11 @@ class Portfolio {
     refusals_.push_back(std::move(why));
   }
 
-  // Returns the first bug, else the last refusal, with the fewest steps of a plan that was refused for its
-  // steps.
+  // Returns the first bug, else the refusal of what did not fit the limits, else the last refusal, with the
+  // fewest steps of a plan that was refused for its steps.
   Status Refusal() const {
     const auto bug = std::ranges::find(refusals_, StatusCode::kBug, &Status::code);
-    const Status& why = bug != refusals_.end() ? *bug : refusals_.back();
+    const Status& why = bug != refusals_.end() ? *bug : too_much_.ok() ? refusals_.back() : too_much_;
     std::optional<int64_t> steps;
     for (const Status& refusal : refusals_)
       if (refusal.needed() && (!steps || *refusal.needed() < *steps)) steps = refusal.needed();
@@ -291,11 +366,13 @@ class Portfolio {
   const Deadline deadline_;
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t left_ = 0;  // work left
+  int64_t left_ = 0;       // work left
+  bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
   std::optional<Synthesis> unsimulated_;  // set if the first plan is beyond the limits
+  Status too_much_ = OkStatus();          // why the cheapest turn was refused that does not fit
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();

@@ -2,9 +2,11 @@
 #include "synth/portfolio/portfolio.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "synth/common/serves.h"
@@ -62,6 +64,63 @@ TEST(Portfolio, AFirstPlanStandsWhenTheTimeIsOver) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_EQ(made->engine, "first");
   EXPECT_EQ(made->schedule.size(), 3);
+}
+
+// A plan that cannot be there in time is refused before it is made; the message is of the one that needs
+// least.
+TEST(Portfolio, PlansThatTakeTooLongAreNotBegun) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  request.limits.deadline = Deadline(2.0);
+  std::vector<Engine> engines;
+  for (const auto& [name, work] :
+       {std::pair("long", int64_t{20'000'000}), {"longest", int64_t{200'000'000}}}) {
+    engines.push_back(EngineOf(name, 0, false, true));
+    engines.back().offer = [work](const SynthesisRequest&) -> StatusOr<Offer> {
+      return Offer{.work = work, .make = [](int64_t) -> StatusOr<Synthesis> {
+                     ADD_FAILURE() << "it was made";
+                     return LimitReached("made");
+                   }};
+    };
+  }
+  const StatusOr<Synthesis> made = TryEngines(request, engines);
+  EXPECT_EQ(made.status().code(), StatusCode::kLimit);
+  EXPECT_NE(
+      made.status().message().find("long: a plan of 20000000 moves of a chunk takes about 30 s; expected at "
+                                   "most --time-limit=2s; hint: --time-limit=60s"),
+      std::string::npos)
+      << made.status().message();
+}
+
+// The system's limit stands for --memory-limit.
+TEST(Portfolio, PlansThatTakeTooMuchMemoryAreNotBegun) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t{1} << 45;  // more than a sanitizer's tables
+  if (before.rlim_cur < limited.rlim_cur) GTEST_SKIP() << "the test runs under a limit of memory";
+  std::vector<Engine> engines = {EngineOf("huge", 0, false, true), EngineOf("small", 0, false, true)};
+  engines[0].offer = [](const SynthesisRequest&) -> StatusOr<Offer> {
+    return Offer{.work = int64_t{1} << 40, .make = [](int64_t) -> StatusOr<Synthesis> {
+                   ADD_FAILURE() << "it was made";
+                   return LimitReached("made");
+                 }};
+  };
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  const StatusOr<Synthesis> made = TryEngines(request, engines);
+  engines.pop_back();
+  const StatusOr<Synthesis> none = TryEngines(request, engines);
+  setrlimit(RLIMIT_AS, &before);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->engine, "small");
+  EXPECT_NE(
+      none.status().message().find("huge: needs about 122880.0GiB more for a plan of 1099511627776 moves"),
+      std::string::npos)
+      << none.status().message();
 }
 
 TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {

@@ -5,14 +5,17 @@
 // on within the column: 2 alpha + 2 S beta if all ranks are neighbours (Kale, Kumar and Varadarajan, IPDPS
 // 2003). allgather: own blocks go along rows, then the blocks of the row along columns. If ranks have a link
 // for each neighbour, a share of every block starts with each dimension (Barnett et al., 1994).
+// allreduce on a mesh or torus, of large sizes: many trees, each with its share of the data (grid_trees.h).
 // broadcast on a mesh or torus: two trees that share no link carry half of the data each. One tree goes along
 // the root's row and then along all other columns. It enters the root's column from the column beside. The
 // other tree swaps rows and columns. The time is S/2 beta + (rows + columns - 2) alpha from a corner, and one
 // alpha more if a side is 2. A corner has two links, so no broadcast on a mesh takes less than S/2 beta.
 #include <cmath>
 
+#include "synth/common/cost_model.h"
 #include "synth/textbook/arrange.h"
 #include "synth/textbook/engines.h"
+#include "synth/textbook/grid_trees.h"
 #include "synth/textbook/rounds.h"
 
 namespace xccl {
@@ -48,6 +51,17 @@ void AddMeshTree(const Arrangement& a, size_t first, int32_t root, ChunkRange sh
   }
 }
 
+Recipe TreesRecipe(GridTrees trees, const Arrangement& arrangement) {
+  Recipe recipe;
+  recipe.pieces = static_cast<int32_t>(trees.trees.size());
+  for (const GridTree& tree : trees.trees) recipe.weights.push_back(tree.weight);
+  recipe.cost = trees.cost;
+  recipe.pipelines = true;
+  recipe.allreduce = [trees = std::move(trees), positions = arrangement.positions](
+                         ChunkRange all, Moves& moves) { AddGridAllreduce(trees, positions, all, moves); };
+  return recipe;
+}
+
 }  // namespace
 
 StatusOr<Recipe> PlaceMesh2d(const RankGraph& graph, const SynthesisRequest& request) {
@@ -64,6 +78,14 @@ StatusOr<Recipe> PlaceMesh2d(const RankGraph& graph, const SynthesisRequest& req
                     Piece(all, static_cast<int32_t>(first), 2), moves);
     };
     return recipe;
+  }
+  if (request.collective->kind() == CollectiveKind::kAllreduce && arrangement.is_machine && dims > 1 &&
+      dims <= kMostTreeDims) {
+    const int64_t most = request.size_bytes / LeastUsefulBytes(graph.topology());
+    GridTrees trees = PackGridTrees(arrangement.grid, graph, most);
+    const Cost lines = GridAllgatherCost(arrangement.grid, graph, true);
+    if (!trees.trees.empty() && trees.cost.Ps(request) < 2 * lines.Ps(request))
+      return TreesRecipe(std::move(trees), arrangement);
   }
   std::vector<Rounds> stripes = {LineRounds(arrangement, 0)};
   if (base == Base::kAllgather && !HasSharedPorts(graph))

@@ -2,6 +2,8 @@
 // 2. Make lets the recipes add their moves, and RouteMoves (synth/common/moves.h) finds paths for the moves.
 // 3. Make reverses the schedule of the reversed machine, for a reduction or a scatter. For an allreduce, Make
 // joins the reversed and the forward schedule, unless the recipe makes the allreduce itself.
+// An alltoall of many moves is planned for one source of each orbit of the machine's translations, and kept
+// compressed.
 // EstimatePs returns the recipe's cost, or measures the recipe's moves. Time: linear in the transfers.
 #include "synth/textbook/textbook.h"
 
@@ -13,10 +15,12 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "ir/translated.h"
 #include "synth/common/compose.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/step_limit.h"
+#include "topologies/symmetry.h"
 
 namespace xccl {
 namespace {
@@ -178,11 +182,43 @@ CopyGoal GoalOf(const Collective& cut, const Recipe& recipe) {
 
 }  // namespace
 
+namespace {
+
+// Returns the moves of the chunks whose source represents its orbit. No chunk of an alltoall depends on
+// another, so these moves and their translates are all that is needed.
+Moves OfRepresentatives(const Moves& all, const Collective& cut, const SymmetryGroup& group) {
+  const int32_t n = cut.num_members();
+  std::vector<int32_t> first;  // by source: its first chunk
+  for (int64_t m = 0; m < n; ++m) first.push_back(cut.FirstChunk(PartId(m * n)).value);
+  first.push_back(cut.num_chunks());
+  Moves kept;
+  for (const Move& move : all.items()) {
+    const int32_t end = move.chunks.first + move.chunks.count;
+    auto source = std::ranges::upper_bound(first, move.chunks.first) - first.begin() - 1;
+    for (Move part = move; part.chunks.first < end; ++source) {
+      const int32_t stop = std::min(end, first[static_cast<size_t>(source) + 1]);
+      part.chunks.count = stop - part.chunks.first;
+      const Rank rank = cut.ranks()[static_cast<size_t>(source)];
+      if (group.Representative(group.OrbitOf(rank)) == rank) kept.Add(part);
+      part.chunks.first = stop;
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
 StatusOr<Schedule> PlacedEngine::Gather(const RankGraph& graph, const Recipe& recipe,
                                         const Collective& cut) const {
   Moves moves;
   AddMoves(recipe, cut, moves);
-  return RouteMoves(moves, graph, GoalOf(cut, recipe), recipe.repeats, engine_->name);
+  const bool is_long = cut.kind() == CollectiveKind::kAlltoall && Work() > kMovesWorthCutting;
+  const SymmetryGroup group =
+      is_long ? TranslationsFor(cut, graph.topology()) : SymmetryGroup(graph.topology());
+  if (!group.IsTrivial()) moves = OfRepresentatives(moves, cut, group);
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule,
+                        RouteMoves(moves, graph, GoalOf(cut, recipe), recipe.repeats, engine_->name));
+  return group.IsTrivial() ? std::move(schedule) : Translate(std::move(schedule), group);
 }
 
 StatusOr<Synthesis> PlacedEngine::Make() const {
@@ -190,7 +226,9 @@ StatusOr<Synthesis> PlacedEngine::Make() const {
   if (chunks > std::numeric_limits<int32_t>::max() / 4)
     return InvalidInput(
         fmt::format("{}: {} chunks in all; at most 2^29 are supported", engine_->name, chunks));
-  const Collective cut = request_->collective->WithChunks(Chunks());
+  const bool by_weights = recipe_ && !recipe_->weights.empty() && !request_->limits.chunks;
+  const Collective cut = by_weights ? request_->collective->WithWeights({recipe_->weights})
+                                    : request_->collective->WithChunks(Chunks());
   Schedule schedule;
   schedule.num_chunks = cut.num_chunks();
   if (reversed_recipe_) {
@@ -214,7 +252,7 @@ int64_t PlacedEngine::Work() const {
   const double steps = std::max(1.0, std::log2(n));
   const Base base = BaseOf(kind, recipe);
   double moved = chunks * (n - 1) * (recipe_ && reversed_recipe_ ? 2 : 1);
-  if (base == Base::kAllreduce) moved = chunks * n * steps;
+  if (base == Base::kAllreduce) moved = recipe.weights.empty() ? chunks * n * steps : 2 * chunks * (n - 1);
   if (base == Base::kGather) moved = chunks * steps;
   if (base == Base::kAlltoall || base == Base::kSendrecv) moved = chunks * recipe.alltoall_hops;
   return static_cast<int64_t>(std::min(moved, 1e15));

@@ -58,7 +58,10 @@ struct PairBlocks {
 // allreduce add only copies. Steps start at 0.
 struct Recipe {
   int32_t pieces = 1;  // best number of pieces of each block, or of all data in a broadcast or allreduce
-  Rank root;           // root of an allreduce over trees
+  // Weights of the pieces, if pieces of an allreduce are not equal. A request for a number of chunks gets
+  // equal chunks all the same.
+  std::vector<int64_t> weights = {};
+  Rank root;  // root of an allreduce over trees
   std::function<void(const Blocks&, Moves&)> allgather;
   std::function<void(Rank root, ChunkRange, Moves&)> broadcast;
   std::function<void(Rank root, const Blocks&, Moves&)> gather;

@@ -19,6 +19,9 @@
 #include "ir/time_model.h"
 #include "ir/verify/verify_schedule.h"
 #include "topologies/load/load.h"
+#include "topologies/paths.h"
+#include "topologies/symmetry.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -72,6 +75,80 @@ TEST(LatencyBound, StartsAtTheNearestHolder) {
   spec.pre = {{Rank(0), PartId(0), {Rank(0)}}, {Rank(1), PartId(0), {Rank(0)}}};
   spec.post = {{Rank(2), PartId(0), {Rank(0)}}};
   EXPECT_EQ(BoundOf(topology, Collective::Create(spec).value(), 4).latency_ps, 110'000);
+}
+
+// A sum for one rank takes one search, backwards from it, where links have no overhead.
+TEST(LatencyBound, FarthestHolderOfASum) {
+  for (const char* name : {"mesh:3x4", "fat-tree:k=4", "dragonfly:5x2x2"}) {
+    const Topology topology = LoadTopology(name).value();
+    for (const int32_t root : {0, topology.num_ranks() - 1}) {
+      const auto ways = LeastLatencyTo(topology, topology.NodeOf(Rank(root)));
+      int64_t farthest = 0;
+      for (int32_t r = 0; r < topology.num_ranks(); ++r)
+        farthest = std::max(farthest, *ways[topology.NodeOf(Rank(r)).index()]);
+      for (const CollectiveKind kind : {CollectiveKind::kReduce, CollectiveKind::kGather})
+        EXPECT_EQ(BoundOf(topology, MakeCollective(kind, topology.num_ranks(), Rank(root)), 4).latency_ps,
+                  farthest)
+            << name;
+    }
+  }
+}
+
+// One rank stands for its orbit. A cable that is next to nothing makes all ranks differ, and the bound, then
+// of all ranks, is the same.
+TEST(LowerBound, OfOrbitsIsThatOfAllRanks) {
+  std::vector<Topology> machines;
+  for (const char* name : {"torus:4x4x4", "leaf-spine:8x2x8"}) machines.push_back(LoadTopology(name).value());
+  machines.push_back(ReadNativeXml(R"(<topology name="rails">
+    <cluster hosts="2" name="pod">
+      <cluster hosts="8">
+        <nvswitch gpus="4" multicast="true" reduce="true"/><nic id="nic" count="4"/>
+        <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s"/>
+        <fabric type="rails" spines="2"/>
+      </cluster>
+      <fabric id="core" type="switch" bandwidth="100GB/s"/>
+    </cluster></topology>)",
+                                   "rails.xml")
+                         .value());
+  for (const Topology& topology : machines) {
+    ASSERT_TRUE(FindTranslations(topology).IsTransitive()) << topology.name();
+    TopologySpec spec = topology.spec();
+    Link least = spec.links.front();
+    least.bandwidth_bytes_per_s = 1;
+    spec.links.push_back(least);
+    const Topology uneven = Topology::Create(std::move(spec)).value();
+    ASSERT_TRUE(FindTranslations(uneven).IsTrivial()) << topology.name();
+    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                                      CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
+      const Collective collective = MakeCollective(kind, topology.num_ranks());
+      for (const int64_t bytes : {int64_t{1} << 12, int64_t{1} << 24}) {
+        const double of_all = static_cast<double>(BoundOf(uneven, collective, bytes).bound_ps);
+        const double of_orbits = static_cast<double>(BoundOf(topology, collective, bytes).bound_ps);
+        // The linear program of an alltoall has too many sources where all ranks differ.
+        EXPECT_GE(of_orbits, of_all * (1 - 1e-5)) << topology.name() << " " << ToString(kind) << " " << bytes;
+        if (kind != CollectiveKind::kAlltoall) {
+          EXPECT_LE(of_orbits, of_all * (1 + 1e-5))
+              << topology.name() << " " << ToString(kind) << " " << bytes;
+        }
+      }
+    }
+  }
+}
+
+// More ranks than the search for cuts is for: the links of one GPU bound one part. The partition of all GPUs
+// bounds an allreduce.
+TEST(BandwidthBound, GroupsOfLargeMachines) {
+  const Topology topology = LoadTopology("torus:256x129").value();
+  const int32_t ranks = topology.num_ranks();
+  constexpr double kPs = (1 << 30) / 200e9 * 1e12;
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kReduce}) {
+    const Bound bound = BoundOf(topology, MakeCollective(kind, ranks, Rank(0)), 1 << 30);
+    EXPECT_NEAR(bound.bandwidth_ps, kPs, 1) << ToString(kind);
+    EXPECT_EQ(bound.bandwidth_kind, BoundKind::kRelaxed) << ToString(kind);
+  }
+  const Bound bound = BoundOf(topology, MakeCollective(CollectiveKind::kAllreduce, ranks), 1 << 30);
+  EXPECT_NEAR(bound.bandwidth_ps, 2 * kPs * (ranks - 1) / ranks, kPs * 1e-9);
+  EXPECT_EQ(bound.bandwidth_kind, BoundKind::kCounting);
 }
 
 TEST(LowerBound, RefusesTimesThatDoNotFit) {

@@ -15,15 +15,10 @@ std::string SynthProgram() {
   return program;
 }
 
-void Cli::SetUp() {
-  folder_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
-  fs::remove_all(folder_);
-  fs::create_directories(folder_);
-}
+namespace {
 
-Said Cli::Run(const Words& arguments) const {
-  Said said = Command(SynthProgram(), arguments, folder_).Wait();
-  // A command that takes long on a busy machine says so each ten seconds.
+// Drops the lines of progress: a command that takes long on a busy machine says one each ten seconds.
+Said WithoutProgress(Said said) {
   static const std::string progress = "progress: ";
   for (size_t at = 0; at < said.err.size();) {
     const size_t end = said.err.find('\n', at) + 1;
@@ -35,8 +30,20 @@ Said Cli::Run(const Words& arguments) const {
   return said;
 }
 
+}  // namespace
+
+void Cli::SetUp() {
+  folder_ = testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
+  fs::remove_all(folder_);
+  fs::create_directories(folder_);
+}
+
+Said Cli::Run(const Words& arguments) const {
+  return WithoutProgress(Command(SynthProgram(), arguments, folder_).Wait());
+}
+
 Said Cli::Shell(const std::string& command) const {
-  return Command("/bin/sh", {"-c", "X=" + SynthProgram() + "; " + command}, folder_).Wait();
+  return WithoutProgress(Command("/bin/sh", {"-c", "X=" + SynthProgram() + "; " + command}, folder_).Wait());
 }
 
 std::string Cli::PrintedUntil(const std::string& line, const std::string& arguments) const {

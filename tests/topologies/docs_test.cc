@@ -34,7 +34,7 @@ TEST(TopologiesDocument, XmlBlocksHaveTheCountsUnderThem) {
                           topology->num_hosts(), topology->num_nodes(), topology->num_links()));
     ++blocks;
   }
-  EXPECT_EQ(blocks, 4);
+  EXPECT_EQ(blocks, 5);
 }
 
 TEST(TopologiesDocument, ShortFormsOfTheTableLoad) {

@@ -40,7 +40,7 @@ TEST(Dot, RandomMachinesComeBack) {
 
 TEST(Dot, MachinesOfTheLibraryComeBack) {
   int folded = 0;
-  for (const std::string& name : LibraryNames()) {
+  for (const std::string& name : LibraryNamesUpTo(20'000)) {  // larger ones take seconds each
     const Topology topology = LoadTopology(name).value();
     const MachineLayout layout = LayOut(topology);
     if (!Folds(layout)) {

@@ -326,9 +326,10 @@ void ExpectRoundTrip(const Topology& topology) {
 }
 
 TEST(NativeXml, EveryLibraryMachineReadsBackTheSame) {
-  for (const LibraryFile& file : LibraryFiles()) {
-    SCOPED_TRACE(file.name);
-    const StatusOr<Topology> topology = LoadTopology(file.name);
+  constexpr int64_t kMostNodes = 20'000;  // larger machines are tens of megabytes of XML
+  for (const std::string& name : LibraryNamesUpTo(kMostNodes)) {
+    SCOPED_TRACE(name);
+    const StatusOr<Topology> topology = LoadTopology(name);
     ASSERT_TRUE(topology.ok()) << topology.status().message();
     ExpectRoundTrip(*topology);
   }

@@ -95,7 +95,8 @@ TEST(Symmetry, FindsTranslations) {
       {"fat-tree:k=4", 16},
       {"fat-tree:k=8", 128},
       {"leaf-spine:4x2x8", 32},
-      {"dragonfly:4x5x2", 8},  // global links are not spread evenly over routers
+      {"dragonfly:4x5x2", 8},   // global links are not spread evenly over routers
+      {"dragonfly:9x8x2", 18},  // the groups turn, and the two hosts of a router
       {"rail-2", 16},
       {"rail-16", 128},
       {"dgx-a100", 8},
@@ -129,6 +130,62 @@ TEST(Symmetry, GroupsOfLeavesUnderSpines) {
                                       "pods.xml")
                             .value();
   EXPECT_EQ(FindTranslations(pods).order(), 128);
+}
+
+// Small members of the families that large machines are of: one orbit of ranks each.
+TEST(Symmetry, OneOrbitOfRanksInClusters) {
+  const Topology rails = ReadNativeXml(R"(<topology name="rails">
+    <cluster hosts="4" name="pod">
+      <cluster hosts="3">
+        <nvswitch gpus="4" multicast="true" reduce="true"/><nic id="nic" count="4"/>
+        <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s"/>
+        <fabric type="rails" spines="2"/>
+      </cluster>
+      <fabric id="core" type="switch" bandwidth="150GB/s"/>
+    </cluster>
+  </topology>)",
+                                       "rails.xml")
+                             .value();
+  const Topology racks = ReadNativeXml(R"(<topology name="racks">
+    <cluster hosts="2" name="su">
+      <cluster hosts="3" name="rack">
+        <cluster hosts="3" name="tray">
+          <gpu count="4"/><nic id="nic" count="4"/>
+          <link from="gpu:*" to="nvswitch" bandwidth="900GB/s"/>
+          <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s"/>
+        </cluster>
+        <switch id="nvswitch" multicast="true"/>
+      </cluster>
+      <switch id="rail" count="4"/>
+      <link from="*/nic0" to="rail0" bandwidth="50GB/s"/><link from="*/nic1" to="rail1" bandwidth="50GB/s"/>
+      <link from="*/nic2" to="rail2" bandwidth="50GB/s"/><link from="*/nic3" to="rail3" bandwidth="50GB/s"/>
+      <fabric id="core" type="switch" attach="rail*" bandwidth="450GB/s"/>
+    </cluster>
+  </topology>)",
+                                       "racks.xml")
+                             .value();
+  const Topology thin = ReadNativeXml(R"(<topology name="thin">
+    <cluster hosts="3" name="pod">
+      <cluster hosts="4" name="rack">
+        <cluster hosts="2">
+          <nvswitch gpus="4"/><nic id="nic" count="4"/>
+          <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s"/>
+          <fabric id="leaf" type="switch"/>
+        </cluster>
+        <fabric id="spine" type="switch" bandwidth="400GB/s"/>
+      </cluster>
+      <fabric id="core" type="switch" bandwidth="200GB/s"/>
+    </cluster>
+  </topology>)",
+                                      "thin.xml")
+                            .value();
+  for (const Topology& t :
+       {rails, racks, thin, Load("fat-tree:k=6"), Load("torus:4x4x3"), Load("leaf-spine:6x3x4")}) {
+    const SymmetryGroup group = FindTranslations(t);
+    EXPECT_TRUE(group.IsTransitive()) << t.name() << ": " << group.order() << " translations";
+    ExpectGroup(t, group, t.name());
+  }
+  EXPECT_TRUE(FindTranslations(Load("fat-tree:k=16")).IsTransitive());
 }
 
 TEST(Symmetry, LongCyclesOfConstantDisplacementFirst) {

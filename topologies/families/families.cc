@@ -50,30 +50,31 @@ void ReadPerDimension(AttributeReader& reader, std::string_view name, Parse pars
 
 void ReadNetworkFamily(AttributeReader& reader, Family& family) {
   family.kind = FamilyKind::kNetwork;
-  NetworkKind kind = NetworkKind::kDragonfly;
-  if (reader.element() == "leaf-spine") kind = NetworkKind::kLeafSpine;
+  NetworkShape kind = NetworkShape::kDragonfly;
+  if (reader.element() == "leaf-spine") kind = NetworkShape::kLeafSpine;
   if (reader.element() == "fat-tree") {
     const bool k = reader.Has("k"), leaves = reader.Has("leaves"), rails = reader.Has("rails");
     if (k + leaves + rails != 1)
       return reader.Fail("expected one of k (a k-ary tree), leaves (leaf-spine) and rails (rail-optimised)");
-    kind = k ? NetworkKind::kFatTree : leaves ? NetworkKind::kLeafSpine : NetworkKind::kRails;
+    kind = k ? NetworkShape::kFatTree : leaves ? NetworkShape::kLeafSpine : NetworkShape::kRails;
   }
   Network& network = family.network =
       ReadNetwork(kind, reader, {}, 1);  // rails that no spine joins would not be connected
   switch (kind) {
-    case NetworkKind::kSwitch:
+    case NetworkShape::kSwitch:
+    case NetworkShape::kFullMesh:
       break;
-    case NetworkKind::kRails:
+    case NetworkShape::kRails:
       family.gpus_per_host = network.leaves = reader.RequiredInteger("rails", 1, kMost);
       family.hosts = reader.RequiredInteger("hosts", 1, kMost);
       break;
-    case NetworkKind::kLeafSpine:
+    case NetworkShape::kLeafSpine:
       family.hosts = CappedProduct(network.leaves, reader.RequiredInteger("hosts", 1, kMost));
       break;
-    case NetworkKind::kFatTree:
+    case NetworkShape::kFatTree:
       family.hosts = CappedProduct(CappedProduct(network.k, network.k / 2), network.k / 2);
       break;
-    case NetworkKind::kDragonfly:
+    case NetworkShape::kDragonfly:
       family.hosts = CappedProduct(CappedProduct(network.groups, network.routers),
                                    reader.RequiredInteger("hosts", 1, kMost));
       break;

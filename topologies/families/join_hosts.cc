@@ -42,22 +42,32 @@ StatusOr<Network> NetworkOf(const Topology& topology, const LoadOptions& options
     attributes.insert(attributes.end(), {{"type", "leaf-spine"}, {"leaves", leaves}, {"spines", "1"}});
   const bool bandwidth = value("bandwidth").has_value();
   AttributeReader reader("fabric", std::move(attributes));
-  const NetworkKind kind = ReadNetworkKind(reader);
+  const NetworkShape kind = ReadNetworkShape(reader);
   const int64_t fastest = std::ranges::max(nics, {}, &HostNic::bandwidth_bytes_per_s).bandwidth_bytes_per_s;
-  Network network = ReadNetwork(kind, reader, {fastest, kNicLinkLatencyPs});
+  // The ports of a NIC share its bandwidth.
+  const int64_t ports = reader.Integer("planes", 1, kMaxNodes, 1);
+  Network network = ReadNetwork(kind, reader, {std::max<int64_t>(1, fastest / ports), kNicLinkLatencyPs});
+  ReadFabricAttributes(reader, network);
+  if (network.oversubscription_num != 0 && HasOneLevel(network))
+    reader.Fail("oversubscription without spines; expected spines of 1 or more");
   if (const Status read = reader.Finish(); !read.ok())
     return UsageError(fmt::format("--fabric: {}", read.message()));
-  if ((kind == NetworkKind::kRails && options.no_rails) || (kind != NetworkKind::kRails && options.rails))
+  if ((kind == NetworkShape::kRails && options.no_rails) || (kind != NetworkShape::kRails && options.rails))
     return UsageError(
         fmt::format("--{}rails: not together with --fabric {}", options.no_rails ? "no-" : "", text));
-  if (kind == NetworkKind::kRails) network.leaves = static_cast<int64_t>(nics.size());
-  if (kind == NetworkKind::kRails && named) {
+  const auto own = static_cast<int64_t>(nics.size());
+  if (own % network.rails != 0)
+    return UsageError(
+        fmt::format("--fabric: rails '{}': a host has {} nics; expected a multiple", network.rails, own));
+  if (kind == NetworkShape::kRails || kind == NetworkShape::kFullMesh) network.leaves = own;
+  if (kind == NetworkShape::kRails && named) {
     network.leaves = static_cast<int64_t>(named->names.size());
     network.rail_names = named->names;
     network.rail_of = named->of_nic;
   }
   if (!bandwidth)
-    for (const HostNic& nic : nics) network.access_bytes_per_s.push_back(nic.bandwidth_bytes_per_s);
+    for (const HostNic& nic : nics)
+      network.access_bytes_per_s.push_back(std::max<int64_t>(1, nic.bandwidth_bytes_per_s / ports));
   return network;
 }
 

@@ -2,8 +2,10 @@
 // of them by cuts, which see nothing of how a file is written.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -19,7 +21,10 @@ TEST(Library, HasTheseMachines) {
   constexpr std::tuple<const char*, int, int> kMachines[] = {{"a3-mega", 8, 1},
                                                              {"a4", 8, 1},
                                                              {"ascend-8", 8, 1},
+                                                             {"aurora", 63744, 10624},
                                                              {"cloudmatrix384", 384, 48},
+                                                             {"colossus", 102400, 12800},
+                                                             {"deepseek-v3", 2048, 256},
                                                              {"dgx-a100", 8, 1},
                                                              {"dgx-b200", 8, 1},
                                                              {"dgx-b300", 8, 1},
@@ -29,9 +34,14 @@ TEST(Library, HasTheseMachines) {
                                                              {"dgx2", 16, 1},
                                                              {"dragonfly-72", 72, 72},
                                                              {"fat-tree-128", 128, 128},
+                                                             {"frontier", 75776, 9472},
                                                              {"gb200-nvl72", 72, 18},
                                                              {"gb300-nvl72", 72, 18},
                                                              {"hgx-h200", 8, 1},
+                                                             {"hpn7-pod", 15360, 1920},
+                                                             {"jupiter", 24000, 6000},
+                                                             {"llama3-24k", 24576, 3072},
+                                                             {"meta-100k", 122880, 15360},
                                                              {"mi250x", 16, 1},
                                                              {"mi250x-full", 16, 1},
                                                              {"mi300x", 8, 1},
@@ -41,6 +51,8 @@ TEST(Library, HasTheseMachines) {
                                                              {"ndv4", 8, 1},
                                                              {"ndv5", 8, 1},
                                                              {"ndv6", 72, 18},
+                                                             {"nvl72-128", 9216, 2304},
+                                                             {"nvl72-1820", 131040, 32760},
                                                              {"nvl72-2", 144, 36},
                                                              {"nvl72-4", 288, 72},
                                                              {"nvl72-8", 576, 144},
@@ -55,10 +67,13 @@ TEST(Library, HasTheseMachines) {
                                                              {"rail-4", 32, 4},
                                                              {"rail-64", 512, 64},
                                                              {"rail-8", 64, 8},
+                                                             {"superpod-h100", 1024, 128},
                                                              {"tpu-v4", 64, 1},
                                                              {"tpu-v5e", 256, 1},
                                                              {"tpu-v5p", 64, 1},
+                                                             {"tpu-v5p-pod", 8960, 1},
                                                              {"tpu7x", 64, 1},
+                                                             {"tpu7x-pod", 9216, 1},
                                                              {"trn2", 16, 1},
                                                              {"trn2-ultraserver", 64, 4}};
   std::vector<std::string> names;
@@ -159,6 +174,57 @@ TEST(Library, RacksAndCubesHaveTheBandwidthsOfTheirDatasheets) {
     }
     EXPECT_EQ(to_nics, nics * kGb);
   }
+}
+
+// What all links of one direction carry from nodes whose id begins with one text to nodes whose id begins
+// with another, in GB/s. Ids lose the names of clusters: "pod0.leaf3" is "leaf3".
+double GbPerSecond(const Topology& topology, std::string_view from, std::string_view to) {
+  const auto is = [&](NodeId n, std::string_view stem) {
+    const std::string& id = topology.node(n).id;
+    const size_t begin = id.find(stem);
+    return begin == 0 || (begin != id.npos && id[begin - 1] == '.');
+  };
+  double sum = 0;
+  for (const Link& link : topology.spec().links)
+    if (is(link.from, from) && is(link.to, to)) sum += static_cast<double>(link.bandwidth_bytes_per_s);
+  return sum / static_cast<double>(kGb);
+}
+
+// The levels of large machines carry what their sources say.
+TEST(Library, LevelsOfLargeMachinesHaveTheRatiosOfTheirSources) {
+  constexpr std::tuple<const char*, const char*, const char*, double> kLevels[] = {
+      {"superpod-h100", "nic", "leaf", 1024 * 50},
+      {"superpod-h100", "leaf", "spine", 1024 * 50},
+      {"deepseek-v3", "nic", "rail", 2048 * 50},
+      {"llama3-24k", "leaf", "spine", 24576 * 50},
+      {"llama3-24k", "spine", "aggregation", 24576 * 50 / 7.0},
+      {"hpn7-pod", "nic", "plane0.leaf", 15360 * 25},
+      {"hpn7-pod", "plane0.leaf", "plane0.spine", 120 * 60 * 50},
+      {"hpn7-pod", "plane0.leaf", "plane1.spine", 0},
+      {"nvl72-128", "leaf", "spine", 9216 * 50},
+      {"jupiter", "leaf", "spine", 24000 * 25},
+      {"jupiter", "spine", "spine", 25 * 24 * 16 * 50},
+      {"aurora", "router", "router", 166 * (32 * 31 + 165 * 2) * 25},
+      {"colossus", "spine", "core", 102400 * 50},
+      {"meta-100k", "spine", "aggregation", 122880 * 50 / 2.8},
+      {"meta-100k", "aggregation", "core", 122880 * 50 / 2.8},
+      {"nvl72-1820", "leaf", "spine", 131040 * 50},
+      {"frontier", "nic", "router", 74 * 512 * 25},
+      {"frontier", "router", "router", 74 * (32 * 31 + 73 * 4) * 25}};
+  for (const auto& [name, from, to, gb_per_s] : kLevels) {
+    SCOPED_TRACE(std::string(name) + " " + from);
+    const StatusOr<Topology> topology = LoadTopology(name);
+    ASSERT_TRUE(topology.ok()) << topology.status().message();
+    EXPECT_NEAR(GbPerSecond(*topology, from, to), gb_per_s, 0.01);
+  }
+}
+
+TEST(Library, LargeMachinesAreLeftOutBySize) {
+  const std::vector<std::string> small = LibraryNamesUpTo(2'200);
+  const auto is_in = [&](std::string_view name) { return std::ranges::find(small, name) != small.end(); };
+  for (const char* name : {"dgx-h100", "rail-128", "cloudmatrix384"}) EXPECT_TRUE(is_in(name)) << name;
+  for (const char* name : {"superpod-h100", "tpu-v5p-pod", "frontier", "nvl72-1820"})
+    EXPECT_FALSE(is_in(name)) << name;
 }
 
 // No host of CloudMatrix384 is behind fewer links than its GPUs have, nor is any half of a host.

@@ -241,4 +241,11 @@ std::vector<std::string> LibraryNames() {
   return names;
 }
 
+std::vector<std::string> LibraryNamesUpTo(int64_t most_nodes) {
+  std::vector<std::string> names;
+  for (const LibraryFile& file : LibraryFiles())
+    if (ReadNativeXml(file.text, file.name, {most_nodes, kMaxLinks}).ok()) names.emplace_back(file.name);
+  return names;
+}
+
 }  // namespace xccl

@@ -21,5 +21,7 @@ StatusOr<Topology> LoadTopology(std::string_view topology, const LoadOptions& op
 StatusOr<Topology> LoadTopology(std::span<const std::string> files, const LoadOptions& options = {});
 // The names of the library's machines, sorted.
 std::vector<std::string> LibraryNames();
+// The names of those with at most so many nodes. No larger one is built to find out.
+std::vector<std::string> LibraryNamesUpTo(int64_t most_nodes);
 
 }  // namespace xccl

@@ -172,7 +172,7 @@ TEST(LoadTopology, Rejects) {
       {"ring:4@latency=1us,latency=2us", "ring:4@latency=1us,latency=2us: latency is given twice"},
       {"ring:4@ranks=5", "ring:4@ranks=5: ranks is given twice"},
       {"torus:1000000x1000000",
-       "torus:1000000x1000000: torus: 1000000000000 nodes; at most 131072 are supported"},
+       "torus:1000000x1000000: torus: 1000000000000 nodes; at most 1048576 are supported"},
       {"torsu:4x4", "'torsu:4x4': no short form 'torsu'; did you mean 'torus:4x4'?"},
       {"pyramid:4",
        "'pyramid:4': no such file, and no short form 'pyramid'; short forms are nvswitch:N, full-mesh:N, "

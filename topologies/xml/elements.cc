@@ -46,26 +46,33 @@ Attributes Levels() {
                    "a leaf's downlinks ÷ its uplinks; in place of `uplink-bandwidth`"}}});
 }
 Attributes DragonflyNumbers() {
-  return Joined({{{"groups", "2", "required", "groups; each pair has one cable"},
+  return Joined({{{"groups", "2", "required", "groups; each pair has `global-links` cables"},
                   {"routers", "2", "required", "switches of a group, a full mesh"}},
                  NetworkNumbers(),
                  {{"uplink-latency", "1us", "`latency`", "of links between routers of a group"},
+                  {"global-links", "4", "1", "cables of a pair of groups, on routers in turn"},
                   {"global-bandwidth", "100GB/s", "`bandwidth`", "of cables between groups"},
                   {"global-latency", "2us", "`uplink-latency`", "of cables between groups"}}});
 }
 
 constexpr XmlAttribute kSpines = {"spines", "2", "required", "switches that join all leaves"};
 constexpr XmlAttribute kK = {"k", "4", "required", "ports of a switch, an even number"};
+constexpr XmlAttribute kCount = {"count", "2", "1",
+                                 "switches in place of each one; each end point joins all of them"};
+constexpr XmlAttribute kRails = {"rails", "2", "1",
+                                 "leaves or routers that the end points of a host are dealt to in turn"};
 constexpr XmlAttribute kHosts = {"hosts", "2", "required", "hosts of a leaf, with a GPU each"};
 
-// The attributes of one form of fabric: `own`, which it has alone, and `type`, `attach` and `prefix`, which
-// every form has.
+// The attributes of one form of fabric: `own`, which it has alone, and `type`, `planes`, `attach` and
+// `prefix`, which every form has.
 Attributes FabricOf(std::string_view type, const Attributes& own) {
   const bool plain = type == "switch";
   return Joined(
       {{{"type", type, plain ? "switch" : "required", "chooses this form"}},
        own,
-       {{"attach", "gpu:*", "topmost switches, else NICs, else GPUs", "the nodes of a copy that are joined"},
+       {{"planes", "2", "1",
+         "copies of the network: an end point has a link to each, a switch of a plane to its own"},
+        {"attach", "gpu:*", "topmost switches, else NICs, else GPUs", "the nodes of a copy that are joined"},
         {"prefix", "net.", "none", "goes before the names of the switches"}}});
 }
 
@@ -161,14 +168,21 @@ std::vector<XmlElement> Fabrics() {
     return {"fabric", type, kOutside, meaning, FabricOf(type, own)};
   };
   return {
-      fabric("switch", "One switch joins the copies of a cluster, or all hosts before it.",
-             Joined({{{"id", "core", "fabric", "the switch's name"}}, NetworkNumbers()})),
+      fabric(
+          "switch", "One switch joins the copies of a cluster, or all hosts before it.",
+          Joined({{{"id", "core", "fabric", "the switch's name"}, kCount},
+                  NetworkNumbers(),
+                  {{"oversubscription", "7", "none",
+                    "what comes up into an end point, a switch ÷ its links up; in place of `bandwidth`"}}})),
       fabric("rails", "A switch for the first end point of every copy, one for the second, ...",
-             Joined({{{"spines", "2", "0", "switches that join all rails"}}, Levels()})),
+             Joined({{{"spines", "2", "0", "switches that join all rails"}, kCount}, Levels()})),
       fabric("leaf-spine", "End points on leaves in turn, each leaf on each spine.",
-             Joined({{{"leaves", "2", "required", "switches with end points"}, kSpines}, Levels()})),
+             Joined({{{"leaves", "2", "required", "switches with end points"}, kSpines, kRails}, Levels()})),
       fabric("fat-tree", "A k-ary fat tree over the end points.", Joined({{kK}, Levels()})),
-      fabric("dragonfly", "Groups of routers over the end points.", DragonflyNumbers()),
+      fabric("dragonfly", "Groups of routers over the end points.", Joined({DragonflyNumbers(), {kRails}})),
+      fabric("full-mesh",
+             "Cables between each pair of copies, on their end points in turn, without a switch.",
+             Joined({{{"links", "4", "1", "cables of a pair"}}, Numbers("50GB/s")})),
   };
 }
 

@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "topologies/families/networks.h"
 #include "topologies/topology.h"
 
 namespace xccl {
 
-// `file` is the name shown in errors.
-StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file);
+// `file` is the name shown in errors. A machine above `most` is an error, found before its copies are built.
+StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file,
+                                 const TopologySize& most = {kMaxNodes, kMaxLinks});
 std::string WriteNativeXml(const Topology& topology);
 
 }  // namespace xccl

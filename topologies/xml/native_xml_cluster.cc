@@ -1,7 +1,11 @@
 // A cluster is N copies of its contents. If the contents are one host (its parts, or one <host>), copy i is
 // the host NAMEi. If the contents are several hosts or clusters, copy i is a pod, and "NAMEi." precedes the
-// names inside. A fabric joins the copies: one network over the nodes that each copy attaches to it.
+// names inside. A fabric joins the copies: one network over the nodes that each copy attaches to it, or one
+// for each plane. A switch that a fabric with planes has added stays in its plane: a fabric above with planes
+// joins it to the switches of that plane alone.
 #include <fmt/core.h>
+
+#include <unordered_map>
 
 #include "base/strings.h"
 #include "topologies/xml/native_xml_reader.h"
@@ -21,9 +25,10 @@ Status Reader::ReadCluster(pugi::xml_node element, ScopeIndex scope, int nesting
   if (nesting >= kMaxNesting)
     return At(element, fmt::format("clusters nested more than {} deep", kMaxNesting));
   std::vector<ScopeIndex> members;
+  const size_t first_link = spec_.links.size();
   XCCL_RETURN_IF_ERROR(ReadCopies(element, scope, copies, name, nesting + 1, members));
   for (const pugi::xml_node& child : element.children("fabric")) {
-    XCCL_ASSIGN_OR_RETURN(const std::vector<NodeId> tops, ReadFabric(child, members, scope));
+    XCCL_ASSIGN_OR_RETURN(const std::vector<EndPoint> tops, ReadFabric(child, members, scope, first_link));
     scopes_[scope].tops.insert(scopes_[scope].tops.end(), tops.begin(), tops.end());
   }
   return OkStatus();
@@ -71,7 +76,7 @@ Status Reader::CheckCopies(pugi::xml_node element, int64_t copies, const Topolog
   const TopologySize first = SizeSoFar();
   const TopologySize all{before.nodes + CappedProduct(first.nodes - before.nodes, copies),
                          before.links + CappedProduct(first.links - before.links, copies)};
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(all)));
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize(all, most_)));
   const int64_t hosts = CappedProduct(static_cast<int64_t>(spec_.hosts.size() - hosts_before), copies);
   if (hosts > kMaxNodes)
     return At(element, fmt::format("{} hosts; at most {} are supported", hosts, kMaxNodes));
@@ -85,51 +90,109 @@ Status Reader::ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope) {
   std::vector<ScopeIndex> members;
   for (size_t h = 0; h < spec_.hosts.size(); ++h)
     members.push_back(AddScope({HostId(static_cast<int64_t>(h)), 0, std::nullopt, ""}));
-  return ReadFabric(element, members, scope).status();
+  return ReadFabric(element, members, scope, 0).status();
 }
 
-StatusOr<std::vector<NodeId>> Reader::ReadFabric(pugi::xml_node element,
-                                                 const std::vector<ScopeIndex>& members, ScopeIndex scope) {
+// The links from `first_link` on are those of the copies and of fabrics before this one.
+StatusOr<std::vector<Reader::EndPoint>> Reader::ReadFabric(pugi::xml_node element,
+                                                           const std::vector<ScopeIndex>& members,
+                                                           ScopeIndex scope, size_t first_link) {
   AttributeReader reader("fabric", AttributesOf(element));
-  const NetworkKind kind = ReadNetworkKind(reader);
+  const NetworkShape kind = ReadNetworkShape(reader);
   Network network = ReadNetwork(kind, reader);
+  ReadFabricAttributes(reader, network);
   const std::optional<std::string_view> attach = reader.Text("attach");
   Place place{std::nullopt, scopes_[scope].references.prefix, 0};
   place.prefix += reader.Text("prefix").value_or("");
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
   XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(place.prefix + network.id)));
+  XCCL_RETURN_IF_ERROR(CheckRoom(element, {network.planes, 0}));
 
-  std::vector<NodeId> endpoints;
-  for (size_t m = 0; m < members.size(); ++m) {
-    XCCL_ASSIGN_OR_RETURN(const std::vector<NodeId> own, AttachedTo(element, attach, members[m]));
-    endpoints.insert(endpoints.end(), own.begin(), own.end());
-    if (kind != NetworkKind::kRails) continue;
-    if (m == 0) network.leaves = static_cast<int64_t>(own.size());
-    if (network.leaves != static_cast<int64_t>(own.size()))
-      return At(element, fmt::format("fabric: rails need as many end points on every host; the first has {}, "
-                                     "number {} has {}",
-                                     network.leaves, m, own.size()));
+  XCCL_ASSIGN_OR_RETURN(const auto copies, AttachedTo(element, network, attach, members));
+  std::vector<EndPoint> tops;
+  for (int64_t p = 0; p < network.planes; ++p) {
+    const std::optional<int64_t> plane = network.planes > 1 ? std::optional(p) : std::nullopt;
+    XCCL_ASSIGN_OR_RETURN(const std::vector<NodeId> own,
+                          AddPlane(element, PlaneOf(network, p), copies, plane, place, first_link));
+    for (const NodeId node : own) tops.push_back({node, plane});
   }
-  const auto count = static_cast<int64_t>(endpoints.size());
-  if (const Status fits = CheckNetwork(network, count); !fits.ok())
-    return At(element, fmt::format("fabric: {}", fits.message()));
-  XCCL_RETURN_IF_ERROR(CheckRoom(element, SizeOf(network, count)));
-  std::vector<NodeId> tops = AddNetwork(network, endpoints, place, spec_);
   XCCL_RETURN_IF_ERROR(Update(element));
   return tops;
 }
 
-// The nodes that a copy attaches: those the fabric names, else the topmost switches of the clusters inside,
-// else its NICs, else its GPUs.
-StatusOr<std::vector<NodeId>> Reader::AttachedTo(pugi::xml_node fabric,
-                                                 std::optional<std::string_view> attach,
-                                                 ScopeIndex member) const {
-  const Scope& scope = scopes_[member];
-  if (!attach && !scope.tops.empty()) return scope.tops;
-  StatusOr<std::vector<NodeId>> nodes = index_.Resolve(attach.value_or("nic:*"), scope.references);
-  if (!attach && !nodes.ok()) nodes = index_.Resolve("gpu:*", scope.references);
-  if (!nodes.ok()) return At(fabric, fmt::format("fabric: {}", nodes.status().message()));
-  return nodes;
+// Adds the network over the end points of a plane (absent: over all of them). Returns its topmost switches.
+StatusOr<std::vector<NodeId>> Reader::AddPlane(pugi::xml_node fabric, Network network,
+                                               const std::vector<std::vector<EndPoint>>& copies,
+                                               std::optional<int64_t> plane, const Place& place,
+                                               size_t first_link) {
+  const auto bad = [&](std::string_view why) { return At(fabric, fmt::format("fabric: {}", why)); };
+  const bool alike = network.kind == NetworkShape::kRails || network.kind == NetworkShape::kFullMesh;
+  std::vector<NodeId> endpoints;
+  for (size_t c = 0; c < copies.size(); ++c) {
+    const size_t before = endpoints.size();
+    for (const EndPoint& end : copies[c])
+      if (!plane || !end.plane || *end.plane == *plane) endpoints.push_back(end.node);
+    const auto own = static_cast<int64_t>(endpoints.size() - before);
+    if (own % network.rails != 0)
+      return bad(
+          fmt::format("rails '{}': number {} has {} end points; expected a multiple", network.rails, c, own));
+    if (!alike) continue;
+    if (c == 0) network.leaves = own;
+    if (network.leaves != own)
+      return bad(fmt::format("{} as many end points on every host; the first has {}, number {} has {}",
+                             network.kind == NetworkShape::kRails ? "rails need" : "a full mesh needs",
+                             network.leaves, c, own));
+  }
+  if (endpoints.empty())
+    return bad(
+        fmt::format("no end point on plane {}; expected as many planes as the fabric below has", *plane));
+  if (network.oversubscription_num != 0 && HasOneLevel(network))
+    if (const Status ratio = ApplyRatio(BandwidthsFromBelow(endpoints, first_link), network); !ratio.ok())
+      return bad(ratio.message());
+  const auto count = static_cast<int64_t>(endpoints.size());
+  if (const Status fits = CheckNetwork(network, count); !fits.ok()) return bad(fits.message());
+  XCCL_RETURN_IF_ERROR(CheckRoom(fabric, SizeOf(network, count)));
+  return AddNetwork(network, endpoints, place, spec_);
+}
+
+// The sum of the links that fabrics and families lead into each end point.
+std::vector<int64_t> Reader::BandwidthsFromBelow(const std::vector<NodeId>& endpoints,
+                                                 size_t first_link) const {
+  std::unordered_map<int32_t, int64_t> into;
+  for (const NodeId node : endpoints) into.emplace(node.value, 0);
+  for (size_t l = first_link; l < spec_.links.size(); ++l)
+    if (const auto end = into.find(spec_.links[l].to.value); end != into.end())
+      end->second += spec_.links[l].bandwidth_bytes_per_s;
+  std::vector<int64_t> below;
+  for (const NodeId node : endpoints) below.push_back(into[node.value]);
+  return below;
+}
+
+// The nodes that each copy attaches: those the fabric names, else the topmost switches of the clusters
+// inside, else its NICs, else its GPUs.
+StatusOr<std::vector<std::vector<Reader::EndPoint>>> Reader::AttachedTo(
+    pugi::xml_node fabric, const Network& network, std::optional<std::string_view> attach,
+    const std::vector<ScopeIndex>& members) const {
+  std::vector<std::vector<EndPoint>> copies;
+  for (const ScopeIndex member : members) {
+    const Scope& scope = scopes_[member];
+    std::vector<EndPoint>& own = copies.emplace_back();
+    if (!attach && !scope.tops.empty()) {
+      own = scope.tops;
+    } else {
+      StatusOr<std::vector<NodeId>> nodes = index_.Resolve(attach.value_or("nic:*"), scope.references);
+      if (!attach && !nodes.ok()) nodes = index_.Resolve("gpu:*", scope.references);
+      if (!nodes.ok()) return At(fabric, fmt::format("fabric: {}", nodes.status().message()));
+      for (const NodeId node : *nodes) own.push_back({node, std::nullopt});
+    }
+    for (const EndPoint& end : own)
+      if (network.planes > 1 && end.plane.value_or(0) >= network.planes)
+        return At(fabric,
+                  fmt::format("fabric: planes '{}': an end point is on plane {}; expected as many planes "
+                              "as the fabric below has",
+                              network.planes, *end.plane));
+  }
+  return copies;
 }
 
 }  // namespace xccl::native_xml

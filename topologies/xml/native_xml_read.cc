@@ -188,7 +188,7 @@ StatusOr<HostId> Reader::OpenHost(pugi::xml_node element, std::string name, bool
   if (continued) return *known;
   if (known) return At(element, fmt::format("a second host {}; expected another name", name));
   spec_.hosts.push_back(Host{std::move(name)});
-  XCCL_RETURN_IF_ERROR(Check(element, CheckSize({static_cast<int64_t>(spec_.hosts.size()), 0})));
+  XCCL_RETURN_IF_ERROR(Check(element, CheckSize({static_cast<int64_t>(spec_.hosts.size()), 0}, most_)));
   XCCL_RETURN_IF_ERROR(Update(element));
   return HostId(static_cast<int64_t>(spec_.hosts.size()) - 1);
 }
@@ -235,7 +235,7 @@ Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links)
   const int64_t pairs =
       pairwise ? static_cast<int64_t>(from->size()) : CappedProduct(from->size(), to->size());
   const int64_t more = CappedProduct(pairs, (duplex ? 2 : 1) * count);
-  const Status fits = CheckSize({0, more + static_cast<int64_t>(links.size())});
+  const Status fits = CheckSize({0, more + static_cast<int64_t>(links.size())}, most_);
   if (!fits.ok()) return bad(fits.message());
 
   const size_t before = links.size();
@@ -269,7 +269,7 @@ Status Reader::ResolveLink(const PendingLink& pending, std::vector<Link>& links)
 
 Status Reader::CheckRoom(pugi::xml_node element, TopologySize more) const {
   const TopologySize now = SizeSoFar();
-  return Check(element, CheckSize({now.nodes + more.nodes, now.links + more.links}));
+  return Check(element, CheckSize({now.nodes + more.nodes, now.links + more.links}, most_));
 }
 
 Status Reader::Update(pugi::xml_node element) {
@@ -319,8 +319,8 @@ Status Reader::Check(pugi::xml_node element, const Status& status) const {
 
 }  // namespace native_xml
 
-StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file) {
-  return native_xml::Reader(WithoutByteOrderMark(text), file).Read();
+StatusOr<Topology> ReadNativeXml(std::string_view text, std::string_view file, const TopologySize& most) {
+  return native_xml::Reader(WithoutByteOrderMark(text), file, most).Read();
 }
 
 }  // namespace xccl

@@ -24,7 +24,8 @@ using ScopeIndex = size_t;
 
 class Reader {
  public:
-  Reader(std::string_view text, std::string_view file) : text_(text), file_(file), index_(spec_) {}
+  Reader(std::string_view text, std::string_view file, const TopologySize& most)
+      : text_(text), file_(file), most_(most), index_(spec_) {}
   StatusOr<Topology> Read();
 
  private:
@@ -34,9 +35,13 @@ class Reader {
     ScopeIndex scope;
     size_t links_before;  // links that families added before it
   };
+  struct EndPoint {
+    NodeId node;
+    std::optional<int64_t> plane;  // of the fabric with planes whose topmost switch it is
+  };
   struct Scope {
     ReferenceScope references;
-    std::vector<NodeId> tops;  // topmost switches of the clusters inside
+    std::vector<EndPoint> tops;  // topmost switches of the clusters inside
   };
 
   // native_xml_read.cc
@@ -56,10 +61,15 @@ class Reader {
   Status ReadCopies(pugi::xml_node element, ScopeIndex scope, int64_t copies, std::string_view name,
                     int nesting, std::vector<ScopeIndex>& members);
   Status CheckCopies(pugi::xml_node element, int64_t copies, const TopologySize& before, size_t hosts_before);
-  StatusOr<std::vector<NodeId>> ReadFabric(pugi::xml_node element, const std::vector<ScopeIndex>& members,
-                                           ScopeIndex scope);
-  StatusOr<std::vector<NodeId>> AttachedTo(pugi::xml_node fabric, std::optional<std::string_view> attach,
-                                           ScopeIndex member) const;
+  StatusOr<std::vector<EndPoint>> ReadFabric(pugi::xml_node element, const std::vector<ScopeIndex>& members,
+                                             ScopeIndex scope, size_t first_link);
+  StatusOr<std::vector<std::vector<EndPoint>>> AttachedTo(pugi::xml_node fabric, const Network& network,
+                                                          std::optional<std::string_view> attach,
+                                                          const std::vector<ScopeIndex>& members) const;
+  StatusOr<std::vector<NodeId>> AddPlane(pugi::xml_node fabric, Network network,
+                                         const std::vector<std::vector<EndPoint>>& copies,
+                                         std::optional<int64_t> plane, const Place& place, size_t first_link);
+  std::vector<int64_t> BandwidthsFromBelow(const std::vector<NodeId>& endpoints, size_t first_link) const;
   Status ReadFabricOfHosts(pugi::xml_node element, ScopeIndex scope);
 
   // Registers what an element added: checks sizes and ids.
@@ -75,6 +85,7 @@ class Reader {
                const Status& status) const;  // the status with the element's place in its message
 
   std::string_view text_, file_;
+  TopologySize most_;
   TopologySpec spec_;
   NodeIndex index_;
   std::vector<Scope> scopes_;

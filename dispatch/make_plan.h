@@ -1,0 +1,58 @@
+// Chooses an expert plan for a machine, and times it on drawn routings beside the bound and other routes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "dispatch/plan.h"
+#include "dispatch/routing.h"
+#include "topologies/topology.h"
+
+namespace xccl::dispatch {
+
+struct PlanRequest {
+  Call call = Call::kDispatch;
+  Sizes sizes;
+  Aim aim = Aim::kThroughput;
+  RoutingSource routing;
+  uint64_t seed = 0;
+};
+
+// The plan whose routes take the least median time on a few drawn routings; of about equal ones the one with
+// less traffic to relays comes first. Errors: kInvalidInput for sizes that do not fit the machine;
+// kInfeasible if some rank cannot reach another.
+StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request);
+
+// DeepEP's routes on the machine: over NVLink inside a host, and once per other host to the GPU of the home's
+// own number there. As a plan, so that the same model times both.
+StatusOr<ExpertPlan> DeepEpPlan(const Topology& topology, const PlanRequest& request);
+
+// Times of one draw, in picoseconds.
+struct DrawTimes {
+  int64_t plan_ps = 0, bound_ps = 0, deepep_ps = 0, pairwise_ps = 0, padded_ps = 0;
+  double ratio() const {
+    return bound_ps == 0 ? 1 : static_cast<double>(plan_ps) / static_cast<double>(bound_ps);
+  }
+};
+
+struct Evaluation {
+  std::vector<DrawTimes> draws;
+  std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved
+};
+
+// A file has one draw, whatever `draws` says.
+StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws);
+
+// The share of values that are at most the result, by nearest rank: 0.5 is the median. Requires: not empty.
+template <typename T>
+T Quantile(std::vector<T> values, double share);
+
+// Draws for which an evaluation of the sizes takes about a second on one core; at least 3, at most 1000.
+int32_t DefaultDraws(const Sizes& sizes);
+
+// Bytes of the buffers of the plan's slots, on the rank that has most.
+int64_t MostBufferBytes(const ExpertPlan& plan);
+
+}  // namespace xccl::dispatch

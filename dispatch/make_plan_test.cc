@@ -1,0 +1,176 @@
+#include "dispatch/make_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/files.h"
+#include "dispatch/bound.h"
+#include "dispatch/domains.h"
+#include "dispatch/machines_for_tests.h"
+#include "dispatch/predict.h"
+#include "dispatch/verify.h"
+
+namespace xccl::dispatch {
+namespace {
+
+Topology Machine(const std::string& name) {
+  const std::vector<TestMachine> machines = TestMachines();
+  return Read(*std::ranges::find(machines, name, &TestMachine::name));
+}
+
+ExpertPlan Planned(const Topology& topology, const PlanRequest& request) {
+  StatusOr<ExpertPlan> plan = MakeExpertPlan(topology, request);
+  EXPECT_TRUE(plan.ok()) << plan.status().message();
+  return *std::move(plan);
+}
+
+class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
+INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), [](const auto& of) {
+  std::string name = of.param.name;
+  std::erase(name, '-');
+  return name;
+});
+
+TEST_P(EveryMachine, PlansAreProvedAndNoFasterThanTheBound) {
+  const Topology topology = Read(GetParam());
+  for (const Call call : {Call::kDispatch, Call::kCombine})
+    for (const Aim aim : {Aim::kLatency, Aim::kThroughput}) {
+      PlanRequest request = RequestOf(topology, aim == Aim::kLatency ? 4 : 300);
+      request.call = call;
+      request.aim = aim;
+      const ExpertPlan plan = Planned(topology, request);
+      EXPECT_TRUE(VerifyExpertPlan(plan).empty()) << plan.route;
+      const auto evaluation = Evaluate(plan, request, 5);
+      ASSERT_TRUE(evaluation.ok());
+      for (const DrawTimes& draw : evaluation->draws) {
+        EXPECT_GE(draw.plan_ps, draw.bound_ps) << plan.route;
+        EXPECT_GE(draw.deepep_ps, draw.bound_ps);
+        EXPECT_GE(draw.pairwise_ps, draw.bound_ps);
+        EXPECT_GE(draw.padded_ps, draw.bound_ps);
+      }
+    }
+}
+
+TEST_P(EveryMachine, FilesReadBackToTheSamePlan) {
+  const Topology topology = Read(GetParam());
+  const ExpertPlan plan = Planned(topology, RequestOf(topology, 10));
+  const std::string path = testing::TempDir() + "/expert.plan.json";
+  ASSERT_TRUE(WriteExpertPlan(plan, path).ok());
+  const StatusOr<ExpertPlan> read = ReadExpertPlan(path);
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->topology, plan.topology);
+  EXPECT_EQ(read->sizes, plan.sizes);
+  EXPECT_EQ(read->parents, plan.parents);
+  EXPECT_EQ(read->hops, plan.hops);
+  EXPECT_EQ(read->domains, plan.domains);
+  EXPECT_EQ(read->stage_of_depth, plan.stage_of_depth);
+  EXPECT_EQ(std::tuple(read->aim, read->entry, read->sums, read->lanes, read->rows_per_message, read->route),
+            std::tuple(plan.aim, plan.entry, plan.sums, plan.lanes, plan.rows_per_message, plan.route));
+}
+
+TEST(MakeExpertPlan, RowsCrossTheFabricOncePerHost) {
+  const Topology topology = Machine("rails");
+  const ExpertPlan plan = Planned(topology, RequestOf(topology, 300, 8));
+  const HopIndex index(plan);
+  Random random(1);
+  const Routing routing = DrawRouting({}, plan.sizes, random);
+  const std::vector<int64_t> rows = RowsOfHops(plan, index, routing, Call::kDispatch);
+  int64_t crossing = 0, expected = 0;
+  for (size_t h = 0; h < rows.size(); ++h)
+    if (plan.domains[plan.hops[h].from.index()] != plan.domains[plan.hops[h].to.index()]) crossing += rows[h];
+  for (int64_t t = 0; t < routing.first_token.back(); ++t) {
+    std::set<int32_t> hosts;
+    for (const int32_t expert : routing.ExpertsOf(t))
+      hosts.insert(plan.domains[plan.sizes.RankOfExpert(expert)]);
+    hosts.erase(static_cast<int32_t>(t / plan.sizes.max_tokens / 4));
+    expected += static_cast<int64_t>(hosts.size());
+  }
+  EXPECT_EQ(crossing, expected);
+}
+
+// One rank has all tokens: its own NIC alone would carry everything.
+TEST(MakeExpertPlan, SpreadsOneRanksRowsOverAllNicsOfItsHost) {
+  const Topology topology = Machine("rails");
+  PlanRequest request = RequestOf(topology, 4000, 8);
+  Random random(1);
+  Routing routing = DrawRouting({}, request.sizes, random);
+  for (size_t r = 2; r < routing.first_token.size(); ++r) routing.first_token[r] = routing.first_token[1];
+  routing.experts.resize(routing.first_token.back() * routing.top_k);
+  request.routing = {.kind = RoutingSource::Kind::kFile, .of_file = routing};
+  const ExpertPlan plan = Planned(topology, request);
+  EXPECT_EQ(plan.route, "spread");
+  EXPECT_EQ(plan.lanes, 4);
+  const auto evaluation = Evaluate(plan, request, 1);
+  EXPECT_LT(2 * evaluation->draws[0].plan_ps, evaluation->draws[0].deepep_ps);
+}
+
+TEST(MakeExpertPlan, PassesRowsThroughAnotherHostWhereNoLinkJoinsTwo) {
+  const Topology topology = Machine("ring-of-hosts");
+  const ExpertPlan plan = Planned(topology, RequestOf(topology, 50));
+  // Rank 0 is on the first host, rank 4 on the third.
+  int32_t at = 4, domains = 0;
+  for (; at != 0; at = plan.TreeOf(0, 0)[at])
+    domains += plan.domains[at] != plan.domains[plan.TreeOf(0, 0)[at]];
+  EXPECT_EQ(domains, 2);
+}
+
+TEST(MakeExpertPlan, EqualRequestsGiveEqualPlans) {
+  const Topology topology = Machine("pcie");
+  const PlanRequest request = RequestOf(topology, 100);
+  const ExpertPlan one = Planned(topology, request), two = Planned(topology, request);
+  EXPECT_EQ(one.parents, two.parents);
+  EXPECT_EQ(one.hops, two.hops);
+}
+
+TEST(MakeExpertPlan, RefusesWhatCannotReach) {
+  const auto topology = ReadNativeXml(
+      "<topology name='parted'><gpu count='2'/><link from='0' to='1' duplex='false' bandwidth='1GB/s' "
+      "latency='0ns'/></topology>",
+      "t");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  const Status status = MakeExpertPlan(*topology, RequestOf(*topology, 1)).status();
+  EXPECT_EQ(status.code(), StatusCode::kInfeasible);
+  EXPECT_EQ(status.message(),
+            "parted: rank 1 does not reach all ranks of its domain; expected a path to each");
+}
+
+// facts/dispatch.md, 6: uniform top-8 of 256 on 8 GPUs a host, 50 GB/s a GPU, 4,096 tokens.
+TEST(Bound, IsThatOfThePublishedExample) {
+  const TestMachine machine{
+      "eight", "<topology name='m'><cluster hosts='2'>" + NvlinkHost(8, 8) +
+                   "<fabric type='rails' bandwidth='50GB/s' latency='0ns'/></cluster></topology>"};
+  const Topology topology = Read(machine);
+  const Sizes sizes{.ranks = 16, .experts = 256, .top_k = 8, .max_tokens = 4096, .row_bytes = 7392};
+  Random random(1);
+  const Bound bound(topology, FindDomains(topology), sizes, Call::kDispatch);
+  EXPECT_NEAR(static_cast<double>(bound.TimePs(DrawRouting({}, sizes, random))) / 1e6, 603, 6);
+}
+
+TEST(Bound, IsZeroWhereNothingMoves) {
+  const Topology topology = Machine("rails");
+  const PlanRequest request = RequestOf(topology, 3);
+  Routing routing{.top_k = 2, .first_token = std::vector<int64_t>(13)};
+  EXPECT_EQ(Bound(topology, FindDomains(topology), request.sizes, Call::kDispatch).TimePs(routing), 0);
+  const ExpertPlan plan = Planned(topology, request);
+  Predictor predictor(plan, Call::kDispatch);
+  EXPECT_EQ(predictor.TimePs(RowsOfHops(plan, HopIndex(plan), routing, Call::kDispatch)), 0);
+}
+
+TEST(Domains, AreWhatIsJoinedWithoutNics) {
+  EXPECT_EQ(FindDomains(Machine("rails")).size(), 3);
+  EXPECT_EQ(FindDomains(Machine("pcie")).size(), 2);
+  EXPECT_EQ(FindDomains(Machine("torus")).size(), 1);
+  // Trays of one NVLink switch, which no host owns.
+  const auto trays = ReadNativeXml(
+      "<topology name='m'><host name='a'><gpu count='2'/></host><host name='b'><gpu count='2'/></host>"
+      "<switch id='nvswitch'/><link from='a/gpu:*' to='nvswitch' bandwidth='900GB/s' latency='500ns'/>"
+      "<link from='b/gpu:*' to='nvswitch' bandwidth='900GB/s' latency='500ns'/></topology>",
+      "t");
+  ASSERT_TRUE(trays.ok()) << trays.status().message();
+  EXPECT_EQ(FindDomains(*trays).size(), 1);
+}
+
+}  // namespace
+}  // namespace xccl::dispatch

@@ -1,0 +1,31 @@
+// Demands, cuts and flows for the bounds of alltoall(v) and sendrecv. In an alltoall every member sends every
+// other as many bytes: one source of each orbit is listed, and cuts follow from the number of members on both
+// sides, so nothing takes a step for each pair of ranks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/bounds/concurrent_flow.h"
+#include "ir/bounds/demands.h"
+#include "ir/collective.h"
+#include "ir/sizes.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct DemandFlow {
+  FlowProblem problem;                  // demands of the sources that represent their orbits
+  std::vector<int32_t> sources, sinks;  // nodes of all demands, ascending
+  double cuts_s = 0;                    // QuickCuts() of all demands; 0 if not asked for
+};
+// Returns the flow of all demands under a group that keeps them.
+DemandFlow DemandFlowOf(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes,
+                        const SymmetryGroup& group, bool with_cuts);
+
+// Returns how a bound solves the flow. On large machines fewer rounds are made, so that the time is linear in
+// sources × links; any number of rounds gives a valid bound.
+FlowOptions BoundFlowOptions(const FlowProblem& problem);
+
+}  // namespace xccl

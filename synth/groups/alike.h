@@ -1,0 +1,35 @@
+// Finds groups that are alike: a translation of the machine (topologies/symmetry.h) takes one to the other,
+// its members in their order, with the same collective, size, root, counts and pairs. What is true of one
+// group of a kind is true, translated, of all groups of the kind, so each kind is planned and bounded once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "synth/groups/groups.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+class AlikeGroups {
+ public:
+  // Cost: FindTranslations, and generators × members of all groups.
+  AlikeGroups(const Topology& topology, const std::vector<ProcessGroup>& groups);
+
+  // Kinds are numbered by their first groups.
+  size_t num_kinds() const { return first_.size(); }
+  size_t KindOf(size_t group) const { return kind_[group]; }
+  size_t FirstOf(size_t kind) const { return first_[kind]; }
+  // The translation that takes the first group of the kind to this group; 0 for the first group itself.
+  int64_t ElementOf(size_t group) const { return element_[group]; }
+  const SymmetryGroup& translations() const { return translations_; }
+
+ private:
+  SymmetryGroup translations_;
+  std::vector<size_t> kind_, first_;
+  std::vector<int64_t> element_;
+};
+
+}  // namespace xccl

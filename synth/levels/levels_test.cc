@@ -1,0 +1,159 @@
+// Plans of levels on small symmetric clusters, compressed and written out; the levels themselves; refusals.
+#include "synth/levels/levels.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <set>
+#include <string>
+
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/translated.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/test_machines.h"
+#include "synth/levels/levels_engine.h"
+#include "synth/levels/send.h"
+#include "topologies/load/load.h"
+#include "topologies/turned_switches.h"
+
+namespace xccl {
+namespace {
+
+using testing::SpecOf;
+
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
+                                     CollectiveKind::kAllreduce, CollectiveKind::kAlltoall};
+constexpr const char* kClusters[] = {"nvswitch:6",   "leaf-spine:4x4x4", "leaf-spine:3x2x4",
+                                     "fat-tree:k=4", "fat-tree:k=6",     "fat-tree:rails=4,hosts=6",
+                                     "full-mesh:5",  "rail-2",           "rail-4",
+                                     "rail-8"};
+
+SynthesisRequest RequestFor(const Topology& topology, const Collective& collective, int64_t size_bytes) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.size_bytes = size_bytes;
+  return request;
+}
+
+TEST(Levels, PlansAreRight) {
+  for (const char* name : kClusters) {
+    const Topology topology = *LoadTopology(name);
+    for (const CollectiveKind kind : kKinds) {
+      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+      for (const int32_t chunks : {0, 1, 3}) {
+        for (const int64_t bytes : {int64_t{4096}, int64_t{1} << 28}) {
+          SynthesisRequest request = RequestFor(topology, collective, bytes);
+          if (chunks > 0)
+            request.limits.chunks = chunks * (kind == CollectiveKind::kAllreduce ? topology.num_ranks() : 1);
+          StatusOr<Synthesis> made = LevelsEngine().Synthesize(request);
+          ASSERT_TRUE(made.ok()) << name << ": " << made.status().message();
+          made->others.push_back(*made);
+          for (const Synthesis& plan : made->others)
+            EXPECT_EQ(ToStatus(VerifySchedule(plan.schedule, plan.collective, topology)), OkStatus())
+                << fmt::format("{}, {}, {} chunks", name, collective.name(), chunks);
+        }
+      }
+    }
+  }
+}
+
+TEST(Levels, CompressedPlansAreThoseThatAreWrittenOut) {
+  for (const char* name : kClusters) {
+    const Topology topology = *LoadTopology(name);
+    const SymmetryGroup group = TurnSwitches(topology, FindTranslations(topology));
+    ASSERT_TRUE(group.IsTransitive()) << name;
+    const LevelFinder finder(topology, group);
+    for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kAlltoall}) {
+      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+      for (const int64_t most_peers : {int64_t{1} << 30, int64_t{1}}) {
+        const Levels levels = *finder.Make(finder.Ends(most_peers), "levels");
+        const int64_t bytes = int64_t{topology.num_ranks()} << 20;
+        const Schedule compressed = SendOverLevels(finder, levels, topology, group, collective, bytes);
+        const Schedule plain = *Expand(compressed, collective, topology);
+        for (const Schedule* schedule : {&compressed, &plain})
+          EXPECT_EQ(ToStatus(VerifySchedule(*schedule, collective, topology)), OkStatus()) << name;
+        EXPECT_EQ(Simulate(compressed, collective, topology, {.size_bytes = bytes}).time_ps,
+                  Simulate(plain, collective, topology, {.size_bytes = bytes}).time_ps)
+            << name;
+      }
+    }
+  }
+}
+
+TEST(Levels, ProductsOfPeersAreAllRanks) {
+  for (const char* name : kClusters) {
+    const Topology topology = *LoadTopology(name);
+    const SymmetryGroup group = FindTranslations(topology);
+    const LevelFinder finder(topology, group);
+    for (const int64_t most_peers : {int64_t{1} << 30, int64_t{3}, int64_t{1}}) {
+      const std::vector<int64_t> ends = finder.Ends(most_peers);
+      const Levels levels = *finder.Make(ends, "levels");
+      std::vector<int64_t> products = {0};
+      for (const Level& level : levels) {
+        const size_t before = products.size();
+        EXPECT_EQ(static_cast<int64_t>(before), level.inside);
+        for (const Peer& peer : level.peers)
+          for (size_t i = 0; i < before; ++i) products.push_back(group.Compose(products[i], peer.element));
+      }
+      EXPECT_EQ(std::ssize(products), group.order()) << name;
+      EXPECT_EQ(std::set<int64_t>(products.begin(), products.end()).size(), products.size()) << name;
+    }
+  }
+}
+
+TEST(Levels, AreHostsThenRailsThenPods) {
+  const Topology topology = *LoadTopology("fat-tree:k=4");
+  const SymmetryGroup group = FindTranslations(topology);
+  // Two hosts of an edge switch, two edge switches of a pod, four pods.
+  EXPECT_EQ(LevelFinder(topology, group).Ends(1 << 30), (std::vector<int64_t>{2, 4, 16}));
+  EXPECT_EQ(LevelFinder(topology, group).Ends(1), (std::vector<int64_t>{2, 4, 8, 16}));
+}
+
+TEST(Levels, MeetTheBoundOnFatTreesAndRails) {
+  struct Row {
+    const char* topology;
+    double ratio;
+  };
+  for (const Row& row : {Row{"leaf-spine:8x4x4", 1.01}, Row{"fat-tree:k=4", 1.01}, Row{"fat-tree:k=6", 1.01},
+                         Row{"rail-4", 1.15}}) {
+    const Topology topology = *LoadTopology(row.topology);
+    for (const CollectiveKind kind : kKinds) {
+      const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+      const SynthesisRequest request = RequestFor(topology, collective, int64_t{1} << 30);
+      const Synthesis made = *LevelsEngine().Synthesize(request);
+      const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
+      const Simulation simulation =
+          Simulate(made.schedule, made.collective, topology, {.size_bytes = request.size_bytes});
+      EXPECT_LE(static_cast<double>(simulation.time_ps), row.ratio * static_cast<double>(bound.bound_ps))
+          << row.topology << ", " << collective.name();
+    }
+  }
+}
+
+TEST(Levels, RefuseWhatIsNotAlike) {
+  struct Row {
+    const char* topology;
+    const char* message;
+  };
+  for (const Row& row : {Row{"torus:4x4",
+                             "levels: rank 0 reaches 5 of 16 ranks without passing another gpu; expected a "
+                             "rank of every host"},
+                         Row{"mesh:1x3", "levels: 3 kinds of ranks; expected ranks that are all alike"}}) {
+    const Topology topology = *LoadTopology(row.topology);
+    const Collective collective =
+        *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())));
+    const StatusOr<Synthesis> made = LevelsEngine().Synthesize(RequestFor(topology, collective, 1 << 20));
+    ASSERT_FALSE(made.ok()) << row.topology;
+    EXPECT_EQ(made.status().message(), row.message);
+  }
+  const Topology topology = *LoadTopology("nvswitch:4");
+  const Collective some = *Collective::Create(SpecOf(CollectiveKind::kAllgather, {Rank(0), Rank(1)}));
+  EXPECT_EQ(LevelsEngine().Synthesize(RequestFor(topology, some, 1 << 20)).status().message(),
+            "levels: 2 of 4 ranks; expected all");
+}
+
+}  // namespace
+}  // namespace xccl

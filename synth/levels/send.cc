@@ -1,0 +1,195 @@
+// The columns are those of rank 0's data. `Held` lists where copies of it are, or, in an alltoall, from where
+// it goes on. A level adds to every place the places of its peers.
+#include "synth/levels/send.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "ir/translated.h"
+#include "synth/common/cost_model.h"
+
+namespace xccl {
+namespace {
+
+// A level begins after the first batch of the level before, and ends after its last. So a plan of two levels
+// that take equal times takes a kMostBatches-th longer than either.
+constexpr double kMostBatches = 64;
+
+struct Held {
+  int64_t element = 0;
+  int32_t step = -1;  // of the transfer that brought the data
+};
+
+struct ChunkRun {
+  int32_t first = 0, count = 0;
+};
+
+class Sender {
+ public:
+  Sender(const LevelFinder& finder, const Levels& levels, const Topology& topology,
+         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes)
+      : finder_(finder),
+        levels_(levels),
+        topology_(topology),
+        group_(group),
+        cut_(cut),
+        block_bytes_(static_cast<double>(size_bytes) / cut.num_members()),
+        of_pairs_(TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair),
+        chunks_(cut.num_chunks() / cut.num_members() / (of_pairs_ ? cut.num_members() : 1)) {}
+
+  Schedule Run() {
+    schedule_.num_chunks = cut_.num_chunks();
+    schedule_.Reserve(group_.order());
+    for (size_t i = levels_.size(); i-- > 0;) {
+      const bool shares =
+          std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
+                      [&](const Level& outer) { return ShareLinks(levels_[i], outer, group_); });
+      if (!shares) MakeRoom(static_cast<int32_t>(levels_[i].peers.size()));
+      Send(levels_[i]);
+    }
+    return Translate(std::move(schedule_), group_);
+  }
+
+ private:
+  // Puts so many steps before each step, for a level that has its links to itself: all of its rounds come
+  // between the step that brings the data and the next one. Backwards, a sum is then complete before the next
+  // one begins.
+  void MakeRoom(int32_t steps) {
+    for (int32_t& step : schedule_.step)
+      step = (step / chunks_ * (steps + 1) + steps) * chunks_ + step % chunks_;
+    for (Held& held : held_) held.step = (held.step + 1) * (steps + 1) - 1;
+    steps_ *= steps + 1;
+    round_ = steps + 1;
+  }
+
+  // Adds a level's transfers. Data goes on in batches of rounds, in the order in which it arrives.
+  void Send(const Level& level) {
+    const int32_t batch = RoundsOfBatch(level) * round_;
+    const size_t before = held_.size();
+    for (size_t p = 0; p < level.peers.size(); ++p) {
+      const Peer& peer = level.peers[p];
+      for (size_t i = 0; i < before; ++i) {
+        const Held from = held_[i];
+        const int32_t ready = (from.step + batch) / batch * batch;
+        const Held to{group_.Compose(from.element, peer.element), ready + static_cast<int32_t>(p)};
+        Add(level, peer, from.element, to);
+        held_.push_back(to);
+        steps_ = std::max(steps_, to.step + 1);
+      }
+    }
+  }
+
+  // Returns how many rounds of the levels before make a batch: as many as bring the bytes that fill a message
+  // of this level, and at least a kMostBatches-th of them.
+  int32_t RoundsOfBatch(const Level& level) const {
+    const double chunks = of_pairs_ ? static_cast<double>(level.inside) : 1;
+    const double round_bytes =
+        block_bytes_ * chunks * static_cast<double>(held_.size()) * round_ / std::max(round_, steps_);
+    int64_t least = 1;
+    for (const Peer& peer : level.peers)
+      for (const LinkId l : peer.links)
+        least = std::max(least, LeastUsefulBytes(topology_.link(l).bandwidth_bytes_per_s));
+    const double rounds = static_cast<double>(least) / std::max(round_bytes, 1e-3);
+    const double all = std::max(1.0, static_cast<double>(steps_) / round_);
+    return static_cast<int32_t>(std::clamp(std::ceil(rounds), std::ceil(all / kMostBatches), std::ceil(all)));
+  }
+
+  void Add(const Level& level, const Peer& peer, int64_t from, const Held& to) {
+    links_.clear();
+    for (const LinkId l : peer.links) links_.push_back(group_.Image(from, l));
+    const PathId path = schedule_.paths.Intern(links_);
+    const Rank src = group_.Image(from, Rank(0)), dst = group_.Image(to.element, Rank(0));
+    // Each chunk of a block has a step of its own, so that messages of several ranks take turns on a link.
+    for (const ChunkRun& run : Chunks(to.element, level.inside))
+      for (int32_t c = 0; c < chunks_; ++c)
+        for (int32_t b = 0; b < (chunks_ == 1 ? 1 : run.count); b += chunks_)
+          schedule_.Add({ChunkId(run.first + b + c), chunks_ == 1 ? run.count : 1, src, dst, path,
+                         TransferOp::kCopy, to.step * chunks_ + c});
+  }
+
+  // Returns rank 0's chunks that a rank and the levels inside need from it.
+  std::span<const ChunkRun> Chunks(int64_t element, int64_t inside) {
+    runs_.clear();
+    const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(Rank(0));
+    if (!of_pairs_) {
+      runs_.push_back({own * chunks_, chunks_});
+      return runs_;
+    }
+    members_.clear();
+    for (const int64_t h : finder_.Subgroup(inside))
+      members_.push_back(*cut_.MemberIndex(group_.Image(group_.Compose(element, h), Rank(0))));
+    std::ranges::sort(members_);
+    for (const int32_t m : members_) {
+      const PartId part(int64_t{own} * n + m);
+      const ChunkRun run{cut_.FirstChunk(part).value, cut_.ChunksOf(part)};
+      if (!runs_.empty() && runs_.back().first + runs_.back().count == run.first)
+        runs_.back().count += run.count;
+      else
+        runs_.push_back(run);
+    }
+    return runs_;
+  }
+
+  const LevelFinder& finder_;
+  const Levels& levels_;
+  const Topology& topology_;
+  const SymmetryGroup& group_;
+  const Collective& cut_;
+  const double block_bytes_;
+  const bool of_pairs_;
+  const int32_t chunks_;  // of a block
+  Schedule schedule_;
+  std::vector<Held> held_ = {{}};
+  int32_t steps_ = 0;
+  int32_t round_ = 1;  // steps from a round of the levels before to the next one
+  std::vector<LinkId> links_;
+  std::vector<ChunkRun> runs_;
+  std::vector<int32_t> members_;
+};
+
+}  // namespace
+
+bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
+  std::vector<int32_t> orbits;
+  for (const Peer& peer : a.peers)
+    for (const LinkId l : peer.links) orbits.push_back(group.OrbitOf(l));
+  std::ranges::sort(orbits);
+  return std::ranges::any_of(b.peers, [&](const Peer& peer) {
+    return std::ranges::any_of(
+        peer.links, [&](LinkId l) { return std::ranges::binary_search(orbits, group.OrbitOf(l)); });
+  });
+}
+
+Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
+                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes) {
+  return Sender(finder, levels, topology, group, cut, size_bytes).Run();
+}
+
+double TimeOverLevelsPs(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                        const Collective& cut, int64_t size_bytes) {
+  const double n = cut.num_members(), block_bytes = static_cast<double>(size_bytes) / n;
+  const bool of_pairs = TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair;
+  std::vector<double> load_ps(static_cast<size_t>(group.num_link_orbits()), 0);
+  double latency_ps = 0;
+  for (const Level& level : levels) {
+    const double cosets = static_cast<double>(level.peers.size() + 1);
+    // Of a rank's own data, as many blocks go to each peer of the level; translations add the data of others.
+    const double blocks = of_pairs ? n / cosets : n / cosets / static_cast<double>(level.inside);
+    int64_t farthest_ps = 0;
+    for (const Peer& peer : level.peers) {
+      farthest_ps = std::max(farthest_ps, peer.latency_ps);
+      for (const LinkId l : peer.links) {
+        const int32_t orbit = group.OrbitOf(l);
+        load_ps[static_cast<size_t>(orbit)] += blocks * block_bytes * group.LinkShare(orbit) * 1e12 /
+                                               static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      }
+    }
+    latency_ps += static_cast<double>(farthest_ps);
+  }
+  return latency_ps + (load_ps.empty() ? 0 : *std::ranges::max_element(load_ps));
+}
+
+}  // namespace xccl

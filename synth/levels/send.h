@@ -1,0 +1,29 @@
+// Sends the data of every rank over the levels of a symmetric machine, as a compressed schedule.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "synth/levels/levels.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Makes the schedule of copies of an allgather or an alltoall. `cut` has a block for each member, or for each
+// pair; an allreduce counts as an allgather of its n blocks. On each level, from the outermost inwards, every
+// rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
+// the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
+// which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members.
+Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
+                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes);
+
+// The time of SendOverLevels: the most loaded link's time for its bytes, and the latency of each level.
+double TimeOverLevelsPs(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                        const Collective& cut, int64_t size_bytes);
+
+// True if two neighbouring levels share a link, by orbits.
+bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group);
+
+}  // namespace xccl

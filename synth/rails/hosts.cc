@@ -1,0 +1,293 @@
+// HostSearch is Dijkstra's search with labels (width, latency, hops) inside one host. RailHosts runs it
+// forward and backward from every member, and gives each cable to the fabric to the member with the best
+// ways.
+#include "synth/rails/hosts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <queue>
+#include <set>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/graph/grouped.h"
+
+namespace xccl {
+
+bool HostSearch::Label::IsBetter(const Label& other) const {
+  return std::tuple(-width, latency_ps, hops) < std::tuple(-other.width, other.latency_ps, other.hops);
+}
+
+HostSearch::HostSearch(const Topology& topology)
+    : topology_(&topology),
+      stamp_(static_cast<size_t>(topology.num_nodes()), 0),
+      label_(static_cast<size_t>(topology.num_nodes())),
+      last_link_(static_cast<size_t>(topology.num_nodes())) {}
+
+void HostSearch::Run(Rank gpu, bool backward) {
+  ++now_;
+  backward_ = backward;
+  source_ = topology_->NodeOf(gpu);
+  const std::optional<HostId> host = topology_->node(source_).host;
+  struct Entry {
+    Label label;
+    NodeId node;
+  };
+  const auto worse = [](const Entry& a, const Entry& b) {
+    return b.label.IsBetter(a.label) || (a.label == b.label && b.node < a.node);
+  };
+  std::priority_queue<Entry, std::vector<Entry>, decltype(worse)> open(worse);
+  const auto reach = [&](NodeId node, const Label& label, std::optional<LinkId> by) {
+    Label& old = label_[node.index()];
+    std::vector<LinkId>& last = last_link_[node.index()];
+    if (Reaches(node) && old == label && by) return last.push_back(*by);
+    if (Reaches(node) && !label.IsBetter(old)) return;
+    stamp_[node.index()] = now_;
+    old = label;
+    last.clear();
+    if (by) last.push_back(*by);
+    open.push({label, node});
+  };
+  reach(source_, {std::numeric_limits<int64_t>::max(), 0, 0}, std::nullopt);
+  while (!open.empty()) {
+    const Entry at = open.top();
+    open.pop();
+    if (!(label_[at.node.index()] == at.label)) continue;
+    if (at.node != source_ && topology_->IsGpu(at.node)) continue;
+    for (LinkId l : backward ? topology_->In(at.node) : topology_->Out(at.node)) {
+      const NodeId next = Head(l);
+      if (next == source_ || topology_->node(next).host != host) continue;
+      const Link& link = topology_->link(l);
+      reach(next,
+            {std::min(at.label.width, link.bandwidth_bytes_per_s),
+             at.label.latency_ps + link.latency_ps + link.overhead_ps, at.label.hops + 1},
+            l);
+    }
+  }
+}
+
+std::vector<LinkId> HostSearch::Way(NodeId node, std::span<const double> load) const {
+  std::vector<LinkId> way;
+  while (node != source_) {
+    const std::vector<LinkId>& last = last_link_[node.index()];
+    const LinkId best = *std::ranges::min_element(last, {}, [&](LinkId l) {
+      return load.empty() ? 0
+                          : load[l.index()] / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
+    });
+    way.push_back(best);
+    node = Tail(best);
+  }
+  if (!backward_) std::ranges::reverse(way);
+  return way;
+}
+
+int64_t HostSearch::BandwidthTo(std::span<const Rank> ranks) {
+  std::set<NodeId> seen;
+  std::vector<NodeId> open;
+  const auto add = [&](NodeId node) {
+    if (Reaches(node) && node != source_ && seen.insert(node).second) open.push_back(node);
+  };
+  for (Rank r : ranks) add(topology_->NodeOf(r));
+  std::set<LinkId> first;
+  while (!open.empty()) {
+    const NodeId node = open.back();
+    open.pop_back();
+    for (LinkId l : last_link_[node.index()]) {
+      if (Tail(l) == source_) first.insert(l);
+      add(Tail(l));
+    }
+  }
+  int64_t sum = 0;
+  for (LinkId l : first) sum += topology_->link(l).bandwidth_bytes_per_s;
+  return sum;
+}
+
+namespace {
+
+// A cable between a node of the host and the fabric.
+struct Cable {
+  NodeId node, fabric;
+  LinkId out, in;
+};
+
+std::vector<Cable> CablesOf(const Topology& topology, std::span<const NodeId> nodes) {
+  std::vector<Cable> cables;
+  for (NodeId node : nodes) {
+    std::vector<LinkId> in(topology.In(node).begin(), topology.In(node).end());
+    for (LinkId l : topology.Out(node)) {
+      const NodeId fabric = topology.link(l).to;
+      if (topology.node(fabric).host || topology.IsGpu(fabric)) continue;
+      const auto back = std::ranges::find(in, fabric, [&](LinkId i) { return topology.link(i).from; });
+      if (back == in.end()) continue;
+      cables.push_back({node, fabric, l, *back});
+      in.erase(back);  // parallel cables each have their own
+    }
+  }
+  return cables;
+}
+
+// A member's ways to a cable and back.
+struct Reach {
+  bool is_both = false;
+  int64_t width = 0, latency_ps = 0;
+  std::vector<LinkId> out, in;
+};
+
+std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const Cable> cables,
+                           HostSearch& search) {
+  std::vector<Reach> reach(cables.size());
+  for (bool backward : {false, true}) {
+    search.Run(gpu, backward);
+    for (size_t c = 0; c < cables.size(); ++c) {
+      Reach& at = reach[c];
+      if (!search.Reaches(cables[c].node)) continue;
+      const Link& cable = topology.link(backward ? cables[c].in : cables[c].out);
+      const int64_t width = std::min(search.Width(cables[c].node), cable.bandwidth_bytes_per_s);
+      at.is_both = backward && at.width > 0;
+      at.width = at.width > 0 ? std::min(at.width, width) : width;
+      at.latency_ps += search.Latency(cables[c].node) + cable.latency_ps + cable.overhead_ps;
+      (backward ? at.in : at.out) = search.Way(cables[c].node, {});
+    }
+  }
+  return reach;
+}
+
+// Gives every cable to the member with the widest and quickest ways, of equal ones to that with fewest ports.
+std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, std::span<const NodeId> nodes,
+                          HostSearch& search) {
+  const std::vector<Cable> cables = CablesOf(topology, nodes);
+  std::vector<std::vector<Reach>> reach;  // by member, then cable
+  for (Rank gpu : gpus) reach.push_back(ReachOf(topology, gpu, cables, search));
+  std::vector<int32_t> owned(gpus.size(), 0);
+  std::vector<Port> ports;
+  std::unordered_map<int32_t, int32_t> uses;  // by link: ports over it
+  for (size_t c = 0; c < cables.size(); ++c) {
+    std::optional<size_t> best;
+    const auto rank_of = [&](size_t g) {
+      const Reach& at = reach[g][c];
+      return std::tuple(-at.width, at.latency_ps, at.out.size() + at.in.size(), owned[g], g);
+    };
+    for (size_t g = 0; g < gpus.size(); ++g)
+      if (reach[g][c].is_both && (!best || rank_of(g) < rank_of(*best))) best = g;
+    if (!best) continue;
+    ++owned[*best];
+    Reach& at = reach[*best][c];
+    Port port{gpus[*best], cables[c].node, cables[c].fabric, std::move(at.out), std::move(at.in),
+              0,           at.latency_ps};
+    port.out.push_back(cables[c].out);
+    port.in.insert(port.in.begin(), cables[c].in);
+    for (const std::vector<LinkId>* way : {&port.out, &port.in})
+      for (LinkId l : *way) ++uses[l.value];
+    ports.push_back(std::move(port));
+  }
+  for (Port& port : ports) {
+    port.bandwidth_bytes_per_s = std::numeric_limits<int64_t>::max();
+    for (const std::vector<LinkId>* way : {&port.out, &port.in})
+      for (LinkId l : *way)
+        port.bandwidth_bytes_per_s =
+            std::min(port.bandwidth_bytes_per_s, topology.link(l).bandwidth_bytes_per_s / uses[l.value]);
+  }
+  std::erase_if(ports, [](const Port& port) { return port.bandwidth_bytes_per_s == 0; });
+  return ports;
+}
+
+}  // namespace
+
+StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
+                                          std::string_view engine) {
+  const size_t hosts = static_cast<size_t>(topology.num_hosts());
+  std::vector<std::vector<Rank>> gpus(hosts);
+  for (Rank r : members) gpus[topology.HostOf(r).index()].push_back(r);
+  const Grouped<NodeId> nodes = GroupItems<NodeId>(hosts, [&](auto add) {
+    for (int32_t n = 0; n < topology.num_nodes(); ++n)
+      if (const std::optional<HostId> host = topology.node(NodeId(n)).host; host) add(host->value, NodeId(n));
+  });
+  if (std::ranges::count_if(gpus, [](const std::vector<Rank>& host) { return !host.empty(); }) < 2)
+    return InvalidInput(fmt::format(
+        "{}: all ranks are on one host; expected two hosts or more; hint: --engine=forest", engine));
+  HostSearch search(topology);
+  std::vector<RailHost> made;
+  const size_t first = topology.HostOf(root).index();
+  for (size_t i = 0; i < hosts; ++i) {
+    const size_t h = (first + i) % hosts;
+    if (gpus[h].empty()) continue;
+    std::ranges::sort(gpus[h]);
+    RailHost host{std::move(gpus[h]), {}, {}};
+    host.ports = PortsOf(topology, host.gpus, nodes[h], search);
+    if (host.ports.empty())
+      return InvalidInput(
+          fmt::format("{}: no cable joins host {} to a switch outside hosts in both directions; expected one "
+                      "on every host; "
+                      "hint: --engine=forest",
+                      engine, topology.spec().hosts[h].name));
+    made.push_back(std::move(host));
+  }
+  return made;
+}
+
+namespace {
+
+int32_t LanesOf(const RailHost& host, int64_t bandwidth) {
+  int64_t lanes = 0;
+  for (const Port& port : host.ports) lanes += port.bandwidth_bytes_per_s / bandwidth;
+  return static_cast<int32_t>(std::min<int64_t>(lanes, std::numeric_limits<int32_t>::max()));
+}
+
+constexpr int32_t kMostLanes = 64;  // a host with more lanes would move more pieces than its rate gains
+
+}  // namespace
+
+std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts) {
+  std::set<int64_t> bandwidths;
+  for (const RailHost& host : hosts)
+    for (const Port& port : host.ports)
+      for (int64_t shares : {1, 2}) bandwidths.insert(port.bandwidth_bytes_per_s / shares);
+  std::vector<LaneCut> cuts;
+  for (int64_t bandwidth : bandwidths) {
+    if (bandwidth == 0) continue;
+    int32_t lanes = std::numeric_limits<int32_t>::max();
+    for (const RailHost& host : hosts) lanes = std::min(lanes, LanesOf(host, bandwidth));
+    if (lanes >= 2 && lanes <= kMostLanes) cuts.push_back({lanes, bandwidth});
+  }
+  return cuts;
+}
+
+void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost>& hosts) {
+  const RailHost& fewest = *std::ranges::min_element(
+      hosts, {}, [&](const RailHost& host) { return LanesOf(host, cut.bandwidth_bytes_per_s); });
+  using Key = std::pair<std::string_view, int64_t>;  // id of a port's node, and the lane's number on the port
+  // Calls visit(key, port) for all lanes that fit on the host's ports.
+  const auto for_lanes = [&](const RailHost& host, auto visit) {
+    std::unordered_map<std::string_view, int64_t> seen;
+    for (size_t p = 0; p < host.ports.size(); ++p) {
+      const std::string_view id = topology.node(host.ports[p].node).id;
+      for (int64_t i = 0; i < host.ports[p].bandwidth_bytes_per_s / cut.bandwidth_bytes_per_s; ++i)
+        visit(Key(id, seen[id]++), static_cast<int32_t>(p));
+    }
+  };
+  std::vector<Key> keys;
+  for_lanes(fewest, [&](const Key& key, int32_t) {
+    if (std::ssize(keys) < cut.lanes) keys.push_back(key);
+  });
+  for (RailHost& host : hosts) {
+    host.lanes.assign(static_cast<size_t>(cut.lanes), -1);
+    std::vector<int32_t> left;  // ports of lanes that the reference host lacks
+    for_lanes(host, [&](const Key& key, int32_t port) {
+      const auto at = std::ranges::find(keys, key);
+      if (at != keys.end())
+        host.lanes[static_cast<size_t>(at - keys.begin())] = port;
+      else
+        left.push_back(port);
+    });
+    auto next = left.begin();
+    for (int32_t& lane : host.lanes)
+      if (lane < 0) lane = *next++;
+  }
+}
+
+}  // namespace xccl

@@ -1,0 +1,89 @@
+// The hosts of a cluster as its fabric sees them. A port is a way out of a host and back over one cable to
+// the fabric, with the GPU that uses it. The fabric is every node that belongs to no host. A lane is an equal
+// share of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the
+// machine has rails.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/status.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+struct Port {
+  Rank gpu;
+  NodeId node;                        // the host's last node: a NIC, or the GPU itself
+  NodeId fabric;                      // the node outside, at the other end of the cable
+  std::vector<LinkId> out;            // from the GPU to `fabric`
+  std::vector<LinkId> in;             // from `fabric` to the GPU
+  int64_t bandwidth_bytes_per_s = 0;  // if all ports of the host are used at once, in both directions
+  int64_t latency_ps = 0;             // of `out` and `in` together, with overheads
+};
+
+struct RailHost {
+  std::vector<Rank> gpus;  // members, ascending
+  std::vector<Port> ports;
+  std::vector<int32_t> lanes;  // by lane: index into `ports`; set by SetLanes
+};
+
+// Finds the best ways from one GPU to the nodes of its host, or back, through no other GPU: the widest, of
+// these the quickest. Ways that are equally good share the load.
+class HostSearch {
+ public:
+  explicit HostSearch(const Topology& topology);
+  // Searches from the GPU, or to the GPU if `backward`. Cost: the links of the host.
+  void Run(Rank gpu, bool backward);
+  bool Reaches(NodeId node) const { return stamp_[node.index()] == now_; }
+  // The bandwidth of the best way, and its latency with overheads. Requires: Reaches(node).
+  int64_t Width(NodeId node) const { return label_[node.index()].width; }
+  int64_t Latency(NodeId node) const { return label_[node.index()].latency_ps; }
+  // Returns the links of a best way in the order in which data pass them; where several are equally good, the
+  // one whose links have the least load. Requires: Reaches(node).
+  std::vector<LinkId> Way(NodeId node, std::span<const double> load) const;
+  // The bandwidth of all links at the GPU that are on a best way to or from one of the ranks. Requires: ranks
+  // of its host.
+  int64_t BandwidthTo(std::span<const Rank> ranks);
+
+ private:
+  struct Label {
+    int64_t width = 0, latency_ps = 0;
+    int32_t hops = 0;
+    bool operator==(const Label&) const = default;
+    bool IsBetter(const Label& other) const;
+  };
+  NodeId Tail(LinkId l) const { return backward_ ? topology_->link(l).to : topology_->link(l).from; }
+  NodeId Head(LinkId l) const { return backward_ ? topology_->link(l).from : topology_->link(l).to; }
+
+  const Topology* topology_;
+  bool backward_ = false;
+  NodeId source_;
+  int32_t now_ = 0;
+  std::vector<int32_t> stamp_;                  // by node: the last search that reached it
+  std::vector<Label> label_;                    // by node
+  std::vector<std::vector<LinkId>> last_link_;  // by node: the last links of its best ways
+};
+
+// Returns the hosts of the members with their ports, the root's host first and the others in the order of the
+// file after it. Every port belongs to the member with the best way to it; GPUs with equally good ways share
+// the ports. Linear in nodes and links. Errors: kInvalidInput "ENGINE: ..." if all members are on one host,
+// or if a host has no port.
+StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
+                                          std::string_view engine);
+
+// A way to cut ports into lanes of one bandwidth.
+struct LaneCut {
+  int32_t lanes = 0;
+  int64_t bandwidth_bytes_per_s = 0;  // of a lane
+};
+// Returns cuts with at least two lanes, of the host that has the fewest: each bandwidth of a port, and half.
+std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts);
+// Gives every host the lanes of a cut. Lanes of one number are on ports whose nodes have the same id, as far
+// as hosts have such ports. Requires: a cut from LaneCuts(hosts).
+void SetLanes(const Topology& topology, const LaneCut& cut, std::vector<RailHost>& hosts);
+
+}  // namespace xccl

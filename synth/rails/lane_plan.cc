@@ -1,0 +1,263 @@
+// Steps: wave j of the root's host is dealt in step j, for K waves. An edge of level v between hosts takes
+// step K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the
+// chunks themselves flow as soon as they are there.
+//
+// Played backwards, a GPU adds up what all members of its host send it, and all of it is there at the start.
+// So that the first sums are complete early, members then send wave by wave, and the hops inside a host take
+// a step a wave.
+#include "synth/rails/lane_plan.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "synth/rails/fabric_routes.h"
+
+namespace xccl {
+namespace {
+
+class Writer {
+ public:
+  Writer(const Topology& topology, const std::vector<RailHost>& hosts, Rank root, const HostTrees& trees,
+         const Waves& waves, bool backwards, std::string_view engine)
+      : topology_(topology),
+        hosts_(hosts),
+        root_(root),
+        trees_(trees),
+        waves_(waves),
+        backwards_(backwards),
+        engine_(engine),
+        fabric_(topology),
+        search_(topology),
+        helpers_(topology),
+        load_(static_cast<size_t>(topology.num_links()), 0) {
+    for (const std::vector<int64_t>& tree : waves) {
+      first_.push_back(schedule_.num_chunks);
+      schedule_.num_chunks += static_cast<int32_t>(tree.size());
+      deal_steps_ = std::max(deal_steps_, static_cast<int32_t>(tree.size()));
+      total_ += Sum(tree);
+    }
+  }
+
+  StatusOr<Schedule> Write() {
+    int64_t ranks = 0;
+    for (const RailHost& host : hosts_) ranks += std::ssize(host.gpus);
+    schedule_.Reserve(ranks * std::ssize(waves_) + schedule_.num_chunks);
+    arrivals_.assign(hosts_.size(), std::vector<Arrival>(waves_.size()));
+    for (size_t t = 0; t < waves_.size(); ++t) {
+      const HostEdge& first = trees_.trees[t].front();  // all edges from host 0 have one lane
+      arrivals_[0][t] = {PortAt(0, first.lane).gpu, deal_steps_};
+      for (const HostEdge& edge : trees_.trees[t]) {
+        const int32_t step = deal_steps_ + (backwards_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
+        XCCL_RETURN_IF_ERROR(Cross(edge, t, step));
+        arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(edge.child, edge.lane).gpu, step + 1};
+      }
+    }
+    XCCL_RETURN_IF_ERROR(Deal());
+    for (size_t h = 0; h < hosts_.size(); ++h) XCCL_RETURN_IF_ERROR(Inside(h));
+    Normalize(schedule_);
+    return std::move(schedule_);
+  }
+
+ private:
+  // Where a tree's chunks are in a host, and the step in which they can go on.
+  struct Arrival {
+    Rank gpu;
+    int32_t step = 0;
+  };
+
+  static int64_t Sum(const std::vector<int64_t>& weights) {
+    return std::accumulate(weights.begin(), weights.end(), int64_t{0});
+  }
+  const Port& PortAt(int32_t host, int32_t lane) const {
+    const RailHost& at = hosts_[static_cast<size_t>(host)];
+    return at.ports[static_cast<size_t>(at.lanes[static_cast<size_t>(lane)])];
+  }
+
+  void Add(size_t tree, int32_t wave, int32_t count, Rank src, Rank dst, const std::vector<LinkId>& path,
+           int32_t step) {
+    double weight = 0;
+    for (int32_t j = wave; j < wave + count; ++j)
+      weight += static_cast<double>(waves_[tree][static_cast<size_t>(j)]);
+    for (LinkId l : path) load_[l.index()] += weight;
+    const int32_t place = backwards_ ? WavesOf(tree) - wave - count : wave;
+    schedule_.Add(ChunkId(first_[tree] + place), count, src, dst, path, TransferOp::kCopy, step);
+  }
+  int32_t WavesOf(size_t tree) const { return static_cast<int32_t>(waves_[tree].size()); }
+
+  Status Cross(const HostEdge& edge, size_t tree, int32_t step) {
+    const Port& from = PortAt(edge.parent, edge.lane);
+    const Port& to = PortAt(edge.child, edge.lane);
+    const std::optional<std::vector<LinkId>> between =
+        fabric_.Way(from.fabric, to.fabric, static_cast<double>(Sum(waves_[tree])), load_);
+    if (!between)
+      return InvalidInput(
+          fmt::format("{}: no switches join {} and {}; expected a way on every rail; hint: --engine=forest",
+                      engine_, topology_.NodeName(from.node), topology_.NodeName(to.node)));
+    std::vector<LinkId> path = from.out;
+    path.insert(path.end(), between->begin(), between->end());
+    path.insert(path.end(), to.in.begin(), to.in.end());
+    Add(tree, 0, WavesOf(tree), from.gpu, to.gpu, path, step);
+    return OkStatus();
+  }
+
+  // Adds the root's sends to the GPUs where trees start, wave by wave.
+  Status Deal() {
+    for (int32_t wave = 0; wave < deal_steps_; ++wave) {
+      for (size_t t = 0; t < waves_.size(); ++t) {
+        const Rank gpu = arrivals_[0][t].gpu;
+        if (gpu == root_ || wave >= WavesOf(t)) continue;
+        XCCL_RETURN_IF_ERROR(SearchFrom(root_, gpu, search_));
+        Add(t, wave, 1, root_, gpu, search_.Way(topology_.NodeOf(gpu), load_), wave);
+      }
+    }
+    return OkStatus();
+  }
+
+  // Searches from a rank, unless the last search was that one.
+  Status SearchFrom(Rank from, Rank to, HostSearch& search) {
+    std::optional<Rank>& last = &search == &search_ ? last_search_ : last_helper_;
+    if (last != from) search.Run(from, false);
+    last = from;
+    if (search.Reaches(topology_.NodeOf(to))) return OkStatus();
+    return InvalidInput(fmt::format(
+        "{}: no path inside the host from rank {} to rank {}; expected one through no other gpu; hint: "
+        "--engine=forest",
+        engine_, from.value, to.value));
+  }
+
+  // Adds what spreads all trees' chunks inside a host.
+  Status Inside(size_t h) {
+    const std::vector<Rank>& gpus = hosts_[h].gpus;
+    std::vector<size_t> order(waves_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, {}, [&](size_t t) { return arrivals_[h][t].gpu; });
+    sent_.assign(gpus.size(), 0);
+    speed_.assign(gpus.size(), 0);
+    // What every GPU sends if no chunk takes a helper. The root's link is better spared for the next wave.
+    for (size_t t = 0; t < waves_.size(); ++t) {
+      const Rank gpu = arrivals_[h][t].gpu;
+      const double fan = static_cast<double>(std::ssize(gpus) - (h == 0 && gpu != root_ ? 2 : 1));
+      sent_[IndexOf(h, gpu)] += fan * static_cast<double>(Sum(waves_[t]));
+      if (h == 0 && gpu != root_) sent_[IndexOf(0, root_)] += static_cast<double>(Sum(waves_[t]));
+    }
+    for (size_t t : order) {
+      const Rank gpu = arrivals_[h][t].gpu;
+      std::vector<Rank> others;
+      for (Rank r : gpus)
+        if (r != gpu && !(h == 0 && r == root_)) others.push_back(r);
+      if (others.empty()) continue;
+      for (Rank r : others) XCCL_RETURN_IF_ERROR(SearchFrom(gpu, r, search_));
+      // Takes turns at the first receiver, so that the receivers are evenly busy.
+      std::ranges::rotate(others, std::ranges::upper_bound(others, gpu));
+      XCCL_RETURN_IF_ERROR(Spread(h, t, gpu, others));
+    }
+    return OkStatus();
+  }
+
+  size_t IndexOf(size_t h, Rank r) const {
+    return static_cast<size_t>(std::ranges::lower_bound(hosts_[h].gpus, r) - hosts_[h].gpus.begin());
+  }
+  // Returns the time of what a GPU sends inside its host, if it sends `weight` more.
+  double BusyWith(size_t h, Rank r, double weight, HostSearch& search) {
+    const size_t i = IndexOf(h, r);
+    if (speed_[i] == 0)
+      speed_[i] = static_cast<double>(std::max<int64_t>(1, search.BandwidthTo(hosts_[h].gpus)));
+    return (sent_[i] + weight) / speed_[i];
+  }
+
+  // Sends a tree's chunks from a GPU to the other members of its host.
+  Status Spread(size_t h, size_t tree, Rank gpu, const std::vector<Rank>& others) {
+    const double fan = static_cast<double>(others.size());
+    const double longest = LaneTime();
+    int32_t from = 0;  // waves from here on go straight to all others
+    std::optional<Rank> by;
+    const auto flush = [&](int32_t to) -> Status {
+      if (!backwards_) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
+      for (int32_t wave = from; wave < to; ++wave)
+        XCCL_RETURN_IF_ERROR(SpreadBy(tree, {wave, 1}, gpu, by, others, h));
+      return OkStatus();
+    };
+    for (int32_t wave = 0; wave < WavesOf(tree); ++wave) {
+      const double weight = static_cast<double>(waves_[tree][static_cast<size_t>(wave)]);
+      std::optional<Rank> helper;
+      const double busy = BusyWith(h, gpu, 0, search_);
+      if (others.size() > 1 && (busy > longest || (h == 0 && gpu == root_))) {
+        double least = busy;
+        for (Rank r : others) {
+          XCCL_RETURN_IF_ERROR(SearchFrom(r, gpu, helpers_));
+          const double by_helper = BusyWith(h, r, (fan - 1) * weight, helpers_);
+          if (by_helper >= least) continue;
+          least = by_helper;
+          helper = r;
+        }
+      }
+      if (helper) {
+        sent_[IndexOf(h, gpu)] -= (fan - 1) * weight;
+        sent_[IndexOf(h, *helper)] += (fan - 1) * weight;
+      }
+      if (wave > 0 && helper != by) {
+        XCCL_RETURN_IF_ERROR(flush(wave));
+        from = wave;
+      }
+      by = helper;
+    }
+    return flush(WavesOf(tree));
+  }
+
+  struct WaveRange {
+    int32_t first = 0, count = 0;
+  };
+  Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by,
+                  const std::vector<Rank>& others, size_t h) {
+    const int32_t step = arrivals_[h][tree].step + (backwards_ ? range.first : 0);
+    const auto send = [&](Rank from, Rank to, int32_t at, HostSearch& search) -> Status {
+      XCCL_RETURN_IF_ERROR(SearchFrom(from, to, search));
+      Add(tree, range.first, range.count, from, to, search.Way(topology_.NodeOf(to), load_), at);
+      return OkStatus();
+    };
+    if (by) XCCL_RETURN_IF_ERROR(send(gpu, *by, step, search_));
+    for (Rank r : others)
+      if (r != by) XCCL_RETURN_IF_ERROR(by ? send(*by, r, step + 1, helpers_) : send(gpu, r, step, search_));
+    return OkStatus();
+  }
+
+  // Returns the time that a lane needs for its share of all data, if shares are equal.
+  double LaneTime() const {
+    const Port& port = PortAt(0, 0);
+    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
+    return static_cast<double>(total_) / static_cast<double>(waves_.size()) * static_cast<double>(on_port) /
+           static_cast<double>(port.bandwidth_bytes_per_s);
+  }
+
+  const Topology& topology_;
+  const std::vector<RailHost>& hosts_;
+  const Rank root_;
+  const HostTrees& trees_;
+  const Waves& waves_;
+  const bool backwards_;
+  const std::string_view engine_;
+  FabricRoutes fabric_;
+  HostSearch search_, helpers_;
+  std::optional<Rank> last_search_, last_helper_;
+  std::vector<double> load_;    // by link: weight that passes it
+  std::vector<int32_t> first_;  // by tree: its first chunk
+  int32_t deal_steps_ = 0;
+  int64_t total_ = 0;                           // weight of all chunks
+  std::vector<std::vector<Arrival>> arrivals_;  // by host, then tree
+  std::vector<double> sent_, speed_;            // by member of the host at hand
+  Schedule schedule_;
+};
+
+}  // namespace
+
+StatusOr<Schedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts, Rank root,
+                                   const HostTrees& trees, const Waves& waves, bool backwards,
+                                   std::string_view engine) {
+  return Writer(topology, hosts, root, trees, waves, backwards, engine).Write();
+}
+
+}  // namespace xccl

@@ -1,0 +1,288 @@
+// 1. Hosts are cut into lanes: equal shares of their ways to the fabric (hosts.h).
+// 2. Shapes of plans are listed with closed-form times. Disjoint trees use all lanes all the time and are as
+// deep as log_lanes(hosts); they win where bytes count. Equal trees send on each lane to many hosts in turn,
+// with fewer levels; they win where latency counts.
+// 3. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the
+// reversed machine, played backwards.
+//
+// Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
+// dealt, so chunks are short at first. Each wave may be longer than the one before if the root's link is
+// faster than the lanes together. A tree that starts later carries less.
+#include "synth/rails/rail_trees.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "synth/common/cost_model.h"
+#include "synth/common/reverse.h"
+#include "synth/common/serves.h"
+#include "synth/common/step_limit.h"
+#include "synth/rails/hosts.h"
+#include "synth/rails/lane_plan.h"
+#include "synth/rails/trees.h"
+
+namespace xccl {
+namespace {
+
+constexpr std::string_view kName = "rail-trees";
+constexpr int64_t kLeastSegment =
+    64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
+// The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
+// GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
+constexpr int32_t kWaves = 10;
+constexpr double kWeight = 10'000;  // of the longest chunk
+
+struct Shape {
+  LaneCut cut;
+  bool is_disjoint = true;
+  int32_t trees = 0;
+  int32_t fanout = 1;               // of equal trees
+  std::vector<double> waves = {1};  // relative lengths
+  double time_ps = 0;
+};
+
+// A machine on which to broadcast: that of the request, or the reversed one for a reduction.
+struct Machine {
+  std::unique_ptr<const Topology> reversed;
+  const Topology* topology = nullptr;
+  std::vector<RailHost> hosts;
+  double cross_ps = 0, inside_ps = 0;  // latency between two hosts, and inside one
+  double inside_bytes_per_s = 0;       // of the slower of the root and a member of the next host
+};
+
+double Seconds(double bytes, double bytes_per_s) { return bytes / bytes_per_s; }
+
+void MeasureHosts(Machine& machine, Rank root) {
+  const Topology& topology = *machine.topology;
+  HostSearch search(topology);
+  machine.inside_bytes_per_s = 1e18;
+  for (size_t h : {0, 1}) {
+    const std::vector<Rank>& gpus = machine.hosts[h].gpus;
+    if (gpus.size() < 2) continue;
+    search.Run(h == 0 ? root : gpus[0], false);
+    machine.inside_bytes_per_s =
+        std::min(machine.inside_bytes_per_s, std::max(1.0, static_cast<double>(search.BandwidthTo(gpus))));
+    for (Rank r : gpus)
+      if (const NodeId node = topology.NodeOf(r); search.Reaches(node))
+        machine.inside_ps = std::max(machine.inside_ps, static_cast<double>(search.Latency(node)));
+  }
+  for (const Port& port : machine.hosts[1].ports)
+    machine.cross_ps = std::max(machine.cross_ps, static_cast<double>(port.latency_ps));
+}
+
+StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& request) {
+  auto machine = std::make_shared<Machine>();
+  machine->topology = request.topology;
+  if (request.collective->kind() == CollectiveKind::kReduce) {
+    machine->reversed = std::make_unique<const Topology>(ReverseTopology(*request.topology));
+    machine->topology = machine->reversed.get();
+  }
+  const Rank root = *request.collective->spec().root;
+  XCCL_ASSIGN_OR_RETURN(machine->hosts,
+                        RailHosts(*machine->topology, request.collective->ranks(), root, kName));
+  MeasureHosts(*machine, root);
+  return std::shared_ptr<const Machine>(std::move(machine));
+}
+
+// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`.
+std::vector<double> WavesOf(double bytes, double growth) {
+  const auto count =
+      static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(kWaves)));
+  std::vector<double> waves;
+  for (int32_t j = 0; j < count; ++j) waves.push_back(std::pow(growth, j));
+  double sum = 0;
+  for (double wave : waves) sum += wave;
+  for (double& wave : waves) wave /= sum;
+  return waves;
+}
+
+// Returns by how much a wave may be longer than the one before, if the root's link is `faster` times as fast
+// as the lanes that it feeds. The first waves have few others before them that keep lanes busy, hence the two
+// thirds.
+double GrowthOf(double faster) { return 1 + 2.0 / 3 * (std::clamp(faster, 1.0, 2.0) - 1); }
+
+class Shapes {
+ public:
+  Shapes(const Machine& machine, const SynthesisRequest& request)
+      : machine_(machine),
+        request_(request),
+        bytes_(static_cast<double>(request.size_bytes)),
+        hosts_(static_cast<int32_t>(machine.hosts.size())) {}
+
+  // Returns the shapes that may be the best, by their times.
+  std::vector<Shape> List() {
+    const std::vector<LaneCut> cuts = LaneCuts(machine_.hosts);
+    for (const LaneCut& cut : cuts)
+      if (!request_.limits.chunks || *request_.limits.chunks >= cut.lanes) AddDisjoint(cut);
+    for (const LaneCut& cut : cuts)
+      for (int32_t trees = MostTrees(cut); trees > 0; trees /= 2) AddEqual(cut, trees);
+    std::ranges::stable_sort(shapes_, {}, &Shape::time_ps);
+    return std::move(shapes_);
+  }
+
+ private:
+  int32_t MostTrees(const LaneCut& cut) const {
+    return std::min(cut.lanes, request_.limits.chunks.value_or(cut.lanes));
+  }
+
+  int32_t LevelsOfDisjoint(int32_t lanes) const {
+    // The small tree of the last hosts may be deeper than the others.
+    int32_t levels = 2;
+    for (int64_t reached = lanes; reached < hosts_; reached *= lanes) ++levels;
+    return levels;
+  }
+
+  void AddDisjoint(const LaneCut& cut) {
+    Shape shape{.cut = cut, .trees = cut.lanes};
+    const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
+    const double inside = machine_.inside_bytes_per_s;
+    const double dealt = lane * std::max(1, cut.lanes - 1);
+    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt));
+    if (request_.limits.chunks)
+      shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
+    const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
+    const double segment = std::min(first, static_cast<double>(kLeastSegment));
+    const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
+    shape.time_ps = 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
+                    LevelsOfDisjoint(cut.lanes) * (machine_.cross_ps + machine_.inside_ps +
+                                                   2e12 * Seconds(segment, lane) + TurnsPs(cut, first));
+    shapes_.push_back(std::move(shape));
+  }
+
+  // Lanes on one port take turns, a chunk each.
+  double TurnsPs(const LaneCut& cut, double chunk_bytes) const {
+    const double ports = static_cast<double>(machine_.hosts[1].ports.size());
+    return std::max(0.0, cut.lanes / ports - 1) * 1e12 *
+           Seconds(chunk_bytes, static_cast<double>(cut.bandwidth_bytes_per_s));
+  }
+
+  void AddEqual(const LaneCut& cut, int32_t trees) {
+    Shape shape{.cut = cut, .is_disjoint = false, .trees = trees};
+    const double piece = bytes_ / trees;
+    if (trees > 1 && piece < kLeastPieceBytes) return;
+    const double lane = static_cast<double>(cut.bandwidth_bytes_per_s);
+    const double segment = std::min(piece, static_cast<double>(kLeastSegment));
+    for (int32_t levels = 1, before = hosts_;; ++levels) {
+      shape.fanout = static_cast<int32_t>(std::ceil(std::pow(hosts_ - 1.0, 1.0 / levels) - kRounding));
+      if (levels > 1 && shape.fanout >= before) break;  // more levels save no sends
+      before = shape.fanout;
+      shape.time_ps = levels * (machine_.cross_ps + shape.fanout * 1e12 * Seconds(segment, lane)) +
+                      shape.fanout * 1e12 * Seconds(piece - segment, lane) + 2 * machine_.inside_ps +
+                      2e12 * Seconds(bytes_, machine_.inside_bytes_per_s);
+      shapes_.push_back(shape);
+    }
+  }
+
+  const Machine& machine_;
+  const SynthesisRequest& request_;
+  const double bytes_;
+  const int32_t hosts_;
+  std::vector<Shape> shapes_;
+};
+
+// Returns the weights of all chunks.
+Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
+  Waves waves(static_cast<size_t>(shape.trees));
+  if (request.limits.chunks) {
+    for (int32_t c = 0; c < *request.limits.chunks; ++c)
+      waves[static_cast<size_t>(c % shape.trees)].push_back(1);
+    return waves;
+  }
+  const double longest = *std::ranges::max_element(shape.waves);
+  const double late =
+      shape.waves[0] * static_cast<double>(shape.cut.bandwidth_bytes_per_s) / machine.inside_bytes_per_s;
+  for (int32_t t = 0; t < shape.trees; ++t) {
+    const double share = shape.is_disjoint ? std::max(0.25, 1 - late * t) : 1;
+    for (double wave : shape.waves)
+      waves[static_cast<size_t>(t)].push_back(
+          std::max<int64_t>(1, std::llround(kWeight * share * wave / longest)));
+  }
+  return waves;
+}
+
+StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
+  std::vector<RailHost> hosts = machine.hosts;
+  SetLanes(*machine.topology, shape.cut, hosts);
+  const auto count = static_cast<int32_t>(hosts.size());
+  const HostTrees trees = shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
+                                            : EqualTrees(count, shape.trees, shape.fanout);
+  const Waves waves = WeightsOf(shape, machine, request);
+  const Collective& whole = *request.collective;
+  const bool backwards = whole.kind() == CollectiveKind::kReduce;
+  std::vector<int64_t> weights;
+  for (std::vector<int64_t> tree : waves) {
+    if (backwards) std::ranges::reverse(tree);
+    weights.insert(weights.end(), tree.begin(), tree.end());
+  }
+  Collective cut = request.limits.chunks || weights.size() == 1
+                       ? whole.WithChunks(static_cast<int32_t>(weights.size()))
+                       : whole.WithWeights({weights});
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
+                                                           trees, waves, backwards, kName));
+  if (backwards) schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
+  return Synthesis{
+      std::move(cut), std::move(schedule), false, std::string(kName),
+      fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};
+}
+
+// Makes the plan of the best shape within the limit of steps.
+StatusOr<Synthesis> MakeOn(const Machine& machine, const std::vector<Shape>& shapes,
+                           const SynthesisRequest& request) {
+  StepBudget steps(kName, request);
+  for (const Shape& shape : shapes) {
+    XCCL_ASSIGN_OR_RETURN(Synthesis made, PlanOf(shape, machine, request));
+    if (steps.Allows(made.schedule.num_steps())) return made;
+  }
+  return steps.Refusal();
+}
+
+StatusOr<std::vector<Shape>> ShapesOf(const Machine& machine, const SynthesisRequest& request) {
+  std::vector<Shape> shapes = Shapes(machine, request).List();
+  if (shapes.empty())
+    return InvalidInput(fmt::format(
+        "{}: the hosts' ways to the fabric are too uneven to share; hint: --engine=forest", kName));
+  return shapes;
+}
+
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Machine> machine, MachineOf(request));
+  XCCL_ASSIGN_OR_RETURN(std::vector<Shape> shapes, ShapesOf(*machine, request));
+  const Shape& best = shapes.front();
+  const int64_t chunks = request.limits.chunks ? *request.limits.chunks : best.trees * std::ssize(best.waves);
+  // An estimate below the bound would look like the promise of a search.
+  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  Offer offer{.time_ps = std::max(best.time_ps, static_cast<double>(bound.bound_ps) + 1),
+              .work = chunks * request.collective->num_members()};
+  offer.make = [machine, shapes = std::move(shapes), &request](int64_t) {
+    return MakeOn(*machine, shapes, request);
+  };
+  return offer;
+}
+
+StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const Machine> machine, MachineOf(request));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<Shape> shapes, ShapesOf(*machine, request));
+  return MakeOn(*machine, shapes, request);
+}
+
+}  // namespace
+
+Engine RailTreesEngine() {
+  return {.name = kName,
+          .summary =
+              "broadcast and reduce over all NICs of all hosts at once; a broadcast tree of hosts a NIC; "
+              "plans in microseconds; not exact",
+          .family = EngineFamily::kTrees,
+          .kinds = {CollectiveKind::kBroadcast, CollectiveKind::kReduce},
+          .offer = OfferOf,
+          .make = MakePlan};
+}
+
+}  // namespace xccl

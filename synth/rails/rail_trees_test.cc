@@ -1,0 +1,226 @@
+// Plans of rail-trees verify on small clusters of many kinds, from every root, and come near the bound on
+// rails.
+#include "synth/rails/rail_trees.h"
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/bounds/bound.h"
+#include "ir/simulate/simulate.h"
+#include "ir/verify/verify_schedule.h"
+#include "synth/common/test_machines.h"
+
+namespace xccl {
+namespace {
+
+using testing::MakeCluster;
+using testing::MakeSwitch;
+
+constexpr int64_t kGb = 1'000'000'000;
+
+struct HostShape {
+  int32_t gpus = 1, nics = 1;
+  bool shared = false;  // two GPUs reach a NIC over a PCIe switch
+};
+
+class Builder {
+ public:
+  int32_t Add(NodeKind kind, const std::string& id, std::optional<HostId> host) {
+    spec_.nodes.push_back({kind, id, host});
+    return static_cast<int32_t>(spec_.nodes.size()) - 1;
+  }
+  void Cable(int32_t a, int32_t b, int64_t gb_per_s) {
+    spec_.links.push_back({NodeId(a), NodeId(b), gb_per_s * kGb, 500'000, 0});
+    spec_.links.push_back({NodeId(b), NodeId(a), gb_per_s * kGb, 500'000, 0});
+  }
+  // Adds a host. NIC k is joined to leaf k mod leaves.
+  void AddHost(const HostShape& shape, const std::vector<int32_t>& leaves) {
+    const HostId host(std::ssize(spec_.hosts));
+    spec_.hosts.push_back({fmt::format("h{}", host.value)});
+    const int32_t inside = Add(NodeKind::kSwitch, "nvswitch", host);
+    std::vector<int32_t> gpus;
+    for (int32_t g = 0; g < shape.gpus; ++g) {
+      gpus.push_back(Add(NodeKind::kGpu, std::to_string(g), host));
+      Cable(gpus.back(), inside, 100);
+    }
+    for (int32_t n = 0; n < shape.nics; ++n) {
+      const int32_t nic = Add(NodeKind::kNic, fmt::format("nic{}", n), host);
+      Cable(nic, leaves[static_cast<size_t>(n) % leaves.size()], 10);
+      if (shape.shared) {
+        const int32_t pcie = Add(NodeKind::kSwitch, fmt::format("pcie{}", n), host);
+        Cable(nic, pcie, 10);
+        for (int32_t g = 0; g < 2; ++g) Cable(pcie, gpus[static_cast<size_t>(2 * n + g) % gpus.size()], 20);
+      } else {
+        Cable(nic, gpus[static_cast<size_t>(n) % gpus.size()], 10);
+      }
+    }
+  }
+  Topology Make() { return Topology::Create(std::move(spec_)).value(); }
+
+ private:
+  TopologySpec spec_{.name = "hosts", .source = "", .hosts = {}, .nodes = {}, .links = {}, .warnings = {}};
+};
+
+// Hosts on leaves that spines join, or on rails that meet only in hosts.
+Topology MakeHosts(const std::vector<HostShape>& shapes, int32_t leaves, int32_t spines) {
+  Builder builder;
+  std::vector<int32_t> leaf;
+  for (int32_t l = 0; l < leaves; ++l)
+    leaf.push_back(builder.Add(NodeKind::kSwitch, fmt::format("leaf{}", l), std::nullopt));
+  for (int32_t s = 0; s < spines; ++s) {
+    const int32_t spine = builder.Add(NodeKind::kSwitch, fmt::format("spine{}", s), std::nullopt);
+    for (int32_t l : leaf) builder.Cable(l, spine, 20);
+  }
+  for (const HostShape& shape : shapes) builder.AddHost(shape, leaf);
+  return builder.Make();
+}
+
+Collective CollectiveOf(CollectiveKind kind, std::vector<Rank> ranks, Rank root) {
+  CollectiveSpec spec;
+  spec.kind = kind;
+  spec.ranks = std::move(ranks);
+  spec.root = root;
+  return *Collective::Create(std::move(spec));
+}
+
+StatusOr<Synthesis> PlanOn(const Topology& topology, const Collective& collective, int64_t size_bytes,
+                           SynthesisLimits limits = {}) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  request.size_bytes = size_bytes;
+  request.limits = limits;
+  return RailTreesEngine().Synthesize(request);
+}
+
+constexpr CollectiveKind kKinds[] = {CollectiveKind::kBroadcast, CollectiveKind::kReduce};
+
+void ExpectRight(const std::string& name, const Topology& topology, const std::vector<Rank>& ranks,
+                 Rank root) {
+  for (CollectiveKind kind : kKinds) {
+    const Collective collective = CollectiveOf(kind, ranks, root);
+    for (int64_t size : {int64_t{1} << 10, int64_t{1} << 16, int64_t{1} << 24, int64_t{1} << 28}) {
+      SCOPED_TRACE(fmt::format("{}, {}, root {}, {} bytes", name, collective.name(), root.value, size));
+      const StatusOr<Synthesis> made = PlanOn(topology, collective, size);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      ASSERT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
+      Schedule normalized = made->schedule;
+      Normalize(normalized);
+      EXPECT_TRUE(normalized == made->schedule);
+    }
+  }
+}
+
+TEST(RailTrees, PlansOfClustersOfAllSizesVerify) {
+  for (int32_t hosts = 2; hosts <= 17; ++hosts)
+    for (int32_t gpus : {1, 2, 3, 4})
+      if (hosts * gpus <= 64) {
+        const Topology cluster = MakeCluster(hosts, gpus);
+        const int32_t ranks = cluster.num_ranks();
+        for (int32_t root : {0, ranks / 2, ranks - 1})
+          ExpectRight(fmt::format("{}x{}", hosts, gpus), cluster, AllRanks(ranks), Rank(root));
+      }
+}
+
+TEST(RailTrees, PlansOfUnevenHostsVerify) {
+  const HostShape full{4, 4}, few_nics{4, 2}, few_gpus{2, 4}, shared{4, 2, true}, one{1, 1}, missing{4, 3};
+  const std::vector<std::pair<std::string, Topology>> machines = {
+      {"fewer nics than gpus", MakeHosts(std::vector<HostShape>(5, few_nics), 2, 0)},
+      {"more nics than gpus", MakeHosts(std::vector<HostShape>(5, few_gpus), 4, 0)},
+      {"shared nics", MakeHosts(std::vector<HostShape>(6, shared), 2, 0)},
+      {"a host without a nic of a rail", MakeHosts({full, full, missing, full, full, full}, 4, 2)},
+      {"hosts of two kinds", MakeHosts({full, shared, full, few_gpus, few_nics, full, full}, 4, 3)},
+      {"one gpu a host", MakeHosts(std::vector<HostShape>(9, one), 3, 2)},
+      {"a small host", MakeHosts({full, full, one, full}, 2, 2)},
+  };
+  for (const auto& [name, machine] : machines)
+    for (int32_t root = 0; root < machine.num_ranks(); root += 3)
+      ExpectRight(name, machine, AllRanks(machine.num_ranks()), Rank(root));
+}
+
+TEST(RailTrees, SomeRanksAloneCarryTheData) {
+  const Topology cluster = MakeCluster(5, 4);
+  const std::vector<Rank> ranks = {Rank(7), Rank(1), Rank(2), Rank(19), Rank(12), Rank(4), Rank(5)};
+  ExpectRight("members", cluster, ranks, Rank(12));
+  const StatusOr<Synthesis> made =
+      PlanOn(cluster, CollectiveOf(CollectiveKind::kBroadcast, ranks, Rank(12)), 1 << 24);
+  ASSERT_TRUE(made.ok());
+  for (int64_t t = 0; t < made->schedule.size(); ++t)
+    EXPECT_TRUE(made->collective.MemberIndex(made->schedule.at(t).src));
+}
+
+// Sixteen hosts of eight on separate rails. A reduction takes as long as the broadcast.
+TEST(RailTrees, ComesNearTheBoundOnRails) {
+  const Topology rails = MakeHosts(std::vector<HostShape>(16, HostShape{8, 8}), 8, 0);
+  for (CollectiveKind kind : kKinds) {
+    const Collective collective = CollectiveOf(kind, AllRanks(rails.num_ranks()), Rank(77));
+    const int64_t size = int64_t{1} << 30;
+    const StatusOr<Synthesis> made = PlanOn(rails, collective, size);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const int64_t time_ps = Simulate(made->schedule, made->collective, rails, {.size_bytes = size}).time_ps;
+    const StatusOr<Bound> bound = LowerBound(rails, collective, size, TimeModel::kPipelined);
+    ASSERT_TRUE(bound.ok());
+    EXPECT_GE(time_ps, bound->bound_ps);
+    EXPECT_LE(static_cast<double>(time_ps), 1.05 * static_cast<double>(bound->bound_ps));
+  }
+}
+
+// Equal uplinks carry equally much.
+TEST(RailTrees, SharesSpinesEvenly) {
+  const Topology machine = MakeHosts(std::vector<HostShape>(12, HostShape{2, 2}), 6, 3);
+  const Collective collective =
+      CollectiveOf(CollectiveKind::kBroadcast, AllRanks(machine.num_ranks()), Rank(0));
+  const StatusOr<Synthesis> made = PlanOn(machine, collective, int64_t{1} << 28);
+  ASSERT_TRUE(made.ok());
+  const Simulation simulation =
+      Simulate(made->schedule, made->collective, machine, {.size_bytes = 1 << 28, .record_links = true});
+  int64_t least = INT64_MAX, most = 0;
+  for (int32_t l = 0; l < machine.num_links(); ++l) {
+    const NodeId to = machine.link(LinkId(l)).to;
+    if (!machine.node(to).id.starts_with("spine")) continue;
+    least = std::min(least, simulation.link_busy_ps[static_cast<size_t>(l)]);
+    most = std::max(most, simulation.link_busy_ps[static_cast<size_t>(l)]);
+  }
+  EXPECT_LE(most, 3 * std::max<int64_t>(1, least));
+}
+
+TEST(RailTrees, KeepsLimitsOfChunksAndSteps) {
+  const Topology cluster = MakeCluster(6, 4);
+  const Collective collective = CollectiveOf(CollectiveKind::kBroadcast, AllRanks(24), Rank(3));
+  for (int32_t chunks : {1, 2, 3, 4, 7, 20}) {
+    const StatusOr<Synthesis> made = PlanOn(cluster, collective, 1 << 26, {.chunks = chunks});
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    EXPECT_EQ(made->collective.num_chunks(), chunks);
+    EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, cluster)), OkStatus());
+  }
+  const StatusOr<Synthesis> free = PlanOn(cluster, collective, 1 << 26);
+  ASSERT_TRUE(free.ok());
+  const int32_t steps = free->schedule.num_steps();
+  ASSERT_GT(steps, 6);
+  const StatusOr<Synthesis> made = PlanOn(cluster, collective, 1 << 26, {.steps = 6});
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_LE(made->schedule.num_steps(), 6);
+  const StatusOr<Synthesis> none = PlanOn(cluster, collective, 1 << 26, {.steps = 2});
+  EXPECT_EQ(none.status().code(), StatusCode::kLimit);
+  EXPECT_TRUE(none.status().needed());
+}
+
+TEST(RailTrees, SaysWhyNot) {
+  const Topology alone = MakeSwitch(4);
+  EXPECT_EQ(PlanOn(alone, CollectiveOf(CollectiveKind::kBroadcast, AllRanks(4), Rank(0)), 1 << 20)
+                .status()
+                .message(),
+            "rail-trees: all ranks are on one host; expected two hosts or more; hint: --engine=forest");
+  const Topology loose = MakeHosts({{2, 1}, {2, 0}}, 1, 0);
+  EXPECT_EQ(
+      PlanOn(loose, CollectiveOf(CollectiveKind::kReduce, AllRanks(4), Rank(0)), 1 << 20).status().message(),
+      "rail-trees: no cable joins host h1 to a switch outside hosts in both directions; expected one on "
+      "every host; hint: --engine=forest");
+}
+
+}  // namespace
+}  // namespace xccl

@@ -1,0 +1,193 @@
+// DisjointTrees. d is the number of lanes. Hosts 1.. form blocks of d hosts; in tree t, only the t-th host of
+// a block has children. A range of blocks is entered at the t-th host of one block, its head. The head sends
+// to the heads of up to d equal parts of the other blocks, and with what is left to hosts of its own block.
+// By induction one send is left over in every range. The parts' left-over sends serve the rest of the head's
+// block, all but one, which is the range's own. The last hosts, fewer than d, hang below the head of all
+// blocks as a small tree that starts at another host for each t, so that none of them sends more than d
+// times.
+//
+// The edges of all trees are a bipartite graph, senders against receivers, with at most d edges at each side
+// of a host. It has a proper colouring of its edges in d colours (König, 1916), found along alternating
+// paths. The colours are the lanes.
+//
+// Trees of disjoint inner nodes: SplitStream (Castro et al., SOSP 2003); for two trees Sanders, Speck and
+// Traeff, 2009.
+#include "synth/rails/trees.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace xccl {
+namespace {
+
+class DisjointTree {
+ public:
+  DisjointTree(int32_t hosts, int32_t lanes, int32_t tree, int32_t fanout_of_rest)
+      : d_(lanes),
+        tree_(tree),
+        blocks_((hosts - 1) / lanes),
+        rest_((hosts - 1) % lanes),
+        fanout_(fanout_of_rest) {
+    level_.assign(static_cast<size_t>(hosts), 0);
+    if (blocks_ > 0)
+      AddRange(0, blocks_, 0);
+    else
+      AddRest(0);
+  }
+  std::vector<HostEdge> Take() { return std::move(edges_); }
+
+ private:
+  void Add(int32_t parent, int32_t child) {
+    level_[static_cast<size_t>(child)] = level_[static_cast<size_t>(parent)] + 1;
+    edges_.push_back({parent, child, 0, level_[static_cast<size_t>(child)]});
+  }
+
+  // Returns how many of `parts` parts are before the head, which has `before` of the other blocks before it.
+  static int32_t PartsBefore(int32_t before, int32_t others, int32_t parts) {
+    if (before == 0) return 0;
+    const auto share = static_cast<int32_t>((int64_t{before} * parts + others / 2) / others);
+    return before == others ? parts : std::clamp(share, 1, std::max(1, parts - 1));
+  }
+
+  // Adds the tree over blocks [low, high) and returns the host with the send that is left over. The head of
+  // all blocks uses it for the last hosts, so its range has none, and the result is meaningless.
+  int32_t AddRange(int32_t low, int32_t high, int32_t parent) {
+    const bool serves_rest = rest_ > 0 && low == 0 && high == blocks_;
+    const int32_t left = d_ - (serves_rest ? 1 : 0);  // sends of the head to other blocks, at most
+    // The heads of different trees are far apart, so that their cables to other parts of the fabric differ.
+    const int32_t others = high - low - 1;
+    const int32_t before = left < 2 ? 0 : static_cast<int32_t>(int64_t{others} * tree_ / d_);
+    const int32_t block = low + before, head = 1 + block * d_ + tree_;
+    Add(parent, head);
+    if (serves_rest) AddRest(head);
+    std::vector<int32_t> spares;
+    const auto add_parts = [&](int32_t from, int32_t to, int32_t parts) {
+      parts = std::min(parts, to - from);
+      for (int32_t i = 0; i < parts; ++i)
+        spares.push_back(AddRange(from + static_cast<int32_t>(int64_t{to - from} * i / parts),
+                                  from + static_cast<int32_t>(int64_t{to - from} * (i + 1) / parts), head));
+    };
+    const int32_t parts_before = PartsBefore(before, others, left);
+    add_parts(low, block, parts_before);
+    add_parts(block + 1, high, left - parts_before);
+    const auto parts = static_cast<int32_t>(spares.size());
+    std::ranges::stable_sort(spares, {}, [&](int32_t host) { return level_[static_cast<size_t>(host)]; });
+    int32_t own = d_ - parts - (serves_rest ? 1 : 0);  // sends of the head to its own block
+    size_t used = 0;
+    for (int32_t i = 0; i < d_; ++i) {
+      if (i == tree_) continue;
+      Add(own > 0 ? head : spares[used], 1 + block * d_ + i);
+      own > 0 ? --own : static_cast<int32_t>(++used);
+    }
+    return used < spares.size() ? spares[used] : head;
+  }
+
+  // Adds the hosts behind the last block.
+  void AddRest(int32_t parent) {
+    const auto host = [&](int32_t i) { return 1 + blocks_ * d_ + (tree_ + i) % rest_; };
+    Add(parent, host(0));
+    for (int32_t i = 1; i < rest_; ++i) Add(host((i - 1) / fanout_), host(i));
+  }
+
+  const int32_t d_, tree_, blocks_, rest_, fanout_;
+  std::vector<int32_t> level_;  // by host
+  std::vector<HostEdge> edges_;
+};
+
+// Returns the largest fan-out of the small trees of the last hosts with which no host sends more than `lanes`
+// times in all trees.
+int32_t FanoutOfRest(int32_t rest, int32_t lanes) {
+  for (int32_t fanout = rest; fanout > 1; --fanout) {
+    std::vector<int32_t> sends(static_cast<size_t>(rest), 0);
+    for (int32_t t = 0; t < lanes; ++t)
+      for (int32_t i = 1; i < rest; ++i) ++sends[static_cast<size_t>((t + (i - 1) / fanout) % rest)];
+    if (*std::ranges::max_element(sends) <= lanes) return fanout;
+  }
+  return 1;
+}
+
+// Colours edges so that no two at one side of a host have one colour. Requires: at most `colours` edges at
+// each.
+void Colour(int32_t hosts, int32_t colours, HostTrees& trees) {
+  // By host and colour: the edge that leaves, or enters, the host.
+  std::vector<HostEdge*> out(static_cast<size_t>(hosts) * static_cast<size_t>(colours), nullptr), in = out;
+  const auto cell = [&](int32_t host, int32_t colour) {
+    return static_cast<size_t>(host) * static_cast<size_t>(colours) + static_cast<size_t>(colour);
+  };
+  const auto is_free = [&](const std::vector<HostEdge*>& side, int32_t host, int32_t c) {
+    return side[cell(host, c)] == nullptr;
+  };
+  for (size_t t = 0; t < trees.trees.size(); ++t) {
+    for (HostEdge& edge : trees.trees[t]) {
+      int32_t both = -1, from = -1,
+              to = -1;  // colours that are free at both ends, at the parent, at the child
+      for (int32_t i = 0; i < colours && both < 0; ++i) {
+        const int32_t c = (static_cast<int32_t>(t) + i) % colours;
+        const bool at_parent = is_free(out, edge.parent, c), at_child = is_free(in, edge.child, c);
+        if (at_parent && at_child) both = c;
+        if (at_parent && from < 0) from = c;
+        if (at_child && to < 0) to = c;
+      }
+      if (both < 0) {
+        // Swaps the two colours along the path of edges that enters the child with the parent's colour. The
+        // path cannot end at the parent, since the graph is bipartite.
+        std::vector<HostEdge*> path;
+        for (HostEdge* at = in [cell(edge.child, from)]; at != nullptr;) {
+          path.push_back(at);
+          at = path.size() % 2 == 1 ? out[cell(at->parent, to)] : in[cell(at->child, from)];
+        }
+        for (HostEdge* at : path) out[cell(at->parent, at->lane)] = in[cell(at->child, at->lane)] = nullptr;
+        for (HostEdge* at : path) {
+          at->lane = at->lane == from ? to : from;
+          out[cell(at->parent, at->lane)] = in[cell(at->child, at->lane)] = at;
+        }
+        both = from;
+      }
+      edge.lane = both;
+      out[cell(edge.parent, both)] = in[cell(edge.child, both)] = &edge;
+    }
+  }
+}
+
+}  // namespace
+
+int32_t HostTrees::levels() const {
+  int32_t levels = 0;
+  for (const std::vector<HostEdge>& tree : trees)
+    for (const HostEdge& edge : tree) levels = std::max(levels, edge.level);
+  return levels;
+}
+
+HostTrees DisjointTrees(int32_t hosts, int32_t lanes) {
+  HostTrees made;
+  const int32_t fanout = FanoutOfRest((hosts - 1) % lanes, lanes);
+  for (int32_t t = 0; t < lanes; ++t) made.trees.push_back(DisjointTree(hosts, lanes, t, fanout).Take());
+  Colour(hosts, lanes, made);
+  return made;
+}
+
+namespace {
+
+void AddEqual(int32_t low, int32_t high, int32_t parent, int32_t level, int32_t lane, int32_t fanout,
+              std::vector<HostEdge>& edges) {
+  const int32_t parts = std::min(high - low, fanout);
+  for (int32_t i = 0; i < parts; ++i) {
+    const int32_t from = low + static_cast<int32_t>(int64_t{high - low} * i / parts);
+    const int32_t to = low + static_cast<int32_t>(int64_t{high - low} * (i + 1) / parts);
+    edges.push_back({parent, from, lane, level});
+    AddEqual(from + 1, to, from, level + 1, lane, fanout, edges);
+  }
+}
+
+}  // namespace
+
+HostTrees EqualTrees(int32_t hosts, int32_t lanes, int32_t fanout) {
+  HostTrees made;
+  for (int32_t t = 0; t < lanes; ++t) {
+    made.trees.emplace_back();
+    AddEqual(1, hosts, 0, 1, t, fanout, made.trees.back());
+  }
+  return made;
+}
+
+}  // namespace xccl

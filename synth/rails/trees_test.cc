@@ -1,0 +1,73 @@
+#include "synth/rails/trees.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace xccl {
+namespace {
+
+// Every tree spans all hosts, parents first, and levels count edges from host 0.
+void ExpectSpanning(const HostTrees& made, int32_t hosts) {
+  for (const std::vector<HostEdge>& tree : made.trees) {
+    std::vector<int32_t> level(static_cast<size_t>(hosts), -1);
+    level[0] = 0;
+    for (const HostEdge& edge : tree) {
+      ASSERT_GE(level[static_cast<size_t>(edge.parent)], 0);
+      ASSERT_EQ(level[static_cast<size_t>(edge.child)], -1);
+      level[static_cast<size_t>(edge.child)] = level[static_cast<size_t>(edge.parent)] + 1;
+      ASSERT_EQ(edge.level, level[static_cast<size_t>(edge.child)]);
+    }
+    ASSERT_EQ(static_cast<int32_t>(tree.size()), hosts - 1);
+  }
+}
+
+TEST(DisjointTrees, UseEveryLaneOnceInEachDirection) {
+  for (int32_t lanes = 2; lanes <= 10; ++lanes) {
+    for (int32_t hosts = 2; hosts <= 150; ++hosts) {
+      const HostTrees made = DisjointTrees(hosts, lanes);
+      ASSERT_EQ(static_cast<int32_t>(made.trees.size()), lanes);
+      ExpectSpanning(made, hosts);
+      std::set<std::pair<int32_t, int32_t>> out, in;
+      for (const std::vector<HostEdge>& tree : made.trees) {
+        for (const HostEdge& edge : tree) {
+          ASSERT_TRUE(0 <= edge.lane && edge.lane < lanes);
+          ASSERT_TRUE(out.insert({edge.parent, edge.lane}).second)
+              << hosts << " hosts, " << lanes << " lanes";
+          ASSERT_TRUE(in.insert({edge.child, edge.lane}).second) << hosts << " hosts, " << lanes << " lanes";
+        }
+      }
+    }
+  }
+}
+
+TEST(DisjointTrees, AreShallow) {
+  EXPECT_EQ(DisjointTrees(2, 8).levels(), 1);
+  EXPECT_EQ(DisjointTrees(128, 8).levels(), 4);
+  EXPECT_EQ(DisjointTrees(1024, 8).levels(), 5);
+  EXPECT_EQ(DisjointTrees(16384, 8).levels(), 6);
+  EXPECT_EQ(DisjointTrees(1024, 2).levels(), 11);
+}
+
+// Subtrees are ranges of hosts, so few edges join hosts that are far apart.
+TEST(DisjointTrees, CrossPodsSeldom) {
+  int32_t crossing = 0;
+  for (const std::vector<HostEdge>& tree : DisjointTrees(1024, 8).trees)
+    for (const HostEdge& edge : tree) crossing += edge.parent / 64 != edge.child / 64 ? 1 : 0;
+  EXPECT_LE(crossing, 8 * 1023 / 8);
+}
+
+TEST(EqualTrees, AreAsDeepAsTheirFanOut) {
+  for (int32_t fanout : {1, 2, 5, 40}) {
+    const HostTrees made = EqualTrees(30, 3, fanout);
+    ExpectSpanning(made, 30);
+    EXPECT_EQ(made.levels(), fanout == 1 ? 29 : fanout == 2 ? 4 : fanout == 5 ? 2 : 1);
+    for (int32_t lane = 0; lane < 3; ++lane)
+      for (const HostEdge& edge : made.trees[static_cast<size_t>(lane)]) EXPECT_EQ(edge.lane, lane);
+  }
+}
+
+}  // namespace
+}  // namespace xccl
