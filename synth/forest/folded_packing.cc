@@ -24,8 +24,8 @@
 namespace xccl::forest {
 namespace {
 
-// Pieces of all trees for each cable of the host with the most cables. The load of a cable is then within one
-// part in so many of the even load.
+// Pieces of all trees for each cable of the host with the most cables. Whole pieces can then be dealt to
+// cables so that no cable has more than 1 + 1 / kPiecesPerCable times the even load.
 constexpr int64_t kPiecesPerCable = 8;
 
 double SecondsPerPs(const Task& task) {
