@@ -20,7 +20,6 @@
 #include <tuple>
 #include <utility>
 
-
 namespace xccl::dispatch {
 namespace {
 
