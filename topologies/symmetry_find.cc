@@ -219,7 +219,7 @@ class Search {
       moved(of_parent);
       return;
     }
-    if (move && u >= 0 && IsNotUpward(u, w)) {
+    if (move && u >= 0 && IsDownward(u, w)) {
       moved(*move);
       add(start);
     }
@@ -230,19 +230,18 @@ class Search {
     add(start);
   }
 
-  // From a switch to one below it, or beside it as routers of a dragonfly are: these look alike, and a wrong
-  // image shows only at their GPUs. One of them is guessed at a time, so that what is below it follows before
-  // the next.
-  bool IsNotUpward(int32_t u, int32_t w) const {
+  // From a switch down to a switch: all below it look alike, and a wrong image shows only at their GPUs. One
+  // of them is guessed at a time, so that what is below it follows before the next.
+  bool IsDownward(int32_t u, int32_t w) const {
     const auto is_switch = [&](int32_t n) { return topology_.node(NodeId(n)).kind == NodeKind::kSwitch; };
-    return hops_[static_cast<size_t>(w)] <= hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
+    return hops_[static_cast<size_t>(w)] < hops_[static_cast<size_t>(u)] && is_switch(u) && is_switch(w);
   }
 
   // Maps those neighbours of the next mapped node that have a preferred image.
   bool Spread() {
     const int32_t u = trail_[head_];
     for (const BondedNode& n : graph_.Of(u)) {
-      if (map_[n.node] >= 0 || IsNotUpward(u, n.node)) continue;
+      if (map_[n.node] >= 0 || IsDownward(u, n.node)) continue;
       int32_t best = -1;
       AddPreferred(u, n.node, [&](int32_t to) {
         if (best < 0 && graph_.Bond(map_[u], to) == n.bond && Fits(n.node, to)) best = to;
