@@ -25,8 +25,8 @@ void AddCable(TopologySpec& spec, NodeId a, NodeId b, int64_t gb_per_s) {
 }
 
 // Hosts of eight GPUs on a switch of 400 GB/s, each GPU with a NIC of 50 GB/s to the leaf of its rail. Two
-// groups of hosts have leaves of their own, and two spines join all leaves. The last host has NICs of 25
-// GB/s.
+// groups of hosts have leaves of their own, and two spines join all leaves. The NICs of the last host have 18,
+// 20, ..., 32 GB/s, so that no translation moves rails.
 Topology UnevenRails(int32_t first_group, int32_t second_group) {
   constexpr int32_t kRails = 8;
   TopologySpec spec;
@@ -47,7 +47,7 @@ Topology UnevenRails(int32_t first_group, int32_t second_group) {
       const NodeId gpu = AddNode(spec, NodeKind::kGpu, fmt::format("{}", k), host);
       const NodeId nic = AddNode(spec, NodeKind::kNic, fmt::format("nic{}", k), host);
       AddCable(spec, gpu, inside, 400);
-      AddCable(spec, gpu, nic, h + 1 == hosts ? 25 : 50);
+      AddCable(spec, gpu, nic, h + 1 == hosts ? 18 + 2 * k : 50);
       AddCable(spec, nic, leaves[static_cast<size_t>(h < first_group ? k : kRails + k)], 50);
     }
   }
