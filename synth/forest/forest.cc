@@ -134,6 +134,10 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   int64_t rows = RowsOf(request), transfers = 0;
   if (rows > kMostRows) {
     if (const std::optional<int64_t> folded = FoldedRows(request)) {
+      // Unfolded trees take many different paths, so that a program of them has hundreds of threadblocks: it
+      // took fifty times the bound where other engines' programs took three times.
+      if (request.programs_decide)
+        return LimitReached("forest: trees between folded hosts make no fast program; hint: --engine=forest");
       rows = *folded;
       transfers = members * members;  // each is unfolded and simulated
     }
