@@ -374,7 +374,7 @@ Status VerifyExperts(const std::string& path, const Session& session) {
   if (faults.empty())
     text = fmt::format("{}: ok: {} on {}, {}, {}, proved for every routing of up to {} tokens a rank\n", path,
                        dispatch::ToString(plan.call), plan.topology.name(),
-                       Counted(int64_t{plan.lanes} * plan.sizes.ranks, "tree"),
+                       Counted(int64_t{plan.lanes} * plan.sizes.ranks, "routing tree"),
                        Counted(std::ssize(plan.hops), "connection"), plan.sizes.max_tokens);
   if (session.json) text = ToJson({{"ok", faults.empty()}}, "violations", rows);
   XCCL_RETURN_IF_ERROR(Print(text));
