@@ -25,8 +25,8 @@ void AddCable(TopologySpec& spec, NodeId a, NodeId b, int64_t gb_per_s) {
 }
 
 // Hosts of eight GPUs on a switch of 400 GB/s, each GPU with a NIC of 50 GB/s to the leaf of its rail. Two
-// groups of hosts have leaves of their own, and two spines join all leaves. The NICs of the last host have 18,
-// 20, ..., 32 GB/s, so that no translation moves rails.
+// groups of hosts have leaves of their own, and two spines join all leaves. The NICs of the last host have
+// 18, 20, ..., 32 GB/s, so that no translation moves rails.
 Topology UnevenRails(int32_t first_group, int32_t second_group) {
   constexpr int32_t kRails = 8;
   TopologySpec spec;
