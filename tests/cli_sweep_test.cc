@@ -211,8 +211,9 @@ TEST_F(CliSweep, WrongCommandLines) {
 
 // Every flag of `plan` may stand in a work list, except flags with which `plan` makes no single plan.
 TEST_F(CliSweep, ListsHaveTheFlagsOfPlan) {
-  const std::vector<std::string> others = {"--help", "--groups", "--from",    "--pareto", "--output",
-                                           "--json", "--for",    "--explain", "--lower",  "--place"};
+  const std::vector<std::string> others = {"--help",   "--groups", "--from",    "--pareto", "--output",
+                                           "--json",   "--for",    "--explain", "--lower",  "--place",
+                                           "--tokens", "--row",    "--routing", "--aim",    "--draws"};
   const std::string help = Out({"plan", "--help"});
   const std::string before_training = help.substr(0, help.find("\nTraining:"));
   const std::string after = help.substr(help.find("\nOutput:"));
