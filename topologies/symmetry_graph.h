@@ -1,5 +1,5 @@
 // A machine as the search for translations sees it: neighbours with the links between them, and colours that
-// tell nodes apart. Serves symmetry_find.cc alone.
+// tell nodes apart. Serves symmetry_find.cc and turned_switches.cc alone.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,16 @@ class SymmetryGraph {
   Grouped<BondedNode> neighbours_;  // by node, in the order of neighbours
 };
 
-// Returns colours, as hashes, such that nodes of one colour have equally coloured neighbours over equal bonds
+// Colours are hashes. The first colour of a node follows from its kind and from what it can do.
+uint64_t FirstColour(const Node& node);
+// A well-spread hash of a number.
+uint64_t MixBits(uint64_t x);
+// Sets each colour to one that follows from the colours of the node and of its neighbours, but keeps those of
+// the nodes in `kept`, if that is not empty. `next` is room for the new colours.
+void RefineColours(const SymmetryGraph& graph, std::vector<uint64_t>& colour, std::vector<uint64_t>& next,
+                   const std::vector<bool>& kept = {});
+
+// Returns colours such that nodes of one colour have equally coloured neighbours over equal bonds
 // (unless the limit on work stops the refinement).
 std::vector<uint64_t> ColoursOf(const Topology& topology, const SymmetryGraph& graph);
 

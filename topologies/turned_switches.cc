@@ -19,21 +19,10 @@
 #include <vector>
 
 #include "base/graph/union_find.h"
+#include "topologies/symmetry_graph.h"
 
 namespace xccl {
 namespace {
-
-uint64_t Mix(uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
-
-uint64_t HashOf(const Link& link) {
-  uint64_t hash = Mix(static_cast<uint64_t>(link.bandwidth_bytes_per_s));
-  hash = Mix(hash * 31 + static_cast<uint64_t>(link.latency_ps));
-  return Mix(hash * 31 + static_cast<uint64_t>(link.overhead_ps));
-}
 
 using Image = std::vector<int32_t>;  // by node
 
@@ -79,18 +68,19 @@ struct AlikeParts {
 
 class Tiers {
  public:
-  explicit Tiers(const Topology& topology) : topology_(topology), hops_(Size(), -1) {
+  explicit Tiers(const Topology& topology) : topology_(topology), graph_(topology), hops_(Size(), -1) {
     std::vector<int32_t> queue;
     for (int32_t r = 0; r < topology.num_ranks(); ++r) {
       queue.push_back(topology.NodeOf(Rank(r)).value);
       hops_[topology.NodeOf(Rank(r)).index()] = 0;
     }
     for (size_t i = 0; i < queue.size(); ++i) {
-      ForNeighbours(queue[i], [&](int32_t next, const Link&, bool) {
-        if (hops_[static_cast<size_t>(next)] >= 0) return;
-        hops_[static_cast<size_t>(next)] = hops_[static_cast<size_t>(queue[i])] + 1;
-        queue.push_back(next);
-      });
+      for (const BondedNode& next : graph_.Of(queue[i])) {
+        int32_t& hops = hops_[static_cast<size_t>(next.node)];
+        if (hops >= 0) continue;
+        hops = hops_[static_cast<size_t>(queue[i])] + 1;
+        queue.push_back(next.node);
+      }
     }
   }
 
@@ -134,39 +124,22 @@ class Tiers {
  private:
   size_t Size() const { return static_cast<size_t>(topology_.num_nodes()); }
 
-  template <typename F>
-  void ForNeighbours(int32_t n, F f) const {
-    for (const LinkId l : topology_.Out(NodeId(n))) f(topology_.link(l).to.value, topology_.link(l), true);
-    for (const LinkId l : topology_.In(NodeId(n))) f(topology_.link(l).from.value, topology_.link(l), false);
-  }
-
   // Returns colours of nodes: its own for each node outside of the tiers, else one that its neighbours make.
   // A part is at most twice as wide as it has tiers.
   std::vector<uint64_t> Colours(int32_t low, int32_t high) const {
-    std::vector<uint64_t> colour(Size()), next;
+    std::vector<uint64_t> colour, next;
+    std::vector<bool> outside;
     for (size_t n = 0; n < Size(); ++n) {
-      const Node& node = topology_.spec().nodes[n];
-      colour[n] =
-          hops_[n] < low || hops_[n] > high
-              ? Mix(n + 1)
-              : Mix(static_cast<uint64_t>(node.kind) * 4 + (node.multicast ? 2 : 0) + (node.reduce ? 1 : 0));
+      outside.push_back(hops_[n] < low || hops_[n] > high);
+      colour.push_back(outside[n] ? MixBits(n + 1) : FirstColour(topology_.spec().nodes[n]));
     }
-    for (int32_t round = 0; round < 2 * (high - low + 1); ++round) {
-      next = colour;
-      for (size_t n = 0; n < Size(); ++n) {
-        if (hops_[n] < low || hops_[n] > high) continue;
-        next[n] = Mix(colour[n]);
-        ForNeighbours(static_cast<int32_t>(n), [&](int32_t w, const Link& link, bool out) {
-          next[n] +=
-              Mix(colour[static_cast<size_t>(w)] * 0x9e3779b97f4a7c15ULL + HashOf(link) + (out ? 1 : 0));
-        });
-      }
-      colour.swap(next);
-    }
+    for (int32_t round = 0; round < 2 * (high - low + 1); ++round)
+      RefineColours(graph_, colour, next, outside);
     return colour;
   }
 
   const Topology& topology_;
+  const SymmetryGraph graph_;
   std::vector<int32_t> hops_;  // by node: links to the nearest GPU
 };
 
