@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fmt/core.h>
+#include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
@@ -16,6 +17,13 @@ namespace xccl::dispatch {
 struct TestMachine {
   std::string name, xml;
 };
+
+// Names the tests of a machine, in whose names no '-' may stand.
+inline std::string TestName(const ::testing::TestParamInfo<TestMachine>& of) {
+  std::string name = of.param.name;
+  std::erase(name, '-');
+  return name;
+}
 
 // `gpus` GPUs on one switch, `nics` NICs with as many GPUs each.
 inline std::string NvlinkHost(int gpus, int nics) {

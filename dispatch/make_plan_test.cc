@@ -27,11 +27,7 @@ ExpertPlan Planned(const Topology& topology, const PlanRequest& request) {
 }
 
 class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
-INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), [](const auto& of) {
-  std::string name = of.param.name;
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), TestName);
 
 TEST_P(EveryMachine, PlansAreProvedAndNoFasterThanTheBound) {
   const Topology topology = Read(GetParam());

@@ -89,7 +89,7 @@ void BranchFinder::Grow(int32_t from, int32_t to) {
   depth_[to] = depth_[from] + 1;
 }
 
-int32_t BranchFinder::Climb(std::span<const int32_t> tree, int32_t rank) {
+void BranchFinder::Climb(std::span<const int32_t> tree, int32_t rank) {
   way_.clear();
   int32_t at = rank;
   for (; stamp_[at] != now_; at = tree[at]) way_.push_back(at);
@@ -97,7 +97,6 @@ int32_t BranchFinder::Climb(std::span<const int32_t> tree, int32_t rank) {
     Grow(at, way_.back());
     at = way_.back();
   }
-  return depth_[rank];
 }
 
 std::span<const Branch> BranchFinder::Find(int32_t lane, int32_t home, std::span<const int32_t> needs) {

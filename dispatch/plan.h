@@ -97,7 +97,7 @@ class BranchFinder {
   std::span<const Branch> Find(int32_t lane, int32_t home, std::span<const int32_t> needs);
 
  private:
-  int32_t Climb(std::span<const int32_t> tree, int32_t rank);  // joins the rank to the branches; its depth
+  void Climb(std::span<const int32_t> tree, int32_t rank);  // joins the rank to the branches
   void Grow(int32_t from, int32_t to);
 
   const ExpertPlan& plan_;

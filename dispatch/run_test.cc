@@ -157,11 +157,7 @@ ExpertPlan PlanFor(const TestMachine& machine, Aim aim, int32_t top_k, int32_t t
 }
 
 class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
-INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), [](const auto& of) {
-  std::string name = of.param.name;
-  std::erase(name, '-');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), TestName);
 
 TEST_P(EveryMachine, DrawnCallsAreThoseOfOneProcess) {
   Random random(11);
