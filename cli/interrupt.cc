@@ -25,9 +25,12 @@ extern "C" void EndSearch(int) {
 std::atomic<const char*> text_of_end = "";
 std::atomic<const char*> directory_of_end = nullptr;
 std::atomic<pid_t> process_of_end = 0;
+std::atomic<bool> is_ending = false;
 
 extern "C" void EndProcess(int signal) {
-  if (getpid() == process_of_end.exchange(0)) {  // a second thread may get a second signal
+  if (getpid() == process_of_end) {
+    // `timeout` sends two signals, and a second thread may get the second one: the first thread ends the process.
+    if (is_ending.exchange(true)) return;
     PrintError(text_of_end.load());
     if (const char* const directory = directory_of_end) rmdir(directory);
   }
