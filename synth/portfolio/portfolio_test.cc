@@ -196,5 +196,23 @@ TEST(Portfolio, WhereProgramsDecideAnEnginesOwnPlanIsKeptHoweverSlow) {
   }
 }
 
+// Variations of the first plan once used up the budget, and the second engine's faster program was not made.
+TEST(Portfolio, WhereProgramsDecideEnginesAreAskedBeforeVariations) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  SynthesisRequest request{
+      .topology = &topology, .collective = &broadcast, .size_bytes = 64, .programs_decide = true};
+  std::vector<std::string> said;
+  request.progress = [&](const std::string& what) { said.push_back(what.substr(0, what.find(';'))); };
+  std::vector<Engine> engines = {EngineOf("first", 0, false, true), EngineOf("second", 0, false, true)};
+  engines[1].offer = [make = engines[1].make](const SynthesisRequest& asked) -> StatusOr<Offer> {
+    return Offer{.time_ps = 1e9, .work = 1000, .make = [=](int64_t) { return make(asked); }};
+  };
+  ASSERT_TRUE(TryEngines(request, engines).ok());
+  ASSERT_GE(said.size(), 3u);
+  EXPECT_EQ(said[1], "second");
+  EXPECT_EQ(said[2], "first");
+}
+
 }  // namespace
 }  // namespace xccl

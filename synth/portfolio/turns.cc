@@ -1,7 +1,7 @@
 // Makes the turns of the search. kVariations lists the variations, each with the function that makes a turn
 // from a plan. The function returns nullopt if the variation does not apply.
 // - finer: the engine's plan in kChunkFactor times as many chunks, or in chunks of kLongChunkBytes if the
-//   chunks are longer, so that steps overlap more.
+//   chunks are longer, so that steps overlap more; applies again while it gains.
 // - coarser: the engine's plan in fewer chunks, for fewer messages, if messages are short.
 // - reordered: the plan's transfers in the order in which the plan's end needs them (synth/common/justify.h).
 // - delayed: the plan with a lag for transfers over links that slower links hold, and for the transfers that
@@ -68,14 +68,16 @@ bool MayRecut(const Context& at) { return at.plan.turn.engine->any_chunks && !at
 // takes as long as its fullest link, which the turn promises. Chunks longer than kLongChunkBytes are cut to
 // that length at once.
 std::optional<Turn> Finer(const Context& at) {
-  if (!MayRecut(at) || !(at.IsBy(kOwn) || at.IsBy("finer"))) return std::nullopt;
+  if (!MayRecut(at) || !(at.IsBy(kOwn) || (at.IsBy("finer") && at.HasGained()))) return std::nullopt;
   const int64_t part_bytes = at.request.size_bytes / at.request.collective->num_parts();
   const int64_t long_bytes = kLongChunkBytes * at.Chunks();
   const int64_t factor = std::max<int64_t>(kChunkFactor, (part_bytes + long_bytes - 1) / long_bytes);
   const int64_t chunks = factor * at.Chunks();
   if (part_bytes / chunks < kLeastChunkBytes || factor * at.plan.synthesis.schedule.size() > kManyTransfers)
     return std::nullopt;
-  return InChunks(at, chunks, "finer", at.plan.costs.link_use.fullest_ps);
+  std::optional<Turn> turn = InChunks(at, chunks, "finer", at.plan.costs.link_use.fullest_ps);
+  if (turn) turn->from_ps = at.plan.Ps();
+  return turn;
 }
 
 std::optional<Turn> Coarser(const Context& at) {

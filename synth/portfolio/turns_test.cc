@@ -89,6 +89,13 @@ TEST(Turns, APlanInOneLongChunkIsCutAtOnceAndPromisesItsFullestLink) {
   EXPECT_DOUBLE_EQ(finer->promised_ps, (1 << 20) * 100.0);  // 1 MiB at 10 GB/s
   EXPECT_FALSE(finer->make(1).ok());
   EXPECT_EQ(chunks, 64);  // of 16 KiB
+
+  made.turn.variation = "finer";
+  for (const bool gained : {false, true}) {
+    made.turn.from_ps = (gained ? 1.1 : 1) * made.Ps();
+    turns = VariationsOf(made, request, bound, made.Ps());
+    EXPECT_EQ(std::ranges::count(turns, "finer", &Turn::variation), gained ? 1 : 0);
+  }
 }
 
 }  // namespace
