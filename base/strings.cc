@@ -40,6 +40,16 @@ std::string_view Trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return lower;
+}
+
 std::string Join(std::span<const std::string> items, std::string_view separator) {
   std::string joined;
   for (size_t i = 0; i < items.size(); ++i) {

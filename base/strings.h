@@ -14,6 +14,8 @@ namespace xccl {
 std::vector<std::string> Split(std::string_view text, char separator);  // keeps empty fields
 std::string_view Trim(std::string_view text);                           // removes blanks at both ends
 std::vector<std::string_view> WordsOf(std::string_view text);           // its words, separated by blanks
+bool IsDigit(char c);                                                   // of ASCII
+std::string Lower(std::string_view text);  // in lower case; bytes beyond ASCII stay
 std::string Join(std::span<const std::string> items, std::string_view separator);
 std::string Counted(int64_t count, std::string_view one);  // "1 step", "2 steps", "2 switches"
 std::string Either(std::span<const std::string> items);    // "a, b or c"

@@ -380,6 +380,9 @@ Status Exec(const Flags& flags, const Session& session) {
       const int64_t limit_ps,
       FlagValue("--time-limit", ParseDuration(session.time_limit.empty() ? kLimit : session.time_limit)));
   const double limit_s = static_cast<double>(limit_ps) / static_cast<double>(kPsPerSecond);
+  // Wrong options end here; what goes wrong later costs the command its plan book alone.
+  XCCL_RETURN_IF_ERROR(ParseSizesFlag(flags.sizes).status());
+  XCCL_RETURN_IF_ERROR(ListValue("--collectives", flags.collectives, ParseCollectiveKind).status());
   if (!flags.dry_run && !Exists(command[0])) Become(command);
   StatusOr<Prepared> prepared = Preparation(flags, session, limit_s).Run();
   if (flags.dry_run) {

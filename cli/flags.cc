@@ -175,10 +175,12 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
   if (TraitsOf(spec.kind).parts == KindTraits::Parts::kPerPair) {
-    const size_t parts = spec.ranks.size() * spec.ranks.size();
-    XCCL_RETURN_IF_ERROR(CheckMemory(fmt::format("{} of {} ranks", flags.collective, spec.ranks.size()),
-                                     fmt::format("{} parts", parts),
-                                     kBytesOfPart * static_cast<double>(parts)));
+    // Create refuses more than kMostParts, which no memory helps.
+    const auto parts = static_cast<int64_t>(spec.ranks.size() * spec.ranks.size());
+    if (parts <= kMostParts)
+      XCCL_RETURN_IF_ERROR(CheckMemory(fmt::format("{} of {} ranks", flags.collective, spec.ranks.size()),
+                                       fmt::format("{} parts", parts),
+                                       kBytesOfPart * static_cast<double>(parts)));
   }
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   // Without a file of counts, the command line itself asked for something impossible.

@@ -85,16 +85,13 @@ Status CheckTable(const CollectiveSpec& spec, const std::vector<TableEntry>& tab
   return OkStatus();
 }
 
-// A part takes some 40 bytes in a Collective and its sizes, so the limit is about 3 GB. Parts and chunks have
-// ids of 32 bits, so 2^30 parts would be the limit in any case.
 Status CheckParts(const CollectiveSpec& spec) {
-  constexpr int64_t kMost = int64_t{1} << 26;
-  if (NumParts(spec) <= kMost) return OkStatus();
+  if (NumParts(spec) <= kMostParts) return OkStatus();
   const std::string of_pairs = TraitsOf(spec.kind).parts == Parts::kPerPair
                                    ? fmt::format(", one for each pair of {} ranks", spec.ranks.size())
                                    : "";
   return InvalidInput(fmt::format("{}: {} parts{}; at most {} are supported", ToString(spec.kind),
-                                  NumParts(spec), of_pairs, kMost));
+                                  NumParts(spec), of_pairs, kMostParts));
 }
 
 Status CheckSpec(const CollectiveSpec& spec) {

@@ -97,6 +97,10 @@ struct CollectiveSpec {
   bool operator==(const CollectiveSpec&) const = default;
 };
 
+// The largest number of parts of a collective. A part takes some 40 bytes in a Collective and its sizes, so
+// the limit is about 3 GB. Parts and chunks have ids of 32 bits.
+inline constexpr int64_t kMostParts = int64_t{1} << 26;
+
 // The number of parts of a collective with this spec. The spec need not be checked yet.
 int64_t NumParts(const CollectiveSpec& spec);
 

@@ -58,6 +58,11 @@ ends 126 xccl-synth exec -- /dev/null
 said 1 'xccl-synth: /dev/null: Permission denied'
 ends 2 xccl-synth exec
 said 1 'no COMMAND; expected it behind --; hint: xccl-synth exec -- ./my_job'
+for option in "--sizes lots" "--collectives allreduc"; do
+  # shellcheck disable=SC2086
+  ends 2 xccl-synth exec $option -- true
+  said 1 "xccl-synth: ${option%% *}: "
+done
 [ ! -e "$XDG_CACHE_HOME" ] || fail "a cache was made for nothing"
 # Signals that were ignored stay so, and no file is left open.
 [ "$(bash -c "trap '' PIPE; exec xccl-synth exec -- grep SigIgn /proc/self/status" 2>/dev/null)" = \

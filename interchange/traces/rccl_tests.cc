@@ -4,7 +4,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -16,14 +15,7 @@
 namespace xccl {
 namespace {
 
-// Names without their case, since the CSV has busbw where the JSON has busBw.
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
-}
-
-// A row's values by name.
+// A row's values by name in lower case, since the CSV has busbw where the JSON has busBw.
 using Values = std::map<std::string, std::string>;
 
 // "ReduceScatter" is reduce_scatter.

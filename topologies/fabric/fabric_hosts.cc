@@ -16,8 +16,6 @@
 namespace xccl {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 // A run of digits as a number: without its zeros in front.
 std::string_view NumberAt(std::string_view text, size_t& at) {
   while (at < text.size() && text[at] == '0') ++at;

@@ -18,7 +18,6 @@ constexpr int64_t kMostNames = 1'000'000;
 constexpr int64_t kMostBytes = int64_t{64} << 20;
 constexpr size_t kMostDigits = 18;  // fits int64_t
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 // Digits alone, few enough for int64_t.

@@ -25,14 +25,6 @@ namespace {
 
 using Kind = YamlNode::Kind;
 
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return lower;
-}
-
 // The value, or the first of a list of values; null for null and an empty list.
 const YamlNode* FirstOf(const YamlNode* node) {
   while (node != nullptr && node->kind == Kind::kList) node = node->items.empty() ? nullptr : &node->items[0];

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "base/strings.h"
@@ -18,14 +17,6 @@ struct Pair {
   std::string lower;  // the key in lower case
   std::string_view value;
 };
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return lower;
-}
 
 // The kinds of line by their first key, and the keys that may follow: those of topology.conf, and those that
 // scontrol prints beside them.
