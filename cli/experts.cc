@@ -263,6 +263,18 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags) {
       "plans of dispatch: tokens of a rank (default: the plan's, or as many as 512MiB of rows hold)");
 }
 
+// Checks that all processes of a group were started with the same plan and flags.
+static Status AgreeOnRun(const std::string& path, const std::string& routing,
+                         const dispatch::MeasureOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_RETURN_IF_ERROR(options.group->Agree("plan", fmt::format("{:016x}", HashOf(text))));
+  std::string of_file;
+  for (const int32_t expert : options.routing.of_file.experts) of_file += fmt::format("{},", expert);
+  return options.group->Agree("--routing, --tokens, --dtype or --iters",
+                              fmt::format("{} {:016x} {} {} {}", routing, HashOf(of_file), options.tokens,
+                                          ToString(options.type), options.calls));
+}
+
 Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch::MeasureOptions options,
                   const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan plan, dispatch::ReadExpertPlan(path));
@@ -272,6 +284,7 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch
         fmt::format("--tokens: {}; expected 1 to {}, the plan's", options.tokens, plan.sizes.max_tokens));
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(options.routing, dispatch::ReadRoutingSource(routing, plan.sizes));
+  if (options.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnRun(path, routing, options));
   const std::vector<std::string> names = {"call",        "time us",   "logical GB/s",
                                           "fabric GB/s", "host GB/s", "wrong"};
   std::vector<std::vector<std::string>> table = {names};
