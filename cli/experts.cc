@@ -263,9 +263,14 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags) {
       "plans of dispatch: tokens of a rank (default: the plan's, or as many as 512MiB of rows hold)");
 }
 
-// Checks that all processes of a group were started with the same plan and flags.
-static Status AgreeOnRun(const std::string& path, const std::string& routing,
-                         const dispatch::MeasureOptions& options) {
+namespace {
+
+// Checks that the group has a process for each rank, all with the same plan and flags.
+Status AgreeOnRun(const std::string& path, const std::string& routing, int32_t ranks,
+                  const dispatch::MeasureOptions& options) {
+  if (const int32_t started = options.group->bootstrap().ranks(); started != ranks)
+    return InvalidInput(fmt::format("{}: a plan for {} ranks; {} processes were started; hint: mpirun -n {}",
+                                    path, ranks, started, ranks));
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   XCCL_RETURN_IF_ERROR(options.group->Agree("plan", fmt::format("{:016x}", HashOf(text))));
   std::string of_file;
@@ -274,6 +279,8 @@ static Status AgreeOnRun(const std::string& path, const std::string& routing,
                               fmt::format("{} {:016x} {} {} {}", routing, HashOf(of_file), options.tokens,
                                           ToString(options.type), options.calls));
 }
+
+}  // namespace
 
 Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch::MeasureOptions options,
                   const Session& session) {
@@ -284,7 +291,7 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch
         fmt::format("--tokens: {}; expected 1 to {}, the plan's", options.tokens, plan.sizes.max_tokens));
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(options.routing, dispatch::ReadRoutingSource(routing, plan.sizes));
-  if (options.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnRun(path, routing, options));
+  if (options.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnRun(path, routing, plan.sizes.ranks, options));
   const std::vector<std::string> names = {"call",        "time us",   "logical GB/s",
                                           "fabric GB/s", "host GB/s", "wrong"};
   std::vector<std::vector<std::string>> table = {names};
@@ -321,11 +328,10 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch
   if (shows && session.json)
     XCCL_RETURN_IF_ERROR(Print(ToJson(rows)));
   else if (shows)
-    XCCL_RETURN_IF_ERROR(
-        Print(fmt::format("{} on {}: {} as {}, {} tokens a rank, {}, sums in {}\n{}", plan.route,
-                          plan.topology.name(), Counted(plan.sizes.ranks, "rank"),
-                          processes ? "processes" : "threads", options.tokens, routing,
-                          ToString(options.type), TableText(table))));
+    XCCL_RETURN_IF_ERROR(Print(fmt::format(
+        "{} on {}: {} as {}, {} tokens a rank, {}, sums in {}\n{}", plan.route, plan.topology.name(),
+        Counted(plan.sizes.ranks, "rank"), processes ? "processes" : "threads", options.tokens, routing,
+        ToString(options.type), TableText(table))));
   return wrong == 0 ? OkStatus() : BugError(path + ": elements are wrong; the table says how many");
 }
 

@@ -1,5 +1,5 @@
-// What one rank holds of a dispatch: its rows, where they come from, and which experts they are for. It is the
-// handle of all calls that take the same ways again: combine, and the backward passes of both.
+// What one rank holds of a dispatch: its rows, where they come from, and which experts they are for. It is
+// the handle of all calls that take the same ways again: combine, and the backward passes of both.
 #pragma once
 
 #include <cstddef>

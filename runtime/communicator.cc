@@ -293,8 +293,7 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
 StatusOr<std::unique_ptr<Endpoint>> Communicator::ConnectWiring(const StatusOr<Wiring>& wiring, uint64_t hash,
                                                                 std::string_view what) {
   XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-  if (backend->load)
-    return InvalidInput(fmt::format("the ranks are on GPUs; {} on the CPU alone", what));
+  if (backend->load) return InvalidInput(fmt::format("the ranks are on GPUs; {} on the CPU alone", what));
   if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(wiring.status(), hash));
   XCCL_RETURN_IF_ERROR(wiring.status());
   XCCL_RETURN_IF_ERROR(StartWorker());
@@ -304,7 +303,8 @@ StatusOr<std::unique_ptr<Endpoint>> Communicator::ConnectWiring(const StatusOr<W
 StatusOr<Endpoint*> Communicator::ConnectFor(const StatusOr<Wiring>& wiring, uint64_t hash) {
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
-  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, ConnectWiring(wiring, hash, "expert dispatch runs"));
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
+                        ConnectWiring(wiring, hash, "expert dispatch runs"));
   std::unique_lock lock(mutex_);
   others_.push_back(std::move(endpoint));
   Endpoint* const made = others_.back().get();

@@ -97,9 +97,10 @@ class Communicator {
   Status EnqueuePairs(std::vector<PairMessage> messages);
   Status CheckPairArguments(std::span<const PairMessage> messages) const;
   Status CheckPairs(std::span<const PairMessage> messages);
-  // This rank's end of connections for work of another kind than planned collectives; all ranks call it in the
-  // same place among their loads, each with what became of its wiring and a hash of what that was made of. The
-  // endpoint lives as long as this, and fails with it. Errors: as ConnectPairs; the wiring's, of any rank.
+  // This rank's end of connections for work of another kind than planned collectives; all ranks call it in
+  // the same place among their loads, each with what became of its wiring and a hash of what that was made
+  // of. The endpoint lives as long as this, and fails with it. Errors: as ConnectPairs; the wiring's, of any
+  // rank.
   StatusOr<Endpoint*> ConnectFor(const StatusOr<Wiring>& wiring, uint64_t hash);
   // Queues a job on such an endpoint, which runs in turn with the calls; it gets the time limit. Its failure
   // ends the communicator. Errors at once: an earlier failure.
@@ -166,9 +167,9 @@ class Communicator {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Queued> queue_;
-  std::vector<std::unique_ptr<Loaded>> books_;  // in the order in which they were loaded; they stay
-  uint64_t calls_ = 0;                          // made so far
-  std::unique_ptr<Pairs> pairs_;                // once they are connected
+  std::vector<std::unique_ptr<Loaded>> books_;     // in the order in which they were loaded; they stay
+  uint64_t calls_ = 0;                             // made so far
+  std::unique_ptr<Pairs> pairs_;                   // once they are connected
   std::vector<std::unique_ptr<Endpoint>> others_;  // of ConnectFor; they stay
   Status failure_;
   bool busy_ = false, stopping_ = false;

@@ -40,7 +40,8 @@ StatusOr<std::shared_ptr<LoadedExperts>> ReadExperts(const std::string& path, in
   XCCL_ASSIGN_OR_RETURN(dispatch::ExpertPlan plan, dispatch::ReadExpertPlan(path));
   auto loaded = std::make_shared<LoadedExperts>(std::move(plan));
   if (loaded->plan.sizes.ranks != ranks)
-    return InvalidInput(fmt::format("{}: a plan for {} ranks; expected {}", path, loaded->plan.sizes.ranks, ranks));
+    return InvalidInput(
+        fmt::format("{}: a plan for {} ranks; expected {}", path, loaded->plan.sizes.ranks, ranks));
   XCCL_ASSIGN_OR_RETURN(loaded->wires, dispatch::WireExperts(loaded->plan));
   return loaded;
 }

@@ -45,7 +45,8 @@ constexpr size_t kMostRow = size_t{1} << 28;  // bytes; every product of sizes t
 using Limit = std::chrono::nanoseconds;
 
 bool Overlap(const void* a, size_t a_bytes, const void* b, size_t b_bytes) {
-  const auto *const first = static_cast<const std::byte*>(a), *const second = static_cast<const std::byte*>(b);
+  const auto *const first = static_cast<const std::byte*>(a), *const second =
+                                                                  static_cast<const std::byte*>(b);
   return a_bytes > 0 && b_bytes > 0 && std::less<>()(first, second + b_bytes) &&
          std::less<>()(second, first + a_bytes);
 }
@@ -72,8 +73,10 @@ Status CheckIn(const xcclDispatchIn_t& in, const Sizes& sizes) {
   if (in.tokens > static_cast<size_t>(sizes.max_tokens))
     return UsageError(
         fmt::format("dispatch: {} tokens; expected at most {}, the plan's", in.tokens, sizes.max_tokens));
-  if (in.tokens > 0 && ((in.rowBytes > 0 && in.rows == nullptr) || (in.scaleBytes > 0 && in.scales == nullptr)))
-    return UsageError(fmt::format("dispatch: in.{} is null", in.rowBytes > 0 && in.rows == nullptr ? "rows" : "scales"));
+  if (in.tokens > 0 &&
+      ((in.rowBytes > 0 && in.rows == nullptr) || (in.scaleBytes > 0 && in.scales == nullptr)))
+    return UsageError(
+        fmt::format("dispatch: in.{} is null", in.rowBytes > 0 && in.rows == nullptr ? "rows" : "scales"));
   if (in.sameChoices != 0) return OkStatus();
   if (in.choices == nullptr && in.tokens > 0)
     return UsageError("dispatch: in.choices is null; hint: sameChoices");
@@ -96,11 +99,13 @@ Status CheckOut(const xcclDispatchOut_t& out, const xcclDispatchIn_t& in, const 
   for (const auto& [read, read_bytes] : from)
     for (const auto& [written, written_bytes] : to)
       if (Overlap(read, read_bytes, written, written_bytes))
-        return UsageError("dispatch: rows that are read and rows that are written overlap; expected them apart");
+        return UsageError(
+            "dispatch: rows that are read and rows that are written overlap; expected them apart");
   return OkStatus();
 }
 
-// A token's choices as the plan's; entries of 8 bytes may be anything. Errors: kInvalidInput naming the token.
+// A token's choices as the plan's; entries of 8 bytes may be anything. Errors: kInvalidInput naming the
+// token.
 StatusOr<std::vector<int32_t>> ReadChoices(const xcclDispatchIn_t& in, const Sizes& sizes, int32_t rank) {
   const size_t count = in.tokens * static_cast<size_t>(sizes.top_k);
   std::vector<int32_t> experts(count);
@@ -152,8 +157,8 @@ StatusOr<RowPlace> PlaceRows(const Received& ways, const Sizes& sizes, int32_t r
   const bool has_rows = in.rowBytes > 0 || in.scaleBytes > 0 || out.homes != nullptr ||
                         out.tokens != nullptr || out.experts != nullptr || out.weights != nullptr;
   if (has_rows && static_cast<size_t>(ways.num_rows) > out.maxRows)
-    return InvalidInput(
-        fmt::format("dispatch: {} rows come; expected at most {}, as out.maxRows says", ways.num_rows, out.maxRows));
+    return InvalidInput(fmt::format("dispatch: {} rows come; expected at most {}, as out.maxRows says",
+                                    ways.num_rows, out.maxRows));
   const bool has_entries = out.rowOfEntry != nullptr || out.weightOfEntry != nullptr;
   if (has_entries && ways.row_of_entry.size() > out.maxEntries)
     return InvalidInput(fmt::format("dispatch: {} entries come; expected at most {}, as out.maxEntries says",
@@ -189,8 +194,7 @@ Status RunDispatch(Experts& experts, const xcclDispatchIn_t& in, const xcclDispa
 Status RunCombine(Experts& experts, const void* rows, void* sums, size_t row_bytes, size_t elements,
                   DataType type, Outputs of, Limit limit) {
   const Received& ways = experts.ways;
-  const size_t given =
-      of == Outputs::kOfRows ? static_cast<size_t>(ways.num_rows) : ways.row_of_entry.size();
+  const size_t given = of == Outputs::kOfRows ? static_cast<size_t>(ways.num_rows) : ways.row_of_entry.size();
   const auto name = [&] { return fmt::format("rank {}: combine", experts.loaded->rank->rank()); };
   if (rows == nullptr && given > 0)
     return InvalidInput(fmt::format("{}: the rows are null; expected {} of them", name(), given));
@@ -236,8 +240,7 @@ xcclResult_t Enqueue(xcclExperts_t handle, const std::function<Status(const Expe
 xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan) {
   if (plan == nullptr) return RunOn(comm, [](const Comm&) { return UsageError("the plan's file is null"); });
   return xccl::c_api::RunWaiting(comm, [path = std::string(plan)](Comm& on) -> Status {
-    StatusOr<std::shared_ptr<LoadedExperts>> read =
-        xccl::c_api::ReadExperts(path, on.communicator.ranks());
+    StatusOr<std::shared_ptr<LoadedExperts>> read = xccl::c_api::ReadExperts(path, on.communicator.ranks());
     const StatusOr<std::string> text = xccl::ReadFile(path);
     // Ranks that have read theirs must not wait for one that could not.
     const StatusOr<xccl::Wiring> wiring =
@@ -301,7 +304,8 @@ xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* o
     if (in.sameChoices != 0 && !with->tokens)
       return InvalidInput("dispatch: in.sameChoices is set; expected choices in the handle's first dispatch");
     if (in.sameChoices != 0 && with->tokens != tokens)
-      return UsageError(fmt::format("dispatch: {} tokens; expected {}, as the handle has", tokens, *with->tokens));
+      return UsageError(
+          fmt::format("dispatch: {} tokens; expected {}, as the handle has", tokens, *with->tokens));
     XCCL_RETURN_IF_ERROR(on.communicator.EnqueueJob(
         [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
     with->tokens = tokens;

@@ -1,10 +1,8 @@
 // Expert dispatch and combine through the C API: by threads, processes, and processes of two hosts.
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -71,15 +69,13 @@ TEST(Experts, ALayerRunsByProcessesOfSeveralHosts) {
   RunByProcesses("hosts4", 4);
 }
 
-// A rank's dispatch of one token without rows.
-xcclResult_t CountAlone(xcclExperts_t experts, int choice, int* rows, int tokens = 1) {
-  static thread_local int choices[2];
-  choices[0] = choice;
-  choices[1] = -1;
+// A rank's dispatch of `tokens` tokens without rows. Choices stay, since the call reads them later.
+xcclResult_t CountAlone(xcclExperts_t experts, const std::vector<int>& choices, int* rows,
+                        size_t tokens = 1) {
   xcclDispatchIn_t in = XCCL_DISPATCH_IN_INITIALIZER;
   xcclDispatchOut_t out = XCCL_DISPATCH_OUT_INITIALIZER;
-  in.tokens = static_cast<size_t>(tokens);
-  in.choices = choices;
+  in.tokens = tokens;
+  in.choices = choices.data();
   in.choiceType = xcclInt32;
   out.numRows = rows;
   return xcclDispatch(&in, &out, experts, nullptr);
@@ -94,14 +90,15 @@ TEST(Experts, AKilledRankEndsTheOthersWithAnError) {
         !Is(xcclCommLoadExperts(comm, plan.c_str()), xcclSuccess) ||
         !Is(xcclExpertsCreate(&experts, comm), xcclSuccess))
       return false;
+    const std::vector<int> choices = {0, -1};
     int rows = -1;
-    if (!Is(CountAlone(experts, 0, &rows), xcclSuccess) || !Is(xcclCommSynchronize(comm), xcclSuccess) ||
-        rows != (rank == 0 ? kRanks : 0))
+    if (!Is(CountAlone(experts, choices, &rows), xcclSuccess) ||
+        !Is(xcclCommSynchronize(comm), xcclSuccess) || rows != (rank == 0 ? kRanks : 0))
       return false;
     ++all.told;
     while (rank == 1 && all.told < kRanks) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     if (rank == 1) std::_Exit(0);  // without a farewell
-    CountAlone(experts, 0, &rows);
+    CountAlone(experts, choices, &rows);
     return Is(xcclCommSynchronize(comm), xcclRemoteError) &&
            std::string(xcclGetLastError(comm)).find("rank 1") != std::string::npos;
   });
@@ -149,8 +146,7 @@ TEST_F(ExpertsOfThreads, MisuseIsRefusedAtOnceAndTheCommunicatorGoesOn) {
   using Out = xcclDispatchOut_t;
   ExpectText(xcclDispatch(nullptr, &out, experts_[0], nullptr), xcclInvalidArgument, "dispatch: in is null");
   ExpectText(xcclDispatch(&in, nullptr, experts_[0], nullptr), xcclInvalidArgument, "dispatch: out is null");
-  ExpectText(xcclDispatch(&in, &out, nullptr, nullptr), xcclInvalidArgument,
-             "the handle of experts is null");
+  ExpectText(xcclDispatch(&in, &out, nullptr, nullptr), xcclInvalidArgument, "the handle of experts is null");
   ExpectText(dispatch([](In& i, Out&) { i.size = 8; }), xcclInvalidArgument,
              "dispatch: in.size is 8; expected " + std::to_string(sizeof(In)) +
                  "; hint: XCCL_DISPATCH_IN_INITIALIZER");
@@ -195,19 +191,20 @@ TEST_F(ExpertsOfThreads, MisuseIsRefusedAtOnceAndTheCommunicatorGoesOn) {
              xcclInvalidUsage, "combine: the handle has no ways; expected a dispatch with it before");
   ExpectText(xcclCombine(nullptr, nullptr, 4, xcclFloat8e4m3, xcclEntries, experts_[0], nullptr),
              xcclInvalidUsage, "combine: f8e4m3 rows; expected float, half or bfloat16");
-  ExpectText(xcclCombine(nullptr, nullptr, 4, static_cast<xcclDataType_t>(77), xcclEntries, experts_[0],
-                         nullptr),
-             xcclInvalidArgument, "data type 77; expected 0 to 11");
-  ExpectText(xcclCombine(nullptr, nullptr, 4, xcclFloat32, static_cast<xcclExpertRows_t>(3), experts_[0],
-                         nullptr),
-             xcclInvalidArgument, "combine: rows of kind 3; expected 0 to 2");
+  ExpectText(
+      xcclCombine(nullptr, nullptr, 4, static_cast<xcclDataType_t>(77), xcclEntries, experts_[0], nullptr),
+      xcclInvalidArgument, "data type 77; expected 0 to 11");
+  ExpectText(
+      xcclCombine(nullptr, nullptr, 4, xcclFloat32, static_cast<xcclExpertRows_t>(3), experts_[0], nullptr),
+      xcclInvalidArgument, "combine: rows of kind 3; expected 0 to 2");
   ExpectText(xcclExpertsGetSizes(experts_[0], nullptr), xcclInvalidArgument, "sizes is null");
   ExpectText(xcclCommLoadExperts(comms_[0], nullptr), xcclInvalidArgument, "the plan's file is null");
 
   int seen[kRanks];
+  const std::vector<int> choices[kRanks] = {{0, -1}, {1, -1}, {2, -1}, {3, -1}};
   for (int rank = 0; rank < kRanks; ++rank)
-    EXPECT_EQ(CountAlone(experts_[rank], rank, &seen[rank]), xcclSuccess);
-  ExpectText(CountAlone(experts_[0], 1, &seen[0], 9), xcclInvalidArgument,
+    EXPECT_EQ(CountAlone(experts_[rank], choices[rank], &seen[rank]), xcclSuccess);
+  ExpectText(CountAlone(experts_[0], choices[0], &seen[0], 9), xcclInvalidArgument,
              "dispatch: 9 tokens; expected at most 8, the plan's");
   ExpectText(dispatch([](In& i, Out&) { i.sameChoices = 1; }), xcclInvalidArgument,
              "dispatch: 0 tokens; expected 1, as the handle has");
@@ -224,7 +221,8 @@ TEST_F(ExpertsOfThreads, HandlesThatAreGoneAreRefused) {
   ASSERT_EQ(xcclExpertsDestroy(gone), xcclSuccess);
   const std::string text = "no such handle of experts: it was destroyed, or never made";
   ExpectText(xcclExpertsDestroy(gone), xcclInvalidArgument, text);
-  ExpectText(xcclCombine(nullptr, nullptr, 0, xcclFloat32, xcclRows, gone, nullptr), xcclInvalidArgument, text);
+  ExpectText(xcclCombine(nullptr, nullptr, 0, xcclFloat32, xcclRows, gone, nullptr), xcclInvalidArgument,
+             text);
   xcclComm_t alone = nullptr;
   ASSERT_EQ(xcclCommInitAll(&alone, 1, nullptr), xcclSuccess);
   ExpectText(xcclExpertsCreate(&gone, alone), xcclInvalidUsage,
@@ -242,9 +240,10 @@ TEST_F(ExpertsOfThreads, AGroupRunsItsCallsInOrder) {
   int seen[kRanks] = {-1, -1, -1, -1};
   float sums[kRanks] = {-1, -1, -1, -1};
   const float ones[kRanks] = {1, 1, 1, 1};
+  const std::vector<int> choices = {5, -1};
   xcclGroupStart();
   for (int rank = 0; rank < kRanks; ++rank) {
-    EXPECT_EQ(CountAlone(experts_[rank], 5, &seen[rank]), xcclSuccess);
+    EXPECT_EQ(CountAlone(experts_[rank], choices, &seen[rank]), xcclSuccess);
     EXPECT_EQ(xcclCombine(ones, &sums[rank], 1, xcclFloat32, xcclRows, experts_[rank], nullptr), xcclSuccess);
   }
   ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
@@ -255,13 +254,14 @@ TEST_F(ExpertsOfThreads, AGroupRunsItsCallsInOrder) {
 
 TEST_F(ExpertsOfThreads, ChoicesThatDoNotFitEndAllRanks) {
   int seen = 0;
+  const std::vector<int> right = {0, -1}, wrong = {8, -1};
   for (int rank = 0; rank < kRanks; ++rank)
-    EXPECT_EQ(CountAlone(experts_[rank], rank == 3 ? 8 : 0, &seen), xcclSuccess);
+    EXPECT_EQ(CountAlone(experts_[rank], rank == 3 ? wrong : right, &seen), xcclSuccess);
   for (const xcclComm_t comm : comms_) {
     EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
     EXPECT_STREQ(xcclGetLastError(comm), "rank 3, token 0: expert 8; expected -1 to 7");
   }
-  EXPECT_EQ(CountAlone(experts_[0], 0, &seen), xcclInvalidUsage);
+  EXPECT_EQ(CountAlone(experts_[0], right, &seen), xcclInvalidUsage);
 }
 
 TEST_F(ExpertsOfThreads, RowsWithoutRoomEndAllRanks) {

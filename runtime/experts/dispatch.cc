@@ -293,10 +293,8 @@ Status ExpertRank::SendBytes(const Received& ways, const RowSource& rows, const 
                              std::chrono::nanoseconds limit) {
   const int64_t header = HeaderBytes(sizes(), Call::kCombine);
   for (; from < rows.bytes(); from += BytesThatFit(header)) {
-    const CallHead head{.number = ++calls_,
-                        .ways = ways.number,
-                        .row_bytes = rows.bytes(),
-                        .kind = CallHead::Kind::kAgain};
+    const CallHead head{
+        .number = ++calls_, .ways = ways.number, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kAgain};
     const RowLayout layout{header, std::min(rows.bytes() - from, BytesThatFit(header))};
     const OwnTokens own{ways.own_tokens, {}, {}};
     DispatchPart part(*this, head, layout, from, own, rows, &ways, place, limit);

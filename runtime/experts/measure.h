@@ -39,9 +39,9 @@ struct MeasuredCall {
 
 // Runs options.calls calls and returns all, with the time of the slowest rank of each. Ranks that a launcher
 // started all call it and get the same. Inputs are such that every sum is exact in every order, so all
-// comparisons are bitwise. combine has row_bytes of elements too. Requires: for processes, that the caller has
-// no other threads. Errors: those of WireExperts and of the calls; kInvalidInput where the group has another
-// number of ranks than the plan.
+// comparisons are bitwise. combine has row_bytes of elements too. Requires: for processes, that the caller
+// has no other threads; of a group, that it has as many ranks as the plan. Errors: those of WireExperts and
+// of the calls.
 StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const MeasureOptions& options);
 
 // The most tokens of a rank with which a run of the plan holds about half a GiB of rows.

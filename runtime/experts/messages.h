@@ -1,6 +1,6 @@
-// Messages of rows in the slots of connections. A sender writes rows straight into a slot and sends it when it
-// is full or nothing else can go on; a receiver reads rows where they lie, and gives the slot back when all of
-// them have been passed on. Internal to runtime/experts/rank.h.
+// Messages of rows in the slots of connections. A sender writes rows straight into a slot and sends it when
+// it is full or nothing else can go on; a receiver reads rows where they lie, and gives the slot back when
+// all of them have been passed on. Internal to runtime/experts/rank.h.
 #pragma once
 
 #include <cstddef>

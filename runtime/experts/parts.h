@@ -68,8 +68,8 @@ struct CallPart {
     }
   }
   void FailFor(Rank left) {
-    endpoint.FailAsSaid(PeerEnded(fmt::format("rank {}: has left; expected it in {}, with rank {}", left.value,
-                                              ToString(call), endpoint.rank().value)));
+    endpoint.FailAsSaid(PeerEnded(fmt::format("rank {}: has left; expected it in {}, with rank {}",
+                                              left.value, ToString(call), endpoint.rank().value)));
   }
 
   template <typename Waits>
@@ -81,9 +81,9 @@ struct CallPart {
         text = fmt::format("expected rank {} to take rows", keys[outlet.connection()].dst.value);
     for (size_t i = inlets.size(); i-- > 0;)
       if (waits(i)) text = fmt::format("expected rows from rank {}", keys[inlets[i].connection()].src.value);
-    return LimitReached(
-        fmt::format("rank {}: {}: {}; nothing moved for {} ms", endpoint.rank().value, ToString(call), text,
-                    std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()));
+    return LimitReached(fmt::format("rank {}: {}: {}; nothing moved for {} ms", endpoint.rank().value,
+                                    ToString(call), text,
+                                    std::chrono::duration_cast<std::chrono::milliseconds>(limit).count()));
   }
 
   Endpoint& endpoint;

@@ -54,15 +54,15 @@ Drawn Draw(const Sizes& sizes, uint64_t seed) {
   Random random(seed);
   Drawn call;
   const int64_t kind = random.Below(5);  // uniform, Zipf, all to one expert, none, no tokens on some ranks
-  const Routing whole = DrawRouting(
-      {.kind = kind == 1 ? RoutingSource::Kind::kZipf : RoutingSource::Kind::kUniform,
-       .exponent = 2 * random.Unit()},
-      sizes, random);
+  const Routing whole =
+      DrawRouting({.kind = kind == 1 ? RoutingSource::Kind::kZipf : RoutingSource::Kind::kUniform,
+                   .exponent = 2 * random.Unit()},
+                  sizes, random);
   const auto hot = static_cast<int32_t>(random.Below(sizes.experts));
   call.routing.top_k = sizes.top_k;
   for (int32_t rank = 0; rank < sizes.ranks; ++rank) {
-    const auto tokens = static_cast<int32_t>(
-        kind == 4 && random.Below(2) == 0 ? 0 : random.Below(sizes.max_tokens + 1));
+    const auto tokens =
+        static_cast<int32_t>(kind == 4 && random.Below(2) == 0 ? 0 : random.Below(sizes.max_tokens + 1));
     for (int32_t token = 0; token < tokens; ++token)
       for (int32_t k = 0; k < sizes.top_k; ++k) {
         const int32_t chosen = whole.ExpertsOf(whole.first_token[rank] + token)[k];

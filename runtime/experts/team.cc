@@ -48,7 +48,8 @@ class Threads final : public ExpertTeam {
 
   Status Start() {
     for (const std::unique_ptr<Member>& member : members_) {
-      XCCL_ASSIGN_OR_RETURN(std::thread thread, StartThread([this, member = member.get()] { Work(*member); }));
+      XCCL_ASSIGN_OR_RETURN(std::thread thread,
+                            StartThread([this, member = member.get()] { Work(*member); }));
       threads_.push_back(std::move(thread));
     }
     return OkStatus();
@@ -69,10 +70,9 @@ class Threads final : public ExpertTeam {
     XCCL_RETURN_IF_ERROR(DoAll([&](ExpertRank& rank) -> Status {
       const int32_t r = rank.rank();
       const OwnTokens own{routing.TokensOf(r), routing.ExpertsOfRank(r), routing.WeightsOfRank(r)};
-      XCCL_ASSIGN_OR_RETURN(
-          received[r],
-          rank.Dispatch(own, {.rows = rows[r].data(), .row_bytes = sizes().row_bytes},
-                        KeepRowsOf(sizes().row_bytes), patience_));
+      XCCL_ASSIGN_OR_RETURN(received[r],
+                            rank.Dispatch(own, {.rows = rows[r].data(), .row_bytes = sizes().row_bytes},
+                                          KeepRowsOf(sizes().row_bytes), patience_));
       return OkStatus();
     }));
     return received;

@@ -1,5 +1,5 @@
-// Ranks of an expert plan that are threads of this process, driven by one caller who has all tokens: for tests
-// and examples. Programs whose ranks have their own use ExpertRank, or xccl.h.
+// Ranks of an expert plan that are threads of this process, driven by one caller who has all tokens: for
+// tests and examples. Programs whose ranks have their own use ExpertRank, or xccl.h.
 #pragma once
 
 #include <chrono>

@@ -52,8 +52,9 @@ StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, int64_t memory_limit) 
   wiring.slot_bytes = kMessageHead + (plan.rows_per_message * row + kLine - 1) / kLine * kLine;
   const int64_t one_slot = std::max<int64_t>(1, std::ssize(wiring.connections) * wiring.slot_bytes);
   if (one_slot > memory_limit)
-    return InvalidInput(fmt::format("{} connections with a slot of {} bytes each need {} bytes; the limit is {}",
-                                    wiring.connections.size(), wiring.slot_bytes, one_slot, memory_limit));
+    return InvalidInput(
+        fmt::format("{} connections with a slot of {} bytes each need {} bytes; the limit is {}",
+                    wiring.connections.size(), wiring.slot_bytes, one_slot, memory_limit));
   wiring.slots = static_cast<int32_t>(std::min<int64_t>({slots, kMaxSlots, memory_limit / one_slot}));
   return wires;
 }

@@ -13,20 +13,20 @@
 #define ENTRIES (ROWS * TOP_K)
 #define WIDTH 12
 
-#define CALL(call)                                                                        \
-  do {                                                                                    \
-    const xcclResult_t result = (call);                                                   \
-    if (result != xcclSuccess) {                                                          \
+#define CALL(call)                                                                         \
+  do {                                                                                     \
+    const xcclResult_t result = (call);                                                    \
+    if (result != xcclSuccess) {                                                           \
       fprintf(stderr, "line %d: %d: %s\n", __LINE__, (int)result, xcclGetLastError(NULL)); \
-      return __LINE__;                                                                    \
-    }                                                                                     \
+      return __LINE__;                                                                     \
+    }                                                                                      \
   } while (0)
-#define EXPECT(condition)                                                \
-  do {                                                                   \
-    if (!(condition)) {                                                  \
-      fprintf(stderr, "line %d: expected %s\n", __LINE__, #condition);   \
-      return __LINE__;                                                   \
-    }                                                                    \
+#define EXPECT(condition)                                              \
+  do {                                                                 \
+    if (!(condition)) {                                                \
+      fprintf(stderr, "line %d: expected %s\n", __LINE__, #condition); \
+      return __LINE__;                                                 \
+    }                                                                  \
   } while (0)
 
 static int Tokens(int rank) { return rank == 2 ? 0 : TOKENS - rank; }
