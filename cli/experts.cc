@@ -22,10 +22,10 @@
 #include "dispatch/bound.h"
 #include "dispatch/domains.h"
 #include "dispatch/make_plan.h"
-#include "dispatch/measure.h"
 #include "dispatch/predict.h"
 #include "dispatch/simulate.h"
 #include "dispatch/verify.h"
+#include "runtime/experts/measure.h"
 
 namespace xccl {
 namespace {
@@ -263,20 +263,35 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags) {
       "plans of dispatch: tokens of a rank (default: the plan's, or as many as 512MiB of rows hold)");
 }
 
-Status RunExperts(const std::string& path, const ExpertRunFlags& flags, const std::string& type,
-                  int32_t calls, const std::string& timeout, const Session& session) {
+namespace {
+
+// Checks that the group has a process for each rank, all with the same plan and flags.
+Status AgreeOnRun(const std::string& path, const std::string& routing, int32_t ranks,
+                  const dispatch::MeasureOptions& options) {
+  if (const int32_t started = options.group->bootstrap().ranks(); started != ranks)
+    return InvalidInput(fmt::format("{}: a plan for {} ranks; {} processes were started; hint: mpirun -n {}",
+                                    path, ranks, started, ranks));
+  XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  XCCL_RETURN_IF_ERROR(options.group->Agree("plan", fmt::format("{:016x}", HashOf(text))));
+  std::string of_file;
+  for (const int32_t expert : options.routing.of_file.experts) of_file += fmt::format("{},", expert);
+  return options.group->Agree("--routing, --tokens, --dtype or --iters",
+                              fmt::format("{} {:016x} {} {} {}", routing, HashOf(of_file), options.tokens,
+                                          ToString(options.type), options.calls));
+}
+
+}  // namespace
+
+Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch::MeasureOptions options,
+                  const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan plan, dispatch::ReadExpertPlan(path));
-  dispatch::MeasureOptions options;
-  options.calls = calls;
-  XCCL_ASSIGN_OR_RETURN(options.type, FlagValue("--dtype", ParseDataType(type)));
-  XCCL_ASSIGN_OR_RETURN(const int64_t patience_ps, FlagValue("--timeout", ParseDuration(timeout)));
-  options.patience = std::chrono::nanoseconds(std::max<int64_t>(1, patience_ps / kPsPerNs));
   options.tokens = flags.tokens.value_or(dispatch::TokensThatFit(plan.sizes));
   if (options.tokens < 1 || options.tokens > plan.sizes.max_tokens)
     return UsageError(
         fmt::format("--tokens: {}; expected 1 to {}, the plan's", options.tokens, plan.sizes.max_tokens));
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(options.routing, dispatch::ReadRoutingSource(routing, plan.sizes));
+  if (options.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnRun(path, routing, plan.sizes.ranks, options));
   const std::vector<std::string> names = {"call",        "time us",   "logical GB/s",
                                           "fabric GB/s", "host GB/s", "wrong"};
   std::vector<std::vector<std::string>> table = {names};
@@ -303,18 +318,20 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, const st
                     {"dtype", std::string(ToString(options.type))},
                     {"version", std::string(kVersion)}});
   };
-  XCCL_RETURN_IF_ERROR(dispatch::Measure(plan, options, [&](const dispatch::MeasuredCall& measured) {
+  XCCL_ASSIGN_OR_RETURN(const std::vector<dispatch::MeasuredCall> calls, dispatch::Measure(plan, options));
+  for (const dispatch::MeasuredCall& measured : calls) {
     add(Call::kDispatch, measured.dispatch);
     add(Call::kCombine, measured.combine);
-    return OkStatus();
-  }));
-  if (session.json)
+  }
+  const bool processes = options.processes || options.group != nullptr;
+  const bool shows = options.group == nullptr || options.group->bootstrap().rank() == Rank(0);
+  if (shows && session.json)
     XCCL_RETURN_IF_ERROR(Print(ToJson(rows)));
-  else
-    XCCL_RETURN_IF_ERROR(
-        Print(fmt::format("{} on {}: {} as threads, {} tokens a rank, {}, sums in {}\n{}", plan.route,
-                          plan.topology.name(), Counted(plan.sizes.ranks, "rank"), options.tokens, routing,
-                          ToString(options.type), TableText(table))));
+  else if (shows)
+    XCCL_RETURN_IF_ERROR(Print(fmt::format(
+        "{} on {}: {} as {}, {} tokens a rank, {}, sums in {}\n{}", plan.route, plan.topology.name(),
+        Counted(plan.sizes.ranks, "rank"), processes ? "processes" : "threads", options.tokens, routing,
+        ToString(options.type), TableText(table))));
   return wrong == 0 ? OkStatus() : BugError(path + ": elements are wrong; the table says how many");
 }
 

@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "runtime/experts/measure.h"
 
 namespace xccl {
 
@@ -35,9 +36,9 @@ struct ExpertRunFlags {
   std::optional<int32_t> tokens;       // absent: as many as fit memory
 };
 void AddExpertRunFlags(Command& command, ExpertRunFlags& flags);
-// type: as in run; iterations: calls; timeout: without progress.
-Status RunExperts(const std::string& path, const ExpertRunFlags& flags, const std::string& type,
-                  int32_t calls, const std::string& timeout, const Session& session);
+// Sets the routing and the tokens of `options` from the flags. Of a group, rank 0 shows the table.
+Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch::MeasureOptions options,
+                  const Session& session);
 // Moves the messages of drawn calls over the links, beside the times that plan predicts for them.
 struct ExpertSimulateFlags {
   std::optional<std::string> routing;  // absent: uniform

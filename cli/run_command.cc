@@ -133,16 +133,34 @@ class Shown {
   bool right_ = true;
 };
 
-// Runs a plan of experts, whose ranks are threads.
+// The group that a launcher started; null: none did.
+StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const Flags& flags, std::chrono::nanoseconds limit) {
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<LaunchedGroup> group, JoinGroup(flags.launch, limit));
+  if (group != nullptr && flags.options.processes)
+    return InvalidInput(
+        fmt::format("--processes: {} processes were started, one for each rank; expected one, which "
+                    "starts the others",
+                    group->bootstrap().ranks()));
+  return group;
+}
+
+// Runs a plan of experts.
 Status RunExpertPlan(const Flags& flags, const Session& session) {
-  for (const char* flag : {"--collective", "--sizes", "--redop", "--processes", "--warmup"})
+  for (const char* flag : {"--collective", "--sizes", "--redop", "--warmup"})
     if (flags.command->IsGiven(flag))
       return UsageError(
           fmt::format("{}: {} is a plan of expert dispatch; expected no {}", flag, flags.file, flag));
   if (flags.backend != "cpu")
     return UsageError(fmt::format("--backend: {} is a plan of expert dispatch; expected cpu", flags.file));
-  const std::string type = flags.command->IsGiven("--dtype") ? flags.type : "bfloat16";
-  return RunExperts(flags.file, flags.experts, type, flags.options.iterations, flags.timeout, session);
+  XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
+  dispatch::MeasureOptions options{.routing = {},
+                                   .calls = flags.options.iterations,
+                                   .patience = settings.options.time_limit,
+                                   .processes = flags.options.processes};
+  if (flags.command->IsGiven("--dtype")) options.type = settings.options.type;
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<LaunchedGroup> group, JoinLaunched(flags, options.patience));
+  options.group = group.get();
+  return RunExperts(flags.file, flags.experts, options, session);
 }
 
 Status RunFile(const Flags& flags, const Session& session) {
@@ -163,12 +181,7 @@ Status RunFile(const Flags& flags, const Session& session) {
                         ": a directory without index.json; expected a plan file or a plan book; hint: "
                         "xccl-synth tune TOPOLOGY -o BOOK makes one");
   XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<LaunchedGroup> group,
-                        JoinGroup(flags.launch, settings.options.time_limit));
-  if (group != nullptr && flags.options.processes)
-    return InvalidInput(
-        fmt::format("--processes: {} processes were started, one for each rank; expected one, which "
-                    "starts the others",
-                    group->bootstrap().ranks()));
+                        JoinLaunched(flags, settings.options.time_limit));
   settings.group = group.get();
   // One rank shows what all have measured.
   Shown shown(session, group == nullptr || group->bootstrap().rank() == Rank(0));

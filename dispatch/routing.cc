@@ -179,29 +179,32 @@ Status CheckSizes(const Sizes& sizes) {
   return OkStatus();
 }
 
+Status CheckChoices(std::span<const int32_t> experts, int32_t tokens, const Sizes& sizes, int32_t rank) {
+  if (tokens > sizes.max_tokens)
+    return InvalidInput(fmt::format("rank {}: {}; expected at most {}; hint: --tokens={}", rank,
+                                    Counted(tokens, "token"), sizes.max_tokens, tokens));
+  for (int32_t token = 0; token < tokens; ++token) {
+    const std::span<const int32_t> of_token =
+        experts.subspan(static_cast<size_t>(token) * sizes.top_k, sizes.top_k);
+    for (size_t k = 0; k < of_token.size(); ++k) {
+      if (of_token[k] < -1 || of_token[k] >= sizes.experts)
+        return InvalidInput(fmt::format("{}: expert {}; expected -1 to {}", TokenName(rank, token),
+                                        of_token[k], sizes.experts - 1));
+      if (of_token[k] >= 0 && std::ranges::find(of_token.subspan(k + 1), of_token[k]) != of_token.end())
+        return InvalidInput(fmt::format("{}: expert {} twice; expected each at most once",
+                                        TokenName(rank, token), of_token[k]));
+    }
+  }
+  return OkStatus();
+}
+
 Status CheckRouting(const Routing& routing, const Sizes& sizes) {
   if (routing.ranks() != sizes.ranks || routing.top_k != sizes.top_k)
     return InvalidInput(fmt::format("routing: {} with {} experts a token; expected {} with {}",
                                     Counted(routing.ranks(), "rank"), routing.top_k, sizes.ranks,
                                     sizes.top_k));
-  for (int32_t rank = 0; rank < sizes.ranks; ++rank) {
-    if (routing.TokensOf(rank) > sizes.max_tokens)
-      return InvalidInput(fmt::format("rank {}: {}; expected at most {}; hint: --tokens={}", rank,
-                                      Counted(routing.TokensOf(rank), "token"), sizes.max_tokens,
-                                      routing.TokensOf(rank)));
-    for (int64_t t = routing.first_token[rank]; t < routing.first_token[rank + 1]; ++t) {
-      const std::span<const int32_t> experts = routing.ExpertsOf(t);
-      for (size_t k = 0; k < experts.size(); ++k) {
-        if (experts[k] < -1 || experts[k] >= sizes.experts)
-          return InvalidInput(fmt::format("{}: expert {}; expected -1 to {}",
-                                          TokenName(rank, t - routing.first_token[rank]), experts[k],
-                                          sizes.experts - 1));
-        if (experts[k] >= 0 && std::ranges::find(experts.subspan(k + 1), experts[k]) != experts.end())
-          return InvalidInput(fmt::format("{}: expert {} twice; expected each at most once",
-                                          TokenName(rank, t - routing.first_token[rank]), experts[k]));
-      }
-    }
-  }
+  for (int32_t rank = 0; rank < sizes.ranks; ++rank)
+    XCCL_RETURN_IF_ERROR(CheckChoices(routing.ExpertsOfRank(rank), routing.TokensOf(rank), sizes, rank));
   return OkStatus();
 }
 

@@ -52,6 +52,14 @@ struct Routing {
   std::span<const int32_t> ExpertsOf(int64_t token) const {
     return std::span(experts).subspan(token * top_k, top_k);
   }
+  // Of all its tokens, one after another.
+  std::span<const int32_t> ExpertsOfRank(int32_t rank) const {
+    return std::span(experts).subspan(first_token[rank] * top_k, int64_t{TokensOf(rank)} * top_k);
+  }
+  std::span<const float> WeightsOfRank(int32_t rank) const {
+    if (weights.empty()) return {};
+    return std::span(weights).subspan(first_token[rank] * top_k, int64_t{TokensOf(rank)} * top_k);
+  }
   float WeightOf(int64_t token, int32_t position) const {
     return weights.empty() ? 1.0F : weights[token * top_k + position];
   }
@@ -60,6 +68,8 @@ struct Routing {
 // Checks that a routing fits: its ranks, tokens and positions, experts in -1 .. experts - 1, none twice in a
 // token. Errors: kInvalidInput naming the rank and the token.
 Status CheckRouting(const Routing& routing, const Sizes& sizes);
+// As CheckRouting, for the tokens of one rank. Requires: experts for each position of each token.
+Status CheckChoices(std::span<const int32_t> experts, int32_t tokens, const Sizes& sizes, int32_t rank);
 
 // The ranks that hold an expert of the token, ascending, each once. `into` is overwritten.
 void RanksOf(std::span<const int32_t> experts, const Sizes& sizes, std::vector<int32_t>& into);

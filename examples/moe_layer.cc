@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "dispatch/make_plan.h"
-#include "dispatch/run.h"
+#include "runtime/experts/team.h"
 #include "topologies/load/load.h"
 
 namespace xccl::dispatch {

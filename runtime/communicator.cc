@@ -203,6 +203,7 @@ bool Communicator::GiveBack() {
   bool all = true;
   for (const Loaded* book : Books())
     if (book->endpoint != nullptr) all = book->endpoint->GiveBack() && all;
+  for (Endpoint* const other : Others()) all = other->GiveBack() && all;
   return all;
 }
 
@@ -213,12 +214,20 @@ std::vector<Communicator::Loaded*> Communicator::Books() const {
   return books;
 }
 
+std::vector<Endpoint*> Communicator::Others() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<Endpoint*> others;
+  for (const std::unique_ptr<Endpoint>& other : others_) others.push_back(other.get());
+  return others;
+}
+
 // Ranks may wait for this one in any book.
 void Communicator::End(const Status& reason) noexcept try {
   std::unique_lock lock(mutex_);
   if (failure_.ok()) failure_ = reason;
   lock.unlock();
   for (const Loaded* book : Books()) book->Fail(reason);
+  for (Endpoint* const other : Others()) other->Fail(reason);
   lock.lock();
   Pairs* const pairs = pairs_.get();  // once connected, they stay
   lock.unlock();
@@ -280,20 +289,50 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
   return failure;
 }
 
+// Requires: loading_ is held. what: "messages between pairs run", for errors.
+StatusOr<std::unique_ptr<Endpoint>> Communicator::ConnectWiring(const StatusOr<Wiring>& wiring, uint64_t hash,
+                                                                std::string_view what) {
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  if (backend->load) return InvalidInput(fmt::format("the ranks are on GPUs; {} on the CPU alone", what));
+  if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(wiring.status(), hash));
+  XCCL_RETURN_IF_ERROR(wiring.status());
+  XCCL_RETURN_IF_ERROR(StartWorker());
+  return backend->connect(*wiring);
+}
+
+StatusOr<Endpoint*> Communicator::ConnectFor(const StatusOr<Wiring>& wiring, uint64_t hash) {
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
+                        ConnectWiring(wiring, hash, "expert dispatch runs"));
+  std::unique_lock lock(mutex_);
+  others_.push_back(std::move(endpoint));
+  Endpoint* const made = others_.back().get();
+  Status failure = failure_;
+  lock.unlock();
+  if (failure.ok()) return made;
+  End(failure);  // it came meanwhile, and the others must not wait for this rank
+  return failure;
+}
+
+Status Communicator::EnqueueJob(Job job) {
+  const std::lock_guard launching(launching_);
+  XCCL_RETURN_IF_ERROR(Failure(false));
+  const std::lock_guard lock(mutex_);
+  owes_ = true;
+  queue_.push_back({.call = {}, .signature = {}, .job = std::move(job)});
+  changed_.notify_all();
+  return OkStatus();
+}
+
 Status Communicator::ConnectPairs() {
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   if (pairs_ != nullptr || ranks_ == 1) return OkStatus();
-  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
-  if (backend->load)
-    return InvalidInput("the ranks are on GPUs; messages between pairs run on the CPU alone");
-  const StatusOr<Wiring> wiring = WiringOfPairs(ranks_);
   // Another rank may load a book instead.
   constexpr uint64_t kNoBook = 1;
-  if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(wiring.status(), kNoBook));
-  XCCL_RETURN_IF_ERROR(wiring.status());
-  XCCL_RETURN_IF_ERROR(StartWorker());
-  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint, backend->connect(*wiring));
+  XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
+                        ConnectWiring(WiringOfPairs(ranks_), kNoBook, "messages between pairs run"));
   auto pairs = std::make_unique<Pairs>(std::move(endpoint));
   std::unique_lock lock(mutex_);
   pairs_ = std::move(pairs);
@@ -521,6 +560,7 @@ Status Communicator::Execute(Queued queued) {
   try {
     if (used_ != nullptr && used_ != queued.loaded) used_->endpoint->GiveBack();
     used_ = queued.loaded;
+    if (queued.job) return queued.job(time_limit_);
     // Once connected, the pairs stay.
     return queued.pairs.empty() ? ExecuteOn(queued) : pairs_->Run(std::move(queued.pairs), time_limit_);
   } catch (const std::exception&) {
@@ -546,7 +586,7 @@ void Communicator::Count(const Queued& queued, std::optional<int64_t> ns) const 
 }
 
 Status Communicator::ExecuteCounted(Queued queued) {
-  if (counter_ == nullptr) return Execute(std::move(queued));
+  if (counter_ == nullptr || queued.job) return Execute(std::move(queued));
   Queued counted = queued;  // messages are moved into their execution
   const auto begin = std::chrono::steady_clock::now();
   Status status = Execute(std::move(queued));
@@ -586,6 +626,8 @@ Status Communicator::Failure(bool devices) {
   Status status = connected_ && backend_->error ? backend_->error() : OkStatus();
   for (const Loaded* book : Books())
     if (status.ok() && (devices || !book->runner)) status = book->Failure();
+  for (const Endpoint* other : Others())
+    if (status.ok()) status = other->Failure().value_or(OkStatus());
   lock.lock();
   if (status.ok() && pairs_ != nullptr) status = pairs_->Failure().value_or(OkStatus());
   lock.unlock();

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -96,6 +97,15 @@ class Communicator {
   Status EnqueuePairs(std::vector<PairMessage> messages);
   Status CheckPairArguments(std::span<const PairMessage> messages) const;
   Status CheckPairs(std::span<const PairMessage> messages);
+  // This rank's end of connections for work of another kind than planned collectives; all ranks call it in
+  // the same place among their loads, each with what became of its wiring and a hash of what that was made
+  // of. The endpoint lives as long as this, and fails with it. Errors: as ConnectPairs; the wiring's, of any
+  // rank.
+  StatusOr<Endpoint*> ConnectFor(const StatusOr<Wiring>& wiring, uint64_t hash);
+  // Queues a job on such an endpoint, which runs in turn with the calls; it gets the time limit. Its failure
+  // ends the communicator. Errors at once: an earlier failure.
+  using Job = std::function<Status(std::chrono::nanoseconds time_limit)>;
+  Status EnqueueJob(Job job);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
   StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
@@ -119,9 +129,12 @@ class Communicator {
     Call call;
     CallSignature signature;
     std::vector<PairMessage> pairs = {};  // instead of the above
+    Job job = {};                         // likewise
   };
 
   StatusOr<Backend*> Connect();
+  StatusOr<std::unique_ptr<Endpoint>> ConnectWiring(const StatusOr<Wiring>& wiring, uint64_t hash,
+                                                    std::string_view what);
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
   Status StartWorker();
   void Work();
@@ -139,6 +152,7 @@ class Communicator {
   void End(const Status& reason) noexcept;
   Status Failure(bool devices);  // without waiting; devices: looks at them too
   std::vector<Loaded*> Books() const;
+  std::vector<Endpoint*> Others() const;
 
   const Rank rank_;
   const int32_t ranks_;
@@ -153,9 +167,10 @@ class Communicator {
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<Queued> queue_;
-  std::vector<std::unique_ptr<Loaded>> books_;  // in the order in which they were loaded; they stay
-  uint64_t calls_ = 0;                          // made so far
-  std::unique_ptr<Pairs> pairs_;                // once they are connected
+  std::vector<std::unique_ptr<Loaded>> books_;     // in the order in which they were loaded; they stay
+  uint64_t calls_ = 0;                             // made so far
+  std::unique_ptr<Pairs> pairs_;                   // once they are connected
+  std::vector<std::unique_ptr<Endpoint>> others_;  // of ConnectFor; they stay
   Status failure_;
   bool busy_ = false, stopping_ = false;
   Loaded* used_ = nullptr;  // the worker's: by its last call; senders may have more to hear of it

@@ -19,20 +19,26 @@ std::vector<int32_t> NumberNics(const Topology& topology) {
 
 }  // namespace
 
-std::vector<Rails> RailsOf(const Program& program, const Topology& topology) {
-  const std::vector<int32_t> numbers = NumberNics(topology);
-  std::vector<Rails> rails;
-  for (const Connection& connection : program.connections) {
-    Rails& own = rails.emplace_back();
-    const HostId from = topology.HostOf(connection.src), to = topology.HostOf(connection.dst);
-    const auto visit = [&](NodeId n) {
-      const int32_t number = numbers[n.index()];
-      if (number < 0) return;
-      if (topology.node(n).host == from) own.src = number;
-      if (topology.node(n).host == to) own.dst = number;
-    };
-    for (const LinkId link : connection.path) visit(topology.link(link).to);
+RailFinder::RailFinder(const Topology& topology) : topology_(topology), numbers_(NumberNics(topology)) {}
+
+Rails RailFinder::Of(Rank src, Rank dst, std::span<const LinkId> path) const {
+  Rails rails;
+  const HostId from = topology_.HostOf(src), to = topology_.HostOf(dst);
+  for (const LinkId link : path) {
+    const NodeId node = topology_.link(link).to;
+    const int32_t number = numbers_[node.index()];
+    if (number < 0) continue;
+    if (topology_.node(node).host == from) rails.src = number;
+    if (topology_.node(node).host == to) rails.dst = number;
   }
+  return rails;
+}
+
+std::vector<Rails> RailsOf(const Program& program, const Topology& topology) {
+  const RailFinder finder(topology);
+  std::vector<Rails> rails;
+  for (const Connection& connection : program.connections)
+    rails.push_back(finder.Of(connection.src, connection.dst, connection.path));
   return rails;
 }
 

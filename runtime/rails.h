@@ -2,6 +2,7 @@
 // path, numbered within their hosts in the order of the topology.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -11,7 +12,18 @@
 
 namespace xccl {
 
-// By connection of the program. A connection whose path has no NIC of a host gets that host's first NIC.
+// Finds the devices of paths between ranks.
+class RailFinder {
+ public:
+  explicit RailFinder(const Topology& topology);  // outlives this
+  // A path that has no NIC of a host gets that host's first NIC.
+  Rails Of(Rank src, Rank dst, std::span<const LinkId> path) const;
+
+ private:
+  const Topology& topology_;
+  const std::vector<int32_t> numbers_;  // by node: its number among the NICs of its host, or -1
+};
+// By connection of the program.
 std::vector<Rails> RailsOf(const Program& program, const Topology& topology);
 // Sets the rails in the wiring, which has all connections of the program. Where programs disagree, the last
 // one set wins.

@@ -293,6 +293,90 @@ xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const
                            void* recvbuff, const size_t* recvcounts, const size_t* rdispls,
                            xcclDataType_t type, xcclComm_t comm, xcclStream_t stream);
 
+/* Expert dispatch and combine, for layers of mixtures of experts. A router chooses up to K of E experts for
+ * every token; rank r of R holds the experts r*E/R up to (r+1)*E/R - 1. Dispatch brings each token's row once
+ * to every rank that holds one of its experts; nobody knows the counts beforehand. Combine brings the
+ * experts' rows back and adds them up. They run a plan that "xccl-synth plan MACHINE -c dispatch -o FILE"
+ * made, on the CPU; on a GPU they are refused with xcclInvalidUsage.
+ *
+ * All ranks load the same plan, in the same place among their loads of books; it needs no book, and serves
+ * the handles made from then on. A handle keeps the ways of its last dispatch with choices: combine takes
+ * them back, and a dispatch with sameChoices takes them again. So the backward pass of dispatch is combine
+ * with the same handle, and that of combine is dispatch. Several handles may live, such as one for each
+ * layer. All ranks make the same calls in the same order, each with handles whose last choices came in one
+ * call; else they fail with xcclInvalidUsage and both calls in the text. A rank may have no tokens, or
+ * receive none.
+ *
+ * Calls return at once; outputs are there when xcclCommSynchronize returns. Choices that do not fit the plan
+ * and rows for which there is no room are found while a call runs, and end the communicator. A call for which
+ * a header's struct has another size is refused. */
+typedef struct xcclExperts* xcclExperts_t;
+xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan);
+xcclResult_t xcclExpertsCreate(xcclExperts_t* experts, xcclComm_t comm);
+/* Calls that are queued still run. experts may be NULL. */
+xcclResult_t xcclExpertsDestroy(xcclExperts_t experts);
+
+/* What the plan is for. A rank receives at most ranks * maxTokens rows, and min(topK, localExperts) entries
+ * for each. Rows of any size may be dispatched; those of rowBytes fill the plan's messages. */
+typedef struct {
+  int ranks, experts, localExperts, topK, maxTokens;
+  size_t rowBytes;
+} xcclExpertSizes_t;
+xcclResult_t xcclExpertsGetSizes(xcclExperts_t experts, xcclExpertSizes_t* sizes);
+
+typedef struct {
+  size_t size;               /* of this struct: XCCL_DISPATCH_IN_INITIALIZER */
+  const void* rows;          /* tokens * rowBytes */
+  size_t rowBytes;           /* with scaleBytes a multiple of 16, equal on all ranks; 0: counts alone */
+  const void* scales;        /* tokens * scaleBytes, which travel beside the rows */
+  size_t scaleBytes;         /* 0: none */
+  size_t tokens;             /* of this rank: 0 to maxTokens */
+  const void* choices;       /* tokens * topK experts, each once in a token; -1: none */
+  xcclDataType_t choiceType; /* xcclInt32 or xcclInt64 */
+  const float* weights;      /* tokens * topK; NULL: all are 1 */
+  int sameChoices;           /* on all ranks; 1: the handle's choices and weights are taken again */
+} xcclDispatchIn_t;
+#define XCCL_DISPATCH_IN_INITIALIZER \
+  { sizeof(xcclDispatchIn_t), 0, 0, 0, 0, 0, 0, xcclInt64, 0, 0 }
+
+/* Rows come in the order of (home rank, token), this rank's own among them. An entry is a row as the input of
+ * one of its experts here; entries come by expert, then row. A NULL is not written. */
+typedef struct {
+  size_t size;          /* of this struct: XCCL_DISPATCH_OUT_INITIALIZER */
+  void* rows;           /* maxRows * rowBytes; needed where rowBytes is not 0 */
+  void* scales;         /* maxRows * scaleBytes, likewise */
+  size_t maxRows;       /* more rows fail the call; 0 with counts alone */
+  int* numRows;         /* 1 */
+  int* rowsOfRank;      /* ranks: rows from each home */
+  int* experts;         /* maxRows * topK: by row and position, the expert among those of this rank, or -1 */
+  float* weights;       /* maxRows * topK; 0 where experts has -1 */
+  int* homes;           /* maxRows: the rank that each row is from */
+  int* tokens;          /* maxRows: its number there */
+  int* rowsOfExpert;    /* localExperts: entries of each */
+  int* firstOfExpert;   /* localExperts + 1: the first entry of each, then the number of entries */
+  size_t maxEntries;    /* more entries fail the call where one of the next two is given */
+  int* rowOfEntry;      /* maxEntries: its row */
+  float* weightOfEntry; /* maxEntries */
+} xcclDispatchOut_t;
+#define XCCL_DISPATCH_OUT_INITIALIZER \
+  { sizeof(xcclDispatchOut_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* out, xcclExperts_t experts,
+                          xcclStream_t stream);
+
+/* What a rank gives to combine: */
+typedef enum {
+  xcclWeightedEntries = 0, /* a row for each entry, which counts times its weight */
+  xcclEntries = 1,         /* a row for each entry */
+  xcclRows = 2             /* a row for each row received, such as the sum over its entries */
+} xcclExpertRows_t;
+/* Adds up in float what the experts of each token gave, and writes a row of `elements` elements to sums for
+ * each token that this rank dispatched; zeros where it chose none. The order is fixed, so the same input
+ * gives the same bits: a rank adds its own entries in the order of the token's positions, then the rows of
+ * the ranks below it in ascending order, and rounds once (docs/dispatch.md). Type: xcclFloat32, xcclFloat16
+ * or xcclBfloat16; sums of 8-bit floats are refused. */
+xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclDataType_t type,
+                         xcclExpertRows_t of, xcclExperts_t experts, xcclStream_t stream);
+
 xcclResult_t xcclGroupStart(void);
 xcclResult_t xcclGroupEnd(void);
 

@@ -1,7 +1,9 @@
 // Plans of expert dispatch and combine from outside.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,42 @@ TEST_F(Cli, ExpertsArePlannedProvedSimulatedAndRun) {
       ASSERT_EQ(ran.size(), 4U);
       for (const Json& one : ran) EXPECT_EQ(one["wrong"], 0);
     }
+}
+
+TEST_F(Cli, ExpertsRunAsProcessesAndAsRanksOfALauncher) {
+  Out({"plan", "full-mesh:4", "-c", "dispatch", "--experts", "8", "--top-k", "2", "--tokens", "16", "--row",
+       "64B", "-o", "moe.json"});
+  const Words run = {"run", "moe.json", "--routing", "zipf:1.0", "--iters", "3", "--timeout", "20s"};
+  const Json ran = Json::parse(Out(With(run, {"--processes", "--json"})));
+  ASSERT_EQ(ran.size(), 6U);
+  for (const Json& one : ran) EXPECT_EQ(one["wrong"], 0);
+  EXPECT_THAT(Out(With(run, {"--processes"})), testing::HasSubstr("4 ranks as processes, 16 tokens a rank"));
+
+  // Processes that are ranks 0, 1, ... of a run, each with its flags.
+  const auto launched = [&](const std::vector<Words>& flags) {
+    const std::string address = "127.0.0.1:" + std::to_string(20000 + getpid() % 20000);
+    std::vector<std::unique_ptr<Command>> ranks;
+    for (size_t r = 0; r < flags.size(); ++r)
+      ranks.push_back(
+          std::make_unique<Command>(SynthProgram(),
+                                    With(With(run, {"--rank", std::to_string(r), "--ranks",
+                                                    std::to_string(flags.size()), "--address", address}),
+                                         flags[r]),
+                                    folder_));
+    std::vector<Said> said;
+    for (const std::unique_ptr<Command>& rank : ranks) said.push_back(rank->Wait());
+    return said;
+  };
+  const std::vector<Said> good = launched({{}, {}, {}, {}});
+  for (const Said& rank : good) EXPECT_EQ(rank.code, 0) << rank.err;
+  EXPECT_THAT(good[0].out, testing::HasSubstr("4 ranks as processes"));
+  EXPECT_EQ(good[1].out, "");
+  for (const Said& rank : launched({{}, {}, {"--tokens", "5"}, {}})) {
+    EXPECT_EQ(rank.code, 1);
+    EXPECT_THAT(rank.err, testing::HasSubstr("another --routing, --tokens, --dtype or --iters than rank 0"));
+  }
+  for (const Said& rank : launched({{}, {}}))
+    EXPECT_THAT(rank.err, testing::HasSubstr("moe.json: a plan for 4 ranks; 2 processes were started"));
 }
 
 TEST_F(Cli, AFileOfARoutingIsDispatched) {

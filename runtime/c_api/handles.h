@@ -52,6 +52,8 @@ struct UserOp {
   std::array<std::byte, 8> scalar = {};
 };
 
+struct LoadedExperts;
+
 struct Comm {
   using Make = StatusOr<Backend> (*)(Comm& comm);
   Comm(Rank rank, int32_t ranks, Make make)
@@ -69,9 +71,10 @@ struct Comm {
   std::optional<std::vector<Rank>> members;
   std::mutex mutex;  // guards what follows
   Settings settings;
-  std::map<int, UserOp> ops;           // by xcclRedOp_t
-  int next_op = xcclNumOps;            // numbers are not used again
-  std::map<std::string, int> shrinks;  // number of shrinks by the text of the ranks left out
+  std::map<int, UserOp> ops;                     // by xcclRedOp_t
+  int next_op = xcclNumOps;                      // numbers are not used again
+  std::shared_ptr<const LoadedExperts> experts;  // the plan loaded last
+  std::map<std::string, int> shrinks;            // number of shrinks by the text of the ranks left out
   std::atomic<bool> aborted = false;
   Background background;      // guards itself
   Communicator communicator;  // it goes first, since its back end uses what is above

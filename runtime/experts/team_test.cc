@@ -1,4 +1,4 @@
-#include "dispatch/run.h"
+#include "runtime/experts/team.h"
 
 #include <gtest/gtest.h>
 

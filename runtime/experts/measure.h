@@ -3,12 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
+#include <vector>
 
 #include "base/status.h"
 #include "dispatch/plan.h"
 #include "dispatch/routing.h"
 #include "ir/numbers.h"
+#include "runtime/launched/launched_group.h"
 
 namespace xccl::dispatch {
 
@@ -19,6 +20,8 @@ struct MeasureOptions {
   int32_t calls = 20;
   uint64_t seed = 0;
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
+  bool processes = false;          // a process for each rank instead of a thread
+  LaunchedGroup* group = nullptr;  // where a launcher started a process for each rank; else null
 };
 
 // One dispatch or combine of one drawn routing.
@@ -34,10 +37,12 @@ struct MeasuredCall {
   Measured dispatch, combine;
 };
 
-// Inputs are such that every sum is exact in every order, so all comparisons are bitwise. `show` gets each
-// call when it is done. combine has row_bytes of elements too. Errors: those of ExpertTeam.
-Status Measure(const ExpertPlan& plan, const MeasureOptions& options,
-               const std::function<Status(const MeasuredCall&)>& show);
+// Runs options.calls calls and returns all, with the time of the slowest rank of each. Ranks that a launcher
+// started all call it and get the same. Inputs are such that every sum is exact in every order, so all
+// comparisons are bitwise. combine has row_bytes of elements too. Requires: for processes, that the caller
+// has no other threads; of a group, that it has as many ranks as the plan. Errors: those of WireExperts and
+// of the calls.
+StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const MeasureOptions& options);
 
 // The most tokens of a rank with which a run of the plan holds about half a GiB of rows.
 int32_t TokensThatFit(const Sizes& sizes);

@@ -1,15 +1,22 @@
 // A row's bytes tell its home and token. An expert's output for a token is a small whole number and weights
 // are 1/2 or 1, so sums of up to kMostTopK of them have no more bits than a half or a bfloat16 holds.
-#include "dispatch/measure.h"
+#include "runtime/experts/measure.h"
 
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
-#include "dispatch/run.h"
+#include "dispatch/received.h"
+#include "runtime/cpu/launch.h"
+#include "runtime/experts/rank.h"
+#include "runtime/experts/wires.h"
+#include "runtime/host/host_memory.h"
+#include "runtime/transport/shared_region.h"
 
 namespace xccl::dispatch {
 namespace {
@@ -51,13 +58,11 @@ class Checker {
 
   int64_t elements() const { return elements_; }
 
-  std::vector<Rows> Inputs() const {
-    std::vector<Rows> rows(plan_.sizes.ranks);
-    for (int32_t home = 0; home < plan_.sizes.ranks; ++home) {
-      rows[home].reserve(routing_.TokensOf(home) * plan_.sizes.row_bytes);
-      for (int32_t token = 0; token < routing_.TokensOf(home); ++token)
-        for (int64_t i = 0; i < plan_.sizes.row_bytes; ++i) rows[home].push_back(ByteOf(home, token, i));
-    }
+  Rows InputOf(int32_t home) const {
+    Rows rows;
+    rows.reserve(static_cast<size_t>(routing_.TokensOf(home) * plan_.sizes.row_bytes));
+    for (int32_t token = 0; token < routing_.TokensOf(home); ++token)
+      for (int64_t i = 0; i < plan_.sizes.row_bytes; ++i) rows.push_back(ByteOf(home, token, i));
     return rows;
   }
 
@@ -154,39 +159,109 @@ Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Routing& r
   return bytes;
 }
 
-}  // namespace
+// What one rank sees of a call.
+struct OfRank {
+  double dispatch_us = 0, combine_us = 0;
+  int64_t dispatch_wrong = 0, combine_wrong = 0;
+};
 
-Status Measure(const ExpertPlan& plan, const MeasureOptions& options,
-               const std::function<Status(const MeasuredCall&)>& show) {
-  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<ExpertTeam> team, ExpertTeam::Create(plan, options.patience));
-  const HopIndex index(plan);
+// One rank's calls; all ranks draw the same routings. A barrier stands before each timing.
+Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint& endpoint,
+               std::span<OfRank> calls) {
+  const ExpertPlan& plan = *wires.plan;
+  ExpertRank rank(wires, endpoint);
+  const int32_t self = rank.rank();
+  // This is longer than a call may stand still, so a rank that is stuck in one reports first.
+  const auto barrier = [&] {
+    endpoint.NoteProgress();
+    return endpoint.Barrier(3 * options.patience);
+  };
   Random random(options.seed);
-  for (int32_t call = 0; call < options.calls; ++call) {
+  for (OfRank& call : calls) {
     const Routing routing = DrawCall(plan, options, random);
     const Checker checker(plan, routing, options.type);
-    MeasuredCall measured{.dispatch = BytesOf(plan, index, routing, Call::kDispatch),
-                          .combine = BytesOf(plan, index, routing, Call::kCombine)};
-    const std::vector<Rows> inputs = checker.Inputs();
-    const auto began = std::chrono::steady_clock::now();
+    const Rows input = checker.InputOf(self);
+    const OwnTokens own{routing.TokensOf(self), routing.ExpertsOfRank(self), routing.WeightsOfRank(self)};
     const auto since = [](auto then) {
       return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - then).count();
     };
-    XCCL_ASSIGN_OR_RETURN(const std::vector<Received> received, team->Dispatch(routing, inputs));
-    measured.dispatch.time_us = since(began);
-    std::vector<Rows> outputs;
-    for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) {
-      measured.dispatch.wrong += checker.WrongReceived(received[rank], rank);
-      outputs.push_back(checker.OutputsOf(received[rank], rank));
-    }
+    XCCL_RETURN_IF_ERROR(barrier());
+    const auto began = std::chrono::steady_clock::now();
+    XCCL_ASSIGN_OR_RETURN(const Received received,
+                          rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes},
+                                        KeepRowsOf(plan.sizes.row_bytes), options.patience));
+    call.dispatch_us = since(began);
+    call.dispatch_wrong = checker.WrongReceived(received, self);
+    const Rows outputs = checker.OutputsOf(received, self);
+    Rows sums(static_cast<size_t>(own.count * checker.elements() * SizeOf(options.type)));
+    XCCL_RETURN_IF_ERROR(barrier());
     const auto again = std::chrono::steady_clock::now();
-    XCCL_ASSIGN_OR_RETURN(const std::vector<Rows> sums,
-                          team->Combine(received, options.type, checker.elements(), outputs));
-    measured.combine.time_us = since(again);
-    for (int32_t home = 0; home < plan.sizes.ranks; ++home)
-      measured.combine.wrong += checker.WrongSums(sums[home], home);
-    XCCL_RETURN_IF_ERROR(show(measured));
+    XCCL_RETURN_IF_ERROR(rank.Combine(received, options.type, checker.elements(), Outputs::kWeighted,
+                                      outputs.data(), sums.data(), options.patience));
+    call.combine_us = since(again);
+    call.combine_wrong = checker.WrongSums(sums, self);
   }
+  return barrier();  // no rank leaves while others may wait for it
+}
+
+// This process's rank, in a group; `all`: by rank and call.
+Status RunInGroup(const ExpertWires& wires, const MeasureOptions& options, std::span<OfRank> all) {
+  const auto calls = static_cast<size_t>(options.calls);
+  Bootstrap& bootstrap = options.group->bootstrap();
+  XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, options.group->EndpointOf(wires.wiring));
+  const std::span<OfRank> mine = all.subspan(bootstrap.rank().index() * calls, calls);
+  if (const Status status = RunRank(wires, options, *endpoint, mine); !status.ok()) {
+    endpoint->Fail(status);
+    return *endpoint->Failure();
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(mine.data()), mine.size_bytes());
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> of_ranks,
+                        bootstrap.AllGather(bytes, 3 * options.patience));
+  for (size_t r = 0; r < of_ranks.size(); ++r)
+    std::memcpy(&all[r * calls], of_ranks[r].data(), std::min(of_ranks[r].size(), mine.size_bytes()));
   return OkStatus();
+}
+
+// All ranks, as threads or children of this process.
+Status RunHere(const ExpertWires& wires, const MeasureOptions& options, std::span<OfRank> all) {
+  const auto calls = static_cast<size_t>(options.calls);
+  XCCL_ASSIGN_OR_RETURN(
+      const SharedRegion region,
+      SharedRegion::Create(wires.wiring, options.processes ? Sharing::kChildren : Sharing::kThreads));
+  std::vector<Rank> ranks;
+  for (int32_t rank = 0; rank < wires.plan->sizes.ranks; ++rank) ranks.emplace_back(rank);
+  return RunRanks(region, ranks, options.patience, [&](Endpoint& endpoint) {
+    return RunRank(wires, options, endpoint, all.subspan(endpoint.rank().index() * calls, calls));
+  });
+}
+
+}  // namespace
+
+StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const MeasureOptions& options) {
+  XCCL_RETURN_IF_ERROR(CheckCombineType(options.type));
+  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires, WireExperts(plan));
+  const auto calls = static_cast<size_t>(options.calls), ranks = static_cast<size_t>(plan.sizes.ranks);
+  XCCL_ASSIGN_OR_RETURN(const HostMemory memory,
+                        HostMemory::CreateShared(static_cast<int64_t>(ranks * calls * sizeof(OfRank))));
+  const std::span<OfRank> all = memory.As<OfRank>(ranks * calls);
+  XCCL_RETURN_IF_ERROR(options.group != nullptr ? RunInGroup(wires, options, all)
+                                                : RunHere(wires, options, all));
+  std::vector<MeasuredCall> measured;
+  Random random(options.seed);
+  for (size_t call = 0; call < calls; ++call) {
+    const Routing routing = DrawCall(plan, options, random);
+    MeasuredCall& one =
+        measured.emplace_back(MeasuredCall{.dispatch = BytesOf(plan, wires.index, routing, Call::kDispatch),
+                                           .combine = BytesOf(plan, wires.index, routing, Call::kCombine)});
+    for (size_t rank = 0; rank < ranks; ++rank) {
+      const OfRank& of = all[rank * calls + call];
+      one.dispatch.time_us = std::max(one.dispatch.time_us, of.dispatch_us);
+      one.combine.time_us = std::max(one.combine.time_us, of.combine_us);
+      one.dispatch.wrong += of.dispatch_wrong;
+      one.combine.wrong += of.combine_wrong;
+    }
+  }
+  return measured;
 }
 
 int32_t TokensThatFit(const Sizes& sizes) {

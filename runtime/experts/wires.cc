@@ -1,0 +1,62 @@
+#include "runtime/experts/wires.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/rails.h"
+#include "runtime/transport/call_signature.h"
+
+namespace xccl::dispatch {
+namespace {
+
+ConnectionKey KeyOf(const Hop& hop, int32_t stages, int32_t lanes, Call call) {
+  const int32_t channel = hop.lane * stages + hop.stage;
+  if (call == Call::kDispatch) return {hop.from, hop.to, channel};
+  return {hop.to, hop.from, lanes * stages + channel};
+}
+
+}  // namespace
+
+StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, int64_t memory_limit) {
+  for (size_t depth = 1; depth < plan.stage_of_depth.size(); ++depth)
+    if (plan.stage_of_depth[depth] <= plan.stage_of_depth[depth - 1])
+      return InvalidInput("stages: expected them to rise with the depth of the sender");
+  ExpertWires wires{.plan = &plan, .index = HopIndex(plan), .wiring = {}, .there = {}, .back = {}};
+  Wiring& wiring = wires.wiring;
+  wiring.ranks = plan.sizes.ranks;
+  const int32_t stages = plan.stage_of_depth.empty() ? 1 : plan.stage_of_depth.back() + 1;
+  int32_t slots = 1;
+  const RailFinder rails(plan.topology);
+  std::vector<std::pair<ConnectionKey, Rails>> made;
+  for (const Hop& hop : plan.hops) {
+    slots = std::max(slots, hop.slots);
+    for (const Call call : {Call::kDispatch, Call::kCombine}) {
+      const ConnectionKey key = KeyOf(hop, stages, plan.lanes, call);
+      const std::vector<LinkId>& path = call == Call::kDispatch ? hop.links : hop.back;
+      made.emplace_back(key, rails.Of(key.src, key.dst, path));
+    }
+  }
+  std::ranges::sort(made, {}, [](const auto& one) { return one.first; });
+  for (const auto& [key, of_key] : made) {
+    wiring.connections.push_back(key);
+    wiring.rails.push_back(of_key);
+  }
+  for (const Hop& hop : plan.hops) {
+    wires.there.push_back(*wiring.Find(KeyOf(hop, stages, plan.lanes, Call::kDispatch)));
+    wires.back.push_back(*wiring.Find(KeyOf(hop, stages, plan.lanes, Call::kCombine)));
+  }
+  constexpr int64_t kLine = 64;
+  const int64_t row = HeaderBytes(plan.sizes, Call::kDispatch) + plan.sizes.row_bytes;
+  wiring.slot_bytes = kMessageHead + (plan.rows_per_message * row + kLine - 1) / kLine * kLine;
+  const int64_t one_slot = std::max<int64_t>(1, std::ssize(wiring.connections) * wiring.slot_bytes);
+  if (one_slot > memory_limit)
+    return InvalidInput(
+        fmt::format("{} connections with a slot of {} bytes each need {} bytes; the limit is {}",
+                    wiring.connections.size(), wiring.slot_bytes, one_slot, memory_limit));
+  wiring.slots = static_cast<int32_t>(std::min<int64_t>({slots, kMaxSlots, memory_limit / one_slot}));
+  return wires;
+}
+
+}  // namespace xccl::dispatch

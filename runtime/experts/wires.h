@@ -1,0 +1,27 @@
+// The connections of an expert plan as transports know them: every hop has one for dispatch and one back for
+// combine. All ranks compute the same from the same plan.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/status.h"
+#include "dispatch/plan.h"
+#include "runtime/transport/wiring.h"
+
+namespace xccl::dispatch {
+
+struct ExpertWires {
+  const ExpertPlan* plan = nullptr;
+  HopIndex index;
+  Wiring wiring;
+  std::vector<int32_t> there, back;  // by hop: the connections of dispatch and of combine
+};
+
+// A slot holds a message of the plan's rows. Connections have as many slots as the plan's widest hop, or as
+// many as fit `memory_limit`, which is that of a host's slots: the order of stages alone keeps ranks from
+// waiting in a ring (rule D6). Requires: the plan is proved and outlives the wires. Errors: kInvalidInput for
+// stages that do not rise with the depth of the sender, and where a slot for each connection does not fit.
+StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, int64_t memory_limit = int64_t{1} << 28);
+
+}  // namespace xccl::dispatch
