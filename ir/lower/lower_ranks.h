@@ -43,8 +43,8 @@ class RankLowering {
   // with an outline, O(classes).
   Program ProgramOf(std::span<const Rank> ranks, bool outlines = false) const;
 
-  // Instructions are at most so many on one rank, and so many connections begin at it.
-  int64_t num_moves() const { return std::ssize(moves_.moves); }
+  // The messages of the programs of all ranks together, and the connections of the rank with the most.
+  int64_t num_messages() const { return std::ssize(moves_.moves) * translations_.group().order(); }
   int32_t num_classes() const { return classes_.size(); }
 
  private:
