@@ -88,7 +88,7 @@ TEST(RunnablePlan, TakesARankOutOfAProgram) {
   const Program& whole = plan.program->program;
   ASSERT_EQ(part.ranks[Rank(2)].threadblocks.size(), whole.ranks[Rank(2)].threadblocks.size());
   EXPECT_TRUE(part.ranks[Rank(1)].threadblocks.empty());
-  EXPECT_EQ(part.connections.size(), 2u);
+  EXPECT_EQ(part.connections.size(), 4u);  // two rings
   for (size_t b = 0; b < part.ranks[Rank(2)].threadblocks.size(); ++b) {
     const auto& of_part = part.ranks[Rank(2)].threadblocks[b].instructions;
     const auto& of_whole = whole.ranks[Rank(2)].threadblocks[b].instructions;

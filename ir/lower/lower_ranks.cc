@@ -3,9 +3,8 @@
 // and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions.
 #include "ir/lower/lower_ranks.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -75,7 +74,6 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
   XCCL_ASSIGN_OR_RETURN(made.moves_,
                         SplitByRank(schedule, paths, collective, topology.num_ranks(), nullptr, &chunks));
   made.FindClasses(paths);
-  XCCL_RETURN_IF_ERROR(made.CheckClasses());
   const std::vector<Move>& moves = made.moves_.moves;
   made.order_ = OrderByStep(moves, made.classes_.size(), kFixedSlots);
   made.head_.slots = std::max(kFixedSlots, made.order_.slots);
@@ -103,20 +101,6 @@ void RankLowering::FindClasses(const Paths& paths) {
   for (Move& move : moves_.moves) move.path = of_path[static_cast<size_t>(move.path)];
 }
 
-Status RankLowering::CheckClasses() const {
-  const SymmetryGroup& group = translations_.group();
-  std::vector<int32_t> sends(static_cast<size_t>(group.num_rank_orbits()), 0), receives = sends;
-  for (const Path& path : classes_.paths) {
-    ++sends[static_cast<size_t>(group.OrbitOf(path.src))];
-    ++receives[static_cast<size_t>(group.OrbitOf(path.dst))];
-  }
-  const int32_t most = std::max(std::ranges::max(sends), std::ranges::max(receives));
-  if (most <= kMostBlocks) return OkStatus();
-  return InvalidInput(
-      fmt::format("lower: {} connections into or out of a rank, each with a threadblock; expected at most {}",
-                  most, kMostBlocks));
-}
-
 // The choice needs the threadblocks of a rank and the bytes of a connection, which the columns give.
 Status RankLowering::ChooseSegments(int64_t size_bytes) {
   const SymmetryGroup& group = translations_.group();
@@ -125,7 +109,8 @@ Status RankLowering::ChooseSegments(int64_t size_bytes) {
     sample.ranks.push_back(WriteOutline(group.Representative(orbit)).ranks[group.Representative(orbit)]);
   sample.connections.resize(classes_.paths.size());
   XCCL_RETURN_IF_ERROR(SetSegments(Segments::kMiddle, *collective_, *topology_, moves_.moves,
-                                   {.size_bytes = size_bytes}, {kMostBlocks, kDefaultBlocks}, nullptr, sample)
+                                   {.size_bytes = size_bytes},
+                                   {std::numeric_limits<int32_t>::max(), kDefaultBlocks}, nullptr, sample)
                            .status());
   head_.instances = sample.instances;
   head_.segment_bytes = sample.segment_bytes;

@@ -32,8 +32,7 @@ class RankLowering {
  public:
   // `size_bytes`: the size for which passes and instances are chosen. The collective and the topology must
   // outlive the object. Requires: a compressed, normalized schedule that verifies. Errors: kInvalidInput for
-  // trees of links, for sums that several ranks must add up in one order, and for more connections of a rank
-  // than kMostBlocks.
+  // trees of links, and for sums that several ranks must add up in one order.
   static StatusOr<RankLowering> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology, int64_t size_bytes);
 
@@ -53,7 +52,6 @@ class RankLowering {
   RankLowering(Translations translations, const Collective& collective, const Topology& topology)
       : translations_(std::move(translations)), collective_(&collective), topology_(&topology) {}
   void FindClasses(const lowering::Paths& paths);
-  Status CheckClasses() const;
   Status ChooseSegments(int64_t size_bytes);
   int64_t ElementTo(Rank from, Rank to) const;
   OwnPaths PathsOf(Rank rank) const;
