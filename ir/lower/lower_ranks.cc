@@ -75,8 +75,9 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
                         SplitByRank(schedule, paths, collective, topology.num_ranks(), nullptr, &chunks));
   made.FindClasses(paths);
   const std::vector<Move>& moves = made.moves_.moves;
-  made.order_ = OrderByStep(moves, made.classes_.size(), kFixedSlots);
-  made.head_.slots = std::max(kFixedSlots, made.order_.slots);
+  // Slots are memory, and a rank of a large machine has many connections: as few as the plainest form has.
+  made.order_ = OrderByStep(moves, made.classes_.size(), made.head_.slots);
+  made.head_.slots = std::max(made.head_.slots, made.order_.slots);
   made.assignment_ = AssignThreadblocks(moves, made.classes_, topology.num_ranks(), true);
   made.fusion_ = FuseForwards(moves, made.order_, made.assignment_, made.head_.slots, true);
   XCCL_RETURN_IF_ERROR(made.ChooseSegments(size_bytes));
