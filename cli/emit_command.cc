@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/json/json_writer.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "cli/commands.h"
@@ -24,11 +26,12 @@
 #include "interchange/traces/chakra.h"
 #include "ir/numbers.h"
 #include "ir/plan.h"
+#include "ir/program_json.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/draw.h"
 #include "pipeline/emit.h"
 #include "pipeline/emit_msccl.h"
-#include "pipeline/run.h"
+#include "pipeline/runnable_plan.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cuda/nvcc.h"
 #include "runtime/plan_book.h"
@@ -40,6 +43,7 @@ struct EmitFlags {
   std::string plan, to, output, types, ops, archs, nvcc;
   std::string size;                          // size at which traces and drawings are made
   std::string executor, min_size, max_size;  // for MSCCL XML
+  std::optional<int32_t> rank;               // for the program
   bool in_place = false;
   int32_t threads = EmitOptions().threads;
 };
@@ -235,6 +239,20 @@ Status EmitSource(const EmitFlags& flags) {
   return Print(FileLine({flags.output}));
 }
 
+// The program as a plan file has it, of all ranks or of one.
+Status EmitProgram(const EmitFlags& flags) {
+  XCCL_RETURN_IF_ERROR(NoCompilerFlags(flags));
+  if (IsPlanBook(flags.plan))
+    return UsageError(flags.plan + ": a plan book; expected a plan file for --to program");
+  XCCL_ASSIGN_OR_RETURN(const Plan plan, flags.rank ? ReadPlanOfRank(flags.plan, Rank(*flags.rank))
+                                                    : ReadRunnablePlan(flags.plan));
+  std::ostringstream out;
+  JsonWriter writer(out);
+  WriteProgramJson(*plan.program, plan.collective, writer);
+  writer.Finish();
+  return PrintOrWrite(std::move(out).str(), flags.output);
+}
+
 // One format of --to.
 struct Format {
   std::string_view name;
@@ -244,6 +262,7 @@ struct Format {
 constexpr Format kFormats[] = {
     {"cuda", EmitSource},
     {"host", EmitSource},
+    {"program", EmitProgram},
     {"chakra", EmitChakra, true},
     {"msccl-xml", EmitMsccl},
     {"mscclpp-json", EmitMscclpp},
@@ -262,6 +281,9 @@ Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
   const Format& format = *std::ranges::find(kFormats, flags.to, &Format::name);
   if (!format.has_size && !flags.size.empty())
     return UsageError("--size: needs --to chakra, svg or perfetto; other formats serve all sizes");
+  if (flags.rank && flags.to != "program")
+    return UsageError(
+        fmt::format("--rank: needs --to program; a file for {} says what all ranks do", flags.to));
   XCCL_RETURN_IF_ERROR(NoMscclFlags(flags));
   return format.emit(flags);
 }
@@ -277,11 +299,17 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       .Required();
   command
       .AddOption("--to", flags.to,
-                 "cuda, host, chakra (execution traces for ASTRA-sim), msccl-xml (for MSCCL and RCCL), "
+                 "cuda, host, program (JSON, as in the plan file), chakra (execution traces for ASTRA-sim), "
+                 "msccl-xml (for MSCCL and RCCL), "
                  "mscclpp-json (execution plans for MSCCL++), svg (the schedule drawn), dot (the machine "
                  "for Graphviz) or perfetto (the simulation as a trace for ui.perfetto.dev)")
       .OneOf(FormatNames())
       .Required();
+  command
+      .AddOption("--rank", flags.rank,
+                 "program: the part of this rank alone, its threadblocks and connections; makes it where the "
+                 "plan of a large symmetric machine has no program")
+      .Between(0, (int64_t{1} << 31) - 1);
   command.AddOption("-s,--size", flags.size,
                     "chakra, svg, perfetto: the size (default: that which the plan is made for)");
   command.AddOption("--dtype", flags.types,
@@ -312,6 +340,7 @@ void AddEmitCommand(CommandLine& line, Session& session) {
   command.Footer(
       "Examples:\n"
       "  xccl-synth emit allreduce.plan.json --to cuda -o allreduce.cu\n"
+      "  xccl-synth emit allgather.plan.json --to program --rank 0 -o rank0.json\n"
       "  xccl-synth emit allreduce.plan.json --to chakra --size 16MiB -o trace\n"
       "  xccl-synth emit allreduce.plan.json --to perfetto -o trace.json\n"
       "  xccl-synth emit allreduce.plan.json --to msccl-xml --for executor -o allreduce.xml\n"

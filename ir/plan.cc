@@ -25,8 +25,8 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kFormat = 1;
-// Machines of so many ranks have schedules of many transfers, and a transfer takes about 100 bytes of a file.
-// They are written plain up to so many transfers.
+// A transfer takes about 100 bytes of a file. Schedules of machines of so many ranks, and schedules without a
+// program, are written plain up to so many transfers.
 constexpr int32_t kLarge = 4096;
 constexpr int64_t kMostPlainOfLarge = int64_t{1} << 17;
 
@@ -182,7 +182,7 @@ StatusOr<Plan> ParsePlanUnverified(std::string_view text, const std::string& pla
 Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
   // The plain form is easier to read for other tools, unless it is huge.
   if (!plan.schedule.symmetry.empty()) {
-    const bool large = plan.topology.num_ranks() >= kLarge;
+    const bool large = plan.topology.num_ranks() >= kLarge || !plan.program;
     const int64_t most = large ? std::min(most_plain_transfers, kMostPlainOfLarge) : most_plain_transfers;
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most);
     if (plain.ok())

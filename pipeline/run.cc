@@ -20,6 +20,7 @@
 #include "ir/known_machines.h"
 #include "ir/verify/read_plan.h"
 #include "pipeline/predict.h"
+#include "pipeline/runnable_plan.h"
 #include "runtime/bootstrap/placement.h"
 #include "runtime/cpu/run_program.h"
 #include "runtime/cuda/driver.h"
@@ -221,13 +222,6 @@ StatusOr<std::vector<int64_t>> SizesOfPlans(const PlanBook& book, const PlanBook
 
 }  // namespace
 
-StatusOr<Plan> ReadRunnablePlan(const std::string& file) {
-  XCCL_ASSIGN_OR_RETURN(Plan plan, ReadPlan(file));
-  if (!plan.program)
-    return InvalidInput(file + ": no program in the plan; hint: xccl-synth plan ... -o FILE writes one");
-  return plan;
-}
-
 StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const KernelOrigin& origin,
                             const std::vector<int64_t>& sizes, const RunSettings& settings,
                             const std::optional<MachineModel>& measured) {
@@ -261,7 +255,11 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
 
 Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
                 const RunShow& show) {
-  XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadRunnablePlan(file));
+  // A process on a GPU compiles one kernel for all ranks, which needs the instructions of all.
+  const bool own_alone = settings.group != nullptr && !settings.gpus;
+  XCCL_ASSIGN_OR_RETURN(
+      const Plan plan,
+      ReadRunnablePlan(file, own_alone ? std::optional(settings.group->bootstrap().rank()) : std::nullopt));
   if (sizes.empty()) sizes = {plan.made_by.size_bytes};
   const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, {}));
   XCCL_RETURN_IF_ERROR(CheckGroup(file, plan, settings));

@@ -49,9 +49,6 @@ struct RunResult {
   std::vector<std::string> notices;        // why the interpreter kernel ran; remarks about sizes
 };
 
-// Reads and verifies a plan. Errors: those of ReadPlan; kInvalidInput if the plan has no program.
-StatusOr<Plan> ReadRunnablePlan(const std::string& file);
-
 // Runs the plan's program at the given sizes. Also predicts each size: the program on the machine `measured`,
 // or else on the known machine that the plan names, or else the schedule on ideal links. On GPUs the
 // interpreter kernel runs a program that is too large to emit or that does not compile, or every program if

@@ -8,7 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/plan.h"
+#include "ir/translated.h"
 #include "tests/testing/cli.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {
@@ -214,6 +217,56 @@ TEST_F(Cli, LaunchedRanksMakeOneRun) {
     EXPECT_NE(rank.err.find("--processes: 4 processes were started, one for each rank; expected one"),
               std::string::npos)
         << rank.err;
+}
+
+// Every process makes the program of its own rank alone.
+TEST_F(Cli, LaunchedRanksRunACompressedPlan) {
+  constexpr int32_t kRanks = 6;
+  const Topology topology = LoadTopology("nvswitch:6").value();
+  for (const CollectiveKind kind : {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter}) {
+    const bool sums = kind == CollectiveKind::kReduceScatter;
+    CollectiveSpec spec;
+    spec.kind = kind;
+    spec.ranks = AllRanks(kRanks);
+    Schedule columns;  // rank 0's part goes to all other ranks, or comes from them
+    columns.num_chunks = kRanks;
+    for (Rank other(1); other.value < kRanks; ++other.value) {
+      const NodeId from = topology.NodeOf(sums ? other : Rank(0)),
+                   to = topology.NodeOf(sums ? Rank(0) : other);
+      const LinkId up = topology.Out(from).front();
+      for (const LinkId down : topology.Out(topology.link(up).to))
+        if (topology.link(down).to == to)
+          columns.Add(ChunkId(0), 1, *topology.RankOf(from), *topology.RankOf(to), std::vector{up, down},
+                      sums ? TransferOp::kReduce : TransferOp::kCopy, other.value - 1);
+    }
+    const Plan plan{topology,
+                    Collective::Create(spec).value(),
+                    Translate(columns, FindTranslations(topology)),
+                    std::nullopt,
+                    {}};
+    ASSERT_TRUE(WritePlan(plan, folder_ + "/a.json", 0).ok());
+    const Words sizes = {"--sizes", "1KiB,64KiB"};
+    const std::vector<Said> said = RunRanks(folder_, std::vector<Words>(kRanks, sizes));
+    for (const Said& rank : said) EXPECT_EQ(rank.code, 0) << rank.err;
+    EXPECT_NE(said[0].out.find("# Out of bounds values : 0 OK"), std::string::npos) << said[0].out;
+    // So do threads of one process, which make the program of all ranks.
+    EXPECT_NE(Out({"run", "a.json", "--sizes", "1KiB", "--iters", "1"}).find("# Out of bounds values : 0 OK"),
+              std::string::npos);
+  }
+}
+
+TEST_F(Cli, AProgramIsEmittedForOneRank) {
+  RingPlan();
+  const Json whole = Json::parse(Out({"emit", "a.json", "--to", "program"}));
+  EXPECT_EQ(whole, Json::parse(Read("a.json"))["program"]);
+  const Json part = Json::parse(Out({"emit", "a.json", "--to", "program", "--rank", "2"}));
+  EXPECT_EQ(part["ranks"][2], whole["ranks"][2]);
+  EXPECT_EQ(part["ranks"][1]["threadblocks"], Json::array());
+  EXPECT_LT(part["connections"].size(), whole["connections"].size());
+  EXPECT_EQ(Run({"emit", "a.json", "--to", "msccl-xml", "--rank", "2"}).err,
+            "xccl-synth: --rank: needs --to program; a file for msccl-xml says what all ranks do\n");
+  EXPECT_EQ(Run({"emit", "a.json", "--to", "program", "--rank", "4"}).err,
+            "xccl-synth: a.json: no rank 4; ranks are 0..3\n");
 }
 
 TEST_F(Cli, TokensDoNotStayInPs) {

@@ -172,13 +172,15 @@ TEST_F(Cli, WrongCommandLines) {
        "--redop: no reduction 'xor'; expected one of sum, prod, min, max, avg"},
       {{"emit", "a.json", "--to", "xyzzy"},
        2,
-       std::string("--to: 'xyzzy'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or "
-                   "perfetto\n") +
+       std::string(
+           "--to: 'xyzzy'; expected cuda, host, program, chakra, msccl-xml, mscclpp-json, svg, dot or "
+           "perfetto\n") +
            kTry + "emit --help"},
       {{"emit", "a.json", "--to", "msccl"},
        2,
-       std::string("--to: 'msccl'; expected cuda, host, chakra, msccl-xml, mscclpp-json, svg, dot or "
-                   "perfetto; did you mean 'msccl-xml'?\n") +
+       std::string(
+           "--to: 'msccl'; expected cuda, host, program, chakra, msccl-xml, mscclpp-json, svg, dot or "
+           "perfetto; did you mean 'msccl-xml'?\n") +
            kTry + "emit --help"},
       {{"emit", "a.json", "--to", "msccl-xml", "--for", "nccl"},
        2,

@@ -10,9 +10,9 @@ bool IsStored(const Moves& moves, const Fusion& fusion, int32_t m) {
 }
 
 Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,
-                     int32_t num_ranks) {
+                     int32_t num_ranks, std::span<const Rank> ranks) {
   const IdVector<Rank, std::vector<ChunkId>> none(static_cast<size_t>(num_ranks));
-  const Buffers without_scratch(collective, none);
+  const Buffers without_scratch(collective, none, ranks);
   IdVector<Rank, std::vector<ChunkId>> scratch = none;
   for (size_t m = 0; m < moves.moves.size(); ++m) {
     const Move& move = moves.moves[m];
@@ -24,15 +24,16 @@ Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective&
     std::sort(chunks.begin(), chunks.end());
     chunks.erase(std::unique(chunks.begin(), chunks.end()), chunks.end());
   }
-  return Buffers(collective, std::move(scratch));
+  return Buffers(collective, std::move(scratch), ranks);
 }
 
-Buffers::Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch)
+Buffers::Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch,
+                 std::span<const Rank> ranks)
     : collective_(&collective),
       input_(static_cast<size_t>(scratch.size())),
       output_(static_cast<size_t>(scratch.size())),
       scratch_(std::move(scratch)) {
-  for (Rank r : collective.ranks()) {
+  for (Rank r : ranks.empty() ? std::span<const Rank>(collective.ranks()) : ranks) {
     input_[r] = Place(collective.InputParts(r));
     output_[r] = Place(collective.OutputParts(r));
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
@@ -19,8 +20,9 @@ namespace xccl::lowering {
 class Buffers {
  public:
   // `scratch`: by rank, the chunks that need a slot in scratch, ascending. `collective` must outlive the
-  // object.
-  Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch);
+  // object. `ranks`: the members whose buffers are asked for; empty: all members.
+  Buffers(const Collective& collective, IdVector<Rank, std::vector<ChunkId>> scratch,
+          std::span<const Rank> ranks = {});
 
   // Has the rank's output a slot for the chunk?
   bool InOutput(Rank rank, ChunkId chunk) const { return SlotIn(output_[rank], chunk).has_value(); }
@@ -48,8 +50,8 @@ class Buffers {
 bool IsStored(const Moves& moves, const Fusion& fusion, int32_t move);
 
 // Guarantees a slot for every stored value: in the output where the output has the chunk, else in scratch.
-// Scratch has no other slots.
+// Scratch has no other slots. `ranks`: as Buffers has it; values of other ranks are left out.
 Buffers PlaceBuffers(const Moves& moves, const Fusion& fusion, const Collective& collective,
-                     int32_t num_ranks);
+                     int32_t num_ranks, std::span<const Rank> ranks = {});
 
 }  // namespace xccl::lowering

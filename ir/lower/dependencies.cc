@@ -134,6 +134,7 @@ void AddDependencies(const Places& places, const Collective& collective, bool pa
   std::vector<Dependency> waits, gathered;
   for (Rank r(0); r.value < program.ranks.size(); ++r.value) {
     RankProgram& rank = program.ranks[r];
+    if (rank.threadblocks.empty()) continue;
     sites.clear();
     gathered.clear();
     for (size_t tb = 0; tb < rank.threadblocks.size(); ++tb)

@@ -275,7 +275,7 @@ class Follower {
 }  // namespace
 
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
-                            int32_t num_ranks, const MoveTimes* times) {
+                            int32_t num_ranks, const MoveTimes* times, const std::vector<ChunkId>* only) {
   Moves result;
   XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, paths));
 
@@ -285,8 +285,10 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const 
   });
 
   Follower follower(collective, num_ranks, times, result.moves);
-  for (size_t c = 0; c < by_chunk.size(); ++c)
+  for (size_t c = 0; c < by_chunk.size() && only == nullptr; ++c)
     follower.Follow(ChunkId(static_cast<int64_t>(c)), by_chunk[c], result.copies);
+  for (size_t i = 0; only != nullptr && i < only->size(); ++i)
+    follower.Follow((*only)[i], by_chunk[(*only)[i].index()], result.copies);
   std::sort(result.copies.begin(), result.copies.end(), [](const LocalCopy& a, const LocalCopy& b) {
     return std::tuple(a.rank, a.chunk) < std::tuple(b.rank, b.chunk);
   });

@@ -62,9 +62,11 @@ struct Moves {
 // later pass needs the schedule. With `times`, additions between two reads of a chunk come in order of
 // arrival, unless several ranks must get the same bits; without `times`, they come in order of step. Cost:
 // linear, beside sorting each step by chunk. Requires: a normalized schedule that verifies. Errors:
-// kInvalidInput for more moves than int32_t numbers events, two a move.
+// kInvalidInput for more moves than int32_t numbers events, two a move. `only`: the chunks that the schedule
+// moves, ascending, where it leaves others out, as the columns of a compressed schedule do; null: all chunks.
 StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const Collective& collective,
-                            int32_t num_ranks, const MoveTimes* times);
+                            int32_t num_ranks, const MoveTimes* times,
+                            const std::vector<ChunkId>* only = nullptr);
 
 // One past the last move that is sent, or received, together with move m. Requires: m is sent, or received,
 // itself.

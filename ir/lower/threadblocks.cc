@@ -155,8 +155,9 @@ void ReceiveOn(const Paths& paths, int32_t path, Threadblock& block) {
     block.recv_peer = paths.paths[path].src;
 }
 
-// Makes a threadblock for every connection at its sender and one at its receiver. Paired connections share
-// one, and so do the connections of a group at the group's root.
+}  // namespace
+
+// Paired connections share a threadblock, and so do the connections of a group at the group's root.
 void MakeBlocks(const Paths& paths, Assignment& assignment) {
   struct Serving {
     Threadblock block;
@@ -201,8 +202,6 @@ void MakeBlocks(const Paths& paths, Assignment& assignment) {
     assignment.send_block[c] = assignment.send_block[paths.SendUnit(c)];
   }
 }
-
-}  // namespace
 
 Status CheckConnections(const Paths& paths, int32_t num_ranks) {
   std::vector<int32_t> sends(static_cast<size_t>(num_ranks), 0), receives = sends;

@@ -34,6 +34,11 @@ struct Assignment {
   IdVector<Rank, std::vector<Threadblock>> blocks;
 };
 
+// Makes a threadblock for every path at its sender and one at its receiver. Fills send_block, recv_block and
+// blocks from channel and forwards_to. Requires: `blocks` has an empty entry for each rank; the other two
+// have one for each path.
+void MakeBlocks(const Paths& paths, Assignment& assignment);
+
 // Guarantees rule P1. With `pair`, an incoming path shares a threadblock with the outgoing path to which its
 // values are forwarded, if the forwarded moves are at least half of the moves of either path. Paths between
 // the same two ranks get different channels, the lowest free ones, and so do groups of one root. Cost:

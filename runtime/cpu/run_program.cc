@@ -153,6 +153,19 @@ Status RunCases(const Job& job, Endpoint& endpoint) {
   return OkStatus();
 }
 
+// Takes, for each case, the most passes that any process needs: one may know its own rank's instructions
+// alone.
+Status AgreeOnPasses(LaunchedGroup& group, std::chrono::nanoseconds limit, std::vector<int32_t>& passes) {
+  const std::string_view mine(reinterpret_cast<const char*>(passes.data()), passes.size() * sizeof(int32_t));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> all, group.bootstrap().AllGather(mine, limit));
+  std::vector<int32_t> theirs(passes.size(), 0);
+  for (const std::string& one : all) {
+    std::memcpy(theirs.data(), one.data(), std::min(one.size(), theirs.size() * sizeof(int32_t)));
+    for (size_t i = 0; i < passes.size(); ++i) passes[i] = std::max(passes[i], theirs[i]);
+  }
+  return OkStatus();
+}
+
 Status RunOwnRank(const Job& job, LaunchedGroup& group) {
   XCCL_ASSIGN_OR_RETURN(Endpoint* const endpoint, group.EndpointOf(job.wiring));
   if (const Status status = RunCases(job, *endpoint); !status.ok()) {
@@ -189,6 +202,7 @@ StatusOr<std::vector<RunRow>> RunProgram(const Program& program, const Collectiv
                           PassesFor(program, collective, now.sizes, wiring.slot_bytes));
     passes.push_back(of_case);
   }
+  if (cpu.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnPasses(*cpu.group, 3 * options.time_limit, passes));
   const Sharing sharing = options.processes ? Sharing::kChildren : Sharing::kThreads;
   const bool threads = cpu.group == nullptr && sharing == Sharing::kThreads;
   const Job job{program, collective, table, wiring, passes, cpu.group, threads};

@@ -1,0 +1,249 @@
+// Create runs the passes of lower_once.h over the columns, with a class in place of each path. WriteRank
+// translates their results to one rank: a move becomes two, one that the rank sends and one that it receives,
+// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions.
+#include "ir/lower/lower_ranks.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "ir/lower/buffers.h"
+#include "ir/lower/dependencies.h"
+#include "ir/lower/fan_ins.h"
+#include "ir/lower/instructions.h"
+#include "ir/lower/merge.h"
+#include "ir/lower/segments.h"
+
+namespace xccl {
+
+using namespace lowering;  // as lower.cc
+
+namespace {
+
+Status CheckMoves(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+  for (int32_t p = 0; p < schedule.paths.size(); ++p)
+    if (!IsChain(topology, schedule.paths[PathId(p)]))
+      return InvalidInput(
+          "lower: the compressed schedule has multicasts or sums in switches; expected chains of links "
+          "alone, "
+          "from which one rank's part can be made");
+  if (!FindFanIns(schedule, collective, topology).all.empty())
+    return InvalidInput(
+        "lower: several ranks of the compressed schedule must add up one sum in one order; expected sums "
+        "that "
+        "one rank completes, from which one rank's part can be made");
+  return OkStatus();
+}
+
+// The chunks that represent their orbits. The columns move no other chunks.
+std::vector<ChunkId> Representatives(const Translations& translations, const Collective& collective) {
+  std::vector<ChunkId> chunks;
+  for (int32_t c = 0; c < collective.num_chunks(); ++c)
+    if (translations.IsRepresentative(ChunkId(c))) chunks.emplace_back(c);
+  return chunks;
+}
+
+// Appends the program of one rank to another program.
+void Append(Program from, Rank rank, Program& to) {
+  const int32_t first = static_cast<int32_t>(to.dependencies.size());
+  for (Threadblock& block : from.ranks[rank].threadblocks)
+    for (Instruction& instruction : block.instructions) instruction.dep_first += first;
+  to.ranks[rank] = std::move(from.ranks[rank]);
+  to.dependencies.insert(to.dependencies.end(), from.dependencies.begin(), from.dependencies.end());
+  std::ranges::move(from.connections, std::back_inserter(to.connections));
+}
+
+}  // namespace
+
+// The paths of one rank: first those that it sends on, then those that it receives on.
+struct RankLowering::OwnPaths {
+  Paths paths;
+  std::vector<int32_t> out, in;  // by class: its path; kNoIndex: none
+  std::vector<int32_t> classes;  // by path
+};
+
+StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Collective& collective,
+                                            const Topology& topology, int64_t size_bytes) {
+  XCCL_RETURN_IF_ERROR(CheckMoves(schedule, collective, topology));
+  XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
+  RankLowering made(std::move(translations), collective, topology);
+  const Paths paths = ListPaths(schedule, topology);
+  const std::vector<ChunkId> chunks = Representatives(made.translations_, collective);
+  XCCL_ASSIGN_OR_RETURN(made.moves_,
+                        SplitByRank(schedule, paths, collective, topology.num_ranks(), nullptr, &chunks));
+  made.FindClasses(paths);
+  const std::vector<Move>& moves = made.moves_.moves;
+  // Slots are memory, and a rank of a large machine has many connections: as few as the plainest form has.
+  made.order_ = OrderByStep(moves, made.classes_.size(), made.head_.slots);
+  made.head_.slots = std::max(made.head_.slots, made.order_.slots);
+  made.assignment_ = AssignThreadblocks(moves, made.classes_, topology.num_ranks(), true);
+  made.fusion_ = FuseForwards(moves, made.order_, made.assignment_, made.head_.slots, true);
+  XCCL_RETURN_IF_ERROR(made.ChooseSegments(size_bytes));
+  return made;
+}
+
+// A path's class is known by the links of its translate that leaves the lowest rank of its orbit. No other
+// translation takes the path's source there.
+void RankLowering::FindClasses(const Paths& paths) {
+  const SymmetryGroup& group = translations_.group();
+  PathTable canonical;
+  std::vector<int32_t> of_path;
+  std::vector<LinkId> links;
+  for (const Path& path : paths.paths) {
+    const int64_t back = group.Inverse(group.ElementOf(path.src));
+    links.clear();
+    for (const LinkId link : path.links) links.push_back(group.Image(back, link));
+    of_path.push_back(canonical.Intern(links).value);
+    if (of_path.back() == classes_.size())
+      classes_.paths.push_back({group.Image(back, path.src), group.Image(back, path.dst), links, kNoIndex});
+  }
+  for (Move& move : moves_.moves) move.path = of_path[static_cast<size_t>(move.path)];
+}
+
+// The choice needs the threadblocks of a rank and the bytes of a connection, which the columns give.
+Status RankLowering::ChooseSegments(int64_t size_bytes) {
+  const SymmetryGroup& group = translations_.group();
+  Program sample;
+  for (int32_t orbit = 0; orbit < group.num_rank_orbits(); ++orbit)
+    sample.ranks.push_back(WriteOutline(group.Representative(orbit)).ranks[group.Representative(orbit)]);
+  sample.connections.resize(classes_.paths.size());
+  XCCL_RETURN_IF_ERROR(SetSegments(Segments::kMiddle, *collective_, *topology_, moves_.moves,
+                                   {.size_bytes = size_bytes},
+                                   {std::numeric_limits<int32_t>::max(), kDefaultBlocks}, nullptr, sample)
+                           .status());
+  head_.instances = sample.instances;
+  head_.segment_bytes = sample.segment_bytes;
+  return OkStatus();
+}
+
+// The one translation that takes `from` to `to`. Requires: the ranks are in one orbit.
+int64_t RankLowering::ElementTo(Rank from, Rank to) const {
+  const SymmetryGroup& group = translations_.group();
+  return group.Compose(group.ElementOf(to), group.Inverse(group.ElementOf(from)));
+}
+
+RankLowering::OwnPaths RankLowering::PathsOf(Rank rank) const {
+  const SymmetryGroup& group = translations_.group();
+  const int32_t orbit = group.OrbitOf(rank);
+  OwnPaths own;
+  own.out.assign(classes_.paths.size(), kNoIndex);
+  own.in = own.out;
+  for (const bool sends : {true, false}) {
+    for (int32_t c = 0; c < classes_.size(); ++c) {
+      const Path& of_class = classes_.paths[static_cast<size_t>(c)];
+      const Rank end = sends ? of_class.src : of_class.dst;
+      if (group.OrbitOf(end) != orbit) continue;
+      const int64_t e = ElementTo(end, rank);
+      Path path{group.Image(e, of_class.src), group.Image(e, of_class.dst), {}, kNoIndex};
+      for (const LinkId link : of_class.links) path.links.push_back(group.Image(e, link));
+      (sends ? own.out : own.in)[static_cast<size_t>(c)] = own.paths.size();
+      own.paths.paths.push_back(std::move(path));
+      own.classes.push_back(c);
+    }
+  }
+  return own;
+}
+
+Assignment RankLowering::AssignmentOf(Rank rank, const OwnPaths& own) const {
+  const size_t count = own.paths.paths.size();
+  Assignment assignment;
+  assignment.send_block.assign(count, 0);
+  assignment.recv_block.assign(count, 0);
+  assignment.blocks.resize(static_cast<size_t>(topology_->num_ranks()));
+  for (size_t p = 0; p < count; ++p) {
+    const size_t c = static_cast<size_t>(own.classes[p]);
+    const bool receives = own.in[c] == static_cast<int32_t>(p);
+    const int32_t to = receives ? assignment_.forwards_to[c] : kNoIndex;
+    assignment.channel.push_back(assignment_.channel[c]);
+    assignment.forwards_to.push_back(to == kNoIndex ? kNoIndex : own.out[static_cast<size_t>(to)]);
+  }
+  MakeBlocks(own.paths, assignment);
+  for (Rank r(0); r.value < assignment.blocks.size(); ++r.value)
+    if (r != rank) assignment.blocks[r].clear();
+  return assignment;
+}
+
+// Move m becomes the moves 2m, which the rank sends, and 2m + 1, which it receives. One of the two is left
+// out of the order where the rank is in the orbit of one end alone.
+Program RankLowering::WriteRank(Rank rank) const {
+  const SymmetryGroup& group = translations_.group();
+  const int32_t orbit = group.OrbitOf(rank), num_ranks = topology_->num_ranks();
+  const OwnPaths own = PathsOf(rank);
+  const Assignment assignment = AssignmentOf(rank, own);
+  const size_t count = 2 * moves_.moves.size();
+  Moves moves;
+  Fusion fusion{std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, kNoIndex)};
+  moves.moves.reserve(count);
+  for (size_t m = 0; m < moves_.moves.size(); ++m) {
+    for (const bool sends : {true, false}) {
+      Move& move = moves.moves.emplace_back(moves_.moves[m]);
+      const size_t c = static_cast<size_t>(move.path);
+      move.path = (sends ? own.out : own.in)[c];
+      move.sends = sends && move.path != kNoIndex;
+      move.receives = !sends && move.path != kNoIndex;
+      if (move.path == kNoIndex) continue;
+      const int64_t e = ElementTo(sends ? move.src : move.dst, rank);
+      move.chunk = translations_.Image(e, move.chunk);
+      move.src = group.Image(e, move.src);
+      move.dst = group.Image(e, move.dst);
+    }
+    if (fusion_.send_of[m] != kNoIndex) fusion.send_of[2 * m + 1] = 2 * fusion_.send_of[m];
+    if (fusion_.recv_of[m] != kNoIndex) fusion.recv_of[2 * m] = 2 * fusion_.recv_of[m] + 1;
+  }
+  for (const LocalCopy& copy : moves_.copies)
+    if (group.OrbitOf(copy.rank) == orbit)
+      moves.copies.push_back({rank, translations_.Image(ElementTo(copy.rank, rank), copy.chunk)});
+  std::ranges::sort(moves.copies, {}, &LocalCopy::chunk);
+  Order order;
+  for (const int32_t event : order_.events) {
+    const int32_t m = event / 2, own_move = event % 2 == 0 ? 2 * m : 2 * m + 1;
+    if (moves.moves[static_cast<size_t>(own_move)].path != kNoIndex)
+      order.events.push_back(2 * own_move + event % 2);
+  }
+  const Rank only[] = {rank};
+  const Buffers buffers = PlaceBuffers(moves, fusion, *collective_, num_ranks, only);
+  // Chunks that are neighbours at one rank need not be neighbours at its peer, so instructions move one
+  // chunk.
+  const Runs runs{std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, 1),
+                  std::vector<bool>(count, true)};
+  Program program = head_;
+  const Places places = WriteInstructions(moves, order, assignment, fusion, runs, buffers, own.paths,
+                                          collective_->Reduces(), program);
+  AddDependencies(places, *collective_, true, program);
+  return program;
+}
+
+Program RankLowering::WriteOutline(Rank rank) const {
+  const OwnPaths own = PathsOf(rank);
+  const Assignment assignment = AssignmentOf(rank, own);
+  Program program = head_;
+  program.ranks.resize(static_cast<size_t>(topology_->num_ranks()));
+  program.ranks[rank].threadblocks = assignment.blocks[rank];
+  for (size_t p = 0; p < own.paths.paths.size(); ++p)
+    program.connections.push_back(
+        {own.paths.paths[p].src, own.paths.paths[p].dst, assignment.channel[p], own.paths.paths[p].links});
+  return program;
+}
+
+Program RankLowering::ProgramOf(std::span<const Rank> ranks, bool outlines) const {
+  Program program = head_;
+  program.ranks.resize(static_cast<size_t>(topology_->num_ranks()));
+  program.in_place = std::ranges::all_of(collective_->ranks(),
+                                         [&](Rank r) { return collective_->InPlaceOf(r).has_value(); });
+  std::vector<bool> has(static_cast<size_t>(topology_->num_ranks()), false);
+  for (const Rank rank : ranks) {
+    has[rank.index()] = true;
+    Append(WriteRank(rank), rank, program);
+  }
+  for (Rank r(0); outlines && r.value < topology_->num_ranks(); ++r.value)
+    if (!has[r.index()]) Append(WriteOutline(r), r, program);
+  const auto key = [](const Connection& c) { return std::tuple(c.src, c.dst, c.channel); };
+  std::ranges::sort(program.connections, {}, key);
+  const auto repeated = std::ranges::unique(program.connections, {}, key);
+  program.connections.erase(repeated.begin(), repeated.end());
+  return program;
+}
+
+}  // namespace xccl

@@ -1,0 +1,73 @@
+// Compressed schedule → the programs of single ranks. The columns of a compressed schedule say what happens
+// to one chunk of each orbit of chunks, and translations say the rest. So the passes run over the columns
+// alone, and a rank's instructions are the translates of their moves that begin or end at the rank. The cost
+// of one rank's program is that of the columns, whatever the number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/lower/fuse.h"
+#include "ir/lower/moves.h"
+#include "ir/lower/order.h"
+#include "ir/lower/paths.h"
+#include "ir/lower/threadblocks.h"
+#include "ir/program.h"
+#include "ir/schedule.h"
+#include "ir/translated.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// The passes' results for the columns, from which programs of ranks are made. Paths of the columns that
+// translations take to each other are one *class*. A rank has one connection out, and one in, for each class
+// between its orbit and another. All ranks take channel, slots, pairs of connections and order of messages
+// from the class, so the two ends of every connection agree. Events of all ranks happen in the order of the
+// columns' events, each at all its translates together; that order has no circle, so no program deadlocks.
+// Immutable.
+class RankLowering {
+ public:
+  // `size_bytes`: the size for which passes and instances are chosen. The collective and the topology must
+  // outlive the object. Requires: a compressed, normalized schedule that verifies. Errors: kInvalidInput for
+  // trees of links, and for sums that several ranks must add up in one order.
+  static StatusOr<RankLowering> Create(const Schedule& schedule, const Collective& collective,
+                                       const Topology& topology, int64_t size_bytes);
+
+  // Returns a program that has the threadblocks and connections of `ranks` alone. Those of all ranks together
+  // are a program of the schedule that verifies. With `outlines`, all other ranks have their threadblocks and
+  // connections too, without instructions. Cost: for each of `ranks`, O(columns × generators); for each rank
+  // with an outline, O(classes).
+  Program ProgramOf(std::span<const Rank> ranks, bool outlines = false) const;
+
+  // The messages of the programs of all ranks together, and the connections of the rank with the most.
+  int64_t num_messages() const { return std::ssize(moves_.moves) * translations_.group().order(); }
+  int32_t num_classes() const { return classes_.size(); }
+
+ private:
+  struct OwnPaths;  // the connections of one rank
+
+  RankLowering(Translations translations, const Collective& collective, const Topology& topology)
+      : translations_(std::move(translations)), collective_(&collective), topology_(&topology) {}
+  void FindClasses(const lowering::Paths& paths);
+  Status ChooseSegments(int64_t size_bytes);
+  int64_t ElementTo(Rank from, Rank to) const;
+  OwnPaths PathsOf(Rank rank) const;
+  lowering::Assignment AssignmentOf(Rank rank, const OwnPaths& own) const;
+  Program WriteRank(Rank rank) const;
+  Program WriteOutline(Rank rank) const;
+
+  Translations translations_;
+  const Collective* collective_;
+  const Topology* topology_;
+  lowering::Moves moves_;  // of the columns; Move::path is a class
+  lowering::Order order_;
+  lowering::Paths classes_;          // by class: the translate that leaves the lowest rank of its orbit
+  lowering::Assignment assignment_;  // of classes
+  lowering::Fusion fusion_;
+  Program head_;  // slots, instances, protocol and passes of every program
+};
+
+}  // namespace xccl
