@@ -15,20 +15,15 @@
 
 #include "base/file_kinds.h"
 #include "base/files.h"
-#include "base/random.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "dispatch/bound.h"
-#include "dispatch/domains.h"
 #include "dispatch/make_plan.h"
 #include "dispatch/measure.h"
-#include "dispatch/predict.h"
 #include "dispatch/report.h"
-#include "dispatch/simulate.h"
 #include "dispatch/verify.h"
 
 namespace xccl {
@@ -58,6 +53,11 @@ constexpr std::array<const char*, 34> kOthers = {"--root",          "--ranks",
                                                  "--with",          "--allow-divergent",
                                                  "--verify-passes", "--failed-cables"};
 
+double NumberOf(const dispatch::Facts& facts, std::string_view name) {
+  return std::get<double>(
+      std::ranges::find(facts, name, &std::pair<std::string, dispatch::Value>::first)->second);
+}
+
 std::string ShortUs(double us) { return FormatDurationShort(static_cast<int64_t>(us * 1e6)); }
 
 std::string WayText(const ExpertPlan& plan) {
@@ -69,10 +69,7 @@ std::string WayText(const ExpertPlan& plan) {
 std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluation,
                      const std::string& routing, const std::string& output, double total_s) {
   const dispatch::Facts times = dispatch::FactsOf(plan, evaluation).times;
-  const auto number = [&](std::string_view name) {
-    return std::get<double>(
-        std::ranges::find(times, name, &std::pair<std::string, dispatch::Value>::first)->second);
-  };
+  const auto number = [&](std::string_view name) { return NumberOf(times, name); };
   std::string text = WorkText(plan.topology.name(), plan.call, plan.sizes, routing);
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
@@ -303,31 +300,17 @@ Status SimulateExperts(const std::string& path, const ExpertSimulateFlags& flags
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(const dispatch::RoutingSource source,
                         dispatch::ReadRoutingSource(routing, plan.sizes));
-  const dispatch::Bound bound(plan.topology, dispatch::FindDomains(plan.topology), plan.sizes, plan.call);
-  const dispatch::HopIndex index(plan);
-  dispatch::Predictor predictor(plan, plan.call);
-  Random random(0);
   std::vector<std::vector<std::string>> table = {
       {"call", "time us", "predicted us", "bound us", "time/bound"}};
   std::vector<Row> rows;
-  const std::string call(dispatch::ToString(plan.call));
-  for (int32_t draw = 0; draw < flags.draws.value_or(1); ++draw) {
-    const dispatch::Routing drawn = dispatch::DrawRouting(source, plan.sizes, random);
-    const double time_us = PsToUs(dispatch::SimulateCall(plan, drawn, plan.call));
-    const double predicted_us = PsToUs(predictor.TimePs(dispatch::RowsOfHops(plan, index, drawn, plan.call)));
-    const double bound_us = PsToUs(bound.TimePs(drawn));
-    const double ratio = bound_us > 0 ? time_us / bound_us : 1;
-    table.push_back({call, fmt::format("{:.3f}", time_us), fmt::format("{:.3f}", predicted_us),
-                     fmt::format("{:.3f}", bound_us), fmt::format("{:.4f}", ratio)});
-    rows.push_back({{"engine", std::string("experts")},
-                    {"time_us", time_us},
-                    {"predicted_us", predicted_us},
-                    {"bound_us", bound_us},
-                    {"ratio", ratio},
-                    {"collective", call},
-                    {"topology", plan.topology.name()},
-                    {"routing", routing},
-                    {"version", std::string(kVersion)}});
+  for (const dispatch::Facts& facts :
+       dispatch::SimulateDraws(plan, source, routing, flags.draws.value_or(1))) {
+    const auto number = [&](std::string_view name) { return NumberOf(facts, name); };
+    table.push_back({std::string(dispatch::ToString(plan.call)), fmt::format("{:.3f}", number("time_us")),
+                     fmt::format("{:.3f}", number("predicted_us")), fmt::format("{:.3f}", number("bound_us")),
+                     fmt::format("{:.4f}", number("ratio"))});
+    rows.push_back(RowOf(facts));
+    rows.back().emplace_back("version", std::string(kVersion));
   }
   return Print(session.json ? ToJson(rows) : TableText(table));
 }

@@ -8,6 +8,7 @@
 #include "dispatch/bound.h"
 #include "dispatch/domains.h"
 #include "dispatch/predict.h"
+#include "dispatch/simulate.h"
 
 namespace xccl::dispatch {
 namespace {
@@ -155,6 +156,28 @@ std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& to
                                {"buffer_bytes", std::move(buffer_bytes)},
                                {"collective", std::string(ToString(request.call))},
                                {"topology", topology.name()}});
+  }
+  return rows;
+}
+
+std::vector<Facts> SimulateDraws(const ExpertPlan& plan, const RoutingSource& source,
+                                 const std::string& routing, int32_t draws) {
+  const Bound bound(plan.topology, FindDomains(plan.topology), plan.sizes, plan.call);
+  const HopIndex index(plan);
+  Predictor predictor(plan, plan.call);
+  Random random(0);
+  std::vector<Facts> rows;
+  for (int32_t draw = 0; draw < draws; ++draw) {
+    const Routing drawn = DrawRouting(source, plan.sizes, random);
+    const int64_t time_ps = SimulateCall(plan, drawn, plan.call), bound_ps = bound.TimePs(drawn);
+    rows.push_back({{"engine", std::string("experts")},
+                    {"time_us", PsToUs(time_ps)},
+                    {"predicted_us", PsToUs(predictor.TimePs(RowsOfHops(plan, index, drawn, plan.call)))},
+                    {"bound_us", PsToUs(bound_ps)},
+                    {"ratio", RatioOf(time_ps, bound_ps)},
+                    {"collective", std::string(ToString(plan.call))},
+                    {"topology", plan.topology.name()},
+                    {"routing", routing}});
   }
   return rows;
 }

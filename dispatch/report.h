@@ -60,4 +60,8 @@ StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequ
 std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& topology,
                            const PlanRequest& request);
 
+// Simulates the plan's call on drawn routings: one line for each draw. `routing`: the source's name.
+std::vector<Facts> SimulateDraws(const ExpertPlan& plan, const RoutingSource& source,
+                                 const std::string& routing, int32_t draws);
+
 }  // namespace xccl::dispatch
