@@ -176,6 +176,10 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
   for (const std::string_view flag : kFlags)
     if (!is_call && command.IsGiven(std::string(flag)))
       return UsageError(fmt::format("{}: only together with --collective dispatch or combine", flag));
+  // plan has these two for training, too.
+  for (const char* flag : {"--experts", "--top-k"})
+    if (!is_call && !command.Has("--for") && command.IsGiven(flag))
+      return UsageError(fmt::format("{}: only together with --collective dispatch or combine", flag));
   for (const char* flag : kOthers)
     if (is_call && command.Has(flag) && command.IsGiven(flag))
       return UsageError(fmt::format("{}: not together with --collective {}", flag, collective));

@@ -9,6 +9,12 @@
 #include "dispatch/predict.h"
 
 namespace xccl::dispatch {
+namespace {
+
+// Warps of the 512 threads whose bytes in flight are the model's rate of a threadblock (ir/machine_model.h).
+constexpr int32_t kWarpsOfBlock = 16;
+
+}  // namespace
 
 ExpertPlan OnMachine(ExpertPlan plan, const MachineModel& model) {
   TopologySpec spec = WithReachedBandwidths(plan.topology, model).spec();
@@ -42,7 +48,9 @@ int64_t GpuTimePs(const ExpertPlan& plan, Call call, std::span<const int64_t> ro
   if (most == 0) return model.launch_ps;
   int64_t time = Predictor(plan, call).TimePs(rows);
   if (blocks) time = std::max(time, TransferPs(most, cost.block_bytes_per_s * *blocks));
-  return model.launch_ps + time + std::ranges::count(used, true) * (2 * cost.message_ps + cost.hop_ps);
+  int64_t stage_ps = 2 * cost.message_ps + cost.hop_ps;
+  if (plan.aim == Aim::kLatency) stage_ps += 2 * TransferPs(bytes, cost.block_bytes_per_s / kWarpsOfBlock);
+  return model.launch_ps + time + std::ranges::count(used, true) * stage_ps;
 }
 
 }  // namespace xccl::dispatch

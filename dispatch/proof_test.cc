@@ -162,7 +162,8 @@ struct Small {
 
 TEST(Proof, AllRoutingsOfSmallSizesArriveAsCounted) {
   const std::string hosts =
-      "<topology name='m'><cluster hosts='2'><gpu count='1'/><nic id='nic'/><link from='gpu:0' to='nic0' "
+      "<topology name='m'><cluster hosts='2'><gpu count='1'/><nic id='nic' count='1'/><link from='gpu:0' "
+      "to='nic0' "
       "bandwidth='50GB/s' latency='0ns'/><fabric bandwidth='50GB/s' latency='1us'/></cluster></topology>";
   const std::string ring =
       "<topology name='m'><ring ranks='3' bandwidth='50GB/s' latency='500ns'/></topology>";
