@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/standard_streams.h"
 #include "base/strings.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -37,6 +39,7 @@ constexpr size_t kMostSizesOfJob = 16;
 struct Flags {
   TopologiesFlags topology;
   CollectiveFlags collective;
+  ExpertFlags experts;
   PlanFlags plan;
   std::string sizes;  // empty: a log's, else kSizes
   std::string engines;
@@ -45,6 +48,7 @@ struct Flags {
   std::string chart, width = "3.4in", font = "8pt";  // of svg; no chart: all charts
   std::string with;                                  // files of other tools
   FailureOptions failures;
+  std::optional<Command> command = {};
 };
 
 // Shows each size as it ends, as text or CSV; JSON is one value and comes last.
@@ -241,6 +245,10 @@ StatusOr<Comparison> CompareOn(std::span<const ComparedMachine> machines,
 }
 
 Status RunCompare(const Flags& flags, const Session& session) {
+  XCCL_RETURN_IF_ERROR(CheckFlagsOfExperts(*flags.command, flags.collective.collective));
+  if (IsExpertCall(flags.collective.collective))
+    return CompareExperts(flags.topology, flags.collective.collective, flags.experts,
+                          flags.plan.options.request.seed, session);
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);
   const bool several = flags.topology.topologies.size() > 1;
@@ -281,6 +289,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
 void AddCompareCommand(CommandLine& line, Session& session) {
   auto [command, flags] = AddCommand(line, session, "compare",
                                      "Rank engines per size, with their distance from the bound", RunCompare);
+  flags.command = command;
   AddTopologiesFlags(command, flags.topology, "to compare them");
   AddCollectiveFlags(command, flags.collective);
   command.AddOption("--sizes,-s", flags.sizes,
@@ -288,6 +297,8 @@ void AddCompareCommand(CommandLine& line, Session& session) {
   command.AddOption(
       "--engines", flags.engines,
       "ring,tree,... or all (default: all but smt, which may search for long; of several machines, auto)");
+  AddExpertCounts(command, flags.experts);
+  AddExpertFlags(command, flags.experts);
   AddSearchFlags(command, flags.plan);
   AddMachineFlag(command, flags.plan, "rank programs by their time on this machine");
   const Option csv = command.AddFlag("--csv", flags.csv, "print CSV");
@@ -331,6 +342,7 @@ void AddCompareCommand(CommandLine& line, Session& session) {
       "  xccl-synth compare dgx-a100 -c allreduce --engines auto --with allpairs.xml,ring.xml\n"
       "  xccl-synth compare dgx-h100 -c allreduce --sizes 1KiB:1GiB:x2 --with all_reduce_perf.json\n"
       "  xccl-synth compare dgx-a100 dgx-h100 mi300x -c allreduce --html machines.html\n"
+      "  xccl-synth compare rail-2 -c dispatch --experts 256 --top-k 8 --tokens 4096 --row 7392B\n"
       "  xccl-synth compare torus:8x8 -c allreduce --sizes 64MiB --engines auto --failures 10 "
       "--failed-cables 2");
 }

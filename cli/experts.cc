@@ -6,24 +6,23 @@
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/file_kinds.h"
 #include "base/files.h"
-#include "base/random.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
-#include "dispatch/bound.h"
-#include "dispatch/domains.h"
 #include "dispatch/make_plan.h"
-#include "dispatch/predict.h"
-#include "dispatch/simulate.h"
+#include "dispatch/report.h"
 #include "dispatch/verify.h"
 #include "runtime/experts/measure.h"
 
@@ -34,70 +33,29 @@ using dispatch::Call;
 using dispatch::DrawTimes;
 using dispatch::ExpertPlan;
 
-// The work of most published tables: DeepSeek-V3's experts, rows of 7,168 fp8 values with 56 scales, and the
-// same row as bfloat16 on the way back.
-constexpr int32_t kExperts = 256, kTopK = 8, kTokens = 4096;
-constexpr const char *kRowOfDispatch = "7392B", *kRowOfCombine = "14336B";
-
 constexpr std::array<std::string_view, 5> kFlags = {"--tokens", "--row", "--routing", "--aim", "--draws"};
-// Flags of plan that mean nothing for routes of experts.
-constexpr std::array<const char*, 23> kOthers = {
-    "--root",   "--ranks",   "--counts", "--pairs",           "--no-relays",    "--collective-file",
-    "--groups", "--engine",  "--size",   "--chunks",          "--steps",        "--rounds",
-    "--model",  "--from",    "--pareto", "--place",           "--max-ctas",     "--explain",
-    "--lower",  "--machine", "--for",    "--allow-divergent", "--verify-passes"};
+// Flags of plan and of compare that mean nothing for routes of experts.
+constexpr std::array<const char*, 34> kOthers = {"--root",          "--ranks",
+                                                 "--counts",        "--pairs",
+                                                 "--no-relays",     "--collective-file",
+                                                 "--groups",        "--engine",
+                                                 "--size",          "--chunks",
+                                                 "--steps",         "--rounds",
+                                                 "--model",         "--from",
+                                                 "--pareto",        "--place",
+                                                 "--max-ctas",      "--explain",
+                                                 "--lower",         "--machine",
+                                                 "--for",           "--sizes",
+                                                 "--engines",       "--csv",
+                                                 "--html",          "--svg",
+                                                 "--chart",         "--width",
+                                                 "--font",          "--failures",
+                                                 "--with",          "--allow-divergent",
+                                                 "--verify-passes", "--failed-cables"};
 
-StatusOr<dispatch::PlanRequest> RequestOf(const Topology& topology, const std::string& collective,
-                                          const ExpertFlags& flags, const TrainingFlags& numbers,
-                                          uint64_t seed) {
-  dispatch::PlanRequest request;
-  request.call = collective == "combine" ? Call::kCombine : Call::kDispatch;
-  request.seed = seed;
-  const std::string row = flags.row.value_or(request.call == Call::kCombine ? kRowOfCombine : kRowOfDispatch);
-  XCCL_ASSIGN_OR_RETURN(const int64_t row_bytes, FlagValue("--row", ParseSize(row)));
-  // A number beyond the limit is refused as the limit's next is.
-  const auto number = [&](const char* flag, int32_t otherwise, int32_t most) {
-    return static_cast<int32_t>(
-        std::min<int64_t>(NumberOf(numbers, flag).value_or(otherwise), int64_t{most} + 1));
-  };
-  request.sizes = {.ranks = topology.num_ranks(),
-                   .experts = number("--experts", kExperts, dispatch::kMostExperts),
-                   .top_k = number("--top-k", kTopK, dispatch::kMostTopK),
-                   .max_tokens = flags.tokens.value_or(kTokens),
-                   .row_bytes = row_bytes};
-  if (const Status fits = dispatch::CheckSizes(request.sizes); !fits.ok()) return UsageError(fits.message());
-  if (flags.aim) {
-    XCCL_ASSIGN_OR_RETURN(request.aim, FlagValue("--aim", dispatch::ParseAim(*flags.aim)));
-  }
-  const std::string routing = flags.routing.value_or("uniform");
-  XCCL_ASSIGN_OR_RETURN(request.routing, dispatch::ReadRoutingSource(routing, request.sizes));
-  return request;
-}
-
-double Of(const std::vector<DrawTimes>& draws, double share, auto value) {
-  std::vector<double> values;
-  for (const DrawTimes& draw : draws) values.push_back(value(draw));
-  return dispatch::Quantile(values, share);
-}
-
-struct Summary {
-  double time_median_us, time_p99_us, bound_median_us, ratio_median, ratio_p99, deepep_us, pairwise_us,
-      padded_us;
-};
-
-Summary SummaryOf(const std::vector<DrawTimes>& draws) {
-  const auto us = [&](int64_t DrawTimes::*time, double share = 0.5) {
-    return Of(draws, share, [&](const DrawTimes& draw) { return PsToUs(draw.*time); });
-  };
-  const auto ratio = [](const DrawTimes& draw) { return draw.ratio(); };
-  return {.time_median_us = us(&DrawTimes::plan_ps),
-          .time_p99_us = us(&DrawTimes::plan_ps, 0.99),
-          .bound_median_us = us(&DrawTimes::bound_ps),
-          .ratio_median = Of(draws, 0.5, ratio),
-          .ratio_p99 = Of(draws, 0.99, ratio),
-          .deepep_us = us(&DrawTimes::deepep_ps),
-          .pairwise_us = us(&DrawTimes::pairwise_ps),
-          .padded_us = us(&DrawTimes::padded_ps)};
+double NumberOf(const dispatch::Facts& facts, std::string_view name) {
+  return std::get<double>(
+      std::ranges::find(facts, name, &std::pair<std::string, dispatch::Value>::first)->second);
 }
 
 std::string ShortUs(double us) { return FormatDurationShort(static_cast<int64_t>(us * 1e6)); }
@@ -110,22 +68,20 @@ std::string WayText(const ExpertPlan& plan) {
 
 std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluation,
                      const std::string& routing, const std::string& output, double total_s) {
-  const Summary summary = SummaryOf(evaluation.draws);
-  std::string text =
-      fmt::format("{} on {}: {}, {} experts, top-{}, up to {} tokens a rank, rows of {}B, {}\n",
-                  dispatch::ToString(plan.call), plan.topology.name(), Counted(plan.sizes.ranks, "rank"),
-                  plan.sizes.experts, plan.sizes.top_k, plan.sizes.max_tokens, plan.sizes.row_bytes, routing);
+  const dispatch::Facts times = dispatch::FactsOf(plan, evaluation).times;
+  const auto number = [&](std::string_view name) { return NumberOf(times, name); };
+  std::string text = WorkText(plan.topology.name(), plan.call, plan.sizes, routing);
   const auto line = [&](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<10} {}\n", name, value);
   };
   line("route", WayText(plan));
-  line("time", fmt::format("{}, 99 % of {} within {}", ShortUs(summary.time_median_us),
-                           Counted(std::ssize(evaluation.draws), "draw"), ShortUs(summary.time_p99_us)));
+  line("time", fmt::format("{}, 99 % of {} within {}", ShortUs(number("time_median_us")),
+                           Counted(std::ssize(evaluation.draws), "draw"), ShortUs(number("time_p99_us"))));
   line("bound", fmt::format("{} of the realised counts   ratio {:.4f}, 99 % within {:.4f}",
-                            ShortUs(summary.bound_median_us), summary.ratio_median, summary.ratio_p99));
-  line("beside",
-       fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}", ShortUs(summary.deepep_us),
-                   ShortUs(summary.pairwise_us), ShortUs(summary.padded_us)));
+                            ShortUs(number("bound_median_us")), number("ratio_median"), number("ratio_p99")));
+  line("beside", fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}",
+                             ShortUs(number("deepep_route_us")), ShortUs(number("pairwise_us")),
+                             ShortUs(number("padded_us"))));
   line("sums", plan.sums == dispatch::Sums::kHome ? "at home alone, rounded once"
                                                   : "by every rank on the way, rounded at each");
   line("messages",
@@ -141,49 +97,56 @@ std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluat
 
 Row PlanRow(const ExpertPlan& plan, const dispatch::Evaluation& evaluation, const std::string& output,
             double synthesis_s, double total_s) {
-  const Summary summary = SummaryOf(evaluation.draws);
-  return {{"engine", std::string("experts")},
-          {"ranks", int64_t{plan.sizes.ranks}},
-          {"draws", static_cast<int64_t>(evaluation.draws.size())},
-          {"time_median_us", summary.time_median_us},
-          {"time_p99_us", summary.time_p99_us},
-          {"bound_median_us", summary.bound_median_us},
-          {"ratio_median", summary.ratio_median},
-          {"ratio_p99", summary.ratio_p99},
-          {"deepep_route_us", summary.deepep_us},
-          {"pairwise_us", summary.pairwise_us},
-          {"padded_us", summary.padded_us},
-          {"file", output.empty() ? Cell() : Cell(output)},
-          {"collective", std::string(dispatch::ToString(plan.call))},
-          {"topology", plan.topology.name()},
-          {"experts", int64_t{plan.sizes.experts}},
-          {"top_k", int64_t{plan.sizes.top_k}},
-          {"tokens", int64_t{plan.sizes.max_tokens}},
-          {"row_bytes", plan.sizes.row_bytes},
-          {"aim", std::string(dispatch::ToString(plan.aim))},
-          {"route", plan.route},
-          {"entry", std::string(dispatch::ToString(plan.entry))},
-          {"sums", std::string(dispatch::ToString(plan.sums))},
-          {"lanes", int64_t{plan.lanes}},
-          {"rows_per_message", int64_t{plan.rows_per_message}},
-          {"connections", static_cast<int64_t>(plan.hops.size())},
-          {"buffer_bytes", dispatch::MostBufferBytes(plan)},
-          {"busiest_link", evaluation.busiest.empty() ? Cell() : Cell(evaluation.busiest)},
-          {"warnings", plan.topology.spec().warnings},
-          {"synthesis_s", synthesis_s},
-          {"total_s", total_s},
-          {"version", std::string(kVersion)}};
+  const dispatch::PlanFacts facts = dispatch::FactsOf(plan, evaluation);
+  Row row = RowOf(facts.times);
+  row.emplace_back("file", output.empty() ? Cell() : Cell(output));
+  std::ranges::move(RowOf(facts.rest), std::back_inserter(row));
+  row.emplace_back("warnings", plan.topology.spec().warnings);
+  row.emplace_back("synthesis_s", synthesis_s);
+  row.emplace_back("total_s", total_s);
+  row.emplace_back("version", std::string(kVersion));
+  return row;
 }
 
 }  // namespace
 
+StatusOr<dispatch::PlanRequest> ExpertRequestOf(const Topology& topology, const std::string& collective,
+                                                const ExpertFlags& flags, uint64_t seed) {
+  dispatch::Asked asked{.call = collective == "combine" ? Call::kCombine : Call::kDispatch,
+                        .experts = flags.experts,
+                        .top_k = flags.top_k,
+                        .tokens = flags.tokens,
+                        .routing = flags.routing.value_or("uniform"),
+                        .aim = flags.aim.value_or("throughput"),
+                        .seed = seed};
+  if (flags.row) {
+    XCCL_ASSIGN_OR_RETURN(asked.row_bytes, FlagValue("--row", ParseSize(*flags.row)));
+  }
+  return dispatch::RequestOf(topology.num_ranks(), asked, "--");
+}
+
+std::string WorkText(const std::string& topology, Call call, const dispatch::Sizes& sizes,
+                     const std::string& routing) {
+  return fmt::format("{} on {}: {}, {} experts, top-{}, up to {} tokens a rank, rows of {}B, {}\n",
+                     dispatch::ToString(call), topology, Counted(sizes.ranks, "rank"), sizes.experts,
+                     sizes.top_k, sizes.max_tokens, sizes.row_bytes, routing);
+}
+
+Row RowOf(const dispatch::Facts& facts) {
+  Row row;
+  for (const auto& [name, value] : facts)
+    row.emplace_back(name, std::visit([](const auto& held) { return Cell(held); }, value));
+  return row;
+}
+
 void AddExpertFlags(Command& command, ExpertFlags& flags) {
-  command.AddOption("--tokens", flags.tokens,
-                    fmt::format("dispatch, combine: tokens of a rank at most (default: {})", kTokens));
+  command.AddOption(
+      "--tokens", flags.tokens,
+      fmt::format("dispatch, combine: tokens of a rank at most (default: {})", dispatch::kUsualTokens));
   command
       .AddOption("--row", flags.row,
-                 fmt::format("a token's row with its scales (default: {}; combine: {})", kRowOfDispatch,
-                             kRowOfCombine))
+                 fmt::format("a token's row with its scales (default: {}B; combine: {}B)",
+                             dispatch::kUsualRowOfDispatch, dispatch::kUsualRowOfCombine))
       .TypeName("SIZE");
   command
       .AddOption("--routing", flags.routing,
@@ -199,6 +162,11 @@ void AddExpertFlags(Command& command, ExpertFlags& flags) {
       .Between(1, 1 << 20);
 }
 
+void AddExpertCounts(Command& command, ExpertFlags& flags) {
+  command.AddOption("--experts", flags.experts, "dispatch, combine: experts in all (default: 256)");
+  command.AddOption("--top-k", flags.top_k, "dispatch, combine: experts of a token (default: 8)");
+}
+
 bool IsExpertCall(const std::string& collective) {
   return collective == "dispatch" || collective == "combine";
 }
@@ -208,19 +176,22 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
   for (const std::string_view flag : kFlags)
     if (!is_call && command.IsGiven(std::string(flag)))
       return UsageError(fmt::format("{}: only together with --collective dispatch or combine", flag));
+  // plan has these two for training, too.
+  for (const char* flag : {"--experts", "--top-k"})
+    if (!is_call && !command.Has("--for") && command.IsGiven(flag))
+      return UsageError(fmt::format("{}: only together with --collective dispatch or combine", flag));
   for (const char* flag : kOthers)
-    if (is_call && command.IsGiven(flag))
+    if (is_call && command.Has(flag) && command.IsGiven(flag))
       return UsageError(fmt::format("{}: not together with --collective {}", flag, collective));
   return OkStatus();
 }
 
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
-                   const TrainingFlags& numbers, uint64_t seed, const std::string& output,
-                   const Session& session) {
+                   uint64_t seed, const std::string& output, const Session& session) {
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
   XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
-                        RequestOf(topology, collective, flags, numbers, seed));
+                        ExpertRequestOf(topology, collective, flags, seed));
   double synthesis_s = 0;
   dispatch::Evaluation evaluation;
   XCCL_ASSIGN_OR_RETURN(
@@ -350,31 +321,17 @@ Status SimulateExperts(const std::string& path, const ExpertSimulateFlags& flags
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(const dispatch::RoutingSource source,
                         dispatch::ReadRoutingSource(routing, plan.sizes));
-  const dispatch::Bound bound(plan.topology, dispatch::FindDomains(plan.topology), plan.sizes, plan.call);
-  const dispatch::HopIndex index(plan);
-  dispatch::Predictor predictor(plan, plan.call);
-  Random random(0);
   std::vector<std::vector<std::string>> table = {
       {"call", "time us", "predicted us", "bound us", "time/bound"}};
   std::vector<Row> rows;
-  const std::string call(dispatch::ToString(plan.call));
-  for (int32_t draw = 0; draw < flags.draws.value_or(1); ++draw) {
-    const dispatch::Routing drawn = dispatch::DrawRouting(source, plan.sizes, random);
-    const double time_us = PsToUs(dispatch::SimulateCall(plan, drawn, plan.call));
-    const double predicted_us = PsToUs(predictor.TimePs(dispatch::RowsOfHops(plan, index, drawn, plan.call)));
-    const double bound_us = PsToUs(bound.TimePs(drawn));
-    const double ratio = bound_us > 0 ? time_us / bound_us : 1;
-    table.push_back({call, fmt::format("{:.3f}", time_us), fmt::format("{:.3f}", predicted_us),
-                     fmt::format("{:.3f}", bound_us), fmt::format("{:.4f}", ratio)});
-    rows.push_back({{"engine", std::string("experts")},
-                    {"time_us", time_us},
-                    {"predicted_us", predicted_us},
-                    {"bound_us", bound_us},
-                    {"ratio", ratio},
-                    {"collective", call},
-                    {"topology", plan.topology.name()},
-                    {"routing", routing},
-                    {"version", std::string(kVersion)}});
+  for (const dispatch::Facts& facts :
+       dispatch::SimulateDraws(plan, source, routing, flags.draws.value_or(1))) {
+    const auto number = [&](std::string_view name) { return NumberOf(facts, name); };
+    table.push_back({std::string(dispatch::ToString(plan.call)), fmt::format("{:.3f}", number("time_us")),
+                     fmt::format("{:.3f}", number("predicted_us")), fmt::format("{:.3f}", number("bound_us")),
+                     fmt::format("{:.4f}", number("ratio"))});
+    rows.push_back(RowOf(facts));
+    rows.back().emplace_back("version", std::string(kVersion));
   }
   return Print(session.json ? ToJson(rows) : TableText(table));
 }

@@ -1,4 +1,5 @@
-// plan, run and verify for expert dispatch and combine, whose plans are files of their own kind.
+// plan, compare, run, view and verify for expert dispatch and combine, whose plans are files of their own
+// kind.
 #pragma once
 
 #include <cstdint>
@@ -9,25 +10,41 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/output.h"
+#include "dispatch/report.h"
 #include "runtime/experts/measure.h"
 
 namespace xccl {
 
-// The flags of plan that describe experts, beside --experts and --top-k, which training has too. Absent ones
-// have the defaults that help shows.
+// The flags of plan and compare that describe experts. Absent ones have the defaults that help shows. plan
+// has
+// --experts and --top-k among those of training.
 struct ExpertFlags {
+  std::optional<int64_t> experts, top_k;
   std::optional<int32_t> tokens, draws;
   std::optional<std::string> row, routing, aim;
 };
 void AddExpertFlags(Command& command, ExpertFlags& flags);
+void AddExpertCounts(Command& command, ExpertFlags& flags);  // --experts and --top-k
 
 // Whether a value of --collective is planned by PlanExperts.
 bool IsExpertCall(const std::string& collective);
 // Errors: kUsage for a flag of `command` that was given and does not go with `collective`.
 Status CheckFlagsOfExperts(const Command& command, const std::string& collective);
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
-                   const TrainingFlags& numbers, uint64_t seed, const std::string& output,
-                   const Session& session);
+                   uint64_t seed, const std::string& output, const Session& session);
+// The routes of each machine side by side.
+Status CompareExperts(const TopologiesFlags& machines, const std::string& collective,
+                      const ExpertFlags& flags, uint64_t seed, const Session& session);
+// A picture of a plan's routes: SVG where the output's name ends so, else a page.
+Status ViewExperts(const std::string& path, const std::string& output);
+
+// What the two above share with plan.
+StatusOr<dispatch::PlanRequest> ExpertRequestOf(const Topology& topology, const std::string& collective,
+                                                const ExpertFlags& flags, uint64_t seed);
+std::string WorkText(const std::string& topology, dispatch::Call call, const dispatch::Sizes& sizes,
+                     const std::string& routing);
+Row RowOf(const dispatch::Facts& facts);
 
 // Whether a file that commands are given is a plan of experts. False where it cannot be read.
 bool IsExpertPlanFile(const std::string& path);

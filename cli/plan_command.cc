@@ -198,9 +198,13 @@ StatusOr<std::string> PlaceText(const Flags& flags, const PlanOptions& options, 
 
 Status PlanCollective(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckFlagsOfExperts(*flags.command, flags.collective.collective));
-  if (IsExpertCall(flags.collective.collective))
-    return PlanExperts(flags.topology, flags.collective.collective, flags.experts, flags.training,
-                       flags.plan.options.request.seed, flags.output, session);
+  if (IsExpertCall(flags.collective.collective)) {
+    ExpertFlags experts = flags.experts;
+    experts.experts = NumberOf(flags.training, "--experts");
+    experts.top_k = NumberOf(flags.training, "--top-k");
+    return PlanExperts(flags.topology, flags.collective.collective, experts, flags.plan.options.request.seed,
+                       flags.output, session);
+  }
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
   options.deadline = CatchInterrupt(options.deadline);
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));

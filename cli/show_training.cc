@@ -22,13 +22,12 @@ double Share(const PlannedLine& line, int64_t step_ps) {
 }
 
 // The busbw of one group while all run.
-double BusBandwidth(const PlannedLine& line) {
-  return BusBandwidth(line.groups.groups.front(), line.groups.result.simulation.time_ps);
-}
+double BusBandwidth(const PlannedLine& line) { return BusBandwidth(line.groups().front(), line.time_ps()); }
 
 std::string EngineOf(const PlannedLine& line) {
-  std::string engine = line.groups.outcomes.front().engine;
-  for (const GroupOutcome& outcome : line.groups.outcomes)
+  if (line.experts) return "experts";
+  std::string engine = line.together->outcomes.front().engine;
+  for (const GroupOutcome& outcome : line.together->outcomes)
     if (outcome.engine != engine) return engine + " and others";
   return engine;
 }
@@ -48,14 +47,13 @@ std::string TrainingText(const TrainingPlan& plan, const Ended& ended) {
                                                   "engine", "time us", "bound us", "ratio", "busbw GB/s",
                                                   "step ms", "share %"}};
   for (const PlannedLine& line : plan.lines) {
-    const PlanResult& result = line.groups.result;
-    const ProcessGroup& group = line.groups.groups.front();
-    table.push_back({std::string(ToString(line.parallelism)), line.what, group.collective.name(),
-                     fmt::format("{} x {}", line.groups.groups.size(), group.collective.num_members()),
+    const ProcessGroup& group = line.groups().front();
+    table.push_back({std::string(ToString(line.parallelism)), line.what, line.collective(),
+                     fmt::format("{} x {}", line.groups().size(), group.collective.num_members()),
                      FormatSizeShort(group.size_bytes), fmt::format("{}", line.count), EngineOf(line),
-                     fmt::format("{:.1f}", PsToUs(result.simulation.time_ps)),
-                     fmt::format("{:.1f}", PsToUs(result.bound.bound_ps)),
-                     fmt::format("{:.3f}", result.ratio), fmt::format("{:.1f}", GbPerS(BusBandwidth(line))),
+                     fmt::format("{:.1f}", PsToUs(line.time_ps())),
+                     fmt::format("{:.1f}", PsToUs(line.bound_ps())), fmt::format("{:.3f}", line.ratio()),
+                     fmt::format("{:.1f}", GbPerS(BusBandwidth(line))),
                      fmt::format("{:.2f}", PsToUs(line.step_ps()) / 1e3),
                      fmt::format("{:.1f}", 100 * Share(line, step_ps))});
   }
@@ -76,19 +74,18 @@ std::string TrainingJson(const TrainingPlan& plan, double total_s) {
   const int64_t step_ps = StepPs(plan);
   std::vector<Row> rows;
   for (const PlannedLine& line : plan.lines) {
-    const PlanResult& result = line.groups.result;
-    const ProcessGroup& group = line.groups.groups.front();
+    const ProcessGroup& group = line.groups().front();
     rows.push_back({{"for", std::string(ToString(line.parallelism))},
                     {"what", line.what},
-                    {"collective", group.collective.name()},
-                    {"groups", static_cast<int64_t>(line.groups.groups.size())},
+                    {"collective", line.collective()},
+                    {"groups", static_cast<int64_t>(line.groups().size())},
                     {"ranks", int64_t{group.collective.num_members()}},
                     {"size_bytes", group.size_bytes},
                     {"count", line.count},
                     {"engine", EngineOf(line)},
-                    {"time_us", PsToUs(result.simulation.time_ps)},
-                    {"bound_us", PsToUs(result.bound.bound_ps)},
-                    {"ratio", result.ratio},
+                    {"time_us", PsToUs(line.time_ps())},
+                    {"bound_us", PsToUs(line.bound_ps())},
+                    {"ratio", line.ratio()},
                     {"busbw_gb_per_s", GbPerS(BusBandwidth(line))},
                     {"step_us", PsToUs(line.step_ps())},
                     {"share", Share(line, step_ps)},

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "cli/pages.h"
@@ -105,6 +106,16 @@ StatusOr<std::vector<PlanView>> ViewInput(const Flags& flags, const Session& ses
 
 Status View(const Flags& flags, const Session& session) {
   XCCL_RETURN_IF_ERROR(CheckWritable(flags.output));
+  if (IsExpertPlanFile(flags.input)) {
+    for (const auto& [flag, value] :
+         {std::pair("--size", flags.size), std::pair("--machine", flags.plan.machine)})
+      if (!value.empty())
+        return UsageError(
+            fmt::format("{}: {} is a plan of expert dispatch; expected no {}", flag, flags.input, flag));
+    session.is_writing = true;
+    XCCL_RETURN_IF_ERROR(ViewExperts(flags.input, flags.output));
+    return Print(FileLine({flags.output}));
+  }
   XCCL_ASSIGN_OR_RETURN(const std::vector<PlanView> views,
                         WithProgress("simulating " + flags.input, [&](Progress& progress) {
                           return ViewInput(flags, session, progress);
@@ -124,7 +135,11 @@ void AddViewCommand(CommandLine& line, Session& session) {
   auto [command, flags] = AddCommand(
       line, session, "view", "Show a plan or a book in a page: machine, schedule, bound and why", View);
   command.AddOption("PLAN", flags.input, "a plan file or a plan book").Required();
-  command.AddOption("-o,--output", flags.output, "the page: one HTML file that needs no network").Required();
+  command
+      .AddOption("-o,--output", flags.output,
+                 "the page: one HTML file that needs no network; of a plan of\nexpert dispatch also "
+                 "FILE.svg, a picture of its routes")
+      .Required();
   command.AddOption("-s,--size", flags.size, "show this size (default: the one that the plan is made for)");
   AddMachineFlag(command, flags.plan, "run the program on this machine");
   command.Footer("Example:\n  xccl-synth view allreduce.plan.json -o allreduce.html");

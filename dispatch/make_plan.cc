@@ -218,6 +218,9 @@ std::vector<Route> RoutesToTry(const Domains& domains, bool uneven) {
   return routes;
 }
 
+// Whether ranks may have different numbers of tokens: drawn ranks have equal ones.
+bool IsUneven(const PlanRequest& request) { return request.routing.kind == RoutingSource::Kind::kFile; }
+
 // Entry::kNeeded promises that rows enter every domain straight from the home's, and that paths join its
 // ranks.
 bool MayEnterByNeed(const ExpertPlan& plan, const Paths& paths) {
@@ -334,8 +337,7 @@ StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest&
   const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
   const std::vector<Routing> draws = DrawsToChoose(request);
   std::optional<Tried> best;
-  const bool uneven = request.routing.kind == RoutingSource::Kind::kFile;
-  for (const Route& route : RoutesToTry(domains, uneven)) {
+  for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
     XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
                           Try(topology, domains, paths, request, route, draws, best ? &*best : nullptr));
     if (!tried) continue;
@@ -347,15 +349,35 @@ StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest&
   return std::move(best->plan);
 }
 
+StatusOr<std::vector<ExpertPlan>> PlansOfRoutes(const Topology& topology, const PlanRequest& request) {
+  XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
+  const Domains domains = FindDomains(topology);
+  const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
+  const std::vector<Routing> draws = DrawsToChoose(request);
+  std::vector<ExpertPlan> plans;
+  for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
+    XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
+                          Try(topology, domains, paths, request, route, draws, nullptr));
+    if (!tried) continue;
+    ChooseSums(tried->plan, draws.front());
+    SetSlots(tried->plan, tried->trees);
+    plans.push_back(std::move(tried->plan));
+  }
+  return plans;
+}
+
 StatusOr<ExpertPlan> DeepEpPlan(const Topology& topology, const PlanRequest& request) {
   return PlanOfWay(topology, request, {.name = "deepep", .way = Way::kSameIndex});
+}
+
+StatusOr<ExpertPlan> DirectPlan(const Topology& topology, const PlanRequest& request) {
+  return PlanOfWay(topology, request, {.name = "direct", .way = Way::kDirect});
 }
 
 StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws) {
   const Topology& topology = plan.topology;
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(topology, request));
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct,
-                        PlanOfWay(topology, request, {.name = "direct", .way = Way::kDirect}));
+  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(topology, request));
   const Bound bound(topology, FindDomains(topology), request.sizes, request.call);
   const HopIndex own_index(plan), deepep_index(deepep);
   Predictor own(plan, request.call), beside(deepep, request.call);

@@ -25,9 +25,16 @@ struct PlanRequest {
 // kInfeasible if some rank cannot reach another.
 StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request);
 
+// A plan for each route that the planner tries on the machine, in its order; a route that does not fit has
+// none. Errors: those of MakeExpertPlan.
+StatusOr<std::vector<ExpertPlan>> PlansOfRoutes(const Topology& topology, const PlanRequest& request);
+
 // DeepEP's routes on the machine: over NVLink inside a host, and once per other host to the GPU of the home's
 // own number there. As a plan, so that the same model times both.
 StatusOr<ExpertPlan> DeepEpPlan(const Topology& topology, const PlanRequest& request);
+
+// Rows go straight to each rank that needs them: what alltoalls take.
+StatusOr<ExpertPlan> DirectPlan(const Topology& topology, const PlanRequest& request);
 
 // Times of one draw, in picoseconds.
 struct DrawTimes {

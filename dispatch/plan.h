@@ -133,5 +133,8 @@ std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, c
 Status WriteExpertPlan(const ExpertPlan& plan, const std::string& path);
 // Reads the format and proves nothing (dispatch/verify.h). Errors: kInvalidInput with the place.
 StatusOr<ExpertPlan> ReadExpertPlanUnverified(const std::string& path);
+// The text of the file, and what it says; `place` opens errors.
+std::string ExpertPlanText(const ExpertPlan& plan);
+StatusOr<ExpertPlan> ParseExpertPlanUnverified(const std::string& text, const std::string& place);
 
 }  // namespace xccl::dispatch

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <ostream>
+#include <sstream>
+#include <utility>
 
 #include "base/file_kinds.h"
 #include "base/files.h"
@@ -170,42 +172,56 @@ StatusOr<ExpertPlan> Read(const JsonValue& root, const std::string& path) {
   return plan;
 }
 
+void WriteTo(std::ostream& out, const ExpertPlan& plan) {
+  JsonWriter writer(out);
+  writer.BeginObject(JsonWriter::Layout::kLines);
+  writer.Member("format", kFormat);
+  writer.Member("expert_plan", ToString(plan.call));
+  writer.Member("topology", WriteNativeXml(plan.topology));
+  writer.Key("sizes");
+  writer.BeginObject();
+  writer.Member("experts", plan.sizes.experts);
+  writer.Member("top_k", plan.sizes.top_k);
+  writer.Member("max_tokens", plan.sizes.max_tokens);
+  writer.Member("row_bytes", plan.sizes.row_bytes);
+  writer.EndObject();
+  writer.Member("aim", ToString(plan.aim));
+  writer.Member("route", plan.route);
+  writer.Member("entry", ToString(plan.entry));
+  writer.Member("sums", ToString(plan.sums));
+  writer.Member("lanes", plan.lanes);
+  writer.Member("rows_per_message", plan.rows_per_message);
+  writer.Member("domains", plan.domains);
+  writer.Member("stage_of_depth", plan.stage_of_depth);
+  WriteTrees(plan, writer);
+  WriteHops(plan, writer);
+  writer.EndObject();
+  writer.Finish();
+}
+
 }  // namespace
 
 Status WriteExpertPlan(const ExpertPlan& plan, const std::string& path) {
   return WriteFileAtomically(path, [&](std::ostream& out) {
-    JsonWriter writer(out);
-    writer.BeginObject(JsonWriter::Layout::kLines);
-    writer.Member("format", kFormat);
-    writer.Member("expert_plan", ToString(plan.call));
-    writer.Member("topology", WriteNativeXml(plan.topology));
-    writer.Key("sizes");
-    writer.BeginObject();
-    writer.Member("experts", plan.sizes.experts);
-    writer.Member("top_k", plan.sizes.top_k);
-    writer.Member("max_tokens", plan.sizes.max_tokens);
-    writer.Member("row_bytes", plan.sizes.row_bytes);
-    writer.EndObject();
-    writer.Member("aim", ToString(plan.aim));
-    writer.Member("route", plan.route);
-    writer.Member("entry", ToString(plan.entry));
-    writer.Member("sums", ToString(plan.sums));
-    writer.Member("lanes", plan.lanes);
-    writer.Member("rows_per_message", plan.rows_per_message);
-    writer.Member("domains", plan.domains);
-    writer.Member("stage_of_depth", plan.stage_of_depth);
-    WriteTrees(plan, writer);
-    WriteHops(plan, writer);
-    writer.EndObject();
-    writer.Finish();
+    WriteTo(out, plan);
     return OkStatus();
   });
 }
 
+std::string ExpertPlanText(const ExpertPlan& plan) {
+  std::ostringstream out;
+  WriteTo(out, plan);
+  return std::move(out).str();
+}
+
+StatusOr<ExpertPlan> ParseExpertPlanUnverified(const std::string& text, const std::string& place) {
+  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, place));
+  return Read(document.root(), place);
+}
+
 StatusOr<ExpertPlan> ReadExpertPlanUnverified(const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(const std::string text, ReadFileOfKind(path, FileKind::kExpertPlan));
-  XCCL_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::Parse(text, path));
-  return Read(document.root(), path);
+  return ParseExpertPlanUnverified(text, path);
 }
 
 }  // namespace xccl::dispatch

@@ -44,7 +44,10 @@ class Verifier {
       const Key key(hop.lane, hop.stage, hop.from.value, hop.to.value);
       if (!hops_.emplace(key, static_cast<int32_t>(h)).second)
         Add("D3", BranchName(key) + ": two hops; expected one");
+      if (!InRange(hop))
+        Add("D3", BranchName(key) + ": no such lane, stage or pair of ranks; expected those of a tree");
     }
+    if (!faults_.empty()) return faults_;
     rows_.resize(plan_.hops.size());
     waits_.resize(plan_.hops.size());
     for (int32_t lane = 0; lane < plan_.lanes; ++lane)
@@ -56,6 +59,13 @@ class Verifier {
   }
 
  private:
+  bool InRange(const Hop& hop) const {
+    const auto is_rank = [&](Rank rank) { return rank.value >= 0 && rank.value < ranks_; };
+    return hop.lane >= 0 && hop.lane < plan_.lanes && is_rank(hop.from) && is_rank(hop.to) &&
+           hop.from != hop.to &&
+           std::ranges::find(plan_.stage_of_depth, hop.stage) != plan_.stage_of_depth.end();
+  }
+
   void Add(std::string_view rule, std::string text) {
     if (faults_.size() < kMostFaults) faults_.push_back({std::string(rule), std::move(text)});
   }

@@ -4,7 +4,7 @@
 // Rules:
 //   D1  the sizes fit: experts a multiple of the ranks, top-k, row bytes; counts of the plan in range
 //   D2  each tree hangs all ranks on its home, so that every needed rank gets a token's row exactly once
-//   D3  each branch that a row may take has a hop of its lane and stage
+//   D3  each branch that a row may take has a hop of its lane and stage; no hop is of another lane or stage
 //   D4  each hop's links and its way back join its ranks, through no other GPU
 //   D5  with aim latency a hop has a slot for every row that it may carry; else at least one
 //   D6  no ring of hops waits for slots of one another

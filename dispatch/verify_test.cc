@@ -49,6 +49,12 @@ TEST(VerifyExpertPlan, RefusesMutatedPlansByTheirRule) {
        "lane 0, stage 0, rank 0 to rank 1: no hop; expected one for the branch"},
       {"D3", Aim::kLatency, [](ExpertPlan& plan) { plan.hops.push_back(plan.hops[0]); },
        "lane 0, stage 0, rank 0 to rank 1: two hops; expected one"},
+      {"D3", Aim::kLatency,
+       [](ExpertPlan& plan) {
+         plan.hops.push_back(plan.hops[0]);
+         plan.hops.back().stage = 7;
+       },
+       "lane 0, stage 7, rank 0 to rank 1: no such lane, stage or pair of ranks; expected those of a tree"},
       {"D4", Aim::kLatency, [](ExpertPlan& plan) { plan.hops[0].links.pop_back(); },
        "lane 0, stage 0, rank 0 to rank 1: its links do not join them; expected a path through no other GPU"},
       {"D4", Aim::kLatency, [](ExpertPlan& plan) { std::swap(plan.hops[0].back, plan.hops[1].back); },

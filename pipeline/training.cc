@@ -35,8 +35,8 @@ StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const P
 }
 
 std::string FileOf(const PlannedLine& line) {
-  std::string name = fmt::format("{}-{}-{}.plan.json", ToString(line.parallelism), line.what,
-                                 line.groups.groups.front().collective.name());
+  std::string name =
+      fmt::format("{}-{}-{}.plan.json", ToString(line.parallelism), line.what, line.collective());
   std::ranges::replace(name, ' ', '-');
   return name;
 }
@@ -60,7 +60,12 @@ Status WriteBook(const Topology& topology, const PlanOptions& options, const std
                  TrainingPlan& plan) {
   std::vector<PlanBookEntry> entries;
   for (PlannedLine& line : plan.lines) {
-    const ProcessGroup& group = line.groups.groups.front();
+    const ProcessGroup& group = line.groups().front();
+    if (line.experts) {
+      line.file = FileOf(line);
+      XCCL_RETURN_IF_ERROR(dispatch::WriteExpertPlan(line.experts->plan, directory + "/" + line.file));
+      continue;
+    }
     XCCL_ASSIGN_OR_RETURN(const std::optional<Plan> made, CommunicatorPlan(topology, group, options));
     if (!made) continue;
     line.file = FileOf(line);
@@ -80,7 +85,31 @@ Status WriteBook(const Topology& topology, const PlanOptions& options, const std
   return WritePlanBook({directory, std::move(entries)});
 }
 
+Status CheckStep(const PlannedLine& line) {
+  if (line.time_ps() <= kMostStepPs / line.count) return OkStatus();
+  return UsageError(fmt::format("--for {}: {} take {} times {}; at most 1 day a step is supported",
+                                ToString(line.parallelism), line.what, line.count,
+                                FormatDurationShort(line.time_ps())));
+}
+
+// Rows go to experts in the forward pass and, with combine's gradients, in the backward pass; they come back
+// as often: each is half of the line's calls.
+Status AddExpertLines(const Topology& topology, const TrainingLine& line, TrainingPlan& plan) {
+  for (const dispatch::Call call : {dispatch::Call::kDispatch, dispatch::Call::kCombine}) {
+    StatusOr<PlannedExperts> experts = PlanExpertsTogether(topology, line, plan.job, call);
+    if (!experts.ok())
+      return Annotate(experts.status(), fmt::format("{} {}", ToString(line.parallelism), line.what));
+    plan.lines.push_back({line.parallelism, line.what, line.count / 2, std::nullopt, *std::move(experts)});
+    XCCL_RETURN_IF_ERROR(CheckStep(plan.lines.back()));
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+std::string PlannedLine::collective() const {
+  return experts ? std::string(dispatch::ToString(experts->plan.call)) : groups().front().collective.name();
+}
 
 StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob& job,
                                     const PlanOptions& options, const std::string& book) {
@@ -91,15 +120,15 @@ StatusOr<TrainingPlan> PlanTraining(const Topology& topology, const TrainingJob&
   PlanOptions only_planned = options;
   only_planned.lower = false;
   for (TrainingLine& line : lines) {
+    if (line.parallelism == Parallelism::kEp && FitsExpertPlan(line, job)) {
+      XCCL_RETURN_IF_ERROR(AddExpertLines(topology, line, plan));
+      continue;
+    }
     StatusOr<GroupsResult> groups = PlanGroupsTogether(topology, std::move(line.request), only_planned);
     if (!groups.ok())
       return Annotate(groups.status(), fmt::format("{} {}", ToString(line.parallelism), line.what));
-    const int64_t time_ps = groups->result.simulation.time_ps;
-    if (time_ps > kMostStepPs / line.count)
-      return UsageError(fmt::format("--for {}: {} take {} times {}; at most 1 day a step is supported",
-                                    ToString(line.parallelism), line.what, line.count,
-                                    FormatDurationShort(time_ps)));
-    plan.lines.push_back({line.parallelism, line.what, line.count, *std::move(groups), "", false});
+    plan.lines.push_back({line.parallelism, line.what, line.count, *std::move(groups), std::nullopt});
+    XCCL_RETURN_IF_ERROR(CheckStep(plan.lines.back()));
   }
   if (!book.empty()) XCCL_RETURN_IF_ERROR(WriteBook(topology, options, book, plan));
   return plan;

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/testing/cli.h"
@@ -112,6 +115,78 @@ TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {
   EXPECT_THAT(
       refusal({"plan", "rail-2", "-c", "allreduce", "--tokens", "16"}),
       testing::StartsWith("xccl-synth: --tokens: only together with --collective dispatch or combine"));
+}
+
+TEST_F(Cli, RoutesOfExpertsAreCompared) {
+  std::vector<std::string> words = kSmall;
+  words[0] = "compare";
+  const Json rows = Json::parse(Out(With(words, {"--routing", "zipf:1.0", "--json"})));
+  const Json plan = Json::parse(Out(With(kSmall, {"--routing", "zipf:1.0", "--json"})));
+  std::set<std::string> routes;
+  int chosen = 0;
+  double before = 0;
+  for (const Json& row : rows) {
+    routes.insert(row["route"].get<std::string>());
+    EXPECT_GE(row["time_median_us"], before);
+    before = row["time_median_us"];
+    EXPECT_EQ(row["bound_median_us"], plan["bound_median_us"]);
+    if (!row["chosen"].get<bool>()) continue;
+    ++chosen;
+    EXPECT_EQ(row["route"], plan["route"]);
+    EXPECT_EQ(row["time_p99_us"], plan["time_p99_us"]);
+  }
+  EXPECT_EQ(chosen, 1);
+  for (const auto& [route, key] : {std::pair("DeepEP's route", "deepep_route_us"),
+                                   {"pairwise alltoallv", "pairwise_us"},
+                                   {"padded alltoall", "padded_us"}}) {
+    const auto row = std::ranges::find_if(rows, [&](const Json& each) { return each["route"] == route; });
+    ASSERT_NE(row, rows.end()) << route;
+    EXPECT_EQ((*row)["time_median_us"], plan[key]) << route;
+  }
+  EXPECT_TRUE(routes.contains("direct") && routes.contains("rail") && routes.contains("same-index"));
+  EXPECT_THAT(Out(words), testing::ContainsRegex("rail .* chosen"));
+  EXPECT_THAT(Run({"compare", "rail-2", "-c", "dispatch", "--sizes", "1MiB"}).err,
+              testing::StartsWith("xccl-synth: --sizes: not together with --collective dispatch"));
+  EXPECT_THAT(
+      Run({"compare", "ring:4", "-c", "allgather", "--experts", "8"}).err,
+      testing::StartsWith("xccl-synth: --experts: only together with --collective dispatch or combine"));
+}
+
+TEST_F(Cli, RoutesOfExpertsAreDrawn) {
+  Out(With(kSmall, {"-o", "moe.json"}));
+  Out({"view", "moe.json", "-o", "moe.svg"});
+  Out({"view", "moe.json", "-o", "moe.html"});
+  const std::string svg = Read("moe.svg"), page = Read("moe.html");
+  const auto count = [](const std::string& text, const std::string& what) {
+    size_t times = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_EQ(svg.rfind("<svg", 0), 0U);
+  EXPECT_EQ(count(svg, "<circle"), 16U);  // ranks
+  EXPECT_EQ(count(svg, "<path"), 15U);    // branches to all others
+  EXPECT_THAT(svg, testing::HasSubstr("<title>0 to 8: "));
+  EXPECT_EQ(count(page, "<svg"), 8U);  // one for each rank of the first host
+  EXPECT_THAT(
+      Run({"view", "moe.json", "--size", "1MiB", "-o", "moe.svg"}).err,
+      testing::StartsWith("xccl-synth: --size: moe.json is a plan of expert dispatch; expected no --size"));
+}
+
+TEST_F(Cli, ATrainingStepDispatchesToItsExperts) {
+  const Json plan = Json::parse(Out({"plan", "rail-2", "--for", "ep", "--llm", "mixtral-8x7b", "--tp", "2",
+                                     "--dp", "8", "--seq", "256", "-o", "book", "--json"}));
+  ASSERT_EQ(plan["lines"].size(), 2U);
+  const char* const calls[] = {"dispatch", "combine"};
+  for (size_t i = 0; i < 2; ++i) {
+    const Json& line = plan["lines"][i];
+    EXPECT_EQ(line["collective"], calls[i]);
+    EXPECT_EQ(line["engine"], "experts");
+    EXPECT_EQ(line["groups"], 2);
+    EXPECT_EQ(line["ranks"], 8);
+    EXPECT_EQ(line["count"], 2 * 32);  // forwards and backwards in every layer
+    EXPECT_GE(line["ratio"], 1.0);
+    EXPECT_THAT(Out({"verify", "book/" + line["file"].get<std::string>()}), testing::HasSubstr("ok: "));
+  }
 }
 
 TEST_F(Cli, OtherCommandsNameAPlanOfExperts) {

@@ -39,6 +39,7 @@ void BindCollective(py::module_& module);
 void BindSchedule(py::module_& module);
 void BindProgram(py::module_& module);
 void BindPlan(py::module_& module);
+void BindExperts(py::module_& module);
 void BindPredict(py::module_& module);
 void BindCompare(py::module_& module);
 void BindEmit(py::module_& module);

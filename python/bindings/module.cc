@@ -26,6 +26,7 @@ void BindAll(py::module_& module) {
   BindSchedule(module);
   BindProgram(module);
   BindPlan(module);
+  BindExperts(module);
   BindPredict(module);
   BindCompare(module);
   BindEmit(module);

@@ -72,6 +72,9 @@ class Calls:
         program = plan.program
         self.book = folder / "book"
         out = folder / "out"
+        experts = xccl.plan(machine, "dispatch", experts=8, top_k=2, tokens=4, row=64, draws=1)
+        self.experts_file = experts_file = folder / "moe.plan.json"
+        experts.save(experts_file)
         comparison = xccl.compare(machine, "allgather", "1KiB", engines=["ring"], machine="none")
         shown = dict(topology=machine, collective="allgather")
         members = dict(ranks=4, root=None, counts=None, pairs=None)
@@ -140,6 +143,14 @@ class Calls:
             "Plan.view": (plan.view, dict(file=out)),
             "Plan.explain": (plan.explain, dict(time_limit=None, progress=None)),
             "Plan.run": (plan.run, dict(sizes="1KiB", backend="cpu", dtype="float", redop="sum", iters=1, warmup=0, timeout=30)),
+            "ExpertPlan": None,  # plan makes it
+            "ExpertPlan.load": (xccl.ExpertPlan.load, dict(path=experts_file)),
+            "ExpertPlan.save": (experts.save, dict(path=out)),
+            "ExpertPlan.verify": (experts.verify, {}),
+            "ExpertPlan.simulate": (experts.simulate, dict(routing="uniform", draws=1)),
+            "ExpertPlan.run": (experts.run, dict(routing="uniform", tokens=2, dtype="half", iters=1, timeout=30)),
+            "ExpertPlan.to_svg": (experts.to_svg, dict(file=out)),
+            "ExpertPlan.view": (experts.view, dict(file=out)),
             "Program": None,  # part of a plan
             "Bound": None,
             "Front.fastest": (xccl.pareto(machine, "allgather", size="1KiB", chunks=1, steps=3).fastest, {}),

@@ -34,6 +34,7 @@ try:
     from . import _xccl
     from ._collective import Collective, collectives
     from ._compare import Comparison, Sweep, bound, compare, engines, simulate, sweep, verify
+    from ._experts import ExpertPlan
     from ._front import Front, pareto
     from ._plan import Bound, Plan, Program, plan
     from ._schedule import Schedule
@@ -60,6 +61,7 @@ __all__ = [
     "Bound",
     "Collective",
     "Comparison",
+    "ExpertPlan",
     "Failed",
     "Front",
     "Infeasible",

@@ -12,6 +12,7 @@ from ._arguments import PathLike, Progress, Size, Sizes, path_of, size_of, sizes
 from ._border import border, border_class
 from ._collective import Collective, collective_of
 from .errors import Infeasible, InvalidInput, LimitReached, UsageError, Violation, XcclError
+from ._experts import ExpertPlan
 from ._plan import Bound, Plan, options_of, plan, times, written
 from ._show import bundled_page, framed
 from ._table import Table
@@ -112,12 +113,14 @@ def bound(
 
 
 @border
-def verify(what: Union[Plan, PathLike]) -> List[Violation]:
+def verify(what: Union[Plan, ExpertPlan, PathLike]) -> List[Violation]:
     """Proves a plan, or a plan file: what the verifier finds, up to 20 at each level. Empty: the plan is right. Raises InvalidInput
     for a file that is no plan."""
-    if isinstance(what, Plan):
+    if isinstance(what, (Plan, ExpertPlan)):
         return what.verify()
-    return [Violation(row) for row in _xccl.verify_file(path_of(what, "what"))]
+    path = path_of(what, "what")
+    of_experts = _xccl.verify_expert_file(path)
+    return [Violation(row) for row in (_xccl.verify_file(path) if of_experts is None else of_experts)]
 
 
 @border

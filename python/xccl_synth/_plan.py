@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, List, Literal, Optional, Tuple, Union, overload
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ._border import border, border_class
 from ._show import plan_html, plan_text, view_page
 from ._collective import Collective, collective_of
 from .errors import UsageError, Violation, warn
+from ._experts import CALLS, ExpertPlan, plan_experts
 from ._schedule import Schedule
 from ._table import Column, Table
 from ._topology import Machine, Topology, topology_of
@@ -472,7 +473,29 @@ def options_of(
     return options
 
 
-@border
+@overload
+def plan(  # type: ignore
+    topology: Machine,
+    collective: Literal["dispatch", "combine"],
+    *,
+    experts: Optional[int] = None,
+    top_k: Optional[int] = None,
+    tokens: Optional[int] = None,
+    row: Optional[Size] = None,
+    routing: Optional[str] = None,
+    aim: Optional[str] = None,
+    draws: Optional[int] = None,
+    seed: Long = 0,
+    progress: Optional[Progress] = None,
+    stop: "Optional[_xccl.Stop]" = None,
+) -> ExpertPlan: ...
+
+
+@overload
+def plan(topology: Machine, collective: Union[str, Collective], **arguments: Any) -> Plan: ...
+
+
+@border  # type: ignore[misc]
 def plan(
     topology: Machine,
     collective: Union[str, Collective],
@@ -498,7 +521,14 @@ def plan(
     time_limit: Optional[float] = None,
     progress: Optional[Progress] = None,
     stop: "Optional[_xccl.Stop]" = None,
-) -> Plan:
+    experts: Optional[int] = None,
+    top_k: Optional[int] = None,
+    tokens: Optional[int] = None,
+    row: Optional[Size] = None,
+    routing: Optional[str] = None,
+    aim: Optional[str] = None,
+    draws: Optional[int] = None,
+) -> Union[Plan, ExpertPlan]:
     """Plans a collective: searches, proves, predicts, and lowers the schedule to a program.
 
     ``topology``: a Topology or what it takes. ``collective``: a name with the arguments of Collective (``ranks``, ``root``,
@@ -519,9 +549,25 @@ def plan(
     KeyboardInterrupt at once. ``stop``: a Stop that another thread may ask, with the same result. A stage that cannot be cut short is
     given up half a second after ``time_limit`` (LimitReached).
 
+    "dispatch" and "combine" give an ExpertPlan: ``experts`` (default: 256), ``top_k`` (8), ``tokens`` of a rank at most (4096),
+    ``row``, a token's row with its scales (7392; combine: 14336), ``routing`` ("uniform", "zipf:1.0", or a file), ``aim``
+    ("throughput" or "latency"), ``draws``, the routings that it is timed on. ``seed``, ``progress`` and ``stop`` go with them, the
+    others do not.
+
     Raises Infeasible where it is proved that there is none, LimitReached where a limit came first.
     """
     on = topology_of(topology)
+    of_experts: Dict[str, Any] = dict(experts=experts, top_k=top_k, tokens=tokens, row=row, routing=routing, aim=aim, draws=draws)
+    if isinstance(collective, str) and collective in CALLS:
+        _refuse_others(
+            collective, size=size, engine=engine, ranks=ranks, root=root, counts=counts, pairs=pairs, chunks=chunks, steps=steps,
+            rounds=rounds, model=model, allow_divergent=allow_divergent, machine=machine, max_ctas=max_ctas, lower=lower,
+            verify_passes=verify_passes, relays=relays, start=start, time_limit=time_limit,
+        )
+        return plan_experts(on, collective, _xccl.Watching(stop, progress), seed=seed, **of_experts)
+    for name, value in of_experts.items():
+        if value is not None:
+            raise UsageError(f"{name}: only together with collective dispatch or combine")
     made = collective_of(collective, on.num_ranks, {"ranks": ranks, "root": root, "counts": counts, "pairs": pairs})
     watching = _xccl.Watching(stop, progress)
     asked: Dict[str, Any] = dict(
@@ -542,6 +588,14 @@ def plan(
     options = options_of(time_limit=time_limit, **asked)
     found = _xccl.Plan.make(on._c, made._c, options, None if start is None else start._c, watching)
     return Plan(found, watching.interrupted, asked)
+
+
+def _refuse_others(collective: str, **arguments: Any) -> None:
+    """Refuses arguments of ``plan`` that mean nothing for routes of experts and are not as they are when left out."""
+    usual = dict(size="64MiB", engine="auto", model="pipelined", allow_divergent=False, lower=True, verify_passes=False, relays=True)
+    for name, value in arguments.items():
+        if not (value is usual.get(name) or (isinstance(value, str) and value == usual.get(name))):
+            raise UsageError(f"{name}: not together with collective {collective}")
 
 
 def plan_of_schedule(schedule: "_xccl.Schedule", name: str, options: Dict[str, Any]) -> Plan:
