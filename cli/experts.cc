@@ -190,8 +190,8 @@ Status PlanExperts(const TopologyFlags& machine, const std::string& collective, 
                    uint64_t seed, const std::string& output, const Session& session) {
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
-  XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
-                        ExpertRequestOf(topology, collective, flags, seed));
+  XCCL_ASSIGN_OR_RETURN(dispatch::PlanRequest request, ExpertRequestOf(topology, collective, flags, seed));
+  request.deadline = session.deadline;
   double synthesis_s = 0;
   dispatch::Evaluation evaluation;
   XCCL_ASSIGN_OR_RETURN(

@@ -210,7 +210,8 @@ Status PlanCollective(const Flags& flags, const Session& session) {
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);
   if (const std::string flag = FlagWithoutJob(flags.training); !flag.empty())
-    return UsageError(flag + ": only together with --for");
+    return UsageError(flag + ": only together with --for" +
+                      (flag == "--experts" || flag == "--top-k" ? " or --collective dispatch" : ""));
   if (flags.place &&
       (!flags.topology.load.job || !flags.from.empty() || !flags.groups.empty() || flags.pareto))
     return UsageError(

@@ -78,6 +78,13 @@ Paths::Paths(const Topology& topology, int64_t message_bytes)
     for (int32_t to = 0; to < ranks_; ++to)
       cost_[static_cast<size_t>(from) * ranks_ + to] = distance_[topology.NodeOf(Rank(to)).index()];
   }
+  // Slots are given back on a way back, so a pair that is joined one way alone is not joined.
+  for (int32_t a = 0; a < ranks_; ++a)
+    for (int32_t b = 0; b < a; ++b) {
+      int64_t& there = cost_[static_cast<size_t>(a) * ranks_ + b];
+      int64_t& back = cost_[static_cast<size_t>(b) * ranks_ + a];
+      if (std::max(there, back) >= kForeverPs) there = back = kForeverPs;
+    }
 }
 
 bool Paths::Joins(int32_t from, int32_t to) const { return Cost(from, to) < kForeverPs; }

@@ -3,6 +3,8 @@
 // predicted. The median decides. A large machine's choice is made on a share of the tokens.
 #include "dispatch/make_plan.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -337,7 +339,9 @@ StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest&
   const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
   const std::vector<Routing> draws = DrawsToChoose(request);
   std::optional<Tried> best;
+  const double began_with_s = request.deadline.SecondsLeft();
   for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
+    if (best && request.deadline.SecondsLeft() < began_with_s / 2) break;
     XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
                           Try(topology, domains, paths, request, route, draws, best ? &*best : nullptr));
     if (!tried) continue;
@@ -385,7 +389,7 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request
   if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
   Random random(request.seed + 1);  // other draws than those that chose the plan
   Evaluation evaluation;
-  for (int32_t i = 0; i < draws; ++i) {
+  for (int32_t i = 0; i < draws && (i == 0 || !request.deadline()); ++i) {
     const Routing draw = DrawRouting(request.routing, request.sizes, random);
     const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes);
     evaluation.draws.push_back(
@@ -395,6 +399,10 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request
          .pairwise_ps = pairs.PairwisePs(of_pairs),
          .padded_ps = pairs.PaddedPs(of_pairs)});
   }
+  constexpr double kPsPerDay = 86'400e12;
+  if (const auto ps = static_cast<double>(evaluation.draws.front().bound_ps); ps > kPsPerDay)
+    return InvalidInput(fmt::format("{}: {} takes {:.1f} days at least; times of up to 1 day are supported",
+                                    topology.name(), ToString(request.call), ps / kPsPerDay));
   if (own.busiest()) evaluation.busiest = topology.LinkName(*own.busiest());
   return evaluation;
 }

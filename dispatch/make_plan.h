@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "dispatch/plan.h"
 #include "dispatch/routing.h"
@@ -18,6 +19,7 @@ struct PlanRequest {
   Aim aim = Aim::kThroughput;
   RoutingSource routing;
   uint64_t seed = 0;
+  Deadline deadline = Deadline();  // half of the time is for routes; one route and one draw are always timed
 };
 
 // The plan whose routes take the least median time on a few drawn routings; of about equal ones the one with
@@ -49,7 +51,7 @@ struct Evaluation {
   std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved
 };
 
-// A file has one draw, whatever `draws` says.
+// A file has one draw, whatever `draws` says. Errors: kInvalidInput for calls that take more than a day.
 StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws);
 
 // The share of values that are at most the result, by nearest rank: 0.5 is the median. Requires: not empty.

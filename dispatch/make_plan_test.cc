@@ -112,6 +112,35 @@ TEST(MakeExpertPlan, PassesRowsThroughAnotherHostWhereNoLinkJoinsTwo) {
   EXPECT_EQ(domains, 2);
 }
 
+// Slots are given back over the way back, so the short way from rank 0 to rank 2 is of no use.
+TEST(MakeExpertPlan, LinksOneWayAloneJoinNoTwo) {
+  const auto topology = ReadNativeXml(
+      "<topology name='one-way'><gpu count='3'/><link from='0' to='1' bandwidth='1GB/s' latency='1us'/>"
+      "<link from='1' to='2' bandwidth='1GB/s' latency='1us'/>"
+      "<link from='0' to='2' duplex='false' bandwidth='9GB/s' latency='1us'/></topology>",
+      "t");
+  ASSERT_TRUE(topology.ok()) << topology.status().message();
+  PlanRequest request;
+  request.sizes = {.ranks = 3, .experts = 6, .top_k = 2, .max_tokens = 16, .row_bytes = 64};
+  const ExpertPlan plan = Planned(*topology, request);
+  EXPECT_EQ(plan.TreeOf(0, 0)[2], 1);
+}
+
+TEST(MakeExpertPlan, RefusesTimesOfDaysAndTooManyRanks) {
+  const auto slow = ReadNativeXml(
+      "<topology name='slow'><gpu count='2'/><link from='0' to='1' bandwidth='1B/s' "
+      "latency='900ms'/></topology>",
+      "t");
+  ASSERT_TRUE(slow.ok()) << slow.status().message();
+  PlanRequest request;
+  request.sizes = {.ranks = 2, .experts = 2, .top_k = 2, .max_tokens = 4096, .row_bytes = 7392};
+  const std::string text(Evaluate(Planned(*slow, request), request, 1).status().message());
+  EXPECT_TRUE(text.ends_with("days at least; times of up to 1 day are supported")) << text;
+  EXPECT_EQ(
+      CheckSizes({.ranks = 4097, .experts = 4097, .top_k = 1, .max_tokens = 1, .row_bytes = 16}).message(),
+      "4097 ranks; expert plans are for at most 4096");
+}
+
 TEST(MakeExpertPlan, EqualRequestsGiveEqualPlans) {
   const Topology topology = Machine("pcie");
   const PlanRequest request = RequestOf(topology, 100);
@@ -129,7 +158,7 @@ TEST(MakeExpertPlan, RefusesWhatCannotReach) {
   const Status status = MakeExpertPlan(*topology, RequestOf(*topology, 1)).status();
   EXPECT_EQ(status.code(), StatusCode::kInfeasible);
   EXPECT_EQ(status.message(),
-            "parted: rank 1 does not reach all ranks of its domain; expected a path to each");
+            "parted: rank 0 is not joined with all ranks of its domain; expected a path to each and back");
 }
 
 // facts/dispatch.md, 6: uniform top-8 of 256 on 8 GPUs a host, 50 GB/s a GPU, 4,096 tokens.

@@ -22,7 +22,6 @@ namespace {
 constexpr int64_t kFormat = 1;
 constexpr int32_t kMostLanes = 64, kMostStages = 1 << 12, kMostSlots = 1 << 30;
 // A plan of more would need more memory than a machine has: the index of hops is a matrix.
-constexpr int32_t kMostRanks = 4096;
 
 void WriteTrees(const ExpertPlan& plan, JsonWriter& writer) {
   writer.Key("trees");

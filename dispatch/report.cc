@@ -44,17 +44,20 @@ StatusOr<PlanRequest> RequestOf(int32_t ranks, const Asked& asked, const std::st
   PlanRequest request;
   request.call = asked.call;
   request.seed = asked.seed;
-  // A number beyond the limit is refused as the limit's next is.
-  const auto number = [](std::optional<int64_t> value, int32_t otherwise, int32_t most) {
-    return static_cast<int32_t>(std::clamp<int64_t>(value.value_or(otherwise), -1, int64_t{most} + 1));
-  };
+  const int64_t experts = asked.experts.value_or(kUsualExperts), top_k = asked.top_k.value_or(kUsualTopK),
+                tokens = asked.tokens.value_or(kUsualTokens);
+  for (const Status& fits : {CheckSize("experts", experts, kMostExperts, dashes + "experts"),
+                             CheckSize("top-k", top_k, kMostTopK, dashes + "top-k"),
+                             CheckSize("tokens", tokens, kMostTokens, dashes + "tokens")})
+    if (!fits.ok()) return UsageError(fits.message());
   const int64_t row = asked.call == Call::kCombine ? kUsualRowOfCombine : kUsualRowOfDispatch;
   request.sizes = {.ranks = ranks,
-                   .experts = number(asked.experts, kUsualExperts, kMostExperts),
-                   .top_k = number(asked.top_k, kUsualTopK, kMostTopK),
-                   .max_tokens = number(asked.tokens, kUsualTokens, kMostTokens),
+                   .experts = static_cast<int32_t>(experts),
+                   .top_k = static_cast<int32_t>(top_k),
+                   .max_tokens = static_cast<int32_t>(tokens),
                    .row_bytes = asked.row_bytes.value_or(row)};
-  if (const Status fits = CheckSizes(request.sizes); !fits.ok()) return UsageError(fits.message());
+  if (const Status fits = CheckSizes(request.sizes); !fits.ok())
+    return fits.code() == StatusCode::kLimit ? fits : UsageError(fits.message());
   const StatusOr<Aim> aim = ParseAim(asked.aim);
   if (!aim.ok()) return UsageError(dashes + "aim: " + aim.status().message());
   request.aim = *aim;

@@ -154,15 +154,23 @@ StatusOr<Routing> ReadCsv(const std::string& text, const std::string& file, cons
 
 }  // namespace
 
+Status CheckSize(std::string_view what, int64_t value, int64_t most, std::string_view flag) {
+  if (value >= 1 && value <= most) return OkStatus();
+  return InvalidInput(
+      fmt::format("{}: {}; expected 1 to {}; hint: {}={}", what, value, most, flag, value < 1 ? 1 : most));
+}
+
 Status CheckSizes(const Sizes& sizes) {
-  const auto within = [](const char* what, int64_t value, int64_t most, const char* flag) {
-    if (value >= 1 && value <= most) return OkStatus();
-    return InvalidInput(fmt::format("{}: {}; expected 1 to {}; hint: {}", what, value, most, flag));
-  };
-  XCCL_RETURN_IF_ERROR(within("experts", sizes.experts, kMostExperts, "--experts"));
-  XCCL_RETURN_IF_ERROR(within("top-k", sizes.top_k, kMostTopK, "--top-k"));
-  XCCL_RETURN_IF_ERROR(within("tokens", sizes.max_tokens, kMostTokens, "--tokens"));
-  XCCL_RETURN_IF_ERROR(within("row bytes", sizes.row_bytes, kMostRowBytes, "--row"));
+  if (sizes.ranks > kMostRanks)
+    return LimitReached(
+        fmt::format("{}; expert plans are for at most {}", Counted(sizes.ranks, "rank"), kMostRanks));
+  XCCL_RETURN_IF_ERROR(CheckSize("experts", sizes.experts, kMostExperts, "--experts"));
+  XCCL_RETURN_IF_ERROR(CheckSize("top-k", sizes.top_k, kMostTopK, "--top-k"));
+  XCCL_RETURN_IF_ERROR(CheckSize("tokens", sizes.max_tokens, kMostTokens, "--tokens"));
+  if (sizes.row_bytes < 1 || sizes.row_bytes > kMostRowBytes)
+    return InvalidInput(fmt::format("row bytes: {}; expected a multiple of 16 up to {}; hint: --row={}B",
+                                    sizes.row_bytes, kMostRowBytes,
+                                    sizes.row_bytes < 1 ? 16 : kMostRowBytes));
   if (sizes.experts % sizes.ranks != 0) {
     const int32_t fitting = (sizes.experts / sizes.ranks + 1) * sizes.ranks;
     return InvalidInput(fmt::format("experts: {} on {}; expected a multiple of {}; hint: --experts={}",
@@ -236,6 +244,8 @@ StatusOr<RoutingSource> ReadRoutingSource(const std::string& text, const Sizes& 
   RoutingSource source{.kind = RoutingSource::Kind::kFile, .file = text};
   const bool is_json = Trim(contents).starts_with("{");
   XCCL_ASSIGN_OR_RETURN(source.of_file, (is_json ? ReadJson : ReadCsv)(contents, text, sizes));
+  if (source.of_file.experts.empty())
+    return InvalidInput(text + ": no tokens; expected a rank and its experts for at least one");
   XCCL_RETURN_IF_ERROR(Annotate(CheckRouting(source.of_file, sizes), text));
   return source;
 }

@@ -15,6 +15,7 @@
 
 namespace xccl::dispatch {
 
+inline constexpr int32_t kMostRanks = 4096;  // connections are found in a matrix of ranks
 inline constexpr int32_t kMostExperts = 1 << 15;
 inline constexpr int32_t kMostTopK = 64;
 inline constexpr int32_t kMostTokens = 1 << 20;
@@ -34,6 +35,8 @@ struct Sizes {
   int32_t RankOfExpert(int32_t expert) const { return expert / local_experts(); }
 };
 
+// Checks that `value` is 1 .. `most`. Errors: kInvalidInput "WHAT: 0; expected 1 to 64; hint: FLAG=1".
+Status CheckSize(std::string_view what, int64_t value, int64_t most, std::string_view flag);
 // Errors: kInvalidInput, one sentence with what was seen and expected.
 Status CheckSizes(const Sizes& sizes);
 

@@ -226,9 +226,9 @@ class TreeMaker {
       }
     }
     if (order.size() < members.size())
-      return Infeasible(
-          fmt::format("{}: rank {} does not reach all ranks of its domain; expected a path to each",
-                      topology_.name(), entry));
+      return Infeasible(fmt::format(
+          "{}: rank {} is not joined with all ranks of its domain; expected a path to each and back",
+          topology_.name(), entry));
     for (const int32_t to : order) {
       if (to == entry) continue;
       int32_t best = -1;

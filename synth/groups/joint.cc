@@ -41,10 +41,16 @@ Status CheckTables(const GroupRequest& request) {
 Status AddGroup(const ProcessGroup& group, CollectiveSpec& spec) {
   const Collective& collective = group.collective;
   const CollectiveSizes sizes(collective, group.size_bytes);
-  if (sizes.size_bytes() == 0)
-    return InvalidInput(
-        fmt::format("group {}: {} bytes leave none for each part of {} on {} ranks; expected a larger size",
-                    group.name, group.size_bytes, collective.name(), collective.num_members()));
+  if (sizes.size_bytes() == 0) {
+    const bool is_empty =
+        std::ranges::all_of(collective.spec().counts, [](int64_t count) { return count == 0; });
+    return InvalidInput(fmt::format(
+        "group {}: {} on {} moves nothing: {}", group.name, collective.name(),
+        Counted(collective.num_members(), "rank"),
+        is_empty && !collective.spec().counts.empty()
+            ? "all counts are 0; expected one that is not"
+            : fmt::format("{} bytes leave none for each part; expected a larger size", group.size_bytes)));
+  }
   std::vector<Holding> holdings;
   for (int32_t p = 0; p < collective.num_parts(); ++p) {
     const PartId part(static_cast<int64_t>(spec.custom_weights.size()));
