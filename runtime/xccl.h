@@ -4,7 +4,8 @@
  * call that no plan serves fails with xcclInvalidUsage and a text that says what the books have. Books add
  * up: a call takes its plan from the book loaded last that has one for it, and within a book the first entry
  * that serves it. A call of no elements does nothing and needs no plan. A communicator of one rank on the CPU
- * needs none either: it copies within the call. Nor do messages between pairs (xcclSend).
+ * needs none either: it copies within the call. Nor do messages between pairs (xcclSend). Expert dispatch has
+ * plans of its own (xcclCommLoadExperts).
  *
  * Devices. Buffers are this host's memory, or, after xcclCommUseCuda, a GPU's. Each plan of a book then needs
  * its generated kernel there (index.json: "kernel"), which is compiled once and cached. A plan without one
