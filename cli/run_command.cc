@@ -199,7 +199,8 @@ void AddRunCommand(CommandLine& line, Session& session) {
   flags.command = command;
   command
       .AddOption("PLAN", flags.file,
-                 "a plan file with a program, or a plan book (a directory with an index.json)")
+                 "a plan file with a program or a compressed schedule, or a plan book (a directory with an "
+                 "index.json)")
       .Required();
   command.AddOption("--collective,-c", flags.collective,
                     "of a plan book run this collective alone (default: all, each with its roots)");

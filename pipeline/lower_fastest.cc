@@ -66,7 +66,8 @@ std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, co
       schedule.symmetry.empty() ? schedule.size() : ExpandedTransfers(schedule, made.collective, topology);
   const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
   if (!schedule.symmetry.empty() && transfers > most)
-    return "the schedule, kept compressed, is too long to be lowered";
+    return "the schedule, kept compressed, is too long to be lowered for all ranks; hint: emit --to program "
+           "--rank R";
   int64_t moves = std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
   for (const Automorphism& generator : schedule.symmetry) moves *= generator.order;
   const Status fits = CheckMemory(
