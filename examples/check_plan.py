@@ -688,6 +688,8 @@ def main():
         plan = json.load(file)
     if plan["format"] != 1:
         sys.exit(f"{options.plan}: format {plan['format']}; this program reads 1")
+    if "damage" in plan["schedule"]:
+        sys.exit(f"{options.plan}: a compressed plan of a damaged machine; this program reads plain ones of these")
     collective = Collective(plan["collective"])
     machine = Machine(plan["topology"])
     schedule, translations = Schedule(plan["schedule"], machine), None

@@ -84,6 +84,8 @@ void Normalize(Schedule& schedule) {
   Schedule sorted;
   sorted.num_chunks = schedule.num_chunks;
   sorted.symmetry = std::move(schedule.symmetry);
+  sorted.missing = std::move(schedule.missing);
+  sorted.detours = std::move(schedule.detours);
   sorted.Reserve(n);
   std::vector<int32_t> path_of(static_cast<size_t>(schedule.paths.size()), -1);
   for (int64_t t : by_step.items) {

@@ -16,6 +16,7 @@
 #include "ir/collective.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
+#include "topologies/whole.h"
 
 namespace xccl {
 
@@ -52,6 +53,12 @@ struct Transfer {
   bool operator==(const Transfer&) const = default;
 };
 
+// Links in a row of a path, and the links that are taken in their place.
+struct Detour {
+  std::vector<LinkId> links, by;
+  bool operator==(const Detour&) const = default;
+};
+
 // Invariant (rule S1): steps do not decrease along the columns. Add does not sort; Normalize does.
 struct Schedule {
   int32_t num_chunks = 0;  // chunks of the collective
@@ -67,6 +74,10 @@ struct Schedule {
   // schedule. With them the schedule is compressed: it stands for all translates of its columns
   // (ir/translated.h, rule S7).
   std::vector<Automorphism> symmetry;
+  // The generators and the paths of a compressed schedule may be those of the whole machine, which has links
+  // that this one lacks. Translates take detours around them (ir/damaged.h, rule S8).
+  MissingLinks missing;
+  std::vector<Detour> detours;
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
   Transfer at(int64_t t) const {

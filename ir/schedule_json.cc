@@ -126,6 +126,62 @@ StatusOr<std::vector<Automorphism>> ReadSymmetry(const JsonValue& value) {
   return generators;
 }
 
+void WriteDamage(const Schedule& s, JsonWriter& writer) {
+  const auto lists = [&](std::string_view key, const auto& items, const auto& list_of) {
+    writer.Key(key);
+    writer.BeginArray();
+    for (const auto& item : items) writer.Value(list_of(item));
+    writer.EndArray();
+  };
+  using Numbers = std::vector<int64_t>;
+  writer.Key("damage");
+  writer.BeginObject();
+  lists("lost", s.missing.lost, [](const Link& l) {
+    return Numbers{l.from.value, l.to.value, l.bandwidth_bytes_per_s, l.latency_ps, l.overhead_ps};
+  });
+  lists("slow", s.missing.slow, [](const auto& slow) { return Numbers{slow.first.value, slow.second}; });
+  lists("links", s.detours, [](const Detour& d) { return d.links; });
+  lists("by", s.detours, [](const Detour& d) { return d.by; });
+  writer.EndObject();
+}
+
+// Reads lists of `length` numbers each.
+StatusOr<std::vector<std::vector<int64_t>>> ReadRows(const JsonValue& damage, std::string_view key,
+                                                     int64_t length) {
+  XCCL_ASSIGN_OR_RETURN(const JsonValue value, damage.Get(key));
+  XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, value.Lists(0, std::numeric_limits<int64_t>::max()));
+  std::vector<std::vector<int64_t>> rows;
+  for (int64_t i = 0; i < lists.size(); ++i) {
+    if (lists.IsBare(i) || std::ssize(lists[i]) != length)
+      return value.Error(fmt::format("entry {}: expected a list of {} numbers", i, length));
+    rows.emplace_back(lists[i].begin(), lists[i].end());
+    for (size_t n = 0; n < std::min<size_t>(rows.back().size(), 2); ++n)
+      if ((key == "lost" || n == 0) && rows.back()[n] > kMost)
+        return value.Error(fmt::format("entry {} has {}; expected 0..{}", i, rows.back()[n], kMost));
+  }
+  return rows;
+}
+
+Status ReadDamage(const JsonValue& damage, Schedule& s) {
+  XCCL_RETURN_IF_ERROR(damage.CheckKeys({"lost", "slow", "links", "by"}));
+  XCCL_ASSIGN_OR_RETURN(const auto lost, ReadRows(damage, "lost", 5));
+  for (const std::vector<int64_t>& row : lost)
+    s.missing.lost.push_back({NodeId(row[0]), NodeId(row[1]), row[2], row[3], row[4]});
+  XCCL_ASSIGN_OR_RETURN(const auto slow, ReadRows(damage, "slow", 2));
+  for (const std::vector<int64_t>& row : slow) s.missing.slow.emplace_back(LinkId(row[0]), row[1]);
+  PathTable rows;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue links_value, damage.Get("links"));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<PathId> links, ReadPaths(links_value, rows));
+  XCCL_ASSIGN_OR_RETURN(const JsonValue by_value, damage.Get("by"));
+  XCCL_ASSIGN_OR_RETURN(const std::vector<PathId> by, ReadPaths(by_value, rows));
+  if (links.size() != by.size())
+    return by_value.Error(fmt::format("{} entries; damage.links has {}", by.size(), links.size()));
+  for (size_t d = 0; d < links.size(); ++d)
+    s.detours.push_back(
+        {{rows[links[d]].begin(), rows[links[d]].end()}, {rows[by[d]].begin(), rows[by[d]].end()}});
+  return OkStatus();
+}
+
 }  // namespace
 
 void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& writer) {
@@ -147,12 +203,13 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
   writer.Member("op", ops);
   writer.Member("step", s.step);
   if (!s.symmetry.empty()) WriteSymmetry(s.symmetry, writer);
+  if (!s.missing.empty() || !s.detours.empty()) WriteDamage(s, writer);
   writer.EndObject();
 }
 
 StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topology) {
-  XCCL_RETURN_IF_ERROR(
-      value.CheckKeys({"chunks", "first", "count", "src", "dst", "path", "op", "step", "symmetry"}));
+  XCCL_RETURN_IF_ERROR(value.CheckKeys(
+      {"chunks", "first", "count", "src", "dst", "path", "op", "step", "symmetry", "damage"}));
   Schedule s;
   XCCL_ASSIGN_OR_RETURN(s.num_chunks, value.GetInteger("chunks", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(s.first, value.GetIntegers<ChunkId>("first", 0, kMost));
@@ -183,6 +240,8 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   if (symmetry) {
     XCCL_ASSIGN_OR_RETURN(s.symmetry, ReadSymmetry(*symmetry));
   }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> damage, value.Find("damage"));
+  if (damage) XCCL_RETURN_IF_ERROR(ReadDamage(*damage, s));
   XCCL_RETURN_IF_ERROR(CheckLists(src, s, topology, true));
   XCCL_RETURN_IF_ERROR(CheckLists(dst, s, topology, false));
   return s;

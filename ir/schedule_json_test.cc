@@ -54,6 +54,29 @@ TEST(ScheduleJson, ReadsWhatItWrites) {
   EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), kExample);
 }
 
+TEST(ScheduleJson, KeepsDamage) {
+  const Topology star = Star();
+  const std::string text = R"({
+ "chunks":1,
+ "first":[0],
+ "count":[1],
+ "src":[0],
+ "dst":[1],
+ "path":[[6,3]],
+ "op":"c",
+ "step":[0],
+ "symmetry":{"order":[3],"image":[[1,2,0,3]]},
+ "damage":{"lost":[[0,3,1000,5,0]],"slow":[[2,5000000000]],"links":[[6]],"by":[[0]]}
+}
+)";
+  const JsonDocument document = JsonDocument::Parse(text, "f").value();
+  const Schedule schedule = ReadScheduleJson(document.root(), star).value();
+  EXPECT_EQ(schedule.missing, (MissingLinks{.lost = {Link{NodeId(0), NodeId(3), 1000, 5, 0}},
+                                            .slow = {{LinkId(2), 5'000'000'000}}}));
+  EXPECT_EQ(schedule.detours, (std::vector<Detour>{{.links = {LinkId(6)}, .by = {LinkId(0)}}}));
+  EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), text);
+}
+
 TEST(ScheduleJson, Errors) {
   const struct {
     std::string find, replace, expected;
@@ -80,6 +103,14 @@ TEST(ScheduleJson, Errors) {
        "f: symmetry.image: 2 entries; symmetry.order has 1"},
       {"\"chunks\":2,", "\"chunks\":2,\"symmetry\":{\"orders\":[2]},",
        "f: symmetry: unknown key 'orders'; did you mean 'order'?"},
+      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[[1,2]],\"slow\":[],\"links\":[],\"by\":[]},",
+       "f: damage.lost: entry 0: expected a list of 5 numbers"},
+      {"\"chunks\":2,",
+       "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[[4294967296,1]],\"links\":[],\"by\":[]},",
+       "f: damage.slow: entry 0 has 4294967296; expected 0..2147483647"},
+      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[[1]],\"by\":[]},",
+       "f: damage.by: 0 entries; damage.links has 1"},
+      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'"},
       {"\"chunks\":2,", "", "f: no key 'chunks'"},
       {"\"chunks\"", "\"chunk\"", "f: unknown key 'chunk'; did you mean 'chunks'?"},
       {"\"chunks\":2", "\"chunks\":1e9", "f: chunks: 1000000000; expected a whole number"},

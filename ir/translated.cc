@@ -4,6 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <optional>
+
+#include "ir/damaged.h"
 
 namespace xccl {
 
@@ -28,7 +31,12 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
 }
 
 StatusOr<Translations> Translations::Create(const Schedule& schedule, const Collective& collective,
-                                            const Topology& topology) {
+                                            const Topology& machine) {
+  std::optional<Topology> whole;
+  if (IsOfDamaged(schedule)) {
+    XCCL_ASSIGN_OR_RETURN(whole, WholeOf(schedule, machine));
+  }
+  const Topology& topology = whole ? *whole : machine;
   XCCL_ASSIGN_OR_RETURN(SymmetryGroup group, SymmetryGroup::Create(topology, schedule.symmetry));
   Translations made(std::move(group));
   XCCL_ASSIGN_OR_RETURN(made.blocks_, ChunkBlocksOf(collective));
@@ -249,6 +257,12 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
   Schedule plain;
   plain.num_chunks = schedule.num_chunks;
   plain.Reserve(transfers);
+  std::optional<Topology> whole;
+  std::optional<Detours> detours;
+  if (IsOfDamaged(schedule)) {
+    XCCL_ASSIGN_OR_RETURN(whole, WholeOf(schedule, topology));
+    detours.emplace(*whole, schedule.missing, schedule.detours);
+  }
   std::vector<LinkId> links;
   std::vector<std::pair<int32_t, int32_t>> runs;
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -257,6 +271,7 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
     for (int64_t e = 0; e < group.order(); ++e) {
       links.clear();
       for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
+      if (detours) detours->Apply(links);
       ForEachRunOfImage(translations, base, e, runs, [&](ChunkId first, int32_t count) {
         plain.Add(first, count, group.Image(e, base.src), group.Image(e, base.dst), links, base.op,
                   base.step);

@@ -32,10 +32,11 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective);
 
 class Translations {
  public:
+  // The group is one of the whole machine where the schedule is of a damaged machine (ir/damaged.h).
   // Errors: kInvalidInput with the fault of the schedule's symmetry (rule S7). Cost: linear in generators ×
   // (nodes + links) and blocks.
   static StatusOr<Translations> Create(const Schedule& schedule, const Collective& collective,
-                                       const Topology& topology);
+                                       const Topology& machine);
 
   const SymmetryGroup& group() const { return group_; }
   ChunkId Image(int64_t e, ChunkId c) const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ir/analysis/chunk_index.h"
+#include "ir/damaged.h"
 
 namespace xccl {
 namespace {
@@ -102,7 +103,8 @@ class Expressions {
 
 bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   if (!collective.Reduces()) return true;
-  Expressions expressions(schedule, collective, topology);
+  const SymmetricMachine whole(schedule, topology);
+  Expressions expressions(schedule, collective, *whole);
   bool same = true;
   // All translates of a chunk give the same answer, so only chunks that the columns move are played.
   const bool compressed = !schedule.symmetry.empty();

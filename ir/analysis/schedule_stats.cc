@@ -1,6 +1,7 @@
 // Rounds: one pass over the steps adds up the load of every link. Depth: an index by chunk is built by a
 // counting sort; for each chunk, each write stores the length of the longest chain of transfers before it.
-// Columns of a compressed schedule stand for their translates, so nothing is expanded.
+// Columns of a compressed schedule stand for their translates, so nothing is expanded. Detours around damage
+// (ir/damaged.h) are left out.
 #include "ir/analysis/schedule_stats.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 
 #include "base/units.h"
 #include "ir/analysis/chunk_index.h"
+#include "ir/damaged.h"
 #include "ir/sizes.h"
 #include "ir/translated.h"
 
@@ -90,19 +92,23 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
 
 }  // namespace
 
-ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& machine) {
+  const SymmetricMachine whole(schedule, machine);
+  const Topology& topology = *whole;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   ScheduleStats stats;
-  stats.transfers = ExpandedTransfers(schedule, collective, topology);
+  stats.transfers = ExpandedTransfers(schedule, collective, machine);
   stats.steps = schedule.num_steps();
   stats.rounds = CountRounds(schedule, topology, group);
   stats.depth = FindDepth(schedule, topology);
-  stats.messages = CountMessages(schedule, collective, topology, group);
+  stats.messages = CountMessages(schedule, collective, machine, group);
   return stats;
 }
 
-LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
+LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& machine,
                   int64_t size_bytes) {
+  const SymmetricMachine whole(schedule, machine);
+  const Topology& topology = *whole;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   const CollectiveSizes sizes(collective, size_bytes);
   std::vector<double> path_bytes(static_cast<size_t>(schedule.paths.size()));
@@ -115,7 +121,7 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
     path_bytes[schedule.path[t].index()] += static_cast<double>(bytes);
   }
 
-  LinkUse use{.messages = CountMessages(schedule, collective, topology, group)};
+  LinkUse use{.messages = CountMessages(schedule, collective, machine, group)};
   std::vector<double> load_bytes(static_cast<size_t>(group.num_link_orbits()));  // of all links of an orbit
   for (int32_t p = 0; p < schedule.paths.size(); ++p) {
     for (LinkId l : schedule.paths[PathId(p)]) {
@@ -140,7 +146,9 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
   return use;
 }
 
-std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& topology) {
+std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& machine) {
+  const SymmetricMachine whole(schedule, machine);
+  const Topology& topology = *whole;
   std::vector<Rank> relays;
   if (collective.num_members() == topology.num_ranks()) return relays;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();

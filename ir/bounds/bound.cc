@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "ir/bounds/bound_bandwidth.h"
 #include "ir/bounds/bound_copies.h"
+#include "ir/bounds/bound_damaged.h"
 #include "ir/bounds/bound_latency.h"
 #include "ir/bounds/bound_over_time.h"
 #include "ir/bounds/bound_windows.h"
@@ -54,6 +55,19 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
                            TimeModel model, BoundEffort effort) {
   Bound bound;
   Orbits of_whole(topology);
+  if (const std::optional<Topology> whole = WholeForBounds(topology, collective, of_whole)) {
+    XCCL_ASSIGN_OR_RETURN(bound, LowerBound(*whole, collective, size_bytes, model, effort));
+    const double scale = static_cast<double>(kPsPerSecond);
+    const double cuts_ps =
+        CutsAroundDamage(topology, collective, CollectiveSizes(collective, size_bytes)) * scale;
+    if (cuts_ps <= bound.bandwidth_ps || cuts_ps > kLongestPs) return bound;
+    bound.bandwidth_ps = cuts_ps;
+    bound.bandwidth_kind = BoundKind::kRelaxed;
+    if (cuts_ps < static_cast<double>(bound.bound_ps)) return bound;
+    bound.bound_ps = static_cast<int64_t>(std::floor(cuts_ps));
+    bound.kind = BoundKind::kRelaxed;
+    return bound;
+  }
   XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model, of_whole));
   const CollectiveSizes sizes(collective, size_bytes);
   bound.size_bytes = sizes.size_bytes();
@@ -86,6 +100,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
 }
 
 Status CheckReachable(const Topology& topology, const Collective& collective) {
+  if (topology.num_ranks() >= kManyForBounds && AllReachEachOther(topology, collective)) return OkStatus();
   Orbits orbits(topology);
   return LatencyBound(topology, collective, TimeModel::kPipelined, orbits).status();
 }

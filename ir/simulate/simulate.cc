@@ -19,6 +19,7 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "ir/damaged.h"
 #include "ir/simulate/event_loop.h"
 #include "ir/simulate/simulation_model.h"
 #include "ir/simulate/simulation_runs.h"
@@ -238,7 +239,8 @@ constexpr int32_t kLarge = 4096;
 constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
 
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
-// expand; otherwise simulates the plain form.
+// expand; otherwise simulates the plain form. On a damaged machine all translates are then as slow as the
+// slowest.
 void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
                    const Topology& topology, const SimulateOptions& options, SimulationRuns& made) {
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
@@ -248,8 +250,8 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
     return;
   }
   const SymmetryGroup& group = translations->group();
-  const bool apart = translations->KeepApart(schedule.paths);
-  if (!apart || !translations->KeepSizes(sizes)) {
+  const bool apart = translations->KeepApart(schedule.paths), damaged = IsOfDamaged(schedule);
+  if (!apart || damaged || !translations->KeepSizes(sizes)) {
     const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
     StatusOr<Schedule> plain = Expand(schedule, collective, topology, most, options.deadline);
     if (plain.ok()) {
@@ -264,11 +266,22 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
     made.simulation.size_bytes = sizes.size_bytes();
     return;
   }
+  int64_t least_ps = 0;
+  if (damaged) {
+    SlowedMachine slowed = SlowedOf(schedule, sizes, topology, group);
+    made.slower = std::move(slowed.topology);
+    least_ps = slowed.least_ps;
+  } else if (!apart) {
+    made.slower = SharedLinks(topology, group);
+  }
+  const Topology& machine = made.slower ? *made.slower : topology;
   Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
-  for (int32_t l = 0; l < topology.num_links(); ++l)
+  for (int32_t l = 0; l < machine.num_links(); ++l)
     quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
-  if (!apart) made.slower = SharedLinks(topology, group);
-  Run(schedule, collective, sizes, made.slower ? *made.slower : topology, options, std::move(quotient), made);
+  Run(schedule, collective, sizes, machine, options, std::move(quotient), made);
+  made.simulation.time_ps = std::max(made.simulation.time_ps, least_ps);
+  // Lost links, which come last, have no load.
+  if (options.record_links) made.simulation.link_busy_ps.resize(static_cast<size_t>(topology.num_links()));
 }
 
 }  // namespace

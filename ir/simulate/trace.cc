@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/units.h"
+#include "ir/damaged.h"
 #include "ir/simulate/event_loop.h"
 #include "ir/simulate/schedule_path.h"
 #include "ir/simulate/simulation_runs.h"
@@ -207,6 +208,8 @@ StatusOr<ScheduleTrace> TraceSchedule(const Schedule& schedule, const Collective
         Expand(schedule, collective, topology, trace_options.most_transfers, options.deadline);
     if (plain.ok()) trace.schedule = *std::move(plain);
   }
+  if (IsOfDamaged(trace.schedule))
+    return LimitReached("the schedule of a damaged machine has more transfers than a trace holds");
   SimulationRuns runs = RunSimulation(trace.schedule, collective, topology, options);
   if (!runs.simulation.unsound.empty()) return InvalidInput("schedule: " + runs.simulation.unsound);
   if (runs.simulation.stopped)

@@ -3,7 +3,8 @@
 // step come before its writes. In a compressed schedule, S7 comes first; then only chunks that represent
 // their orbits are played. No translate of another transfer moves them, so a rule that holds for them holds,
 // translated, for all chunks. Time: linear in transfers × chunks each moves × runs of members in a set (at
-// most members ÷ 64). Memory: the sets that ranks hold of one chunk.
+// most members ÷ 64). Memory: the sets that ranks hold of one chunk. On a damaged machine all of this is of
+// the whole machine, and S8 leads its translates around the damage.
 #include "ir/verify/verify_schedule.h"
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 
 #include "ir/analysis/chunk_index.h"
 #include "ir/verify/member_set.h"
+#include "ir/verify/verify_damage.h"
 #include "ir/verify/verify_path.h"
 #include "ir/verify/verify_symmetry.h"
 
@@ -391,10 +393,16 @@ class ChunkPlayer {
 }  // namespace
 
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
-                                      const Topology& topology, Traffic* traffic) {
+                                      const Topology& machine, Traffic* traffic) {
   Collector out;
   CheckColumnLengths(schedule, out);
   if (!out.empty()) return out.Take();
+  const auto report_damage = [&](std::string where, std::string text) {
+    out.Add("S8", kNoStep, std::move(where), std::move(text));
+  };
+  const std::optional<Topology> whole = CheckMissing(schedule, machine, report_damage);
+  if (!out.empty()) return out.Take();
+  const Topology& topology = whole ? *whole : machine;
   CheckWhole(schedule, collective, topology, out);
   CheckTransfers(schedule, topology, out);
   if (!out.empty()) return out.Take();
@@ -406,6 +414,7 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
     if (!out.empty()) return out.Take();
   }
   const std::vector<PathShape> shapes = CheckPaths(schedule, topology, out);
+  if (whole && out.empty()) CheckDetours(schedule, machine, *whole, report_damage);
   ChunkPlayer player(schedule, collective, topology, shapes, out, traffic);
   ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     if (represents.empty() || represents[chunk.index()]) return player.Play(chunk, transfers);

@@ -10,6 +10,8 @@
 //   S7 in a compressed schedule: generators are commuting automorphisms of the orders stated, no
 //      translation keeps a rank in place, members map to members and parts to equal parts, and the
 //      columns move only chunks of the lowest rank of each orbit
+//   S8 of a damaged machine: lost and slow links make a whole machine, of which S2 and S7 hold; detours are
+//      chains of links that are there, and every translate of a path over a lost link has one
 // Never repairs. Shares no code with synthesizers or the simulator.
 #pragma once
 
@@ -24,13 +26,13 @@
 
 namespace xccl {
 
-inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7"};
+inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"};
 
 // All violations up to kMaxViolations, by step where there is one. Cost: linear in transfers × chunks each
 // moves, chunk by chunk; besides the index, memory for one chunk's sets (ranks² bits). A compressed
 // schedule costs only as much as its columns. Adds the traffic of the columns' transfers to `traffic`, where
 // it is given.
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
-                                      const Topology& topology, Traffic* traffic = nullptr);
+                                      const Topology& machine, Traffic* traffic = nullptr);
 
 }  // namespace xccl

@@ -285,6 +285,15 @@ std::vector<Case> RejectedCases() {
        [](Schedule& s) {
          s.symmetry = {Automorphism{2, {NodeId(1), NodeId(0)}}};
        }},
+      {"damage without symmetry",  // damaged_test has more of them
+       kGather2,
+       {kZero, kOne},
+       {"[S8] missing: no symmetry; expected a compressed schedule"},
+       false,
+       false,
+       [](Schedule& s) {
+         s.missing.lost = {Link{NodeId(0), NodeId(1), 1000}};
+       }},
   };
 }
 

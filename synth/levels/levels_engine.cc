@@ -8,6 +8,7 @@
 // 3. SendOverLevels: the copies. Sums are copies on the reversed machine, played backwards
 //    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are one, so
 //    that no byte takes those links twice.
+// 4. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
 #include "synth/levels/levels_engine.h"
 
 #include <fmt/core.h>
@@ -25,9 +26,11 @@
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
+#include "synth/levels/around.h"
 #include "synth/levels/levels.h"
 #include "synth/levels/send.h"
 #include "topologies/turned_switches.h"
+#include "topologies/whole.h"
 
 namespace xccl {
 namespace {
@@ -48,6 +51,31 @@ struct Direction {
   Direction(const Direction&) = delete;
 };
 
+// A machine whose ranks are all alike, or would be if it were whole.
+struct AlikeMachine {
+  SymmetryGroup group;
+  MissingLinks missing = {};
+  std::optional<Topology> whole = {};  // if something is missing
+
+  const Topology& Whole(const Topology& topology) const { return whole ? *whole : topology; }
+
+  static StatusOr<AlikeMachine> Find(const Topology& topology) {
+    AlikeMachine machine{.group = FindTranslations(topology)};
+    const int32_t kinds = machine.group.num_rank_orbits();
+    if (kinds > 1)
+      if (std::optional<MissingLinks> missing = FindMissingLinks(topology)) {
+        XCCL_ASSIGN_OR_RETURN(machine.whole, MakeWhole(topology, *missing));
+        machine.missing = *std::move(missing);
+        machine.group = FindTranslations(*machine.whole);
+      }
+    if (!machine.group.IsTransitive())
+      return InvalidInput(
+          fmt::format("{}: {} kinds of ranks; expected ranks that are all alike", kName, kinds));
+    machine.group = TurnSwitches(machine.Whole(topology), machine.group);
+    return machine;
+  }
+};
+
 class Planning {
  public:
   static StatusOr<std::shared_ptr<Planning>> Create(const SynthesisRequest& request) {
@@ -59,22 +87,20 @@ class Planning {
     if (IsAllreduce(collective.kind()) && request.limits.chunks.value_or(0) % collective.num_members() != 0)
       return InvalidInput(fmt::format("{}: {} chunks on {} ranks; expected a multiple", kName,
                                       *request.limits.chunks, collective.num_members()));
-    SymmetryGroup group = FindTranslations(*request.topology);
-    if (!group.IsTransitive())
-      return InvalidInput(fmt::format("{}: {} kinds of ranks; expected ranks that are all alike", kName,
-                                      group.num_rank_orbits()));
-    auto planning = std::make_shared<Planning>(request, TurnSwitches(*request.topology, group));
+    XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
+    auto planning = std::make_shared<Planning>(request, std::move(machine));
     XCCL_RETURN_IF_ERROR(planning->FindWays());
     return planning;
   }
 
-  Planning(const SynthesisRequest& request, const SymmetryGroup& group)
-      : request_(request), cut_(CutOf(request)) {
+  Planning(const SynthesisRequest& request, AlikeMachine machine)
+      : request_(request), cut_(CutOf(request)), machine_(std::move(machine)) {
     const CollectiveKind kind = request.collective->kind();
-    if (!IsReduction(kind) || EndsAlike(kind)) forward_.emplace(*request.topology, group);
+    const Topology& whole = machine_.Whole(*request.topology);
+    if (!IsReduction(kind) || EndsAlike(kind)) forward_.emplace(whole, machine_.group);
     if (!IsReduction(kind)) return;
-    Topology reversed = ReverseTopology(*request.topology);
-    const StatusOr<SymmetryGroup> same = SymmetryGroup::Create(reversed, group.generators());
+    Topology reversed = ReverseTopology(whole);
+    const StatusOr<SymmetryGroup> same = SymmetryGroup::Create(reversed, machine_.group.generators());
     XCCL_CHECK(same.ok());  // a permutation keeps reversed links if it keeps links
     backward_.emplace(std::move(reversed), *same);
   }
@@ -84,6 +110,9 @@ class Planning {
     std::optional<Synthesis> best;
     for (const Way& way : ways_) {
       Schedule schedule = ScheduleOf(way);
+      if (machine_.whole)
+        XCCL_RETURN_IF_ERROR(LeadAround(schedule, machine_.missing, *request_.topology, *machine_.whole,
+                                        machine_.group, cut_, request_.size_bytes, kName));
       if (!budget.Allows(schedule.num_steps())) continue;
       Synthesis made{.collective = cut_,
                      .schedule = ExpandWhereSmall(std::move(schedule), cut_, *request_.topology),
@@ -149,10 +178,11 @@ class Planning {
     return work;
   }
 
-  // A simulation takes the columns alone where translations keep the peers' paths apart. Otherwise it takes
-  // all transfers, if they are few enough to write out.
-  static int64_t WorkOf(const Levels& levels, const Direction& direction) {
+  // A simulation takes the columns alone where translations keep the peers' paths apart, and the machine is
+  // whole. Otherwise it takes all transfers, if they are few enough to write out.
+  int64_t WorkOf(const Levels& levels, const Direction& direction) const {
     const int64_t n = direction.group.order();
+    if (machine_.whole && n * n <= kMostExpanded) return n * n;
     for (const Level& level : levels)
       for (const Peer& peer : level.peers)
         for (const LinkId l : peer.links)
@@ -177,7 +207,7 @@ class Planning {
     if (backward_)
       sums = Reverse(SendOverLevels(backward_->finder, way.backward, backward_->topology, backward_->group,
                                     cut_, request_.size_bytes),
-                     *request_.topology, cut_, TransferOp::kReduce);
+                     machine_.Whole(*request_.topology), cut_, TransferOp::kReduce);
     if (forward_)
       copies = SendOverLevels(forward_->finder, way.forward, forward_->topology, forward_->group, cut_,
                               request_.size_bytes);
@@ -187,6 +217,7 @@ class Planning {
 
   const SynthesisRequest& request_;
   const Collective cut_;
+  const AlikeMachine machine_;
   std::optional<Direction> forward_, backward_;
   std::vector<Way> ways_;
 };

@@ -1,0 +1,26 @@
+// Rule S8: a compressed schedule of a damaged machine. Its detours are chains of links that the machine has,
+// and every translate that passes a lost link has one.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "ir/schedule.h"
+#include "topologies/topology.h"
+
+namespace xccl {
+
+// Calls this with the place of a violation and what is wrong there.
+using ReportDamage = std::function<void(std::string, std::string)>;
+
+// Returns the whole machine. Returns nullopt if nothing is missing, or after a report.
+std::optional<Topology> CheckMissing(const Schedule& schedule, const Topology& topology,
+                                     const ReportDamage& report);
+
+// Checks the detours and the translates. Requires: the whole machine, rules S2 and S7. Cost: linear in the
+// detours and in the translates that pass damaged links.
+void CheckDetours(const Schedule& schedule, const Topology& topology, const Topology& whole,
+                  const ReportDamage& report);
+
+}  // namespace xccl

@@ -1,0 +1,311 @@
+// 1. Every translate that passes a damaged link has a row of links around it for which another way is no
+//    longer: one link, and neighbours of it until there is one. Rows begin one link earlier where they can,
+//    so that what different links bring may take different ways.
+// 2. Rows choose one of the shortest ways, those with most bytes first: the one whose links are done first.
+// 3. Translates that still pass a lost link, between two rows that overlap, get a way of their own.
+#include "synth/levels/around.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/damaged.h"
+#include "ir/sizes.h"
+
+namespace xccl {
+namespace {
+
+using Ways = std::vector<std::vector<LinkId>>;
+
+// The shortest ways between two nodes, through no GPU and no damaged link.
+class WayFinder {
+ public:
+  static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  // Of more ways than these, as many as a switch has uplinks to share, the first are taken.
+  static constexpr size_t kMostWays = 64;
+
+  struct Found {
+    int64_t cost = kNone;
+    Ways ways;
+  };
+
+  WayFinder(const Topology& machine, const Detours& damage)
+      : machine_(machine), damage_(damage), cost_(static_cast<size_t>(machine.num_nodes()), kNone) {}
+
+  // The latency of a link; ways of equal latency are compared by their links.
+  static int64_t CostOf(const Link& link) { return link.latency_ps + link.overhead_ps + 1; }
+
+  const Found& Between(NodeId from, NodeId to) {
+    const uint64_t key = (static_cast<uint64_t>(from.index()) << 32) | to.index();
+    const auto [at, added] = found_.try_emplace(key);
+    if (added) Search(from, to, at->second);
+    return at->second;
+  }
+
+ private:
+  bool Passes(LinkId l) const { return !damage_.IsDamaged(l); }
+
+  void Search(NodeId from, NodeId to, Found& found) {
+    using Entry = std::pair<int64_t, int32_t>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    std::vector<NodeId> touched = {from};
+    cost_[from.index()] = 0;
+    queue.push({0, from.value});
+    while (!queue.empty()) {
+      const auto [cost, n] = queue.top();
+      queue.pop();
+      const NodeId node(n);
+      if (cost != cost_[node.index()]) continue;
+      if (node == to) break;
+      if (node != from && machine_.IsGpu(node)) continue;
+      for (const LinkId l : machine_.Out(node)) {
+        const Link& link = machine_.link(l);
+        const int64_t next = cost + CostOf(link);
+        int64_t& known = cost_[link.to.index()];
+        if (!Passes(l) || next >= known) continue;
+        if (known == kNone) touched.push_back(link.to);
+        known = next;
+        queue.push({next, link.to.value});
+      }
+    }
+    found.cost = cost_[to.index()];
+    std::vector<LinkId> back;
+    if (found.cost != kNone) Trace(from, to, back, found.ways);
+    for (const NodeId node : touched) cost_[node.index()] = kNone;
+  }
+
+  // Adds the shortest ways that end with the links of `back`, which begin at `node`.
+  void Trace(NodeId from, NodeId node, std::vector<LinkId>& back, Ways& ways) const {
+    if (node == from) {
+      ways.emplace_back(back.rbegin(), back.rend());
+      return;
+    }
+    for (const LinkId l : machine_.In(node)) {
+      const NodeId before = machine_.link(l).from;
+      if (ways.size() >= kMostWays) return;
+      if (!Passes(l) || cost_[before.index()] == kNone || (before != from && machine_.IsGpu(before)) ||
+          cost_[before.index()] + CostOf(machine_.link(l)) != cost_[node.index()])
+        continue;
+      back.push_back(l);
+      Trace(from, before, back, ways);
+      back.pop_back();
+    }
+  }
+
+  const Topology& machine_;
+  const Detours& damage_;
+  std::vector<int64_t> cost_;
+  std::unordered_map<uint64_t, Found> found_;
+};
+
+class Around {
+ public:
+  Around(Schedule& schedule, const MissingLinks& missing, const Topology& machine, const Topology& whole,
+         const SymmetryGroup& group, std::string_view engine)
+      : schedule_(schedule),
+        missing_(missing),
+        machine_(machine),
+        whole_(whole),
+        group_(group),
+        engine_(engine),
+        damage_(whole, missing, {}),
+        finder_(machine, damage_),
+        kinds_(PathKindsOf(schedule.paths, whole, group)) {}
+
+  Status Lead(const CollectiveSizes& sizes) {
+    FindLoads(sizes);
+    XCCL_RETURN_IF_ERROR(FindRows());
+    ChooseWays();
+    XCCL_RETURN_IF_ERROR(LeadTheRest());
+    schedule_.missing = missing_;
+    return OkStatus();
+  }
+
+ private:
+  // Links of a path that are replaced together: from `lead` links on, the finder's ways between two nodes.
+  struct Row {
+    NodeId from, to;
+    bool has_lead = false;
+    double bytes = 0;
+  };
+  // How many links before and after a damaged link are replaced with it, and how much longer the way is.
+  struct Reach {
+    size_t before = 0, after = 0;
+    int64_t longer = WayFinder::kNone;
+  };
+
+  bool IsLost(LinkId l) const { return l.value >= machine_.num_links(); }
+
+  void FindLoads(const CollectiveSizes& sizes) {
+    bytes_ = BytesOfKinds(schedule_, sizes, kinds_);
+    const std::vector<double> columns = BytesOfOrbits(kinds_, bytes_, group_);
+    for (int32_t l = 0; l < whole_.num_links(); ++l) {
+      const int32_t orbit = group_.OrbitOf(LinkId(l));
+      load_.push_back(columns[static_cast<size_t>(orbit)] * group_.LinkShare(orbit));
+    }
+  }
+
+  // How much longer the way around these links of a path is; kNone if there is none.
+  int64_t Longer(std::span<const LinkId> links) {
+    const int64_t cost = finder_.Between(whole_.link(links.front()).from, whole_.link(links.back()).to).cost;
+    if (cost == WayFinder::kNone) return cost;
+    int64_t before = 0;
+    for (const LinkId l : links) before += WayFinder::CostOf(whole_.link(l));
+    return cost - before;
+  }
+
+  // The fewest links around a damaged one for which another way is no longer, or the best ones. What served
+  // the damaged link last is tried first.
+  Reach ReachOf(std::span<const LinkId> path, size_t at) {
+    Reach& last = reach_[path[at].value];
+    if (last.longer != WayFinder::kNone && at >= last.before && at + last.after < path.size() &&
+        Longer(path.subspan(at - last.before, last.before + 1 + last.after)) <= last.longer)
+      return last;
+    Reach best;
+    for (size_t total = 0; total < path.size() && best.longer > 0; ++total)
+      for (size_t before = 0; before <= std::min(total, at) && best.longer > 0; ++before) {
+        const size_t after = total - before;
+        if (at + after >= path.size()) continue;
+        const int64_t longer = Longer(path.subspan(at - before, total + 1));
+        if (longer < best.longer) best = {before, after, longer};
+      }
+    return last = best;
+  }
+
+  Status FindRows() {
+    Status status = OkStatus();
+    ForEachDamaged(kinds_, damage_, missing_, whole_, group_, [&](int32_t kind, std::vector<LinkId>& path) {
+      if (!status.ok()) return;
+      for (size_t i = 0; i < path.size(); ++i) {
+        if (!damage_.IsDamaged(path[i])) continue;
+        const Reach reach = ReachOf(path, i);
+        if (reach.longer == WayFinder::kNone) {
+          if (!IsLost(path[i])) continue;
+          status = NoWay(path, path[i]);
+          return;
+        }
+        AddRow(path, i - reach.before, i + reach.after + 1, bytes_[static_cast<size_t>(kind)]);
+      }
+    });
+    return status;
+  }
+
+  Status NoWay(std::span<const LinkId> path, LinkId lost) const {
+    return InvalidInput(fmt::format("{}: rank {} reaches rank {} only through other gpus without link {}",
+                                    engine_, whole_.RankOf(whole_.link(path.front()).from)->value,
+                                    whole_.RankOf(whole_.link(path.back()).to)->value,
+                                    whole_.LinkName(lost)));
+  }
+
+  void AddRow(std::span<const LinkId> path, size_t begin, size_t end, double bytes) {
+    const size_t lead = begin > 0 && !damage_.IsDamaged(path[begin - 1]) ? 1 : 0;
+    const PathId id = row_links_.Intern(path.subspan(begin - lead, end - begin + lead));
+    if (id.index() == rows_.size())
+      rows_.push_back({whole_.link(path[begin]).from, whole_.link(path[end - 1]).to, lead > 0, 0});
+    rows_[id.index()].bytes += bytes;
+    for (size_t i = begin; i < end; ++i) load_[path[i].index()] -= bytes;
+  }
+
+  // The seconds after which the last of these links is done.
+  double SecondsOf(std::span<const LinkId> links, double more_bytes) const {
+    double most = 0;
+    for (const LinkId l : links)
+      most = std::max(most, (load_[l.index()] + more_bytes) /
+                                static_cast<double>(machine_.link(l).bandwidth_bytes_per_s));
+    return most;
+  }
+
+  void ChooseWays() {
+    std::vector<size_t> order(rows_.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::ranges::stable_sort(order, std::greater<>(), [&](size_t r) { return rows_[r].bytes; });
+    PathTable row_rests;
+    std::map<int32_t, std::span<const LinkId>> rest;  // by path of row_rests: a way
+    for (const size_t r : order) {
+      const Row& row = rows_[r];
+      const std::span<const LinkId> links = row_links_[PathId(static_cast<int64_t>(r))];
+      const std::span<const LinkId> replaced = links.subspan(row.has_lead ? 1 : 0);
+      std::span<const LinkId> best;
+      double least = std::numeric_limits<double>::infinity();
+      const bool stays = std::ranges::none_of(replaced, [&](LinkId l) { return IsLost(l); });
+      if (stays) {
+        best = replaced;
+        least = SecondsOf(replaced, row.bytes);
+      }
+      for (const std::vector<LinkId>& way : finder_.Between(row.from, row.to).ways) {
+        const double seconds = SecondsOf(way, row.bytes);
+        if (seconds >= least) continue;
+        least = seconds;
+        best = way;
+      }
+      for (const LinkId l : best) load_[l.index()] += row.bytes;
+      if (best.data() == replaced.data()) continue;
+      Detour& detour = schedule_.detours.emplace_back();
+      detour.links.assign(links.begin(), links.end());
+      if (row.has_lead) detour.by.push_back(links.front());
+      detour.by.insert(detour.by.end(), best.begin(), best.end());
+      // Where a detour before this row has taken the leading link, the rest of the row is left.
+      if (row.has_lead && !stays) rest.try_emplace(row_rests.Intern(replaced).value, best);
+    }
+    for (const auto& [id, way] : rest) {
+      const std::span<const LinkId> replaced = row_rests[PathId(id)];
+      schedule_.detours.push_back({{replaced.begin(), replaced.end()}, {way.begin(), way.end()}});
+    }
+  }
+
+  Status LeadTheRest() {
+    const Detours detours(whole_, missing_, schedule_.detours);
+    std::vector<Detour> more;
+    std::vector<LinkId> before;
+    Status status = OkStatus();
+    ForEachDamaged(kinds_, detours, missing_, whole_, group_, [&](int32_t, std::vector<LinkId>& path) {
+      before = path;
+      detours.Apply(path);
+      const auto lost = std::ranges::find_if(path, [&](LinkId l) { return IsLost(l); });
+      if (!status.ok() || lost == path.end()) return;
+      const Ways& ways =
+          finder_.Between(whole_.link(before.front()).from, whole_.link(before.back()).to).ways;
+      if (ways.empty())
+        status = NoWay(before, *lost);
+      else
+        more.push_back({before, ways.front()});
+    });
+    std::ranges::move(more, std::back_inserter(schedule_.detours));
+    return status;
+  }
+
+  Schedule& schedule_;
+  const MissingLinks& missing_;
+  const Topology& machine_;
+  const Topology& whole_;
+  const SymmetryGroup& group_;
+  const std::string_view engine_;
+  const Detours damage_;
+  WayFinder finder_;
+  const PathKinds kinds_;
+  std::vector<double> bytes_;  // by kind, of each translate
+  std::vector<double> load_;   // by link, in bytes
+  PathTable row_links_;
+  std::vector<Row> rows_;                     // by path of row_links_
+  std::unordered_map<int32_t, Reach> reach_;  // by damaged link
+};
+
+}  // namespace
+
+Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topology& machine,
+                  const Topology& whole, const SymmetryGroup& group, const Collective& collective,
+                  int64_t size_bytes, std::string_view engine) {
+  return Around(schedule, missing, machine, whole, group, engine)
+      .Lead(CollectiveSizes(collective, size_bytes));
+}
+
+}  // namespace xccl

@@ -1,0 +1,24 @@
+// Leads a compressed plan of a whole machine around the links that a damaged machine lacks.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/status.h"
+#include "ir/collective.h"
+#include "ir/schedule.h"
+#include "topologies/symmetry.h"
+#include "topologies/topology.h"
+#include "topologies/whole.h"
+
+namespace xccl {
+
+// Makes the schedule, which is one of the whole machine, one of the damaged machine, with detours. Detours
+// share what links they can choose by load; a slow link keeps what it carries as fast as they do. Errors:
+// kInvalidInput "ENGINE: ..." if two ranks reach each other only through other GPUs. Cost: near linear in the
+// translates whose paths pass damaged links, and a search of the links around each damaged link.
+Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topology& machine,
+                  const Topology& whole, const SymmetryGroup& group, const Collective& collective,
+                  int64_t size_bytes, std::string_view engine);
+
+}  // namespace xccl
