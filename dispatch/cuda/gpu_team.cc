@@ -37,6 +37,13 @@ class Team final : public GpuTeam {
  public:
   Team(const ExpertPlan& plan, const GpuTeamOptions& options) : plan_(plan), options_(options) {}
 
+  // Kernels of a call that failed on the way leave before their memory goes.
+  ~Team() override {
+    if (experts_ != nullptr) experts_->Abort();
+    for (const OfRank& of : ranks_)
+      if (of.stream.gpu() != nullptr) (void)Synchronize(of.stream).ok();
+  }
+
   Status Start(const ExpertImages& images, std::vector<std::shared_ptr<const cuda::Gpu>> gpus) {
     std::vector<LocalExpertRank> ranks;
     for (int32_t rank = 0; rank < plan_.sizes.ranks; ++rank) ranks.push_back({rank, gpus[rank]});
@@ -316,7 +323,7 @@ class Team final : public GpuTeam {
 
   const ExpertPlan& plan_;
   const GpuTeamOptions options_;
-  std::unique_ptr<GpuExperts> experts_;
+  std::unique_ptr<GpuExperts> experts_;  // null until all are connected
   std::vector<OfRank> ranks_;
   double last_call_us_ = 0;
   bool host_counts_agree_ = false;

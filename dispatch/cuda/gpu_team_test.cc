@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstring>
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "dispatch/cuda/images.h"
@@ -139,29 +141,221 @@ void RunBoth(GpuTeam& gpu, ExpertTeam& cpu, const ExpertPlan& plan, const Routin
 class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
 INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), TestName);
 
+// Every type meets each aim, some numbers of positions, and both ways of sums.
 TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
   Random random(17);
+  int32_t turn = 0;
   for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16}) {
     const Machine machine(type);
     for (const Aim aim : {Aim::kLatency, Aim::kThroughput})
-      for (const int32_t top_k : {1, 3, 16})
-        for (const Sums sums : {Sums::kHome, Sums::kOnWay}) {
-          ExpertPlan plan = PlanFor(GetParam(), aim, top_k, 7);
-          plan.sums = sums;
-          plan.rows_per_message = aim == Aim::kLatency ? 1 : 2;
-          for (Hop& hop : plan.hops) hop.slots = aim == Aim::kLatency ? 7 * top_k * plan.sizes.ranks : 1;
-          ASSERT_TRUE(VerifyExpertPlan(plan).empty());
-          const auto cpu = ExpertTeam::Create(plan, kPatience);
-          ASSERT_TRUE(cpu.ok());
-          GpuTeamOptions options;
-          options.experts.workers = static_cast<int32_t>(1 + random.Below(2));
-          const auto gpu = machine.Team(plan, options);
-          ASSERT_TRUE(gpu.ok()) << gpu.status().message();
-          for (int i = 0; i < 2; ++i) RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), type, random);
-          if (HasFailure()) return;
-        }
+      for (const Sums sums : {Sums::kHome, Sums::kOnWay}) {
+        const int32_t top_k = std::to_array({1, 2, 3, 7, 16})[turn++ % 5];
+        ExpertPlan plan = PlanFor(GetParam(), aim, top_k, 7);
+        plan.sums = sums;
+        plan.rows_per_message = aim == Aim::kLatency ? 1 : 2;
+        for (Hop& hop : plan.hops) hop.slots = aim == Aim::kLatency ? 7 * top_k * plan.sizes.ranks : 1;
+        ASSERT_TRUE(VerifyExpertPlan(plan).empty());
+        const auto cpu = ExpertTeam::Create(plan, kPatience);
+        ASSERT_TRUE(cpu.ok());
+        GpuTeamOptions options;
+        options.experts.workers = 1 + turn % 2;
+        const auto gpu = machine.Team(plan, options);
+        ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+        for (int i = 0; i < 2; ++i) RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), type, random);
+        if (HasFailure()) return;
+      }
     EXPECT_EQ(machine.fake.Leaks(), "2 contexts");  // those of `gpus`
   }
+}
+
+TEST_P(EveryMachine, AllTokensMayGoToOneExpertOrToNone) {
+  const Machine machine(DataType::kBfloat16);
+  const ExpertPlan plan = PlanFor(GetParam(), Aim::kThroughput, 1, 12);
+  const auto cpu = ExpertTeam::Create(plan, kPatience);
+  const auto gpu = machine.Team(plan);
+  ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+  Random random(5);
+  for (const int32_t expert : {0, plan.sizes.experts - 1, -1}) {
+    Routing routing{.top_k = 1};
+    for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank)
+      routing.first_token.push_back(routing.first_token.back() + plan.sizes.max_tokens);
+    routing.experts.assign(routing.first_token.back(), expert);
+    RunBoth(**gpu, **cpu, plan, routing, machine.type, random);
+  }
+}
+
+const TestMachine kOneHost = TestMachines().back();
+constexpr device::HostShape kTwoWarps = {4, 2};  // the fewest that show races between warps and within one
+
+// A launch that is captured once serves all choices after it: the host computes nothing from them.
+TEST(Graph, ReplaysHundredNewRoutings) {
+  const Machine machine(DataType::kBfloat16);
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 4, 8);
+  const auto cpu = ExpertTeam::Create(plan, kPatience);
+  const auto gpu = machine.Team(plan, {.experts = {}, .graph = true});
+  ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+  Random random(23);
+  for (int i = 0; i < 100 && !::testing::Test::HasFailure(); ++i)
+    RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), machine.type, random);
+}
+
+TEST(Threads, SeveralOfABlockGiveTheSameBits) {
+  const Machine machine(DataType::kHalf, kTwoWarps);
+  for (const TestMachine& of : {TestMachines()[2], kOneHost}) {
+    const ExpertPlan plan = PlanFor(of, Aim::kThroughput, 5, 9);
+    const auto cpu = ExpertTeam::Create(plan, kPatience);
+    const auto gpu = machine.Team(plan);
+    ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+    Random random(29);
+    for (int i = 0; i < 2; ++i) RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), machine.type, random);
+  }
+}
+
+// Launches alone: nothing is copied, allocated or waited for by the host in between.
+TEST(Launch, HostWaitsForNothing) {
+  Machine machine(DataType::kFloat, {}, 1);
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
+  std::vector<LocalExpertRank> ranks;
+  for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) ranks.push_back({rank, machine.gpus[0]});
+  const auto experts =
+      GpuExperts::Connect("plan", plan, FakeImage, ranks, AloneExchange(),
+                          {.types = {DataType::kFloat}, .time_limit = kPatience, .host_of = {}});
+  ASSERT_TRUE(experts.ok()) << experts.status().message();
+  std::vector<GpuHandle> handles;
+  std::vector<cuda::OwnedStream> streams;
+  std::vector<std::span<int32_t>> words;
+  std::vector<std::span<char>> bytes;
+  for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) {
+    handles.push_back(*(*experts)->MakeHandle(rank, /*host_counts=*/false));
+    streams.push_back(*CreateStream(machine.gpus[0]));
+    words.push_back(machine.fake.Allocate<int32_t>(64));
+    words.back()[0] = 4;  // tokens; the choices behind them are all expert 0 and 1
+    for (size_t i = 0; i < 8; ++i) words.back()[16 + i] = static_cast<int32_t>(i % 2);
+    bytes.push_back(machine.fake.Allocate<char>(1 << 16));
+  }
+  const int64_t waits = machine.fake.host_waits(), calls = machine.fake.calls();
+  const auto ranks_of_plan = static_cast<size_t>(plan.sizes.ranks);
+  for (size_t r = 0; r < ranks_of_plan; ++r) {
+    const auto rank = static_cast<int32_t>(r);
+    const GpuDispatch dispatch{.tokens = words[r].data(),
+                               .experts = words[r].data() + 16,
+                               .weights = nullptr,
+                               .rows = bytes[r].data(),
+                               .received = bytes[r].data() + 4096};
+    ASSERT_TRUE((*experts)->Dispatch(rank, handles[r], dispatch, streams[r].get()).ok());
+    const GpuCombine combine{.outputs = bytes[r].data() + 16384,
+                             .result = bytes[r].data() + 32768,
+                             .type = DataType::kFloat,
+                             .elements = 4};
+    ASSERT_TRUE((*experts)->Combine(rank, handles[r], combine, streams[r].get()).ok());
+  }
+  EXPECT_EQ(machine.fake.host_waits(), waits);
+  // A context pushed, a launch, the context popped.
+  EXPECT_EQ(machine.fake.calls() - calls, 2 * 3 * plan.sizes.ranks);
+  for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
+  EXPECT_EQ(*handles[0].tables().rows, 4 * plan.sizes.ranks);
+  EXPECT_EQ(*handles[1].tables().rows, 0);
+}
+
+TEST(Refusals, AreSentences) {
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
+  Machine machine(DataType::kBfloat16);
+  const auto message = [&](const GpuExpertOptions& options) {
+    return machine.Team(plan, {.experts = options, .graph = false}).status().message();
+  };
+  EXPECT_EQ(
+      message({.host_of = {0, 0, 1, 1}}),
+      "direct: ranks 0 and 2 are on different hosts; expected one host: rows between hosts need a proxy "
+      "that sends messages of dispatch, and collectives alone have one; hint: --backend cpu");
+  EXPECT_EQ(message({.memory_limit = 1 << 10, .host_of = {}}).substr(0, 26), "direct: rank 0: slots need");
+  EXPECT_EQ(
+      message({.workers = 200, .host_of = {}}),
+      "direct: 800 blocks need 400 multiprocessors at once; device 0 has 132, and other communicators of "
+      "this process hold 0; hint: --max-ctas");
+  const auto team = machine.Team(plan);
+  ASSERT_TRUE(team.ok());
+  Random random(1);
+  const Routing routing = DrawRouting({}, plan.sizes, random);
+  const auto received = (*team)->Dispatch(routing, DrawnRows(routing, plan.sizes.row_bytes, random));
+  ASSERT_TRUE(received.ok());
+  std::vector<Rows> outputs;
+  for (const Received& of : *received) outputs.push_back(Rows(of.row_of_entry.size() * 6));
+  EXPECT_EQ((*team)->Combine(*received, DataType::kBfloat16, 3, outputs).status().message(),
+            "direct: combine: rows of 6 bytes; expected a multiple of 16, at most 128");
+  outputs.clear();
+  for (const Received& of : *received) outputs.push_back(Rows(of.row_of_entry.size() * 16));
+  EXPECT_EQ((*team)->Combine(*received, DataType::kHalf, 8, outputs).status().message(),
+            "direct: combine: half rows; expected one of the types that were connected");
+}
+
+// The router's numbers are on the device, so the kernel is the first to see a wrong one. The others leave.
+TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
+  Machine machine(DataType::kBfloat16, {}, 1);
+  std::vector<LocalExpertRank> ranks;
+  for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) ranks.push_back({rank, machine.gpus[0]});
+  for (const bool tokens : {false, true}) {
+    const auto experts =
+        GpuExperts::Connect("plan", plan, FakeImage, ranks, AloneExchange(), {.host_of = {}});
+    ASSERT_TRUE(experts.ok());
+    std::vector<GpuHandle> handles;
+    std::vector<cuda::OwnedStream> streams;
+    for (const int32_t rank : {0, 1, 3, 2}) {  // the others are queued before it is found
+      const std::span<int32_t> words = machine.fake.Allocate<int32_t>(64);
+      const std::span<char> bytes = machine.fake.Allocate<char>(1 << 14);
+      words[0] = rank == 2 && tokens ? 5 : rank == 2 ? 1 : 0;
+      words[16] = 8;
+      handles.push_back(*(*experts)->MakeHandle(rank, /*host_counts=*/false));
+      streams.push_back(*CreateStream(machine.gpus[0]));
+      ASSERT_TRUE((*experts)
+                      ->Dispatch(rank, handles.back(),
+                                 {.tokens = words.data(),
+                                  .experts = words.data() + 16,
+                                  .weights = nullptr,
+                                  .rows = bytes.data(),
+                                  .received = bytes.data() + 4096},
+                                 streams.back().get())
+                      .ok());
+    }
+    while ((*experts)->Failure().ok()) std::this_thread::yield();
+    (*experts)->Abort();
+    for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
+    EXPECT_EQ((*experts)->Failure().message(),
+              tokens ? "plan: rank 2: threadblock 0: 5 tokens; expected 0 to 4"
+                     : "plan: rank 2: threadblock 0: token 0: expert 8; expected -1 to 7");
+  }
+}
+
+TEST(Refusals, EveryCallOfTheDriverMayFail) {
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
+  Machine machine(DataType::kBfloat16);
+  for (int64_t call = 0;; call += 7) {
+    const int64_t before = machine.fake.calls();
+    machine.fake.FailCall(before + call, cuda::Result::kOutOfMemory);
+    const auto team = machine.Team(plan);
+    const bool ended = machine.fake.calls() <= before + call;
+    if (team.ok() && ended) break;
+  }
+  machine.fake.FailCall(-1, cuda::Result::kSuccess);
+  EXPECT_EQ(machine.fake.Leaks(), "2 contexts");
+}
+
+// 450 GB/s for 2 us there and back are 900 KB; a block of 256 threads has 16 KiB in flight.
+TEST(Workers, FillTheLinks) {
+  const ExpertPlan plan = PlanFor(TestMachines()[0], Aim::kThroughput, 2, 400);
+  EXPECT_EQ(ChooseWorkers(plan), 16);
+  EXPECT_EQ(ChooseWorkers(PlanFor(kOneHost, Aim::kThroughput, 2, 3)), 3);
+}
+
+TEST(Compile, EveryTypeForEveryArchitecture) {
+  const auto nvrtc = cuda::LoadNvrtc();
+  if (!nvrtc.ok()) GTEST_SKIP() << nvrtc.status().message();
+  for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16})
+    for (const int32_t arch : {80, 90, 100}) {
+      const auto cubin = cuda::CompileToCubin(**nvrtc, ExpertKernelRequest(type, arch));
+      ASSERT_TRUE(cubin.ok()) << cubin.status().message();
+      EXPECT_NE(cubin->find("xccl_kernel_info"), std::string::npos);
+    }
 }
 
 }  // namespace
