@@ -38,6 +38,9 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags);
 // type: as in run; iterations: calls; timeout: without progress.
 Status RunExperts(const std::string& path, const ExpertRunFlags& flags, const std::string& type,
                   int32_t calls, const std::string& timeout, const Session& session);
+// Likewise, on GPUs of this host beside threads. Requires: settings.gpus. type: of combine's rows.
+Status RunExpertsOnGpus(const std::string& path, const ExpertRunFlags& flags, const RunSettings& settings,
+                        DataType type, const Session& session);
 // Moves the messages of drawn calls over the links, beside the times that plan predicts for them.
 struct ExpertSimulateFlags {
   std::optional<std::string> routing;  // absent: uniform

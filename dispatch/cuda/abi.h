@@ -23,6 +23,10 @@
 
 namespace xccl::device {
 
+#ifdef __CUDACC_RTC__
+using int16_t = short;
+#endif
+
 inline constexpr int32_t kMostPositions = 64;     // of a token; dispatch/routing.h, kMostTopK
 inline constexpr int32_t kMostHeaderBytes = 400;  // 8 + 6 × kMostPositions, rounded up to 16
 inline constexpr int32_t kExpertThreads = 256;    // of a block

@@ -20,7 +20,7 @@ using cuda::PointerTo;
 
 namespace {
 
-constexpr size_t kAbortAt = 128;
+constexpr size_t kAbortAt = 0, kRecordsAt = 128, kRecordBytes = sizeof(device::ErrorRecord);
 
 // Hands out parts of one range of memory.
 class Parts {
@@ -145,7 +145,8 @@ Status GpuExperts::MakeArenas() {
                           DeviceMemory::Create(state.local.gpu, static_cast<size_t>(bytes), sharing, gpus,
                                                fmt::format("{}: rank {}", name_, state.local.rank)));
   }
-  XCCL_ASSIGN_OR_RETURN(record_, cuda::PinnedMemory::Create(ranks_[0].local.gpu, 2 * kAbortAt));
+  XCCL_ASSIGN_OR_RETURN(
+      record_, cuda::PinnedMemory::Create(ranks_[0].local.gpu, kRecordsAt + ranks_.size() * kRecordBytes));
   return OkStatus();
 }
 
@@ -240,7 +241,8 @@ Status GpuExperts::Launch(const RankState& state, device::ExpertArgs& args, Data
                           cuda::Stream stream) {
   XCCL_RETURN_IF_ERROR(Failure());
   const GpuLayout& layout = layouts_.of_rank[state.local.rank];
-  args.launch.error = PointerTo<device::ErrorRecord>(record_.device());
+  args.launch.error = PointerTo<device::ErrorRecord>(
+      record_.device() + kRecordsAt + static_cast<size_t>(&state - ranks_.data()) * kRecordBytes);
   args.launch.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
   args.launch.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layout.stop));
   args.launch.spin_limit_ns = options_.time_limit.count();
@@ -289,11 +291,16 @@ void GpuExperts::Abort() {
   std::atomic_ref<uint32_t>(*word).store(1, std::memory_order_release);
 }
 
+// A rank that leaves since others failed says so, too: that is not the reason.
 Status GpuExperts::Failure() const {
-  auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host());
-  if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != 2) return OkStatus();
-  return record->wait == device::Wait::kNone ? InvalidInput(Describe(*record))
-                                             : LimitReached(Describe(*record));
+  Status failure;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host() + kRecordsAt + i * kRecordBytes);
+    if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != 2) continue;
+    if (record->wait == device::Wait::kNone) return InvalidInput(Describe(*record));
+    if (record->wait != device::Wait::kAborted || failure.ok()) failure = LimitReached(Describe(*record));
+  }
+  return failure;
 }
 
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {

@@ -130,7 +130,7 @@ class GpuExperts {
   std::map<int32_t, std::shared_ptr<const cuda::Gpu>> gpus_;      // by device
   std::map<std::pair<int32_t, DataType>, cuda::Kernel> kernels_;  // by device and type
   std::unique_ptr<cuda::Reservation> reservation_;
-  cuda::PinnedMemory record_;  // ErrorRecord, then the word that aborts
+  cuda::PinnedMemory record_;  // the word that aborts, then an ErrorRecord for each of ranks_
   std::vector<cuda::DeviceMemory> mapped_;
   std::vector<RankState> ranks_;
 };

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "dispatch/cuda/images.h"
+#include "dispatch/cuda/measure_gpus.h"
 #include "dispatch/cuda/on_host.h"
 #include "dispatch/machines_for_tests.h"
 #include "dispatch/make_plan.h"
@@ -161,7 +162,7 @@ TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
         options.experts.workers = 1 + turn % 2;
         const auto gpu = machine.Team(plan, options);
         ASSERT_TRUE(gpu.ok()) << gpu.status().message();
-        for (int i = 0; i < 2; ++i) RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), type, random);
+        RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), type, random);
         if (HasFailure()) return;
       }
     EXPECT_EQ(machine.fake.Leaks(), "2 contexts");  // those of `gpus`
@@ -170,7 +171,7 @@ TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
 
 TEST_P(EveryMachine, AllTokensMayGoToOneExpertOrToNone) {
   const Machine machine(DataType::kBfloat16);
-  const ExpertPlan plan = PlanFor(GetParam(), Aim::kThroughput, 1, 12);
+  const ExpertPlan plan = PlanFor(GetParam(), Aim::kThroughput, 1, 6);
   const auto cpu = ExpertTeam::Create(plan, kPatience);
   const auto gpu = machine.Team(plan);
   ASSERT_TRUE(gpu.ok()) << gpu.status().message();
@@ -255,6 +256,29 @@ TEST(Launch, HostWaitsForNothing) {
   for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
   EXPECT_EQ(*handles[0].tables().rows, 4 * plan.sizes.ranks);
   EXPECT_EQ(*handles[1].tables().rows, 0);
+}
+
+TEST(Measure, DrawnCallsAreThoseOfThreads) {
+  const Machine machine(DataType::kBfloat16);
+  const ExpertPlan plan = PlanFor(kOneHost, Aim::kThroughput, 3, 5);
+  GpuMeasureOptions options{.tokens = 4, .calls = 3, .ranks_per_gpu = 2};
+  options.team = {.experts = {.time_limit = kPatience, .host_of = {}}, .graph = true};
+  std::vector<GpuMeasured> calls;
+  const auto keep = [&](const GpuMeasured& call) {
+    calls.push_back(call);
+    return OkStatus();
+  };
+  const Status measured = MeasureOnGpus(plan, FakeImage, machine.fake.table(), options, keep);
+  ASSERT_TRUE(measured.ok()) << measured.message();
+  ASSERT_EQ(calls.size(), 6U);
+  for (const GpuMeasured& call : calls) {
+    EXPECT_EQ(call.wrong, 0);
+    EXPECT_GT(call.time_us, 0);
+    EXPECT_GT(call.logical_bytes, 0);
+  }
+  options.ranks_per_gpu = 1;
+  EXPECT_EQ(MeasureOnGpus(plan, FakeImage, machine.fake.table(), options, keep).message(),
+            "cuda: 4 ranks on 2 devices, 1 on each; hint: --ranks-per-gpu 2");
 }
 
 TEST(Refusals, AreSentences) {
