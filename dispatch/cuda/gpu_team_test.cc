@@ -261,7 +261,10 @@ TEST(Launch, HostWaitsForNothing) {
 TEST(Measure, DrawnCallsAreThoseOfThreads) {
   const Machine machine(DataType::kBfloat16);
   const ExpertPlan plan = PlanFor(kOneHost, Aim::kThroughput, 3, 5);
-  GpuMeasureOptions options{.tokens = 4, .calls = 3, .ranks_per_gpu = 2};
+  GpuMeasureOptions options;
+  options.tokens = 4;
+  options.calls = 3;
+  options.ranks_per_gpu = 2;
   options.team = {.experts = {.time_limit = kPatience, .host_of = {}}, .graph = true};
   std::vector<GpuMeasured> calls;
   const auto keep = [&](const GpuMeasured& call) {
