@@ -1,6 +1,7 @@
 // run --backend cuda, for plans of expert dispatch.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,10 @@ Status RunExpertsOnGpus(const std::string& path, const ExpertRunFlags& flags, co
                           .memory_limit = gpus.options.program.arena.memory_limit,
                           .time_limit = settings.options.time_limit,
                           .host_of = {}};
+  const int32_t roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
+  if (gpus.options.program.max_ctas)
+    options.team.experts.workers =
+        std::clamp(*gpus.options.program.max_ctas / roles, 1, dispatch::ChooseWorkers(plan));
   options.tokens = flags.tokens.value_or(dispatch::TokensThatFit(plan.sizes));
   if (options.tokens < 1 || options.tokens > plan.sizes.max_tokens)
     return UsageError(
