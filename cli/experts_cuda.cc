@@ -12,6 +12,7 @@
 #include "cli/flags.h"
 #include "cli/output.h"
 #include "dispatch/cuda/images.h"
+#include "dispatch/cuda/layout.h"
 #include "dispatch/cuda/measure_gpus.h"
 #include "dispatch/measure.h"
 #include "dispatch/verify.h"
