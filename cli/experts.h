@@ -56,6 +56,9 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags);
 // Sets the routing and the tokens of `options` from the flags. Of a group, rank 0 shows the table.
 Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch::MeasureOptions options,
                   const Session& session);
+// Likewise, on GPUs of this host beside threads. Requires: settings.gpus. type: of combine's rows.
+Status RunExpertsOnGpus(const std::string& path, const ExpertRunFlags& flags, const RunSettings& settings,
+                        DataType type, const Session& session);
 // Moves the messages of drawn calls over the links, beside the times that plan predicts for them.
 struct ExpertSimulateFlags {
   std::optional<std::string> routing;  // absent: uniform

@@ -144,14 +144,29 @@ StatusOr<std::unique_ptr<LaunchedGroup>> JoinLaunched(const Flags& flags, std::c
   return group;
 }
 
+// Runs a plan of experts on the GPUs of this host.
+Status RunExpertPlanOnGpus(const Flags& flags, const std::string& type, const Session& session) {
+  XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
+  XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<LaunchedGroup> group,
+                        JoinGroup(flags.launch, settings.options.time_limit));
+  if (group != nullptr)
+    return InvalidInput(fmt::format(
+        "--backend: {} processes were started; expected one, whose GPUs are the ranks: rows between hosts "
+        "need "
+        "a proxy that sends messages of dispatch, and collectives alone have one; hint: --backend cpu",
+        group->bootstrap().ranks()));
+  XCCL_ASSIGN_OR_RETURN(const DataType of_rows, FlagValue("--dtype", ParseDataType(type)));
+  return RunExpertsOnGpus(flags.file, flags.experts, settings, of_rows, session);
+}
+
 // Runs a plan of experts.
 Status RunExpertPlan(const Flags& flags, const Session& session) {
   for (const char* flag : {"--collective", "--sizes", "--redop", "--warmup"})
     if (flags.command->IsGiven(flag))
       return UsageError(
           fmt::format("{}: {} is a plan of expert dispatch; expected no {}", flag, flags.file, flag));
-  if (flags.backend != "cpu")
-    return UsageError(fmt::format("--backend: {} is a plan of expert dispatch; expected cpu", flags.file));
+  if (flags.backend == "cuda")
+    return RunExpertPlanOnGpus(flags, flags.command->IsGiven("--dtype") ? flags.type : "bfloat16", session);
   XCCL_ASSIGN_OR_RETURN(const RunSettings settings, SettingsOf(flags));
   dispatch::MeasureOptions options{.routing = {},
                                    .calls = flags.options.iterations,

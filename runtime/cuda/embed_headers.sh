@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# embed_headers.sh FILE...: C++ source that defines xccl::cuda::DeviceHeaders as the names and texts of the files, in
-# pieces that any compiler takes as string literals.
+# embed_headers.sh HEADER FUNCTION FOLDER FILE...: C++ source that includes HEADER and defines xccl::cuda::FUNCTION as
+# the texts of the files and their names, FOLDER/FILE, in pieces that any compiler takes as string literals.
 set -euo pipefail
 export LC_ALL=C
-printf '#include "runtime/cuda/kernel_source.h"\n\nnamespace xccl::cuda {\n\n'
-printf 'const std::vector<SourceFile>& DeviceHeaders() {\n  static const std::vector<SourceFile> all = {\n'
+header=$1 function=$2 folder=$3
+shift 3
+printf '#include "%s"\n\nnamespace xccl::cuda {\n\n' "$header"
+printf 'const std::vector<SourceFile>& %s() {\n  static const std::vector<SourceFile> all = {\n' "$function"
 for file in $(printf '%s\n' "$@" | sort); do
-  printf '{"device/%s",\n' "$(basename "$file")"
+  printf '{"%s/%s",\n' "$folder" "$(basename "$file")"
   split -b 12000 --filter='printf "R\"~embedded~("; cat; printf ")~embedded~\"\n"' "$file"
   printf '},\n'
 done

@@ -63,7 +63,11 @@ Status Kernel::ReadInfo(const std::string& name) {
 
 Status Kernel::Launch(const device::LaunchArgs& args, int32_t blocks, bool cooperative, Stream stream) const {
   device::LaunchArgs parameter = args;
-  void* parameters[] = {&parameter};
+  return LaunchWith(&parameter, blocks, cooperative, stream);
+}
+
+Status Kernel::LaunchWith(void* parameter, int32_t blocks, bool cooperative, Stream stream) const {
+  void* parameters[] = {parameter};
   const Driver& driver = gpu_->driver();
   const unsigned grid = static_cast<unsigned>(blocks), threads = static_cast<unsigned>(info_.threads);
   if (cooperative)

@@ -29,6 +29,8 @@ class Kernel {
   // Queues it. `cooperative`: the driver refuses a grid whose blocks do not all run at once. Requires: the
   // device's context is current.
   Status Launch(const device::LaunchArgs& args, int32_t blocks, bool cooperative, Stream stream) const;
+  // Likewise, for a kernel with another parameter.
+  Status LaunchWith(void* parameter, int32_t blocks, bool cooperative, Stream stream) const;
 
  private:
   Kernel() = default;

@@ -1,0 +1,334 @@
+// To connect: load the kernels, lay out and make the arenas, exchange their handles, map the peers', write
+// the tables.
+#include "runtime/experts/cuda/gpu_experts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "base/check.h"
+#include "base/units.h"
+
+namespace xccl::dispatch {
+
+using cuda::DeviceMemory;
+using cuda::PointerTo;
+
+namespace {
+
+constexpr size_t kAbortAt = 0, kRecordsAt = 128, kRecordBytes = sizeof(device::ErrorRecord);
+
+// Hands out parts of one range of memory.
+class Parts {
+ public:
+  template <class T>
+  T* Take(uint64_t base, int64_t count) {
+    const int64_t begin = at_;
+    at_ += (count * static_cast<int64_t>(sizeof(T)) + 127) / 128 * 128;
+    return PointerTo<T>(base + static_cast<uint64_t>(begin));
+  }
+  size_t bytes() const { return static_cast<size_t>(at_); }
+
+ private:
+  int64_t at_ = 0;
+};
+
+// The tables of a handle at an address, and their size.
+device::ExpertHandle TablesAt(uint64_t base, const ExpertPlan& plan, size_t& bytes) {
+  const Sizes& sizes = plan.sizes;
+  const int64_t places = PlacesOf(sizes), entries = MostEntriesOf(sizes), local = sizes.local_experts();
+  const int64_t chunks = (places + device::kPlacesOfChunk - 1) / device::kPlacesOfChunk;
+  Parts parts;
+  device::ExpertHandle tables;
+  tables.epoch = parts.Take<uint32_t>(base, 1);
+  tables.stamps = parts.Take<uint32_t>(base, places);
+  tables.headers = parts.Take<char>(base, places * HeaderBytes(sizes, Call::kDispatch));
+  tables.entry_of = parts.Take<int32_t>(base, places * sizes.top_k);
+  tables.counts = parts.Take<int32_t>(base, chunks * (local + 1));
+  tables.rows = parts.Take<int32_t>(base, 1);
+  tables.places = parts.Take<int32_t>(base, places);
+  tables.rows_of_home = parts.Take<int32_t>(base, sizes.ranks);
+  tables.rows_of_expert = parts.Take<int32_t>(base, local);
+  tables.first_of_expert = parts.Take<int32_t>(base, local + 1);
+  tables.row_of_entry = parts.Take<int32_t>(base, entries);
+  tables.weight_of_entry = parts.Take<float>(base, entries);
+  bytes = parts.bytes();
+  return tables;
+}
+
+}  // namespace
+
+Status GpuExperts::CheckPlan() const {
+  for (size_t depth = 1; depth < plan_.stage_of_depth.size(); ++depth)
+    if (plan_.stage_of_depth[depth] <= plan_.stage_of_depth[depth - 1])
+      return InvalidInput(name_ + ": stages: expected them to rise with the depth of the sender");
+  if (std::max(PlacesOf(plan_.sizes) * plan_.sizes.top_k, MostEntriesOf(plan_.sizes)) >
+      std::numeric_limits<int32_t>::max())
+    return InvalidInput(
+        fmt::format("{}: {} tokens on each of {} ranks; expected fewer, whose entries 31 bits "
+                    "count; hint: --tokens",
+                    name_, plan_.sizes.max_tokens, plan_.sizes.ranks));
+  for (size_t rank = 1; rank < options_.host_of.size(); ++rank)
+    if (options_.host_of[rank] != options_.host_of[0])
+      return InvalidInput(
+          fmt::format("{}: ranks 0 and {} are on different hosts; expected one host: rows between hosts need "
+                      "a proxy that "
+                      "sends messages of dispatch, and collectives alone have one; hint: --backend cpu",
+                      name_, rank));
+  return OkStatus();
+}
+
+StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, const ExpertPlan& plan,
+                                                          const ExpertImages& images,
+                                                          std::vector<LocalExpertRank> ranks,
+                                                          Exchange exchange,
+                                                          const GpuExpertOptions& options) {
+  XCCL_CHECK(!ranks.empty() && !options.types.empty());
+  std::unique_ptr<GpuExperts> made(new GpuExperts(std::move(name), plan, std::move(exchange), options));
+  XCCL_RETURN_IF_ERROR(made->CheckPlan());
+  for (LocalExpertRank& local : ranks) {
+    made->gpus_.emplace(local.gpu->id(), local.gpu);
+    made->ranks_.push_back({.local = std::move(local), .arena = {}, .tables = {}});
+  }
+  made->shape_.workers = options.workers > 0 ? options.workers : ChooseWorkers(plan);
+  made->shape_.back_bytes =
+      options.back_bytes > 0 ? (options.back_bytes + 15) / 16 * 16 : 2 * plan.sizes.row_bytes;
+  XCCL_RETURN_IF_ERROR(made->LoadKernels(images));
+  XCCL_RETURN_IF_ERROR(made->MakeArenas());
+  XCCL_RETURN_IF_ERROR(made->MapPeers());
+  return made;
+}
+
+int32_t GpuExperts::dispatch_blocks() const {
+  return shape_.workers * (static_cast<int32_t>(plan_.stage_of_depth.size()) + 1);
+}
+
+Status GpuExperts::LoadKernels(const ExpertImages& images) {
+  reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess());
+  for (const auto& [id, gpu] : gpus_) {
+    for (const DataType type : options_.types) {
+      if (type != DataType::kFloat && type != DataType::kHalf && type != DataType::kBfloat16)
+        return InvalidInput(
+            fmt::format("{}: {} rows; expected float, half or bfloat16", name_, ToString(type)));
+      XCCL_ASSIGN_OR_RETURN(const std::string image, images(type, gpu->properties().arch));
+      XCCL_ASSIGN_OR_RETURN(cuda::Kernel kernel, cuda::Kernel::Load(gpu, image, name_));
+      kernels_.emplace(std::pair(id, type), std::move(kernel));
+    }
+    const auto here = std::ranges::count_if(
+        ranks_, [id = id](const RankState& state) { return state.local.gpu->id() == id; });
+    const auto blocks = dispatch_blocks() * static_cast<int32_t>(here);
+    XCCL_RETURN_IF_ERROR(reservation_->Raise(id, gpu->properties().multiprocessors,
+                                             kernels_.at({id, options_.types[0]}).MultiprocessorsFor(blocks),
+                                             blocks, name_));
+  }
+  return OkStatus();
+}
+
+Status GpuExperts::MakeArenas() {
+  layouts_ = LayOut(plan_, shape_);
+  std::vector<std::shared_ptr<const cuda::Gpu>> gpus;
+  for (const auto& [id, gpu] : gpus_) gpus.push_back(gpu);
+  for (RankState& state : ranks_) {
+    const int64_t bytes = layouts_.of_rank[state.local.rank].bytes;
+    if (bytes > options_.memory_limit)
+      return InvalidInput(
+          fmt::format("{}: rank {}: slots need {} bytes; the limit is {} bytes; hint: "
+                      "--slot-memory",
+                      name_, state.local.rank, bytes, options_.memory_limit));
+    const cuda::Sharing sharing =
+        exchange_.parties == 1 ? cuda::Sharing::kNone : cuda::BestSharing(state.local.gpu->properties());
+    XCCL_ASSIGN_OR_RETURN(state.arena,
+                          DeviceMemory::Create(state.local.gpu, static_cast<size_t>(bytes), sharing, gpus,
+                                               fmt::format("{}: rank {}", name_, state.local.rank)));
+  }
+  XCCL_ASSIGN_OR_RETURN(
+      record_, cuda::PinnedMemory::Create(ranks_[0].local.gpu, kRecordsAt + ranks_.size() * kRecordBytes));
+  return OkStatus();
+}
+
+// A parcel holds this process's ranks, each with a description of its arena.
+Status GpuExperts::MapPeers() {
+  Parcel mine;
+  for (const RankState& state : ranks_) {
+    if (exchange_.parties == 1) break;
+    XCCL_ASSIGN_OR_RETURN(Parcel arena, state.arena.Export());
+    AppendNumber(mine, static_cast<uint64_t>(state.local.rank));
+    AppendParcel(mine, std::move(arena));
+  }
+  XCCL_ASSIGN_OR_RETURN(std::vector<Parcel> all, exchange_.all(std::move(mine)));
+  const auto ranks = static_cast<size_t>(plan_.sizes.ranks);
+  std::map<int32_t, std::vector<uint64_t>> arenas;  // by device: as it sees them
+  std::set<size_t> known;
+  for (const auto& [id, gpu] : gpus_) arenas[id].resize(ranks);
+  for (const RankState& state : ranks_) {
+    known.insert(static_cast<size_t>(state.local.rank));
+    for (auto& [id, addresses] : arenas) addresses[state.local.rank] = state.arena.address();
+  }
+  for (size_t p = 0; p < all.size(); ++p) {
+    if (static_cast<int32_t>(p) == exchange_.party) continue;
+    ParcelReader reader(std::move(all[p]));
+    while (!reader.AtEnd()) {
+      const uint64_t rank = reader.Number();
+      const Parcel arena = reader.One();
+      if (reader.broken()) return InvalidInput(name_ + ": a process sent a broken description");
+      if (rank >= ranks || !known.insert(rank).second)
+        return InvalidInput(fmt::format("{}: rank {} is in two processes", name_, rank));
+      for (auto& [id, addresses] : arenas) {
+        StatusOr<DeviceMemory> memory = DeviceMemory::Import(gpus_.at(id), arena);
+        if (!memory.ok()) return Annotate(memory.status(), fmt::format("{}: rank {}", name_, rank));
+        addresses[rank] = memory->address();
+        mapped_.push_back(*std::move(memory));
+      }
+    }
+  }
+  if (known.size() != ranks)
+    return InvalidInput(fmt::format("{}: {} ranks; expected {}", name_, known.size(), ranks));
+  XCCL_RETURN_IF_ERROR(WriteTables(arenas));
+  // No rank launches before all have mapped.
+  return exchange_.all({}).status();
+}
+
+Status GpuExperts::WriteTables(const std::map<int32_t, std::vector<uint64_t>>& arenas) {
+  for (RankState& state : ranks_) {
+    const auto tables_at = [&](uint64_t at) {
+      return TablesOf(plan_, shape_, layouts_, state.local.rank, arenas.at(state.local.gpu->id()), at);
+    };
+    const size_t bytes = tables_at(0).size();
+    XCCL_ASSIGN_OR_RETURN(
+        state.tables, DeviceMemory::Create(state.local.gpu, bytes, cuda::Sharing::kNone, {},
+                                           fmt::format("{}: tables of rank {}", name_, state.local.rank)));
+    const std::string tables = tables_at(state.tables.address());
+    XCCL_RETURN_IF_ERROR(RunAlone(
+        state.local.gpu, "cuMemcpyHtoDAsync of tables", [&](const cuda::Driver& driver, cuda::Stream stream) {
+          return driver.MemcpyHtoDAsync(state.tables.address(), tables.data(), tables.size(), stream);
+        }));
+  }
+  return OkStatus();
+}
+
+GpuExperts::RankState* GpuExperts::Find(int32_t rank) {
+  const auto at = std::ranges::find(ranks_, rank, [](const RankState& state) { return state.local.rank; });
+  XCCL_CHECK(at != ranks_.end());
+  return &*at;
+}
+const GpuExperts::RankState* GpuExperts::Find(int32_t rank) const {
+  return const_cast<GpuExperts*>(this)->Find(rank);
+}
+
+StatusOr<GpuHandle> GpuExperts::MakeHandle(int32_t rank, bool host_counts) const {
+  const std::shared_ptr<const cuda::Gpu>& gpu = Find(rank)->local.gpu;
+  const cuda::CaptureRelaxed relaxed(*gpu);
+  GpuHandle handle;
+  size_t bytes = 0;
+  TablesAt(0, plan_, bytes);
+  XCCL_ASSIGN_OR_RETURN(handle.memory_,
+                        DeviceMemory::Create(gpu, bytes, cuda::Sharing::kNone, {},
+                                             fmt::format("{}: a handle of rank {}", name_, rank)));
+  handle.tables_ = TablesAt(handle.memory_.address(), plan_, bytes);
+  if (host_counts) {
+    const auto words = static_cast<size_t>(plan_.sizes.local_experts()) + 2;
+    XCCL_ASSIGN_OR_RETURN(handle.host_, cuda::PinnedMemory::Create(gpu, words * sizeof(uint32_t)));
+    handle.tables_.host_counts = PointerTo<uint32_t>(handle.host_.device());
+  }
+  return handle;
+}
+
+Status GpuExperts::Launch(const RankState& state, device::ExpertArgs& args, DataType type,
+                          cuda::Stream stream) {
+  XCCL_RETURN_IF_ERROR(Failure());
+  const GpuLayout& layout = layouts_.of_rank[state.local.rank];
+  args.launch.error = PointerTo<device::ErrorRecord>(
+      record_.device() + kRecordsAt + static_cast<size_t>(&state - ranks_.data()) * kRecordBytes);
+  args.launch.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
+  args.launch.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layout.stop));
+  args.launch.spin_limit_ns = options_.time_limit.count();
+  args.rank = PointerTo<const device::ExpertRank>(state.tables.address());
+  const cuda::ScopedContext context(*state.local.gpu);
+  return Annotate(kernels_.at({state.local.gpu->id(), type})
+                      .LaunchWith(&args, args.blocks, /*cooperative=*/false, stream),
+                  name_);
+}
+
+Status GpuExperts::Dispatch(int32_t rank, const GpuHandle& handle, const GpuDispatch& buffers,
+                            cuda::Stream stream) {
+  device::ExpertArgs args;
+  args.handle = handle.tables_;
+  args.call = device::ExpertCall::kDispatch;
+  args.blocks = dispatch_blocks();
+  args.tokens = buffers.tokens;
+  args.experts = buffers.experts;
+  args.weights = buffers.weights;
+  args.rows = buffers.rows;
+  args.received = buffers.received;
+  return Launch(*Find(rank), args, options_.types[0], stream);
+}
+
+Status GpuExperts::Combine(int32_t rank, const GpuHandle& handle, const GpuCombine& buffers,
+                           cuda::Stream stream) {
+  if (std::ranges::find(options_.types, buffers.type) == options_.types.end())
+    return InvalidInput(fmt::format("{}: combine: {} rows; expected one of the types that were connected",
+                                    name_, ToString(buffers.type)));
+  const int64_t bytes = buffers.elements * SizeOf(buffers.type);
+  if (buffers.elements < 1 || bytes % 16 != 0 || bytes > shape_.back_bytes)
+    return InvalidInput(fmt::format("{}: combine: rows of {} bytes; expected a multiple of 16, at most {}",
+                                    name_, bytes, shape_.back_bytes));
+  device::ExpertArgs args;
+  args.handle = handle.tables_;
+  args.call = device::ExpertCall::kCombine;
+  args.blocks = shape_.workers;
+  args.outputs = buffers.outputs;
+  args.result = buffers.result;
+  args.back_row_bytes = bytes;
+  return Launch(*Find(rank), args, buffers.type, stream);
+}
+
+void GpuExperts::Abort() {
+  auto* word = reinterpret_cast<uint32_t*>(record_.host() + kAbortAt);
+  std::atomic_ref<uint32_t>(*word).store(1, std::memory_order_release);
+}
+
+// A rank that leaves since others failed says so, too: that is not the reason.
+Status GpuExperts::Failure() const {
+  Status failure;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host() + kRecordsAt + i * kRecordBytes);
+    if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != 2) continue;
+    if (record->wait == device::Wait::kNone) return InvalidInput(Describe(*record));
+    if (record->wait != device::Wait::kAborted || failure.ok()) failure = LimitReached(Describe(*record));
+  }
+  return failure;
+}
+
+std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
+  const std::string place =
+      fmt::format("{}: rank {}: threadblock {}: ", name_, record.rank, record.threadblock);
+  const std::string waited =
+      fmt::format("; nothing moved for {} s", std::chrono::duration<double>(options_.time_limit).count());
+  switch (record.wait) {
+    case device::Wait::kNone:
+      if (record.peer < 0)
+        return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
+                           record.expected);
+      return fmt::format("{}token {}: expert {}; expected -1 to {}", place, record.peer,
+                         static_cast<int64_t>(record.seen), record.expected);
+    case device::Wait::kDependency:
+      return fmt::format("{}threadblock {} did not come to barrier {}{}", place, record.peer, record.expected,
+                         waited);
+    case device::Wait::kMessage:
+      return fmt::format("{}no message of rank {}{}", place, record.peer, waited);
+    case device::Wait::kCredit:
+      return fmt::format("{}rank {} frees no slot{}", place, record.peer, waited);
+    case device::Wait::kEntry:
+    case device::Wait::kDrain:
+      return place + "gave up" + waited;
+    case device::Wait::kAborted:
+      return place + "aborted";
+  }
+  return place;
+}
+
+}  // namespace xccl::dispatch

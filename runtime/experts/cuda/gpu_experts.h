@@ -1,0 +1,138 @@
+// Expert dispatch and combine by kernels (abi.h): memory, connections and launches. A call is one kernel on
+// the caller's stream. It computes all counts and offsets itself, so the host waits for nothing, and a
+// captured launch may be replayed with other choices, other tokens and other rows in the same buffers. Rows
+// go through peers' memory that is mapped here, so all ranks are of one host.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "dispatch/plan.h"
+#include "ir/numbers.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/kernel.h"
+#include "runtime/cuda/memory.h"
+#include "runtime/cuda/residency.h"
+#include "runtime/experts/cuda/abi.h"
+#include "runtime/experts/cuda/layout.h"
+#include "runtime/host/exchange.h"
+
+namespace xccl::dispatch {
+
+// The image of the kernel for combine's rows of a type (images.h).
+using ExpertImages = std::function<StatusOr<std::string>(DataType type, int32_t arch)>;
+
+struct GpuExpertOptions {
+  std::vector<DataType> types = {DataType::kBfloat16};  // of combine's rows; each has a kernel
+  int64_t back_bytes = 0;  // of combine's longest row; 0: twice the plan's, as fp8 rows come back as bfloat16
+  int32_t workers = 0;     // threadblocks of each role, equal on all ranks; 0: ChooseWorkers
+  int64_t memory_limit = int64_t{1} << 30;   // of a rank's arena
+  std::chrono::nanoseconds time_limit = {};  // of a wait in a kernel; 0: none
+  std::vector<int32_t> host_of = {};         // by rank; empty: all are of this host
+};
+
+struct LocalExpertRank {
+  int32_t rank = 0;
+  std::shared_ptr<const cuda::Gpu> gpu;
+};
+
+// The device's memory of one dispatch: its counts, offsets and lists, and what its combine needs. Several may
+// be in use. It must outlive the kernels that use it.
+class GpuHandle {
+ public:
+  const device::ExpertHandle& tables() const { return tables_; }  // addresses of the device
+  // Where they were asked for: the words of ExpertHandle::host_counts, as the host reads them.
+  const uint32_t* host_counts() const { return reinterpret_cast<const uint32_t*>(host_.host()); }
+
+ private:
+  friend class GpuExperts;
+  cuda::DeviceMemory memory_;
+  cuda::PinnedMemory host_;
+  device::ExpertHandle tables_;
+};
+
+// Buffers of the device, as ExpertArgs has them. `rows` and `received` are aligned to 16 bytes; `received`
+// has a row for every place.
+struct GpuDispatch {
+  const int32_t* tokens = nullptr;
+  const int32_t* experts = nullptr;
+  const float* weights = nullptr;
+  const char* rows = nullptr;
+  char* received = nullptr;
+};
+struct GpuCombine {
+  const char* outputs = nullptr;  // a row for each entry
+  char* result = nullptr;         // a row for each token of this rank
+  DataType type = DataType::kBfloat16;
+  int64_t elements = 0;  // of a row
+};
+
+class GpuExperts {
+ public:
+  // `ranks`: those of this process; the others are of the exchange's other parties, which make the same call.
+  // Requires: the plan is proved and outlives this. Errors: kInvalidInput for ranks of several hosts, for
+  // memory or multiprocessors that do not suffice, for what images refuses; those of the driver and the
+  // exchange.
+  static StatusOr<std::unique_ptr<GpuExperts>> Connect(std::string name, const ExpertPlan& plan,
+                                                       const ExpertImages& images,
+                                                       std::vector<LocalExpertRank> ranks, Exchange exchange,
+                                                       const GpuExpertOptions& options);
+
+  // host_counts: the counts are also written to memory of the host, before the kernel ends.
+  StatusOr<GpuHandle> MakeHandle(int32_t rank, bool host_counts) const;
+
+  // Queues a rank's part of a call. All ranks make the same calls in the same order; those that share a
+  // device on a stream each. Errors: kInvalidInput for a row that does not fit; the driver's; a failure of an
+  // earlier call.
+  Status Dispatch(int32_t rank, const GpuHandle& handle, const GpuDispatch& buffers, cuda::Stream stream);
+  Status Combine(int32_t rank, const GpuHandle& handle, const GpuCombine& buffers, cuda::Stream stream);
+
+  // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
+  // kLimit for a wait that took too long.
+  Status Failure() const;
+  // Makes running kernels leave.
+  void Abort();
+
+  const GpuShape& shape() const { return shape_; }
+  int32_t dispatch_blocks() const;
+
+ private:
+  struct RankState {
+    LocalExpertRank local;
+    cuda::DeviceMemory arena, tables;
+  };
+
+  GpuExperts(std::string name, const ExpertPlan& plan, Exchange exchange, const GpuExpertOptions& options)
+      : name_(std::move(name)), plan_(plan), exchange_(std::move(exchange)), options_(options) {}
+  Status CheckPlan() const;
+  Status LoadKernels(const ExpertImages& images);
+  Status MakeArenas();
+  Status MapPeers();
+  Status WriteTables(const std::map<int32_t, std::vector<uint64_t>>& arenas);
+  Status Launch(const RankState& state, device::ExpertArgs& args, DataType type, cuda::Stream stream);
+  RankState* Find(int32_t rank);
+  const RankState* Find(int32_t rank) const;
+  std::string Describe(const device::ErrorRecord& record) const;
+
+  const std::string name_;
+  const ExpertPlan& plan_;
+  const Exchange exchange_;
+  const GpuExpertOptions options_;
+  GpuShape shape_;
+  GpuLayouts layouts_;
+  std::map<int32_t, std::shared_ptr<const cuda::Gpu>> gpus_;      // by device
+  std::map<std::pair<int32_t, DataType>, cuda::Kernel> kernels_;  // by device and type
+  std::unique_ptr<cuda::Reservation> reservation_;
+  cuda::PinnedMemory record_;  // the word that aborts, then an ErrorRecord for each of ranks_
+  std::vector<cuda::DeviceMemory> mapped_;
+  std::vector<RankState> ranks_;
+};
+
+}  // namespace xccl::dispatch
