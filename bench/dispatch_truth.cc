@@ -1,6 +1,6 @@
 // Predicted times of expert dispatch and combine on GPUs beside published ones: DeepEP V1 on H800, NCCL EP
 // and Hybrid-EP on H100, Hybrid-EP on Blackwell. The routes are those of the library that was measured, on a
-// few drawn routings, with the machine models of ir/known_machines.cc: nothing is fitted to the tables.
+// few drawn routings, with the machine models of ir/known_machines.cc: no constant is fitted to the tables.
 // Usage: dispatch_truth
 //
 // Published figures are GB/s of rows with those of a rank's own host, so a row of this table has the bytes

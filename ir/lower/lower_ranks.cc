@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/damaged.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/dependencies.h"
 #include "ir/lower/fan_ins.h"
@@ -66,6 +67,10 @@ struct RankLowering::OwnPaths {
 
 StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Collective& collective,
                                             const Topology& topology, int64_t size_bytes) {
+  if (IsOfDamaged(schedule))
+    return InvalidInput(
+        "detours around damaged links differ from rank to rank; expected a whole machine, or a "
+        "plan that is short enough to be lowered for all ranks");
   XCCL_RETURN_IF_ERROR(CheckMoves(schedule, collective, topology));
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
   RankLowering made(std::move(translations), collective, topology);

@@ -12,6 +12,7 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/damaged.h"
+#include "ir/lower/lower_ranks.h"
 #include "ir/simulate/simulate.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
@@ -189,6 +190,17 @@ TEST(Around, BoundsOfLargeDamagedMachinesAreQuick) {
   };
   EXPECT_NEAR(bound(machine) / bound(whole), 8.0 / 6, 0.01);
   EXPECT_EQ(CheckReachable(machine, collective), OkStatus());
+}
+
+// Ranks' programs are translates of one another, which detours are not.
+TEST(Around, NoRankIsLoweredAlone) {
+  const Damaged made(Load(kRows[0].topology, kRows[0].lost));
+  const Collective allgather = All(CollectiveKind::kAllgather, made.machine);
+  const Schedule schedule = made.Plan(allgather, 1 << 20);
+  ASSERT_TRUE(IsOfDamaged(schedule));
+  EXPECT_THAT(
+      std::string(RankLowering::Create(schedule, allgather, made.machine, 1 << 20).status().message()),
+      HasSubstr("detours around damaged links differ from rank to rank"));
 }
 
 }  // namespace
