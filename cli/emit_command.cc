@@ -278,6 +278,8 @@ std::vector<std::string_view> FormatNames() {
 }
 
 Status EmitPlan(const EmitFlags& flags, const Session& /*session*/) {
+  // Help has no room for the list and for the word that CLI11 adds to an option that must be given.
+  if (flags.to.empty()) return UsageError("--to is required");
   const Format& format = *std::ranges::find(kFormats, flags.to, &Format::name);
   if (!format.has_size && !flags.size.empty())
     return UsageError("--size: needs --to chakra, svg or perfetto; other formats serve all sizes");
@@ -299,12 +301,12 @@ void AddEmitCommand(CommandLine& line, Session& session) {
       .Required();
   command
       .AddOption("--to", flags.to,
-                 "cuda, host, program (JSON, as in the plan file), chakra (execution traces for ASTRA-sim), "
+                 "required: cuda, host, program (JSON, as in the plan file), chakra (execution traces for "
+                 "ASTRA-sim), "
                  "msccl-xml (for MSCCL and RCCL), "
                  "mscclpp-json (execution plans for MSCCL++), svg (the schedule drawn), dot (the machine "
                  "for Graphviz) or perfetto (the simulation as a trace for ui.perfetto.dev)")
-      .OneOf(FormatNames())
-      .Required();
+      .OneOf(FormatNames());
   command
       .AddOption("--rank", flags.rank,
                  "program: the part of this rank alone, its threadblocks and connections; makes it where the "

@@ -61,7 +61,10 @@ TEST_F(Cli, LowersWhereAsked) {
   EXPECT_TRUE(lowered({"-o", "a.json"}));
   EXPECT_EQ(Run({"run", "a.json", "--iters", "1"}).code, 0);
   EXPECT_FALSE(lowered({"-o", "b.json", "--lower=false"}));
-  ExpectWrong({{}, 1, "b.json: no program in the plan; hint: xccl-synth plan ... -o FILE writes one"},
+  ExpectWrong({{},
+               1,
+               "b.json: no program in the plan, and its schedule is not compressed; expected one of the two; "
+               "hint: xccl-synth plan ... --lower -o FILE writes a program"},
               Run({"run", "b.json"}));
 }
 
