@@ -77,7 +77,10 @@ SharedExperts Make(const std::shared_ptr<Topology>& topology, const std::string&
 
 // A file does not say on which draws its plan was timed: uniform ones stand for them.
 StatusOr<SharedExperts> TimedUniformly(ExpertPlan plan) {
-  const dispatch::PlanRequest request{.call = plan.call, .sizes = plan.sizes, .aim = plan.aim, .routing = {}};
+  dispatch::PlanRequest request;
+  request.call = plan.call;
+  request.sizes = plan.sizes;
+  request.aim = plan.aim;
   return Timed(std::move(plan), request, "uniform", dispatch::DefaultDraws(request.sizes));
 }
 
