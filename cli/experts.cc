@@ -190,8 +190,8 @@ Status PlanExperts(const TopologyFlags& machine, const std::string& collective, 
                    uint64_t seed, const std::string& output, const Session& session) {
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
-  XCCL_ASSIGN_OR_RETURN(dispatch::PlanRequest request, ExpertRequestOf(topology, collective, flags, seed));
-  request.deadline = session.deadline;
+  XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
+                        ExpertRequestOf(topology, collective, flags, seed));
   double synthesis_s = 0;
   dispatch::Evaluation evaluation;
   XCCL_ASSIGN_OR_RETURN(
@@ -199,13 +199,15 @@ Status PlanExperts(const TopologyFlags& machine, const std::string& collective, 
       WithProgress(
           "planning " + collective + " on " + topology.name(), [&](Progress&) -> StatusOr<ExpertPlan> {
             const auto began = std::chrono::steady_clock::now();
-            XCCL_ASSIGN_OR_RETURN(ExpertPlan made, dispatch::MakeExpertPlan(topology, request));
+            XCCL_ASSIGN_OR_RETURN(ExpertPlan made,
+                                  dispatch::MakeExpertPlan(topology, request, session.deadline));
             synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
             if (const auto faults = dispatch::VerifyExpertPlan(made); !faults.empty())
               return BugError(fmt::format("the plan is wrong: [{}] {}", faults[0].rule, faults[0].text));
             XCCL_ASSIGN_OR_RETURN(
-                evaluation, dispatch::Evaluate(made, request,
-                                               flags.draws.value_or(dispatch::DefaultDraws(request.sizes))));
+                evaluation,
+                dispatch::Evaluate(made, request, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
+                                   session.deadline));
             return made;
           }));
   session.is_writing = true;

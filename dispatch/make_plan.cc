@@ -333,15 +333,16 @@ T Quantile(std::vector<T> values, double share) {
 template int64_t Quantile(std::vector<int64_t> values, double share);
 template double Quantile(std::vector<double> values, double share);
 
-StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request) {
+StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request,
+                                    const Deadline& deadline) {
   XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
   const Domains domains = FindDomains(topology);
   const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
   const std::vector<Routing> draws = DrawsToChoose(request);
   std::optional<Tried> best;
-  const double began_with_s = request.deadline.SecondsLeft();
+  const double began_with_s = deadline.SecondsLeft();
   for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
-    if (best && request.deadline.SecondsLeft() < began_with_s / 2) break;
+    if (best && deadline.SecondsLeft() < began_with_s / 2) break;
     XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
                           Try(topology, domains, paths, request, route, draws, best ? &*best : nullptr));
     if (!tried) continue;
@@ -378,7 +379,8 @@ StatusOr<ExpertPlan> DirectPlan(const Topology& topology, const PlanRequest& req
   return PlanOfWay(topology, request, {.name = "direct", .way = Way::kDirect});
 }
 
-StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws) {
+StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws,
+                              const Deadline& deadline) {
   const Topology& topology = plan.topology;
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(topology, request));
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(topology, request));
@@ -389,7 +391,7 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request
   if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
   Random random(request.seed + 1);  // other draws than those that chose the plan
   Evaluation evaluation;
-  for (int32_t i = 0; i < draws && (i == 0 || !request.deadline()); ++i) {
+  for (int32_t i = 0; i < draws && (i == 0 || !deadline()); ++i) {
     const Routing draw = DrawRouting(request.routing, request.sizes, random);
     const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes);
     evaluation.draws.push_back(

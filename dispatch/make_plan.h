@@ -19,13 +19,13 @@ struct PlanRequest {
   Aim aim = Aim::kThroughput;
   RoutingSource routing;
   uint64_t seed = 0;
-  Deadline deadline = Deadline();  // half of the time is for routes; one route and one draw are always timed
 };
 
 // The plan whose routes take the least median time on a few drawn routings; of about equal ones the one with
 // less traffic to relays comes first. Errors: kInvalidInput for sizes that do not fit the machine;
-// kInfeasible if some rank cannot reach another.
-StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request);
+// kInfeasible if some rank cannot reach another. One route is made whatever the time; others in half of it.
+StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request,
+                                    const Deadline& deadline = Deadline());
 
 // A plan for each route that the planner tries on the machine, in its order; a route that does not fit has
 // none. Errors: those of MakeExpertPlan.
@@ -51,8 +51,10 @@ struct Evaluation {
   std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved
 };
 
-// A file has one draw, whatever `draws` says. Errors: kInvalidInput for calls that take more than a day.
-StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws);
+// A file has one draw, whatever `draws` says. One draw is timed whatever the time. Errors: kInvalidInput for
+// calls that take more than a day.
+StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws,
+                              const Deadline& deadline = Deadline());
 
 // The share of values that are at most the result, by nearest rank: 0.5 is the median. Requires: not empty.
 template <typename T>

@@ -20,7 +20,7 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kMostParts = 1 << 20;
+constexpr int64_t kMostPieces = 1 << 20;
 
 // The value of an option, "" where it is not given.
 std::string OptionOf(const SweepJob& job, std::string_view flag) {
@@ -87,8 +87,8 @@ std::list<Running>::iterator WaitForOne(std::list<Running>& running, const Deadl
 StatusOr<SweepPart> ParseSweepPart(std::string_view text) {
   const std::vector<std::string> numbers = Split(text, '/');
   if (numbers.size() == 2) {
-    const StatusOr<int64_t> parts = ParseInteger(numbers[1], 1, kMostParts);
-    const StatusOr<int64_t> part = ParseInteger(numbers[0], 0, kMostParts);
+    const StatusOr<int64_t> parts = ParseInteger(numbers[1], 1, kMostPieces);
+    const StatusOr<int64_t> part = ParseInteger(numbers[0], 0, kMostPieces);
     if (parts.ok() && part.ok() && *part < *parts) return SweepPart{*part, *parts};
   }
   return InvalidInput(
