@@ -226,7 +226,8 @@ TEST(PlanGroups, WrongRequests) {
   EXPECT_EQ(PlanGroups(line, {"step", {MakeGroup("a", kAllreduce, {0, 1}, 1 << 20)}}, {}).status().message(),
             "mesh:1x3: no path from rank 0 to rank 1, which step needs");
   EXPECT_EQ(PlanGroups(line, {"step", {MakeGroup("a", kAllgather, {1, 2}, 16)}}, {}).status().message(),
-            "group a: 16 bytes leave none for each part of allgather on 2 ranks; expected a larger size");
+            "group a: allgather on 2 ranks moves nothing: 16 bytes leave none for each part; expected a "
+            "larger size");
   MemberPlanOptions options;
   options.engine = "rng";
   EXPECT_EQ(
