@@ -187,7 +187,7 @@ void AddBoth(std::vector<Published>& rows, Published row, double dispatch_gb, do
 
 std::vector<Published> Table() {
   std::vector<Published> rows;
-  // deepseek-ai/DeepEP dd758ca, docs/legacy.md: H800 with 400 Gbit/s NICs; 4,096 tokens in at most 4 groups.
+  // deepseek-ai/DeepEP dd758ca, its page on legacy kernels: H800 with 400 Gbit/s NICs; 4,096 tokens in at most 4 groups.
   // Rows are moved by the 24 SMs that its README sets.
   struct Line {
     int32_t hosts;

@@ -29,7 +29,8 @@ std::atomic<bool> is_ending = false;
 
 extern "C" void EndProcess(int signal) {
   if (getpid() == process_of_end) {
-    // `timeout` sends two signals, and a second thread may get the second one: the first thread ends the process.
+    // `timeout` sends two signals, and a second thread may get the second one: the first thread ends the
+    // process.
     if (is_ending.exchange(true)) return;
     PrintError(text_of_end.load());
     if (const char* const directory = directory_of_end) rmdir(directory);
