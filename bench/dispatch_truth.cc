@@ -33,9 +33,9 @@ constexpr int32_t kDraws = 3;
 
 enum class Rows : uint8_t { kOfExpert, kOfRank, kOfHost };
 
-// What a GPU's NVLinks carry in a direction by its datasheet, and GPUs that one NVSwitch joins. Of H800's
-// 200 GB/s the 160 that can be used (Zhao et al., arXiv 2505.09343): its 8 links are too few for the model's
-// limit.
+// The bytes that a GPU's NVLinks carry in a direction by its datasheet, and GPUs that one NVSwitch joins. Of
+// H800's 200 GB/s the 160 that can be used (Zhao et al., arXiv 2505.09343): its 8 links are too few for the
+// model's limit.
 struct Gpu {
   const char *name, *arch, *nvlink;
   int32_t joined;
@@ -187,8 +187,8 @@ void AddBoth(std::vector<Published>& rows, Published row, double dispatch_gb, do
 
 std::vector<Published> Table() {
   std::vector<Published> rows;
-  // deepseek-ai/DeepEP dd758ca, its page on legacy kernels: H800 with 400 Gbit/s NICs; 4,096 tokens in at most 4 groups.
-  // Rows are moved by the 24 SMs that its README sets.
+  // deepseek-ai/DeepEP dd758ca, its page on legacy kernels: H800 with 400 Gbit/s NICs; 4,096 tokens in at
+  // most 4 groups. Rows are moved by the 24 SMs that its README sets.
   struct Line {
     int32_t hosts;
     double dispatch, combine;

@@ -39,7 +39,7 @@ Status CompareExperts(const TopologiesFlags& machines, const std::string& collec
 // A picture of a plan's routes: SVG where the output's name ends so, else a page.
 Status ViewExperts(const std::string& path, const std::string& output);
 
-// What the two above share with plan.
+// The two above share this with plan.
 StatusOr<dispatch::PlanRequest> ExpertRequestOf(const Topology& topology, const std::string& collective,
                                                 const ExpertFlags& flags, uint64_t seed);
 std::string WorkText(const std::string& topology, dispatch::Call call, const dispatch::Sizes& sizes,

@@ -229,7 +229,7 @@ void Change(ExpertPlan& plan, Random& random) {
   }
 }
 
-// What the verifier lets pass, all drawn routings prove right.
+// All drawn routings arrive rightly on plans that the verifier lets pass.
 TEST(Proof, ChangedPlansAreRefusedOrRight) {
   const std::vector<TestMachine> machines = TestMachines();
   Random random(3);

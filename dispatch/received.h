@@ -1,4 +1,4 @@
-// What one rank holds of a dispatch: its rows, where they come from, and which experts they are for. It is
+// The end of a dispatch at one rank: its rows, where they come from, and which experts they are for. It is
 // the handle of all calls that take the same ways again: combine, and the backward passes of both.
 #pragma once
 

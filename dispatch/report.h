@@ -1,4 +1,4 @@
-// What is said of an expert plan and of the routes beside it: the keys that the command line's JSON and
+// The facts about an expert plan and the routes beside it: the keys that the command line's JSON and
 // Python share, and the request that their arguments make.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace xccl::dispatch {
 inline constexpr int32_t kUsualExperts = 256, kUsualTopK = 8, kUsualTokens = 4096;
 inline constexpr int64_t kUsualRowOfDispatch = 7392, kUsualRowOfCombine = 14336;
 
-// What a user asks for; what is absent is as above.
+// A user's request; what is absent is as above.
 struct Asked {
   Call call = Call::kDispatch;
   std::optional<int64_t> experts = {}, top_k = {}, tokens = {}, row_bytes = {};

@@ -55,7 +55,7 @@ struct Routing {
   std::span<const int32_t> ExpertsOf(int64_t token) const {
     return std::span(experts).subspan(token * top_k, top_k);
   }
-  // Of all its tokens, one after another.
+  // The experts of all tokens of the rank, one token after another.
   std::span<const int32_t> ExpertsOfRank(int32_t rank) const {
     return std::span(experts).subspan(first_token[rank] * top_k, int64_t{TokensOf(rank)} * top_k);
   }

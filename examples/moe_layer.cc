@@ -80,7 +80,7 @@ Gradients OnOne(const Layer& layer) {
   return result;
 }
 
-// What the experts of a rank make of the rows that it received.
+// Returns the output of a rank's experts for the rows that it received.
 Rows Apply(const Layer& layer, const Received& received, int32_t rank, bool transposed) {
   const Vector rows = Floats(received.rows);
   Vector outputs(received.row_of_entry.size() * kHidden);

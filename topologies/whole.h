@@ -14,7 +14,7 @@
 
 namespace xccl {
 
-// What a machine lacks of the whole one.
+// The links that a machine lacks of the whole one.
 struct MissingLinks {
   std::vector<Link> lost;                        // links that are not there
   std::vector<std::pair<LinkId, int64_t>> slow;  // a link, and its full bandwidth in bytes per second

@@ -49,8 +49,8 @@ class DispatchPart : public CallPart {
     return CallPart::Stuck(limit_, [this](size_t i) { return !in_[i].ended; });
   }
 
-  // What was kept, in the order of (home, token), without the rows; `order`: by row received, its number in
-  // the order of arrival.
+  // The tokens that were kept, in the order of (home, token), without the rows; `order`: by row received, its
+  // number in the order of arrival.
   Received Sorted(std::vector<int32_t>& order) const;
   // The bytes of a row, by its number in the order of arrival.
   const std::byte* Arrived(int32_t row) const { return arrived_.data() + row * layout.bytes; }

@@ -159,7 +159,7 @@ Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Routing& r
   return bytes;
 }
 
-// What one rank sees of a call.
+// A call as one rank sees it.
 struct OfRank {
   double dispatch_us = 0, combine_us = 0;
   int64_t dispatch_wrong = 0, combine_wrong = 0;

@@ -15,7 +15,7 @@
 
 namespace xccl::dispatch {
 
-// What the ranks of a call agree on. It stands at the beginning of every message.
+// The ranks of a call agree on this. It stands at the beginning of every message.
 struct CallHead {
   enum class Kind : uint8_t {
     kDispatch,  // rows with their tokens' choices

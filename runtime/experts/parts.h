@@ -37,7 +37,7 @@ void ForParts(const RowArrays<Byte>& arrays, int64_t row, int64_t from, int64_t 
     copy(arrays.beside + row * arrays.beside_bytes + from + first - arrays.row_bytes, first, count - first);
 }
 
-// What a part of a call shares with its twin for the other direction.
+// A part of a call shares this with its twin for the other direction.
 struct CallPart {
   CallPart(Endpoint& on, const CallHead& of, const RowLayout& rows) : endpoint(on), call(of), layout(rows) {}
 

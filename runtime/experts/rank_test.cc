@@ -104,7 +104,7 @@ float OutputOf(bool exact, int32_t home, int32_t token, int32_t expert, int64_t 
   return exact ? static_cast<float>(number % 4) : 1.0F / static_cast<float>(1 + number % 97);
 }
 
-// What the experts of a rank give to combine.
+// Returns the rows that the experts of a rank give to combine.
 Rows OutputsOf(const Drawn& call, const Sizes& sizes, const Received& ways, int32_t rank, bool exact) {
   const Seen& seen = ways.seen;
   const int32_t local = sizes.local_experts();

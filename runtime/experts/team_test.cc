@@ -53,7 +53,7 @@ float OutputOf(int32_t home, int32_t token, int32_t expert, int64_t element) {
 
 constexpr int64_t kElements = 5;
 
-// What the experts of a rank make of their entries.
+// Returns the output of a rank's experts for their entries.
 Rows OutputsOf(const Received& received, int32_t rank, const Sizes& sizes, DataType type,
                float (*output)(int32_t, int32_t, int32_t, int64_t)) {
   std::map<int32_t, size_t> seen_of_row;

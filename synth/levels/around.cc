@@ -30,7 +30,7 @@ using Ways = std::vector<std::vector<LinkId>>;
 class WayFinder {
  public:
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  // Of more ways than these, as many as a switch has uplinks to share, the first are taken.
+  // The most ways that are shared, as many as a switch has uplinks; of more ways the first are taken.
   static constexpr size_t kMostWays = 64;
 
   struct Found {

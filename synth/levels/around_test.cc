@@ -179,7 +179,7 @@ TEST(Around, RanksWithoutAnotherWayAreNamed) {
               HasSubstr("only through other gpus without link"));
 }
 
-// Of 4,096 ranks the bound is that of the whole machine, and of cuts around the damage.
+// The bound for 4,096 ranks is that of the whole machine, and of cuts around the damage.
 TEST(Around, BoundsOfLargeDamagedMachinesAreQuick) {
   const Topology whole = Load("leaf-spine:64x8x64", {});
   const Topology machine = Load("leaf-spine:64x8x64", {"leaf7<->spine1", "leaf7<->spine2"});

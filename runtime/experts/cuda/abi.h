@@ -59,8 +59,9 @@ struct RingEnd {
 };
 static_assert(sizeof(RingEnd) == 64);
 
-// What stays the same from launch to launch, one per rank. Places number a rank's connections: `in` and `out`
-// are those that bring rows to it and take rows from it in dispatch, by (depth of the sender, lane, peer).
+// The values that stay from launch to launch, one per rank. Places number a rank's connections: `in` and
+// `out` are those that bring rows to it and take rows from it in dispatch, by (depth of the sender, lane,
+// peer).
 struct ExpertRank {
   int32_t rank = 0, ranks = 0;
   int32_t local_experts = 0, top_k = 0, max_tokens = 0;
@@ -83,7 +84,7 @@ struct ExpertRank {
   uint64_t* arrived = nullptr;         // by block of dispatch: barriers that it came to
 };
 
-// What a dispatch leaves for its combine and for the caller, in this rank's memory. A *place* is
+// The results that a dispatch leaves for its combine and for the caller, in this rank's memory. A *place* is
 // home × max_tokens + token; the row of a token is at its place in the caller's buffer.
 struct ExpertHandle {
   uint32_t* epoch = nullptr;        // dispatches into this handle so far

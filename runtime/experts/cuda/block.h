@@ -1,6 +1,6 @@
-// What the blocks of dispatch and combine share: a token's header in shared memory, the ranks that it needs,
-// and the branches of its tree at this rank. The rule is BranchFinder's (dispatch/plan.h), told from below:
-// each rank that needs the row climbs towards the home, one thread for each.
+// The blocks of dispatch and combine share this code: a token's header in shared memory, the ranks that it
+// needs, and the branches of its tree at this rank. The rule is BranchFinder's (dispatch/plan.h), told from
+// below: each rank that needs the row climbs towards the home, one thread for each.
 #pragma once
 
 #include "device/numbers.h"
@@ -102,7 +102,7 @@ class ExpertBlock {
     Distinct(s_.children, s_.needs.count);
   }
 
-  // Of lane values: the sum of those of lower lanes, and of all. All lanes of a warp call it.
+  // Returns the sum of the values of lower lanes, and of all lanes. All lanes of a warp call it.
   struct LaneSums {
     int32_t before, all;
   };

@@ -27,7 +27,7 @@ class GpuTeam : public ExpertTeam {
                                                    std::vector<std::shared_ptr<const cuda::Gpu>> gpus,
                                                    const GpuTeamOptions& options);
 
-  // Of the last call: the longest time of a rank's kernel.
+  // The longest time of a rank's kernel in the last call.
   virtual double last_call_us() const = 0;
   virtual const GpuExperts& experts() const = 0;
   // Whether the counts that kernels wrote to memory of the host were those of the last dispatch.
