@@ -155,9 +155,8 @@ ends 37 slurm 2 xccl-synth exec --time-limit 1ms -- sh -c 'exit ${XCCL_BOOK:-37}
 said 2 'warning: book: no end in 0.001 s; hint: --time-limit; the command runs without a plan book'
 said 1 'making the plan book'
 forget
-ends 37 slurm 2 xccl-synth exec --sizes none -- sh -c 'exit ${XCCL_BOOK:-37}'
-said 2 "warning: --sizes: 'none': "
-forget
+ends 2 slurm 2 xccl-synth exec --sizes none -- sh -c 'exit ${XCCL_BOOK:-37}'
+said 2 "xccl-synth: --sizes: 'none': "
 ends 37 slurm 2 bash -c 'ulimit -f 1; exec xccl-synth exec -- sh -c "exit \${XCCL_BOOK:-37}"' # a disc that is full
 said 2 'File too large; the command runs without a plan book'
 no_leftovers

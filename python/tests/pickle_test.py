@@ -136,6 +136,10 @@ class Pickling(unittest.TestCase):
             "Bound": (plan.bound, repr),
             "Collective": (plan.collective, repr),
             "Comparison": (compared, lambda table: (columns(table), table.view(), table.to_svg(), table.plan("mine").facts, table.explain())),
+            "ExpertPlan": (
+                xccl.plan(machine, "dispatch", experts=8, top_k=2, tokens=16, row="64B", draws=2),
+                lambda experts: (experts.facts, experts.to_svg()),
+            ),
             "Failed": (machine.fail_cables(1), lambda failed: (failed.topology.to_xml(), failed.cables)),
             "Front": (
                 xccl.pareto(machine, "allgather", size="1MiB", chunks=1, steps=3),
