@@ -46,9 +46,9 @@ StatusOr<PlanRequest> RequestOf(int32_t ranks, const Asked& asked, const std::st
   request.seed = asked.seed;
   const int64_t experts = asked.experts.value_or(kUsualExperts), top_k = asked.top_k.value_or(kUsualTopK),
                 tokens = asked.tokens.value_or(kUsualTokens);
-  for (const Status& fits : {CheckSize("experts", experts, kMostExperts, dashes + "experts"),
-                             CheckSize("top-k", top_k, kMostTopK, dashes + "top-k"),
-                             CheckSize("tokens", tokens, kMostTokens, dashes + "tokens")})
+  for (const Status& fits : {CheckSize("experts", experts, kMostExperts, "--experts"),
+                             CheckSize("top-k", top_k, kMostTopK, "--top-k"),
+                             CheckSize("tokens", tokens, kMostTokens, "--tokens")})
     if (!fits.ok()) return UsageError(fits.message());
   const int64_t row = asked.call == Call::kCombine ? kUsualRowOfCombine : kUsualRowOfDispatch;
   request.sizes = {.ranks = ranks,
