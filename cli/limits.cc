@@ -129,7 +129,7 @@ void Watchdog::Watch() {
   const bool has_rows = session_.has_rows;
   const std::string text =
       fmt::format("{}; {}; hint: a longer --time-limit", session_.deadline.Passed(),
-                  has_rows ? "rows that are missing were not reached" : "nothing was found until then");
+                  has_rows ? "rows that are missing were not reached" : "no result until then");
   has_rows ? SayNote(text) : SayError(text);
   _exit(has_rows ? 0 : ExitCode(StatusCode::kLimit));
 }

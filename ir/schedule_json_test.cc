@@ -110,8 +110,8 @@ TEST(ScheduleJson, Errors) {
        "f: damage.slow: entry 0 has 4294967296; expected 0..2147483647"},
       {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[[1]],\"by\":[]},",
        "f: damage.by: 0 entries; damage.links has 1"},
-      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'"},
-      {"\"chunks\":2,", "", "f: no key 'chunks'"},
+      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'; expected one"},
+      {"\"chunks\":2,", "", "f: no key 'chunks'; expected one"},
       {"\"chunks\"", "\"chunk\"", "f: unknown key 'chunk'; did you mean 'chunks'?"},
       {"\"chunks\":2", "\"chunks\":1e9", "f: chunks: 1000000000; expected a whole number"},
   };

@@ -105,13 +105,13 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "-c", "allreduce", "--root", "1"}, 2, "allreduce: takes no root"},
       {{"plan", "torus:2x2", "-c", "broadcast", "--root", "99"},
        2,
-       "broadcast: root 99 is not one of the ranks"},
+       "broadcast: root 99; expected a rank from 0 to 3"},
       {{"plan", "torus:2x2", "-c", "broadcast", "--root", "-3"},
        2,
-       "broadcast: root -3 is not one of the ranks"},
+       "broadcast: root -3; expected a rank from 0 to 3"},
       {{"plan", "torus:2x2", "-c", "allgather", "--ranks", "0,0"},
        2,
-       "--ranks: '0,0': rank 0 is given twice"},
+       "--ranks: '0,0': rank 0 is given twice; expected each rank once"},
       {{"plan", "torus:2x2", "-c", "sendrecv"}, 2, "sendrecv: no pairs; hint: --pairs='0>1,1>0'"},
       {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0-1"},
        2,
@@ -312,9 +312,9 @@ TEST_F(Cli, WrongMachines) {
       {R"(<topology name="m"><gpu id="0"/><gpu id="0"/></topology>)",
        "m.xml:1:33: a second gpu 0; expected another id"},
       {two + R"(<link from="0" to="1" bandwidth="0GB/s"/></topology>)",
-       "m.xml:1:46: link: bandwidth '0GB/s': a bandwidth must be more than zero"},
+       "m.xml:1:46: link: bandwidth '0GB/s': expected more than zero"},
       {two + R"(<link from="0" to="1" bandwidth="-5GB/s"/></topology>)",
-       "m.xml:1:46: link: bandwidth '-5GB/s': below zero"},
+       "m.xml:1:46: link: bandwidth '-5GB/s': below zero; expected zero or more"},
   };
   for (const Case& c : cases) {
     Write("m.xml", c.xml);

@@ -56,8 +56,8 @@ class Builder {
   std::vector<int32_t> Resolve(const std::string& reference) {
     if (const std::optional<NodeId> twice = index_.Update()) {
       const Node& node = spec_.nodes[twice->index()];
-      Check(InvalidInput(
-          fmt::format("{}: two nodes named {} {}", spec_.name, NodeKindName(node.kind), node.id)));
+      Check(InvalidInput(fmt::format("{}: two nodes named {} {}; expected ids that differ", spec_.name,
+                                     NodeKindName(node.kind), node.id)));
     }
     std::vector<int32_t> numbers;
     const StatusOr<std::vector<NodeId>> nodes = index_.Resolve(reference);

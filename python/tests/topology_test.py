@@ -150,7 +150,7 @@ class Building(unittest.TestCase):
         twice = xccl.TopologyBuilder("twice")
         twice.gpu("0")
         twice.gpu("0")
-        self.assertEqual(self.wrong(twice.build), "InvalidInput: twice: two nodes named gpu 0")
+        self.assertEqual(self.wrong(twice.build), "InvalidInput: twice: two nodes named gpu 0; expected ids that differ")
 
 
 class Columns(unittest.TestCase):

@@ -90,7 +90,7 @@ TEST_F(PlanFile, SizesAreKept) {
   };
   EXPECT_EQ(with("{\"min_bytes\":8,\"max_bytes\":7}"),
             ": sizes.max_bytes: 7; expected 8..9223372036854775807");
-  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no key 'min_bytes'");
+  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no key 'min_bytes'; expected one");
 }
 
 TEST_F(PlanFile, KeysStandAsDocumented) {
@@ -116,7 +116,7 @@ TEST_F(PlanFile, Errors) {
   } cases[] = {
       {"\"format\":1", "\"format\":2", ": format: version 2; this program reads version 1"},
       {"\"format\":1", "\"format\":\"1\"", ": format: a string; expected a whole number"},
-      {"\"format\":1,", "", ": no key 'format'"},
+      {"\"format\":1,", "", ": no key 'format'; expected one"},
       {"\"made_by\"", "\"made_bi\"", ": unknown key 'made_bi'; did you mean 'made_by'?"},
       {"{\n \"format\":1", "<plan>", ":1:1: not JSON: unexpected '<'"},
       {"\"ranks\":[0,1]", "\"ranks\":[0,1,2]", ": collective.ranks: entry 2 is 2; expected 0..1"},

@@ -120,7 +120,7 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
        R"("groups":[{"kind":"all","root":0,"members":[1],"channel":0,"path":[]}],"ranks":[{)",
        "p.json: groups[0].kind: no kind 'all'; expected multicast, reduce or fan-in"},
       {R"("ranks":[{)", R"("groups":[{"kind":"reduce","root":0,"members":[1],"path":[]}],"ranks":[{)",
-       "p.json: groups[0]: no key 'channel'"},
+       "p.json: groups[0]: no key 'channel'; expected one"},
       {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},
       {R"("instances":1)", R"("instances":65)", "p.json: instances: 65; expected 1..64"},
       {R"([[0,1,0]])", R"([[0,1]])",

@@ -72,7 +72,7 @@ TEST(Graphml, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><edge source='a' target='b'/></graph></graphml>"),
             "folder/peer.txt:2:23: target: no node b");
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><node id='a'/></graph></graphml>"),
-            "folder/peer.txt:2:23: a second node a");
+            "folder/peer.txt:2:23: a second node a; expected another id");
   EXPECT_EQ(Refusal("<graphml/>"), "folder/peer.txt: a <graphml> without <graph>");
 }
 

@@ -105,7 +105,7 @@ StatusOr<std::vector<Reader::EndPoint>> Reader::ReadFabric(pugi::xml_node elemen
   Place place{std::nullopt, scopes_[scope].references.prefix, 0};
   place.prefix += reader.Text("prefix").value_or("");
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
-  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(place.prefix + network.id)));
+  XCCL_RETURN_IF_ERROR(CheckName(element, "id", place.prefix + network.id));
   XCCL_RETURN_IF_ERROR(CheckRoom(element, {network.planes, 0}));
 
   XCCL_ASSIGN_OR_RETURN(const auto copies, AttachedTo(element, network, attach, members));

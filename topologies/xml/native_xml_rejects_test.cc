@@ -100,13 +100,15 @@ const Rejection kContents[] = {
      R"(2:3: gpu: unknown attribute 'idx'; did you mean 'id'?)"},
     {"MisspeltRequiredAttribute", R"(<ring rank="4"/>)",
      R"(2:3: ring: unknown attribute 'rank'; did you mean 'ranks'?)"},
-    {"AttributeTwice", R"(<gpu id="0" id="1"/>)", R"(2:3: gpu: attribute 'id' twice)"},
-    {"NoId", R"(<gpu/>)", R"(2:3: gpu: no attribute 'id')"},
+    {"AttributeTwice", R"(<gpu id="0" id="1"/>)", R"(2:3: gpu: attribute 'id' twice; expected it once)"},
+    {"NoId", R"(<gpu/>)", R"(2:3: gpu: no attribute 'id'; expected one)"},
     {"EmptyId", R"(<gpu id=""/>)", R"(2:3: id '': expected a name)"},
     {"IdWithSlash", R"(<gpu id="a/b"/>)",
-     R"(2:3: id 'a/b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+     R"(2:3: id 'a/b': expected a name without '/', ',', '*', '<', '>', '"', '..' and blanks)"},
     {"IdWithBlank", R"(<gpu id="a b"/>)",
-     R"(2:3: id 'a b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+     R"(2:3: id 'a b': expected a name without '/', ',', '*', '<', '>', '"', '..' and blanks)"},
+    {"HostWithBlank", R"(<host name="a b"><gpu id="0"/></host>)",
+     R"(2:3: name 'a b': expected a name without '/', ',', '*', '<', '>', '"', '..' and blanks)"},
     {"DuplicateId", R"(<gpu id="0"/>
   <gpu id="0"/>)",
      R"(3:3: a second gpu 0; expected another id)"},
@@ -214,19 +216,19 @@ const Rejection kContents[] = {
      R"(3:5: link gpu:0..3->gpu:4..8: pairwise joins 4 nodes with 5; expected as many)"},
     {"NoTo", R"(<gpu count="9"/>
     <link from="0" bandwidth="1GB/s"/>)",
-     R"(3:5: link: no attribute 'to')"},
+     R"(3:5: link: no attribute 'to'; expected one)"},
     {"NoBandwidth", R"(<gpu count="9"/>
     <link from="0" to="1" latency="1us"/>)",
-     R"(3:5: link: no attribute 'bandwidth')"},
+     R"(3:5: link: no attribute 'bandwidth'; expected one)"},
     {"BandwidthWithoutUnit", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="25"/>)",
      R"(3:5: link: bandwidth '25': no unit; a bandwidth is written like 450GB/s)"},
     {"BandwidthOfZero", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="0GB/s"/>)",
-     R"(3:5: link: bandwidth '0GB/s': a bandwidth must be more than zero)"},
+     R"(3:5: link: bandwidth '0GB/s': expected more than zero)"},
     {"BandwidthBelowZero", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="-1GB/s"/>)",
-     R"(3:5: link: bandwidth '-1GB/s': below zero)"},
+     R"(3:5: link: bandwidth '-1GB/s': below zero; expected zero or more)"},
     {"BandwidthWithAnotherUnit", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="1Gb/s"/>)",
      R"(3:5: link: bandwidth '1Gb/s': b is bits; hint: 1Gbit/s (0.125GB/s))"},
@@ -253,7 +255,7 @@ const Rejection kContents[] = {
      R"(3:5: link: latency '1': no unit; a time is written like 500ns)"},
     {"LatencyBelowZero", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="1GB/s" latency="-1us"/>)",
-     R"(3:5: link: latency '-1us': below zero)"},
+     R"(3:5: link: latency '-1us': below zero; expected zero or more)"},
     {"TooManyLinksOfOneElement", R"(<gpu count="9"/>
     <link from="0" to="1" bandwidth="1GB/s" count="2097153"/>)",
      R"(3:5: link 0->1: 4194306 links; at most 4194304 are supported)"},
@@ -285,7 +287,8 @@ const Rejection kContents[] = {
      R"(2:3: cluster: nothing inside; expected one host)"},
     {"ClusterOfHostAndParts", R"(<cluster hosts="2"><host><gpu id="0"/></host><nic id="n"/></cluster>)",
      R"(2:3: cluster: a <host> beside parts of one; expected either)"},
-    {"ClusterWithoutNumber", R"(<cluster><gpu id="0"/></cluster>)", R"(2:3: cluster: no attribute 'hosts')"},
+    {"ClusterWithoutNumber", R"(<cluster><gpu id="0"/></cluster>)",
+     R"(2:3: cluster: no attribute 'hosts'; expected one)"},
     {"FabricOfAnUnknownType", R"(<cluster hosts="2"><gpu id="0"/><fabric type="rail"/></cluster>)",
      R"(2:35: fabric: unknown type 'rail'; did you mean 'rails'?)"},
     {"FabricThatBringsHosts",
@@ -312,7 +315,7 @@ const Rejection kContents[] = {
     {"OversubscriptionAndBandwidth", R"(<fat-tree k="4" oversubscription="2" uplink-bandwidth="1GB/s"/>)",
      R"(2:3: fat-tree: both uplink-bandwidth and oversubscription; expected one of them)"},
     {"OversubscriptionThatLeavesNothing", R"(<fat-tree k="4" bandwidth="1B/s" oversubscription="2"/>)",
-     R"(2:3: fat-tree: the oversubscription leaves an uplink less than 1 B/s)"},
+     R"(2:3: fat-tree: the oversubscription leaves an uplink less than 1 B/s; expected a smaller one)"},
     {"RailsWithoutSpinesToSubscribe",
      R"(<cluster hosts="2"><gpu id="0"/><fabric type="rails" oversubscription="2"/></cluster>)",
      R"(2:35: fabric: oversubscription without spines or a fabric below; expected spines of 1 or more, or clusters with a fabric inside)"},
@@ -325,7 +328,7 @@ const Rejection kContents[] = {
     {"CoreThatLeavesNothing",
      R"(<cluster hosts="2"><cluster hosts="2"><gpu id="0"/><fabric bandwidth="1B/s"/></cluster>
   <fabric oversubscription="3"/></cluster>)",
-     R"(3:3: fabric: the oversubscription leaves an uplink less than 1 B/s)"},
+     R"(3:3: fabric: the oversubscription leaves an uplink less than 1 B/s; expected a smaller one)"},
     {"RailsThatDoNotDivideTheLeaves",
      R"(<cluster hosts="2"><gpu count="2"/><fabric type="leaf-spine" leaves="3" spines="1" rails="2"/></cluster>)",
      R"(2:38: fabric: rails '2': 3 leaves; expected a number that divides them)"},
