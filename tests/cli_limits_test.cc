@@ -51,9 +51,7 @@ TEST_F(Cli, TheTimeLimitEndsASearchWithoutAPlan) {
 
 TEST_F(Cli, MemoryBeyondTheLimitIsAnErrorAndNoCrash) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator ends the program itself";
-  ExpectWrong({{"bound"},
-               5,
-               "out of memory within --memory-limit=5MiB; hint: fewer ranks, --chunks=1 or a larger limit"},
+  ExpectWrong({{"bound"}, 5, "out of memory within --memory-limit=5MiB; hint: fewer ranks or a larger limit"},
               Run({"bound", "fat-tree:k=16", "-c", "allgather", "--memory-limit", "5MiB"}));
 }
 
