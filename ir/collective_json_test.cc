@@ -105,11 +105,11 @@ TEST(CollectiveJson, Errors) {
       {R"({"name": "sendrecv", "pairs": [[0, 1], [0, 1]]})",
        "f: sendrecv: pair 0>1 is given twice; expected each pair once"},
       {R"({"name": "allgather", "parts": [1, 1, 1], "weights": [1, 1, 1]})",
-       "f: parts: 3 entries; the collective has 4 parts"},
+       "f: parts: 3 entries; expected 4, the parts of the collective"},
       {R"({"name": "allreduce", "parts": [3], "weights": [1, 1]})",
-       "f: weights: 2 entries; parts has 3 chunks in all"},
+       "f: weights: 2 entries; expected 3, the chunks of parts"},
       {R"({"name": "allreduce", "parts": [2000000000], "weights": [1, 1]})",
-       "f: weights: 2 entries; parts has 2000000000 chunks in all"},
+       "f: weights: 2 entries; expected 2000000000, the chunks of parts"},
       {R"({"name": "allreduce", "parts": [2], "weights": [0, 0]})",
        "f: weights: part 0 has only zeros; expected a weight above 0"},
       {R"({"name": "allreduce", "parts": [0], "weights": []})",
@@ -147,7 +147,7 @@ TEST(CollectiveFile, NeedsBothTables) {
   };
   EXPECT_EQ(read(R"({"name": "allgather"})").status().message(), path + ": no key 'pre'; expected one");
   EXPECT_EQ(read("{").status().message(),
-            path + ":1:2: truncated: the text ends before its value is complete");
+            path + ":1:2: truncated: the text ends inside its value; expected the rest");
   const StatusOr<Collective> swap = read(R"({
     "name": "swap", "part_sizes": [1, 1],
     "pre": [{"rank": 0, "part": 0, "contributions": [0]}, {"rank": 1, "part": 1, "contributions": [1]}],

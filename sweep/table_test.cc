@@ -136,7 +136,8 @@ TEST(SweepResultTest, ErrorsAreOneCellWithoutTheProgramsName) {
             "infeasible: no plan");
   EXPECT_EQ(ended(2, "xccl-synth: --seed: no\n"), "usage: --seed: no");
   EXPECT_EQ(ended(9, ""), "failed: plan: exit code 9 without a reason");
-  EXPECT_EQ(ended(0, ""), "failed: plan --json:1:1: truncated: the text ends before its value is complete");
+  EXPECT_EQ(ended(0, ""),
+            "failed: plan --json:1:1: truncated: the text ends inside its value; expected the rest");
   const SweepResult killed = ResultOf({.status = SIGSEGV, .out = "", .err = ""});
   EXPECT_EQ(killed[killed.size() - 2], "killed");
   EXPECT_EQ(killed.back(), "plan: killed by signal 11 (Segmentation fault)");

@@ -322,7 +322,8 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
               Run({"import", "a.xml", "--on", "torus:5"}));
   ExpectWrong({{}, 1, "a.xml: allgather; expected allreduce, as --collective says"},
               Run({"import", "a.xml", "-c", "allreduce"}));
-  ExpectWrong({{}, 2, "--root: allgather has none"}, Run({"import", "a.xml", "--root", "1"}));
+  ExpectWrong({{}, 2, "--root: allgather has none; expected no --root"},
+              Run({"import", "a.xml", "--root", "1"}));
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
   // A swap in which rank 1 puts the received data where its own data should be.

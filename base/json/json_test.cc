@@ -114,11 +114,13 @@ TEST(JsonDocument, SyntaxErrors) {
   const struct {
     std::string name, text, expected;
   } cases[] = {
-      {"empty", "", "f.json:1:1: truncated: the text ends before its value is complete"},
+      {"empty", "", "f.json:1:1: truncated: the text ends inside its value; expected the rest"},
       {"cut in an array", "{\n\"a\": [1, 2",
-       "f.json:2:11: truncated: the text ends before its value is complete"},
-      {"cut in a string", "{\"abc", "f.json:1:6: truncated: the text ends before its value is complete"},
-      {"cut in an object", "{\"a\": 1,", "f.json:1:9: truncated: the text ends before its value is complete"},
+       "f.json:2:11: truncated: the text ends inside its value; expected the rest"},
+      {"cut in a string", "{\"abc",
+       "f.json:1:6: truncated: the text ends inside its value; expected the rest"},
+      {"cut in an object", "{\"a\": 1,",
+       "f.json:1:9: truncated: the text ends inside its value; expected the rest"},
       {"a zero byte, which nlohmann takes for the end", std::string("[1,\0 2]", 7),
        "f.json:1:4: not JSON: unexpected byte 0x00"},
       {"a zero byte behind the value", std::string("{}\n\0{}", 6),

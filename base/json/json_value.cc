@@ -229,7 +229,8 @@ StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string fi
   const size_t at = *builder.position() > 0 ? *builder.position() - 1 : 0;
   const Location location = LocationOfOffset(file, text, at);
   if (!builder.error().empty()) return InvalidAt(location, builder.error());
-  if (at >= text.size()) return InvalidAt(location, "truncated: the text ends before its value is complete");
+  if (at >= text.size())
+    return InvalidAt(location, "truncated: the text ends inside its value; expected the rest");
   const char seen = text[at];
   return InvalidAt(location, seen >= 0x20 && seen < 0x7F ? fmt::format("not JSON: unexpected '{}'", seen)
                                                          : fmt::format("not JSON: unexpected byte 0x{:02x}",

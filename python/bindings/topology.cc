@@ -204,6 +204,7 @@ void BindTopology(py::module_& module) {
       .def_readwrite("gpu_busids", &LoadOptions::gpu_busids)
       .def_readwrite("pcie_gen", &LoadOptions::pcie_gen)
       .def_readwrite("nic_rate", &LoadOptions::nic_rate)
+      .def_readwrite("link", &LoadOptions::link)
       .def_readwrite("nvlink_domain", &LoadOptions::nvlink_domain)
       .def_readwrite("hosts", &LoadOptions::hosts)
       .def_readwrite("rails", &LoadOptions::rails)

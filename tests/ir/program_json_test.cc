@@ -112,9 +112,9 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
   };
   const Case cases[] = {
       {R"("slots":2)", R"("parts":[1],"weights":[1],"slots":2)",
-       "p.json: parts: 1 entries; the collective has 2 parts"},
+       "p.json: parts: 1 entries; expected 2, the parts of the collective"},
       {R"("slots":2)", R"("parts":[1,2],"weights":[1,1],"slots":2)",
-       "p.json: weights: 2 entries; parts has 3 chunks in all"},
+       "p.json: weights: 2 entries; expected 3, the chunks of parts"},
       {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
       {R"("ranks":[{)",
        R"("groups":[{"kind":"all","root":0,"members":[1],"channel":0,"path":[]}],"ranks":[{)",
