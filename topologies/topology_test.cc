@@ -80,7 +80,7 @@ TEST(Topology, Rejects) {
       {[](TopologySpec& s) { s.links[0].latency_ps = kMaxLatencyPs + 1; },
        "t: link 0: 1000000000001ps of latency or overhead; expected at most 1000ms"},
       {[](TopologySpec& s) { s.nodes[1].id = "s\xE9"; },
-       "t: switch id 's\xEF\xBF\xBD': byte 0xe9; expected UTF-8 text"},
+       "t: switch 's\xEF\xBF\xBD': byte 0xe9; expected UTF-8 text"},
       {[](TopologySpec& s) { s.links[0].latency_ps = -1; },
        "t: link 0: a latency or overhead below zero; expected zero or more"},
       {[](TopologySpec& s) { s.links[0].overhead_ps = -1; },

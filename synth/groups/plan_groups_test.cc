@@ -275,7 +275,9 @@ TEST(ReadGroups, FilesAndTheirErrors) {
        "groups[0].ranks: entry 0 is 8; expected 0..7"},
       {one(R"({"name":"a","collective":"allreduce","size":1,"root":0})"),
        "groups[0]: allreduce: takes no root"},
-      {one(R"({"name":"a","collective":"allreduce","size":1,"times":2})"), "groups[0]: unknown key 'times'"},
+      {one(R"({"name":"a","collective":"allreduce","size":1,"times":2})"),
+       "groups[0]: unknown key 'times'; expected name, collective, size, ranks, root, counts, pairs or "
+       "count"},
       {one(R"({"name":"a","collective":"allreduce","size":1,"ranks":[]})"),
        "groups[0]: allreduce: no ranks; expected at least one"},
       {one(R"({"name":"a","collective":"sendrecv","size":1})"),

@@ -268,7 +268,7 @@ TEST(TrainingLines, WrongJobs) {
        "no parallelism 'tpp'; did you mean 'tp'?; expected dp, zero1, zero2, zero3, tp, sp, ulysses, pp or "
        "ep"},
       {"tp,tp", "'tp' is given twice; expected each parallelism once"},
-      {"dp,zero3", "'zero3': one of dp, zero1, zero2, zero3 at a time"},
+      {"dp,zero3", "'zero3' with another of dp, zero1, zero2 and zero3; expected one of them"},
       {"tp,sp", "'sp': sp is tp with its tokens in shards; expected one of them"},
   };
   for (const auto& [text, message] : names) EXPECT_EQ(ParseParallelisms(text).status().message(), message);

@@ -132,7 +132,9 @@ TEST_F(PlanFile, Errors) {
       {"\"pipelined\"}", "\"pipeline\"}",
        ": made_by.model: no time model 'pipeline'; expected pipelined or blocking; did you mean "
        "'pipelined'?"},
-      {"\"pipelined\"}", "\"pipelined\",\"exact\":true}", ": made_by: unknown key 'exact'"},
+      {"\"pipelined\"}", "\"pipelined\",\"exact\":true}",
+       ": made_by: unknown key 'exact'; expected engine, seed, limits, version, size_bytes, model or "
+       "machine"},
       {"bandwidth=", "bandwith=", ""},
   };
   for (const auto& c : cases) {

@@ -127,7 +127,9 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
        "p.json: connections: entry 0: expected a list of source, destination, channel and the links"},
       {R"("s cpy")", R"("s copy")",
        "p.json: ranks[0].threadblocks[0].op: no instruction 'copy'; did you mean 'cpy'?"},
-      {R"("s cpy")", R"("s cpy ")", "p.json: ranks[0].threadblocks[0].op: no instruction ''"},
+      {R"("s cpy")", R"("s cpy ")",
+       "p.json: ranks[0].threadblocks[0].op: no instruction ''; expected one of s, r, rcs, rrs, rrc, rrcs, "
+       "cpy, re, nop"},
       {R"("dst":[0,0])", R"("dst":[5,0])",
        "p.json: ranks[0].threadblocks[0].dst: instruction 0: 5 for send, which has no such operand; expected "
        "0"},
