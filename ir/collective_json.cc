@@ -14,7 +14,6 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMostWeight = int64_t{1} << 40;
 
 void WriteTable(std::string_view key, const std::vector<TableEntry>& table, JsonWriter& writer) {
   writer.Key(key);

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
 namespace {
@@ -32,12 +33,12 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
     {Parallelism::kEp, "ep"},
 }};
 
-// Returns the product of positive numbers, at most kMostGroupBytes + 1.
+// Returns the product of positive numbers, at most kMaxSizeBytes + 1.
 int64_t Product(std::initializer_list<int64_t> factors) {
   __int128 product = 1;
   for (int64_t factor : factors) {
     product *= factor;
-    if (product > kMostGroupBytes) return kMostGroupBytes + 1;
+    if (product > kMaxSizeBytes) return kMaxSizeBytes + 1;
   }
   return static_cast<int64_t>(product);
 }
@@ -92,7 +93,7 @@ class Lines {
         parameters_(CountParameters(job.model)) {}
 
   Status Add(Parallelism parallelism) {
-    if (activation_ > kMostGroupBytes)
+    if (activation_ > kMaxSizeBytes)
       return UsageError("--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1");
     switch (parallelism) {
       case Parallelism::kTp:
@@ -125,7 +126,7 @@ class Lines {
     if (bytes < 1)
       return UsageError(
           fmt::format("--for {}: {} of no bytes; expected 1 to 2^50", ToString(parallelism), what));
-    if (bytes > kMostGroupBytes)
+    if (bytes > kMaxSizeBytes)
       return UsageError(fmt::format("--for {}: {} of more than 2^50 bytes; expected 1 to 2^50",
                                     ToString(parallelism), what));
     if (count > kMostGroupCount)
@@ -249,7 +250,7 @@ Status CheckModel(const TrainingJob& job) {
   const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
   const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
   const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
-  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostGroupBytes))
+  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMaxSizeBytes))
     return UsageError(
         fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters; expected fewer",
                     model.layers, model.hidden));
