@@ -242,7 +242,7 @@ class Walk(unittest.TestCase):
                     for value in WRONG:
                         if value is len and argument in ("progress", "keep"):
                             continue  # a function; what it raises is the caller's
-                        if value == 2**31 and argument == "sizes" and name in ("tune", "Plan.run"):
+                        if name in ("tune", "Plan.run") and argument == "sizes" and isinstance(value, int) and value == 2**31:
                             continue  # 2 GiB is a right size, and running it takes three times as much on each pair of ranks
                         if value is None and not isinstance(given, list) and given[argument] is None:
                             continue
