@@ -144,8 +144,8 @@ StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGrou
   if (!flags.topology.topology.empty()) {
     XCCL_ASSIGN_OR_RETURN(given, ReadTopology(flags.topology, false));
     if (group != nullptr && given->num_ranks() != group->bootstrap().ranks())
-      return InvalidInput(fmt::format("{}: {} ranks; {} processes were started", given->name(),
-                                      given->num_ranks(), group->bootstrap().ranks()));
+      return InvalidInput(fmt::format("{}: {} ranks; expected {}, the processes that were started",
+                                      given->name(), given->num_ranks(), group->bootstrap().ranks()));
   } else if (group == nullptr) {
     return UsageError(
         "TOPOLOGY: missing; expected one, or processes that measure their machine; hint: mpirun -n 8");

@@ -37,7 +37,8 @@ Status CheckLinks(const Topology& topology) {
     for (NodeId end : {link.from, link.to})
       if (end.value < 0 || end.value >= nodes)
         return bad(fmt::format("no node {}; nodes are 0..{}", end.value, nodes - 1));
-    if (link.from == link.to) return bad(fmt::format("joins {} to itself", topology.NodeName(link.from)));
+    if (link.from == link.to)
+      return bad(fmt::format("joins {} to itself; expected two nodes", topology.NodeName(link.from)));
     if (link.bandwidth_bytes_per_s <= 0)
       return bad(fmt::format("bandwidth {} B/s; expected more than zero", link.bandwidth_bytes_per_s));
     if (link.bandwidth_bytes_per_s > kMaxBandwidthBytesPerS)

@@ -23,7 +23,7 @@ Status Reader::ReadCluster(pugi::xml_node element, ScopeIndex scope, int nesting
   const std::string_view name = reader.Text("name").value_or("");
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
   if (nesting >= kMaxNesting)
-    return At(element, fmt::format("clusters nested more than {} deep", kMaxNesting));
+    return At(element, fmt::format("clusters nested more than {} deep; expected fewer levels", kMaxNesting));
   std::vector<ScopeIndex> members;
   const size_t first_link = spec_.links.size();
   XCCL_RETURN_IF_ERROR(ReadCopies(element, scope, copies, name, nesting + 1, members));

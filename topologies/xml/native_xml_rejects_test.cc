@@ -282,7 +282,7 @@ const Rejection kContents[] = {
      R"(2:3: cluster: hosts '5000000': expected a whole number from 1 to 1048576)"},
     {"NestedTooDeep",
      R"(<cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><cluster hosts="1"><gpu id="0"/></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster></cluster>)",
-     R"(2:155: clusters nested more than 8 deep)"},
+     R"(2:155: clusters nested more than 8 deep; expected fewer levels)"},
     {"EmptyCluster", R"(<cluster hosts="2"><fabric/></cluster>)",
      R"(2:3: cluster: nothing inside; expected one host)"},
     {"ClusterOfHostAndParts", R"(<cluster hosts="2"><host><gpu id="0"/></host><nic id="n"/></cluster>)",
