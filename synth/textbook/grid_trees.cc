@@ -24,8 +24,6 @@ namespace {
 
 // Weights of trees are whole numbers of this fraction of the data, which is the most by which shares are off.
 constexpr double kWeightUnit = 1e-6;
-// Iterations of a linear program of at most 7 columns and 4 rows; it takes about as many as it has columns.
-constexpr int32_t kIterations = 1'000;
 // The most waves; as many more would gain 2 %.
 constexpr int64_t kMostWaves = 32;
 
@@ -60,7 +58,7 @@ std::vector<double> SharesOf(const std::vector<std::vector<double>>& loads,
     program.AddRow(row, -LinearProgram::kInfinity, 2);
   }
   std::vector<double> shares(orders, 1.0 / static_cast<double>(orders));
-  if (program.Solve(kIterations))
+  if (program.Solve())
     for (size_t k = 0; k < orders; ++k) shares[k] = std::max(0.0, program.Values()[k]);
   fullest = 0;
   for (size_t dim = 0; dim < ps_per_byte.size(); ++dim) {
