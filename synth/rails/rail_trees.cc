@@ -33,6 +33,7 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "rail-trees";
+constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not cut for pipelining
 // The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
 // GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
 constexpr int32_t kWaves = 10;
@@ -94,7 +95,7 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
 // backwards, twice as many waves grow and shrink again: its first sums are those of the last wave.
 std::vector<double> WavesOf(double bytes, double growth, bool backwards) {
   const auto count = static_cast<int32_t>(
-      std::clamp(bytes / kFineSegmentBytes, 1.0, static_cast<double>(backwards ? 2 * kWaves : kWaves)));
+      std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(backwards ? 2 * kWaves : kWaves)));
   std::vector<double> waves;
   for (int32_t j = 0; j < count; ++j)
     waves.push_back(std::pow(growth, backwards ? std::min(j, count - 1 - j) : j));
@@ -149,7 +150,7 @@ class Shapes {
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
-    const double segment = std::min(first, static_cast<double>(kFineSegmentBytes));
+    const double segment = std::min(first, static_cast<double>(kLeastSegment));
     const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
     shape.time_ps = 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
                     LevelsOfDisjoint(cut.lanes) * (machine_.cross_ps + machine_.inside_ps +
@@ -169,7 +170,7 @@ class Shapes {
     const double piece = bytes_ / trees;
     if (trees > 1 && piece < kLeastPieceBytes) return;
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s);
-    const double segment = std::min(piece, static_cast<double>(kFineSegmentBytes));
+    const double segment = std::min(piece, static_cast<double>(kLeastSegment));
     for (int32_t levels = 1, before = hosts_;; ++levels) {
       shape.fanout = static_cast<int32_t>(std::ceil(std::pow(hosts_ - 1.0, 1.0 / levels) - kRounding));
       if (levels > 1 && shape.fanout >= before) break;  // more levels save no sends
