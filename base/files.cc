@@ -140,14 +140,6 @@ StatusOr<Target> FindTarget(const std::string& path) {
   return IoError(path, "write", ELOOP);
 }
 
-// The nearest folder above a file that is not there that exists.
-std::string FolderAbove(const std::string& path) {
-  std::error_code ignored;
-  fs::path folder = fs::path(path).parent_path();
-  while (!folder.empty() && !fs::exists(folder, ignored)) folder = folder.parent_path();
-  return folder.empty() ? "." : folder.string();
-}
-
 // Makes a file under a name that nobody can guess or has taken, so that no link that others planted is
 // followed; `name` begins with that of the file that it is to become. -1 and errno where that fails.
 int MakeTemporary(const std::string& folder, const std::string& final, std::string& name) {
@@ -327,10 +319,8 @@ Status CheckTrusted(const std::string& path) {
 Status WriteFileAtomically(const std::string& path, const std::function<Status(std::ostream&)>& write) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   if (target.direct) return WriteDirectly(path, write);
-  const std::string folder = FolderOf(target.final);
-  if (const int error = MakeFoldersOf(folder, 0775); error != 0) return IoError(path, "write", error);
   std::string name;
-  Descriptor file(MakeTemporary(folder, target.final, name));
+  Descriptor file(MakeTemporary(FolderOf(target.final), target.final, name));
   if (file.get() < 0) return IoError(path, "write", errno);
   Status status = target.mode && fchmod(file.get(), *target.mode) != 0 ? IoError(path, "write", errno)
                                                                        : WriteInto(file.get(), path, write);
@@ -346,9 +336,8 @@ Status CheckWritable(const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(const Target target, FindTarget(path));
   if (target.direct) return access(path.c_str(), W_OK) == 0 ? OkStatus() : IoError(path, "write", errno);
   // A trial file is the only reliable test: a folder can be read-only for reasons other than its permissions.
-  // Folders that are missing are made when the file is written.
   std::string trial;
-  const Descriptor file(MakeTemporary(FolderAbove(target.final), target.final, trial));
+  const Descriptor file(MakeTemporary(FolderOf(target.final), target.final, trial));
   if (file.get() < 0) return IoError(path, "write", errno);
   std::remove(trial.c_str());
   return OkStatus();

@@ -77,12 +77,15 @@ TEST_F(Files, CheckingLeavesEverythingAsItIs) {
   EXPECT_EQ(NumFiles(), 1u);
 }
 
-TEST_F(Files, FoldersThatAreMissingAreMadeWhenTheFileIsWritten) {
-  EXPECT_EQ(CheckWritable(Path("none/deep/f")), OkStatus());
+TEST_F(Files, AFolderThatIsMissingIsAnError) {
+  for (const char* name : {"none/f", "none/deep/f"}) {
+    const Status missing = InvalidInput(Path(name) + ": cannot write: No such file or directory");
+    EXPECT_EQ(CheckWritable(Path(name)), missing);
+    EXPECT_EQ(WriteFileAtomically(Path(name), "x"), missing);
+  }
   EXPECT_EQ(NumFiles(), 0u);
-  EXPECT_EQ(WriteFileAtomically(Path("none/deep/f"), "x"), OkStatus());
-  EXPECT_EQ(ReadFile(Path("none/deep/f")).value(), "x");
-  const std::string below = Path("none/deep/f") + "/g";
+  EXPECT_EQ(WriteFileAtomically(Path("f"), "x"), OkStatus());
+  const std::string below = Path("f") + "/g";
   EXPECT_EQ(CheckWritable(below), InvalidInput(below + ": cannot write: Not a directory"));
   EXPECT_EQ(WriteFileAtomically(below, "x"), InvalidInput(below + ": cannot write: Not a directory"));
 }
@@ -221,8 +224,8 @@ TEST_F(Files, TheUmaskHoldsAndNothingIsWritableByAll) {
   for (const auto& wanted : cases) {
     const std::string folder = Path(std::to_string(wanted.umask) + "/deep");
     const mode_t before = umask(wanted.umask);
-    EXPECT_EQ(WriteFileAtomically(folder + "/f", "x"), OkStatus());
     EXPECT_EQ(MakeFolders(folder + "/g/h"), OkStatus());
+    EXPECT_EQ(WriteFileAtomically(folder + "/f", "x"), OkStatus());
     EXPECT_EQ(MakeFolders(folder + "/own", 0700), OkStatus());
     umask(before);
     EXPECT_EQ(mode_of(folder + "/f"), wanted.file);

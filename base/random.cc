@@ -11,11 +11,8 @@ namespace xccl {
 
 Random::Random(uint64_t seed) {
   for (uint64_t& word : state_) {
-    seed += 0x9e3779b97f4a7c15ULL;
-    uint64_t z = seed;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    word = z ^ (z >> 31);
+    word = Mix(seed);
+    seed += kGolden;
   }
 }
 

@@ -8,6 +8,17 @@
 
 namespace xccl {
 
+inline constexpr uint64_t kGolden = 0x9e3779b97f4a7c15ULL;  // 2^64 over the golden ratio, odd
+
+// Spreads a number over 64 bits: equal numbers become equal ones, near ones far apart. The step of SplitMix64
+// (Steele, Lea and Flood, 2014).
+inline uint64_t Mix(uint64_t x) {
+  x += kGolden;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
 class Random {
  public:
   explicit Random(uint64_t seed);

@@ -16,6 +16,11 @@ TEST(Random, IsTheSameEverywhere) {
   for (uint64_t value : expected) EXPECT_EQ(random.Next(), value);
 }
 
+TEST(Mix, IsTheStepOfSplitMix64) {
+  EXPECT_EQ(Mix(0), 0xe220a8397b1dcdafULL);
+  EXPECT_EQ(Mix(kGolden), 0x6e789e6aa1b965f4ULL);
+}
+
 TEST(Random, SeedsDiffer) { EXPECT_NE(Random(1).Next(), Random(2).Next()); }
 
 TEST(Random, BelowCoversItsRangeEvenly) {

@@ -248,7 +248,10 @@ StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
                              std::span<const std::string_view> known) {
   const auto found = std::find(known.begin(), known.end(), name);
   if (found != known.end()) return static_cast<size_t>(found - known.begin());
-  return InvalidInput("no " + std::string(what) + " '" + std::string(name) + "'" + DidYouMean(name, known));
+  std::string meant = DidYouMean(name, known);
+  if (meant.empty())
+    meant = "; expected one of " + Join(std::vector<std::string>(known.begin(), known.end()), ", ");
+  return InvalidInput("no " + std::string(what) + " '" + std::string(name) + "'" + meant);
 }
 
 uint64_t HashOf(std::string_view text) {

@@ -49,7 +49,8 @@ std::string NearestName(std::string_view name, std::span<const std::string_view>
 // "; did you mean 'torus'?" or "".
 std::string DidYouMean(std::string_view name, std::span<const std::string_view> known);
 
-// The index of a name among those known. Errors: kInvalidInput "no WHAT 'name'; did you mean ...?".
+// The index of a name among those known. Errors: kInvalidInput "no WHAT 'name'; did you mean
+// 'near'?", or "...; expected one of a, b, c" where none is near.
 StatusOr<size_t> IndexOfName(std::string_view what, std::string_view name,
                              std::span<const std::string_view> known);
 

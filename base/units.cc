@@ -185,7 +185,7 @@ StatusOr<int64_t> ParseLatency(std::string_view text) {
 StatusOr<int64_t> ParseBandwidth(std::string_view text) {
   XCCL_ASSIGN_OR_RETURN(const int64_t value,
                         ParseScaled(text, kBandwidthUnits, "bandwidth", "450GB/s", Fraction::kRounded));
-  if (value <= 0) return InvalidInput(fmt::format("'{}': a bandwidth must be more than zero", text));
+  if (value <= 0) return InvalidInput(fmt::format("'{}': expected more than zero", text));
   if (value > kMaxBandwidthBytesPerS)
     return InvalidInput(
         fmt::format("'{}': a link has at most {}", text, FormatBandwidth(kMaxBandwidthBytesPerS)));
@@ -224,7 +224,8 @@ StatusOr<std::vector<int64_t>> ParseSizeList(std::string_view text) {
       XCCL_ASSIGN_OR_RETURN(factor, ParseInteger(std::string_view(range[2]).substr(1), 2, 1 << 20));
     }
     if (size <= 0 || last < size)
-      return InvalidInput(fmt::format("'{}': a range runs from a size above zero up to a larger one", item));
+      return InvalidInput(
+          fmt::format("'{}': expected a range from a size above zero up to a larger one", item));
     for (; size <= last; size *= factor) {
       sizes.push_back(size);
       if (size > std::numeric_limits<int64_t>::max() / factor) break;

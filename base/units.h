@@ -15,6 +15,9 @@ namespace xccl {
 inline constexpr int64_t kPsPerNs = 1'000;
 inline constexpr int64_t kPsPerUs = 1'000'000;
 inline constexpr int64_t kPsPerSecond = 1'000'000'000'000;
+inline constexpr int64_t kPsPerDay = 86'400 * kPsPerSecond;
+// The largest supported size. The time of a larger size may not fit into 64 bits of picoseconds.
+inline constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
 // The limits of one link, in every reader.
 inline constexpr int64_t kMaxBandwidthBytesPerS = 1'000'000'000'000'000;  // 1000000GB/s
 inline constexpr int64_t kMaxLatencyPs = kPsPerSecond;  // for a latency, and for an overhead

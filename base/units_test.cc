@@ -61,8 +61,8 @@ TEST(Units, SizeLists) {
       {"1K:2K:4", "'1K:2K:4': a range is written like 1KiB:1GiB:x4"},
       {"1K:2K:x4:1", "'1K:2K:x4:1': a range is written like 1KiB:1GiB:x4"},
       {"1K:2K:x1", "'1': expected a whole number from 2 to 1048576"},
-      {"0:1K", "'0:1K': a range runs from a size above zero up to a larger one"},
-      {"2K:1K", "'2K:1K': a range runs from a size above zero up to a larger one"},
+      {"0:1K", "'0:1K': expected a range from a size above zero up to a larger one"},
+      {"2K:1K", "'2K:1K': expected a range from a size above zero up to a larger one"},
       {"1K,", "'': no number; a size is written like 64MiB"},
   };
   for (const Case& c : cases) EXPECT_EQ(Shown(ParseSizeList(c.text)), c.expected) << c.text;
@@ -98,7 +98,7 @@ TEST(Units, Bandwidths) {
       {"1B/s", "1"},
       {"1000000GB/s", "1000000000000000"},
       {"1000000000000001B/s", "'1000000000000001B/s': a link has at most 1000000GB/s"},
-      {"0GB/s", "'0GB/s': a bandwidth must be more than zero"},
+      {"0GB/s", "'0GB/s': expected more than zero"},
       {"50", "'50': no unit; a bandwidth is written like 450GB/s"},
       {"50Gb/s", "'50Gb/s': b is bits; hint: 50Gbit/s (6.25GB/s)"},
       {"400Gbps", "'400Gbps': b is bits; hint: 400Gbit/s (50GB/s)"},
@@ -109,7 +109,7 @@ TEST(Units, Bandwidths) {
       {"1.4B/s", "1"},
       {"1.5B/s", "2"},
       {"0.33333333333333333333333333333333GB/s", "333333333"},
-      {"0.4B/s", "'0.4B/s': a bandwidth must be more than zero"},
+      {"0.4B/s", "'0.4B/s': expected more than zero"},
   };
   for (const Case& c : cases) EXPECT_EQ(Shown(ParseBandwidth(c.text)), c.expected) << c.text;
 }

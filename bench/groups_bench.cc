@@ -60,7 +60,7 @@ Status AddDivision(const std::string& text, CollectiveKind kind, int64_t size_by
   XCCL_ASSIGN_OR_RETURN(const int32_t ranks, Number(words[0]));
   XCCL_ASSIGN_OR_RETURN(const int32_t stride, Number(words[1]));
   if (int64_t{ranks} * stride > all || all % (ranks * stride) != 0)
-    return UsageError(fmt::format("'{}': does not divide {} ranks", text, all));
+    return UsageError(fmt::format("'{}'; expected a divisor of {} ranks", text, all));
   for (int32_t begin = 0; begin < all; begin += ranks * stride)
     for (int32_t first = begin; first < begin + stride; ++first) {
       CollectiveSpec spec;

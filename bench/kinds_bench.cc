@@ -151,6 +151,7 @@ Status Repairs(const Wanted& wanted) {
 }
 
 Status WriteMachines(const Wanted& wanted) {
+  XCCL_RETURN_IF_ERROR(MakeFolders(wanted.folder));
   for (int64_t i = 0; i < wanted.machines; ++i) {
     const Topology topology = DrawnMachine(SeedOf(wanted, i), static_cast<int32_t>(wanted.ranks));
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(fmt::format("{}/{}.xml", wanted.folder, topology.name()),

@@ -14,6 +14,7 @@
 #include "base/units.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -227,6 +228,7 @@ Status MakeAndWrite(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const double least_gain, LeastGain(flags.least_gain));
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
+  SetMemoryHint(kChunksHint);
   if (!flags.logs.empty()) return MakeOfLogs(flags, least_gain, std::move(request), session);
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);

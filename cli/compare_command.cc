@@ -16,6 +16,7 @@
 #include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/progress.h"
@@ -250,6 +251,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
     return CompareExperts(flags.topology, flags.collective.collective, flags.experts,
                           flags.plan.options.request.seed, session);
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
+  SetMemoryHint(kChunksHint);
   options.deadline = CatchInterrupt(options.deadline);
   const bool several = flags.topology.topologies.size() > 1;
   for (const auto& [flag, is_given] :

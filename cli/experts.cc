@@ -15,9 +15,11 @@
 
 #include "base/file_kinds.h"
 #include "base/files.h"
+#include "base/memory.h"
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
@@ -188,6 +190,7 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
 
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
                    uint64_t seed, const std::string& output, const Session& session) {
+  SetMemoryHint("fewer ranks, fewer --tokens");
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
   XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
@@ -318,8 +321,30 @@ void AddExpertSimulateFlags(Command& command, ExpertSimulateFlags& flags) {
       .Between(1, 1 << 20);
 }
 
+namespace {
+
+// Each choice of an expert by a token has a place in the routing, and a row on every hop of its way. Measured
+// with rows of two hops.
+constexpr double kBytesOfSimulatedChoice = 44;
+
+// A plan's file may say any number of tokens.
+Status CheckSimulated(const std::string& path, const dispatch::Sizes& sizes) {
+  constexpr int64_t kMost = int64_t{1} << 28;  // rows are numbered with 31 bits; a row takes a few hops
+  const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
+  if (choices > kMost)
+    return InvalidInput(
+        fmt::format("{}: {} ranks of {} tokens make {} choices of experts; at most {} are "
+                    "simulated",
+                    path, sizes.ranks, sizes.max_tokens, choices, kMost));
+  return CheckMemory(path, fmt::format("{} choices of experts", choices),
+                     kBytesOfSimulatedChoice * static_cast<double>(choices));
+}
+
+}  // namespace
+
 Status SimulateExperts(const std::string& path, const ExpertSimulateFlags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan plan, dispatch::ReadExpertPlan(path));
+  XCCL_RETURN_IF_ERROR(CheckSimulated(path, plan.sizes));
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(const dispatch::RoutingSource source,
                         dispatch::ReadRoutingSource(routing, plan.sizes));

@@ -113,7 +113,7 @@ Status CheckAsked(const Flags& flags, const ImportOptions& options, const Collec
     return InvalidInput(fmt::format("{}: {}; expected {}, as --collective says", flags.file,
                                     collective.name(), ToString(*options.collective)));
   if (flags.root && !collective.spec().root)
-    return UsageError(fmt::format("--root: {} has none", collective.name()));
+    return UsageError(fmt::format("--root: {} has none; expected no --root", collective.name()));
   return OkStatus();
 }
 

@@ -8,11 +8,7 @@
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
-namespace {
-
-constexpr int64_t kMostRanks = 1 << 20;
-
-}  // namespace
+namespace {}  // namespace
 
 void AddLaunchFlags(Command& command, LaunchFlags& flags) {
   command
@@ -20,8 +16,8 @@ void AddLaunchFlags(Command& command, LaunchFlags& flags) {
           "--rank", flags.options.rank,
           "this process is this rank; without it a launcher's environment says (mpirun, mpiexec, srun, "
           "torchrun)")
-      .Between(0, kMostRanks);
-  command.AddOption("--ranks", flags.options.ranks, "of so many processes").Between(1, kMostRanks);
+      .Between(0, kMostRanksOfJob);
+  command.AddOption("--ranks", flags.options.ranks, "of so many processes").Between(1, kMostRanksOfJob);
   command.AddOption("--address", flags.options.address,
                     "HOST:PORT of rank 0's host, where they meet (default: the launcher's)");
   command.AddOption("--token", flags.options.token,

@@ -26,7 +26,8 @@ constexpr double kGraceSeconds = 0.5;  // for stages that look at the clock them
 constexpr double kShareOfFree = 0.75;  // the rest is for other processes and the cache of files
 
 // Without memory no text can be made, so it is made before.
-char out_of_memory[256] = "out of memory; hint: fewer ranks or --chunks=1";
+char limit_of_memory[128] = "";
+char out_of_memory[256] = "out of memory; hint: fewer ranks";
 
 // An allocation failed where nothing catches it, on another thread or in a library.
 [[noreturn]] void OnTerminate() {
@@ -51,8 +52,8 @@ Status LimitMemory(int64_t bytes, const std::string& within) {
     limit.rlim_cur = std::min(limit.rlim_max, static_cast<rlim_t>(bytes));
     if (setrlimit(RLIMIT_DATA, &limit) != 0) return SystemError(within + ": " + std::strerror(errno));
   }
-  std::snprintf(out_of_memory, sizeof out_of_memory,
-                "out of memory within %s; hint: fewer ranks, --chunks=1 or a larger limit", within.c_str());
+  std::snprintf(limit_of_memory, sizeof limit_of_memory, "%s", within.c_str());
+  SetMemoryHint("fewer ranks");
   return OkStatus();
 }
 
@@ -103,6 +104,13 @@ Status ApplyLimits(Session& session) {
   return OkStatus();
 }
 
+void SetMemoryHint(const char* less) {
+  const bool limited = *limit_of_memory != '\0';
+  std::snprintf(out_of_memory, sizeof out_of_memory, "out of memory%s%s; hint: %s%s",
+                limited ? " within " : "", static_cast<const char*>(limit_of_memory), less,
+                limited ? " or a larger limit" : "");
+}
+
 const char* OutOfMemoryText() { return out_of_memory; }
 
 Watchdog::Watchdog(const Session& session) : session_(session) {
@@ -129,7 +137,7 @@ void Watchdog::Watch() {
   const bool has_rows = session_.has_rows;
   const std::string text =
       fmt::format("{}; {}; hint: a longer --time-limit", session_.deadline.Passed(),
-                  has_rows ? "rows that are missing were not reached" : "nothing was found until then");
+                  has_rows ? "rows that are missing were not reached" : "no result until then");
   has_rows ? SayNote(text) : SayError(text);
   _exit(has_rows ? 0 : ExitCode(StatusCode::kLimit));
 }

@@ -19,6 +19,9 @@ void AddLimitFlags(Command& command, Session& session);
 // Reads both flags: the session gets its deadline, the process its memory. Without a flag, memory is limited
 // to three quarters of what is free. Does nothing if the command keeps the limits itself. Errors: kUsage.
 Status ApplyLimits(Session& session);
+// Says with which flags the command needs less memory: "fewer ranks, --chunks=1". "fewer ranks" until then.
+void SetMemoryHint(const char* less);
+inline constexpr char kChunksHint[] = "fewer ranks, --chunks=1";
 // "out of memory", with a hint; it names the limit that ApplyLimits has set, if there is one.
 const char* OutOfMemoryText();
 

@@ -15,6 +15,7 @@
 #include "cli/experts.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/show.h"
@@ -206,6 +207,7 @@ Status PlanCollective(const Flags& flags, const Session& session) {
                        flags.output, session);
   }
   XCCL_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(flags.plan, session));
+  SetMemoryHint(kChunksHint);
   options.deadline = CatchInterrupt(options.deadline);
   if (flags.pareto) XCCL_RETURN_IF_ERROR(CheckPareto(flags));
   if (!flags.training.of_interest.empty()) return PlanTrainingStep(flags, options, session);

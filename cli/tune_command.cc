@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/interrupt.h"
+#include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/say.h"
@@ -143,8 +144,8 @@ StatusOr<std::vector<Topology>> DescribeMachine(const Flags& flags, LaunchedGrou
   if (!flags.topology.topology.empty()) {
     XCCL_ASSIGN_OR_RETURN(given, ReadTopology(flags.topology, false));
     if (group != nullptr && given->num_ranks() != group->bootstrap().ranks())
-      return InvalidInput(fmt::format("{}: {} ranks; {} processes were started", given->name(),
-                                      given->num_ranks(), group->bootstrap().ranks()));
+      return InvalidInput(fmt::format("{}: {} ranks; expected {}, the processes that were started",
+                                      given->name(), given->num_ranks(), group->bootstrap().ranks()));
   } else if (group == nullptr) {
     return UsageError(
         "TOPOLOGY: missing; expected one, or processes that measure their machine; hint: mpirun -n 8");
@@ -189,6 +190,7 @@ Status TuneRanks(const Flags& flags, const Session& session, LaunchedGroup* grou
   const bool shows = group == nullptr || group->bootstrap().rank() == Rank(0);
   TuneRequest request;
   XCCL_ASSIGN_OR_RETURN(request.pipeline, PlanOptionsOf(flags.plan, session));
+  SetMemoryHint(kChunksHint);
   XCCL_ASSIGN_OR_RETURN(request.sizes_bytes, ParseSizesFlag(flags.sizes));
   std::ranges::sort(request.sizes_bytes);
   if (writes) XCCL_RETURN_IF_ERROR(MakePlanBookDirectory(flags.output));  // before long measurements

@@ -13,6 +13,7 @@
 #include "base/json/json_value.h"
 #include "base/json/json_writer.h"
 #include "base/strings.h"
+#include "dispatch/domains.h"
 #include "dispatch/plan.h"
 #include "topologies/xml/native_xml.h"
 
@@ -20,6 +21,7 @@ namespace xccl::dispatch {
 namespace {
 
 constexpr int64_t kFormat = 1;
+constexpr size_t kLongestRoute = 32;
 constexpr int32_t kMostLanes = 64, kMostStages = 1 << 12, kMostSlots = 1 << 30;
 // A plan of more would need more memory than a machine has: the index of hops is a matrix.
 
@@ -159,12 +161,20 @@ StatusOr<ExpertPlan> Read(const JsonValue& root, const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(plan.sums, Named(root, "sums", {Sums::kHome, Sums::kOnWay}));
   XCCL_ASSIGN_OR_RETURN(const std::string_view route, root.GetString("route"));
   plan.route = route;
+  if (plan.route.empty() || plan.route.size() > kLongestRoute ||
+      plan.route.find_first_not_of("abcdefghijklmnopqrstuvwxyz-") != std::string::npos)
+    return root.Error(fmt::format("route: '{}'; expected up to {} small letters and '-'",
+                                  Cleaned(plan.route, kLongestRoute), kLongestRoute));
   XCCL_ASSIGN_OR_RETURN(plan.lanes, root.GetInteger("lanes", 1, kMostLanes));
   XCCL_ASSIGN_OR_RETURN(plan.rows_per_message, root.GetInteger("rows_per_message", 0, kMostTokens));
   const int32_t ranks = plan.sizes.ranks;
   XCCL_ASSIGN_OR_RETURN(plan.domains, root.GetIntegers<int32_t>("domains", 0, ranks - 1));
   if (static_cast<int32_t>(plan.domains.size()) != ranks)
     return root.Error(fmt::format("domains: {} entries; expected {}", plan.domains.size(), ranks));
+  const std::vector<int32_t> domains = FindDomains(plan.topology).of_rank;
+  if (const size_t r = std::ranges::mismatch(domains, plan.domains).in1 - domains.begin(); r < domains.size())
+    return root.Error(fmt::format("domains: rank {} in domain {}; expected {}, by the links of the machine",
+                                  r, plan.domains[r], domains[r]));
   XCCL_ASSIGN_OR_RETURN(plan.stage_of_depth, root.GetIntegers<int32_t>("stage_of_depth", 0, kMostStages - 1));
   XCCL_RETURN_IF_ERROR(ReadTrees(root, plan));
   XCCL_RETURN_IF_ERROR(ReadHops(root, plan));

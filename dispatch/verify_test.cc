@@ -148,6 +148,22 @@ TEST(Replay, EveryRoutingOfFourRanksArrives) {
     }
 }
 
+// Labels steer no row, and are shown to people.
+TEST(ReadExpertPlan, ChecksTheLabelsOfAnEditedPlan) {
+  ExpertPlan plan = PlanFor("rails", Aim::kThroughput);
+  const auto error = [](const ExpertPlan& edited) {
+    return ParseExpertPlanUnverified(ExpertPlanText(edited), "f").status().message();
+  };
+  EXPECT_EQ(error(plan), "");
+  std::swap(plan.domains[0], plan.domains.back());
+  EXPECT_EQ(error(plan), "f: domains: rank 0 in domain 2; expected 0, by the links of the machine");
+  std::swap(plan.domains[0], plan.domains.back());
+  for (const std::string route : {"", "\033[2Jrail", "a-name-that-no-way-of-making-trees-has"}) {
+    plan.route = route;
+    EXPECT_TRUE(error(plan).starts_with("f: route: '")) << error(plan);
+  }
+}
+
 // One slot a hop and messages of one row: whatever waits in a ring would stop.
 TEST(Replay, DrawnRoutingsArriveThroughTheFewestSlots) {
   Random random(5);

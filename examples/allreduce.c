@@ -3,6 +3,7 @@
  *   mpirun -n 4 xccl-synth exec -- ./allreduce        (finds or makes the plan book)
  *
  * With a book of your own:
+ *   mkdir book
  *   xccl-synth plan full-mesh:4 --collective allreduce -o book/allreduce.plan.json
  *   echo '{"format":1,"plans":[{"file":"allreduce.plan.json","collective":"allreduce","ranks":4}]}' > book/index.json
  *   bazel run //examples:allreduce -- $PWD/book 4

@@ -57,8 +57,17 @@ Status CheckCounts(const CollectiveSpec& spec) {
     total += count;
   }
   if (total > std::numeric_limits<int64_t>::max() / 2)
-    return InvalidInput(fmt::format("{}: the counts' sum does not fit 63 bits", ToString(spec.kind)));
+    return InvalidInput(fmt::format("{}: the counts' sum does not fit 63 bits; expected less than 2^62",
+                                    ToString(spec.kind)));
   return OkStatus();
+}
+
+// "a rank from 0 to 3" or, where not all of them take part, "one of the 3 ranks from 0 to 6".
+std::string OneOf(const std::set<Rank>& members) {
+  const int32_t first = members.begin()->value, last = members.rbegin()->value;
+  const auto ranks = static_cast<int32_t>(members.size());
+  if (ranks == last - first + 1) return fmt::format("a rank from {} to {}", first, last);
+  return fmt::format("one of the {} ranks from {} to {}", ranks, first, last);
 }
 
 Status CheckTable(const CollectiveSpec& spec, const std::vector<TableEntry>& table, std::string_view which,
@@ -69,18 +78,19 @@ Status CheckTable(const CollectiveSpec& spec, const std::vector<TableEntry>& tab
       return InvalidInput(fmt::format("{}: {} of rank {} part {}: {}", spec.custom_name, which,
                                       entry.rank.value, entry.part.value, why));
     };
-    if (!members.contains(entry.rank)) return bad("the rank is not a member");
+    if (!members.contains(entry.rank)) return bad("expected " + OneOf(members));
     if (entry.part.value < 0 || entry.part.index() >= spec.custom_weights.size())
       return bad(
           fmt::format("no such part; parts are 0..{}", static_cast<int64_t>(spec.custom_weights.size()) - 1));
-    if (entry.contributions.empty()) return bad("no contributions");
+    if (entry.contributions.empty()) return bad("no contributions; expected at least one");
     if (!std::is_sorted(entry.contributions.begin(), entry.contributions.end()) ||
         std::adjacent_find(entry.contributions.begin(), entry.contributions.end()) !=
             entry.contributions.end())
-      return bad("contributions must be distinct and sorted");
+      return bad("contributions out of order; expected distinct ranks in ascending order");
     for (Rank r : entry.contributions)
-      if (!members.contains(r)) return bad(fmt::format("contribution {} is not a member", r.value));
-    if (!seen.emplace(entry.rank, entry.part).second) return bad("given twice");
+      if (!members.contains(r))
+        return bad(fmt::format("contribution {}; expected {}", r.value, OneOf(members)));
+    if (!seen.emplace(entry.rank, entry.part).second) return bad("given twice; expected once");
   }
   return OkStatus();
 }
@@ -101,22 +111,25 @@ Status CheckSpec(const CollectiveSpec& spec) {
   for (Rank r : spec.ranks) {
     if (r.value < 0) return InvalidInput(fmt::format("{}: rank {}; expected zero or more", kind, r.value));
     if (!members.insert(r).second)
-      return InvalidInput(fmt::format("{}: rank {} is given twice", kind, r.value));
+      return InvalidInput(fmt::format("{}: rank {} is given twice; expected each rank once", kind, r.value));
   }
   if (IsRooted(spec.kind) && !spec.root)
     return InvalidInput(fmt::format("{}: no root; hint: --root=0", kind));
   if (!IsRooted(spec.kind) && spec.root) return InvalidInput(fmt::format("{}: takes no root", kind));
   if (spec.root && !members.contains(*spec.root))
-    return InvalidInput(fmt::format("{}: root {} is not one of the ranks", kind, spec.root->value));
+    return InvalidInput(fmt::format("{}: root {}; expected {}", kind, spec.root->value, OneOf(members)));
   XCCL_RETURN_IF_ERROR(CheckCounts(spec));
   if (spec.kind != CollectiveKind::kSendrecv && !spec.pairs.empty())
     return InvalidInput(fmt::format("{}: takes no pairs", kind));
   std::set<std::pair<Rank, Rank>> pairs;
   for (const auto& [from, to] : spec.pairs) {
-    if (!members.contains(from) || !members.contains(to))
-      return InvalidInput(fmt::format("{}: pair {}>{}: not both are members", kind, from.value, to.value));
+    for (const Rank end : {from, to})
+      if (!members.contains(end))
+        return InvalidInput(fmt::format("{}: pair {}>{}: rank {}; expected {}", kind, from.value, to.value,
+                                        end.value, OneOf(members)));
     if (!pairs.emplace(from, to).second)
-      return InvalidInput(fmt::format("{}: pair {}>{} is given twice", kind, from.value, to.value));
+      return InvalidInput(
+          fmt::format("{}: pair {}>{} is given twice; expected each pair once", kind, from.value, to.value));
   }
   for (int64_t weight : spec.custom_weights)
     if (weight < 0) return InvalidInput(fmt::format("{}: weight {}; expected zero or more", kind, weight));

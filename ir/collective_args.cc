@@ -41,7 +41,7 @@ StatusOr<std::vector<Rank>> ParseRankList(std::string_view text, int32_t num_ran
           fmt::format("'{}': {} runs backwards; expected {}-{}", text, item, last.value, first.value));
     for (int32_t r = first.value; r <= last.value; ++r) {
       if (!seen.insert(Rank(r)).second)
-        return UsageError(fmt::format("'{}': rank {} is given twice", text, r));
+        return UsageError(fmt::format("'{}': rank {} is given twice; expected each rank once", text, r));
       ranks.push_back(Rank(r));
     }
   }
@@ -58,7 +58,8 @@ StatusOr<std::vector<std::pair<Rank, Rank>>> ParsePairs(std::string_view text, i
     XCCL_ASSIGN_OR_RETURN(const Rank from, ParseRank(ends[0], text, num_ranks));
     XCCL_ASSIGN_OR_RETURN(const Rank to, ParseRank(ends[1], text, num_ranks));
     if (!seen.emplace(from, to).second)
-      return UsageError(fmt::format("'{}': pair {}>{} is given twice", text, from.value, to.value));
+      return UsageError(fmt::format("'{}': pair {}>{} is given twice; expected each pair once", text,
+                                    from.value, to.value));
     pairs.emplace_back(from, to);
   }
   return pairs;

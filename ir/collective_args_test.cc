@@ -43,7 +43,7 @@ TEST(CollectiveArgs, RankLists) {
       {"99999999999999999999", "'99999999999999999999': '99999999999999999999'; expected a rank"},
       {"8", "'8': rank 8; ranks are 0..7"},
       {"4-2", "'4-2': 4-2 runs backwards; expected 2-4"},
-      {"1-3,2", "'1-3,2': rank 2 is given twice"},
+      {"1-3,2", "'1-3,2': rank 2 is given twice; expected each rank once"},
   };
   for (const auto& c : cases) EXPECT_EQ(Shown(ParseRankList(c.text, 8)), c.expected) << c.text;
   EXPECT_EQ(ParseRankList("x", 8).status().code(), StatusCode::kUsage);
@@ -59,7 +59,7 @@ TEST(CollectiveArgs, Pairs) {
       {"0>1>2", "'0>1>2': '0>1>2'; expected a pair such as 0>1"},
       {"0>", "'0>': ''; expected a rank"},
       {"0>9", "'0>9': rank 9; ranks are 0..3"},
-      {"0>1,0>1", "'0>1,0>1': pair 0>1 is given twice"},
+      {"0>1,0>1", "'0>1,0>1': pair 0>1 is given twice; expected each pair once"},
   };
   for (const auto& c : cases) EXPECT_EQ(Shown(ParsePairs(c.text, 4)), c.expected) << c.text;
 }

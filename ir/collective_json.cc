@@ -14,7 +14,6 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMostWeight = int64_t{1} << 40;
 
 void WriteTable(std::string_view key, const std::vector<TableEntry>& table, JsonWriter& writer) {
   writer.Key(key);
@@ -126,14 +125,16 @@ StatusOr<std::optional<PartCuts>> ReadCuts(const JsonValue& value, int64_t num_p
   XCCL_ASSIGN_OR_RETURN(const JsonValue weights_value, value.Get("weights"));
   XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> weights, weights_value.Integers(0, kMostWeight));
   if (std::ssize(sizes) != num_parts)
-    return parts->Error(fmt::format("{} entries; the collective has {} parts", sizes.size(), num_parts));
+    return parts->Error(
+        fmt::format("{} entries; expected {}, the parts of the collective", sizes.size(), num_parts));
   const int64_t chunks = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (chunks != std::ssize(weights))
-    return weights_value.Error(fmt::format("{} entries; parts has {} chunks in all", weights.size(), chunks));
+    return weights_value.Error(
+        fmt::format("{} entries; expected {}, the chunks of parts", weights.size(), chunks));
   int64_t begin = 0;
   for (size_t p = 0; p < sizes.size(); begin += sizes[p++]) {
     if (std::ranges::max(weights.subspan(begin, sizes[p])) == 0)
-      return weights_value.Error(fmt::format("part {} has only zeros", p));
+      return weights_value.Error(fmt::format("part {} has only zeros; expected a weight above 0", p));
     if (sizes[p] > int64_t{1} << 22)
       return parts->Error(fmt::format("part {} has {} chunks; at most 2^22 are supported", p, sizes[p]));
   }

@@ -12,6 +12,8 @@
 
 namespace xccl {
 
+inline constexpr int64_t kMostWeight = int64_t{1} << 40;  // of a chunk, or of a part of a user's collective
+
 void WriteCollectiveJson(const Collective& collective, JsonWriter& writer);
 // `num_ranks` is the topology's. Members must be below it; if `ranks` is missing, all ranks are members. If
 // `parts` is missing, each part is one chunk. Errors: kInvalidInput naming the key.

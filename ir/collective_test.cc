@@ -131,17 +131,18 @@ TEST(Collective, Rejects) {
   } cases[] = {
       {SpecOf(CollectiveKind::kAllgather, {}), "allgather: no ranks; expected at least one"},
       {SpecOf(CollectiveKind::kAllgather, {0, -1}), "allgather: rank -1; expected zero or more"},
-      {SpecOf(CollectiveKind::kAllgather, {2, 2}), "allgather: rank 2 is given twice"},
+      {SpecOf(CollectiveKind::kAllgather, {2, 2}),
+       "allgather: rank 2 is given twice; expected each rank once"},
       {SpecOf(CollectiveKind::kBroadcast, {0, 1}), "broadcast: no root; hint: --root=0"},
       {SpecOf(CollectiveKind::kAllgather, {0, 1}, 0), "allgather: takes no root"},
-      {SpecOf(CollectiveKind::kReduce, {0, 1}, 7), "reduce: root 7 is not one of the ranks"},
+      {SpecOf(CollectiveKind::kReduce, {0, 1}, 7), "reduce: root 7; expected a rank from 0 to 1"},
       {SpecOf(CollectiveKind::kAlltoallv, {0, 1}, {}, {1, 2, 3}),
        "alltoallv: 3 counts; expected 4 for 2 ranks"},
       {SpecOf(CollectiveKind::kAllgatherv, {0, 1}, {}, {1, -2}),
        "allgatherv: count -2; expected zero or more"},
       {SpecOf(CollectiveKind::kAllgatherv, {0, 1}, {}, {INT64_MAX, INT64_MAX}),
-       "allgatherv: the counts' sum does not fit 63 bits"},
-      {pairs, "sendrecv: pair 0>2: not both are members"},
+       "allgatherv: the counts' sum does not fit 63 bits; expected less than 2^62"},
+      {pairs, "sendrecv: pair 0>2: rank 2; expected a rank from 0 to 1"},
       {stray, "allgather: takes no pairs"},
   };
   for (const auto& c : cases) EXPECT_EQ(Collective::Create(c.spec).status(), InvalidInput(c.expected));

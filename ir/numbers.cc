@@ -206,25 +206,22 @@ constexpr Alias kTypeAliases[] = {{"bf16", "bfloat16"},  {"fp16", "half"},      
 constexpr Alias kOpAliases[] = {
     {"add", "sum"}, {"mul", "prod"}, {"product", "prod"}, {"mean", "avg"}, {"average", "avg"}};
 
-StatusOr<size_t> IndexOrAll(std::string_view what, std::string_view name, std::span<const Alias> aliases,
-                            std::span<const std::string_view> known) {
+StatusOr<size_t> IndexOfAlias(std::string_view what, std::string_view name, std::span<const Alias> aliases,
+                              std::span<const std::string_view> known) {
   for (const Alias& alias : aliases)
     if (alias.theirs == name) name = alias.ours;
-  StatusOr<size_t> index = IndexOfName(what, name, known);
-  if (index.ok() || !NearestName(name, known).empty()) return index;
-  return InvalidInput(
-      fmt::format("{}; expected one of {}", index.status().message(), fmt::join(known, ", ")));
+  return IndexOfName(what, name, known);
 }
 
 }  // namespace
 
 StatusOr<DataType> ParseDataType(std::string_view name) {
-  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOrAll("data type", name, kTypeAliases, kTypeNames));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfAlias("data type", name, kTypeAliases, kTypeNames));
   return static_cast<DataType>(index);
 }
 
 StatusOr<ReduceOp> ParseReduceOp(std::string_view name) {
-  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOrAll("reduction", name, kOpAliases, kOpNames));
+  XCCL_ASSIGN_OR_RETURN(const size_t index, IndexOfAlias("reduction", name, kOpAliases, kOpNames));
   return static_cast<ReduceOp>(index);
 }
 

@@ -116,7 +116,8 @@ StatusOr<Plan> ReadPlanJson(const JsonValue& root, const std::string& file) {
     XCCL_ASSIGN_OR_RETURN(program, ReadProgramJson(*program_value, collective));
     const int32_t ranks = static_cast<int32_t>(program->program.ranks.size());
     if (ranks != topology.num_ranks())
-      return program_value->Error(fmt::format("{} ranks; the topology has {}", ranks, topology.num_ranks()));
+      return program_value->Error(
+          fmt::format("{} ranks; expected {}, those of the topology", ranks, topology.num_ranks()));
   }
   std::optional<bool> bitwise_same;
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> claim, root.Find("bitwise_same"));

@@ -74,10 +74,9 @@ StatusOr<std::vector<Opcode>> ReadOpcodes(const JsonValue& object) {
   for (size_t begin = 0; !text.empty() && begin <= text.size();) {
     const size_t end = std::min(text.find(' ', begin), text.size());
     const std::string_view name = text.substr(begin, end - begin);
-    const auto it = std::find(kShortNames.begin(), kShortNames.end(), name);
-    if (it == kShortNames.end())
-      return value.Error(fmt::format("no instruction '{}'{}", name, DidYouMean(name, kShortNames)));
-    ops.push_back(static_cast<Opcode>(it - kShortNames.begin()));
+    const StatusOr<size_t> index = IndexOfName("instruction", name, kShortNames);
+    if (!index.ok()) return value.Error(index.status().message());
+    ops.push_back(static_cast<Opcode>(*index));
     begin = end + 1;
   }
   return ops;

@@ -117,7 +117,8 @@ StatusOr<std::vector<Automorphism>> ReadSymmetry(const JsonValue& value) {
   XCCL_ASSIGN_OR_RETURN(const IntegerLists images, image.Lists(0, kMost));
   if (orders.empty()) return value.Error("no generators; expected one or more");
   if (images.size() != static_cast<int64_t>(orders.size()))
-    return image.Error(fmt::format("{} entries; symmetry.order has {}", images.size(), orders.size()));
+    return image.Error(
+        fmt::format("{} entries; expected {}, as symmetry.order has", images.size(), orders.size()));
   std::vector<Automorphism> generators;
   for (int64_t g = 0; g < images.size(); ++g) {
     Automorphism& generator = generators.emplace_back(Automorphism{orders[static_cast<size_t>(g)], {}});
@@ -175,7 +176,8 @@ Status ReadDamage(const JsonValue& damage, Schedule& s) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue by_value, damage.Get("by"));
   XCCL_ASSIGN_OR_RETURN(const std::vector<PathId> by, ReadPaths(by_value, rows));
   if (links.size() != by.size())
-    return by_value.Error(fmt::format("{} entries; damage.links has {}", by.size(), links.size()));
+    return by_value.Error(
+        fmt::format("{} entries; expected {}, as damage.links has", by.size(), links.size()));
   for (size_t d = 0; d < links.size(); ++d)
     s.detours.push_back(
         {{rows[links[d]].begin(), rows[links[d]].end()}, {rows[by[d]].begin(), rows[by[d]].end()}});
@@ -234,7 +236,8 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   for (const auto& [key, length] : lengths) {
     if (length == s.first.size()) continue;
     XCCL_ASSIGN_OR_RETURN(const JsonValue column, value.Get("first"));
-    return column.Error(fmt::format("{} entries; schedule.{} has {}", s.first.size(), key, length));
+    return column.Error(
+        fmt::format("{} entries; expected {}, as schedule.{} has", s.first.size(), length, key));
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> symmetry, value.Find("symmetry"));
   if (symmetry) {

@@ -81,8 +81,8 @@ TEST(ScheduleJson, Errors) {
   const struct {
     std::string find, replace, expected;
   } cases[] = {
-      {"\"first\":[0,1,0,1]", "\"first\":[0,1,0]", "f: first: 3 entries; schedule.count has 4"},
-      {"\"op\":\"ccrc\"", "\"op\":\"ccr\"", "f: first: 4 entries; schedule.op has 3"},
+      {"\"first\":[0,1,0,1]", "\"first\":[0,1,0]", "f: first: 3 entries; expected 4, as schedule.count has"},
+      {"\"op\":\"ccrc\"", "\"op\":\"ccr\"", "f: first: 4 entries; expected 3, as schedule.op has"},
       {"ccrc", "ccxc", "f: op: character 2 is 'x'; expected c (copy) or r (reduce)"},
       {"\"step\":[0,", "\"step\":[-1,", "f: step: entry 0 is -1; expected 0..2147483647"},
       {"\"count\":[1,", "\"count\":[4294967297,", "f: count: entry 0 is 4294967297; expected 0..2147483647"},
@@ -100,7 +100,7 @@ TEST(ScheduleJson, Errors) {
       {"\"chunks\":2,", "\"chunks\":2,\"symmetry\":{\"order\":[],\"image\":[]},",
        "f: symmetry: no generators; expected one or more"},
       {"\"chunks\":2,", "\"chunks\":2,\"symmetry\":{\"order\":[2],\"image\":[[0],[1]]},",
-       "f: symmetry.image: 2 entries; symmetry.order has 1"},
+       "f: symmetry.image: 2 entries; expected 1, as symmetry.order has"},
       {"\"chunks\":2,", "\"chunks\":2,\"symmetry\":{\"orders\":[2]},",
        "f: symmetry: unknown key 'orders'; did you mean 'order'?"},
       {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[[1,2]],\"slow\":[],\"links\":[],\"by\":[]},",
@@ -109,9 +109,9 @@ TEST(ScheduleJson, Errors) {
        "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[[4294967296,1]],\"links\":[],\"by\":[]},",
        "f: damage.slow: entry 0 has 4294967296; expected 0..2147483647"},
       {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[[1]],\"by\":[]},",
-       "f: damage.by: 0 entries; damage.links has 1"},
-      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'"},
-      {"\"chunks\":2,", "", "f: no key 'chunks'"},
+       "f: damage.by: 0 entries; expected 1, as damage.links has"},
+      {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'; expected one"},
+      {"\"chunks\":2,", "", "f: no key 'chunks'; expected one"},
       {"\"chunks\"", "\"chunk\"", "f: unknown key 'chunk'; did you mean 'chunks'?"},
       {"\"chunks\":2", "\"chunks\":1e9", "f: chunks: 1000000000; expected a whole number"},
   };

@@ -13,9 +13,6 @@
 
 namespace xccl {
 
-// The largest supported size. The time of a larger size may not fit into 64 bits of picoseconds.
-inline constexpr int64_t kMaxSizeBytes = int64_t{1} << 50;
-
 // Returns kUsage if the size is larger than kMaxSizeBytes.
 Status CheckSize(int64_t size_bytes);
 // Returns kUsage if the collective rounds a positive size down to 0 bytes. The message names the least size

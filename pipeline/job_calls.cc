@@ -144,7 +144,7 @@ StatusOr<JobCalls> CallsOfJob(const JobLogs& logs) {
     call.nccl_may_serve = sum.nccl_may_serve;
     job.calls.push_back(call);
   }
-  if (job.calls.empty()) return InvalidInput("the logs have no call");
+  if (job.calls.empty()) return InvalidInput("the logs have no call; expected at least one");
   for (const int32_t ranks : sizes) job.groups.push_back(GroupsOf(logs, ranks, job.ranks));
   return job;
 }

@@ -96,7 +96,7 @@ TEST(JobCalls, SaysWhatItLeavesOut) {
       job.groups[0].warnings,
       std::vector<std::string>{"2 ranks: their ranks are not in the job's order; expected ascending ranks, "
                                "which the plans are made for"});
-  EXPECT_EQ(CallsOfJob({}).status(), InvalidInput("the logs have no call"));
+  EXPECT_EQ(CallsOfJob({}).status(), InvalidInput("the logs have no call; expected at least one"));
 }
 
 }  // namespace

@@ -18,9 +18,6 @@
 namespace xccl {
 namespace {
 
-// The most time that the collectives of one line may take in one training step: a day.
-constexpr int64_t kMostStepPs = 86'400 * kPsPerSecond;
-
 // Makes a plan for the group alone, on its members' submachine; returns nullopt if the group needs relays.
 StatusOr<std::optional<Plan>> CommunicatorPlan(const Topology& topology, const ProcessGroup& group,
                                                const PlanOptions& options) {
@@ -86,7 +83,7 @@ Status WriteBook(const Topology& topology, const PlanOptions& options, const std
 }
 
 Status CheckStep(const PlannedLine& line) {
-  if (line.time_ps() <= kMostStepPs / line.count) return OkStatus();
+  if (line.time_ps() <= kPsPerDay / line.count) return OkStatus();
   return UsageError(fmt::format("--for {}: {} take {} times {}; at most 1 day a step is supported",
                                 ToString(line.parallelism), line.what, line.count,
                                 FormatDurationShort(line.time_ps())));

@@ -69,7 +69,7 @@ StatusOr<std::string> ReadCell(std::string_view text, size_t& at) {
       return InvalidInput("text behind a quoted cell; expected a comma or a line break");
     }
   }
-  return InvalidInput("a quote that does not end");
+  return InvalidInput("a quote that does not end; expected '\"' behind it");
 }
 
 }  // namespace

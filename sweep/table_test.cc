@@ -104,7 +104,7 @@ TEST_F(SweepTableTest, WhatIsNoTableIsRefusedAndKept) {
       {"a,b\n", ":1: other columns than a sweep's table has; expected " + names},
       {kNames + std::string("a,b\n"), ":2: 2 cells; expected 22"},
       {kNames + Row(1, "") + "\"a\"b,\n", ":3: text behind a quoted cell; expected a comma or a line break"},
-      {kNames + std::string("\"a\n"), ":2: a quote that does not end"},
+      {kNames + std::string("\"a\n"), ":2: a quote that does not end; expected '\"' behind it"},
       {kNames + std::string("a,b,x,d,,,,,,,,,,,,,,,,,,\n"),
        ":2: size_bytes: 'x': expected a whole number from 0 to 9223372036854775807"}};
   for (const auto& [text, message] : wrong) {
@@ -136,7 +136,8 @@ TEST(SweepResultTest, ErrorsAreOneCellWithoutTheProgramsName) {
             "infeasible: no plan");
   EXPECT_EQ(ended(2, "xccl-synth: --seed: no\n"), "usage: --seed: no");
   EXPECT_EQ(ended(9, ""), "failed: plan: exit code 9 without a reason");
-  EXPECT_EQ(ended(0, ""), "failed: plan --json:1:1: truncated: the text ends before its value is complete");
+  EXPECT_EQ(ended(0, ""),
+            "failed: plan --json:1:1: truncated: the text ends inside its value; expected the rest");
   const SweepResult killed = ResultOf({.status = SIGSEGV, .out = "", .err = ""});
   EXPECT_EQ(killed[killed.size() - 2], "killed");
   EXPECT_EQ(killed.back(), "plan: killed by signal 11 (Segmentation fault)");

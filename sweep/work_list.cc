@@ -107,7 +107,7 @@ StatusOr<std::vector<std::string>> ValuesOf(std::string_view flag, const std::st
 
 Status AddWord(const std::string& word, std::vector<Axis>& axes) {
   Axis& axis = axes.back();
-  if (word.empty()) return InvalidInput(fmt::format("{}: no value", axis.flag->flag));
+  if (word.empty()) return InvalidInput(fmt::format("{}: no value; expected one", axis.flag->flag));
   if (axis.flag == nullptr) {
     axis.values.push_back(word);
     return OkStatus();
@@ -129,7 +129,7 @@ Status CheckAxes(const std::vector<Axis>& axes) {
         return InvalidInput("no topology; expected at least one before the first option");
       continue;
     }
-    if (axis.values.empty()) return InvalidInput(fmt::format("{}: no value", axis.flag->flag));
+    if (axis.values.empty()) return InvalidInput(fmt::format("{}: no value; expected one", axis.flag->flag));
     if (!given.insert(axis.flag->flag).second && axis.flag->takes != Takes::kValuesEachTime)
       return InvalidInput(fmt::format("{0}: given twice; hint: all values behind one {0}", axis.flag->flag));
   }
@@ -215,7 +215,9 @@ class Jobs {
   std::vector<SweepJob> Take() { return std::move(jobs_); }
 
  private:
-  static Status TooMany() { return InvalidInput(fmt::format("more than {} jobs in one list", kMostJobs)); }
+  static Status TooMany() {
+    return InvalidInput(fmt::format("more than {} jobs in one list; expected fewer", kMostJobs));
+  }
 
   std::vector<SweepJob> jobs_;
   std::set<std::tuple<std::string, std::string, int64_t, std::string, std::string>> known_;

@@ -83,8 +83,8 @@ TEST(WorkList, WrongLinesAreRefusedWithTheirPlace) {
        "work.txt:1: --size: '1XB': unknown unit 'XB'; a size is written like 64MiB"},
       {"dgx1 -c allreduce --sise 1", "work.txt:1: no option '--sise' in a sweep; did you mean '--size'?"},
       {"dgx1 -c allreduce -o a.json", "work.txt:1: no option '-o' in a sweep"},
-      {"dgx1 -c allreduce -s", "work.txt:1: --size: no value"},
-      {"dgx1 -c allreduce --seed=", "work.txt:1: --seed: no value"},
+      {"dgx1 -c allreduce -s", "work.txt:1: --size: no value; expected one"},
+      {"dgx1 -c allreduce --seed=", "work.txt:1: --seed: no value; expected one"},
       {"dgx1 -c allreduce --no-relays yes", "work.txt:1: --no-relays: takes no value, but 'yes' follows"},
       {"dgx1 -c allreduce -s 1KiB -s 2KiB",
        "work.txt:1: --size: given twice; hint: all values behind one --size"},
@@ -100,7 +100,8 @@ TEST(WorkList, AListOfMoreThanAMillionJobsIsRefused) {
   for (int i = 0; i < 1001; ++i) text += fmt::format(" {}", i);
   text += " --chunks";
   for (int i = 0; i < 1001; ++i) text += fmt::format(" {}", i);
-  EXPECT_EQ(Commands(text), std::vector<std::string>{"work.txt:1: more than 1000000 jobs in one list"});
+  EXPECT_EQ(Commands(text),
+            std::vector<std::string>{"work.txt:1: more than 1000000 jobs in one list; expected fewer"});
 }
 
 }  // namespace

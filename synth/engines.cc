@@ -47,9 +47,7 @@ StatusOr<const Engine*> FindEngine(std::string_view name) {
     if (engine.name == name) return &engine;
     known.push_back(engine.name);
   }
-  std::string near = DidYouMean(name, known);
-  if (near.empty()) near = fmt::format("; expected one of {}", fmt::join(known, ", "));
-  return UsageError(fmt::format("no engine '{}'{}", name, near));
+  return UsageError(IndexOfName("engine", name, known).status().message());
 }
 
 const Engine& DefaultEngine() { return *FindEngine(kDefaultEngine).value(); }

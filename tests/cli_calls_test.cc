@@ -99,7 +99,7 @@ TEST_F(Cli, ComparesWithWhatAJobCalled) {
 TEST_F(Cli, LogsThatHaveNoCallsAreRefused) {
   Write("calls.json", R"({"format":1,"call_log":"xccl","process":1,"communicators":[]})");
   Write("notes", "my notes\n");
-  ExpectWrong({{}, 1, "the logs have no call"},
+  ExpectWrong({{}, 1, "the logs have no call; expected at least one"},
               Run({"book", "full-mesh:4", "--from-log", "calls.json", "-o", "book"}));
   ExpectWrong(
       {{},

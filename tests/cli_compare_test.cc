@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -64,6 +65,7 @@ TEST_F(Cli, CompareNamesEnginesForOtherCollectivesInOneLine) {
 
 TEST_F(Cli, ComparesWithPlansOfOtherTools) {
   Out({"plan", "torus:4", "-c", "allgather", "-e", "ring", "-s", "1MiB", "-o", "a.json"});
+  std::filesystem::create_directory(folder_ + "/theirs");
   EXPECT_EQ(Run({"emit", "a.json", "--to", "msccl-xml", "-o", "theirs/one.xml"}).code, 0);
   EXPECT_EQ(Run({"emit", "a.json", "--to", "msccl-xml", "-o", "two.xml"}).code, 0);
   const Json rows = Json::parse(Out({"compare", "torus:4", "-c", "allgather", "--sizes", "1MiB", "--engines",

@@ -98,6 +98,26 @@ TEST_F(Cli, AFileOfARoutingIsDispatched) {
   EXPECT_EQ(ran[1]["wrong"], 0);
 }
 
+// A plan says for how many tokens it holds, and a simulation draws so many.
+TEST_F(Cli, SimulationsOfTooManyTokensAreRefused) {
+  Out(With(kSmall, {"-o", "moe.json"}));
+  Json plan = Json::parse(Read("moe.json"));
+  plan["sizes"]["max_tokens"] = 1 << 20;
+  for (Json& slots : plan["hops"]["slots"]) slots = 1 << 30;
+  Write("more.json", plan.dump());
+  const Said little = Run({"simulate", "more.json", "--memory-limit", "256MiB"});
+  EXPECT_EQ(little.code, 5);
+  EXPECT_THAT(little.err, testing::HasSubstr("more.json: needs about"));
+  plan["sizes"]["experts"] = plan["sizes"]["top_k"] = 64;
+  Write("most.json", plan.dump());
+  ExpectWrong(
+      {{"simulate"},
+       1,
+       "most.json: 16 ranks of 1048576 tokens make 1073741824 choices of experts; at most 268435456 are "
+       "simulated"},
+      Run({"simulate", "most.json"}));
+}
+
 TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {
   const auto refusal = [&](const std::vector<std::string>& words) {
     const Said said = Run(words);

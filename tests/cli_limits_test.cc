@@ -51,10 +51,16 @@ TEST_F(Cli, TheTimeLimitEndsASearchWithoutAPlan) {
 
 TEST_F(Cli, MemoryBeyondTheLimitIsAnErrorAndNoCrash) {
   if (kSanitized) GTEST_SKIP() << "a sanitizer's allocator ends the program itself";
-  ExpectWrong({{"bound"},
-               5,
-               "out of memory within --memory-limit=5MiB; hint: fewer ranks, --chunks=1 or a larger limit"},
+  ExpectWrong({{"bound"}, 5, "out of memory within --memory-limit=5MiB; hint: fewer ranks or a larger limit"},
               Run({"bound", "fat-tree:k=16", "-c", "allgather", "--memory-limit", "5MiB"}));
+  // The flags of the hint are those of the command.
+  const std::string within = "out of memory within --memory-limit=12MiB; hint: fewer ranks, ";
+  const auto hinted = [&](const std::string& collective, const std::string& flags) {
+    ExpectWrong({{collective}, 5, within + flags + " or a larger limit"},
+                Run({"plan", "rail-8", "-c", collective, "--memory-limit", "12MiB"}));
+  };
+  hinted("allgather", "--chunks=1");
+  hinted("dispatch", "fewer --tokens");
 }
 
 // Each stage says what it would need before it starts.

@@ -140,17 +140,25 @@ TEST_F(Cli, ComparisonsAsPageAndPicture) {
   EXPECT_NE(Read("one.svg").find(">ring</text>"), std::string::npos);
 }
 
-TEST_F(Cli, OutputsMakeTheFoldersThatAreMissing) {
-  Out({"plan", "torus:2x2", "-c", "allgather", "-o", "one/two/a.json"});
-  Out({"compare", "torus:2x2", "-c", "allgather", "--sizes", "1KiB", "--engines", "ring", "--html",
-       "page/a.html"});
-  Out({"emit", "one/two/a.json", "--to", "host", "-o", "source/a.cc"});
-  Out({"emit", "one/two/a.json", "--to", "chakra", "-s", "1KiB", "-o", "source/trace"});
-  EXPECT_NE(Read("source/trace.3.et"), "");
-  EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
-  // A plan that is not made makes no folder.
-  EXPECT_EQ(Run({"plan", "no-such-machine", "-c", "allgather", "-o", "none/a.json"}).code, 1);
-  EXPECT_EQ(Files(), (Words{"one", "page", "source"}));
+// A slip in a folder's name is told, before a long search where there is one.
+TEST_F(Cli, OutputsToFoldersThatAreMissingAreRefused) {
+  RingPlan();
+  const std::vector<Words> commands = {
+      {"plan", "no-such-machine", "-c", "allgather", "-o", "none/f"},
+      {"plan", "no-such-machine", "-c", "dispatch", "-o", "none/f"},
+      {"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--html", "none/f"},
+      {"compare", "no-such-machine", "-c", "allgather", "--sizes", "1KiB", "--svg", "none/f"},
+      {"emit", "a.json", "--to", "host", "-o", "none/f"},
+      {"emit", "a.json", "--to", "svg", "-o", "none/f"},
+      {"import", "none.xml", "-o", "none/f"},
+      {"view", "a.json", "-o", "none/f"},
+  };
+  const Words before = Files();
+  for (const Words& command : commands)
+    ExpectWrong({command, 1, "none/f: cannot write: No such file or directory"}, Run(command));
+  ExpectWrong({{"traces"}, 1, "none/f.0.et: cannot write: No such file or directory"},
+              Run({"emit", "a.json", "--to", "chakra", "-s", "1KiB", "-o", "none/f"}));
+  EXPECT_EQ(Files(), before);
 }
 
 TEST_F(Cli, PlansAreWrittenForMsccl) {
@@ -314,7 +322,8 @@ TEST_F(Cli, ForeignPlansThatAreWrongAreRefused) {
               Run({"import", "a.xml", "--on", "torus:5"}));
   ExpectWrong({{}, 1, "a.xml: allgather; expected allreduce, as --collective says"},
               Run({"import", "a.xml", "-c", "allreduce"}));
-  ExpectWrong({{}, 2, "--root: allgather has none"}, Run({"import", "a.xml", "--root", "1"}));
+  ExpectWrong({{}, 2, "--root: allgather has none; expected no --root"},
+              Run({"import", "a.xml", "--root", "1"}));
   ExpectWrong({{}, 2, "--collective: no collective 'brodcast'; did you mean 'broadcast'?"},
               Run({"import", "a.xml", "-c", "brodcast"}));
   // A swap in which rank 1 puts the received data where its own data should be.

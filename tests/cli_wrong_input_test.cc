@@ -42,7 +42,8 @@ TEST_F(Cli, WrongCommandLines) {
        std::string("--output: empty; expected a value\n") + kTry + "plan --help"},
       {{"tune", "torus:2x2", "--collectives", "allgather,x", "-o", "book"},
        2,
-       "--collectives: no collective 'x'"},
+       "--collectives: no collective 'x'; expected one of allreduce, allgather, allgatherv, reduce_scatter, "
+       "reduce_scatterv, broadcast, reduce, gather, scatter, alltoall, alltoallv, sendrecv, barrier"},
       {{"tune", "torus:2x2", "--collectives", "broadcast", "--root", "1,4", "-o", "book"},
        2,
        "--root: '1,4': rank 4; ranks are 0..3"},
@@ -53,7 +54,9 @@ TEST_F(Cli, WrongCommandLines) {
       {{"book", "dgx-a100", "--least-gain", "0.9", "-o", "book"},
        2,
        "--least-gain: '0.9'; expected 1 or more"},
-      {{"book", "mi300x", "-o", "book"}, 1, "mi300x: its GPUs are gfx942; NCCL's model has sm70 and later"},
+      {{"book", "mi300x", "-o", "book"},
+       1,
+       "mi300x: its GPUs are gfx942; expected sm70 or later, as NCCL's model has"},
       {{"book", "dgx1", "-o", "book"}, 1, "dgx1: no machine model of its GPUs, sm70; hint: --machine=FILE"},
       {{"book", "dgx-a100", "--collectives", "alltoall", "-o", "book"},
        1,
@@ -93,6 +96,19 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "--for", "tp", "--llm", "llama-3-8"},
        2,
        "--llm: no model 'llama-3-8'; did you mean 'llama-3-8b'?"},
+      {{"plan", "torus:2x2", "--for", "tp", "--llm", "zzz"},
+       2,
+       "--llm: no model 'zzz'; expected one of gpt-3-175b, llama-3-8b, llama-3-70b, llama-3-405b, "
+       "mixtral-8x7b"},
+      {{"plan", "torus:2x2", "--for", "pp", "--llm", "llama-3-8b", "--pp", "16"},
+       2,
+       "--pp: 16; expected at most 4, the ranks"},
+      {{"plan", "torus:2x2", "--for", "ep", "--llm", "mixtral-8x7b", "--ep", "3"},
+       2,
+       "--ep: 3; expected a divisor of 4 data parallel ranks"},
+      {{"plan", "torus:2x2", "--for", "dp,zero1"},
+       2,
+       "--for: 'zero1' with another of dp, zero1, zero2 and zero3; expected one of them"},
       {{"plan", "torus:2x2", "--for", "tp"},
        2,
        "--layers: not given; hint: --llm=llama-3-8b has all of a model"},
@@ -105,13 +121,13 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "-c", "allreduce", "--root", "1"}, 2, "allreduce: takes no root"},
       {{"plan", "torus:2x2", "-c", "broadcast", "--root", "99"},
        2,
-       "broadcast: root 99 is not one of the ranks"},
+       "broadcast: root 99; expected a rank from 0 to 3"},
       {{"plan", "torus:2x2", "-c", "broadcast", "--root", "-3"},
        2,
-       "broadcast: root -3 is not one of the ranks"},
+       "broadcast: root -3; expected a rank from 0 to 3"},
       {{"plan", "torus:2x2", "-c", "allgather", "--ranks", "0,0"},
        2,
-       "--ranks: '0,0': rank 0 is given twice"},
+       "--ranks: '0,0': rank 0 is given twice; expected each rank once"},
       {{"plan", "torus:2x2", "-c", "sendrecv"}, 2, "sendrecv: no pairs; hint: --pairs='0>1,1>0'"},
       {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0-1"},
        2,
@@ -119,6 +135,12 @@ TEST_F(Cli, WrongCommandLines) {
       {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0>9"},
        2,
        "--pairs: '0>9': rank 9; ranks are 0..3"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--pairs", "0>1,0>1"},
+       2,
+       "--pairs: '0>1,0>1': pair 0>1 is given twice; expected each pair once"},
+      {{"plan", "torus:2x2", "-c", "sendrecv", "--ranks", "0,1", "--pairs", "0>2"},
+       2,
+       "sendrecv: pair 0>2: rank 2; expected a rank from 0 to 1"},
       {{"run", "a.json", "--ranks", "1", "--rank", "0"},
        2,
        "--ranks: 1; expected 2 or more: a process alone needs neither it nor --rank"},
@@ -312,9 +334,11 @@ TEST_F(Cli, WrongMachines) {
       {R"(<topology name="m"><gpu id="0"/><gpu id="0"/></topology>)",
        "m.xml:1:33: a second gpu 0; expected another id"},
       {two + R"(<link from="0" to="1" bandwidth="0GB/s"/></topology>)",
-       "m.xml:1:46: link: bandwidth '0GB/s': a bandwidth must be more than zero"},
+       "m.xml:1:46: link: bandwidth '0GB/s': expected more than zero"},
       {two + R"(<link from="0" to="1" bandwidth="-5GB/s"/></topology>)",
-       "m.xml:1:46: link: bandwidth '-5GB/s': below zero"},
+       "m.xml:1:46: link: bandwidth '-5GB/s': below zero; expected zero or more"},
+      {R"(<topology name="m"><host name="a b"><gpu id="0"/></host></topology>)",
+       "m.xml:1:20: name 'a b': expected a name without '/', ',', '*', '<', '>', '\"', '..' and blanks"},
   };
   for (const Case& c : cases) {
     Write("m.xml", c.xml);
@@ -367,6 +391,32 @@ TEST_F(Cli, WrongMachines) {
               Run({"plan", "torus:2x2", "-c", "alltoallv", "--counts", "c.csv"}));
 }
 
+TEST_F(Cli, WrongFilesOfGroupsAndCollectives) {
+  const std::string names =
+      "; expected one of allreduce, allgather, allgatherv, reduce_scatter, reduce_scatterv, broadcast, "
+      "reduce, "
+      "gather, scatter, alltoall, alltoallv, sendrecv, barrier";
+  struct Case {
+    const char* flag;
+    std::string json, err;
+  };
+  for (
+      const Case& c : {
+          Case{"--groups", R"({"name":"g", "groups":[{"name":"a", "collective":"zz", "size":1}]})",
+               "groups[0].collective: no collective 'zz'" + names},
+          Case{"--groups", "{}", "no key 'name'; expected one"},
+          Case{"--groups", R"({"name":"g", "groups":[], "x":1})", "unknown key 'x'; expected name or groups"},
+          Case{"--collective-file", "{}", "no key 'name'; expected one"},
+          Case{
+              "--collective-file",
+              R"({"name":"c", "part_sizes":[1], "pre":[{"rank":0, "part":0, "contributions":[]}], "post":[]})",
+              "c: precondition of rank 0 part 0: no contributions; expected at least one"},
+      }) {
+    Write("x.json", c.json);
+    ExpectWrong({{c.flag, c.json}, 1, "x.json: " + c.err}, Run({"plan", "torus:2x2", c.flag, "x.json"}));
+  }
+}
+
 TEST_F(Cli, PlansEditedByHandAreRefused) {
   RingPlan();
   const std::string text = Read("a.json");
@@ -384,7 +434,7 @@ TEST_F(Cli, PlansEditedByHandAreRefused) {
     std::string err;  // after "bad.json: "; what begins with [ comes from proof alone
   };
   const std::vector<Case> cases = {
-      {"", "1:1: truncated: the text ends before its value is complete"},
+      {"", "1:1: truncated: the text ends inside its value; expected the rest"},
       {edited([](Json& p) { p["schedule"]["dst"][0] = 3; }),
        " [S2] step 0: path from rank 0 to rank 3 goes from rank 0 to rank 1"},
       {edited([&](Json& p) { each_column(p, [](Json& c) { std::swap(c[0], c[23]); }); }),
@@ -392,7 +442,7 @@ TEST_F(Cli, PlansEditedByHandAreRefused) {
       {edited([](Json& p) { std::swap(p["schedule"]["step"][0], p["schedule"]["step"][23]); }),
        " [S1] transfer 0: step 2; the first step is 0 (and 2 more)"},
       {edited([&](Json& p) { each_column(p, [](Json& c) { c.erase(5); }); }),
-       " schedule.first: 23 entries; schedule.op has 24"},
+       " schedule.first: 23 entries; expected 24, as schedule.op has"},
       {edited([](Json& p) { p["format"] = 9; }), " format: version 9; this program reads version 1"},
       {edited([](Json& p) {
          p["topology"] =

@@ -137,7 +137,7 @@ const std::vector<Edit>& Edits() {
        },
        " [P10] program chunk 0: ends inside chunk 0 of the schedule; expected one or several of its chunks"},
       {"a claim that no proof backs", kBroadcast, [](Json& plan, Json&) { plan["made_by"]["exact"] = true; },
-       " made_by: unknown key 'exact'"},
+       " made_by: unknown key 'exact'; expected engine, seed, limits, version, size_bytes, model or machine"},
       {"bits that are said to be the same", kDivergent,
        [](Json& plan, Json&) { plan["bitwise_same"] = true; },
        " [C1] bitwise_same: true; the schedule may give ranks different bits"},

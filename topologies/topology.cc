@@ -37,13 +37,15 @@ Status CheckLinks(const Topology& topology) {
     for (NodeId end : {link.from, link.to})
       if (end.value < 0 || end.value >= nodes)
         return bad(fmt::format("no node {}; nodes are 0..{}", end.value, nodes - 1));
-    if (link.from == link.to) return bad(fmt::format("joins {} to itself", topology.NodeName(link.from)));
+    if (link.from == link.to)
+      return bad(fmt::format("joins {} to itself; expected two nodes", topology.NodeName(link.from)));
     if (link.bandwidth_bytes_per_s <= 0)
       return bad(fmt::format("bandwidth {} B/s; expected more than zero", link.bandwidth_bytes_per_s));
     if (link.bandwidth_bytes_per_s > kMaxBandwidthBytesPerS)
       return bad(fmt::format("bandwidth {}; expected at most {}", FormatBandwidth(link.bandwidth_bytes_per_s),
                              FormatBandwidth(kMaxBandwidthBytesPerS)));
-    if (link.latency_ps < 0 || link.overhead_ps < 0) return bad("a latency or overhead below zero");
+    if (link.latency_ps < 0 || link.overhead_ps < 0)
+      return bad("a latency or overhead below zero; expected zero or more");
     if (const int64_t longer = std::max(link.latency_ps, link.overhead_ps); longer > kMaxLatencyPs)
       return bad(fmt::format("{} of latency or overhead; expected at most {}", FormatDuration(longer),
                              FormatDuration(kMaxLatencyPs)));
@@ -83,15 +85,15 @@ Status CheckNames(const TopologySpec& spec) {
   }
   std::sort(hosts.begin(), hosts.end());
   if (const auto twice = std::adjacent_find(hosts.begin(), hosts.end()); twice != hosts.end())
-    return InvalidInput(fmt::format("{}: two hosts named {}", spec.name, *twice));
+    return InvalidInput(fmt::format("{}: two hosts named {}; expected names that differ", spec.name, *twice));
   std::unordered_set<NodeKey, NodeKeyHash> taken;
   taken.reserve(spec.nodes.size());
   for (const Node& node : spec.nodes) {
     if (const Status good = CheckNodeName(node.id); !good.ok())
       return InvalidInput(fmt::format("{}: {} {}", spec.name, NodeKindName(node.kind), good.message()));
     if (!taken.emplace(node.host, node.kind, node.id).second)
-      return InvalidInput(
-          fmt::format("{}: two nodes named {} {}", spec.name, NodeKindName(node.kind), node.id));
+      return InvalidInput(fmt::format("{}: two nodes named {} {}; expected ids that differ", spec.name,
+                                      NodeKindName(node.kind), node.id));
   }
   return OkStatus();
 }
@@ -113,16 +115,16 @@ std::string_view NodeKindName(NodeKind kind) {
 }
 
 Status CheckNodeName(std::string_view name) {
-  if (name.empty()) return InvalidInput("id '': expected a name");
+  if (name.empty()) return InvalidInput("'': expected a name");
   if (const size_t at = ValidUtf8Length(name); at < name.size())
-    return InvalidInput(fmt::format("id '{}': byte {:#04x}; expected UTF-8 text", ReplaceBadUtf8(name),
+    return InvalidInput(fmt::format("'{}': byte {:#04x}; expected UTF-8 text", ReplaceBadUtf8(name),
                                     static_cast<unsigned char>(name[at])));
   const bool bad =
       std::ranges::any_of(name, [](char c) { return kNotInNames[static_cast<unsigned char>(c)]; }) ||
       name.find("..") != std::string_view::npos;
   if (!bad) return OkStatus();
-  return InvalidInput(fmt::format("id '{}': a name has no '/', ',', '*', '<', '>', '\"', '..' and no blanks",
-                                  Shortened(name)));
+  return InvalidInput(fmt::format(
+      "'{}': expected a name without '/', ',', '*', '<', '>', '\"', '..' and blanks", Shortened(name)));
 }
 
 Status CheckGpuArch(std::string_view arch) {

@@ -65,8 +65,8 @@ struct TopologySpec {
 };
 
 // Checks the name of a host or the id of a node. It must not be empty or contain '/', ',', '*', '<', '>',
-// '"', "..", blanks or control characters, which mean something in references. It is UTF-8. Errors: "id
-// 'a/b': ...".
+// '"', "..", blanks or control characters, which mean something in references. It is UTF-8. Errors:
+// "'a/b': expected a name without ...".
 Status CheckNodeName(std::string_view name);
 
 // Checks the name of an architecture: "sm" and a number, or "gfx" and hexadecimal digits. Errors: "arch

@@ -42,7 +42,7 @@ TEST(Topology, Rejects) {
   };
   constexpr Case kCases[] = {
       {[](TopologySpec& s) { s.nodes.clear(), s.links.clear(); }, "t: no gpu; expected at least one"},
-      {[](TopologySpec& s) { s.nodes[2].id = "0"; }, "t: two nodes named gpu 0"},
+      {[](TopologySpec& s) { s.nodes[2].id = "0"; }, "t: two nodes named gpu 0; expected ids that differ"},
       {[](TopologySpec& s) { s.gpu_arch = "h100"; },
        "t: arch 'h100': expected an architecture of GPUs such as sm90 or gfx942"},
       {[](TopologySpec& s) { s.gpu_arch = "sm"; },
@@ -55,19 +55,20 @@ TEST(Topology, Rejects) {
       {[](TopologySpec& s) {
          s.nodes.insert(s.nodes.begin(), {s.nodes[0], s.nodes[1]});
        },
-       "t: two nodes named gpu 0"},
-      {[](TopologySpec& s) { s.nodes[2].id = ""; }, "t: gpu id '': expected a name"},
+       "t: two nodes named gpu 0; expected ids that differ"},
+      {[](TopologySpec& s) { s.nodes[2].id = ""; }, "t: gpu '': expected a name"},
       {[](TopologySpec& s) { s.nodes[1].id = "a..b"; },
-       R"(t: switch id 'a..b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+       R"(t: switch 'a..b': expected a name without '/', ',', '*', '<', '>', '"', '..' and blanks)"},
       {[](TopologySpec& s) {
          s.hosts = {Host{"h"}, Host{"h"}};
        },
-       "t: two hosts named h"},
+       "t: two hosts named h; expected names that differ"},
       {[](TopologySpec& s) { s.hosts = {Host{"a/b"}}; },
-       R"(t: host id 'a/b': a name has no '/', ',', '*', '<', '>', '"', '..' and no blanks)"},
+       R"(t: host 'a/b': expected a name without '/', ',', '*', '<', '>', '"', '..' and blanks)"},
       {[](TopologySpec& s) { s.nodes[1].host = HostId(3); }, "t: node 1: no host 3; there are 1"},
       {[](TopologySpec& s) { s.links[1].to = NodeId(9); }, "t: link 1: no node 9; nodes are 0..2"},
-      {[](TopologySpec& s) { s.links[1].to = NodeId(1); }, "t: link 1: joins switch s to itself"},
+      {[](TopologySpec& s) { s.links[1].to = NodeId(1); },
+       "t: link 1: joins switch s to itself; expected two nodes"},
       {[](TopologySpec& s) { s.links[0].bandwidth_bytes_per_s = 0; },
        "t: link 0: bandwidth 0 B/s; expected more than zero"},
       {[](TopologySpec& s) { s.links[0].bandwidth_bytes_per_s = kMaxBandwidthBytesPerS + 1; },
@@ -80,9 +81,11 @@ TEST(Topology, Rejects) {
       {[](TopologySpec& s) { s.links[0].latency_ps = kMaxLatencyPs + 1; },
        "t: link 0: 1000000000001ps of latency or overhead; expected at most 1000ms"},
       {[](TopologySpec& s) { s.nodes[1].id = "s\xE9"; },
-       "t: switch id 's\xEF\xBF\xBD': byte 0xe9; expected UTF-8 text"},
-      {[](TopologySpec& s) { s.links[0].latency_ps = -1; }, "t: link 0: a latency or overhead below zero"},
-      {[](TopologySpec& s) { s.links[0].overhead_ps = -1; }, "t: link 0: a latency or overhead below zero"},
+       "t: switch 's\xEF\xBF\xBD': byte 0xe9; expected UTF-8 text"},
+      {[](TopologySpec& s) { s.links[0].latency_ps = -1; },
+       "t: link 0: a latency or overhead below zero; expected zero or more"},
+      {[](TopologySpec& s) { s.links[0].overhead_ps = -1; },
+       "t: link 0: a latency or overhead below zero; expected zero or more"},
   };
   for (const Case& c : kCases) {
     TopologySpec spec = Pair();

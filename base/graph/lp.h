@@ -22,6 +22,8 @@ enum class LinearProgramForm : uint8_t {
 class LinearProgram {
  public:
   static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  // A guard against cycling: programs of thousands of rows take fewer iterations.
+  static constexpr int32_t kMostIterations = 100'000;
 
   // `costs` holds one entry per variable.
   explicit LinearProgram(std::span<const double> costs, LinearProgramForm form = LinearProgramForm::kPlain);
@@ -32,7 +34,7 @@ class LinearProgram {
   // Requires: low = high, or low = -kInfinity.
   void AddRow(std::span<const std::pair<int32_t, double>> terms, double low, double high);
   // True if an optimum was found; false if infeasible, unbounded, or stopped after `iterations`.
-  bool Solve(int32_t iterations);
+  bool Solve(int32_t iterations = kMostIterations);
   double Objective() const;                // Requires: Solve() returned true
   std::span<const double> Values() const;  // one per variable. Requires: as Objective
   // By how much each row is below its `high` at the optimum: 0 where that limits it. Requires: as Objective,

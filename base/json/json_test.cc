@@ -114,11 +114,13 @@ TEST(JsonDocument, SyntaxErrors) {
   const struct {
     std::string name, text, expected;
   } cases[] = {
-      {"empty", "", "f.json:1:1: truncated: the text ends before its value is complete"},
+      {"empty", "", "f.json:1:1: truncated: the text ends inside its value; expected the rest"},
       {"cut in an array", "{\n\"a\": [1, 2",
-       "f.json:2:11: truncated: the text ends before its value is complete"},
-      {"cut in a string", "{\"abc", "f.json:1:6: truncated: the text ends before its value is complete"},
-      {"cut in an object", "{\"a\": 1,", "f.json:1:9: truncated: the text ends before its value is complete"},
+       "f.json:2:11: truncated: the text ends inside its value; expected the rest"},
+      {"cut in a string", "{\"abc",
+       "f.json:1:6: truncated: the text ends inside its value; expected the rest"},
+      {"cut in an object", "{\"a\": 1,",
+       "f.json:1:9: truncated: the text ends inside its value; expected the rest"},
       {"a zero byte, which nlohmann takes for the end", std::string("[1,\0 2]", 7),
        "f.json:1:4: not JSON: unexpected byte 0x00"},
       {"a zero byte behind the value", std::string("{}\n\0{}", 6),
@@ -134,7 +136,7 @@ TEST(JsonDocument, SyntaxErrors) {
       {"wrong bracket", "{\"a\":\n [1}", "f.json:2:4: not JSON: unexpected '}'"},
       {"text after the value", "{} x", "f.json:1:4: not JSON: unexpected 'x'"},
       {"bad UTF-8", "\"\xff\"", "f.json:1:2: not JSON: unexpected byte 0xff"},
-      {"a key twice", "{\"a\":1,\"a\":2}", "f.json: key 'a' is given twice"},
+      {"a key twice", "{\"a\":1,\"a\":2}", "f.json: key 'a' is given twice; expected each key once"},
       {"deep", std::string(101, '['), "f.json: nested deeper than 100"},
   };
   for (const auto& c : cases) {
@@ -161,7 +163,7 @@ TEST(JsonValue, ErrorsNameTheirPlace) {
       {b[1].Get("c").value().Lists(0, 9).status(), "f.json: a.b[1].c: entry 1 has 77; expected 0..9"},
       {b[1].Get("c").value().Integers(0, 9).status(),
        "f.json: a.b[1].c: entry 0 is a list; expected an array of whole numbers that fit 64 bits"},
-      {b[0].Get("d").status(), "f.json: a.b[0]: no key 'd'"},
+      {b[0].Get("d").status(), "f.json: a.b[0]: no key 'd'; expected one"},
       {a.Get("s").value().Integer(0, 1).status(), "f.json: a.s: a string; expected a whole number"},
       {a.Get("s").value().Items().status(), "f.json: a.s: a string; expected an array of other values"},
       {a.String().status(), "f.json: a: an object; expected a string"},
@@ -171,7 +173,7 @@ TEST(JsonValue, ErrorsNameTheirPlace) {
        "f.json: bigs: an array; expected an array of whole numbers that fit 64 bits"},
       {root.Get("f").value().Get("x").status(), "f.json: f: a number; expected an object"},
       {root.Error("all wrong"), "f.json: all wrong"},
-      {a.CheckKeys({"b", "size"}), "f.json: a: unknown key 's'"},
+      {a.CheckKeys({"b", "size"}), "f.json: a: unknown key 's'; expected b or size"},
       {root.CheckKeys({"a", "f", "big"}), "f.json: unknown key 'bigs'; did you mean 'big'?"},
   };
   for (const auto& c : cases) EXPECT_EQ(c.status.message(), c.expected);

@@ -91,7 +91,7 @@ class TreeBuilder : public nlohmann::json_sax<json> {
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice == keys.end()) return Close();
-    error_ = fmt::format("key '{}' is given twice", *twice);
+    error_ = fmt::format("key '{}' is given twice; expected each key once", *twice);
     return false;
   }
   bool start_array(size_t) override { return Open({std::make_unique<Columns>()}); }
@@ -229,7 +229,8 @@ StatusOr<JsonDocument> JsonDocument::Parse(std::string_view text, std::string fi
   const size_t at = *builder.position() > 0 ? *builder.position() - 1 : 0;
   const Location location = LocationOfOffset(file, text, at);
   if (!builder.error().empty()) return InvalidAt(location, builder.error());
-  if (at >= text.size()) return InvalidAt(location, "truncated: the text ends before its value is complete");
+  if (at >= text.size())
+    return InvalidAt(location, "truncated: the text ends inside its value; expected the rest");
   const char seen = text[at];
   return InvalidAt(location, seen >= 0x20 && seen < 0x7F ? fmt::format("not JSON: unexpected '{}'", seen)
                                                          : fmt::format("not JSON: unexpected byte 0x{:02x}",
@@ -342,7 +343,7 @@ StatusOr<std::optional<JsonValue>> JsonValue::Find(std::string_view key) const {
 
 StatusOr<JsonValue> JsonValue::Get(std::string_view key) const {
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> value, Find(key));
-  if (!value) return Error(fmt::format("no key '{}'", key));
+  if (!value) return Error(fmt::format("no key '{}'; expected one", key));
   return *value;
 }
 
@@ -369,10 +370,12 @@ StatusOr<std::vector<JsonValue>> JsonValue::GetItems(std::string_view key) const
 Status JsonValue::CheckKeys(std::initializer_list<std::string_view> known) const {
   const JsonObject* object = node_->object();
   if (!object) return WrongKind("an object");
-  for (const std::string& key : object->keys)
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      return Error(
-          fmt::format("unknown key '{}'{}", key, DidYouMean(key, std::span(known.begin(), known.size()))));
+  for (const std::string& key : object->keys) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    std::string meant = DidYouMean(key, std::span(known.begin(), known.size()));
+    if (meant.empty()) meant = "; expected " + Either(std::vector<std::string>(known.begin(), known.end()));
+    return Error(fmt::format("unknown key '{}'{}", key, meant));
+  }
   return OkStatus();
 }
 

@@ -260,7 +260,7 @@ TEST(NcclTestsJson, HasTimesOutOfPlace) {
   EXPECT_EQ(run.root, 1);
   EXPECT_EQ(run.variables.at("A"), "b=c");
   EXPECT_EQ(run.times[0].us, 10.5);
-  EXPECT_EQ(Refused("{}"), "t: no key 'args'");
+  EXPECT_EQ(Refused("{}"), "t: no key 'args'; expected one");
 }
 
 TEST(IsNcclTests, KnowsOtherFiles) {

@@ -209,7 +209,7 @@ class TacosReader {
     int64_t src = 0, dst = 0;
     XCCL_RETURN_IF_ERROR(Field("source", fields[0], made_.ranks, src));
     XCCL_RETURN_IF_ERROR(Field("destination", fields[1], made_.ranks, dst));
-    if (src == dst) return At(fmt::format("a link from {} to itself", src));
+    if (src == dst) return At(fmt::format("a link from {} to itself; expected another end", src));
     if (fields.size() == kFirstChunk + 1 && Trim(fields.back()) == "None") return OkStatus();
     for (const std::string& field : std::span(fields).subspan(kFirstChunk)) {
       int64_t printed = 0;

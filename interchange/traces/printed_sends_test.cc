@@ -95,7 +95,7 @@ TEST(TacosCsv, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(CsvError("2", "0,1,500\n"),
             "t.csv:6: '0,1,500'; expected source, destination, latency, bandwidth and chunks or None");
   EXPECT_EQ(CsvError("2", "0,2,500,50,None\n"), "t.csv:6: destination '2'; expected 0..1");
-  EXPECT_EQ(CsvError("2", "1,1,500,50,None\n"), "t.csv:6: a link from 1 to itself");
+  EXPECT_EQ(CsvError("2", "1,1,500,50,None\n"), "t.csv:6: a link from 1 to itself; expected another end");
   EXPECT_EQ(CsvError("2", "0,1,500,50,2\n"), "t.csv:6: chunk '2'; expected 0..1");
   EXPECT_EQ(CsvError("2", "0,1,500,50,1\n"), "t.csv:6: chunk 1 to rank 1, which begins with it");
   EXPECT_EQ(CsvError("2", "0,1,500,50,0\n0,1,500,50,0\n"), "t.csv:7: chunk 0 to rank 1 twice, in line 6 too");

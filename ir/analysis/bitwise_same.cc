@@ -7,18 +7,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/random.h"
 #include "ir/analysis/chunk_index.h"
 #include "ir/damaged.h"
 
 namespace xccl {
 namespace {
-
-uint64_t Mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 uint64_t Sum(uint64_t a, uint64_t b) { return Mix(Mix(a) + Mix(b)); }
 

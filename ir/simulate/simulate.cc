@@ -141,13 +141,12 @@ std::vector<int64_t> PartTimes(const SimulationModel& model, const Schedule& sch
 // Requires: chunks and paths that exist.
 int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, const Quotient& quotient,
                      int64_t members, bool rough = false) {
-  constexpr int64_t kLeast = 64 << 10;
   constexpr double kFill = 64;         // filling may cost 1/64 of the busiest path's time
   constexpr int64_t kMoves = 1 << 16;  // segments in all that are always affordable
   // The most segments in all. Plans for more ranks move more chunks and need as many segments of each.
   const int64_t most_moves = rough ? 1 << 18 : std::max<int64_t>(1 << 21, members << 13);
   const int64_t largest = sizes.LargestChunkBytes();
-  if (largest <= kLeast) return std::max<int64_t>(largest, 1);
+  if (largest <= kFineSegmentBytes) return std::max<int64_t>(largest, 1);
   int64_t moves = 0;
   std::vector<double> carried(static_cast<size_t>(schedule.paths.size()), 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -160,13 +159,13 @@ int64_t SegmentBytes(const Schedule& schedule, const CollectiveSizes& sizes, con
   for (double bytes : carried) busiest = std::max(busiest, bytes);
   const double depth = schedule.num_steps() * static_cast<double>(largest) / busiest;
   const int64_t affordable = kMoves / std::max<int64_t>(moves, 1);
-  const int64_t most = (largest - 1) / kLeast + 1;
+  const int64_t most = (largest - 1) / kFineSegmentBytes + 1;
   const int64_t bearable = most_moves / std::max<int64_t>(moves, 1);
   const double wanted = std::min(std::max(std::ceil(kFill * (depth - 1)), static_cast<double>(affordable)),
                                  static_cast<double>(bearable));
   const double segments = std::clamp(wanted, 1.0, static_cast<double>(most));
   const int64_t n = static_cast<int64_t>(segments);
-  return std::max(kLeast, (largest - 1) / n + 1);
+  return std::max(kFineSegmentBytes, (largest - 1) / n + 1);
 }
 
 // A link that translations keep in place carries several translates of a transfer; it is modelled as that

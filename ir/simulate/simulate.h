@@ -17,6 +17,9 @@ namespace xccl {
 
 struct MachineModel;  // ir/machine_model.h
 
+// Chunks of up to so many bytes move whole; DefaultSegmentBytes cuts others no finer (docs/ir.md, section 5).
+inline constexpr int64_t kFineSegmentBytes = 64 << 10;
+
 struct SimulateOptions {
   int64_t size_bytes = 64LL << 20;  // nccl-tests' size; rounded as ir/sizes.h says
   TimeModel model = TimeModel::kPipelined;

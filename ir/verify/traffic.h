@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/random.h"
 
 namespace xccl {
 
@@ -39,14 +40,6 @@ class Traffic {
 
   uint64_t SumOf(ChunkId chunk) const { return sums_[chunk.index()]; }
   const std::vector<Entry>& entries() const { return entries_; }
-
-  // Spreads a number over 64 bits (splitmix64).
-  static uint64_t Mix(uint64_t x) {
-    x += 0x9e3779b97f4a7c15ULL;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-    return x ^ (x >> 31);
-  }
 
  private:
   std::vector<uint64_t> sums_;

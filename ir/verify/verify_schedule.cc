@@ -63,7 +63,7 @@ void CheckColumnLengths(const Schedule& s, Collector& out) {
   const auto check = [&](std::string_view name, size_t size) {
     if (size != s.first.size())
       out.Add("S1", 0, fmt::format("schedule.{}", name),
-              fmt::format("{} entries; schedule.first has {}", size, s.first.size()));
+              fmt::format("{} entries; expected {}, as schedule.first has", size, s.first.size()));
   };
   check("count", s.count.size());
   check("src", s.src.size());

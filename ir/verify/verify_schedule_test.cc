@@ -117,7 +117,7 @@ std::vector<Case> RejectedCases() {
       {"columns of different length",
        kGather2,
        {kZero, kOne},
-       {"[S1] schedule.src: 1 entries; schedule.first has 2"},
+       {"[S1] schedule.src: 1 entries; expected 2, as schedule.first has"},
        false,
        false,
        [](Schedule& s) { s.src.pop_back(); }},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/random.h"
 #include "ir/analysis/slot_line.h"
 #include "ir/violation.h"
 
@@ -104,7 +105,7 @@ struct Value {
   uint64_t expression = 0;  // a hash of how the sum was added up, which commutes but does not associate
 };
 
-uint64_t SumOf(uint64_t a, uint64_t b) { return Traffic::Mix(Traffic::Mix(a) + Traffic::Mix(b)); }
+uint64_t SumOf(uint64_t a, uint64_t b) { return Mix(Mix(a) + Mix(b)); }
 
 // The values in flight on a connection.
 class Fifo {
@@ -208,12 +209,12 @@ class Execution {
     for (int32_t connection : connections) operands.push_back(under_way_[connection].Pop());
     if (local) operands.insert(operands.begin() + own, *local);
     Value sum = operands.front();
-    uint64_t expression = Traffic::Mix(operands[0].expression) + Traffic::Mix(operands[1].expression);
+    uint64_t expression = Mix(operands[0].expression) + Mix(operands[1].expression);
     for (size_t o = 1; o < operands.size(); ++o) {
       sum = Sum(sum, operands[o]);
-      if (o > 1) expression = Traffic::Mix(expression) ^ operands[o].expression;
+      if (o > 1) expression = Mix(expression) ^ operands[o].expression;
     }
-    if (operands.size() > 2) sum.expression = Traffic::Mix(expression);
+    if (operands.size() > 2) sum.expression = Mix(expression);
     return sum;
   }
 
@@ -221,7 +222,7 @@ class Execution {
   Value Received(std::span<const int32_t> connections) {
     Value value = under_way_[connections.front()].Pop();
     for (int32_t connection : connections.subspan(1)) value = Sum(value, under_way_[connection].Pop());
-    if (connections.size() > 1) value.expression = Traffic::Mix(value.expression + ++switch_sums_);
+    if (connections.size() > 1) value.expression = Mix(value.expression + ++switch_sums_);
     return value;
   }
 

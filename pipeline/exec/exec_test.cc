@@ -113,7 +113,7 @@ TEST(HostsToAdd, AHostOrAllOfThem) {
   EXPECT_EQ(*HostsToAdd(machine, {Rank(0), 4, 8}), 4);
   EXPECT_EQ(*HostsToAdd(machine, {Rank(0), 4, 1}), 4);  // torchrun on each
   EXPECT_EQ(HostsToAdd(machine, {Rank(0), 4, 4}).status().message(),
-            "dgx-h100: 8 ranks; the job has 4 ranks on each of 4 hosts");
+            "dgx-h100: 8 ranks; expected those of the job, 4 on each of 4 hosts");
 }
 
 TEST(GpusOfJob, TheFirstGpusOfEachHost) {

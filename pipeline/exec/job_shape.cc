@@ -11,7 +11,6 @@
 namespace xccl {
 namespace {
 
-constexpr int32_t kMostRanks = 1 << 20;
 constexpr std::string_view kHint = "; hint: --topology";
 
 // Where ranks meet, and by which secret, does not matter to their number: FindPlacement is told so, because
@@ -28,7 +27,7 @@ Environment WithoutMeeting(const Environment& environment) {
 std::optional<int32_t> NumberOf(const Environment& environment, std::string_view name) {
   const std::optional<std::string> text = environment(name);
   if (!text) return std::nullopt;
-  const StatusOr<int64_t> number = ParseInteger(*text, 1, kMostRanks);
+  const StatusOr<int64_t> number = ParseInteger(*text, 1, kMostRanksOfJob);
   return number.ok() ? std::optional(static_cast<int32_t>(*number)) : std::nullopt;
 }
 
@@ -37,7 +36,7 @@ StatusOr<std::optional<int32_t>> RanksPerHostOfSlurm(const Environment& environm
   for (const std::string_view name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const std::optional<std::string> text = environment(name);
     if (!text || text->empty()) continue;
-    const StatusOr<int64_t> number = ParseInteger(text->substr(0, text->find('(')), 1, kMostRanks);
+    const StatusOr<int64_t> number = ParseInteger(text->substr(0, text->find('(')), 1, kMostRanksOfJob);
     if (!number.ok() || text->find(',') != std::string::npos)
       return InvalidInput(
           fmt::format("{}={}: expected equally many ranks on all hosts{}", name, *text, kHint));

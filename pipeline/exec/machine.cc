@@ -68,8 +68,8 @@ StatusOr<int32_t> HostsToAdd(const Topology& loaded, const JobShape& shape) {
   if (loaded.num_ranks() == shape.ranks()) return 1;
   if (loaded.num_hosts() == 1 && (loaded.num_ranks() == shape.ranks_per_host || shape.ranks_per_host == 1))
     return shape.hosts;
-  return InvalidInput(fmt::format("{}: {} ranks; the job has {} ranks on each of {} hosts", loaded.name(),
-                                  loaded.num_ranks(), shape.ranks_per_host, shape.hosts));
+  return InvalidInput(fmt::format("{}: {} ranks; expected those of the job, {} on each of {} hosts",
+                                  loaded.name(), loaded.num_ranks(), shape.ranks_per_host, shape.hosts));
 }
 
 StatusOr<Topology> GpusOfJob(const Topology& machine, const JobShape& shape, const std::string& name) {

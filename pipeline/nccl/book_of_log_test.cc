@@ -57,6 +57,15 @@ TEST(BookOfLog, ServesEverySizeOfTheLibrarysLog) {
   EXPECT_EQ(book.warnings, std::vector<std::string>{
                                "sendrecv: 9 calls not planned: a log does not have their pairs and counts"});
   EXPECT_TRUE(book.steering.empty());
+  // Each size has one entry: where one ends the next begins.
+  int neighbours = 0;
+  for (size_t i = 1; i < book.entries.size(); ++i) {
+    const PlanBookEntry &before = book.entries[i - 1], &entry = book.entries[i];
+    if (entry.collective != before.collective || entry.ranks != before.ranks) continue;
+    ++neighbours;
+    EXPECT_EQ(entry.min_bytes, before.max_bytes.value_or(0) + 1) << entry.file;
+  }
+  EXPECT_GT(neighbours, 0);
   // Sizes within a factor of two are one row.
   const auto row = std::ranges::find_if(book.rows, [](const LogRow& r) { return r.min_bytes == 1024; });
   ASSERT_NE(row, book.rows.end());

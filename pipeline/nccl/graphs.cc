@@ -264,7 +264,7 @@ StatusOr<Generation> GenerationOf(const Topology& topology) {
             ? fmt::format("{}: its GPUs are not known; NCCL's model needs their architecture; "
                           "hint: --gpu-arch=sm90",
                           topology.name())
-            : fmt::format("{}: its GPUs are {}; NCCL's model has sm70 and later", topology.name(),
+            : fmt::format("{}: its GPUs are {}; expected sm70 or later, as NCCL's model has", topology.name(),
                           topology.gpu_arch()));
   return *generation;
 }
@@ -281,8 +281,9 @@ StatusOr<Graphs> FindGraphs(const Topology& topology, const MachineModel& machin
   graphs.nodes = static_cast<int32_t>(hosts.size());
   for (const auto& ranks : hosts)
     if (ranks.size() != hosts[0].size())
-      return InvalidInput(fmt::format("{}: hosts of {} and of {} GPUs; NCCL's model has hosts of one size",
-                                      topology.name(), hosts[0].size(), ranks.size()));
+      return InvalidInput(
+          fmt::format("{}: hosts of {} and of {} GPUs; expected hosts of one size, as NCCL's model has",
+                      topology.name(), hosts[0].size(), ranks.size()));
   const RankGraph graph(topology);
   std::vector<double> gb_per_s;
   for (const int64_t reached : ReachedBandwidths(topology, machine))

@@ -107,7 +107,7 @@ std::string Refused(const char* topology) {
 }
 
 TEST(NcclGraphs, SayWhatNcclCannotRun) {
-  EXPECT_EQ(Refused("mi300x"), "mi300x: its GPUs are gfx942; NCCL's model has sm70 and later");
+  EXPECT_EQ(Refused("mi300x"), "mi300x: its GPUs are gfx942; expected sm70 or later, as NCCL's model has");
   EXPECT_EQ(Refused("ring:4"),
             "ring:4: its GPUs are not known; NCCL's model needs their architecture; hint: --gpu-arch=sm90");
 }

@@ -66,7 +66,7 @@ TEST(NcclTests, SayWhatIsWrong) {
             "t.json: env: NCCL_MIN_NCHANNELS '' and NCCL_MAX_NCHANNELS '4'; expected both, equal, of 1..64");
   EXPECT_EQ(Refused(Written("all_reduce_perf", "", 1, 0)),
             "t.json: results[1].out_of_place.time: 0; expected more than 0");
-  EXPECT_EQ(Refused("{}"), "t.json: no key 'args'");
+  EXPECT_EQ(Refused("{}"), "t.json: no key 'args'; expected one");
   EXPECT_EQ(Refused("# size count type redop root time\n 8 2 float sum -1 9.1\n"),
             "t.json: a table, which does not say NCCL_ALGO; expected what nccl-tests writes with -J");
   const std::vector<TestRun> alone = {

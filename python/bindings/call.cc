@@ -104,7 +104,7 @@ bool RunWatched(const Watching& watching, std::function<void(const Caller&)> wor
       watch->stop.Set();
       LeaveBehind(std::move(thread));
       Raise(LimitReached(watching.deadline.ToString() +
-                         " passed; nothing was found until then; hint: a longer time_limit"));
+                         " passed; no result until then; hint: a longer time_limit"));
     }
   }
   if (thrown) throw *thrown;

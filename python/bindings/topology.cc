@@ -56,8 +56,8 @@ class Builder {
   std::vector<int32_t> Resolve(const std::string& reference) {
     if (const std::optional<NodeId> twice = index_.Update()) {
       const Node& node = spec_.nodes[twice->index()];
-      Check(InvalidInput(
-          fmt::format("{}: two nodes named {} {}", spec_.name, NodeKindName(node.kind), node.id)));
+      Check(InvalidInput(fmt::format("{}: two nodes named {} {}; expected ids that differ", spec_.name,
+                                     NodeKindName(node.kind), node.id)));
     }
     std::vector<int32_t> numbers;
     const StatusOr<std::vector<NodeId>> nodes = index_.Resolve(reference);
@@ -204,6 +204,7 @@ void BindTopology(py::module_& module) {
       .def_readwrite("gpu_busids", &LoadOptions::gpu_busids)
       .def_readwrite("pcie_gen", &LoadOptions::pcie_gen)
       .def_readwrite("nic_rate", &LoadOptions::nic_rate)
+      .def_readwrite("link", &LoadOptions::link)
       .def_readwrite("nvlink_domain", &LoadOptions::nvlink_domain)
       .def_readwrite("hosts", &LoadOptions::hosts)
       .def_readwrite("rails", &LoadOptions::rails)

@@ -84,11 +84,11 @@ class Calls:
         writer = lambda: xccl.Schedule(machine, "allgather")
         builder = lambda: self.builder()
         self.all = {
-            "Topology": (xccl.Topology, dict(machine=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False, without_links=[], degrades=[])),
+            "Topology": (xccl.Topology, dict(machine=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, link=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False, without_links=[], degrades=[])),
             "Topology.from_xml": (xccl.Topology.from_xml, dict(xml=machine.to_xml(), name="a.xml")),
             "Topology.import_": (
                 xccl.Topology.import_,
-                dict(path=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False),
+                dict(path=str(xml), gpu_arch=None, gpus_per_switch=None, gpu_busids=None, pcie_gen=None, nic_rate=None, link=None, hosts=None, rails=None, fabric=None, nvlink_domain=None, host=[], hosts_file=None, job=None, plain_switches=False),
             ),
             "Topology.to_xml": (machine.to_xml, {}),
             "Topology.to_svg": (machine.to_svg, {}),
@@ -242,6 +242,8 @@ class Walk(unittest.TestCase):
                     for value in WRONG:
                         if value is len and argument in ("progress", "keep"):
                             continue  # a function; what it raises is the caller's
+                        if name in ("tune", "Plan.run") and argument == "sizes" and isinstance(value, int) and value == 2**31:
+                            continue  # 2 GiB is a right size, and running it takes three times as much on each pair of ranks
                         if value is None and not isinstance(given, list) and given[argument] is None:
                             continue
                         with self.subTest(f"{name}: {argument}={value!r}"):

@@ -63,7 +63,7 @@ class Interrupts(unittest.TestCase):
         with self.assertRaises(xccl.LimitReached) as raised:
             xccl.plan("torus:20x20", "alltoall", engine="greedy", lower=False, time_limit=0.1)
         self.assertEqual(
-            str(raised.exception), "--time-limit=0.1s passed; nothing was found until then; hint: a longer time_limit"
+            str(raised.exception), "--time-limit=0.1s passed; no result until then; hint: a longer time_limit"
         )
 
     def test_another_thread_ends_a_search(self):

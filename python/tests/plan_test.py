@@ -202,8 +202,11 @@ class Programs(unittest.TestCase):
             (pathlib.Path(folder) / "link.cu").symlink_to(file)
             self.plan.emit("cuda", pathlib.Path(folder) / "link.cu")
             self.assertEqual(file.read_text(), self.plan.emit("cuda"))
-            self.plan.emit("dot", pathlib.Path(folder) / "new" / "a.dot")
-            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).rglob("*")), ["a.cu", "a.dot", "link.cu", "new"])
+            none = pathlib.Path(folder) / "none" / "a.dot"
+            with self.assertRaises(xccl.InvalidInput) as raised:
+                self.plan.emit("dot", none)
+            self.assertEqual(str(raised.exception), f"{none}: cannot write: No such file or directory")
+            self.assertEqual(sorted(path.name for path in pathlib.Path(folder).rglob("*")), ["a.cu", "link.cu"])
 
     def test_pictures(self):
         svg = self.plan.emit("svg", size="64KiB")

@@ -28,6 +28,22 @@ class Loading(unittest.TestCase):
         self.assertEqual(xccl.Topology("torus:4x4").num_links, 64)
         self.assertEqual(repr(xccl.Topology("ring:4")), "<Topology ring:4: 4 ranks, 1 hosts, 4 nodes, 8 links>")
 
+    def test_links_of_another_tools_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            graph = pathlib.Path(folder, "graph.json")
+            graph.write_text('{"directed": false, "multigraph": false, "graph": {}, "nodes": [{"id": 0}, {"id": 1}], "links": [{"source": 0, "target": 1}]}')
+            with self.assertRaises(xccl.XcclError) as raised:
+                xccl.Topology(graph)
+            self.assertIn("hint: --link ", str(raised.exception))
+            for load in (xccl.Topology, xccl.Topology.import_):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    links = load(graph, link="bandwidth=25GB/s,latency=500ns").links
+                self.assertEqual(links["bandwidth_bytes_per_s"].tolist(), [25 * 10**9] * 2)
+                self.assertEqual(links["latency_ps"].tolist(), [500_000] * 2)
+            with self.assertRaises(xccl.UsageError):
+                xccl.Topology(graph, link="speed=1")
+
     def test_xml_and_back(self):
         topology = xccl.Topology.from_xml(PAIR)
         self.assertEqual(topology, xccl.Topology.from_xml(topology.to_xml()))
@@ -150,7 +166,7 @@ class Building(unittest.TestCase):
         twice = xccl.TopologyBuilder("twice")
         twice.gpu("0")
         twice.gpu("0")
-        self.assertEqual(self.wrong(twice.build), "InvalidInput: twice: two nodes named gpu 0")
+        self.assertEqual(self.wrong(twice.build), "InvalidInput: twice: two nodes named gpu 0; expected ids that differ")
 
 
 class Columns(unittest.TestCase):

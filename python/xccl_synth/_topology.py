@@ -46,7 +46,7 @@ class Topology:
 
     ``machine`` is a file (native XML, a dump of NCCL or RCCL, what ``nvidia-smi topo -m`` printed, or a fabric as ``ibnetdiscover`` or Slurm
     describe it), the name of a machine of the library (``dgx-a100``), or a short form (``torus:4x4x4@bandwidth=50GB/s,latency=500ns``). The other arguments are the command line's flags: what a
-    file leaves out (``gpu_arch="sm90"``, ``gpus_per_switch``, ``gpu_busids``, ``pcie_gen``, ``nic_rate``), copies of a host
+    file leaves out (``gpu_arch="sm90"``, ``gpus_per_switch``, ``gpu_busids``, ``pcie_gen``, ``nic_rate``, and ``link="bandwidth=25GB/s,latency=500ns"`` for another tool's file), copies of a host
     joined by their NICs (``hosts``, ``rails``, ``fabric``, ``nvlink_domain``), what stands at the ends of a fabric (``host=["dump.xml"]``, or
     ``host=["gpu[001-016]=dump.xml"]``; ``hosts_file``), the hosts of a job alone (``job="gpu[001-016]"``), switches that only forward (``plain_switches``), and damage (``without_links=["0->1"]``,
     ``degrades=["0->1=0.5"]``).
@@ -65,6 +65,7 @@ class Topology:
         gpu_busids: Optional[Iterable[str]] = None,
         pcie_gen: Optional[int] = None,
         nic_rate: Optional[str] = None,
+        link: Optional[str] = None,
         hosts: Optional[int] = None,
         rails: Optional[bool] = None,
         fabric: Optional[str] = None,
@@ -82,6 +83,7 @@ class Topology:
         options.gpu_busids = None if gpu_busids is None else ",".join(gpu_busids)
         options.pcie_gen = pcie_gen
         options.nic_rate = nic_rate
+        options.link = link
         options.nvlink_domain = nvlink_domain
         options.hosts = hosts
         options.rails = rails is True
@@ -123,6 +125,7 @@ class Topology:
         gpu_busids: Optional[Iterable[str]] = None,
         pcie_gen: Optional[int] = None,
         nic_rate: Optional[str] = None,
+        link: Optional[str] = None,
         hosts: Optional[int] = None,
         rails: Optional[bool] = None,
         fabric: Optional[str] = None,
@@ -144,6 +147,7 @@ class Topology:
             gpu_busids=gpu_busids,
             pcie_gen=pcie_gen,
             nic_rate=nic_rate,
+            link=link,
             hosts=hosts,
             rails=rails,
             fabric=fabric,

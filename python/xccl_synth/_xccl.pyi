@@ -31,6 +31,7 @@ class LoadOptions:
     gpu_busids: Optional[str]
     pcie_gen: Optional[int]
     nic_rate: Optional[str]
+    link: Optional[str]
     nvlink_domain: Optional[int]
     hosts: Optional[int]
     rails: bool

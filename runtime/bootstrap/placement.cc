@@ -234,7 +234,7 @@ StatusOr<Placement> PlacementBy(const Launcher& launcher, const Environment& env
     return InvalidInput(fmt::format(
         "{}: set, while {} is not; expected both; hint: unset {} where no launcher started this process",
         launcher.rank, launcher.ranks, launcher.rank));
-  XCCL_ASSIGN_OR_RETURN(placement.ranks, Number(environment, launcher.ranks, 1, 1 << 20));
+  XCCL_ASSIGN_OR_RETURN(placement.ranks, Number(environment, launcher.ranks, 1, kMostRanksOfJob));
   XCCL_ASSIGN_OR_RETURN(const int32_t rank, Number(environment, launcher.rank, 0, placement.ranks - 1));
   placement.rank = Rank(rank);
   XCCL_ASSIGN_OR_RETURN(placement.local_ranks,

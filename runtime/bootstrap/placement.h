@@ -14,6 +14,8 @@
 
 namespace xccl {
 
+inline constexpr int32_t kMostRanksOfJob = 1 << 20;
+
 struct Placement {
   std::string launcher;  // "explicit", "open-mpi", "pmi", "slurm", "torchrun", "unique-id"
   Rank rank;

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -152,6 +153,34 @@ TEST(CallLog, RanksOfASplitAreTheJobs) {
   EXPECT_EQ(log.communicators[5].members, even);
   EXPECT_EQ(log.communicators[6].members, odd);
   EXPECT_EQ(log.communicators[7].members, odd);
+}
+
+TEST(CallLog, RanksOfASplitOfASplitAreTheJobs) {
+  const std::string folder = FolderOf("log-split-again");
+  const Logging logging(folder + "/calls.json");
+  constexpr size_t kRanks = 4;
+  std::vector<xcclComm_t> comms(kRanks), halves(kRanks), again(kRanks);
+  ASSERT_EQ(xcclCommInitAll(comms.data(), kRanks, nullptr), xcclSuccess);
+  const auto split = [](const std::vector<xcclComm_t>& from, std::vector<xcclComm_t>& to, int sign) {
+    xcclGroupStart();
+    for (int r = 0; r < static_cast<int>(kRanks); ++r)
+      EXPECT_EQ(
+          xcclCommSplit(from[static_cast<size_t>(r)], r % 2, sign * r, &to[static_cast<size_t>(r)], nullptr),
+          xcclSuccess);
+    EXPECT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  };
+  split(comms, halves, -1);  // their ranks 0 and 1 are the job's 2 and 0, or 3 and 1
+  split(halves, again, 1);
+  for (const std::vector<xcclComm_t>& made : {comms, halves, again})
+    for (xcclComm_t comm : made) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+  const CallLog log = Read(folder + "/calls.json");
+  const auto with = [&](const std::vector<Rank>& members) {
+    return std::ranges::count(log.communicators, members, &LoggedCommunicator::members);
+  };
+  EXPECT_EQ(with({Rank(2), Rank(0)}), 2);
+  EXPECT_EQ(with({Rank(3), Rank(1)}), 2);
+  EXPECT_EQ(with({Rank(0), Rank(2)}), 2);
+  EXPECT_EQ(with({Rank(1), Rank(3)}), 2);
 }
 
 TEST(CallLog, ProcessesHaveAFileEachAndWriteItAtTheirEnd) {

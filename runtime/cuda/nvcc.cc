@@ -44,6 +44,7 @@ Status WriteSources(const CompileRequest& request, const std::string& directory)
   XCCL_RETURN_IF_ERROR(WriteFileAtomically(directory + "/kernel.cu", request.source));
   for (const SourceFile& header : request.headers) {
     const fs::path path = fs::path(directory) / header.name;
+    XCCL_RETURN_IF_ERROR(MakeFolders(path.parent_path().string()));
     XCCL_RETURN_IF_ERROR(WriteFileAtomically(path.string(), header.text));
   }
   return OkStatus();

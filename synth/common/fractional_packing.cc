@@ -31,8 +31,6 @@ constexpr double kGiga = 1e-9;
 constexpr double kSmoothing = 0.5;
 // The least weight of a tree. Lighter trees are left out, because each tree costs a chunk.
 constexpr double kLeast = 1e-4;
-// The most iterations of the simplex method: a guard against cycling. Programs take fewer.
-constexpr int32_t kSimplexIterations = 100'000;
 // The most pairs of trees that a round adds, the cheapest first. All pairs share one value, so more pairs
 // would only make the program larger.
 constexpr int32_t kMostPairs = 6;
@@ -98,7 +96,7 @@ class Packing {
         best_value = priced.value;
         center = prices;
       }
-      if (priced.cuts && !program.Solve(kSimplexIterations)) return {};
+      if (priced.cuts && !program.Solve()) return {};
       load = program.Objective();
       const double known = problem_.known_bound_s_per_byte / kGiga;
       // If latency has a price, grown trees need not be the cheapest, so their costs give no bound.

@@ -16,6 +16,7 @@
 #include <numeric>
 
 #include "base/graph/ratio_cut.h"
+#include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/time_model.h"
 #include "synth/common/cost_model.h"
@@ -26,9 +27,8 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kPieceBytes = 65536;     // bytes of the segments into which the simulator cuts slices
 constexpr int64_t kSlicesOfMessage = 128;  // slices that cost as much as a message: LL128 lines in 16 KiB
-constexpr int64_t kMostLongSlices = 8;     // the most slices that are longer than kPieceBytes
+constexpr int64_t kMostLongSlices = 8;     // the most slices that are longer than kFineSegmentBytes
 constexpr int32_t kRoomSearch = 12;        // bisections for the least scale of the rooms
 
 struct Packed {
@@ -142,7 +142,7 @@ Slicing SlicingOf(const SynthesisRequest& request, const Packed& packed) {
   const double best = std::sqrt(static_cast<double>(depth - 1) * static_cast<double>(bytes) /
                                 BytesOfSlice(*request.topology, request.model));
   int64_t slices = std::min(static_cast<int64_t>(best), kManyTransfers / arcs);
-  const bool is_short = bytes < slices * kPieceBytes;
+  const bool is_short = bytes < slices * kFineSegmentBytes;
   const bool long_messages = request.model == TimeModel::kPipelined && !packed.shared && is_short;
   if (!packed.shared && !is_short) slices = std::min(slices, kMostLongSlices);
   if (!long_messages) slices = std::min(slices, most_steps / depth);
@@ -170,7 +170,7 @@ double EstimatePs(const SynthesisRequest& request, const Packed& packed, const S
       const Link& link = topology.link(LinkId(a));
       const double ps_per_byte = 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
       busiest_ps = std::max(busiest_ps, (load[a] += own) * chunk * ps_per_byte);
-      const double piece = pieces ? std::min(short_chunk, static_cast<double>(kPieceBytes)) : chunk;
+      const double piece = pieces ? std::min(short_chunk, static_cast<double>(kFineSegmentBytes)) : chunk;
       hop_ps =
           std::max(hop_ps, static_cast<double>(link.latency_ps + link.overhead_ps) + piece * ps_per_byte);
     }

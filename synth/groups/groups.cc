@@ -33,11 +33,11 @@ StatusOr<std::vector<Rank>> RanksOf(const JsonValue& group, int32_t num_ranks) {
 StatusOr<int64_t> SizeOf(const JsonValue& group) {
   XCCL_ASSIGN_OR_RETURN(const JsonValue value, group.Get("size"));
   const StatusOr<std::string_view> text = value.String();
-  if (!text.ok()) return value.Integer(1, kMostGroupBytes);
+  if (!text.ok()) return value.Integer(1, kMaxSizeBytes);
   StatusOr<int64_t> size = ParseSize(*text);
   if (!size.ok()) return value.Error(size.status().message());
-  if (*size < 1 || *size > kMostGroupBytes)
-    return value.Error(fmt::format("{}; expected 1 to {}", *text, FormatSize(kMostGroupBytes)));
+  if (*size < 1 || *size > kMaxSizeBytes)
+    return value.Error(fmt::format("{}; expected 1 to {}", *text, FormatSize(kMaxSizeBytes)));
   return size;
 }
 
@@ -60,7 +60,7 @@ StatusOr<CollectiveSpec> SpecOf(const JsonValue& group, int32_t num_ranks) {
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> counts, group.Find("counts"));
   if (counts) {
-    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, counts->Integers(0, kMostGroupBytes));
+    XCCL_ASSIGN_OR_RETURN(const std::span<const int64_t> items, counts->Integers(0, kMaxSizeBytes));
     spec.counts.assign(items.begin(), items.end());
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> pairs, group.Find("pairs"));

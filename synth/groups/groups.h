@@ -16,8 +16,7 @@
 
 namespace xccl {
 
-// Upper limits of a group's buffer size and calls per step, far beyond any machine and training step.
-inline constexpr int64_t kMostGroupBytes = int64_t{1} << 50;
+// Upper limit of a group's calls per step, far beyond any training step.
 inline constexpr int64_t kMostGroupCount = 1'000'000'000;
 
 struct ProcessGroup {

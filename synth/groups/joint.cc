@@ -10,13 +10,12 @@
 
 #include "base/strings.h"
 #include "base/units.h"
+#include "ir/collective_json.h"
 #include "ir/sizes.h"
 #include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
-
-constexpr int64_t kMostWeight = int64_t{1} << 40;  // the limit of plan files (ir/collective_json.cc)
 
 // Counts the rows and contributions of the joint tables from the kinds of the collectives.
 Status CheckTables(const GroupRequest& request) {

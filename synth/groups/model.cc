@@ -1,7 +1,5 @@
 #include "synth/groups/model.h"
 
-#include <fmt/core.h>
-
 #include <vector>
 
 #include "base/strings.h"
@@ -28,7 +26,7 @@ StatusOr<ModelConfig> ModelNamed(std::string_view name) {
     if (model.name == name) return model;
     known.push_back(model.name);
   }
-  return UsageError(fmt::format("no model '{}'{}", name, DidYouMean(name, known)));
+  return UsageError(IndexOfName("model", name, known).status().message());
 }
 
 ParameterCount CountParameters(const ModelConfig& model) {

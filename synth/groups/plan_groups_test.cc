@@ -259,12 +259,12 @@ TEST(ReadGroups, FilesAndTheirErrors) {
   const auto one = [](const std::string& group) { return R"({"name":"s","groups":[)" + group + "]}"; };
   const std::vector<Case> cases = {
       {R"({"name":"s","groups":[]})", "groups: no groups; expected at least one"},
-      {R"({"groups":[]})", "no key 'name'"},
+      {R"({"groups":[]})", "no key 'name'; expected one"},
       {one(R"({"name":"a","collective":"allredcue","size":1})"),
        "groups[0].collective: no collective 'allredcue'; did you mean 'allreduce'?"},
       {one(R"({"name":"a","collective":"barrier","size":1})"),
        "groups[0].collective: a barrier moves no bytes; expected another collective"},
-      {one(R"({"name":"a","collective":"allreduce"})"), "groups[0]: no key 'size'"},
+      {one(R"({"name":"a","collective":"allreduce"})"), "groups[0]: no key 'size'; expected one"},
       {one(R"({"name":"a","collective":"allreduce","size":"0KiB"})"),
        "groups[0].size: 0KiB; expected 1 to 1024TiB"},
       {one(R"({"name":"a","collective":"allreduce","size":"x"})"),
@@ -275,7 +275,9 @@ TEST(ReadGroups, FilesAndTheirErrors) {
        "groups[0].ranks: entry 0 is 8; expected 0..7"},
       {one(R"({"name":"a","collective":"allreduce","size":1,"root":0})"),
        "groups[0]: allreduce: takes no root"},
-      {one(R"({"name":"a","collective":"allreduce","size":1,"times":2})"), "groups[0]: unknown key 'times'"},
+      {one(R"({"name":"a","collective":"allreduce","size":1,"times":2})"),
+       "groups[0]: unknown key 'times'; expected name, collective, size, ranks, root, counts, pairs or "
+       "count"},
       {one(R"({"name":"a","collective":"allreduce","size":1,"ranks":[]})"),
        "groups[0]: allreduce: no ranks; expected at least one"},
       {one(R"({"name":"a","collective":"sendrecv","size":1})"),

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/units.h"
 
 namespace xccl {
 namespace {
@@ -32,12 +33,12 @@ constexpr std::array<std::pair<Parallelism, std::string_view>, 9> kNames = {{
     {Parallelism::kEp, "ep"},
 }};
 
-// Returns the product of positive numbers, at most kMostGroupBytes + 1.
+// Returns the product of positive numbers, at most kMaxSizeBytes + 1.
 int64_t Product(std::initializer_list<int64_t> factors) {
   __int128 product = 1;
   for (int64_t factor : factors) {
     product *= factor;
-    if (product > kMostGroupBytes) return kMostGroupBytes + 1;
+    if (product > kMaxSizeBytes) return kMaxSizeBytes + 1;
   }
   return static_cast<int64_t>(product);
 }
@@ -54,7 +55,7 @@ bool Asks(const TrainingJob& job, Parallelism parallelism) {
 
 Status CheckDivides(int64_t divisor, std::string_view flag, int64_t number, std::string_view what) {
   if (number % divisor == 0) return OkStatus();
-  return UsageError(fmt::format("{} {}: does not divide {} {}", flag, divisor, number, what));
+  return UsageError(fmt::format("{}: {}; expected a divisor of {} {}", flag, divisor, number, what));
 }
 
 // The coordinates of a rank. tp changes fastest from rank to rank, pp slowest.
@@ -92,7 +93,7 @@ class Lines {
         parameters_(CountParameters(job.model)) {}
 
   Status Add(Parallelism parallelism) {
-    if (activation_ > kMostGroupBytes)
+    if (activation_ > kMaxSizeBytes)
       return UsageError("--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1");
     switch (parallelism) {
       case Parallelism::kTp:
@@ -125,7 +126,7 @@ class Lines {
     if (bytes < 1)
       return UsageError(
           fmt::format("--for {}: {} of no bytes; expected 1 to 2^50", ToString(parallelism), what));
-    if (bytes > kMostGroupBytes)
+    if (bytes > kMaxSizeBytes)
       return UsageError(fmt::format("--for {}: {} of more than 2^50 bytes; expected 1 to 2^50",
                                     ToString(parallelism), what));
     if (count > kMostGroupCount)
@@ -240,19 +241,19 @@ Status CheckModel(const TrainingJob& job) {
     if (value <= 0) return missing(flag);
   if (model.vocab <= 0 && model.params <= 0 && std::ranges::any_of(job.of_interest, IsData))
     return missing("--vocab");
-  if (model.hidden % model.heads != 0)
-    return UsageError(fmt::format("--heads {}: does not divide hidden size {}", model.heads, model.hidden));
+  XCCL_RETURN_IF_ERROR(CheckDivides(model.heads, "--heads", model.hidden, "of --hidden"));
   XCCL_RETURN_IF_ERROR(CheckDivides(model.kv_heads, "--kv-heads", model.heads, "heads"));
   if (model.top_k > model.experts)
     return UsageError(
-        fmt::format("--top-k {}: expected at most {}, the experts of a layer", model.top_k, model.experts));
+        fmt::format("--top-k: {}; expected at most {}, the experts of a layer", model.top_k, model.experts));
   // An upper limit, in floating point, of the number of parameters that CountParameters returns.
   const auto h = static_cast<double>(model.hidden), ffn = static_cast<double>(model.ffn);
   const double layer = 4 * h * h + h * static_cast<double>(model.experts) * (3 * ffn + 1) + 2 * h;
   const double tables = h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.sequence) + 1);
-  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMostGroupBytes))
-    return UsageError(fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters",
-                                  model.layers, model.hidden));
+  if (static_cast<double>(model.layers) * layer + tables > static_cast<double>(kMaxSizeBytes))
+    return UsageError(
+        fmt::format("--layers {} --hidden {}: a model of more than 2^50 parameters; expected fewer",
+                    model.layers, model.hidden));
   return OkStatus();
 }
 
@@ -278,9 +279,10 @@ StatusOr<std::vector<Parallelism>> ParseParallelisms(std::string_view text) {
                       word, DidYouMean(word, known)));
     const Parallelism value = found->first;
     if (has([&](Parallelism p) { return p == value; }))
-      return UsageError(fmt::format("'{}' is given twice", word));
+      return UsageError(fmt::format("'{}' is given twice; expected each parallelism once", word));
     if (IsData(value) && has(IsData))
-      return UsageError(fmt::format("'{}': one of dp, zero1, zero2, zero3 at a time", word));
+      return UsageError(
+          fmt::format("'{}' with another of dp, zero1, zero2 and zero3; expected one of them", word));
     if (IsTensor(value) && has(IsTensor))
       return UsageError(fmt::format("'{}': sp is tp with its tokens in shards; expected one of them", word));
     parsed.push_back(value);
@@ -293,7 +295,8 @@ namespace {
 // Multiplies `product` by a degree. The product is capped against overflow; it is exact as long as it may be
 // valid. Errors: kUsage if the degree is larger than the number of ranks.
 Status Multiply(int64_t degree, std::string_view flag, int64_t ranks, int64_t& product) {
-  if (degree > ranks) return UsageError(fmt::format("{} {}: expected at most {} ranks", flag, degree, ranks));
+  if (degree > ranks)
+    return UsageError(fmt::format("{}: {}; expected at most {}, the ranks", flag, degree, ranks));
   product = std::min(product, int64_t{1} << 31) * degree;
   return OkStatus();
 }
@@ -342,7 +345,8 @@ StatusOr<Layout> LayoutOf(const TrainingJob& job, int64_t ranks) {
         fmt::format("degrees of parallelism multiply to {}; expected {} ranks", product, ranks));
   layout.ep = job.ep.value_or(Asks(job, Parallelism::kEp) ? std::gcd(layout.dp, job.model.experts) : 1);
   if (job.model.experts == 1 && layout.ep > 1)
-    return UsageError(fmt::format("--ep {}: a model without experts; hint: --llm=mixtral-8x7b", layout.ep));
+    return UsageError(
+        fmt::format("--ep: {} of a model without experts; hint: --llm=mixtral-8x7b", layout.ep));
   XCCL_RETURN_IF_ERROR(CheckDivides(layout.pp, "--pp", job.model.layers, "layers"));
   XCCL_RETURN_IF_ERROR(
       CheckDivides(layout.tp * layout.ulysses, "--tp times --ulysses", job.model.heads, "heads"));

@@ -205,14 +205,14 @@ TEST(TrainingLines, WrongJobs) {
     std::string message;
   };
   const std::vector<Case> cases = {
-      {"tp", 3, {}, {}, {}, 12, "--tp times --ulysses 3: does not divide 32 heads"},
-      {"pp", {}, 3, {}, {}, 12, "--pp 3: does not divide 32 layers"},
+      {"tp", 3, {}, {}, {}, 12, "--tp times --ulysses: 3; expected a divisor of 32 heads"},
+      {"pp", {}, 3, {}, {}, 12, "--pp: 3; expected a divisor of 32 layers"},
       {"tp", 8, {}, {}, {}, 12, "degrees of parallelism multiply to 8; expected a divisor of 12 ranks"},
       {"tp", 2, {}, 2, {}, 8, "degrees of parallelism multiply to 4; expected 8 ranks"},
       {"tp,dp", {}, {}, {}, {}, 8, "--tp: not given, and not the only degree that is open; hint: --tp=2"},
       {"tp,pp", {}, {}, {}, {}, 8, "--pp: not given, and not the only degree that is open; hint: --pp=2"},
-      {"ep", {}, {}, {}, 3, 12, "--ep 3: does not divide 8 experts"},
-      {"ep", {}, {}, {}, 8, 4, "--ep 8: does not divide 4 data parallel ranks"},
+      {"ep", {}, {}, {}, 3, 12, "--ep: 3; expected a divisor of 8 experts"},
+      {"ep", {}, {}, {}, 8, 4, "--ep: 8; expected a divisor of 4 data parallel ranks"},
   };
   for (const Case& c : cases) {
     TrainingJob job = Job("mixtral-8x7b", c.of_interest);
@@ -230,25 +230,26 @@ TEST(TrainingLines, WrongJobs) {
   };
   static constexpr int64_t kHuge = int64_t{1} << 50;  // products of such numbers overflowed
   const std::vector<Numbers> numbers = {
-      {[](TrainingJob& j) { j.tp = kHuge, j.pp = kHuge; }, "--tp 1125899906842624: expected at most 8 ranks"},
+      {[](TrainingJob& j) { j.tp = kHuge, j.pp = kHuge; },
+       "--tp: 1125899906842624; expected at most 8, the ranks"},
       {[](TrainingJob& j) { j.tp = 8, j.pp = 8, j.dp = 8; },
        "degrees of parallelism multiply to 512; expected a divisor of 8 ranks"},
-      {[](TrainingJob& j) { j.ep = 2; }, "--ep 2: a model without experts; hint: --llm=mixtral-8x7b"},
+      {[](TrainingJob& j) { j.ep = 2; }, "--ep: 2 of a model without experts; hint: --llm=mixtral-8x7b"},
       {[](TrainingJob& j) { j.micro_batch = kHuge; },
        "--micro-batch: activations of more than 2^50 bytes; hint: --micro-batch=1"},
       {[](TrainingJob& j) { j.micro_batches = kHuge; },
        "--for tp: activations more than 10^9 times a step; hint: --micro-batches=1"},
       {[](TrainingJob& j) { j.model.layers = kHuge; },
-       "--layers 1125899906842624 --hidden 4096: a model of more than 2^50 parameters"},
+       "--layers 1125899906842624 --hidden 4096: a model of more than 2^50 parameters; expected fewer"},
       {[](TrainingJob& j) { j.model.params = kHuge, j.grad_bytes = 8; },
        "--for dp: gradients of more than 2^50 bytes; expected 1 to 2^50"},
       {[](TrainingJob& j) { j.model.params = 1, j.tp = 2; },
        "--for dp: gradients of no bytes; expected 1 to 2^50"},
       {[](TrainingJob& j) { j.model.vocab = 0; },
        "--vocab: not given; hint: --llm=llama-3-8b has all of a model"},
-      {[](TrainingJob& j) { j.model.heads = 3; }, "--heads 3: does not divide hidden size 4096"},
-      {[](TrainingJob& j) { j.model.kv_heads = 7; }, "--kv-heads 7: does not divide 32 heads"},
-      {[](TrainingJob& j) { j.model.top_k = 2; }, "--top-k 2: expected at most 1, the experts of a layer"},
+      {[](TrainingJob& j) { j.model.heads = 3; }, "--heads: 3; expected a divisor of 4096 of --hidden"},
+      {[](TrainingJob& j) { j.model.kv_heads = 7; }, "--kv-heads: 7; expected a divisor of 32 heads"},
+      {[](TrainingJob& j) { j.model.top_k = 2; }, "--top-k: 2; expected at most 1, the experts of a layer"},
   };
   for (const Numbers& c : numbers) {
     TrainingJob job = Job("llama-3-8b", "tp,dp");
@@ -266,8 +267,8 @@ TEST(TrainingLines, WrongJobs) {
       {"tpp",
        "no parallelism 'tpp'; did you mean 'tp'?; expected dp, zero1, zero2, zero3, tp, sp, ulysses, pp or "
        "ep"},
-      {"tp,tp", "'tp' is given twice"},
-      {"dp,zero3", "'zero3': one of dp, zero1, zero2, zero3 at a time"},
+      {"tp,tp", "'tp' is given twice; expected each parallelism once"},
+      {"dp,zero3", "'zero3' with another of dp, zero1, zero2 and zero3; expected one of them"},
       {"tp,sp", "'sp': sp is tp with its tokens in shards; expected one of them"},
   };
   for (const auto& [text, message] : names) EXPECT_EQ(ParseParallelisms(text).status().message(), message);

@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/simulate/simulate.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
@@ -32,8 +33,7 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "rail-trees";
-constexpr int64_t kLeastSegment =
-    64 << 10;  // shorter pieces are not cut for pipelining (docs/ir.md, section 5)
+constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not cut for pipelining
 // The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
 // GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
 constexpr int32_t kWaves = 10;

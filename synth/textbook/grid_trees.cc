@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <utility>
 
@@ -23,11 +24,6 @@ namespace {
 
 // Weights of trees are whole numbers of this fraction of the data, which is the most by which shares are off.
 constexpr double kWeightUnit = 1e-6;
-// Iterations of a linear program of at most 7 columns and 4 rows; it takes about as many as it has columns.
-constexpr int32_t kIterations = 1'000;
-// Trees take their turns in an order in which neighbouring roots are far apart in time (Fibonacci hashing),
-// so that sums towards one root and copies from the next seldom wait for the same links.
-constexpr double kGoldenRatio = 0.6180339887498949;
 // The most waves; as many more would gain 2 %.
 constexpr int64_t kMostWaves = 32;
 
@@ -62,7 +58,7 @@ std::vector<double> SharesOf(const std::vector<std::vector<double>>& loads,
     program.AddRow(row, -LinearProgram::kInfinity, 2);
   }
   std::vector<double> shares(orders, 1.0 / static_cast<double>(orders));
-  if (program.Solve(kIterations))
+  if (program.Solve())
     for (size_t k = 0; k < orders; ++k) shares[k] = std::max(0.0, program.Values()[k]);
   fullest = 0;
   for (size_t dim = 0; dim < ps_per_byte.size(); ++dim) {
@@ -116,7 +112,9 @@ std::vector<GridTree> WaveOf(const Grid& grid, const std::vector<std::vector<siz
       for (size_t d = 1; d < order.size(); ++d)
         if (d + 1 < order.size() || grid.wraps[order[d]])
           tree.root[order[d]] = i * grid.dims[order[d]] / roots;
-      turns.emplace_back(std::fmod(i * kGoldenRatio, 1.0), std::move(tree));
+      // Neighbouring roots take their turns far apart (Fibonacci hashing), so that sums towards one root and
+      // copies from the next seldom wait for the same links.
+      turns.emplace_back(std::fmod(i * (std::numbers::phi - 1), 1.0), std::move(tree));
     }
   }
   std::ranges::stable_sort(turns, {}, &std::pair<double, GridTree>::first);

@@ -63,13 +63,14 @@ TEST_F(MachineFile, RejectsWhatIsNotAMachine) {
   };
   const Case cases[] = {
       {"\"format\":2", "\"format\":3", ": format: version 3; this program reads versions 1 to 2"},
-      {"\"format\":2", "\"format\":1", ": unknown key 'hand_off_ps'"},
+      {"\"format\":2", "\"format\":1",
+       ": unknown key 'hand_off_ps'; expected format, source, launch_ps or protocols"},
       {"\"launch_ps\":2500000", "\"launch_ps\":-1", ": launch_ps: -1; expected 0..1000000000000000"},
       {"\"hand_off_ps\":1000000", "\"hand_off_ps\":-1", ": hand_off_ps: -1; expected 0..1000000000000000"},
       {"\"nic_per_mille\":970", "\"nic_per_mille\":1001", ": nic_per_mille: 1001; expected 1..1000"},
       {"\"message_ps\":2000000", "\"message_ps\":-1",
        ": protocols.simple.message_ps: -1; expected 0..1000000000000000"},
-      {"\"ll\":", "\"ll64\":", ": protocols: unknown key 'll64'"},
+      {"\"ll\":", "\"ll64\":", ": protocols: unknown key 'll64'; expected simple, ll or ll128"},
       {"\"wire_bytes\":128", "\"wire_bytes\":100",
        ": protocols.ll128.wire_bytes: 100; expected 120..1048576"},
       {"\"launch_ps\"", "\"launch\"", ": unknown key 'launch'; did you mean 'launch_ps'?"},

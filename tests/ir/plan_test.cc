@@ -90,7 +90,7 @@ TEST_F(PlanFile, SizesAreKept) {
   };
   EXPECT_EQ(with("{\"min_bytes\":8,\"max_bytes\":7}"),
             ": sizes.max_bytes: 7; expected 8..9223372036854775807");
-  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no key 'min_bytes'");
+  EXPECT_EQ(with("{\"max_bytes\":7}"), ": sizes: no key 'min_bytes'; expected one");
 }
 
 TEST_F(PlanFile, KeysStandAsDocumented) {
@@ -116,22 +116,25 @@ TEST_F(PlanFile, Errors) {
   } cases[] = {
       {"\"format\":1", "\"format\":2", ": format: version 2; this program reads version 1"},
       {"\"format\":1", "\"format\":\"1\"", ": format: a string; expected a whole number"},
-      {"\"format\":1,", "", ": no key 'format'"},
+      {"\"format\":1,", "", ": no key 'format'; expected one"},
       {"\"made_by\"", "\"made_bi\"", ": unknown key 'made_bi'; did you mean 'made_by'?"},
       {"{\n \"format\":1", "<plan>", ":1:1: not JSON: unexpected '<'"},
       {"\"ranks\":[0,1]", "\"ranks\":[0,1,2]", ": collective.ranks: entry 2 is 2; expected 0..1"},
-      {"\"first\":[0,1,0,1]", "\"first\":[0,1,0]", ": schedule.first: 3 entries; schedule.count has 4"},
+      {"\"first\":[0,1,0,1]", "\"first\":[0,1,0]",
+       ": schedule.first: 3 entries; expected 4, as schedule.count has"},
       {"\"first\":[0,1,", "\"first\":[0,99,", ": [S1] transfer 1: 1 chunks from 99 on; chunks are 0..1"},
       {"\"chunks\":2", "\"chunks\":3", ": [S1] schedule.chunks: 3; allreduce has 2"},
       {"\"parts\":[2]", "\"parts\":[2000000000]",
-       ": collective.weights: 2 entries; parts has 2000000000 chunks in all"},
+       ": collective.weights: 2 entries; expected 2000000000, the chunks of parts"},
       {"\"step\":[0,0,1,1]", "\"step\":[0,0,0,1]", ": [S6] end: rank 1 has {0} of chunk 0; expected {0,1}"},
       {"\"op\":\"rrcc\"", "\"op\":\"rccc\"",
        ": [S6] end: rank 0 has {0} of chunk 1; expected {0,1} (and 1 more)"},
       {"\"pipelined\"}", "\"pipeline\"}",
        ": made_by.model: no time model 'pipeline'; expected pipelined or blocking; did you mean "
        "'pipelined'?"},
-      {"\"pipelined\"}", "\"pipelined\",\"exact\":true}", ": made_by: unknown key 'exact'"},
+      {"\"pipelined\"}", "\"pipelined\",\"exact\":true}",
+       ": made_by: unknown key 'exact'; expected engine, seed, limits, version, size_bytes, model or "
+       "machine"},
       {"bandwidth=", "bandwith=", ""},
   };
   for (const auto& c : cases) {
@@ -147,7 +150,7 @@ TEST_F(PlanFile, Errors) {
 TEST_F(PlanFile, Truncated) {
   for (size_t length = 0; length + 2 < text_.size(); length += 7) {
     const std::string error = ErrorOf(text_.substr(0, length));
-    EXPECT_NE(error.find(": truncated: the text ends before its value is complete"), error.npos)
+    EXPECT_NE(error.find(": truncated: the text ends inside its value; expected the rest"), error.npos)
         << length << error;
   }
 }

@@ -112,22 +112,24 @@ TEST(ProgramJson, RejectsWhatIsNotAProgram) {
   };
   const Case cases[] = {
       {R"("slots":2)", R"("parts":[1],"weights":[1],"slots":2)",
-       "p.json: parts: 1 entries; the collective has 2 parts"},
+       "p.json: parts: 1 entries; expected 2, the parts of the collective"},
       {R"("slots":2)", R"("parts":[1,2],"weights":[1,1],"slots":2)",
-       "p.json: weights: 2 entries; parts has 3 chunks in all"},
+       "p.json: weights: 2 entries; expected 3, the chunks of parts"},
       {R"("simple")", R"("fast")", "p.json: protocol: no protocol 'fast'; expected simple, ll or ll128"},
       {R"("ranks":[{)",
        R"("groups":[{"kind":"all","root":0,"members":[1],"channel":0,"path":[]}],"ranks":[{)",
        "p.json: groups[0].kind: no kind 'all'; expected multicast, reduce or fan-in"},
       {R"("ranks":[{)", R"("groups":[{"kind":"reduce","root":0,"members":[1],"path":[]}],"ranks":[{)",
-       "p.json: groups[0]: no key 'channel'"},
+       "p.json: groups[0]: no key 'channel'; expected one"},
       {R"("slots":2)", R"("slots":0)", "p.json: slots: 0; expected 1..1024"},
       {R"("instances":1)", R"("instances":65)", "p.json: instances: 65; expected 1..64"},
       {R"([[0,1,0]])", R"([[0,1]])",
        "p.json: connections: entry 0: expected a list of source, destination, channel and the links"},
       {R"("s cpy")", R"("s copy")",
        "p.json: ranks[0].threadblocks[0].op: no instruction 'copy'; did you mean 'cpy'?"},
-      {R"("s cpy")", R"("s cpy ")", "p.json: ranks[0].threadblocks[0].op: no instruction ''"},
+      {R"("s cpy")", R"("s cpy ")",
+       "p.json: ranks[0].threadblocks[0].op: no instruction ''; expected one of s, r, rcs, rrs, rrc, rrcs, "
+       "cpy, re, nop"},
       {R"("dst":[0,0])", R"("dst":[5,0])",
        "p.json: ranks[0].threadblocks[0].dst: instruction 0: 5 for send, which has no such operand; expected "
        "0"},

@@ -83,6 +83,32 @@ Words Keys(const Json& object) {
   return keys;
 }
 
+namespace {
+
+// Does a message say what was expected, or which flag would do, or give a system's or a verifier's reason?
+bool SaysWhatIsExpected(const std::string& text) {
+  constexpr const char* kWays[] = {"expected ",
+                                   "hint: ",
+                                   "did you mean ",
+                                   "Try: ",
+                                   " are 0..",
+                                   "at most ",
+                                   " is written like ",
+                                   "not together with ",
+                                   "only together with ",
+                                   "only for ",
+                                   "need",
+                                   "this program reads ",
+                                   " is never written",
+                                   "takes no ",
+                                   ": cannot ",
+                                   ": no path ",
+                                   ": ["};
+  return std::ranges::any_of(kWays, [&](const char* way) { return text.find(way) != std::string::npos; });
+}
+
+}  // namespace
+
 void ExpectWrong(const Wrong& wrong, const Said& said) {
   std::string line;
   for (const std::string& word : wrong.arguments) line += " " + word;
@@ -90,6 +116,7 @@ void ExpectWrong(const Wrong& wrong, const Said& said) {
   EXPECT_EQ(said.code, wrong.code);
   EXPECT_EQ(said.err, "xccl-synth: " + wrong.err + "\n");
   EXPECT_EQ(said.out, "");
+  EXPECT_TRUE(wrong.code > 2 || SaysWhatIsExpected(said.err)) << said.err;
 }
 
 }  // namespace xccl

@@ -155,7 +155,7 @@ StatusOr<std::vector<size_t>> FindHosts(std::span<const std::string> names,
       return InvalidInput(fmt::format("no host '{}'{}", Shortened(name), DidYouMean(name, all)));
     }
     if (!taken.insert(*host).second)
-      return InvalidInput(fmt::format("host '{}' is named twice", Shortened(name)));
+      return InvalidInput(fmt::format("host '{}' is named twice; expected each host once", Shortened(name)));
     found.push_back(*host);
   }
   return found;

@@ -311,7 +311,7 @@ TEST(FabricTopology, Refusals) {
   options.job = "h[0-7]";
   EXPECT_EQ(error(options), "--job: net.txt: no host 'h2'; did you mean 'h0'?");
   options.job = "h0,h0";
-  EXPECT_EQ(error(options), "--job: net.txt: host 'h0' is named twice");
+  EXPECT_EQ(error(options), "--job: net.txt: host 'h0' is named twice; expected each host once");
   options.job.reset();
   options.listed = {"x"};
   EXPECT_EQ(error(options), "--hosts-file: net.txt: no host 'x'");

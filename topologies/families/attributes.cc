@@ -42,7 +42,7 @@ void AttributeReader::Fail(std::string_view text) {
 std::string_view AttributeReader::RequiredText(std::string_view name) {
   const std::optional<std::string_view> text = Text(name);
   if (!text && !failed()) {
-    Fail(fmt::format("no attribute '{}'", name));
+    Fail(fmt::format("no attribute '{}'; expected one", name));
     misses_ = true;
   }
   return text.value_or("");
@@ -71,7 +71,8 @@ namespace {
 
 template <StatusOr<int64_t> (*parse)(std::string_view)>
 StatusOr<int64_t> NotNegative(std::string_view text) {
-  if (text.starts_with('-')) return InvalidInput(fmt::format("'{}': below zero", text));
+  if (text.starts_with('-'))
+    return InvalidInput(fmt::format("'{}': below zero; expected zero or more", text));
   return parse(text);
 }
 
@@ -108,7 +109,7 @@ Status AttributeReader::Finish() {
   for (size_t i = 1; i < attributes_.size(); ++i)
     for (size_t j = 0; j < i; ++j)
       if (attributes_[i].first == attributes_[j].first)
-        Fail(fmt::format("attribute '{}' twice", attributes_[i].first));
+        Fail(fmt::format("attribute '{}' twice; expected it once", attributes_[i].first));
   return status_;
 }
 

@@ -207,7 +207,8 @@ Status ApplyRatio(std::span<const int64_t> below, Network& network) {
                       network.kind == NetworkShape::kRails ? "spines of 1 or more, or " : ""));
     const __int128 each = static_cast<__int128>(from_below) * network.oversubscription_den /
                           (static_cast<__int128>(network.oversubscription_num) * network.count);
-    if (each == 0) return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
+    if (each == 0)
+      return InvalidInput("the oversubscription leaves an uplink less than 1 B/s; expected a smaller one");
     network.access_bytes_per_s.push_back(static_cast<int64_t>(std::min<__int128>(each, kCap)));
   }
   return OkStatus();
@@ -223,7 +224,8 @@ Status CheckNetwork(const Network& network, int64_t endpoints) {
   bool none_left = UplinkBandwidth(network, endpoints) <= 0;
   for (int64_t rail : network.rail_of)
     none_left = none_left || UplinkBandwidth(network, endpoints, rail) <= 0;
-  if (none_left) return InvalidInput("the oversubscription leaves an uplink less than 1 B/s");
+  if (none_left)
+    return InvalidInput("the oversubscription leaves an uplink less than 1 B/s; expected a smaller one");
   return OkStatus();
 }
 

@@ -96,7 +96,7 @@ StatusOr<Topology> ReadShortForm(std::string_view text) {
   for (const Attribute& attribute : attributes) names.push_back(attribute.first);
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end())
-    return InvalidInput(fmt::format("{}: {} is given twice", text, *twice));
+    return InvalidInput(fmt::format("{}: {} is given twice; expected it once", text, *twice));
 
   AttributeReader reader(shape->family, std::move(attributes));
   const Family family = ReadFamily(reader);

@@ -104,7 +104,7 @@ class Lexer {
       if (escapes) ++i;
       if (!escapes || next != '\n') token.text += text_[i];
     }
-    return InvalidInput("a text in quotes that does not end");
+    return InvalidInput("a text in quotes that does not end; expected a quote behind it");
   }
   StatusOr<Token> Html(Token token) {
     token.kind = Token::Kind::kHtml;
@@ -115,7 +115,7 @@ class Lexer {
       at_ = i + 1;
       return token;
     }
-    return InvalidInput("a text in < > that does not end");
+    return InvalidInput("a text in < > that does not end; expected '>'");
   }
 
   std::string_view text_;

@@ -114,7 +114,8 @@ class GraphReader {
     XCCL_ASSIGN_OR_RETURN(flag_, ReadLinkFlag(options));
     if (const Status fits = CheckSize({std::ssize(graph_.nodes), std::ssize(graph_.edges)}); !fits.ok())
       return Annotate(fits, file_);
-    if (graph_.nodes.empty()) return InvalidInput(fmt::format("{}: a graph without nodes", file_));
+    if (graph_.nodes.empty())
+      return InvalidInput(fmt::format("{}: a graph without nodes; expected at least one", file_));
     if (IsTrue(graph_.attributes, "folded"))
       return InvalidInput(
           fmt::format("{}: a picture that folds several nodes into one; expected every node; "

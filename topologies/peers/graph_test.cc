@@ -72,7 +72,7 @@ TEST(Graphml, RefusesWithThePlace) {
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><edge source='a' target='b'/></graph></graphml>"),
             "folder/peer.txt:2:23: target: no node b");
   EXPECT_EQ(Refusal("<graphml>\n<graph><node id='a'/><node id='a'/></graph></graphml>"),
-            "folder/peer.txt:2:23: a second node a");
+            "folder/peer.txt:2:23: a second node a; expected another id");
   EXPECT_EQ(Refusal("<graphml/>"), "folder/peer.txt: a <graphml> without <graph>");
 }
 
@@ -148,11 +148,12 @@ TEST(Dot, RefusesWithThePlace) {
       {"graph {\n a -> b\n}", "folder/peer.txt:2:4: '->'; expected '--' in a graph"},
       {"digraph {\n a ->", "folder/peer.txt:2:6: the file ends; expected a node, a subgraph or an attribute"},
       {"digraph {\n a [x=", "folder/peer.txt:2:7: the file ends; expected a value"},
-      {"digraph {\n \"a", "folder/peer.txt:2:2: a text in quotes that does not end"},
+      {"digraph {\n \"a",
+       "folder/peer.txt:2:2: a text in quotes that does not end; expected a quote behind it"},
       {"digraph {\n a; ! }", "folder/peer.txt:2:5: '!'; expected an id or a statement"},
       {"graph { a + }", "folder/peer.txt:1:13: '}'; expected a text behind '+'"},
       {"graph { a [x=\"1\" + ; ]", "folder/peer.txt:1:20: ';'; expected a text behind '+'"},
-      {"digraph {}", "folder/peer.txt: a graph without nodes"},
+      {"digraph {}", "folder/peer.txt: a graph without nodes; expected at least one"},
       {"digraph { a -> a [bandwidth=1GB] }",
        "folder/peer.txt: edge from a to a: its ends are one node; expected two"},
       {"digraph { a -> b [bandwidth=fast] }",

@@ -78,7 +78,7 @@ class GraphmlReader {
         continue;
       }
       if (!places_.emplace(node.id, graph_.nodes.size()).second)
-        return Bad(element, fmt::format("a second node {}", Shortened(node.id)));
+        return Bad(element, fmt::format("a second node {}; expected another id", Shortened(node.id)));
       XCCL_RETURN_IF_ERROR(Attributes(element, "node", node.attributes));
       graph_.nodes.push_back(std::move(node));
     }

@@ -116,7 +116,7 @@ TEST(Taccl, Refuses) {
       {R"({"name":"a_1MB","gpus_per_node":2,"alpha":1,"node_betas_list":[1,2]})",
        "folder/peer.txt: a_1MB has 2 betas and no `links`; expected NDv2, DGX2, or one beta"},
       {R"({"name":"a_1MB","gpus_per_node":2,"alpha":1,"node_betas_list":[0]})",
-       "folder/peer.txt: a beta that is not above 0"},
+       "folder/peer.txt: a beta of 0 or less; expected more"},
       {R"({"name":"ndv2","gpus_per_node":4,"alpha":1,"node_betas_list":[1,2]})",
        "folder/peer.txt: NDv2 has 8 GPUs and 2 betas; this has 4 and 2"},
       {R"({"name":"a_1MB","gpus_per_node":2,"alpha":1,"links":[[0,1]],"betas":[[1]]})",

@@ -83,7 +83,7 @@ StatusOr<PeerGraph> ReadGraph(const JsonValue& root, std::string_view file) {
       node.id = std::to_string(graph.nodes.size());
     }
     if (!places.emplace(node.id, graph.nodes.size()).second)
-      return value.Error(fmt::format("a second node {}", Shortened(node.id)));
+      return value.Error(fmt::format("a second node {}; expected another id", Shortened(node.id)));
     graph.nodes.push_back(std::move(node));
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> links, root.Find("links"));

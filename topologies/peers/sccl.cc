@@ -132,7 +132,7 @@ class ScclReader {
           return links.Error(
               fmt::format("a count of {} {}, below those of their ports of a switch", count, name));
         if (count == 0 || within) continue;
-        if (to == from) return links.Error(fmt::format("a link from {} to itself", to));
+        if (to == from) return links.Error(fmt::format("a link from {} to itself; expected another end", to));
         AddLink(NodeId(static_cast<int64_t>(from)), NodeId(static_cast<int64_t>(to)), Numbers(count, latency),
                 spec_);
       }

@@ -139,7 +139,7 @@ class SimaiReader {
       Cable cable;
       XCCL_ASSIGN_OR_RETURN(const int64_t a, Number("the source of a link", head_.nodes - 1));
       XCCL_ASSIGN_OR_RETURN(const int64_t b, Number("the destination of a link", head_.nodes - 1));
-      if (a == b) return Bad(fmt::format("a link from {} to itself", a));
+      if (a == b) return Bad(fmt::format("a link from {} to itself; expected another end", a));
       cable.a = static_cast<size_t>(a), cable.b = static_cast<size_t>(b);
       for (const bool rate : {true, false}) {
         const StatusOr<int64_t> value = rate ? ParsePeerRate(Word()) : ParsePeerTime(Word());

@@ -90,7 +90,7 @@ TEST(Simai, RefusesWithThePlace) {
        "folder/peer.txt:4:1: the file ends after 1 link; its first line says 2"},
       {"3 1 1\n2\n0 9 200Gbps 1us 0\n",
        "folder/peer.txt:3:3: the destination of a link: '9': expected a whole number from 0 to 2"},
-      {"3 1 1\n2\n0 0 200Gbps 1us 0\n", "folder/peer.txt:3:3: a link from 0 to itself"},
+      {"3 1 1\n2\n0 0 200Gbps 1us 0\n", "folder/peer.txt:3:3: a link from 0 to itself; expected another end"},
       {"3 1 1\n2\n0 2 fast 1us 0\n",
        "folder/peer.txt:3:5: link 0 to 2: 'fast': no number; a bandwidth is written like 450GB/s"},
       {"3 3 1\n0 1 2\n0 2 1Gbps 1us 0\n",

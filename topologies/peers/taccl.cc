@@ -86,7 +86,7 @@ class TacclReader {
   // asked for, unless the size is 1 MB, where published profiles have neither.
   Status FindUnits(std::string_view name, double least_beta) {
     const std::optional<double> size = SizeInName(name);
-    if (!(least_beta > 0)) return root_.Error("a beta that is not above 0");
+    if (!(least_beta > 0)) return root_.Error("a beta of 0 or less; expected more");
     if (flag_.bandwidth_bytes_per_s) {
       const double true_beta =
           kBytesPerMb / static_cast<double>(*flag_.bandwidth_bytes_per_s) * 1e6;  // us/MB
@@ -106,7 +106,7 @@ class TacclReader {
 
   StatusOr<LinkNumbers> Numbers(double alpha, double beta) const {
     LinkNumbers numbers;
-    if (!(beta > 0)) return root_.Error("a beta that is not above 0");
+    if (!(beta > 0)) return root_.Error("a beta of 0 or less; expected more");
     const StatusOr<int64_t> rate = RateOf(beta_scale_ / beta, kBytesPerMb * 1e6);
     if (!rate.ok()) return root_.Error(rate.status().message());
     const StatusOr<int64_t> time = TimeOf(alpha / alpha_scale_, kPsPerUsOfProfile);
@@ -130,7 +130,7 @@ class TacclReader {
     for (size_t to = 0; to < n; ++to)
       for (size_t from = 0; from < n; ++from) {
         if (counts[to][from] == 0) continue;
-        if (to == from) return links.Error(fmt::format("a link from {} to itself", to));
+        if (to == from) return links.Error(fmt::format("a link from {} to itself; expected another end", to));
         XCCL_ASSIGN_OR_RETURN(const LinkNumbers numbers, Numbers(alpha_, betas[to][from]));
         if (!(counts[to][from] >= 1 && counts[to][from] <= 64))
           return links.Error(

@@ -23,7 +23,7 @@ Status Reader::ReadCluster(pugi::xml_node element, ScopeIndex scope, int nesting
   const std::string_view name = reader.Text("name").value_or("");
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
   if (nesting >= kMaxNesting)
-    return At(element, fmt::format("clusters nested more than {} deep", kMaxNesting));
+    return At(element, fmt::format("clusters nested more than {} deep; expected fewer levels", kMaxNesting));
   std::vector<ScopeIndex> members;
   const size_t first_link = spec_.links.size();
   XCCL_RETURN_IF_ERROR(ReadCopies(element, scope, copies, name, nesting + 1, members));
@@ -105,7 +105,7 @@ StatusOr<std::vector<Reader::EndPoint>> Reader::ReadFabric(pugi::xml_node elemen
   Place place{std::nullopt, scopes_[scope].references.prefix, 0};
   place.prefix += reader.Text("prefix").value_or("");
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
-  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(place.prefix + network.id)));
+  XCCL_RETURN_IF_ERROR(CheckName(element, "id", place.prefix + network.id));
   XCCL_RETURN_IF_ERROR(CheckRoom(element, {network.planes, 0}));
 
   XCCL_ASSIGN_OR_RETURN(const auto copies, AttachedTo(element, network, attach, members));

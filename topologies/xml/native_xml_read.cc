@@ -143,7 +143,7 @@ Status Reader::ReadNodes(pugi::xml_node element, NodeKind kind, ScopeIndex scope
   if (!in.host) id = in.prefix + id;
   for (int64_t i = 0; i < count; ++i) {
     std::string own = counted ? id + std::to_string(i) : id;
-    XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(own)));
+    XCCL_RETURN_IF_ERROR(CheckName(element, "id", own));
     AddNode(kind, std::move(own), in.host, spec_, multicast, reduce);
   }
   return Update(element);
@@ -153,7 +153,7 @@ Status Reader::ReadFamilyElement(pugi::xml_node element, ScopeIndex scope) {
   AttributeReader reader(element.name(), AttributesOf(element));
   const Family family = ReadFamily(reader);
   XCCL_RETURN_IF_ERROR(Finish(element, reader));
-  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(family.id)));
+  XCCL_RETURN_IF_ERROR(CheckName(element, "id", family.id));
   XCCL_RETURN_IF_ERROR(CheckRoom(element, SizeOf(family)));
   const ReferenceScope& in = scopes_[scope].references;
   Place place{in.host, in.prefix, index_.GpusOf(in.host)};
@@ -182,7 +182,7 @@ Status Reader::ReadHost(pugi::xml_node element, ScopeIndex scope, const std::str
 }
 
 StatusOr<HostId> Reader::OpenHost(pugi::xml_node element, std::string name, bool continued) {
-  XCCL_RETURN_IF_ERROR(Check(element, CheckNodeName(name)));
+  XCCL_RETURN_IF_ERROR(CheckName(element, "name", name));
   const std::optional<HostId> known = index_.FindHost(name);
   if (continued && !known) return At(element, fmt::format("host {} continued; there is none before", name));
   if (continued) return *known;
@@ -315,6 +315,11 @@ Status Reader::At(pugi::xml_node element, std::string_view message) const {
 
 Status Reader::Check(pugi::xml_node element, const Status& status) const {
   return status.ok() ? status : At(element, status.message());
+}
+
+Status Reader::CheckName(pugi::xml_node element, std::string_view attribute, std::string_view name) const {
+  const Status good = CheckNodeName(name);
+  return good.ok() ? good : At(element, fmt::format("{} {}", attribute, good.message()));
 }
 
 }  // namespace native_xml

@@ -83,6 +83,8 @@ class Reader {
   Status At(pugi::xml_node element, std::string_view message) const;
   Status Check(pugi::xml_node element,
                const Status& status) const;  // the status with the element's place in its message
+  // Checks the value of an attribute that names a node or a host.
+  Status CheckName(pugi::xml_node element, std::string_view attribute, std::string_view name) const;
 
   std::string_view text_, file_;
   TopologySize most_;

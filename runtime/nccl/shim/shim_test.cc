@@ -249,7 +249,7 @@ class Logging {
   Logging(const Logging&) = delete;
   Logging& operator=(const Logging&) = delete;
 
-  // "rank 0: broadcast 256 int32 root 2 by NCCL: 1", of all ranks.
+  // "rank 0: reduce 256 int32 sum root 2 by NCCL: 1", of all ranks.
   std::vector<std::string> Rows() const {
     const StatusOr<std::string> text = ReadFile(file);
     EXPECT_TRUE(text.ok()) << text.status().message();
@@ -262,6 +262,7 @@ class Logging {
         std::string line = "rank " + std::to_string(on.rank->value) + ": ";
         line += std::string(ToString(row.collective)) + " " + std::to_string(row.size_bytes) + " " +
                 std::string(ToString(row.type));
+        if (row.op) line += " " + std::string(ToString(*row.op));
         if (row.root) line += " root " + std::to_string(row.root->value);
         rows.push_back(line + " by " + row.served_by + ": " + std::to_string(row.calls));
         EXPECT_EQ(row.timed, 0) << "a GPU's calls have no times";
@@ -289,8 +290,8 @@ TEST(Shim, CountsWhatPlansAndNcclRun) {
   std::vector<std::string> expected;
   for (const char* rank : {"rank 0: ", "rank 1: "})
     for (const char* row :
-         {"allgather 24000 int32 by NCCL: 1", "allreduce 12000 int32 by NCCL: 1",
-          "allreduce 256 int32 by allreduce.plan.json: 2", "broadcast 256 int32 root 0 by NCCL: 1"})
+         {"allgather 24000 int32 by NCCL: 1", "allreduce 12000 int32 sum by NCCL: 1",
+          "allreduce 256 int32 sum by allreduce.plan.json: 2", "broadcast 256 int32 root 0 by NCCL: 1"})
       expected.push_back(std::string(rank) + row);
   EXPECT_EQ(logging.Rows(), expected);
 }
@@ -303,8 +304,8 @@ TEST(Shim, CountsWithoutABook) {
     EXPECT_EQ(FinalizeComm(on.comm), kSuccess);
     EXPECT_EQ(AbortComm(on.comm), kSuccess);
   });
-  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 256 int32 by NCCL: 1",
-                                                      "rank 1: allreduce 256 int32 by NCCL: 1"}));
+  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 256 int32 sum by NCCL: 1",
+                                                      "rank 1: allreduce 256 int32 sum by NCCL: 1"}));
 }
 
 TEST(Shim, CountsNoCallsThatNcclMakesToItself) {
@@ -323,8 +324,8 @@ TEST(Shim, CountsNoCallsThatNcclMakesToItself) {
     Check{Kind::kAllreduce, kNccls}.Run(on);
     EXPECT_EQ(DestroyComm(on.comm), kSuccess);
   });
-  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 12000 int32 by NCCL: 1",
-                                                      "rank 1: allreduce 12000 int32 by NCCL: 1"}));
+  EXPECT_EQ(logging.Rows(), (std::vector<std::string>{"rank 0: allreduce 12000 int32 sum by NCCL: 1",
+                                                      "rank 1: allreduce 12000 int32 sum by NCCL: 1"}));
 }
 
 TEST(Shim, RanksMayDifferInBeingInPlace) {
