@@ -199,14 +199,14 @@ Status PlanExperts(const TopologyFlags& machine, const std::string& collective, 
       WithProgress(
           "planning " + collective + " on " + topology.name(), [&](Progress&) -> StatusOr<ExpertPlan> {
             const auto began = std::chrono::steady_clock::now();
-            XCCL_ASSIGN_OR_RETURN(ExpertPlan made,
-                                  dispatch::MakeExpertPlan(topology, request, session.deadline));
+            XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
+            XCCL_ASSIGN_OR_RETURN(ExpertPlan made, dispatch::MakeExpertPlan(ground, session.deadline));
             synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
             if (const auto faults = dispatch::VerifyExpertPlan(made); !faults.empty())
               return BugError(fmt::format("the plan is wrong: [{}] {}", faults[0].rule, faults[0].text));
             XCCL_ASSIGN_OR_RETURN(
                 evaluation,
-                dispatch::Evaluate(made, request, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
+                dispatch::Evaluate(made, ground, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
                                    session.deadline));
             return made;
           }));

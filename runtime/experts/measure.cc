@@ -144,14 +144,10 @@ class Checker {
 };
 
 // The bytes of one call, without its time.
-Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Routing& routing, Call call) {
+Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Needs& needs, Call call) {
   Measured bytes;
-  std::vector<int32_t> needs;
-  for (int64_t t = 0; t < routing.first_token.back(); ++t) {
-    RanksOf(routing.ExpertsOf(t), plan.sizes, needs);
-    bytes.logical_bytes += std::ssize(needs) * plan.sizes.row_bytes;
-  }
-  const std::vector<int64_t> rows = RowsOfHops(plan, index, routing, call);
+  bytes.logical_bytes = std::ssize(needs.ranks) * plan.sizes.row_bytes;
+  const std::vector<int64_t> rows = RowsOfHops(plan, index, needs, call);
   for (size_t h = 0; h < rows.size(); ++h) {
     const bool crosses = plan.domains[plan.hops[h].from.index()] != plan.domains[plan.hops[h].to.index()];
     (crosses ? bytes.fabric_bytes : bytes.inside_bytes) += rows[h] * plan.sizes.row_bytes;
@@ -249,10 +245,10 @@ StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const Measur
   std::vector<MeasuredCall> measured;
   Random random(options.seed);
   for (size_t call = 0; call < calls; ++call) {
-    const Routing routing = DrawCall(plan, options, random);
+    const Needs needs = NeedsOf(DrawCall(plan, options, random), plan.sizes);
     MeasuredCall& one =
-        measured.emplace_back(MeasuredCall{.dispatch = BytesOf(plan, wires.index, routing, Call::kDispatch),
-                                           .combine = BytesOf(plan, wires.index, routing, Call::kCombine)});
+        measured.emplace_back(MeasuredCall{.dispatch = BytesOf(plan, wires.index, needs, Call::kDispatch),
+                                           .combine = BytesOf(plan, wires.index, needs, Call::kCombine)});
     for (size_t rank = 0; rank < ranks; ++rank) {
       const OfRank& of = all[rank * calls + call];
       one.dispatch.time_us = std::max(one.dispatch.time_us, of.dispatch_us);
