@@ -186,25 +186,9 @@ py::dict Run(const SharedExperts& timed, const std::string& routing, const std::
     Check(UsageError("tokens: " + std::to_string(options.tokens) + "; expected 1 to " +
                      std::to_string(sizes.max_tokens) + ", the plan's"));
   return ColumnsOf(Watched({}, [=](const Caller&) -> StatusOr<std::vector<dispatch::Facts>> {
-    std::vector<dispatch::Facts> rows;
-    const auto add = [&](dispatch::Call call, const dispatch::Measured& measured) {
-      const auto rate = [&](int64_t bytes) {
-        return static_cast<double>(bytes) / timed->plan.sizes.ranks / measured.time_us / 1e3;
-      };
-      rows.push_back({{"call", std::string(dispatch::ToString(call))},
-                      {"time_us", measured.time_us},
-                      {"logical_gb_per_s", rate(measured.logical_bytes)},
-                      {"fabric_gb_per_s", rate(measured.fabric_bytes)},
-                      {"host_gb_per_s", rate(measured.inside_bytes)},
-                      {"wrong", measured.wrong}});
-    };
     XCCL_ASSIGN_OR_RETURN(const std::vector<dispatch::MeasuredCall> calls,
                           dispatch::Measure(timed->plan, options));
-    for (const dispatch::MeasuredCall& measured : calls) {
-      add(dispatch::Call::kDispatch, measured.dispatch);
-      add(dispatch::Call::kCombine, measured.combine);
-    }
-    return rows;
+    return dispatch::FactsOf(calls, timed->plan.sizes.ranks);
   }));
 }
 

@@ -5,8 +5,10 @@
 // incoming message keeps its slot until all its rows have been passed on, as the proof of dispatch/verify.h
 // assumes. The last message of a hop says so; a hop ends once the hops that feed it have.
 //
-// Rows that no slot holds are cut: the first call moves the choices and the first bytes, and calls for the
-// other bytes follow on the ways that the choices say.
+// With Aim::kThroughput the first call moves the choices alone, and another one the rows, each straight from
+// its slot to its place, which the choices say: a call less would copy all rows once more. With
+// Aim::kLatency rows come with their choices. Rows that no slot holds are cut: calls for the other bytes
+// follow on the same ways.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -270,7 +272,8 @@ StatusOr<Received> ExpertRank::Dispatch(const OwnTokens& own, const RowSource& r
   }
   const int64_t header = HeaderBytes(sizes(), Call::kDispatch);
   const CallHead head{.number = ++calls_, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kDispatch};
-  const RowLayout layout{header, std::min(rows.bytes(), BytesThatFit(header))};
+  const bool together = wires_.plan->aim == Aim::kLatency;
+  const RowLayout layout{header, together ? std::min(rows.bytes(), BytesThatFit(header)) : 0};
   DispatchPart part(*this, head, layout, 0, own, rows, nullptr, {}, limit);
   XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));
   std::vector<int32_t> order;

@@ -172,6 +172,12 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     endpoint.NoteProgress();
     return endpoint.Barrier(3 * options.patience);
   };
+  // A program's buffers last, so rows lie in the same memory in all calls.
+  Rows kept;
+  const auto place = [&](Received& ways) {
+    ways.rows = std::move(kept);
+    return KeepRowsOf(plan.sizes.row_bytes)(ways);
+  };
   Random random(options.seed);
   for (OfRank& call : calls) {
     const Routing routing = DrawCall(plan, options, random);
@@ -183,9 +189,9 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     };
     XCCL_RETURN_IF_ERROR(barrier());
     const auto began = std::chrono::steady_clock::now();
-    XCCL_ASSIGN_OR_RETURN(const Received received,
-                          rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes},
-                                        KeepRowsOf(plan.sizes.row_bytes), options.patience));
+    XCCL_ASSIGN_OR_RETURN(Received received,
+                          rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes}, place,
+                                        options.patience));
     call.dispatch_us = since(began);
     call.dispatch_wrong = checker.WrongReceived(received, self);
     const Rows outputs = checker.OutputsOf(received, self);
@@ -196,6 +202,7 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
                                       outputs.data(), sums.data(), options.patience));
     call.combine_us = since(again);
     call.combine_wrong = checker.WrongSums(sums, self);
+    kept = std::move(received.rows);
   }
   return barrier();  // no rank leaves while others may wait for it
 }
@@ -258,6 +265,26 @@ StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const Measur
     }
   }
   return measured;
+}
+
+std::vector<Facts> FactsOf(const std::vector<MeasuredCall>& calls, int32_t ranks) {
+  std::vector<Facts> rows;
+  const auto add = [&](Call call, const Measured& measured) {
+    const auto rate = [&](int64_t bytes) {
+      return static_cast<double>(bytes) / ranks / measured.time_us / 1e3;
+    };
+    rows.push_back({{"call", std::string(ToString(call))},
+                    {"time_us", measured.time_us},
+                    {"logical_gb_per_s", rate(measured.logical_bytes)},
+                    {"fabric_gb_per_s", rate(measured.fabric_bytes)},
+                    {"host_gb_per_s", rate(measured.inside_bytes)},
+                    {"wrong", measured.wrong}});
+  };
+  for (const MeasuredCall& measured : calls) {
+    add(Call::kDispatch, measured.dispatch);
+    add(Call::kCombine, measured.combine);
+  }
+  return rows;
 }
 
 int32_t TokensThatFit(const Sizes& sizes) {

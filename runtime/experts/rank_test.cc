@@ -322,12 +322,19 @@ TEST(Wires, SlotsFitTheMemory) {
   const StatusOr<ExpertWires> whole = WireExperts(plan);
   ASSERT_TRUE(whole.ok());
   EXPECT_EQ(whole->wiring.slots, std::ranges::max(plan.hops, {}, &Hop::slots).slots);
-  const StatusOr<ExpertWires> part = WireExperts(plan, 1 << 20);
+  const StatusOr<ExpertWires> part = WireExperts(plan, {.memory_limit = 1 << 20});
   ASSERT_TRUE(part.ok());
   EXPECT_GE(part->wiring.slots, 1);
   EXPECT_LE(part->wiring.SlotMemory(), 1 << 20);
-  EXPECT_EQ(WireExperts(plan, 1024).status().message(),
+  EXPECT_EQ(WireExperts(plan, {.memory_limit = 1024}).status().message(),
             "24 connections with a slot of 192 bytes each need 4608 bytes; the limit is 1024");
+  plan = PlanFor(MachineOf("one-host"), Aim::kThroughput, 2, 500);
+  const StatusOr<ExpertWires> few = WireExperts(plan, {.connection_bytes = 0});
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(few->wiring.slots, std::ranges::max(plan.hops, {}, &Hop::slots).slots);
+  const StatusOr<ExpertWires> more = WireExperts(plan, {.connection_bytes = 40 * few->wiring.slot_bytes});
+  ASSERT_TRUE(more.ok());
+  EXPECT_EQ(more->wiring.slots, 2000 * 2 / plan.rows_per_message);  // 4 ranks, 500 tokens, top-2
   plan.stage_of_depth = {1, 0};
   EXPECT_EQ(WireExperts(plan).status().message(),
             "stages: expected them to rise with the depth of the sender");
