@@ -5,10 +5,9 @@
 // incoming message keeps its slot until all its rows have been passed on, as the proof of dispatch/verify.h
 // assumes. The last message of a hop says so; a hop ends once the hops that feed it have.
 //
-// With Aim::kThroughput the first call moves the choices alone, and another one the rows, each straight from
-// its slot to its place, which the choices say: a call less would copy all rows once more. With
-// Aim::kLatency rows come with their choices. Rows that no slot holds are cut: calls for the other bytes
-// follow on the same ways.
+// Where a connection's slots cannot hold a rank's rows, the first call moves the choices alone, and another
+// one the rows, each straight from its slot to its place, which the choices say: together, rows would be
+// copied once more. Rows that no slot holds are cut: calls for the other bytes follow on the same ways.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -272,7 +271,8 @@ StatusOr<Received> ExpertRank::Dispatch(const OwnTokens& own, const RowSource& r
   }
   const int64_t header = HeaderBytes(sizes(), Call::kDispatch);
   const CallHead head{.number = ++calls_, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kDispatch};
-  const bool together = wires_.plan->aim == Aim::kLatency;
+  const Wiring& wiring = wires_.wiring;
+  const bool together = sizes().max_tokens * rows.bytes() <= wiring.slots * wiring.slot_bytes;
   const RowLayout layout{header, together ? std::min(rows.bytes(), BytesThatFit(header)) : 0};
   DispatchPart part(*this, head, layout, 0, own, rows, nullptr, {}, limit);
   XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));

@@ -332,9 +332,13 @@ TEST(Wires, SlotsFitTheMemory) {
   const StatusOr<ExpertWires> few = WireExperts(plan, {.connection_bytes = 0});
   ASSERT_TRUE(few.ok());
   EXPECT_EQ(few->wiring.slots, std::ranges::max(plan.hops, {}, &Hop::slots).slots);
-  const StatusOr<ExpertWires> more = WireExperts(plan, {.connection_bytes = 40 * few->wiring.slot_bytes});
-  ASSERT_TRUE(more.ok());
-  EXPECT_EQ(more->wiring.slots, 2000 * 2 / plan.rows_per_message);  // 4 ranks, 500 tokens, top-2
+  plan.rows_per_message = 100;
+  for (const int64_t bytes : {20'000, 1 << 20}) {
+    const StatusOr<ExpertWires> wires = WireExperts(plan, {.connection_bytes = bytes});
+    ASSERT_TRUE(wires.ok());
+    // All rows of 4 ranks with 500 tokens each, for two ranks each.
+    EXPECT_EQ(wires->wiring.slots, std::min(bytes / wires->wiring.slot_bytes, int64_t{4 * 500 * 2 / 100}));
+  }
   plan.stage_of_depth = {1, 0};
   EXPECT_EQ(WireExperts(plan).status().message(),
             "stages: expected them to rise with the depth of the sender");

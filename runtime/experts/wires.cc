@@ -58,10 +58,11 @@ StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& opt
   // At most all rows of all ranks pass a connection, or without partial sums all their ranks' rows come back.
   const int64_t rows = int64_t{plan.sizes.ranks} * plan.sizes.max_tokens *
                        (plan.sums == Sums::kHome ? std::min(plan.sizes.top_k, plan.sizes.ranks) : 1);
-  const int64_t wanted = std::max<int64_t>(
-      slots, std::min(options.connection_bytes / wiring.slot_bytes, rows / plan.rows_per_message));
-  wiring.slots =
-      static_cast<int32_t>(std::min<int64_t>({wanted, kMaxSlots, options.memory_limit / one_slot}));
+  const int64_t wanted = plan.aim == Aim::kLatency ? 0
+                                                   : std::min(options.connection_bytes / wiring.slot_bytes,
+                                                              rows / plan.rows_per_message);
+  wiring.slots = static_cast<int32_t>(
+      std::min<int64_t>({std::max<int64_t>(slots, wanted), kMaxSlots, options.memory_limit / one_slot}));
   return wires;
 }
 
