@@ -207,7 +207,8 @@ std::vector<Rank> AllRanks(const ExpertPlan& plan) {
 
 // Runs `body` on all ranks.
 Status OnAll(const ExpertPlan& plan, Sharing sharing, const std::function<Status(ExpertRank&)>& body) {
-  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires, WireExperts(plan));
+  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires,
+                        WireExperts(plan, {.connection_bytes = 0}));  // they wait for slots
   XCCL_ASSIGN_OR_RETURN(const SharedRegion region, SharedRegion::Create(wires.wiring, sharing));
   return RunRanks(region, AllRanks(plan), kPatience, [&](Endpoint& endpoint) {
     ExpertRank rank(wires, endpoint);
