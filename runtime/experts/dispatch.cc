@@ -34,6 +34,7 @@ class DispatchPart : public CallPart {
         own_row_(static_cast<size_t>(layout.stride())),
         in_(rank.in_.size()) {
     Open(rank.in_, rank.out_, rank.wires_.there, rank.wires_.back);
+    rank_.arrived_.clear();
   }
 
   bool Round() {
@@ -54,7 +55,7 @@ class DispatchPart : public CallPart {
   // number in the order of arrival.
   Received Sorted(std::vector<int32_t>& order) const;
   // The bytes of a row, by its number in the order of arrival.
-  const std::byte* Arrived(int32_t row) const { return arrived_.data() + row * layout.bytes; }
+  const std::byte* Arrived(int32_t row) const { return rank_.arrived_.data() + row * layout.bytes; }
 
  private:
   // Where the work on one source of rows stands: the next row, and the next of its branches.
@@ -114,7 +115,7 @@ class DispatchPart : public CallPart {
     seen.rows.push_back(needed ? num_rows_ : -1);
     if (!needed) return;
     ++num_rows_;
-    arrived_.insert(arrived_.end(), bytes, bytes + layout.bytes);
+    rank_.arrived_.insert(rank_.arrived_.end(), bytes, bytes + layout.bytes);
   }
 
   // Passes one row to its branches. False: a connection has no room, and the rest waits.
@@ -203,7 +204,6 @@ class DispatchPart : public CallPart {
   std::vector<Cursor> in_;  // by inlet
   std::vector<int32_t> needs_;
   Seen seen_;  // in the order of arrival, with rows in that order too
-  std::vector<std::byte> arrived_;
   int32_t num_rows_ = 0;
   bool done_ = false;
 };
