@@ -44,9 +44,10 @@ Status Row(MarkdownTable& table, const std::string& machine, dispatch::Call call
   const auto seconds = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   };
-  XCCL_ASSIGN_OR_RETURN(const dispatch::ExpertPlan plan, dispatch::MakeExpertPlan(topology, request));
+  XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
+  XCCL_ASSIGN_OR_RETURN(const dispatch::ExpertPlan plan, dispatch::MakeExpertPlan(ground));
   const double planning_s = seconds();
-  XCCL_ASSIGN_OR_RETURN(const dispatch::Evaluation evaluation, dispatch::Evaluate(plan, request, draws));
+  XCCL_ASSIGN_OR_RETURN(const dispatch::Evaluation evaluation, dispatch::Evaluate(plan, ground, draws));
   const auto median_us = [&](int64_t DrawTimes::*time) {
     return fmt::format("{:.1f}", Share(evaluation.draws, 0.5, [&](const DrawTimes& draw) {
                          return static_cast<double>(draw.*time) / 1e6;

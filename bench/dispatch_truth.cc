@@ -103,7 +103,8 @@ Routing DrawLimited(const Sizes& sizes, int32_t hosts, int32_t groups, Random& r
 // The rows that the library sends over the plan's hops: once for each expert, or as the plan says.
 std::vector<int64_t> RowsSent(const ExpertPlan& plan, const Routing& routing, const Published& row) {
   const dispatch::HopIndex index(plan);
-  if (row.sent != Rows::kOfExpert) return dispatch::RowsOfHops(plan, index, routing, row.call);
+  if (row.sent != Rows::kOfExpert)
+    return dispatch::RowsOfHops(plan, index, NeedsOf(routing, plan.sizes), row.call);
   dispatch::BranchFinder finder(plan);
   std::vector<int64_t> rows(plan.hops.size());
   for (int32_t home = 0; home < plan.sizes.ranks; ++home)
@@ -155,8 +156,9 @@ StatusOr<Truth> Predict(const Published& row) {
                 .row_bytes = row.row_bytes},
       .aim = row.tokens > 1024 ? dispatch::Aim::kThroughput : dispatch::Aim::kLatency,
       .routing = {}};
-  XCCL_ASSIGN_OR_RETURN(ExpertPlan made, row.sent == Rows::kOfHost ? dispatch::DeepEpPlan(topology, request)
-                                                                   : dispatch::DirectPlan(topology, request));
+  XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
+  XCCL_ASSIGN_OR_RETURN(ExpertPlan made, row.sent == Rows::kOfHost ? dispatch::DeepEpPlan(ground)
+                                                                   : dispatch::DirectPlan(ground));
   const ExpertPlan plan = dispatch::OnMachine(std::move(made), model);
   Random random(1);
   Truth truth{0, 0};

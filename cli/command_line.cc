@@ -216,6 +216,13 @@ Option Command::AddFlag(const std::string& name, bool& value, const std::string&
 }
 bool Command::Has(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
 bool Command::IsGiven(const std::string& name) const { return app_->count(name) > 0; }
+std::vector<std::string> Command::GivenFlags() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : std::as_const(*app_).get_options())
+    if (option->count() > 0 && !option->get_positional())
+      names.push_back("--" + option->get_lnames().front());
+  return names;
+}
 void Command::Heading(const std::string& heading) { app_->option_defaults()->group(heading); }
 void Command::Footer(const std::string& text) { app_->footer(text); }
 void Command::WhenChosen(std::function<void()> chosen) { app_->callback(std::move(chosen)); }

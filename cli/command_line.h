@@ -61,6 +61,8 @@ class Command {
   bool Has(const std::string& name) const;  // an option of this name
   // Requires: parsing is over, and an option of this name.
   bool IsGiven(const std::string& name) const;
+  // The options that were given, "--size", in the order of help; no positional arguments. Requires: as above.
+  std::vector<std::string> GivenFlags() const;
   // Help lists the options added from here on under this heading; "Options" is the usual one.
   void Heading(const std::string& heading);
   void Footer(const std::string& text);

@@ -36,29 +36,20 @@ using dispatch::DrawTimes;
 using dispatch::ExpertPlan;
 
 constexpr std::array<std::string_view, 5> kFlags = {"--tokens", "--row", "--routing", "--aim", "--draws"};
-// Flags of plan and of compare that mean nothing for routes of experts.
-constexpr std::array<const char*, 34> kOthers = {"--root",          "--ranks",
-                                                 "--counts",        "--pairs",
-                                                 "--no-relays",     "--collective-file",
-                                                 "--groups",        "--engine",
-                                                 "--size",          "--chunks",
-                                                 "--steps",         "--rounds",
-                                                 "--model",         "--from",
-                                                 "--pareto",        "--place",
-                                                 "--max-ctas",      "--explain",
-                                                 "--lower",         "--machine",
-                                                 "--for",           "--sizes",
-                                                 "--engines",       "--csv",
-                                                 "--html",          "--svg",
-                                                 "--chart",         "--width",
-                                                 "--font",          "--failures",
-                                                 "--with",          "--allow-divergent",
-                                                 "--verify-passes", "--failed-cables"};
+// Flags of plan and of compare that fit routes of experts, besides kFlags: those of the machine, and the
+// rest.
+constexpr std::string_view kOfMachine[] = {
+    "--degrade",  "--fabric",     "--gpu-arch",      "--gpu-busids",     "--gpus-per-switch", "--host",
+    "--hosts",    "--hosts-file", "--job",           "--link",           "--nic-rate",        "--no-rails",
+    "--pcie-gen", "--rails",      "--nvlink-domain", "--plain-switches", "--without-link"};
+constexpr std::string_view kOthers[] = {"--collective", "--experts", "--top-k",      "--seed",
+                                        "--output",     "--json",    "--time-limit", "--memory-limit"};
 
-double NumberOf(const dispatch::Facts& facts, std::string_view name) {
-  return std::get<double>(
-      std::ranges::find(facts, name, &std::pair<std::string, dispatch::Value>::first)->second);
+template <typename T>
+const T& ValueOf(const dispatch::Facts& facts, std::string_view name) {
+  return std::get<T>(std::ranges::find(facts, name, &std::pair<std::string, dispatch::Value>::first)->second);
 }
+double NumberOf(const dispatch::Facts& facts, std::string_view name) { return ValueOf<double>(facts, name); }
 
 std::string ShortUs(double us) { return FormatDurationShort(static_cast<int64_t>(us * 1e6)); }
 
@@ -182,9 +173,11 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
   for (const char* flag : {"--experts", "--top-k"})
     if (!is_call && !command.Has("--for") && command.IsGiven(flag))
       return UsageError(fmt::format("{}: only together with --collective dispatch or combine", flag));
-  for (const char* flag : kOthers)
-    if (is_call && command.Has(flag) && command.IsGiven(flag))
+  for (const std::string& flag : command.GivenFlags()) {
+    const auto is = [&](const auto& flags) { return std::ranges::find(flags, flag) != std::end(flags); };
+    if (is_call && !is(kFlags) && !is(kOfMachine) && !is(kOthers))
       return UsageError(fmt::format("{}: not together with --collective {}", flag, collective));
+  }
   return OkStatus();
 }
 
@@ -202,14 +195,14 @@ Status PlanExperts(const TopologyFlags& machine, const std::string& collective, 
       WithProgress(
           "planning " + collective + " on " + topology.name(), [&](Progress&) -> StatusOr<ExpertPlan> {
             const auto began = std::chrono::steady_clock::now();
-            XCCL_ASSIGN_OR_RETURN(ExpertPlan made,
-                                  dispatch::MakeExpertPlan(topology, request, session.deadline));
+            XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
+            XCCL_ASSIGN_OR_RETURN(ExpertPlan made, dispatch::MakeExpertPlan(ground, session.deadline));
             synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
             if (const auto faults = dispatch::VerifyExpertPlan(made); !faults.empty())
               return BugError(fmt::format("the plan is wrong: [{}] {}", faults[0].rule, faults[0].text));
             XCCL_ASSIGN_OR_RETURN(
                 evaluation,
-                dispatch::Evaluate(made, request, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
+                dispatch::Evaluate(made, ground, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
                                    session.deadline));
             return made;
           }));
@@ -268,36 +261,25 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(options.routing, dispatch::ReadRoutingSource(routing, plan.sizes));
   if (options.group != nullptr) XCCL_RETURN_IF_ERROR(AgreeOnRun(path, routing, plan.sizes.ranks, options));
-  const std::vector<std::string> names = {"call",        "time us",   "logical GB/s",
-                                          "fabric GB/s", "host GB/s", "wrong"};
-  std::vector<std::vector<std::string>> table = {names};
-  std::vector<Row> rows;
-  int64_t wrong = 0;
-  const auto add = [&](Call call, const dispatch::Measured& measured) {
-    const auto rate = [&](int64_t bytes) {
-      return static_cast<double>(bytes) / plan.sizes.ranks / measured.time_us / 1e3;
-    };
-    wrong += measured.wrong;
-    table.push_back({std::string(dispatch::ToString(call)), fmt::format("{:.1f}", measured.time_us),
-                     fmt::format("{:.3f}", rate(measured.logical_bytes)),
-                     fmt::format("{:.3f}", rate(measured.fabric_bytes)),
-                     fmt::format("{:.3f}", rate(measured.inside_bytes)), fmt::format("{}", measured.wrong)});
-    rows.push_back({{"call", std::string(dispatch::ToString(call))},
-                    {"time_us", measured.time_us},
-                    {"logical_gb_per_s", rate(measured.logical_bytes)},
-                    {"fabric_gb_per_s", rate(measured.fabric_bytes)},
-                    {"host_gb_per_s", rate(measured.inside_bytes)},
-                    {"wrong", measured.wrong},
-                    {"ranks", int64_t{plan.sizes.ranks}},
-                    {"tokens", int64_t{options.tokens}},
-                    {"routing", routing},
-                    {"dtype", std::string(ToString(options.type))},
-                    {"version", std::string(kVersion)}});
-  };
   XCCL_ASSIGN_OR_RETURN(const std::vector<dispatch::MeasuredCall> calls, dispatch::Measure(plan, options));
-  for (const dispatch::MeasuredCall& measured : calls) {
-    add(Call::kDispatch, measured.dispatch);
-    add(Call::kCombine, measured.combine);
+  std::vector<std::vector<std::string>> table = {
+      {"call", "time us", "logical GB/s", "fabric GB/s", "host GB/s", "wrong"}};
+  std::vector<Row> rows;
+  int64_t all_wrong = 0;
+  for (const dispatch::Facts& facts : dispatch::FactsOf(calls, plan.sizes.ranks)) {
+    const auto number = [&](std::string_view name) { return NumberOf(facts, name); };
+    const int64_t wrong = ValueOf<int64_t>(facts, "wrong");
+    all_wrong += wrong;
+    table.push_back({ValueOf<std::string>(facts, "call"), fmt::format("{:.1f}", number("time_us")),
+                     fmt::format("{:.3f}", number("logical_gb_per_s")),
+                     fmt::format("{:.3f}", number("fabric_gb_per_s")),
+                     fmt::format("{:.3f}", number("host_gb_per_s")), fmt::format("{}", wrong)});
+    Row& row = rows.emplace_back(RowOf(facts));
+    row.emplace_back("ranks", int64_t{plan.sizes.ranks});
+    row.emplace_back("tokens", int64_t{options.tokens});
+    row.emplace_back("routing", routing);
+    row.emplace_back("dtype", std::string(ToString(options.type)));
+    row.emplace_back("version", std::string(kVersion));
   }
   const bool processes = options.processes || options.group != nullptr;
   const bool shows = options.group == nullptr || options.group->bootstrap().rank() == Rank(0);
@@ -308,7 +290,7 @@ Status RunExperts(const std::string& path, const ExpertRunFlags& flags, dispatch
         "{} on {}: {} as {}, {} tokens a rank, {}, sums in {}\n{}", plan.route, plan.topology.name(),
         Counted(plan.sizes.ranks, "rank"), processes ? "processes" : "threads", options.tokens, routing,
         ToString(options.type), TableText(table))));
-  return wrong == 0 ? OkStatus() : BugError(path + ": elements are wrong; the table says how many");
+  return all_wrong == 0 ? OkStatus() : BugError(path + ": elements are wrong; the table says how many");
 }
 
 void AddExpertSimulateFlags(Command& command, ExpertSimulateFlags& flags) {

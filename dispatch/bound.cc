@@ -114,23 +114,22 @@ Bound::Level Bound::MakeLevel(const Topology& topology, std::vector<int32_t> set
   return level;
 }
 
-int64_t Bound::TimePs(const Routing& routing) const {
+int64_t Bound::TimePs(const Needs& needs) const {
   struct Rows {
     int64_t out = 0, in = 0;
   };
   std::vector<std::vector<Rows>> rows;
   for (const Level& level : levels_) rows.emplace_back(level.sets.size());
-  std::vector<int32_t> needs, sets;
+  std::vector<int32_t> sets;
   int64_t time = 0;
   for (int32_t home = 0; home < sizes_.ranks; ++home)
-    for (int64_t t = routing.first_token[home]; t < routing.first_token[home + 1]; ++t) {
-      RanksOf(routing.ExpertsOf(t), sizes_, needs);
+    for (int64_t t = needs.first_token[home]; t < needs.first_token[home + 1]; ++t) {
       // One row's way, from its home or to it.
-      for (const int32_t rank : needs)
+      for (const int32_t rank : needs.Of(t))
         time = std::max(time, call_ == Call::kDispatch ? latency_ps_[home][rank] : latency_ps_[rank][home]);
       for (size_t l = 0; l < levels_.size(); ++l) {
         sets.clear();
-        for (const int32_t rank : needs) sets.push_back(levels_[l].set_of_rank[rank]);
+        for (const int32_t rank : needs.Of(t)) sets.push_back(levels_[l].set_of_rank[rank]);
         std::ranges::sort(sets);
         const int32_t own = levels_[l].set_of_rank[home];
         bool leaves = false;

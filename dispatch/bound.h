@@ -21,8 +21,8 @@ class Bound {
   // Cost: a maximum flow for each set and direction.
   Bound(const Topology& topology, const Domains& domains, const Sizes& sizes, Call call);
 
-  // 0 if no row leaves its rank. Cost: tokens × top_k × levels.
-  int64_t TimePs(const Routing& routing) const;
+  // The bound of a routing with these needs; 0 if no row leaves its rank. Cost: tokens × top_k × levels.
+  int64_t TimePs(const Needs& needs) const;
 
  private:
   struct Set {

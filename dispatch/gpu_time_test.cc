@@ -20,11 +20,14 @@ class GpuTime : public testing::Test {
     const Topology topology = Read(TestMachines()[0]);
     PlanRequest request = RequestOf(topology, 512, 4);
     request.sizes.row_bytes = 4096;
-    StatusOr<ExpertPlan> made = DeepEpPlan(topology, request);
+    const StatusOr<Groundwork> ground = Prepare(topology, request);
+    EXPECT_TRUE(ground.ok());
+    StatusOr<ExpertPlan> made = DeepEpPlan(*ground);
     EXPECT_TRUE(made.ok());
     plan_.emplace(OnMachine(*std::move(made), model_));
     Random random(1);
-    rows_ = RowsOfHops(*plan_, HopIndex(*plan_), DrawRouting({}, plan_->sizes, random), Call::kDispatch);
+    const Needs needs = NeedsOf(DrawRouting({}, plan_->sizes, random), plan_->sizes);
+    rows_ = RowsOfHops(*plan_, HopIndex(*plan_), needs, Call::kDispatch);
   }
 
   int64_t Time(std::optional<int32_t> blocks) const {

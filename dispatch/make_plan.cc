@@ -10,13 +10,13 @@
 #include <cstdlib>
 #include <numeric>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "dispatch/bound.h"
-#include "dispatch/domains.h"
 #include "dispatch/predict.h"
 #include "dispatch/trees.h"
 
@@ -38,6 +38,7 @@ constexpr int32_t kMostLanes = 8;
 constexpr double kWorthRelaying = 0.99;
 // Hops of a plan with Entry::kNeeded at most: each rank to each, twice.
 constexpr int32_t kMostRanksNeeded = 512;
+constexpr std::string_view kDirect = "direct";
 
 struct Counted {
   std::vector<int32_t> trees;  // by (lane, stage, from, to): trees with this branch
@@ -189,15 +190,16 @@ void LayPaths(ExpertPlan& plan, Paths& paths, bool by_nic, const std::vector<int
   }
 }
 
-int32_t RowsPerMessage(const Sizes& sizes, Aim aim) {
-  if (aim == Aim::kLatency) return 1;
-  return static_cast<int32_t>(std::max<int64_t>(1, kMessageBytes / sizes.row_bytes));
+int32_t RowsPerMessage(const PlanRequest& request) {
+  if (request.aim == Aim::kLatency) return 1;
+  return static_cast<int32_t>(std::max<int64_t>(1, kMessageBytes / request.sizes.row_bytes));
 }
 
-// uneven: ranks may have different numbers of tokens, which is what lanes are for.
-std::vector<Route> RoutesToTry(const Domains& domains, bool uneven) {
-  if (domains.size() == 1) return {{.name = "direct", .way = Way::kDirect}};
-  std::vector<Route> routes = {{.name = "direct", .way = Way::kDirect},
+std::vector<Route> RoutesToTry(const Groundwork& ground) {
+  const Domains& domains = ground.domains;
+  const Route direct{.name = std::string(kDirect), .way = Way::kDirect};
+  if (domains.size() == 1) return {direct};
+  std::vector<Route> routes = {direct,
                                {.name = "rail", .way = Way::kRail},
                                {.name = "same-index", .way = Way::kSameIndex},
                                {.name = "home-rail", .way = Way::kHomeRail}};
@@ -207,21 +209,19 @@ std::vector<Route> RoutesToTry(const Domains& domains, bool uneven) {
     largest = std::max(largest, members.size());
     smallest = std::min(smallest, members.size());
   }
-  if (largest == 1) return {routes[0]};
+  if (largest == 1) return {direct};
   if (ranks <= kMostRanksNeeded)
     routes.insert(routes.begin() + 1,
                   {{.name = "needed", .way = Way::kRail, .entry = Entry::kNeeded},
                    {.name = "needed-by-nic", .way = Way::kRail, .entry = Entry::kNeeded, .by_nic = true}});
-  if (uneven && smallest > 1)
+  // Lanes are for ranks with different numbers of tokens; drawn ranks have equal ones.
+  if (ground.request.routing.kind == RoutingSource::Kind::kFile && smallest > 1)
     routes.push_back({.name = "spread",
                       .way = Way::kSpread,
                       .lanes = static_cast<int32_t>(std::clamp<int64_t>(
                           kMostBranches / (ranks * ranks), 2, std::min<int64_t>(kMostLanes, smallest)))});
   return routes;
 }
-
-// Whether ranks may have different numbers of tokens: drawn ranks have equal ones.
-bool IsUneven(const PlanRequest& request) { return request.routing.kind == RoutingSource::Kind::kFile; }
 
 // Entry::kNeeded promises that rows enter every domain straight from the home's, and that paths join its
 // ranks.
@@ -240,60 +240,65 @@ bool MayEnterByNeed(const ExpertPlan& plan, const Paths& paths) {
   return true;
 }
 
+// Plants the trees of a route. Absent where the route does not fit the machine.
+StatusOr<std::optional<ExpertPlan>> Plant(const Groundwork& ground, const Route& route) {
+  XCCL_ASSIGN_OR_RETURN(ExpertPlan plan, PlantTrees(ground.topology, ground.domains, ground.paths,
+                                                    ground.request.sizes, route));
+  if (plan.entry == Entry::kNeeded && !MayEnterByNeed(plan, ground.paths)) return std::optional<ExpertPlan>();
+  plan.call = ground.request.call;
+  plan.aim = ground.request.aim;
+  plan.rows_per_message = RowsPerMessage(ground.request);
+  return std::optional(std::move(plan));
+}
+
+// Where no path leads straight to all ranks, two routes may have the same trees, and so the same plan.
+bool SameTrees(const ExpertPlan& a, const ExpertPlan& b) {
+  return a.entry == Entry::kFixed && b.entry == Entry::kFixed && a.parents == b.parents;
+}
+
 struct Tried {
   ExpertPlan plan;
   std::vector<int32_t> trees;  // by hop
   int64_t time_ps;
 };
 
-// Plants, lists, counts, lays paths and times. Absent where the way does not fit the machine.
-// Absent too where the trees are those of `known`, which has the route's paths.
-StatusOr<std::optional<Tried>> Try(const Topology& topology, const Domains& domains, const Paths& paths,
-                                   const PlanRequest& request, const Route& route,
-                                   const std::vector<Routing>& draws, Tried* known) {
-  StatusOr<ExpertPlan> planted = PlantTrees(topology, domains, paths, request.sizes, route);
-  if (!planted.ok()) return planted.status();
-  ExpertPlan& plan = *planted;
-  if (plan.entry == Entry::kNeeded && !MayEnterByNeed(plan, paths)) return std::optional<Tried>();
-  if (known != nullptr && plan.entry == known->plan.entry && plan.entry == Entry::kFixed &&
-      plan.parents == known->plan.parents) {
-    // Where no path leads straight to all ranks, the trees of both ways are the same.
-    if (known->plan.route == "direct") known->plan.route = route.name;
-    return std::optional<Tried>();
-  }
-  plan.call = request.call;
-  plan.aim = request.aim;
-  plan.rows_per_message = RowsPerMessage(request.sizes, request.aim);
+// Lists the hops of a planted plan, counts their rows, lays paths and times.
+Tried Try(const Groundwork& ground, const Route& route, ExpertPlan plan) {
+  const Call call = ground.request.call;
   std::vector<int32_t> trees = ListHops(plan);
   const HopIndex index(plan);
   // Paths that fit one draw are timed on others.
-  Paths spread = paths;
-  LayPaths(plan, spread, route.by_nic, RowsOfHops(plan, index, draws.front(), request.call));
-  Predictor predictor(plan, request.call);
+  Paths spread = ground.paths;
+  LayPaths(plan, spread, route.by_nic, RowsOfHops(plan, index, ground.draws.front(), call));
+  Predictor predictor(plan, call);
   std::vector<int64_t> times;
-  for (size_t i = draws.size() > 1 ? 1 : 0; i < draws.size(); ++i)
-    times.push_back(predictor.TimePs(RowsOfHops(plan, index, draws[i], request.call)));
+  for (size_t i = ground.draws.size() > 1 ? 1 : 0; i < ground.draws.size(); ++i)
+    times.push_back(predictor.TimePs(RowsOfHops(plan, index, ground.draws[i], call)));
   const int64_t time = Quantile(times, 0.5);
-  return std::optional<Tried>({std::move(plan), std::move(trees), time});
+  return {std::move(plan), std::move(trees), time};
+}
+
+bool IsWorthMore(const Tried& next, const Tried& best) {
+  return static_cast<double>(next.time_ps) < static_cast<double>(best.time_ps) * kWorthRelaying;
 }
 
 // The draws on which ways are compared: those of fewer tokens on a large machine.
-std::vector<Routing> DrawsToChoose(const PlanRequest& request) {
+std::vector<Needs> DrawsToChoose(const PlanRequest& request) {
   Sizes sizes = request.sizes;
   const int64_t most = kMostChoices / sizes.ranks / sizes.top_k;
   sizes.max_tokens = static_cast<int32_t>(std::min<int64_t>(sizes.max_tokens, std::max<int64_t>(most, 64)));
   Random random(request.seed);
-  std::vector<Routing> draws;
+  std::vector<Needs> draws;
   const bool is_file = request.routing.kind == RoutingSource::Kind::kFile;
   const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
   const int64_t count = std::clamp<int64_t>(4 * kMostChoices / choices, 4, kMostChoosingDraws);
   for (int64_t i = 0; i < (is_file ? 1 : count); ++i)
-    draws.push_back(DrawRouting(request.routing, sizes, random));
+    draws.push_back(NeedsOf(DrawRouting(request.routing, sizes, random), sizes));
   return draws;
 }
 
 // Sums at home round once; sums on the way may carry fewer rows.
-void ChooseSums(ExpertPlan& plan, const Routing& draw) {
+void ChooseSums(ExpertPlan& plan, const Needs& draw) {
   const HopIndex index(plan);
   Predictor predictor(plan, Call::kCombine);
   plan.sums = Sums::kHome;
@@ -303,21 +308,19 @@ void ChooseSums(ExpertPlan& plan, const Routing& draw) {
   if (static_cast<double>(at_home) * kWorthRelaying <= static_cast<double>(on_way)) plan.sums = Sums::kHome;
 }
 
-Status CheckFits(const Topology& topology, const Sizes& sizes) {
-  if (topology.num_ranks() != sizes.ranks)
-    return BugError("an expert plan's ranks are not those of its machine");
-  return CheckSizes(sizes);
+ExpertPlan Finished(const Groundwork& ground, Tried tried) {
+  ChooseSums(tried.plan, ground.draws.front());
+  SetSlots(tried.plan, tried.trees);
+  return std::move(tried.plan);
 }
 
-// The plan of one way, with sums on the way.
-StatusOr<ExpertPlan> PlanOfWay(const Topology& topology, const PlanRequest& request, const Route& route) {
-  XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
-  const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
-  XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried, Try(topology, FindDomains(topology), paths, request,
-                                                        route, DrawsToChoose(request), nullptr));
-  XCCL_CHECK(tried.has_value());  // only Entry::kNeeded may not fit
-  SetSlots(tried->plan, tried->trees);
-  return std::move(tried->plan);
+// The plan of one route, with sums on the way.
+StatusOr<ExpertPlan> PlanOfRoute(const Groundwork& ground, const Route& route) {
+  XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
+  XCCL_CHECK(planted.has_value());  // only Entry::kNeeded may not fit
+  Tried tried = Try(ground, route, *std::move(planted));
+  SetSlots(tried.plan, tried.trees);
+  return std::move(tried.plan);
 }
 
 }  // namespace
@@ -333,58 +336,69 @@ T Quantile(std::vector<T> values, double share) {
 template int64_t Quantile(std::vector<int64_t> values, double share);
 template double Quantile(std::vector<double> values, double share);
 
-StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request,
-                                    const Deadline& deadline) {
-  XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
-  const Domains domains = FindDomains(topology);
-  const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
-  const std::vector<Routing> draws = DrawsToChoose(request);
+StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request) {
+  if (topology.num_ranks() != request.sizes.ranks)
+    return BugError("an expert plan's ranks are not those of its machine");
+  XCCL_RETURN_IF_ERROR(CheckSizes(request.sizes));
+  return Groundwork{.topology = topology,
+                    .request = request,
+                    .domains = FindDomains(topology),
+                    .paths = Paths(topology, RowsPerMessage(request) * request.sizes.row_bytes),
+                    .draws = DrawsToChoose(request)};
+}
+
+StatusOr<ExpertPlan> MakeExpertPlan(const Groundwork& ground, const Deadline& deadline) {
   std::optional<Tried> best;
   const double began_with_s = deadline.SecondsLeft();
-  for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
+  for (const Route& route : RoutesToTry(ground)) {
     if (best && deadline.SecondsLeft() < began_with_s / 2) break;
-    XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
-                          Try(topology, domains, paths, request, route, draws, best ? &*best : nullptr));
-    if (!tried) continue;
-    const double worth = best ? static_cast<double>(best->time_ps) * kWorthRelaying : 0;
-    if (!best || static_cast<double>(tried->time_ps) < worth) best = std::move(tried);
+    XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
+    if (!planted) continue;
+    if (best && SameTrees(best->plan, *planted)) {
+      if (best->plan.route == kDirect) best->plan.route = route.name;
+      continue;
+    }
+    Tried tried = Try(ground, route, *std::move(planted));
+    if (!best || IsWorthMore(tried, *best)) best = std::move(tried);
   }
-  ChooseSums(best->plan, draws.front());
-  SetSlots(best->plan, best->trees);
-  return std::move(best->plan);
+  return Finished(ground, *std::move(best));
 }
 
-StatusOr<std::vector<ExpertPlan>> PlansOfRoutes(const Topology& topology, const PlanRequest& request) {
-  XCCL_RETURN_IF_ERROR(CheckFits(topology, request.sizes));
-  const Domains domains = FindDomains(topology);
-  const Paths paths(topology, RowsPerMessage(request.sizes, request.aim) * request.sizes.row_bytes);
-  const std::vector<Routing> draws = DrawsToChoose(request);
-  std::vector<ExpertPlan> plans;
-  for (const Route& route : RoutesToTry(domains, IsUneven(request))) {
-    XCCL_ASSIGN_OR_RETURN(std::optional<Tried> tried,
-                          Try(topology, domains, paths, request, route, draws, nullptr));
-    if (!tried) continue;
-    ChooseSums(tried->plan, draws.front());
-    SetSlots(tried->plan, tried->trees);
-    plans.push_back(std::move(tried->plan));
+StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const Groundwork ground, Prepare(topology, request));
+  return MakeExpertPlan(ground);
+}
+
+StatusOr<PlansOfRoutes> MakeAllRoutes(const Groundwork& ground) {
+  std::vector<Tried> all;
+  size_t chosen = 0;
+  for (const Route& route : RoutesToTry(ground)) {
+    XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
+    if (!planted) continue;
+    all.push_back(Try(ground, route, *std::move(planted)));
+    const Tried &best = all[chosen], &next = all.back();
+    if (SameTrees(best.plan, next.plan) ? best.plan.route == kDirect : IsWorthMore(next, best))
+      chosen = all.size() - 1;
   }
-  return plans;
+  PlansOfRoutes made{.plans = {}, .chosen = chosen};
+  for (Tried& tried : all) made.plans.push_back(Finished(ground, std::move(tried)));
+  return made;
 }
 
-StatusOr<ExpertPlan> DeepEpPlan(const Topology& topology, const PlanRequest& request) {
-  return PlanOfWay(topology, request, {.name = "deepep", .way = Way::kSameIndex});
+StatusOr<ExpertPlan> DeepEpPlan(const Groundwork& ground) {
+  return PlanOfRoute(ground, {.name = "deepep", .way = Way::kSameIndex});
 }
 
-StatusOr<ExpertPlan> DirectPlan(const Topology& topology, const PlanRequest& request) {
-  return PlanOfWay(topology, request, {.name = "direct", .way = Way::kDirect});
+StatusOr<ExpertPlan> DirectPlan(const Groundwork& ground) {
+  return PlanOfRoute(ground, {.name = std::string(kDirect), .way = Way::kDirect});
 }
 
-StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws,
+StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, int32_t draws,
                               const Deadline& deadline) {
-  const Topology& topology = plan.topology;
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(topology, request));
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(topology, request));
-  const Bound bound(topology, FindDomains(topology), request.sizes, request.call);
+  const PlanRequest& request = ground.request;
+  XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(ground));
+  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(ground));
+  const Bound bound(ground.topology, ground.domains, request.sizes, request.call);
   const HopIndex own_index(plan), deepep_index(deepep);
   Predictor own(plan, request.call), beside(deepep, request.call);
   const PairExchange pairs(direct, request.call);
@@ -392,8 +406,8 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request
   Random random(request.seed + 1);  // other draws than those that chose the plan
   Evaluation evaluation;
   for (int32_t i = 0; i < draws && (i == 0 || !deadline()); ++i) {
-    const Routing draw = DrawRouting(request.routing, request.sizes, random);
-    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes);
+    const Needs draw = NeedsOf(DrawRouting(request.routing, request.sizes, random), request.sizes);
+    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes.ranks);
     evaluation.draws.push_back(
         {.plan_ps = own.TimePs(RowsOfHops(plan, own_index, draw, request.call)),
          .bound_ps = bound.TimePs(draw),
@@ -404,8 +418,8 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request
   constexpr double kPsPerDay = 86'400e12;
   if (const auto ps = static_cast<double>(evaluation.draws.front().bound_ps); ps > kPsPerDay)
     return InvalidInput(fmt::format("{}: {} takes {:.1f} days at least; times of up to 1 day are supported",
-                                    topology.name(), ToString(request.call), ps / kPsPerDay));
-  if (own.busiest()) evaluation.busiest = topology.LinkName(*own.busiest());
+                                    ground.topology.name(), ToString(request.call), ps / kPsPerDay));
+  if (own.busiest()) evaluation.busiest = ground.topology.LinkName(*own.busiest());
   return evaluation;
 }
 

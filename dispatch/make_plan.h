@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/status.h"
+#include "dispatch/domains.h"
 #include "dispatch/plan.h"
 #include "dispatch/routing.h"
 #include "topologies/topology.h"
@@ -21,22 +22,39 @@ struct PlanRequest {
   uint64_t seed = 0;
 };
 
+// What all plans for one request on one machine start from: searched and drawn once, and handed on.
+struct Groundwork {
+  const Topology& topology;
+  PlanRequest request;
+  Domains domains;
+  Paths paths;
+  std::vector<Needs> draws;  // on which routes are compared; those of fewer tokens on a large machine
+};
+// The topology must outlive the result. Errors: kInvalidInput for sizes that do not fit the machine.
+StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request);
+
 // The plan whose routes take the least median time on a few drawn routings; of about equal ones the one with
-// less traffic to relays comes first. Errors: kInvalidInput for sizes that do not fit the machine;
-// kInfeasible if some rank cannot reach another. One route is made whatever the time; others in half of it.
-StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request,
-                                    const Deadline& deadline = Deadline());
+// less traffic to relays comes first. Errors: kInfeasible if some rank cannot reach another. One route is
+// made whatever the time; others in half of it.
+StatusOr<ExpertPlan> MakeExpertPlan(const Groundwork& ground, const Deadline& deadline = Deadline());
+// Prepares as well.
+StatusOr<ExpertPlan> MakeExpertPlan(const Topology& topology, const PlanRequest& request);
 
 // A plan for each route that the planner tries on the machine, in its order; a route that does not fit has
-// none. Errors: those of MakeExpertPlan.
-StatusOr<std::vector<ExpertPlan>> PlansOfRoutes(const Topology& topology, const PlanRequest& request);
+// none.
+struct PlansOfRoutes {
+  std::vector<ExpertPlan> plans;
+  size_t chosen = 0;  // index of the one that MakeExpertPlan makes
+};
+// Errors: those of MakeExpertPlan.
+StatusOr<PlansOfRoutes> MakeAllRoutes(const Groundwork& ground);
 
 // DeepEP's routes on the machine: over NVLink inside a host, and once per other host to the GPU of the home's
 // own number there. As a plan, so that the same model times both.
-StatusOr<ExpertPlan> DeepEpPlan(const Topology& topology, const PlanRequest& request);
+StatusOr<ExpertPlan> DeepEpPlan(const Groundwork& ground);
 
 // Rows go straight to each rank that needs them: what alltoalls take.
-StatusOr<ExpertPlan> DirectPlan(const Topology& topology, const PlanRequest& request);
+StatusOr<ExpertPlan> DirectPlan(const Groundwork& ground);
 
 // Times of one draw, in picoseconds.
 struct DrawTimes {
@@ -51,9 +69,10 @@ struct Evaluation {
   std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved
 };
 
-// A file has one draw, whatever `draws` says. One draw is timed whatever the time. Errors: kInvalidInput for
-// calls that take more than a day.
-StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const PlanRequest& request, int32_t draws,
+// Times a plan of the machine and request on draws other than those that chose it. A file has one draw,
+// whatever `draws` says. One draw is timed whatever the time. Errors: kInvalidInput for calls that take more
+// than a day.
+StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, int32_t draws,
                               const Deadline& deadline = Deadline());
 
 // The share of values that are at most the result, by nearest rank: 0.5 is the median. Requires: not empty.

@@ -38,7 +38,7 @@ TEST_P(EveryMachine, PlansAreProvedAndNoFasterThanTheBound) {
       request.aim = aim;
       const ExpertPlan plan = Planned(topology, request);
       EXPECT_TRUE(VerifyExpertPlan(plan).empty()) << plan.route;
-      const auto evaluation = Evaluate(plan, request, 5);
+      const auto evaluation = Evaluate(plan, *Prepare(topology, request), 5);
       ASSERT_TRUE(evaluation.ok());
       for (const DrawTimes& draw : evaluation->draws) {
         EXPECT_GE(draw.plan_ps, draw.bound_ps) << plan.route;
@@ -72,7 +72,7 @@ TEST(MakeExpertPlan, RowsCrossTheFabricOncePerHost) {
   const HopIndex index(plan);
   Random random(1);
   const Routing routing = DrawRouting({}, plan.sizes, random);
-  const std::vector<int64_t> rows = RowsOfHops(plan, index, routing, Call::kDispatch);
+  const std::vector<int64_t> rows = RowsOfHops(plan, index, NeedsOf(routing, plan.sizes), Call::kDispatch);
   int64_t crossing = 0, expected = 0;
   for (size_t h = 0; h < rows.size(); ++h)
     if (plan.domains[plan.hops[h].from.index()] != plan.domains[plan.hops[h].to.index()]) crossing += rows[h];
@@ -98,7 +98,7 @@ TEST(MakeExpertPlan, SpreadsOneRanksRowsOverAllNicsOfItsHost) {
   const ExpertPlan plan = Planned(topology, request);
   EXPECT_EQ(plan.route, "spread");
   EXPECT_EQ(plan.lanes, 4);
-  const auto evaluation = Evaluate(plan, request, 1);
+  const auto evaluation = Evaluate(plan, *Prepare(topology, request), 1);
   EXPECT_LT(2 * evaluation->draws[0].plan_ps, evaluation->draws[0].deepep_ps);
 }
 
@@ -134,7 +134,7 @@ TEST(MakeExpertPlan, RefusesTimesOfDaysAndTooManyRanks) {
   ASSERT_TRUE(slow.ok()) << slow.status().message();
   PlanRequest request;
   request.sizes = {.ranks = 2, .experts = 2, .top_k = 2, .max_tokens = 4096, .row_bytes = 7392};
-  const std::string text(Evaluate(Planned(*slow, request), request, 1).status().message());
+  const std::string text(Evaluate(Planned(*slow, request), *Prepare(*slow, request), 1).status().message());
   EXPECT_TRUE(text.ends_with("days at least; times of up to 1 day are supported")) << text;
   EXPECT_EQ(
       CheckSizes({.ranks = 4097, .experts = 4097, .top_k = 1, .max_tokens = 1, .row_bytes = 16}).message(),
@@ -170,17 +170,18 @@ TEST(Bound, IsThatOfThePublishedExample) {
   const Sizes sizes{.ranks = 16, .experts = 256, .top_k = 8, .max_tokens = 4096, .row_bytes = 7392};
   Random random(1);
   const Bound bound(topology, FindDomains(topology), sizes, Call::kDispatch);
-  EXPECT_NEAR(static_cast<double>(bound.TimePs(DrawRouting({}, sizes, random))) / 1e6, 603, 6);
+  EXPECT_NEAR(static_cast<double>(bound.TimePs(NeedsOf(DrawRouting({}, sizes, random), sizes))) / 1e6, 603,
+              6);
 }
 
 TEST(Bound, IsZeroWhereNothingMoves) {
   const Topology topology = Machine("rails");
   const PlanRequest request = RequestOf(topology, 3);
-  Routing routing{.top_k = 2, .first_token = std::vector<int64_t>(13)};
-  EXPECT_EQ(Bound(topology, FindDomains(topology), request.sizes, Call::kDispatch).TimePs(routing), 0);
+  const Needs needs = NeedsOf({.top_k = 2, .first_token = std::vector<int64_t>(13)}, request.sizes);
+  EXPECT_EQ(Bound(topology, FindDomains(topology), request.sizes, Call::kDispatch).TimePs(needs), 0);
   const ExpertPlan plan = Planned(topology, request);
   Predictor predictor(plan, Call::kDispatch);
-  EXPECT_EQ(predictor.TimePs(RowsOfHops(plan, HopIndex(plan), routing, Call::kDispatch)), 0);
+  EXPECT_EQ(predictor.TimePs(RowsOfHops(plan, HopIndex(plan), needs, Call::kDispatch)), 0);
 }
 
 TEST(Domains, AreWhatIsJoinedWithoutNics) {

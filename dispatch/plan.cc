@@ -146,25 +146,23 @@ HopIndex::HopIndex(const ExpertPlan& plan)
   }
 }
 
-std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, const Routing& routing,
+std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, const Needs& needs,
                                 Call call) {
   std::vector<int64_t> rows(plan.hops.size());
   BranchFinder finder(plan);
-  std::vector<int32_t> needs;
   std::vector<int64_t> below(plan.sizes.ranks);
   const bool each = call == Call::kCombine && plan.sums == Sums::kHome;
   for (int32_t home = 0; home < plan.sizes.ranks; ++home)
-    for (int64_t t = routing.first_token[home]; t < routing.first_token[home + 1]; ++t) {
-      const auto lane = static_cast<int32_t>((t - routing.first_token[home]) % plan.lanes);
-      RanksOf(routing.ExpertsOf(t), plan.sizes, needs);
-      const std::span<const Branch> branches = finder.Find(lane, home, needs);
+    for (int64_t t = needs.first_token[home]; t < needs.first_token[home + 1]; ++t) {
+      const auto lane = static_cast<int32_t>((t - needs.first_token[home]) % plan.lanes);
+      const std::span<const Branch> branches = finder.Find(lane, home, needs.Of(t));
       if (!each) {
         for (const Branch& branch : branches) ++rows[index.Find(lane, branch.depth, branch.from, branch.to)];
         continue;
       }
       // Every rank's row passes all branches above it.
       for (const Branch& branch : branches) below[branch.to] = 0;
-      for (const int32_t rank : needs) below[rank] = 1;
+      for (const int32_t rank : needs.Of(t)) below[rank] = 1;
       for (size_t b = branches.size(); b-- > 0;) {
         const Branch& branch = branches[b];
         rows[index.Find(lane, branch.depth, branch.from, branch.to)] += below[branch.to];

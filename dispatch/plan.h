@@ -124,10 +124,9 @@ class HopIndex {
   std::vector<int32_t> at_;
 };
 
-// By hop, the rows that a routing sends over it; in combine the rows that come back. Requires: the routing
-// fits the plan.
-std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, const Routing& routing,
-                                Call call);
+// By hop, the rows that a routing with these needs sends over it; in combine the rows that come back.
+// Requires: the routing fits the plan.
+std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, const Needs& needs, Call call);
 
 // The file of a plan: docs/dispatch.md. Written atomically.
 Status WriteExpertPlan(const ExpertPlan& plan, const std::string& path);

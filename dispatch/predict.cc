@@ -118,15 +118,12 @@ int64_t Predictor::TimePs(std::span<const int64_t> rows) {
   return time;
 }
 
-std::vector<int64_t> RowsOfPairs(const Routing& routing, const Sizes& sizes) {
-  std::vector<int64_t> rows(static_cast<size_t>(sizes.ranks) * sizes.ranks);
-  std::vector<int32_t> needs;
-  for (int32_t home = 0; home < sizes.ranks; ++home)
-    for (int64_t t = routing.first_token[home]; t < routing.first_token[home + 1]; ++t) {
-      RanksOf(routing.ExpertsOf(t), sizes, needs);
-      for (const int32_t rank : needs)
-        if (rank != home) ++rows[static_cast<size_t>(home) * sizes.ranks + rank];
-    }
+std::vector<int64_t> RowsOfPairs(const Needs& needs, int32_t ranks) {
+  std::vector<int64_t> rows(static_cast<size_t>(ranks) * ranks);
+  for (int32_t home = 0; home < ranks; ++home)
+    for (int64_t t = needs.first_token[home]; t < needs.first_token[home + 1]; ++t)
+      for (const int32_t rank : needs.Of(t))
+        if (rank != home) ++rows[static_cast<size_t>(home) * ranks + rank];
   return rows;
 }
 

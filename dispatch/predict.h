@@ -47,7 +47,7 @@ class Predictor {
 
 // Rows from rank to rank, each (token, rank) once: counts[source × ranks + destination]. A rank's rows for
 // itself are left out.
-std::vector<int64_t> RowsOfPairs(const Routing& routing, const Sizes& sizes);
+std::vector<int64_t> RowsOfPairs(const Needs& needs, int32_t ranks);
 
 // Times of an alltoall of rows from rank to rank over the direct routes of a plan of Way::kDirect.
 class PairExchange {

@@ -62,7 +62,7 @@ int32_t SourceOf(const ExpertPlan& plan, std::span<const int32_t> tree, int32_t 
       }
     }
   const HopIndex index(plan);
-  const std::vector<int64_t> counted = RowsOfHops(plan, index, routing, Call::kDispatch);
+  const std::vector<int64_t> counted = RowsOfHops(plan, index, NeedsOf(routing, plan.sizes), Call::kDispatch);
   std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t> theirs;
   for (size_t h = 0; h < counted.size(); ++h) {
     const Hop& hop = plan.hops[h];
@@ -107,9 +107,11 @@ TEST(Proof, DrawnRoutingsArriveAsCounted) {
     request.sizes.top_k = 1 + static_cast<int32_t>(random.Below(std::min(16, request.sizes.experts)));
     request.aim = random.Below(2) == 0 ? Aim::kLatency : Aim::kThroughput;
     request.call = random.Below(2) == 0 ? Call::kDispatch : Call::kCombine;
-    StatusOr<std::vector<ExpertPlan>> plans = PlansOfRoutes(topology, request);
-    ASSERT_TRUE(plans.ok()) << plans.status().message();
-    const ExpertPlan& plan = (*plans)[random.Below(plans->size())];
+    const StatusOr<Groundwork> ground = Prepare(topology, request);
+    ASSERT_TRUE(ground.ok()) << ground.status().message();
+    const StatusOr<PlansOfRoutes> made = MakeAllRoutes(*ground);
+    ASSERT_TRUE(made.ok()) << made.status().message();
+    const ExpertPlan& plan = made->plans[random.Below(made->plans.size())];
     ASSERT_TRUE(VerifyExpertPlan(plan).empty()) << machine.name << " " << plan.route;
     for (int64_t i = 0; i < kRoutingsOfPlan; ++i) {
       const Routing routing = DrawAny(plan.sizes, random);

@@ -98,14 +98,14 @@ PlanFacts FactsOf(const ExpertPlan& plan, const Evaluation& evaluation) {
 }
 
 StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws) {
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan chosen, MakeExpertPlan(topology, request));
-  XCCL_ASSIGN_OR_RETURN(std::vector<ExpertPlan> plans, PlansOfRoutes(topology, request));
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(topology, request));
-  XCCL_ASSIGN_OR_RETURN(ExpertPlan deepep, DeepEpPlan(topology, request));
+  XCCL_ASSIGN_OR_RETURN(const Groundwork ground, Prepare(topology, request));
+  XCCL_ASSIGN_OR_RETURN(PlansOfRoutes made, MakeAllRoutes(ground));
+  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(ground));
+  XCCL_ASSIGN_OR_RETURN(ExpertPlan deepep, DeepEpPlan(ground));
   RouteComparison comparison;
-  for (ExpertPlan& plan : plans)
+  for (size_t i = 0; i < made.plans.size(); ++i)
     comparison.routes.push_back(
-        {.name = plan.route, .chosen = plan.route == chosen.route, .plan = std::move(plan)});
+        {.name = made.plans[i].route, .chosen = i == made.chosen, .plan = std::move(made.plans[i])});
   comparison.routes.push_back({.name = "DeepEP's route", .plan = std::move(deepep)});
   std::vector<HopIndex> indexes;
   std::vector<Predictor> predictors;
@@ -114,18 +114,18 @@ StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequ
     predictors.emplace_back(*route.plan, request.call);
   }
   const PairExchange pairs(direct, request.call);
-  const Bound bound(topology, FindDomains(topology), request.sizes, request.call);
+  const Bound bound(topology, ground.domains, request.sizes, request.call);
   ComparedRoute pairwise{.name = "pairwise alltoallv"}, padded{.name = "padded alltoall"};
   if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
   Random random(request.seed + 1);  // the draws of Evaluate
   for (int32_t i = 0; i < draws; ++i) {
-    const Routing draw = DrawRouting(request.routing, request.sizes, random);
+    const Needs draw = NeedsOf(DrawRouting(request.routing, request.sizes, random), request.sizes);
     comparison.bounds_ps.push_back(bound.TimePs(draw));
     for (size_t r = 0; r < comparison.routes.size(); ++r) {
       ComparedRoute& route = comparison.routes[r];
       route.times_ps.push_back(predictors[r].TimePs(RowsOfHops(*route.plan, indexes[r], draw, request.call)));
     }
-    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes);
+    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes.ranks);
     pairwise.times_ps.push_back(pairs.PairwisePs(of_pairs));
     padded.times_ps.push_back(pairs.PaddedPs(of_pairs));
   }
@@ -171,7 +171,7 @@ std::vector<Facts> SimulateDraws(const ExpertPlan& plan, const RoutingSource& so
   Random random(0);
   std::vector<Facts> rows;
   for (int32_t draw = 0; draw < draws; ++draw) {
-    const Routing drawn = DrawRouting(source, plan.sizes, random);
+    const Needs drawn = NeedsOf(DrawRouting(source, plan.sizes, random), plan.sizes);
     const int64_t time_ps = SimulateCall(plan, drawn, plan.call), bound_ps = bound.TimePs(drawn);
     rows.push_back({{"engine", std::string("experts")},
                     {"time_us", PsToUs(time_ps)},

@@ -54,7 +54,7 @@ struct RouteComparison {
   std::vector<ComparedRoute> routes;  // the fastest median first
 };
 // All routes that the planner tries on the machine, DeepEP's, pairwise alltoallv and padded alltoall on the
-// same draws. Errors: those of MakeExpertPlan.
+// same draws. Errors: those of Prepare and MakeExpertPlan.
 StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws);
 // One line for each route.
 std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& topology,

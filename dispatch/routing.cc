@@ -224,6 +224,20 @@ void RanksOf(std::span<const int32_t> experts, const Sizes& sizes, std::vector<i
   into.erase(std::unique(into.begin(), into.end()), into.end());
 }
 
+Needs NeedsOf(const Routing& routing, const Sizes& sizes) {
+  Needs needs{.first_token = routing.first_token};
+  const int64_t tokens = routing.first_token.back();
+  needs.first_rank.reserve(tokens + 1);
+  needs.ranks.reserve(routing.experts.size());
+  std::vector<int32_t> of_token;
+  for (int64_t t = 0; t < tokens; ++t) {
+    RanksOf(routing.ExpertsOf(t), sizes, of_token);
+    needs.ranks.insert(needs.ranks.end(), of_token.begin(), of_token.end());
+    needs.first_rank.push_back(std::ssize(needs.ranks));
+  }
+  return needs;
+}
+
 StatusOr<RoutingSource> ReadRoutingSource(const std::string& text, const Sizes& sizes) {
   if (text == "uniform") return RoutingSource{};
   if (text.starts_with("zipf:")) {

@@ -77,6 +77,19 @@ Status CheckChoices(std::span<const int32_t> experts, int32_t tokens, const Size
 // The ranks that hold an expert of the token, ascending, each once. `into` is overwritten.
 void RanksOf(std::span<const int32_t> experts, const Sizes& sizes, std::vector<int32_t>& into);
 
+// RanksOf all tokens of a routing, for callers that count its rows in several ways.
+struct Needs {
+  std::vector<int64_t> first_token = {0};  // as in Routing
+  std::vector<int64_t> first_rank = {0};   // token t has ranks[first_rank[t]] up to ranks[first_rank[t + 1]]
+  std::vector<int32_t> ranks = {};
+
+  std::span<const int32_t> Of(int64_t token) const {
+    return std::span(ranks).subspan(first_rank[token], first_rank[token + 1] - first_rank[token]);
+  }
+};
+// Requires: the routing fits.
+Needs NeedsOf(const Routing& routing, const Sizes& sizes);
+
 // How routings are drawn.
 struct RoutingSource {
   enum class Kind : uint8_t { kUniform, kZipf, kFile };

@@ -19,13 +19,13 @@ namespace {
 
 class Simulator {
  public:
-  Simulator(const ExpertPlan& plan, const Routing& routing, Call call)
+  Simulator(const ExpertPlan& plan, const Needs& needs, Call call)
       : plan_(plan),
         call_(call),
         bytes_(plan.sizes.row_bytes + HeaderBytes(plan.sizes, call)),
         open_(plan.hops.size(), -1),
         links_(plan.topology.num_links()) {
-    AddItems(routing);
+    AddItems(needs);
   }
 
   int64_t Run() {
@@ -81,24 +81,24 @@ class Simulator {
     ++missing_[fed];
   }
 
-  void AddItems(const Routing& routing) {
+  void AddItems(const Needs& needs) {
     const HopIndex index(plan_);
     BranchFinder finder(plan_);
-    std::vector<int32_t> needs, item_into(plan_.sizes.ranks);
-    int32_t most = 0;
-    for (int32_t home = 0; home < plan_.sizes.ranks; ++home) most = std::max(most, routing.TokensOf(home));
-    for (int32_t number = 0; number < most; ++number)
+    std::vector<int32_t> item_into(plan_.sizes.ranks);
+    int64_t most = 0;
+    const auto tokens = [&](int32_t home) { return needs.first_token[home + 1] - needs.first_token[home]; };
+    for (int32_t home = 0; home < plan_.sizes.ranks; ++home) most = std::max(most, tokens(home));
+    for (int64_t number = 0; number < most; ++number)
       for (int32_t home = 0; home < plan_.sizes.ranks; ++home) {
-        if (number >= routing.TokensOf(home)) continue;
-        const int64_t t = routing.first_token[home] + number;
-        const int32_t lane = number % plan_.lanes;
-        RanksOf(routing.ExpertsOf(t), plan_.sizes, needs);
-        const std::span<const Branch> branches = finder.Find(lane, home, needs);
+        if (number >= tokens(home)) continue;
+        const std::span<const int32_t> ranks = needs.Of(needs.first_token[home] + number);
+        const auto lane = static_cast<int32_t>(number % plan_.lanes);
+        const std::span<const Branch> branches = finder.Find(lane, home, ranks);
         const auto hop_of = [&](const Branch& branch) {
           return index.Find(lane, branch.depth, branch.from, branch.to);
         };
         if (call_ == Call::kCombine && plan_.sums == Sums::kHome) {
-          AddChains(home, needs, branches, hop_of);
+          AddChains(home, ranks, branches, hop_of);
           continue;
         }
         for (const Branch& branch : branches) {
@@ -197,8 +197,8 @@ class Simulator {
 
 }  // namespace
 
-int64_t SimulateCall(const ExpertPlan& plan, const Routing& routing, Call call) {
-  return Simulator(plan, routing, call).Run();
+int64_t SimulateCall(const ExpertPlan& plan, const Needs& needs, Call call) {
+  return Simulator(plan, needs, call).Run();
 }
 
 }  // namespace xccl::dispatch

@@ -13,7 +13,7 @@ namespace xccl::dispatch {
 // the first tokens of all homes first; a sender adds rows to a message that no link has begun to carry, up to
 // rows_per_message. A link carries one message at a time, the one that was ready first. A receiver passes
 // rows on when their message is there whole. Slots are as many as needed. Links as in docs/ir.md, pipelined.
-// Cost: messages × links. Requires: the routing fits.
-int64_t SimulateCall(const ExpertPlan& plan, const Routing& routing, Call call);
+// `needs`: of a routing that fits. Cost: messages × links.
+int64_t SimulateCall(const ExpertPlan& plan, const Needs& needs, Call call);
 
 }  // namespace xccl::dispatch

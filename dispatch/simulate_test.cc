@@ -28,11 +28,11 @@ TEST(SimulateCall, IsNearThePrediction) {
         Random random(9);
         for (const Sums sums : {Sums::kHome, Sums::kOnWay}) {
           plan->sums = sums;
-          const Routing routing = DrawRouting({}, plan->sizes, random);
+          const Needs needs = NeedsOf(DrawRouting({}, plan->sizes, random), plan->sizes);
           const auto predicted =
-              static_cast<double>(predictor.TimePs(RowsOfHops(*plan, HopIndex(*plan), routing, call)));
-          const auto simulated = static_cast<double>(SimulateCall(*plan, routing, call));
-          const auto least = static_cast<double>(bound.TimePs(routing));
+              static_cast<double>(predictor.TimePs(RowsOfHops(*plan, HopIndex(*plan), needs, call)));
+          const auto simulated = static_cast<double>(SimulateCall(*plan, needs, call));
+          const auto least = static_cast<double>(bound.TimePs(needs));
           EXPECT_GE(simulated, least) << machine.name;
           EXPECT_LT(simulated, 1.25 * predicted) << machine.name << " " << plan->route << " " << tokens << " "
                                                  << ToString(call) << " " << ToString(sums);
@@ -52,12 +52,12 @@ TEST(SimulateCall, OneRowTakesItsLinksTime) {
   request.sizes = {.ranks = 2, .experts = 2, .top_k = 1, .max_tokens = 1, .row_bytes = 976};
   const StatusOr<ExpertPlan> plan = MakeExpertPlan(topology, request);
   ASSERT_TRUE(plan.ok());
-  const Routing routing{.top_k = 1, .first_token = {0, 1, 1}, .experts = {1}};
+  const Needs needs = NeedsOf({.top_k = 1, .first_token = {0, 1, 1}, .experts = {1}}, plan->sizes);
   // 976 bytes, 16 of header: 992 ns.
-  EXPECT_EQ(SimulateCall(*plan, routing, Call::kDispatch), 1'992'000);
-  EXPECT_EQ(SimulateCall(*plan, routing, Call::kCombine), 1'992'000);
+  EXPECT_EQ(SimulateCall(*plan, needs, Call::kDispatch), 1'992'000);
+  EXPECT_EQ(SimulateCall(*plan, needs, Call::kCombine), 1'992'000);
   Predictor predictor(*plan, Call::kDispatch);
-  EXPECT_EQ(predictor.TimePs(RowsOfHops(*plan, HopIndex(*plan), routing, Call::kDispatch)), 1'992'000);
+  EXPECT_EQ(predictor.TimePs(RowsOfHops(*plan, HopIndex(*plan), needs, Call::kDispatch)), 1'992'000);
 }
 
 }  // namespace

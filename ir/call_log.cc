@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMostRanks = 1 << 20;
+constexpr std::string_view kDispatch = "dispatch", kCombine = "combine";
 
 void Write(const CountedCalls& row, JsonWriter& writer) {
   writer.BeginObject();
@@ -26,6 +27,17 @@ void Write(const CountedCalls& row, JsonWriter& writer) {
   if (!row.served_by.empty()) writer.Member("served_by", row.served_by);
   writer.Member("calls", row.calls);
   writer.Member("timed", row.timed);
+  writer.Member("time_ps", row.time_ps);
+  writer.EndObject();
+}
+
+void Write(const CountedExperts& row, JsonWriter& writer) {
+  writer.BeginObject();
+  writer.Member("call", row.combines ? kCombine : kDispatch);
+  writer.Member("row_bytes", row.row_bytes);
+  if (!row.served_by.empty()) writer.Member("served_by", row.served_by);
+  writer.Member("tokens", row.tokens);
+  writer.Member("calls", row.calls);
   writer.Member("time_ps", row.time_ps);
   writer.EndObject();
 }
@@ -75,8 +87,24 @@ StatusOr<CountedCalls> ReadRow(const JsonValue& value, int64_t ranks) {
   return row;
 }
 
+StatusOr<CountedExperts> ReadExperts(const JsonValue& value) {
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"call", "row_bytes", "served_by", "tokens", "calls", "time_ps"}));
+  CountedExperts row;
+  XCCL_ASSIGN_OR_RETURN(const JsonValue call, value.Get("call"));
+  XCCL_ASSIGN_OR_RETURN(const std::string_view name, call.String());
+  if (name != kDispatch && name != kCombine)
+    return call.Error("'" + std::string(name) + "'; expected dispatch or combine");
+  row.combines = name == kCombine;
+  XCCL_ASSIGN_OR_RETURN(row.row_bytes, value.GetInteger("row_bytes", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(row.served_by, FindText(value, "served_by"));
+  XCCL_ASSIGN_OR_RETURN(row.tokens, value.GetInteger("tokens", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(row.calls, value.GetInteger("calls", 1, kMost));
+  XCCL_ASSIGN_OR_RETURN(row.time_ps, value.GetInteger("time_ps", 0, kMost));
+  return row;
+}
+
 StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys({"rank", "ranks", "members", "left_out", "calls"}));
+  XCCL_RETURN_IF_ERROR(value.CheckKeys({"rank", "ranks", "members", "left_out", "calls", "experts"}));
   LoggedCommunicator communicator;
   XCCL_ASSIGN_OR_RETURN(const int64_t ranks, value.GetInteger("ranks", 1, kMostRanks));
   communicator.ranks = static_cast<int32_t>(ranks);
@@ -100,6 +128,13 @@ StatusOr<LoggedCommunicator> ReadCommunicator(const JsonValue& value) {
   for (const JsonValue& each : rows) {
     XCCL_ASSIGN_OR_RETURN(CountedCalls row, ReadRow(each, ranks));
     communicator.rows.push_back(std::move(row));
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> experts, value.Find("experts"));
+  if (!experts) return communicator;
+  XCCL_ASSIGN_OR_RETURN(const std::vector<JsonValue> expert_rows, experts->Items());
+  for (const JsonValue& each : expert_rows) {
+    XCCL_ASSIGN_OR_RETURN(CountedExperts row, ReadExperts(each));
+    communicator.experts.push_back(std::move(row));
   }
   return communicator;
 }
@@ -140,6 +175,12 @@ std::string WriteCallLog(const CallLog& log) {
     writer.BeginArray(JsonWriter::Layout::kLines);
     for (const CountedCalls& row : communicator.rows) Write(row, writer);
     writer.EndArray();
+    if (!communicator.experts.empty()) {
+      writer.Key("experts");
+      writer.BeginArray(JsonWriter::Layout::kLines);
+      for (const CountedExperts& row : communicator.experts) Write(row, writer);
+      writer.EndArray();
+    }
     writer.EndObject();
   }
   writer.EndArray();

@@ -4,7 +4,9 @@
 //   {"format":1, "call_log":"xccl", "host":"gpu01", "process":4711, "rank":0, "ranks":8, "communicators":[
 //     {"rank":0, "ranks":8, "members":[0,1,2,3,4,5,6,7], "calls":[{"collective":"allreduce",
 //       "size_bytes":1048576, "type":"float", "op":"sum", "served_by":"ar.plan.json", "calls":12,
-//       "timed":12, "time_ps":3456000000}, ...]}, ...]}
+//       "timed":12, "time_ps":3456000000}, ...], "experts":[{"call":"dispatch", "row_bytes":7392,
+//       "served_by":"moe.plan.json", "tokens":49152, "calls":12, "time_ps":9876000000}, ...]},
+//     ...]}
 #pragma once
 
 #include <cstdint>
@@ -34,12 +36,24 @@ struct CountedCalls {
   bool operator==(const CountedCalls&) const = default;
 };
 
+// Calls of expert dispatch or combine that differ in their times and tokens alone. All are timed.
+struct CountedExperts {
+  bool combines = false;       // else they dispatch
+  int64_t row_bytes = 0;       // of a token, with its scales
+  std::string served_by = {};  // the plan's file
+  int64_t tokens = 0;          // of this rank, in all calls together
+  int64_t calls = 0;
+  int64_t time_ps = 0;  // the sum of the calls' times
+  bool operator==(const CountedExperts&) const = default;
+};
+
 // One rank of a communicator.
 struct LoggedCommunicator {
   std::optional<Rank> rank = {};  // absent: unknown
   int32_t ranks = 1;
   std::vector<Rank> members = {};  // by rank of the communicator: the job's rank; empty: unknown
   std::vector<CountedCalls> rows = {};
+  std::vector<CountedExperts> experts = {};
   int64_t left_out = 0;  // calls that found no room in the table
   bool operator==(const LoggedCommunicator&) const = default;
 };

@@ -24,13 +24,24 @@ CallLog Sample() {
                       .calls = 1,
                       .timed = 0,
                       .time_ps = 0};
+  const CountedExperts dispatch{.combines = false,
+                                .row_bytes = 7392,
+                                .served_by = "moe.plan.json",
+                                .tokens = 49152,
+                                .calls = 12,
+                                .time_ps = 9'876'000'000};
+  const CountedExperts combine{.combines = true, .row_bytes = 0, .calls = 1};
   return {.library = "nccl",
           .host = "gpu01",
           .process = 4711,
           .rank = Rank(3),
           .ranks = 8,
           .communicators = {{.rank = Rank(1), .ranks = 2, .members = {Rank(2), Rank(3)}, .rows = {allreduce}},
-                            {.rank = Rank(3), .ranks = 8, .rows = {allreduce, reduce}, .left_out = 5}}};
+                            {.rank = Rank(3),
+                             .ranks = 8,
+                             .rows = {allreduce, reduce},
+                             .experts = {dispatch, combine},
+                             .left_out = 5}}};
 }
 
 TEST(CallLog, ReadsBackWhatItWrites) {
@@ -56,6 +67,7 @@ TEST(CallLog, RefusalsNameTheKey) {
   const std::string rooted = head +
                              R"([{"rank":0,"ranks":2,"calls":[{"collective":"reduce","type":"float",)" +
                              R"("size_bytes":8,"calls":1,"timed":0,"time_ps":0}]}]})";
+  const std::string experts = head + R"([{"rank":0,"ranks":2,"calls":[],"experts":[{"call":"gather"}]}]})";
   const Case cases[] = {
       {R"({"plans":[]})", "c.json: this is the index of a plan book; expected a log of calls"},
       {R"({"format":2,"call_log":"xccl"})", "c.json: format: 2; expected 1..1"},
@@ -67,6 +79,7 @@ TEST(CallLog, RefusalsNameTheKey) {
       {twice, "c.json: communicators[0].members: rank 4 twice; expected each rank once"},
       {unrooted, "c.json: communicators[0].calls[0]: allreduce with a root; expected none"},
       {rooted, "c.json: communicators[0].calls[0]: reduce without a root; expected one"},
+      {experts, "c.json: communicators[0].experts[0].call: 'gather'; expected dispatch or combine"},
   };
   for (const Case& c : cases) EXPECT_EQ(ReadCallLog(c.text, "c.json").status().message(), c.message);
 }

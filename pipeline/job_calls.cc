@@ -120,10 +120,12 @@ StatusOr<JobCalls> CallsOfJob(const JobLogs& logs) {
   JobCalls job;
   job.warnings = logs.warnings;
   std::set<int32_t, std::greater<>> sizes;
-  int64_t left_out = 0;
+  int64_t left_out = 0, of_experts = 0;
   for (const CallLog& log : logs.logs) {
     job.ranks = std::max(job.ranks, log.ranks);
     for (const LoggedCommunicator& on : log.communicators) {
+      for (const CountedExperts& row : on.experts)
+        of_experts = Added(of_experts, std::min(row.calls, kForeverPs));
       if (on.rows.empty()) continue;
       sizes.insert(on.ranks);
       job.ranks = std::max(job.ranks, on.ranks);
@@ -134,6 +136,9 @@ StatusOr<JobCalls> CallsOfJob(const JobLogs& logs) {
   if (left_out > 0)
     job.warnings.push_back(
         fmt::format("{} of sizes beyond a table's end left out", Counted(left_out, "call")));
+  if (of_experts > 0)
+    job.warnings.push_back(fmt::format("{} of expert dispatch and combine left out; hint: plan -c dispatch",
+                                       Counted(of_experts, "call")));
   for (const auto& [key, sum] : SumsOf(logs)) {
     const auto& [collective, ranks, root, size] = key;
     JobCall call{collective, ranks, root, size};
@@ -144,7 +149,10 @@ StatusOr<JobCalls> CallsOfJob(const JobLogs& logs) {
     call.nccl_may_serve = sum.nccl_may_serve;
     job.calls.push_back(call);
   }
-  if (job.calls.empty()) return InvalidInput("the logs have no call; expected at least one");
+  if (job.calls.empty())
+    return InvalidInput(
+        of_experts > 0 ? "the logs have calls of experts alone; expected a collective; hint: plan -c dispatch"
+                       : "the logs have no call; expected at least one");
   for (const int32_t ranks : sizes) job.groups.push_back(GroupsOf(logs, ranks, job.ranks));
   return job;
 }

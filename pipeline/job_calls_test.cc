@@ -46,6 +46,18 @@ TEST(JobCalls, CountsARanksCallsAndTheMeanOfTimes) {
   EXPECT_TRUE(job.warnings.empty());
 }
 
+TEST(JobCalls, CallsOfExpertsAreLeftOut) {
+  JobLogs logs;
+  const CountedExperts dispatches{.row_bytes = 64, .tokens = 30, .calls = 3};
+  logs.logs = {Log(0, 2, {{.rank = Rank(0), .ranks = 2, .rows = {}, .experts = {dispatches}}})};
+  EXPECT_EQ(CallsOfJob(logs).status().message(),
+            "the logs have calls of experts alone; hint: plan -c dispatch");
+  logs.logs[0].communicators[0].rows = {Row(64, 10)};
+  const JobCalls job = CallsOfJob(logs).value();
+  ASSERT_FALSE(job.warnings.empty());
+  EXPECT_EQ(job.warnings[0], "3 calls of expert dispatch and combine left out; hint: plan -c dispatch");
+}
+
 // Threads of one process: two groups of two ranks.
 TEST(JobCalls, RanksOfOneProcessAreNotOneRank) {
   CallLog log{.library = "xccl", .process = 1};

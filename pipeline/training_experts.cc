@@ -102,7 +102,8 @@ StatusOr<PlannedExperts> PlanExpertsTogether(const Topology& topology, const Tra
   Random random(request.seed + 1);
   std::vector<int64_t> times, bounds;
   for (int32_t i = 0; i < kDraws; ++i) {
-    const dispatch::Routing draw = dispatch::DrawRouting(request.routing, request.sizes, random);
+    const dispatch::Needs draw =
+        dispatch::NeedsOf(dispatch::DrawRouting(request.routing, request.sizes, random), request.sizes);
     bounds.push_back(bound.TimePs(draw));
     std::vector<std::vector<int64_t>> rows, loads;  // by kind
     for (size_t p = 0; p < plans.size(); ++p) {

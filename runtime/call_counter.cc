@@ -63,9 +63,26 @@ void CallCounter::Add(const Key& key, std::string_view server, std::optional<int
   row->second.ns += *ns;
 }
 
+void CallCounter::AddExperts(const ExpertKey& key, int64_t tokens, int64_t ns) {
+  const std::lock_guard lock(mutex_);
+  Add(key, {.tokens = tokens, .calls = 1, .ns = ns});
+}
+
+void CallCounter::Add(const ExpertKey& key, const ExpertRow& row) {
+  if (experts_.size() >= kMostRows && !experts_.contains(key)) {
+    left_out_ += row.calls;
+    return;
+  }
+  ExpertRow& sum = experts_[key];
+  sum.tokens += row.tokens;
+  sum.calls += row.calls;
+  sum.ns += row.ns;
+}
+
 void CallCounter::Join(CallCounter& other) {
   const std::scoped_lock lock(mutex_, other.mutex_);
   left_out_ += other.left_out_;
+  for (const auto& [key, row] : other.experts_) Add(key, row);
   for (const auto& [key, row] : other.rows_) {
     // A number is another server to another communicator.
     Key own = key;
@@ -94,6 +111,9 @@ LoggedCommunicator CallCounter::Rows() {
   std::ranges::sort(communicator.rows, {}, [](const CountedCalls& row) {
     return std::tuple(row.collective, row.root, row.size_bytes, row.type, row.op, row.served_by);
   });
+  for (const auto& [key, row] : experts_)
+    communicator.experts.push_back(
+        {key.combines, key.row_bytes, key.served_by, row.tokens, row.calls, PsOf(row.ns)});
   return communicator;
 }
 

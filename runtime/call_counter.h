@@ -4,7 +4,9 @@
 // on standard error and fails no call.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +38,16 @@ class CallCounter {
   // call's time; absent: unknown.
   void Add(const Key& key, std::string_view server, std::optional<int64_t> ns);
 
+  // The key of a row of expert calls.
+  struct ExpertKey {
+    bool combines = false;
+    int64_t row_bytes = 0;
+    std::string served_by = {};
+    auto operator<=>(const ExpertKey&) const = default;
+  };
+  // tokens: of this rank, in the call.
+  void AddExperts(const ExpertKey& key, int64_t tokens, int64_t ns);
+
  private:
   friend class CallLogFile;
   struct Hash {
@@ -45,6 +57,9 @@ class CallCounter {
     std::string served_by;
     int64_t calls = 0, timed = 0, ns = 0;
   };
+  struct ExpertRow {
+    int64_t tokens = 0, calls = 0, ns = 0;
+  };
 
   CallCounter(Rank rank, int32_t ranks, std::vector<Rank> members)
       : rank_(rank), ranks_(ranks), members_(std::move(members)) {}
@@ -53,6 +68,7 @@ class CallCounter {
   }
   // Adds the rows of another counter of the same rank of the same ranks.
   void Join(CallCounter& other);
+  void Add(const ExpertKey& key, const ExpertRow& row);  // requires: mutex_ is held
   LoggedCommunicator Rows();
 
   const Rank rank_;
@@ -60,6 +76,7 @@ class CallCounter {
   const std::vector<Rank> members_;  // ranks of the job; empty: unknown
   std::mutex mutex_;                 // guards what follows
   std::unordered_map<Key, Row, Hash> rows_;
+  std::map<ExpertKey, ExpertRow> experts_;
   int64_t left_out_ = 0;
 };
 

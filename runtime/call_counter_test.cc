@@ -79,6 +79,33 @@ TEST(CallCounter, CommunicatorsThatEndedAreOne) {
   EXPECT_EQ(calls, expected);
 }
 
+TEST(CallCounter, CallsOfExpertsAreOneRowForAllTokens) {
+  const std::string folder = Folder("experts");
+  CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);
+  for (int i = 0; i < 2; ++i) {
+    const auto counter = file.AddCommunicator(Rank(0), 1, {Rank(0)});
+    counter->AddExperts({.combines = true, .row_bytes = 64, .served_by = "a.plan.json"}, 3, 5);
+    for (int tokens = 0; tokens < 5000; ++tokens)
+      counter->AddExperts({.row_bytes = 64, .served_by = "a.plan.json"}, tokens, 2);
+    file.End(counter);
+  }
+  file.Write();
+  const CallLog log = Read(folder + "/calls.json");
+  const CountedExperts dispatches{.combines = false,
+                                  .row_bytes = 64,
+                                  .served_by = "a.plan.json",
+                                  .tokens = 2 * 4999 * 2500,
+                                  .calls = 10'000,
+                                  .time_ps = 20'000'000};
+  const CountedExperts combines{.combines = true,
+                                .row_bytes = 64,
+                                .served_by = "a.plan.json",
+                                .tokens = 6,
+                                .calls = 2,
+                                .time_ps = 10'000};
+  EXPECT_EQ(log.communicators.at(0).experts, (std::vector<CountedExperts>{dispatches, combines}));
+}
+
 TEST(CallCounter, ATableHasAnEnd) {
   const std::string folder = Folder("full");
   CallLogFile file(folder + "/calls.json", "xccl", std::nullopt);
@@ -88,6 +115,11 @@ TEST(CallCounter, ATableHasAnEnd) {
   const CallLog log = Read(folder + "/calls.json");
   EXPECT_EQ(log.communicators.at(0).rows.size(), 4096U);
   EXPECT_EQ(log.communicators.at(0).left_out, 5000 - 4096);
+  for (int i = 0; i < 5000; ++i) counter->AddExperts({.row_bytes = i}, 1, 1);
+  file.Write();
+  const CallLog with_experts = Read(folder + "/calls.json");
+  EXPECT_EQ(with_experts.communicators.at(0).experts.size(), 4096U);
+  EXPECT_EQ(with_experts.communicators.at(0).left_out, 2 * (5000 - 4096));
 }
 
 TEST(CallCounter, TheNameSaysWhoseFileItIs) {

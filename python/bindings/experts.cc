@@ -44,9 +44,9 @@ int32_t DrawsOf(const std::optional<int32_t>& draws, const dispatch::Sizes& size
   return draws.value_or(dispatch::DefaultDraws(sizes));
 }
 
-StatusOr<SharedExperts> Timed(ExpertPlan plan, const dispatch::PlanRequest& request,
-                              const std::string& routing, int32_t draws) {
-  XCCL_ASSIGN_OR_RETURN(dispatch::Evaluation evaluation, dispatch::Evaluate(plan, request, draws));
+StatusOr<SharedExperts> Timed(ExpertPlan plan, const dispatch::Groundwork& ground, const std::string& routing,
+                              int32_t draws) {
+  XCCL_ASSIGN_OR_RETURN(dispatch::Evaluation evaluation, dispatch::Evaluate(plan, ground, draws));
   return std::make_shared<TimedExperts>(TimedExperts{std::move(plan), std::move(evaluation), routing});
 }
 
@@ -68,10 +68,11 @@ SharedExperts Make(const std::shared_ptr<Topology>& topology, const std::string&
   const int32_t drawn = DrawsOf(draws, request.sizes);
   watching.keeps_best = false;
   return Watched(watching, [=](const Caller&) -> StatusOr<SharedExperts> {
-    XCCL_ASSIGN_OR_RETURN(ExpertPlan plan, dispatch::MakeExpertPlan(*topology, request));
+    XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(*topology, request));
+    XCCL_ASSIGN_OR_RETURN(ExpertPlan plan, dispatch::MakeExpertPlan(ground));
     if (const auto faults = dispatch::VerifyExpertPlan(plan); !faults.empty())
       return BugError("the plan is wrong: [" + faults[0].rule + "] " + faults[0].text);
-    return Timed(std::move(plan), request, routing, drawn);
+    return Timed(std::move(plan), ground, routing, drawn);
   });
 }
 
@@ -81,7 +82,9 @@ StatusOr<SharedExperts> TimedUniformly(ExpertPlan plan) {
   request.call = plan.call;
   request.sizes = plan.sizes;
   request.aim = plan.aim;
-  return Timed(std::move(plan), request, "uniform", dispatch::DefaultDraws(request.sizes));
+  const Topology topology = plan.topology;
+  XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
+  return Timed(std::move(plan), ground, "uniform", dispatch::DefaultDraws(request.sizes));
 }
 
 SharedExperts Load(const std::string& path) {
@@ -183,25 +186,9 @@ py::dict Run(const SharedExperts& timed, const std::string& routing, const std::
     Check(UsageError("tokens: " + std::to_string(options.tokens) + "; expected 1 to " +
                      std::to_string(sizes.max_tokens) + ", the plan's"));
   return ColumnsOf(Watched({}, [=](const Caller&) -> StatusOr<std::vector<dispatch::Facts>> {
-    std::vector<dispatch::Facts> rows;
-    const auto add = [&](dispatch::Call call, const dispatch::Measured& measured) {
-      const auto rate = [&](int64_t bytes) {
-        return static_cast<double>(bytes) / timed->plan.sizes.ranks / measured.time_us / 1e3;
-      };
-      rows.push_back({{"call", std::string(dispatch::ToString(call))},
-                      {"time_us", measured.time_us},
-                      {"logical_gb_per_s", rate(measured.logical_bytes)},
-                      {"fabric_gb_per_s", rate(measured.fabric_bytes)},
-                      {"host_gb_per_s", rate(measured.inside_bytes)},
-                      {"wrong", measured.wrong}});
-    };
     XCCL_ASSIGN_OR_RETURN(const std::vector<dispatch::MeasuredCall> calls,
                           dispatch::Measure(timed->plan, options));
-    for (const dispatch::MeasuredCall& measured : calls) {
-      add(dispatch::Call::kDispatch, measured.dispatch);
-      add(dispatch::Call::kCombine, measured.combine);
-    }
-    return rows;
+    return dispatch::FactsOf(calls, timed->plan.sizes.ranks);
   }));
 }
 

@@ -10,11 +10,15 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
 #include "ir/call_log.h"
 #include "runtime/c_api/testing/books.h"
+#include "runtime/c_api/testing/moe_plan.h"
+#include "runtime/c_api/testing/moe_step.h"
 #include "runtime/c_api/testing/processes.h"
 #include "runtime/xccl.h"
 
@@ -131,6 +135,44 @@ TEST(CallLog, MessagesAndOneRankAloneAreBuiltIn) {
   for (size_t r = 0; r < 2; ++r)
     EXPECT_EQ(Texts(log.communicators[r]), std::vector<std::string>{"sendrecv 40 float by built-in: 1"});
   EXPECT_EQ(Texts(log.communicators[2]), std::vector<std::string>{"allreduce 40 float max by built-in: 1"});
+}
+
+// Four steps of a layer, each of which dispatches and combines twice: forward and backward. Rows of dispatch
+// have scales of 16 bytes beside them.
+TEST(CallLog, CallsOfExpertsAreCounted) {
+  constexpr int kRanks = 4;
+  const std::string folder = FolderOf("log-experts");
+  const Logging logging(folder + "/calls.json");
+  const std::string plan = MakeMoePlan(folder + "/moe.plan.json");
+  std::vector<xcclComm_t> comms(kRanks);
+  ASSERT_EQ(xcclCommInitAll(comms.data(), kRanks, nullptr), xcclSuccess);
+  std::vector<int> wrong(kRanks, -1);
+  {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] { wrong[rank] = RunMoeStep(comms[rank], plan.c_str()); });
+  }
+  EXPECT_EQ(wrong, std::vector<int>(kRanks, 0));
+  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+  const CallLog log = Read(folder + "/calls.json");
+  ASSERT_EQ(log.communicators.size(), 4U);
+  constexpr int64_t kTokens[] = {6, 5, 0, 3};
+  for (size_t r = 0; r < kRanks; ++r) {
+    EXPECT_TRUE(log.communicators[r].rows.empty());
+    std::vector<CountedExperts> experts = log.communicators[r].experts;
+    for (CountedExperts& row : experts) EXPECT_GT(std::exchange(row.time_ps, 0), 0);
+    const CountedExperts dispatches{.combines = false,
+                                    .row_bytes = 64,
+                                    .served_by = "moe.plan.json",
+                                    .tokens = 8 * kTokens[r],
+                                    .calls = 8};
+    const CountedExperts combines{.combines = true,
+                                  .row_bytes = 48,
+                                  .served_by = "moe.plan.json",
+                                  .tokens = 8 * kTokens[r],
+                                  .calls = 8};
+    EXPECT_EQ(experts, (std::vector<CountedExperts>{dispatches, combines}));
+  }
 }
 
 TEST(CallLog, RanksOfASplitAreTheJobs) {

@@ -18,6 +18,7 @@
 #include "base/strings.h"
 #include "runtime/c_api/group.h"
 #include "runtime/c_api/run.h"
+#include "runtime/call_counter.h"
 #include "runtime/communicator.h"
 
 namespace {
@@ -205,6 +206,23 @@ Status RunCombine(Experts& experts, const void* rows, void* sums, size_t row_byt
                                        limit);
 }
 
+// Queues a call's work, which is counted once it has succeeded. Its tokens are those that the handle has
+// then.
+Status EnqueueCounted(Comm& on, const std::shared_ptr<Experts>& with, bool combines, size_t row_bytes,
+                      std::function<Status(Limit limit)> work) {
+  const std::shared_ptr<xccl::CallCounter> counter = on.communicator.counter();
+  if (counter == nullptr) return on.communicator.EnqueueJob(std::move(work));
+  return on.communicator.EnqueueJob([=, work = std::move(work)](Limit limit) -> Status {
+    const auto began = std::chrono::steady_clock::now();
+    XCCL_RETURN_IF_ERROR(work(limit));
+    const Limit took = std::chrono::steady_clock::now() - began;
+    counter->AddExperts(
+        {.combines = combines, .row_bytes = static_cast<int64_t>(row_bytes), .served_by = with->loaded->file},
+        with->ways.own_tokens, took.count());
+    return OkStatus();
+  });
+}
+
 // Queues work of a handle, at once or when the group ends. queue(): checks what earlier calls decide, and
 // queues it; it runs with the handle's mutex held.
 xcclResult_t Enqueue(xcclExperts_t handle, const std::function<Status(const Experts&)>& check,
@@ -306,8 +324,9 @@ xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* o
     if (in.sameChoices != 0 && with->tokens != tokens)
       return UsageError(
           fmt::format("dispatch: {} tokens; expected {}, as the handle has", tokens, *with->tokens));
-    XCCL_RETURN_IF_ERROR(on.communicator.EnqueueJob(
-        [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
+    XCCL_RETURN_IF_ERROR(
+        EnqueueCounted(on, with, /*combines=*/false, in.rowBytes + in.scaleBytes,
+                       [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
     with->tokens = tokens;
     return OkStatus();
   };
@@ -339,7 +358,7 @@ xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclData
     if (sums == nullptr && elements > 0 && *with->tokens > 0) return UsageError("combine: the sums are null");
     const auto add = static_cast<DataType>(type);
     const size_t row_bytes = elements * static_cast<size_t>(xccl::SizeOf(add));
-    return on.communicator.EnqueueJob([=](Limit limit) {
+    return EnqueueCounted(on, with, /*combines=*/true, row_bytes, [=](Limit limit) {
       return RunCombine(*with, rows, sums, row_bytes, elements, add, static_cast<Outputs>(of), limit);
     });
   };

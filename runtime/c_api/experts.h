@@ -22,6 +22,7 @@ namespace xccl::c_api {
 struct LoadedExperts {
   explicit LoadedExperts(dispatch::ExpertPlan read) : plan(std::move(read)) {}
   dispatch::ExpertPlan plan;
+  std::string file = {};  // the plan's, without its folder
   std::optional<dispatch::ExpertWires> wires;
   // The communicator's thread alone calls it. Its endpoint is the communicator's, which outlives its calls.
   std::unique_ptr<dispatch::ExpertRank> rank;
@@ -29,6 +30,9 @@ struct LoadedExperts {
 
 // A handle that xcclExpertsCreate gave.
 struct Experts {
+  static constexpr const char* kMissing = "no such handle of experts: it was destroyed, or never made";
+  Status CheckUsable() const { return OkStatus(); }
+
   xcclComm_t comm = nullptr;
   std::shared_ptr<const LoadedExperts> loaded;
   std::mutex mutex;               // guards what follows

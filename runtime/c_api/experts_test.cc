@@ -8,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "dispatch/machines_for_tests.h"
-#include "dispatch/make_plan.h"
+#include "runtime/c_api/testing/moe_plan.h"
 #include "runtime/c_api/testing/moe_step.h"
 #include "runtime/c_api/testing/processes.h"
 #include "runtime/rdma/ofi/transport.h"
@@ -20,16 +19,8 @@ namespace {
 
 constexpr int kRanks = 4;
 
-// A file with a plan for two hosts of two ranks.
 std::string PlanFile(const std::string& name, int32_t tokens = 8) {
-  const auto machines = dispatch::TestMachines();
-  const Topology topology = dispatch::Read(machines[2]);
-  const StatusOr<dispatch::ExpertPlan> plan =
-      dispatch::MakeExpertPlan(topology, dispatch::RequestOf(topology, tokens, 2));
-  EXPECT_TRUE(plan.ok()) << plan.status().message();
-  const std::string path = testing::TempDir() + "/" + name + std::to_string(getpid()) + ".plan.json";
-  EXPECT_TRUE(dispatch::WriteExpertPlan(*plan, path).ok());
-  return path;
+  return MakeMoePlan(testing::TempDir() + "/" + name + std::to_string(getpid()) + ".plan.json", tokens);
 }
 
 TEST(Experts, ALayerRunsForwardAndBackwardByThreads) {

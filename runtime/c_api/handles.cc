@@ -1,50 +1,21 @@
 #include "runtime/c_api/handles.h"
 
 #include <fmt/core.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstdint>
 #include <deque>
 #include <exception>
-#include <unordered_map>
 #include <utility>
 
 #include "runtime/c_api/call_log.h"
+#include "runtime/c_api/registry.h"
 
 namespace xccl::c_api {
 namespace {
 
-struct Registry {
-  std::mutex mutex;  // guards what follows
-  uintptr_t last = 0;
-  std::unordered_map<xcclComm_t, std::shared_ptr<Comm>> comms;
-};
-
-// It is never freed: communicators that a program leaves behind would wait for their threads at its end, and
-// in a forked child those do not exist. The mutex is held around a fork, so that a child finds it free.
-Registry& All() {
-  static Registry& registry = *[] {
-    pthread_atfork([] { All().mutex.lock(); }, [] { All().mutex.unlock(); }, [] { All().mutex.unlock(); });
-    return new Registry;
-  }();
-  return registry;
-}
-
-// Requires: the registry's mutex is held.
-StatusOr<std::shared_ptr<Comm>> FindIn(const Registry& all, xcclComm_t handle) {
-  const auto found = all.comms.find(handle);
-  if (found == all.comms.end())
-    return UsageError("no such communicator: it was destroyed or aborted, or never made");
-  const Comm& comm = *found->second;
-  if (comm.process != getpid())
-    return InvalidInput(fmt::format("rank {}: the communicator is of process {}, and process {} is a fork",
-                                    comm.communicator.rank().value, comm.process, getpid()));
-  return found->second;
-}
+Registry<xcclComm_t, Comm>& All() { return Registry<xcclComm_t, Comm>::Get(); }
 
 struct Failed {
   const void* handle = nullptr;
@@ -65,44 +36,27 @@ Gpus& TheGpus() {
   return gpus;
 }
 
+Status Comm::CheckUsable() const {
+  if (process == getpid()) return OkStatus();
+  return InvalidInput(fmt::format("rank {}: the communicator is of process {}, and process {} is a fork",
+                                  communicator.rank().value, process, getpid()));
+}
+
 std::vector<xcclComm_t> Add(std::vector<std::shared_ptr<Comm>> comms) {
   for (const std::shared_ptr<Comm>& comm : comms) CountCalls(*comm);
-  Registry& all = All();
-  std::vector<xcclComm_t> handles;
-  handles.reserve(comms.size());
-  const std::lock_guard lock(all.mutex);
-  all.comms.reserve(all.comms.size() + comms.size());
-  for (std::shared_ptr<Comm>& comm : comms) {
-    const auto handle = std::bit_cast<xcclComm_t>(all.last + 1);
-    all.comms.emplace(handle, std::move(comm));
-    ++all.last;
-    handles.push_back(handle);
-  }
-  return handles;
+  return All().Add(std::move(comms));
 }
 
 bool AnyOnGpu() {
-  Registry& all = All();
-  const std::lock_guard lock(all.mutex);
-  return std::ranges::any_of(all.comms, [](const auto& entry) {
-    const std::lock_guard comm_lock(entry.second->mutex);
-    return entry.second->settings.device.has_value();
+  return All().Any([](Comm& comm) {
+    const std::lock_guard lock(comm.mutex);
+    return comm.settings.device.has_value();
   });
 }
 
-StatusOr<std::shared_ptr<Comm>> Find(xcclComm_t handle) {
-  Registry& all = All();
-  const std::lock_guard lock(all.mutex);
-  return FindIn(all, handle);
-}
+StatusOr<std::shared_ptr<Comm>> Find(xcclComm_t handle) { return All().Find(handle); }
 
-StatusOr<std::shared_ptr<Comm>> Drop(xcclComm_t handle) {
-  Registry& all = All();
-  const std::lock_guard lock(all.mutex);
-  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<Comm> comm, FindIn(all, handle));
-  all.comms.erase(handle);
-  return comm;
-}
+StatusOr<std::shared_ptr<Comm>> Drop(xcclComm_t handle) { return All().Drop(handle); }
 
 void Remember(const void* handle, std::string_view text) noexcept {
   try {

@@ -55,9 +55,11 @@ struct UserOp {
 struct LoadedExperts;
 
 struct Comm {
+  static constexpr const char* kMissing = "no such communicator: it was destroyed or aborted, or never made";
   using Make = StatusOr<Backend> (*)(Comm& comm);
   Comm(Rank rank, int32_t ranks, Make make)
       : communicator(rank, ranks, [this, make] { return make(*this); }, {}) {}
+  Status CheckUsable() const;  // a failure in a fork of its process
   bool IsBlocking() {
     const std::lock_guard lock(mutex);
     return settings.blocking;

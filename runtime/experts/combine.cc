@@ -4,33 +4,43 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
+#include "device/numbers.h"
 #include "ir/numbers.h"
 #include "runtime/experts/parts.h"
 
 namespace xccl::dispatch {
 namespace {
 
-float ToFloat(DataType type, const std::byte* at) {
-  if (type == DataType::kFloat) {
-    float value;
-    std::memcpy(&value, at, sizeof value);
-    return value;
+// The loops over the elements of a row, which compilers vectorise. Rows may begin at any byte.
+template <typename T>
+void AddRow(std::span<float> sums, float weight, const std::byte* row) {
+  for (size_t e = 0; e < sums.size(); ++e) {
+    T value;
+    std::memcpy(&value, row + e * sizeof value, sizeof value);
+    sums[e] += weight * device::Widen(value);
   }
-  uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return type == DataType::kHalf ? HalfToFloat(bits) : Bfloat16ToFloat(bits);
 }
-
-void FromFloat(DataType type, float value, std::byte* at) {
-  if (type == DataType::kFloat) {
-    std::memcpy(at, &value, sizeof value);
-    return;
+template <typename T>
+void RoundRow(std::span<const float> sums, std::byte* to) {
+  for (size_t e = 0; e < sums.size(); ++e) {
+    T value;
+    device::Narrow(sums[e], value);
+    std::memcpy(to + e * sizeof value, &value, sizeof value);
   }
-  const uint16_t bits = type == DataType::kHalf ? FloatToHalf(value) : FloatToBfloat16(value);
-  std::memcpy(at, &bits, sizeof bits);
+}
+struct Arithmetic {
+  void (*add)(std::span<float> sums, float weight, const std::byte* row);
+  void (*round)(std::span<const float> sums, std::byte* to);
+};
+// Requires: CheckCombineType.
+Arithmetic ArithmeticOf(DataType type) {
+  if (type == DataType::kHalf) return {AddRow<device::Half>, RoundRow<device::Half>};
+  if (type == DataType::kBfloat16) return {AddRow<device::Bfloat16>, RoundRow<device::Bfloat16>};
+  return {AddRow<float>, RoundRow<float>};
 }
 
 }  // namespace
@@ -45,15 +55,13 @@ class CombinePart : public CallPart {
         rank_(rank),
         plan_(*rank.wires_.plan),
         ways_(ways),
-        type_(static_cast<DataType>(head.type)),
-        size_(SizeOf(type_)),
-        elements_(layout.bytes / size_),
+        arithmetic_(ArithmeticOf(static_cast<DataType>(head.type))),
         from_(from),
         of_(of),
         outputs_(outputs),
         sums_(sums),
         limit_(limit),
-        sum_(static_cast<size_t>(elements_)),
+        sum_(static_cast<size_t>(layout.bytes / SizeOf(static_cast<DataType>(head.type)))),
         at_(rank.out_.size()),
         missing_of_(rank.out_.size()) {
     Open(rank.out_, rank.in_, rank.wires_.back, rank.wires_.there);
@@ -162,23 +170,19 @@ class CombinePart : public CallPart {
     if (!token.adds && !token.has_own) return;
     std::ranges::fill(sum_, 0.0F);
     for (const int32_t entry : entries_[i]) {
-      const std::byte* row = outputs_ + entry * call.row_bytes + from_;
       const float weight = of_ == Outputs::kWeighted ? ways_.weight_of_entry[entry] : 1.0F;
-      for (int64_t e = 0; e < elements_; ++e) sum_[e] += weight * ToFloat(type_, row + e * size_);
+      arithmetic_.add(sum_, weight, outputs_ + entry * call.row_bytes + from_);
     }
     for (std::vector<std::byte>& row : token.rows) {
-      for (int64_t e = 0; e < elements_; ++e) sum_[e] += ToFloat(type_, row.data() + e * size_);
+      arithmetic_.add(sum_, 1, row.data());
       row = {};
     }
     if (ways_.seen.homes[i] == rank_.rank()) {
-      Round(sums_ + ways_.seen.tokens[i] * call.row_bytes + from_);
+      arithmetic_.round(sum_, sums_ + ways_.seen.tokens[i] * call.row_bytes + from_);
       return;
     }
     Ready& ready = ready_.emplace_back(i, rank_.rank(), std::vector<std::byte>(layout.bytes));
-    Round(ready.bytes.data());
-  }
-  void Round(std::byte* to) const {
-    for (int64_t e = 0; e < elements_; ++e) FromFloat(type_, sum_[e], to + e * size_);
+    arithmetic_.round(sum_, ready.bytes.data());
   }
 
   // Puts a row into the message towards its home. False: there is no room.
@@ -239,8 +243,7 @@ class CombinePart : public CallPart {
   ExpertRank& rank_;
   const ExpertPlan& plan_;
   const Received& ways_;
-  const DataType type_;
-  const int64_t size_, elements_;  // bytes of an element; elements of a row's part
+  const Arithmetic arithmetic_;
   const int64_t from_;
   const Outputs of_;
   const std::byte* const outputs_;

@@ -5,8 +5,9 @@
 // incoming message keeps its slot until all its rows have been passed on, as the proof of dispatch/verify.h
 // assumes. The last message of a hop says so; a hop ends once the hops that feed it have.
 //
-// Rows that no slot holds are cut: the first call moves the choices and the first bytes, and calls for the
-// other bytes follow on the ways that the choices say.
+// Where a connection's slots cannot hold a rank's rows, the first call moves the choices alone, and another
+// one the rows, each straight from its slot to its place, which the choices say: together, rows would be
+// copied once more. Rows that no slot holds are cut: calls for the other bytes follow on the same ways.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -33,6 +34,7 @@ class DispatchPart : public CallPart {
         own_row_(static_cast<size_t>(layout.stride())),
         in_(rank.in_.size()) {
     Open(rank.in_, rank.out_, rank.wires_.there, rank.wires_.back);
+    rank_.arrived_.clear();
   }
 
   bool Round() {
@@ -53,7 +55,7 @@ class DispatchPart : public CallPart {
   // number in the order of arrival.
   Received Sorted(std::vector<int32_t>& order) const;
   // The bytes of a row, by its number in the order of arrival.
-  const std::byte* Arrived(int32_t row) const { return arrived_.data() + row * layout.bytes; }
+  const std::byte* Arrived(int32_t row) const { return rank_.arrived_.data() + row * layout.bytes; }
 
  private:
   // Where the work on one source of rows stands: the next row, and the next of its branches.
@@ -113,7 +115,7 @@ class DispatchPart : public CallPart {
     seen.rows.push_back(needed ? num_rows_ : -1);
     if (!needed) return;
     ++num_rows_;
-    arrived_.insert(arrived_.end(), bytes, bytes + layout.bytes);
+    rank_.arrived_.insert(rank_.arrived_.end(), bytes, bytes + layout.bytes);
   }
 
   // Passes one row to its branches. False: a connection has no room, and the rest waits.
@@ -202,7 +204,6 @@ class DispatchPart : public CallPart {
   std::vector<Cursor> in_;  // by inlet
   std::vector<int32_t> needs_;
   Seen seen_;  // in the order of arrival, with rows in that order too
-  std::vector<std::byte> arrived_;
   int32_t num_rows_ = 0;
   bool done_ = false;
 };
@@ -270,7 +271,9 @@ StatusOr<Received> ExpertRank::Dispatch(const OwnTokens& own, const RowSource& r
   }
   const int64_t header = HeaderBytes(sizes(), Call::kDispatch);
   const CallHead head{.number = ++calls_, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kDispatch};
-  const RowLayout layout{header, std::min(rows.bytes(), BytesThatFit(header))};
+  const Wiring& wiring = wires_.wiring;
+  const bool together = sizes().max_tokens * rows.bytes() <= wiring.slots * wiring.slot_bytes;
+  const RowLayout layout{header, together ? std::min(rows.bytes(), BytesThatFit(header)) : 0};
   DispatchPart part(*this, head, layout, 0, own, rows, nullptr, {}, limit);
   XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));
   std::vector<int32_t> order;

@@ -144,14 +144,10 @@ class Checker {
 };
 
 // The bytes of one call, without its time.
-Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Routing& routing, Call call) {
+Measured BytesOf(const ExpertPlan& plan, const HopIndex& index, const Needs& needs, Call call) {
   Measured bytes;
-  std::vector<int32_t> needs;
-  for (int64_t t = 0; t < routing.first_token.back(); ++t) {
-    RanksOf(routing.ExpertsOf(t), plan.sizes, needs);
-    bytes.logical_bytes += std::ssize(needs) * plan.sizes.row_bytes;
-  }
-  const std::vector<int64_t> rows = RowsOfHops(plan, index, routing, call);
+  bytes.logical_bytes = std::ssize(needs.ranks) * plan.sizes.row_bytes;
+  const std::vector<int64_t> rows = RowsOfHops(plan, index, needs, call);
   for (size_t h = 0; h < rows.size(); ++h) {
     const bool crosses = plan.domains[plan.hops[h].from.index()] != plan.domains[plan.hops[h].to.index()];
     (crosses ? bytes.fabric_bytes : bytes.inside_bytes) += rows[h] * plan.sizes.row_bytes;
@@ -176,6 +172,12 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     endpoint.NoteProgress();
     return endpoint.Barrier(3 * options.patience);
   };
+  // A program's buffers last, so rows lie in the same memory in all calls.
+  Rows kept;
+  const auto place = [&](Received& ways) {
+    ways.rows = std::move(kept);
+    return KeepRowsOf(plan.sizes.row_bytes)(ways);
+  };
   Random random(options.seed);
   for (OfRank& call : calls) {
     const Routing routing = DrawCall(plan, options, random);
@@ -187,9 +189,9 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     };
     XCCL_RETURN_IF_ERROR(barrier());
     const auto began = std::chrono::steady_clock::now();
-    XCCL_ASSIGN_OR_RETURN(const Received received,
-                          rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes},
-                                        KeepRowsOf(plan.sizes.row_bytes), options.patience));
+    XCCL_ASSIGN_OR_RETURN(Received received,
+                          rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes}, place,
+                                        options.patience));
     call.dispatch_us = since(began);
     call.dispatch_wrong = checker.WrongReceived(received, self);
     const Rows outputs = checker.OutputsOf(received, self);
@@ -200,6 +202,7 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
                                       outputs.data(), sums.data(), options.patience));
     call.combine_us = since(again);
     call.combine_wrong = checker.WrongSums(sums, self);
+    kept = std::move(received.rows);
   }
   return barrier();  // no rank leaves while others may wait for it
 }
@@ -249,10 +252,10 @@ StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const Measur
   std::vector<MeasuredCall> measured;
   Random random(options.seed);
   for (size_t call = 0; call < calls; ++call) {
-    const Routing routing = DrawCall(plan, options, random);
+    const Needs needs = NeedsOf(DrawCall(plan, options, random), plan.sizes);
     MeasuredCall& one =
-        measured.emplace_back(MeasuredCall{.dispatch = BytesOf(plan, wires.index, routing, Call::kDispatch),
-                                           .combine = BytesOf(plan, wires.index, routing, Call::kCombine)});
+        measured.emplace_back(MeasuredCall{.dispatch = BytesOf(plan, wires.index, needs, Call::kDispatch),
+                                           .combine = BytesOf(plan, wires.index, needs, Call::kCombine)});
     for (size_t rank = 0; rank < ranks; ++rank) {
       const OfRank& of = all[rank * calls + call];
       one.dispatch.time_us = std::max(one.dispatch.time_us, of.dispatch_us);
@@ -262,6 +265,26 @@ StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const Measur
     }
   }
   return measured;
+}
+
+std::vector<Facts> FactsOf(const std::vector<MeasuredCall>& calls, int32_t ranks) {
+  std::vector<Facts> rows;
+  const auto add = [&](Call call, const Measured& measured) {
+    const auto rate = [&](int64_t bytes) {
+      return static_cast<double>(bytes) / ranks / measured.time_us / 1e3;
+    };
+    rows.push_back({{"call", std::string(ToString(call))},
+                    {"time_us", measured.time_us},
+                    {"logical_gb_per_s", rate(measured.logical_bytes)},
+                    {"fabric_gb_per_s", rate(measured.fabric_bytes)},
+                    {"host_gb_per_s", rate(measured.inside_bytes)},
+                    {"wrong", measured.wrong}});
+  };
+  for (const MeasuredCall& measured : calls) {
+    add(Call::kDispatch, measured.dispatch);
+    add(Call::kCombine, measured.combine);
+  }
+  return rows;
 }
 
 int32_t TokensThatFit(const Sizes& sizes) {

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "dispatch/plan.h"
+#include "dispatch/report.h"
 #include "dispatch/routing.h"
 #include "ir/numbers.h"
 #include "runtime/launched/launched_group.h"
@@ -43,6 +44,9 @@ struct MeasuredCall {
 // has no other threads; of a group, that it has as many ranks as the plan. Errors: those of WireExperts and
 // of the calls.
 StatusOr<std::vector<MeasuredCall>> Measure(const ExpertPlan& plan, const MeasureOptions& options);
+
+// A line for each dispatch and combine of a run.
+std::vector<Facts> FactsOf(const std::vector<MeasuredCall>& calls, int32_t ranks);
 
 // The most tokens of a rank with which a run of the plan holds about half a GiB of rows.
 int32_t TokensThatFit(const Sizes& sizes);

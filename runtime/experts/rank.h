@@ -87,6 +87,8 @@ class ExpertRank {
   std::vector<int32_t> in_, out_;  // hops into and out of the rank, in dispatch's direction
   std::vector<int32_t> place_;     // of a hop among those
   BranchFinder finder_;
+  std::vector<std::byte>
+      arrived_;  // a call's rows as they come; kept, since fresh memory costs as a copy does
   uint64_t calls_ = 0;
 };
 

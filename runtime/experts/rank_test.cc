@@ -207,7 +207,8 @@ std::vector<Rank> AllRanks(const ExpertPlan& plan) {
 
 // Runs `body` on all ranks.
 Status OnAll(const ExpertPlan& plan, Sharing sharing, const std::function<Status(ExpertRank&)>& body) {
-  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires, WireExperts(plan));
+  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires,
+                        WireExperts(plan, {.connection_bytes = 0}));  // they wait for slots
   XCCL_ASSIGN_OR_RETURN(const SharedRegion region, SharedRegion::Create(wires.wiring, sharing));
   return RunRanks(region, AllRanks(plan), kPatience, [&](Endpoint& endpoint) {
     ExpertRank rank(wires, endpoint);
@@ -322,12 +323,23 @@ TEST(Wires, SlotsFitTheMemory) {
   const StatusOr<ExpertWires> whole = WireExperts(plan);
   ASSERT_TRUE(whole.ok());
   EXPECT_EQ(whole->wiring.slots, std::ranges::max(plan.hops, {}, &Hop::slots).slots);
-  const StatusOr<ExpertWires> part = WireExperts(plan, 1 << 20);
+  const StatusOr<ExpertWires> part = WireExperts(plan, {.memory_limit = 1 << 20});
   ASSERT_TRUE(part.ok());
   EXPECT_GE(part->wiring.slots, 1);
   EXPECT_LE(part->wiring.SlotMemory(), 1 << 20);
-  EXPECT_EQ(WireExperts(plan, 1024).status().message(),
+  EXPECT_EQ(WireExperts(plan, {.memory_limit = 1024}).status().message(),
             "24 connections with a slot of 192 bytes each need 4608 bytes; the limit is 1024");
+  plan = PlanFor(MachineOf("one-host"), Aim::kThroughput, 2, 500);
+  const StatusOr<ExpertWires> few = WireExperts(plan, {.connection_bytes = 0});
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(few->wiring.slots, std::ranges::max(plan.hops, {}, &Hop::slots).slots);
+  plan.rows_per_message = 100;
+  for (const int64_t bytes : {20'000, 1 << 20}) {
+    const StatusOr<ExpertWires> wires = WireExperts(plan, {.connection_bytes = bytes});
+    ASSERT_TRUE(wires.ok());
+    // All rows of 4 ranks with 500 tokens each, for two ranks each.
+    EXPECT_EQ(wires->wiring.slots, std::min(bytes / wires->wiring.slot_bytes, int64_t{4 * 500 * 2 / 100}));
+  }
   plan.stage_of_depth = {1, 0};
   EXPECT_EQ(WireExperts(plan).status().message(),
             "stages: expected them to rise with the depth of the sender");

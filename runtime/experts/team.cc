@@ -158,8 +158,9 @@ class Threads final : public ExpertTeam {
 }  // namespace
 
 StatusOr<std::unique_ptr<ExpertTeam>> ExpertTeam::Create(const ExpertPlan& plan,
-                                                         std::chrono::nanoseconds patience) {
-  XCCL_ASSIGN_OR_RETURN(ExpertWires wires, WireExperts(plan));
+                                                         std::chrono::nanoseconds patience,
+                                                         const WireOptions& options) {
+  XCCL_ASSIGN_OR_RETURN(ExpertWires wires, WireExperts(plan, options));
   XCCL_ASSIGN_OR_RETURN(SharedRegion region, SharedRegion::Create(wires.wiring, Sharing::kThreads));
   auto team = std::make_unique<Threads>(std::move(wires), std::move(region), patience);
   XCCL_RETURN_IF_ERROR(team->Start());

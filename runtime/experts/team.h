@@ -13,6 +13,7 @@
 #include "dispatch/received.h"
 #include "dispatch/routing.h"
 #include "ir/numbers.h"
+#include "runtime/experts/wires.h"
 
 namespace xccl::dispatch {
 
@@ -22,7 +23,8 @@ class ExpertTeam {
   // fails, and with it the team. Requires: the plan is proved and outlives the team. Errors: those of
   // WireExperts; kSystem.
   static StatusOr<std::unique_ptr<ExpertTeam>> Create(const ExpertPlan& plan,
-                                                      std::chrono::nanoseconds patience);
+                                                      std::chrono::nanoseconds patience,
+                                                      const WireOptions& options = {});
   virtual ~ExpertTeam() = default;
 
   // rows: by rank, row_bytes for each of its tokens. Errors: kInvalidInput where the routing or the rows do

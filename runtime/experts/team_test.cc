@@ -169,7 +169,7 @@ TEST_P(EveryMachine, DrawnCallsAreThoseOfOneProcess) {
         plan.rows_per_message = aim == Aim::kLatency ? 1 : 2;
         for (Hop& hop : plan.hops) hop.slots = aim == Aim::kLatency ? 7 * top_k * plan.sizes.ranks : 1;
         ASSERT_TRUE(VerifyExpertPlan(plan).empty());
-        const auto team = ExpertTeam::Create(plan, kPatience);
+        const auto team = ExpertTeam::Create(plan, kPatience, {.connection_bytes = 0});
         ASSERT_TRUE(team.ok());
         for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16})
           for (int i = 0; i < 3; ++i) RunBoth(**team, plan, Drawn(plan.sizes, random), type);

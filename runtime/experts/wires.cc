@@ -19,7 +19,7 @@ ConnectionKey KeyOf(const Hop& hop, int32_t stages, int32_t lanes, Call call) {
 
 }  // namespace
 
-StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, int64_t memory_limit) {
+StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& options) {
   for (size_t depth = 1; depth < plan.stage_of_depth.size(); ++depth)
     if (plan.stage_of_depth[depth] <= plan.stage_of_depth[depth - 1])
       return InvalidInput("stages: expected them to rise with the depth of the sender");
@@ -51,11 +51,18 @@ StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, int64_t memory_limit) 
   const int64_t row = HeaderBytes(plan.sizes, Call::kDispatch) + plan.sizes.row_bytes;
   wiring.slot_bytes = kMessageHead + (plan.rows_per_message * row + kLine - 1) / kLine * kLine;
   const int64_t one_slot = std::max<int64_t>(1, std::ssize(wiring.connections) * wiring.slot_bytes);
-  if (one_slot > memory_limit)
+  if (one_slot > options.memory_limit)
     return InvalidInput(
         fmt::format("{} connections with a slot of {} bytes each need {} bytes; the limit is {}",
-                    wiring.connections.size(), wiring.slot_bytes, one_slot, memory_limit));
-  wiring.slots = static_cast<int32_t>(std::min<int64_t>({slots, kMaxSlots, memory_limit / one_slot}));
+                    wiring.connections.size(), wiring.slot_bytes, one_slot, options.memory_limit));
+  // At most all rows of all ranks pass a connection, or without partial sums all their ranks' rows come back.
+  const int64_t rows = int64_t{plan.sizes.ranks} * plan.sizes.max_tokens *
+                       (plan.sums == Sums::kHome ? std::min(plan.sizes.top_k, plan.sizes.ranks) : 1);
+  const int64_t wanted = plan.aim == Aim::kLatency ? 0
+                                                   : std::min(options.connection_bytes / wiring.slot_bytes,
+                                                              rows / plan.rows_per_message);
+  wiring.slots = static_cast<int32_t>(
+      std::min<int64_t>({std::max<int64_t>(slots, wanted), kMaxSlots, options.memory_limit / one_slot}));
   return wires;
 }
 

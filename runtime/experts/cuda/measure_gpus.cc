@@ -77,16 +77,6 @@ int64_t Differ(const Received& a, const Received& b) {
          Differ(a.row_of_entry, b.row_of_entry) + Differ(a.weight_of_entry, b.weight_of_entry);
 }
 
-int64_t LogicalBytes(const ExpertPlan& plan, const Routing& routing) {
-  std::vector<int32_t> needs;
-  int64_t rows = 0;
-  for (int64_t token = 0; token < routing.first_token.back(); ++token) {
-    RanksOf(routing.ExpertsOf(token), plan.sizes, needs);
-    rows += std::ssize(needs);
-  }
-  return rows * plan.sizes.row_bytes;
-}
-
 }  // namespace
 
 Status MeasureOnGpus(const ExpertPlan& plan, const ExpertImages& images, const cuda::Driver& driver,
@@ -106,7 +96,8 @@ Status MeasureOnGpus(const ExpertPlan& plan, const ExpertImages& images, const c
     std::vector<Rows> rows, outputs;
     for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank)
       rows.push_back(DrawBytes(routing.TokensOf(rank) * plan.sizes.row_bytes, random));
-    GpuMeasured measured{.logical_bytes = LogicalBytes(plan, routing)};
+    GpuMeasured measured{.logical_bytes =
+                             std::ssize(NeedsOf(routing, plan.sizes).ranks) * plan.sizes.row_bytes};
     XCCL_ASSIGN_OR_RETURN(const std::vector<Received> received, team->Dispatch(routing, rows));
     measured.time_us = team->last_call_us();
     XCCL_ASSIGN_OR_RETURN(const std::vector<Received> expected, beside->Dispatch(routing, rows));
