@@ -2,7 +2,8 @@
 // number of ranks both grow. Then the bars: whole plans of large machines. Each figure is of a child process
 // with limits of time and memory, so a stage that does not end is a MISS. `offers` shows, for each engine,
 // the estimate of its work beside what its plan takes.
-//   bazel run --config=release //bench:scale [-- stages|bars [MACHINE ...] | offers MACHINE ...]
+//   bazel run --config=release //bench:scale [-- stages [MACHINE ...] | bars [ROW ...] | offers MACHINE ...]
+// A ROW is the beginning of a row's name: "rails:128x128" or "rails:128x128 allgather 1GiB".
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -307,7 +308,7 @@ int Main(const std::vector<std::string>& words) {
     return status.ok() ? 0 : 1;
   }
   if (!all && words[0] != "stages" && words[0] != "bars") {
-    PrintError("scale: expected stages [MACHINE ...], bars [MACHINE ...] or offers MACHINE ...\n");
+    PrintError("scale: expected stages [MACHINE ...], bars [ROW ...] or offers MACHINE ...\n");
     return 2;
   }
   if (!machines.empty() && words[0] == "stages") PrintStages("machines", machines);

@@ -20,12 +20,10 @@ namespace {
 
 constexpr ChildLimits kLimits = {.cpu_seconds = 60, .memory_mib = 8192};
 
-double SecondsSince(std::clock_t began) {
-  return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC;
-}
+double SecondsSince(std::clock_t began) { return static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC; }
 
-// What an engine offers, and what its plan takes: "promise ÷ bound", the estimated seconds, the seconds of the
-// offer, of the plan and of its simulation, time ÷ bound, and the reason where there is no plan.
+// What an engine offers, and what its plan takes: "promise ÷ bound", the estimated seconds, the seconds of
+// the offer, of the plan and of its simulation, time ÷ bound, and the reason where there is no plan.
 std::string OfferAndPlan(const Engine& engine, const SynthesisRequest& request) {
   const auto bound_ps = static_cast<double>(request.bound->bound_ps);
   std::clock_t began = std::clock();
@@ -34,7 +32,8 @@ std::string OfferAndPlan(const Engine& engine, const SynthesisRequest& request) 
   if (!offer.ok()) return fmt::format("\t\t{:.2f}\t\t\t\t{}", offered_s, offer.status().message());
   std::string text = fmt::format("{:.3f}\t{:.2f}\t{:.2f}", offer->time_ps / bound_ps,
                                  kSecondsPerMove * static_cast<double>(offer->work), offered_s);
-  if (kSecondsPerMove * static_cast<double>(offer->work) > kLimits.cpu_seconds) return text + "\t\t\t\ttoo long";
+  if (kSecondsPerMove * static_cast<double>(offer->work) > kLimits.cpu_seconds)
+    return text + "\t\t\t\ttoo long";
   began = std::clock();
   const StatusOr<Synthesis> made = offer->make ? offer->make(int64_t{1} << 22) : engine.Plan(request);
   text += fmt::format("\t{:.2f}", SecondsSince(began));
@@ -83,9 +82,9 @@ Status AddRows(const std::string& name, MarkdownTable& table) {
 }  // namespace
 
 Status PrintScaleOffers(const std::vector<std::string>& machines) {
-  MarkdownTable table({fmt::format("{:<18}", "machine"), fmt::format("{:<14}", "collective"),
-                       fmt::format("{:<14}", "engine"), "promise:", "estimated s:", "offer s:", "plan s:",
-                       "simulate s:", "ratio:", " MiB:", "no plan"});
+  MarkdownTable table(
+      {fmt::format("{:<18}", "machine"), fmt::format("{:<14}", "collective"), fmt::format("{:<14}", "engine"),
+       "promise:", "estimated s:", "offer s:", "plan s:", "simulate s:", "ratio:", " MiB:", "no plan"});
   table.PrintAsAdded();
   for (const std::string& machine : machines) XCCL_RETURN_IF_ERROR(AddRows(machine, table));
   return OkStatus();

@@ -25,6 +25,7 @@
 #include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
+#include "synth/common/simulated_transfers.h"
 #include "synth/common/step_limit.h"
 #include "topologies/symmetry.h"
 
@@ -305,14 +306,15 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
 // hops, and a transfer to each rank. An allreduce takes all of that twice.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  const bool has_symmetry = SymmetryOf(request).has_value();
-  XCCL_RETURN_IF_ERROR(CheckPairs(request, has_symmetry));
-  const int64_t hops = MostHops(*request.topology);
-  const int64_t searches = has_symmetry ? 1 : NumSources(*request.collective);
+  const Topology& topology = *request.topology;
+  const std::optional<SymmetryGroup> group = SymmetryOf(request);
+  XCCL_RETURN_IF_ERROR(CheckPairs(request, group.has_value()));
+  const int64_t hops = MostHops(topology), sources = group ? 1 : NumSources(*request.collective);
+  const int64_t transfers =
+      group ? SimulatedTransfers(topology, *group) : sources * int64_t{topology.num_ranks()};
   const int64_t halves = IsAllreduce(request.collective->kind()) ? 2 : 1;
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = halves * (WorkOfHops(hops) +
-                                 searches * (hops / kOperationsPerMove + request.topology->num_ranks())),
+               .work = halves * (WorkOfHops(hops) + sources * hops / kOperationsPerMove + transfers),
                .bytes = halves * BytesOfHops(hops)};
 }
 
