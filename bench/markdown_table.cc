@@ -32,7 +32,12 @@ MarkdownTable::MarkdownTable(std::vector<std::string> columns) : columns_(std::m
 
 void MarkdownTable::Add(std::vector<std::string> cells) {
   XCCL_CHECK(cells.size() == columns_.size());
-  ShowProgress(Join(cells, "  "));
+  if (prints_as_added_) {
+    PrintRow(cells, Widths());
+    std::fflush(stdout);
+  } else {
+    ShowProgress(Join(cells, "  "));
+  }
   rows_.push_back(std::move(cells));
 }
 
@@ -49,26 +54,44 @@ std::string MarkdownTable::TakeOutEqualColumns() {
   return Join(taken, ", ");
 }
 
-void MarkdownTable::Print() const {
-  std::vector<std::string> head, rule;
+std::vector<size_t> MarkdownTable::Widths() const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    head.push_back(NameOf(columns_[c]));
-    size_t width = std::max<size_t>(Width(head[c]), 3);
-    for (const auto& row : rows_) width = std::max(width, Width(row[c]));
-    widths.push_back(width);
-    rule.push_back(std::string(width - 1, '-') + (OfFigures(columns_[c]) ? ":" : "-"));
+    widths.push_back(std::max<size_t>(Width(NameOf(columns_[c])), 3));
+    for (const auto& row : rows_) widths[c] = std::max(widths[c], Width(row[c]));
   }
-  const auto print = [&](const std::vector<std::string>& cells) {
-    for (size_t c = 0; c < cells.size(); ++c) {
-      const std::string blanks(widths[c] - Width(cells[c]), ' ');
-      fmt::print("| {} ", OfFigures(columns_[c]) ? blanks + cells[c] : cells[c] + blanks);
-    }
-    fmt::print("|\n");
-  };
-  print(head);
-  print(rule);
-  for (const auto& row : rows_) print(row);
+  return widths;
+}
+
+void MarkdownTable::PrintRow(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const {
+  for (size_t c = 0; c < cells.size(); ++c) {
+    const std::string blanks(widths[c] - std::min(widths[c], Width(cells[c])), ' ');
+    fmt::print("| {} ", OfFigures(columns_[c]) ? blanks + cells[c] : cells[c] + blanks);
+  }
+  fmt::print("|\n");
+}
+
+void MarkdownTable::PrintHead(const std::vector<size_t>& widths) const {
+  std::vector<std::string> head, rule;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    head.push_back(NameOf(columns_[c]));
+    rule.push_back(std::string(widths[c] - 1, '-') + (OfFigures(columns_[c]) ? ":" : "-"));
+  }
+  PrintRow(head, widths);
+  PrintRow(rule, widths);
+}
+
+void MarkdownTable::Print() const {
+  const std::vector<size_t> widths = Widths();
+  PrintHead(widths);
+  for (const auto& row : rows_) PrintRow(row, widths);
+}
+
+void MarkdownTable::PrintAsAdded() {
+  XCCL_CHECK(rows_.empty());
+  prints_as_added_ = true;
+  PrintHead(Widths());
+  std::fflush(stdout);
 }
 
 }  // namespace xccl

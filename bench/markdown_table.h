@@ -30,10 +30,18 @@ class MarkdownTable {
 
   // Prints the table to standard output.
   void Print() const;
+  // Prints the head to standard output, and from then on each row as it is added. A column is as wide as its
+  // name, to which a caller may add blanks, and the rows before. Requires: no rows yet.
+  void PrintAsAdded();
 
  private:
   std::vector<std::string> columns_;
   std::vector<std::vector<std::string>> rows_;
+  bool prints_as_added_ = false;
+
+  std::vector<size_t> Widths() const;
+  void PrintRow(const std::vector<std::string>& cells, const std::vector<size_t>& widths) const;
+  void PrintHead(const std::vector<size_t>& widths) const;
 };
 
 }  // namespace xccl

@@ -118,14 +118,19 @@ Measured Measure(const ScaleBar& bar) {
 
 }  // namespace
 
-void PrintScaleBars(const std::vector<std::string>& machines) {
+void PrintScaleBars(const std::vector<std::string>& rows) {
   constexpr double kMostFileMb = 100;
-  MarkdownTable table(
-      {"machine", "collective", "size:", "engine", "seconds:", "MiB:", "ratio:", "file MB:", "bar", "met"});
+  MarkdownTable table({fmt::format("{:<21}", "machine"), fmt::format("{:<14}", "collective"),
+                       " size:", fmt::format("{:<20}", "engine"),
+                       "seconds:", " MiB:", "ratio:", "file MB:", fmt::format("{:<20}", "bar"), "met"});
+  table.PrintAsAdded();
   for (const ScaleBar& bar : AllBars()) {
-    const bool asked = std::ranges::any_of(
-        machines, [&](const std::string& machine) { return bar.machine.starts_with(machine); });
-    if (!machines.empty() && !asked) continue;
+    const std::string row =
+        fmt::format("{} {} {}", bar.machine, ToString(bar.kind), FormatSize(bar.size_bytes));
+    const bool asked =
+        std::ranges::any_of(rows, [&](const std::string& begin) { return row.starts_with(begin); });
+    if (!rows.empty() && !asked) continue;
+    ShowProgress(row);
     const Measured made = Measure(bar);
     const bool fast = made.seconds <= bar.most_seconds && made.peak_mib <= bar.most_mib;
     const bool good = bar.most_ratio == 0 || made.ratio <= bar.most_ratio;
@@ -139,7 +144,6 @@ void PrintScaleBars(const std::vector<std::string>& machines) {
               : made.problem.empty() ? "MISS"
                                      : "MISS: " + Shortened(made.problem));
   }
-  table.Print();
 }
 
 }  // namespace xccl

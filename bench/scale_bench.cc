@@ -1,7 +1,9 @@
 // The stages on machines of 1,024 to 131,072 ranks: CPU seconds and memory of each, and by which power of the
 // number of ranks both grow. Then the bars: whole plans of large machines. Each figure is of a child process
-// with limits of time and memory, so a stage that does not end is a MISS.
-//   bazel run --config=release //bench:scale [-- stages|bars [MACHINE ...]]
+// with limits of time and memory, so a stage that does not end is a MISS. `offers` shows, for each engine,
+// the estimate of its work beside what its plan takes.
+//   bazel run --config=release //bench:scale [-- stages [MACHINE ...] | bars [ROW ...] | offers MACHINE ...]
+// A ROW is the beginning of a row's name: "rails:128x128" or "rails:128x128 allgather 1GiB".
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -21,6 +23,7 @@
 #include "bench/markdown_table.h"
 #include "bench/scale_bars.h"
 #include "bench/scale_machines.h"
+#include "bench/scale_offers.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/analysis/schedule_stats.h"
 #include "ir/bounds/bound.h"
@@ -299,8 +302,13 @@ void PrintStages(const std::string& family, const std::vector<std::string>& mach
 int Main(const std::vector<std::string>& words) {
   const std::vector<std::string> machines(words.begin() + (words.empty() ? 0 : 1), words.end());
   const bool all = words.empty();
+  if (!all && words[0] == "offers") {
+    const Status status = PrintScaleOffers(machines);
+    if (!status.ok()) PrintError(fmt::format("scale: {}\n", status.message()));
+    return status.ok() ? 0 : 1;
+  }
   if (!all && words[0] != "stages" && words[0] != "bars") {
-    PrintError("scale: expected stages [MACHINE ...] or bars [MACHINE ...]\n");
+    PrintError("scale: expected stages [MACHINE ...], bars [ROW ...] or offers MACHINE ...\n");
     return 2;
   }
   if (!machines.empty() && words[0] == "stages") PrintStages("machines", machines);

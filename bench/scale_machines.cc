@@ -26,7 +26,8 @@ std::string RailsXml(int64_t pods, int64_t hosts) {
       <nvswitch gpus="8" bandwidth="450GB/s" latency="500ns" multicast="true" reduce="true"/>
       <nic id="nic" count="8"/>
       <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
-      <fabric type="rails" bandwidth="400Gbit/s" latency="1300ns" spines="4" uplink-latency="300ns"/>
+      <fabric type="rails" bandwidth="400Gbit/s" latency="1300ns" spines="4" uplink-latency="300ns"
+              oversubscription="1"/>
     </cluster>
     <fabric id="core" type="switch" bandwidth="{2}GB/s" latency="300ns"/>
   </cluster>

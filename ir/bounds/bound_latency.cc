@@ -24,6 +24,10 @@ namespace {
 
 // Most links of a GPU for which a comparison with other GPUs' links costs less than a search.
 constexpr size_t kFewLinks = 64;
+// The most links that the searches from all holders look at: about two seconds. On a larger machine whose
+// ranks differ, some holders are searched from, evenly spaced; the bound can then be less, but never too
+// large.
+constexpr int64_t kMostLooks = int64_t{1} << 26;
 
 // Sorted links of a GPU as (other end, incoming?, alpha, overhead). Interchangeable GPUs have equal lists.
 using Attachment = std::vector<std::tuple<int32_t, bool, int64_t, int64_t>>;
@@ -109,6 +113,23 @@ std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vect
   return farthest;
 }
 
+// Leaves so many of the holders that searches from them stay within kMostLooks. A search back from the first
+// holder then finds out whether all reach it; the one forward tells whether it reaches all destinations.
+Status ThinOut(const Topology& topology, const Collective& collective, std::vector<Rank>& holders) {
+  const size_t most =
+      static_cast<size_t>(std::max<int64_t>(1, kMostLooks / std::max(1, topology.num_links())));
+  if (holders.size() <= most) return OkStatus();
+  const Rank first = holders[0];
+  const auto nearest = LeastLatencyTo(topology, topology.NodeOf(first));
+  for (const Rank r : holders)
+    if (!nearest[topology.NodeOf(r).index()])
+      return Infeasible(fmt::format("{}: no path from rank {} to rank {}, which {} needs{}", topology.name(),
+                                    r.value, first.value, collective.name(), HostsApart(topology, r, first)));
+  for (size_t i = 0; i < most; ++i) holders[i] = holders[i * holders.size() / most];
+  holders.resize(most);
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& collective, TimeModel model,
@@ -153,8 +174,11 @@ StatusOr<int64_t> LatencyBound(const Topology& topology, const Collective& colle
       continue;
     }
     EquivalentHolders equivalent(topology, need, orbits);
-    for (const Rank& r : need.holders)
-      if (!equivalent.Seen(r)) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), need.destinations));
+    std::vector<Rank> holders;
+    for (const Rank r : need.holders)
+      if (!equivalent.Seen(r)) holders.push_back(r);
+    XCCL_RETURN_IF_ERROR(ThinOut(topology, collective, holders));
+    for (const Rank& r : holders) XCCL_RETURN_IF_ERROR(search(std::span(&r, 1), need.destinations));
   }
   return farthest;
 }

@@ -1,5 +1,5 @@
 // Planning makes the plan of one request.
-// 1. FindSymmetry looks for translations that make all ranks alike. With them one rank is planned for all.
+// 1. SymmetryOf looks for translations that make all ranks alike. With them one rank is planned for all.
 // 2. NetworkOf chooses the hops that the plan uses.
 // 3. ChooseChunks scores several numbers of chunks a part and takes the least number that is near the best.
 // 4. StartOf lists the chunks that each rank has before copies are made.
@@ -25,6 +25,7 @@
 #include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"
 #include "synth/common/serves.h"
+#include "synth/common/simulated_transfers.h"
 #include "synth/common/step_limit.h"
 #include "topologies/symmetry.h"
 
@@ -83,21 +84,45 @@ Start StartOf(const Collective& collective, std::span<const Rank> centres, int32
   return start;
 }
 
+// Returns the translations if all ranks are members, have equal parts, and translations take any rank to any
+// other.
+std::optional<SymmetryGroup> SymmetryOf(const SynthesisRequest& request) {
+  const Collective& collective = *request.collective;
+  const CollectiveKind kind = collective.kind();
+  const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
+                    kind == CollectiveKind::kAllreduce;
+  if (!even || collective.num_members() != request.topology->num_ranks()) return std::nullopt;
+  if (IsAllreduce(kind) && request.limits.chunks.value_or(0) % collective.num_members() != 0)
+    return std::nullopt;
+  SymmetryGroup group = FindTranslations(*request.topology);
+  return group.IsTransitive() ? std::optional(std::move(group)) : std::nullopt;
+}
+
+// The number of ranks whose data are copied.
+int64_t NumSources(const Collective& collective) {
+  return collective.spec().root ? 1 : collective.num_members();
+}
+
+// Refuses a table of distances that is too large.
+Status CheckPairs(const SynthesisRequest& request, bool has_symmetry) {
+  const int64_t pairs = int64_t{request.topology->num_ranks()} * NumSources(*request.collective);
+  if (has_symmetry || pairs <= kMostCells) return OkStatus();
+  return LimitReached(
+      fmt::format("bfb: {} pairs of a rank and a source without symmetry; at most {}", pairs, kMostCells));
+}
+
 class Planning {
  public:
-  explicit Planning(const SynthesisRequest& request)
+  Planning(const SynthesisRequest& request, std::optional<SymmetryGroup> group)
       : request_(request),
         collective_(*request.collective),
         graphs_(*request.topology),
-        budget_(kName, request) {}
+        budget_(kName, request),
+        group_(std::move(group)),
+        symmetry_(group_ ? &*group_ : nullptr) {}
+  Planning(const Planning&) = delete;
 
   StatusOr<Synthesis> Run() {
-    if (collective_.num_members() == 1) return NothingToMove(kName, request_);
-    FindSymmetry();
-    const int64_t pairs = int64_t{request_.topology->num_ranks()} * collective_.num_members();
-    if (symmetry_ == nullptr && pairs > kMostCells)
-      return LimitReached(fmt::format("bfb: {} pairs of a rank and a member without symmetry; at most {}",
-                                      pairs, kMostCells));
     for (const Aim aim : {Aim::kTime, Aim::kNoWaves, Aim::kSteps}) {
       aim_ = aim;
       if (std::optional<Synthesis> made = Plan()) return *std::move(made);
@@ -138,17 +163,6 @@ class Planning {
   }
 
   int32_t ChunksAsked(int32_t otherwise) const { return request_.limits.chunks.value_or(otherwise); }
-
-  // Sets symmetry_ if all ranks are members, have equal parts, and translations take any rank to any other.
-  void FindSymmetry() {
-    const CollectiveKind kind = collective_.kind();
-    const bool even = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kReduceScatter ||
-                      kind == CollectiveKind::kAllreduce;
-    if (!even || collective_.num_members() != request_.topology->num_ranks()) return;
-    if (IsAllreduce(kind) && ChunksAsked(0) % collective_.num_members() != 0) return;
-    group_.emplace(FindTranslations(*request_.topology));
-    if (group_->IsTransitive()) symmetry_ = &*group_;
-  }
 
   // Returns the hops that plans use: unless aim_ is kSteps, the hops not slower than LatencyThatJoins.
   BfbNetwork NetworkOf(const RankGraph& graph) const {
@@ -276,20 +290,32 @@ class Planning {
   RankGraphs graphs_;
   StepBudget budget_;
   Aim aim_ = Aim::kTime;
-  std::optional<SymmetryGroup> group_;
-  const SymmetryGroup* symmetry_ = nullptr;
-  int32_t chunks_ = 0;  // chunks a part; 0: not chosen yet
+  const std::optional<SymmetryGroup> group_;
+  const SymmetryGroup* const symmetry_;  // null without symmetry
+  int32_t chunks_ = 0;                   // chunks a part; 0: not chosen yet
 };
 
-// Estimates the work: for each orbit of ranks, a search over all links, and a transfer of each part received.
+StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
+  if (request.collective->num_members() == 1) return NothingToMove(kName, request);
+  std::optional<SymmetryGroup> group = SymmetryOf(request);
+  XCCL_RETURN_IF_ERROR(CheckPairs(request, group.has_value()));
+  return Planning(request, std::move(group)).Run();
+}
+
+// Estimates the work: the graph of ranks, for each source or one source of all that are alike a look at all
+// hops, and a transfer to each rank. An allreduce takes all of that twice.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  const int64_t searches = TranslationsFor(*request.collective, *request.topology).num_rank_orbits();
-  const Collective& collective = *request.collective;
-  const int64_t received =
-      IsAllreduce(collective.kind()) ? 2 * collective.num_members() : collective.num_parts();
+  const Topology& topology = *request.topology;
+  const std::optional<SymmetryGroup> group = SymmetryOf(request);
+  XCCL_RETURN_IF_ERROR(CheckPairs(request, group.has_value()));
+  const int64_t hops = MostHops(topology), sources = group ? 1 : NumSources(*request.collective);
+  const int64_t transfers =
+      group ? SimulatedTransfers(topology, *group) : sources * int64_t{topology.num_ranks()};
+  const int64_t halves = IsAllreduce(request.collective->kind()) ? 2 : 1;
   return Offer{.time_ps = static_cast<double>(bound.bound_ps),
-               .work = searches * (request.topology->num_links() / kOperationsPerMove + received)};
+               .work = halves * (WorkOfHops(hops) + sources * hops / kOperationsPerMove + transfers),
+               .bytes = halves * BytesOfHops(hops)};
 }
 
 }  // namespace
@@ -302,7 +328,7 @@ Engine BfbEngine() {
           .is_witness = true,
           .any_chunks = true,
           .offer = OfferOf,
-          .make = [](const SynthesisRequest& request) { return Planning(request).Run(); }};
+          .make = MakePlan};
 }
 
 }  // namespace xccl

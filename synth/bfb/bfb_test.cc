@@ -278,6 +278,44 @@ TEST(Bfb, KeepsToTheStepsThatShortestPathsNeed) {
   }
 }
 
+int64_t WorkOffered(const Topology& topology, CollectiveKind kind, int64_t* bytes = nullptr) {
+  const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+  const SynthesisRequest request{.topology = &topology, .collective = &collective};
+  const StatusOr<Offer> offer = BfbEngine().Offered(request);
+  EXPECT_TRUE(offer.ok()) << offer.status().message();
+  if (bytes != nullptr) *bytes = offer->bytes;
+  return offer->work;
+}
+
+// Translations serve an allreduce as they serve its two halves.
+TEST(Bfb, OffersTheWorkOfBothHalvesOfAnAllreduce) {
+  const Topology torus = testing::MakeGrid({8, 8}, true);
+  EXPECT_EQ(WorkOffered(torus, CollectiveKind::kAllreduce),
+            2 * WorkOffered(torus, CollectiveKind::kAllgather));
+}
+
+// Every rank is next to every other behind switches, so that hops and their memory grow with the square.
+TEST(Bfb, OffersTheMemoryOfAllHops) {
+  int64_t few = 0, many = 0;
+  WorkOffered(testing::MakeCluster(8, 4), CollectiveKind::kAllgather, &few);
+  WorkOffered(testing::MakeCluster(80, 4), CollectiveKind::kAllgather, &many);
+  EXPECT_GT(few, 32 * 31 * 100);
+  EXPECT_GT(many, 80 * few);
+}
+
+// A table of distances has a row for each source; a broadcast has one.
+TEST(Bfb, RefusesTooManyPairsBeforeItBegins) {
+  std::vector<std::pair<int32_t, int32_t>> cables;
+  for (int32_t r = 0; r + 1 < 8200; ++r) cables.emplace_back(r, r + 1);
+  const Topology line = testing::MakeGraph(8200, cables);
+  EXPECT_GT(WorkOffered(line, CollectiveKind::kBroadcast), 0);
+  const Collective allgather =
+      *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(line.num_ranks())));
+  const SynthesisRequest request{.topology = &line, .collective = &allgather};
+  EXPECT_EQ(BfbEngine().Offered(request).status().message(),
+            "bfb: 67240000 pairs of a rank and a source without symmetry; at most 67108864");
+}
+
 TEST(Bfb, SaysWhatItDoesNotServe) {
   const Topology topology = MakeDgx1();
   const Collective alltoall = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(8)));

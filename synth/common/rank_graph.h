@@ -79,6 +79,14 @@ class RankGraph {
   mutable int64_t known_ = 0;                           // number of sources in distance_
 };
 
+// Returns how many hops a RankGraph of the machine has, without building it: the direct links, and the pairs
+// of ranks that the same switches, NICs and CPUs join. More if some of the pairs have no path, or two ways.
+// Nearly linear in the machine.
+int64_t MostHops(const Topology& topology);
+// The memory and the work of a RankGraph with so many hops.
+int64_t BytesOfHops(int64_t hops);
+int64_t WorkOfHops(int64_t hops);
+
 // The graphs of a machine and of the reversed machine. The reversed graph is made on demand.
 class RankGraphs {
  public:

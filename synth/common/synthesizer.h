@@ -102,6 +102,7 @@ struct Offer {
   double time_ps = 0;  // the estimated time of the plan, from a closed formula
   // The work to make and simulate the plan, in moves of one chunk. A move costs about 1.5 us.
   int64_t work = 0;
+  int64_t bytes = 0;          // memory beyond that of the moves
   bool fills_budget = false;  // the search spends the whole budget, at least `work`
   // Makes the plan from results that the offer already has, with at most `most_work` moves. Empty: the caller
   // uses Engine::Synthesize. Requires that the request and the objects it points to still exist.

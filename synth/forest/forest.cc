@@ -17,6 +17,7 @@
 #include "ir/simulate/simulate.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/serves.h"
+#include "synth/common/simulated_transfers.h"
 #include "synth/common/step_limit.h"
 #include "synth/forest/allreduce.h"
 #include "synth/forest/broadcast.h"
@@ -45,10 +46,23 @@ constexpr double kBlockingTrees = 2;
 constexpr double kFarRooted = 1.1;
 constexpr NearEnough kNearEnough[] = {{2 * kLongProgram, 1.3}, {kLongProgram, 1.1}, {0, 1.01}};
 
+// Growing a broadcast's trees on tori of 8,192 and 32,768 ranks takes 2 to 3 moves for each tree and link.
+constexpr int64_t kMovesPerTest = 3;
+
+std::optional<SymmetryGroup> SymmetryOf(const SynthesisRequest& request) {
+  if (!MayUseSymmetry(*request.topology, *request.collective)) return std::nullopt;
+  return FindTranslations(*request.topology);
+}
+
 // Returns the rows of the linear program: the links and roots that differ. Its time depends on the rows.
 int64_t RowsOf(const SynthesisRequest& request) {
-  if (!MayUseSymmetry(*request.topology, *request.collective)) return NumRows(request);
-  return NumRows(FindTranslations(*request.topology));
+  const std::optional<SymmetryGroup> group = SymmetryOf(request);
+  return group ? NumRows(*group) : NumRows(request);
+}
+
+// Returns the operations that whole trees of all ranks take at least: each rank may be in their middle.
+int64_t WholeTreesOperations(const SynthesisRequest& request) {
+  return int64_t{request.topology->num_ranks()} * request.topology->num_links();
 }
 
 // Returns the lower bound for an allgather of the request's size, in picoseconds; 0 if the bound is unknown.
@@ -125,13 +139,25 @@ Status Serves(const SynthesisRequest& request) {
 // given number of chunks are packed without symmetry.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
+  const Topology& topology = *request.topology;
   Offer offer{.time_ps = static_cast<double>(bound.bound_ps)};
-  if (request.collective->spec().root) return offer;
+  const bool gpus_alone = NeedsGpusAlone(request).ok();
+  if (const std::optional<Rank> root = request.collective->spec().root) {
+    if (gpus_alone)
+      offer.work = kMovesPerTest * topology.num_links() * std::ssize(topology.Out(topology.NodeOf(*root)));
+    return offer;
+  }
   if (request.limits.chunks && request.model == TimeModel::kBlocking) offer.time_ps *= kBlockingTrees;
   const int64_t members = request.collective->num_members();
   if (2 * bound.latency_ps > bound.bound_ps) offer.work = kMovesPerShortMessage * members * members;
-  if (request.collective->num_parts() == 1) return offer;
-  int64_t rows = RowsOf(request), transfers = 0;
+  const std::optional<SymmetryGroup> group = SymmetryOf(request);
+  int64_t transfers = group ? std::min(kPackingWork, SimulatedTransfers(topology, *group)) : 0;
+  if (request.collective->num_parts() == 1) {
+    if (gpus_alone) transfers += std::min(kManyTransfers, WholeTreesOperations(request) / kOperationsPerMove);
+    offer.work = std::max(offer.work, transfers);
+    return offer;
+  }
+  int64_t rows = group ? NumRows(*group) : NumRows(request);
   if (rows > kMostRows) {
     if (const std::optional<int64_t> folded = FoldedRows(request)) {
       // Unfolded trees take many different paths, so that a program of them has hundreds of threadblocks: it
@@ -143,7 +169,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
     }
   }
   offer.work = std::max(offer.work, rows * kMovesPerRow + transfers);
-  if (request.limits.chunks) offer.work = std::max(offer.work, request.topology->num_links() * members);
+  if (request.limits.chunks) offer.work = std::max(offer.work, topology.num_links() * members);
   return offer;
 }
 
@@ -186,15 +212,24 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   // Whole trees need not have roots at all ranks, which helps if some ranks have less bandwidth.
   if (request.IsPassedOver("spanning") && !request.limits.chunks && kind == CollectiveKind::kAllreduce)
     return PackAndCut(request, bound, budget);
+  std::optional<StatusOr<Synthesis>> packed;
+  // Where whole trees take long, packed trees with symmetry are tried first: they take one rank's work.
+  if (kind == CollectiveKind::kAllreduce && !request.limits.chunks &&
+      MayUseSymmetry(*request.topology, *request.collective) &&
+      WholeTreesOperations(request) > kOperationsPerMove * kManyTransfers) {
+    packed = PackAndCut(request, bound, budget);
+    if (packed->ok() && IsNear(request, bound, **packed)) return *std::move(packed);
+  }
   StatusOr<Synthesis> together = Simulated(request, bound, SynthesizeAllreduceTrees(request, budget));
   if (kind == CollectiveKind::kBarrier || request.limits.chunks ||
       (together.ok() && (IsNear(request, bound, *together) || IsBetterThanApart(request, *together))) ||
       (NumRows(request) > kMostRows && !MayUseSymmetry(*request.topology, *request.collective) &&
        !FoldedRows(request)))
     return together;
-  if (!together.ok()) return PackAndCut(request, bound, budget);
+  if (!together.ok()) return packed ? *std::move(packed) : PackAndCut(request, bound, budget);
   const int64_t together_ps = together->simulation->time_ps;
-  StatusOr<Synthesis> apart = PackAndCut(request, bound, budget, static_cast<double>(together_ps));
+  StatusOr<Synthesis> apart =
+      packed ? *std::move(packed) : PackAndCut(request, bound, budget, static_cast<double>(together_ps));
   return apart.ok() && apart->simulation->time_ps <= together_ps ? std::move(apart) : std::move(together);
 }
 

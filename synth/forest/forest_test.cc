@@ -365,6 +365,23 @@ TEST(Forest, EqualTreesOfOneAimAreAPlanWhereLaterOnesUseUpTheWork) {
   EXPECT_GT(made, 0);
 }
 
+// Whole trees take work that grows with links and trees, and an allreduce's with ranks too.
+TEST(Forest, OffersTheWorkOfWholeTrees) {
+  for (const CollectiveKind kind : {CollectiveKind::kBroadcast, CollectiveKind::kAllreduce}) {
+    const auto work = [kind](const Topology& topology) {
+      const Collective collective =
+          *Collective::Create(testing::SpecOf(kind, AllRanks(topology.num_ranks())));
+      const SynthesisRequest request{.topology = &topology, .collective = &collective};
+      const StatusOr<Offer> offer = ForestEngine().Offered(request);
+      EXPECT_TRUE(offer.ok()) << offer.status().message();
+      return offer.ok() ? offer->work : 0;
+    };
+    const int64_t small = work(testing::MakeGrid({8, 8}, true));
+    EXPECT_GT(small, 0);
+    EXPECT_GE(work(testing::MakeGrid({16, 16}, true)), 4 * small);
+  }
+}
+
 TEST(Forest, NothingToMove) {
   const Topology ring = testing::MakeRing(4);
   CollectiveSpec spec;

@@ -31,7 +31,6 @@
 namespace xccl::forest {
 namespace {
 
-constexpr int64_t kDefaultWork = 1'500'000;  // the most transfers of all candidates of a kind together
 // Weights of latency against bytes. Each weight makes a packing.
 constexpr double kLatencyWeights[] = {1, 0.1};
 constexpr int64_t kMostShortestRows = 100;  // the most rows for which trees of shortest paths are tried
@@ -337,7 +336,7 @@ StatusOr<Synthesis> PackAndCut(const SynthesisRequest& request, const Bound& bou
                                double beat_ps) {
   if (request.collective->num_members() == 1 || IsEmpty(*request.collective))
     return NothingToMove("forest", request);
-  const int64_t work = request.limits.work_units > 0 ? request.limits.work_units : kDefaultWork;
+  const int64_t work = request.limits.work_units > 0 ? request.limits.work_units : kPackingWork;
   if (work < request.collective->num_members())
     return LimitReached("forest: the limit of work was reached before a tree was packed");
   Task task = MakeTask(request, bound, beat_ps);

@@ -3,6 +3,7 @@
 // serves. Output: the fastest of the schedules that were simulated. docs/engines/forest.md.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 
 #include "base/status.h"
@@ -11,6 +12,9 @@
 #include "synth/common/synthesizer.h"
 
 namespace xccl::forest {
+
+// The most transfers of all candidates of a kind together, without a limit of work.
+inline constexpr int64_t kPackingWork = 1'500'000;
 
 // Plans the request. `bound` is the request's bound. Schedules of more steps than `budget` allows are left
 // out. Packings that cannot take less time than `beat_ps` are left out as well. Errors: kLimit if the linear

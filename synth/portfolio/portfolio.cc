@@ -173,7 +173,7 @@ class Portfolio {
     const auto work = static_cast<double>(turn.work);
     XCCL_RETURN_IF_ERROR(CheckMemory(turn.engine->name,
                                      fmt::format("a plan of {} moves of a chunk", turn.work),
-                                     work * kBytesPerMove, memory));
+                                     work * kBytesPerMove + static_cast<double>(turn.bytes), memory));
     const double seconds = work * kSecondsPerMove;
     if (HasPlan() || seconds <= std::max(kQuickSeconds, 2 * deadline_.SecondsLeft())) return OkStatus();
     return LimitReached(fmt::format(

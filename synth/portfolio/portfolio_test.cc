@@ -103,16 +103,22 @@ TEST(Portfolio, PlansThatTakeTooMuchMemoryAreNotBegun) {
   rlimit limited = before;
   limited.rlim_cur = rlim_t{1} << 45;  // more than a sanitizer's tables
   if (before.rlim_cur < limited.rlim_cur) GTEST_SKIP() << "the test runs under a limit of memory";
-  std::vector<Engine> engines = {EngineOf("huge", 0, false, true), EngineOf("small", 0, false, true)};
-  engines[0].offer = [](const SynthesisRequest&) -> StatusOr<Offer> {
-    return Offer{.work = int64_t{1} << 40, .make = [](int64_t) -> StatusOr<Synthesis> {
-                   ADD_FAILURE() << "it was made";
-                   return LimitReached("made");
-                 }};
+  std::vector<Engine> engines = {EngineOf("wide", 0, false, true), EngineOf("huge", 0, false, true),
+                                 EngineOf("small", 0, false, true)};
+  const auto never = [](int64_t) -> StatusOr<Synthesis> {
+    ADD_FAILURE() << "it was made";
+    return LimitReached("made");
+  };
+  engines[0].offer = [never](const SynthesisRequest&) -> StatusOr<Offer> {
+    return Offer{.work = 0, .bytes = int64_t{1} << 60, .make = never};
+  };
+  engines[1].offer = [never](const SynthesisRequest&) -> StatusOr<Offer> {
+    return Offer{.work = int64_t{1} << 40, .make = never};
   };
   ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
   const StatusOr<Synthesis> made = TryEngines(request, engines);
   engines.pop_back();
+  engines.erase(engines.begin());
   const StatusOr<Synthesis> none = TryEngines(request, engines);
   setrlimit(RLIMIT_AS, &before);
   ASSERT_TRUE(made.ok()) << made.status().message();

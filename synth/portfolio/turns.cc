@@ -144,6 +144,7 @@ std::optional<Turn> Mirrored(const Context& at) {
               .variation = "mirrored",
               .promised_ps = at.PromisedPs(),
               .work = at.plan.turn.work + at.plan.synthesis.schedule.size(),
+              .bytes = at.plan.turn.bytes,
               .is_of_another_kind = false,
               .make = [&engine, image, &request = at.request](int64_t most_work) -> StatusOr<Synthesis> {
                 XCCL_ASSIGN_OR_RETURN(const Turn turn, TurnOf(engine, image->request));
@@ -172,6 +173,7 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request) {
   Turn turn{.engine = &engine,
             .promised_ps = offer.time_ps,
             .work = offer.work,
+            .bytes = offer.bytes,
             .fills_budget = offer.fills_budget,
             .make = std::move(offer.make)};
   if (!turn.make) turn.make = [&engine, &request](int64_t) { return engine.Plan(request); };

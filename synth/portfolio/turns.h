@@ -25,6 +25,7 @@ struct Turn {
   // Time of the plan that this turn varies; infinite for an engine's own plan.
   double from_ps = std::numeric_limits<double>::infinity();
   int64_t work = 0;           // in moves of a chunk, including the simulation
+  int64_t bytes = 0;          // as in Offer
   bool fills_budget = false;  // as in Offer
   // True if the turn brings another kind of plan, which may have a faster program or fewer messages.
   bool is_of_another_kind = true;

@@ -91,11 +91,10 @@ StatusOr<std::shared_ptr<const Machine>> MachineOf(const SynthesisRequest& reque
   return std::shared_ptr<const Machine>(std::move(machine));
 }
 
-// Returns the relative lengths of waves that grow by `growth`, for a tree of `bytes`. If the plan is played
-// backwards, twice as many waves grow and shrink again: its first sums are those of the last wave.
-std::vector<double> WavesOf(double bytes, double growth, bool backwards) {
-  const auto count = static_cast<int32_t>(
-      std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(backwards ? 2 * kWaves : kWaves)));
+// Returns the relative lengths of at most `most` waves that grow by `growth`, for a tree of `bytes`. If the
+// plan is played backwards, they grow and shrink again: its first sums are those of the last wave.
+std::vector<double> WavesOf(double bytes, double growth, bool backwards, int64_t most) {
+  const auto count = static_cast<int32_t>(std::clamp(bytes / kLeastSegment, 1.0, static_cast<double>(most)));
   std::vector<double> waves;
   for (int32_t j = 0; j < count; ++j)
     waves.push_back(std::pow(growth, backwards ? std::min(j, count - 1 - j) : j));
@@ -116,7 +115,8 @@ class Shapes {
       : machine_(machine),
         request_(request),
         bytes_(static_cast<double>(request.size_bytes)),
-        hosts_(static_cast<int32_t>(machine.hosts.size())) {}
+        hosts_(static_cast<int32_t>(machine.hosts.size())),
+        members_(request.collective->num_members()) {}
 
   // Returns the shapes that may be the best, by their times.
   std::vector<Shape> List() {
@@ -146,7 +146,10 @@ class Shapes {
     const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
     const double inside = machine_.inside_bytes_per_s;
     const double dealt = lane * std::max(1, cut.lanes - 1);
-    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), machine_.reversed != nullptr);
+    const bool backwards = machine_.reversed != nullptr;
+    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), backwards,
+                          std::clamp<int64_t>(kMostTransfers / (int64_t{cut.lanes} * members_), 1,
+                                              backwards ? 2 * kWaves : kWaves));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
@@ -185,7 +188,7 @@ class Shapes {
   const Machine& machine_;
   const SynthesisRequest& request_;
   const double bytes_;
-  const int32_t hosts_;
+  const int32_t hosts_, members_;
   std::vector<Shape> shapes_;
 };
 

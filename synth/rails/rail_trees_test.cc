@@ -210,6 +210,22 @@ TEST(RailTrees, KeepsLimitsOfChunksAndSteps) {
   EXPECT_TRUE(none.status().needed());
 }
 
+// Sixteen lanes of ten waves to 32,768 ranks would be 5.2 million transfers.
+TEST(RailTrees, PlansOfLargeClustersHaveFewerWaves) {
+  const Topology cluster = MakeCluster(2048, 16);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(cluster.num_ranks());
+  spec.root = Rank(0);
+  const Collective broadcast = *Collective::Create(std::move(spec));
+  const SynthesisRequest request{
+      .topology = &cluster, .collective = &broadcast, .size_bytes = int64_t{1} << 30};
+  const StatusOr<Offer> offer = RailTreesEngine().Offered(request);
+  ASSERT_TRUE(offer.ok()) << offer.status().message();
+  EXPECT_GT(offer->work, int64_t{1} << 21);
+  EXPECT_LE(offer->work, int64_t{1} << 22);
+}
+
 TEST(RailTrees, SaysWhyNot) {
   const Topology alone = MakeSwitch(4);
   EXPECT_EQ(PlanOn(alone, CollectiveOf(CollectiveKind::kBroadcast, AllRanks(4), Rank(0)), 1 << 20)

@@ -55,6 +55,19 @@ TEST(CheckReachable, LeavesOutWhatIsAlwaysEmpty) {
             OkStatus());
 }
 
+// On so many ranks that differ, not every rank is searched from.
+TEST(CheckReachable, OfManyRanksThatDiffer) {
+  constexpr int32_t kRanks = 20'000;
+  std::vector<Edge> edges;
+  for (int32_t r = 0; r + 1 < kRanks; ++r) {
+    edges.push_back({r, r + 1});
+    if (r + 2 < kRanks) edges.push_back({r + 1, r});
+  }
+  const Topology line = MakeGraph("line", kRanks, 0, edges);
+  EXPECT_EQ(CheckReachable(line, MakeCollective(CollectiveKind::kAllgather, kRanks)),
+            Infeasible("line: no path from rank 19999 to rank 0, which allgather needs"));
+}
+
 TEST(LatencyBound, CountsOverheadWhereEveryUnitPaysIt) {
   // 0 -> 1 -> 2 and a slower shortcut 0 -> 2.
   const Topology topology =
