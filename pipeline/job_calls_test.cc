@@ -51,7 +51,7 @@ TEST(JobCalls, CallsOfExpertsAreLeftOut) {
   const CountedExperts dispatches{.row_bytes = 64, .tokens = 30, .calls = 3};
   logs.logs = {Log(0, 2, {{.rank = Rank(0), .ranks = 2, .rows = {}, .experts = {dispatches}}})};
   EXPECT_EQ(CallsOfJob(logs).status().message(),
-            "the logs have calls of experts alone; hint: plan -c dispatch");
+            "the logs have calls of experts alone; expected a collective; hint: plan -c dispatch");
   logs.logs[0].communicators[0].rows = {Row(64, 10)};
   const JobCalls job = CallsOfJob(logs).value();
   ASSERT_FALSE(job.warnings.empty());
