@@ -6,8 +6,8 @@
 
 namespace xccl {
 
-// Prints a table, each row as it ends: seconds, peak memory, ratio, file and whether the bar is met. Only rows
-// "MACHINE COLLECTIVE SIZE" that begin with one of `rows`, or all if it is empty.
+// Prints a table, each row as it ends: seconds, peak memory, ratio, file and whether the bar is met. Only
+// rows "MACHINE COLLECTIVE SIZE" that begin with one of `rows`, or all if it is empty.
 void PrintScaleBars(const std::vector<std::string>& rows);
 
 }  // namespace xccl

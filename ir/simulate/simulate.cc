@@ -90,7 +90,6 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
   if (8 * m >= segments || segments * jobs <= kJobBudget) return run_all();
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
   int32_t agreements = 0;
-  if (2 * longest * jobs > kJobBudget) return {OnSteadyLine(before, last, longest, segments), longest, last};
   while (2 * longest < segments) {
     const int64_t time = run(2 * longest);
     const double rise = static_cast<double>(time - last), expected = 2 * static_cast<double>(last - before);

@@ -218,8 +218,9 @@ TEST(RailTrees, PlansOfLargeClustersHaveFewerWaves) {
   spec.ranks = AllRanks(cluster.num_ranks());
   spec.root = Rank(0);
   const Collective broadcast = *Collective::Create(std::move(spec));
-  const SynthesisRequest request{
-      .topology = &cluster, .collective = &broadcast, .size_bytes = int64_t{1} << 30};
+  const Bound bound;  // it does not matter
+  SynthesisRequest request{.topology = &cluster, .collective = &broadcast, .size_bytes = int64_t{1} << 30};
+  request.bound = &bound;
   const StatusOr<Offer> offer = RailTreesEngine().Offered(request);
   ASSERT_TRUE(offer.ok()) << offer.status().message();
   EXPECT_GT(offer->work, int64_t{1} << 21);
