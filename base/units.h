@@ -15,6 +15,7 @@ namespace xccl {
 inline constexpr int64_t kPsPerNs = 1'000;
 inline constexpr int64_t kPsPerUs = 1'000'000;
 inline constexpr int64_t kPsPerSecond = 1'000'000'000'000;
+inline constexpr double kPsPerDay = 86'400e12;
 // The limits of one link, in every reader.
 inline constexpr int64_t kMaxBandwidthBytesPerS = 1'000'000'000'000'000;  // 1000000GB/s
 inline constexpr int64_t kMaxLatencyPs = kPsPerSecond;  // for a latency, and for an overhead

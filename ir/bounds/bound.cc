@@ -22,7 +22,6 @@ namespace xccl {
 namespace {
 
 // LowerBound() refuses longer bounds. Times of schedules then fit into 64 bits of picoseconds.
-constexpr double kPsPerDay = 86'400e12;
 constexpr double kLongestPs = kPsPerDay;
 // Relative rounding error by which a simulated time may differ from an equal bound.
 constexpr double kRounding = 1e-9;
