@@ -1,6 +1,6 @@
 /* One line: median time in microseconds, of the slowest rank of each call, of the first half of an expert
- * dispatch by MPI: every rank draws TOP_K different experts for each of its TOKENS tokens, packs a row and its
- * header for each rank that holds one of them, and exchanges the counts and then the rows.
+ * dispatch by MPI: every rank draws TOP_K different experts for each of its TOKENS tokens, packs a row and
+ * its header for each rank that holds one of them, and exchanges the counts and then the rows.
  *   openmpi_dispatch TOKENS ROW_BYTES EXPERTS TOP_K CALLS
  * Rows stay as they come: neither sorted by experts nor without their headers. */
 #include <mpi.h>
@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
   char *rows = Allocate((size_t)tokens * row), *packed = Allocate(most), *received = Allocate(most);
   int* choices = malloc(sizeof(int) * tokens * top_k);
   int* counts = malloc(sizeof(int) * 5 * ranks);
-  int *send = counts + ranks, *send_at = send + ranks, *receive = send_at + ranks, *receive_at = receive + ranks;
+  int *send = counts + ranks, *send_at = send + ranks, *receive = send_at + ranks,
+      *receive_at = receive + ranks;
   double* times = malloc(sizeof(double) * calls);
   MPI_Datatype packed_row;
   MPI_Type_contiguous(stride, MPI_BYTE, &packed_row);
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
     MPI_Alltoall(send, 1, MPI_INT, receive, 1, MPI_INT, MPI_COMM_WORLD);
     receive_at[0] = 0;
     for (int r = 1; r < ranks; ++r) receive_at[r] = receive_at[r - 1] + receive[r - 1];
-    MPI_Alltoallv(packed, send, send_at, packed_row, received, receive, receive_at, packed_row, MPI_COMM_WORLD);
+    MPI_Alltoallv(packed, send, send_at, packed_row, received, receive, receive_at, packed_row,
+                  MPI_COMM_WORLD);
     const double mine = (MPI_Wtime() - start) * 1e6;
     MPI_Reduce(&mine, &times[call], 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   }

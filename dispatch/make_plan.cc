@@ -415,7 +415,6 @@ StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, 
          .pairwise_ps = pairs.PairwisePs(of_pairs),
          .padded_ps = pairs.PaddedPs(of_pairs)});
   }
-  constexpr double kPsPerDay = 86'400e12;
   if (const auto ps = static_cast<double>(evaluation.draws.front().bound_ps); ps > kPsPerDay)
     return InvalidInput(fmt::format("{}: {} takes {:.1f} days at least; times of up to 1 day are supported",
                                     ground.topology.name(), ToString(request.call), ps / kPsPerDay));

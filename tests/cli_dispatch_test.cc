@@ -132,6 +132,8 @@ TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {
                                   "are experts; hint: --top-k=16"));
   EXPECT_THAT(refusal({"plan", "rail-2", "-c", "dispatch", "--size", "1MiB"}),
               testing::StartsWith("xccl-synth: --size: not together with --collective dispatch"));
+  EXPECT_THAT(refusal({"plan", "rail-2", "-c", "dispatch", "--dp", "2"}),
+              testing::StartsWith("xccl-synth: --dp: not together with --collective dispatch"));
   EXPECT_THAT(
       refusal({"plan", "rail-2", "-c", "allreduce", "--tokens", "16"}),
       testing::StartsWith("xccl-synth: --tokens: only together with --collective dispatch or combine"));
