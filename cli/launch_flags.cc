@@ -8,7 +8,6 @@
 #include "runtime/bootstrap/placement.h"
 
 namespace xccl {
-namespace {}  // namespace
 
 void AddLaunchFlags(Command& command, LaunchFlags& flags) {
   command

@@ -328,7 +328,8 @@ TEST(Wires, SlotsFitTheMemory) {
   EXPECT_GE(part->wiring.slots, 1);
   EXPECT_LE(part->wiring.SlotMemory(), 1 << 20);
   EXPECT_EQ(WireExperts(plan, {.memory_limit = 1024}).status().message(),
-            "24 connections with a slot of 192 bytes each need 4608 bytes; the limit is 1024");
+            "24 connections with a slot of 192 bytes each need 4608 bytes; expected at most 1024; "
+            "hint: plan with a smaller --row");
   plan = PlanFor(MachineOf("one-host"), Aim::kThroughput, 2, 500);
   const StatusOr<ExpertWires> few = WireExperts(plan, {.connection_bytes = 0});
   ASSERT_TRUE(few.ok());

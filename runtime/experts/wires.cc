@@ -53,7 +53,8 @@ StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& opt
   const int64_t one_slot = std::max<int64_t>(1, std::ssize(wiring.connections) * wiring.slot_bytes);
   if (one_slot > options.memory_limit)
     return InvalidInput(
-        fmt::format("{} connections with a slot of {} bytes each need {} bytes; the limit is {}",
+        fmt::format("{} connections with a slot of {} bytes each need {} bytes; expected at most {}; "
+                    "hint: plan with a smaller --row",
                     wiring.connections.size(), wiring.slot_bytes, one_slot, options.memory_limit));
   // At most all rows of all ranks pass a connection, or without partial sums all their ranks' rows come back.
   const int64_t rows = int64_t{plan.sizes.ranks} * plan.sizes.max_tokens *

@@ -22,8 +22,7 @@ struct WireOptions {
   int64_t memory_limit = int64_t{1} << 28;  // of a host's slots
   // Of a plan for throughput: the slots of a connection hold so much, or all rows that there can be. A plan
   // has the slots that links need. Ranks that share cores wait for their turn as well, and run longer before
-  // that where there is more room: 4 ranks on 2 cores were half as fast again with 1 MiB as with 192 KiB, and
-  // no faster with 2 MiB.
+  // that where there is more room.
   int64_t connection_bytes = int64_t{1} << 20;
 };
 
