@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <map>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -18,7 +17,6 @@
 #include "ir/call_log.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/c_api/testing/moe_plan.h"
-#include "runtime/c_api/testing/moe_step.h"
 #include "runtime/c_api/testing/processes.h"
 #include "runtime/xccl.h"
 
@@ -144,16 +142,7 @@ TEST(CallLog, CallsOfExpertsAreCounted) {
   const std::string folder = FolderOf("log-experts");
   const Logging logging(folder + "/calls.json");
   const std::string plan = MakeMoePlan(folder + "/moe.plan.json");
-  std::vector<xcclComm_t> comms(kRanks);
-  ASSERT_EQ(xcclCommInitAll(comms.data(), kRanks, nullptr), xcclSuccess);
-  std::vector<int> wrong(kRanks, -1);
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < kRanks; ++rank)
-      threads.emplace_back([&, rank] { wrong[rank] = RunMoeStep(comms[rank], plan.c_str()); });
-  }
-  EXPECT_EQ(wrong, std::vector<int>(kRanks, 0));
-  for (xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+  RunMoeByThreads(plan);
   const CallLog log = Read(folder + "/calls.json");
   ASSERT_EQ(log.communicators.size(), 4U);
   constexpr int64_t kTokens[] = {6, 5, 0, 3};

@@ -23,19 +23,7 @@ std::string PlanFile(const std::string& name, int32_t tokens = 8) {
   return MakeMoePlan(testing::TempDir() + "/" + name + std::to_string(getpid()) + ".plan.json", tokens);
 }
 
-TEST(Experts, ALayerRunsForwardAndBackwardByThreads) {
-  const std::string plan = PlanFile("threads");
-  std::vector<xcclComm_t> comms(kRanks);
-  ASSERT_EQ(xcclCommInitAll(comms.data(), kRanks, nullptr), xcclSuccess);
-  std::vector<int> wrong(kRanks, -1);
-  {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < kRanks; ++rank)
-      threads.emplace_back([&, rank] { wrong[rank] = RunMoeStep(comms[rank], plan.c_str()); });
-  }
-  EXPECT_EQ(wrong, std::vector<int>(kRanks, 0));
-  for (const xcclComm_t comm : comms) EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
-}
+TEST(Experts, ALayerRunsForwardAndBackwardByThreads) { RunMoeByThreads(PlanFile("threads")); }
 
 // Ranks that a launcher started, on one host or on two.
 void RunByProcesses(const std::string& name, int hosts) {
