@@ -4,9 +4,10 @@
 // 1. Each generator is changed to take alike parts to alike parts in the order of their nodes. Small parts of
 //    the upper tiers come first, so that the nodes of a larger part are in order before the part is.
 // 2. A turn takes each part to the next one of its kind, and keeps all else in its place. A generator
-// followed
-//    by a turn moves ranks as before. For each kind of parts, the larger ones first, the generator that joins
-//    most orbits of links takes the turn.
+//    followed by a turn moves ranks as before. For each kind of parts, the larger ones first, the generator
+//    that joins most orbits of links takes the turn, as often as its order allows: of 16 spines, a generator
+//    of order 8 takes every second one to the next but one.
+// 3. The parts that it does not take to each other are a block. Another generator may turn blocks in turn.
 // SymmetryGroup::Create checks each result.
 #include "topologies/turned_switches.h"
 
@@ -35,8 +36,9 @@ struct AlikeParts {
   std::vector<std::vector<std::vector<int32_t>>> kinds;  // of each kind its parts, by their lowest nodes
   std::vector<Place> place;                              // by node
 
-  // Takes each part to the next one of its kind.
-  Image Turn() const {
+  // Takes each part to the next one of its block, in a ring. The parts of a kind are cut into blocks of as
+  // many parts as divide both the kind and `block`; 0: the whole kind is a block.
+  Image Turn(int64_t block) const {
     Image image(place.size());
     for (size_t n = 0; n < image.size(); ++n) {
       const Place& at = place[n];
@@ -45,7 +47,8 @@ struct AlikeParts {
         continue;
       }
       const auto& parts = kinds[static_cast<size_t>(at.kind)];
-      image[n] = parts[(at.part + 1) % parts.size()][at.node];
+      const auto size = static_cast<size_t>(std::gcd(static_cast<int64_t>(parts.size()), block));
+      image[n] = parts[at.part / size * size + (at.part + 1) % size][at.node];
     }
     return image;
   }
@@ -201,9 +204,10 @@ size_t OrbitsOf(std::span<const std::pair<int32_t, int32_t>> links, std::span<co
   return orbits;
 }
 
-// Returns the group in which the best generator is followed by the turn, or nullopt if no orbits join.
-std::optional<SymmetryGroup> WithTurn(const Topology& topology, const SymmetryGroup& group,
-                                      const Image& turn) {
+// Returns the group in which the best generator is followed by the turn, or nullopt if no orbits join. Sets
+// `block` to the parts of a block that the turned generator does not take to each other.
+std::optional<SymmetryGroup> WithTurn(const Topology& topology, const SymmetryGroup& group, const Image& turn,
+                                      int64_t& block) {
   std::vector<Automorphism> generators = group.generators();
   for (const Automorphism& generator : generators)
     if (!Commutes(turn, generator.image)) return std::nullopt;
@@ -219,6 +223,7 @@ std::optional<SymmetryGroup> WithTurn(const Topology& topology, const SymmetryGr
     if (orbits >= fewest) continue;
     fewest = orbits;
     best = g;
+    block = order / common;
     best_image = std::move(image);
   }
   if (best == generators.size()) return std::nullopt;
@@ -247,9 +252,13 @@ SymmetryGroup TurnSwitches(const Topology& topology, const SymmetryGroup& group)
     }
   const StatusOr<SymmetryGroup> in_order = SymmetryGroup::Create(topology, std::move(ordered));
   SymmetryGroup turned = in_order.ok() ? *in_order : group;
-  for (const AlikeParts& parts : alike)
-    if (std::optional<SymmetryGroup> better = WithTurn(topology, turned, parts.Turn()))
+  for (const AlikeParts& parts : alike) {
+    for (int64_t block = 0; block != 1;) {
+      std::optional<SymmetryGroup> better = WithTurn(topology, turned, parts.Turn(block), block);
+      if (!better) break;
       turned = *std::move(better);
+    }
+  }
   return turned;
 }
 

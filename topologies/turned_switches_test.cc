@@ -7,14 +7,14 @@
 #include "topologies/load/load.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
 
 // `free`: no translation but the identity keeps a link in its place.
-void ExpectEvenUse(const char* name, bool free) {
-  SCOPED_TRACE(name);
-  const Topology topology = LoadTopology(name).value();
+void ExpectEvenUse(const Topology& topology, bool free) {
+  SCOPED_TRACE(topology.spec().name);
   const SymmetryGroup found = FindTranslations(topology);
   ASSERT_TRUE(found.IsTransitive());
   const SymmetryGroup turned = TurnSwitches(topology, found);
@@ -25,6 +25,8 @@ void ExpectEvenUse(const char* name, bool free) {
   for (int32_t l = 0; l < topology.num_links(); ++l) all_free &= turned.IsFreeOn(LinkId(l));
   EXPECT_EQ(all_free, free);
 }
+
+void ExpectEvenUse(const char* name, bool free) { ExpectEvenUse(LoadTopology(name).value(), free); }
 
 // Four hosts of a leaf and four spines: each translate of a path passes a spine of its own.
 TEST(TurnSwitches, MovesSpinesWithHosts) { ExpectEvenUse("leaf-spine:4x4x4", true); }
@@ -37,6 +39,22 @@ TEST(TurnSwitches, MovesAggregationAndCoreSwitches) {
 
 // Two spines cannot give eight hosts a spine each.
 TEST(TurnSwitches, SharesSpinesEvenlyWhereThereAreFew) { ExpectEvenUse("leaf-spine:4x2x8", false); }
+
+// A leaf joins two hosts of four GPUs. Neither hosts nor GPUs are as many as the eight spines, but both
+// together.
+TEST(TurnSwitches, MovesSpinesWithHostsAndGpus) {
+  ExpectEvenUse(ReadNativeXml(R"(<topology name="leaves">
+  <cluster hosts="4">
+    <nvswitch gpus="4" bandwidth="450GB/s" latency="500ns"/>
+    <nic id="nic" count="4"/>
+    <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s" latency="0ns"/>
+    <fabric type="leaf-spine" leaves="2" spines="8" bandwidth="50GB/s" latency="1us"/>
+  </cluster>
+</topology>)",
+                              "leaves.xml")
+                    .value(),
+                true);
+}
 
 TEST(TurnSwitches, LeavesAMachineWithoutSwitchesAsItIs) {
   const Topology torus = LoadTopology("torus:4x4").value();
