@@ -103,6 +103,9 @@ std::span<const TextbookEngine> TextbookEngines() {
        "n blocks to p ranks in n-1+ceil(log2 p) rounds, the fewest there are; for the blocking model; not "
        "exact",
        kBroadcasts, PlaceCirculant},
+      {"torus-trees", kTrees,
+       "two trees for each dimension of a torus that share no link: the root's full rate; not exact",
+       kBroadcasts, PlaceTorusTrees, /*cables_only=*/true},
       {"direct", kExchanges,
        "every block straight to where it is needed, all at once; optimal on full meshes; not exact",
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),

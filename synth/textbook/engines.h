@@ -12,7 +12,7 @@ PlaceFunction PlaceRing, PlaceHierarchicalRing, Place2dRing, Place2dTorus, Place
 PlaceFunction PlaceTree, PlaceDoubleBinaryTree, PlaceBinomial, PlaceKnomial;
 PlaceFunction PlaceHalvingDoubling, PlaceRecursiveDoubling, PlaceRecursiveMultiplying;
 PlaceFunction PlaceHierarchicalExchange, PlaceSwing, PlaceBine, PlaceBruck, PlaceNhr, PlacePat;
-PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread, PlaceCirculant;
+PlaceFunction PlaceDirect, PlacePairwise, PlaceSpread, PlaceCirculant, PlaceTorusTrees;
 
 // Returns all textbook engines, in the order in which `auto` and `compare` show them.
 std::span<const TextbookEngine> TextbookEngines();

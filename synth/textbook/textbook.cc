@@ -340,6 +340,12 @@ namespace {
 // Places the engine on the request's graphs. If the request has no graphs, makes them in `own`.
 StatusOr<PlacedEngine> PlacedFor(const TextbookEngine& engine, const SynthesisRequest& request,
                                  std::optional<RankGraphs>& own) {
+  const Topology& topology = *request.topology;
+  if (engine.cables_only && topology.num_nodes() > topology.num_ranks())
+    return InvalidInput(
+        fmt::format("{}: {} of {} nodes are no gpus; expected links between gpus alone; hint: "
+                    "--engine=auto",
+                    engine.name, topology.num_nodes() - topology.num_ranks(), topology.num_nodes()));
   RankGraphs& graphs = request.graphs ? *request.graphs : own.emplace(*request.topology);
   return PlacedEngine::Place(engine, graphs, request);
 }
@@ -367,7 +373,7 @@ Engine RowOf(const TextbookEngine& engine) {
           .family = engine.family,
           .kinds = engine.kinds,
           .is_witness = true,
-          .asks_pairs = true,
+          .asks_pairs = !engine.cables_only,
           .any_chunks = true,
           .offer = [&engine](const SynthesisRequest& request) { return OfferOf(engine, request); },
           .make = [&engine](const SynthesisRequest& request) { return MakePlan(engine, request); }};

@@ -91,6 +91,8 @@ struct TextbookEngine {
   std::string_view summary;
   std::vector<CollectiveKind> kinds;
   PlaceFunction* place = nullptr;
+  // Serves machines whose links all join two GPUs, where the graph of ranks takes time linear in the links.
+  bool cables_only = false;
 };
 
 // An engine placed for one request. It can estimate its time and make its schedule.
