@@ -2,6 +2,9 @@
 // step K + 3(v - 1), and the two hops inside the host the next two. Steps order what waits at a link; the
 // chunks themselves flow as soon as they are there.
 //
+// Lanes on one port take turns wave by wave, so edges and hops then take a step a wave: else a tree would
+// wait until all of another tree has passed.
+//
 // Played backwards, a GPU adds up what all members of its host send it, and all of it is there at the start.
 // So that the first sums are complete early, members then send wave by wave, and the hops inside a host take
 // a step a wave.
@@ -12,6 +15,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "synth/rails/fabric_routes.h"
@@ -40,6 +44,8 @@ class Writer {
       deal_steps_ = std::max(deal_steps_, static_cast<int32_t>(tree.size()));
       total_ += Sum(tree);
     }
+    for (const RailHost& host : hosts)
+      in_turns_ |= std::set(host.lanes.begin(), host.lanes.end()).size() < host.lanes.size();
   }
 
   StatusOr<Schedule> Write() {
@@ -51,7 +57,8 @@ class Writer {
       const HostEdge& first = trees_.trees[t].front();  // all edges from host 0 have one lane
       arrivals_[0][t] = {PortAt(0, first.lane).gpu, deal_steps_};
       for (const HostEdge& edge : trees_.trees[t]) {
-        const int32_t step = deal_steps_ + (backwards_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
+        const int32_t step =
+            deal_steps_ + (backwards_ && !in_turns_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
         XCCL_RETURN_IF_ERROR(Cross(edge, t, step));
         arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(edge.child, edge.lane).gpu, step + 1};
       }
@@ -100,7 +107,9 @@ class Writer {
     std::vector<LinkId> path = from.out;
     path.insert(path.end(), between->begin(), between->end());
     path.insert(path.end(), to.in.begin(), to.in.end());
-    Add(tree, 0, WavesOf(tree), from.gpu, to.gpu, path, step);
+    const int32_t waves = WavesOf(tree), together = in_turns_ ? 1 : waves;
+    for (int32_t wave = 0; wave < waves; wave += together)
+      Add(tree, wave, together, from.gpu, to.gpu, path, step + wave);
     return OkStatus();
   }
 
@@ -176,7 +185,7 @@ class Writer {
     int32_t from = 0;  // waves from here on go straight to all others
     std::optional<Rank> by;
     const auto flush = [&](int32_t to) -> Status {
-      if (!backwards_) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
+      if (!backwards_ && !in_turns_) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
       for (int32_t wave = from; wave < to; ++wave)
         XCCL_RETURN_IF_ERROR(SpreadBy(tree, {wave, 1}, gpu, by, others, h));
       return OkStatus();
@@ -213,7 +222,7 @@ class Writer {
   };
   Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by,
                   const std::vector<Rank>& others, size_t h) {
-    const int32_t step = arrivals_[h][tree].step + (backwards_ ? range.first : 0);
+    const int32_t step = arrivals_[h][tree].step + (backwards_ || in_turns_ ? range.first : 0);
     const auto send = [&](Rank from, Rank to, int32_t at, HostSearch& search) -> Status {
       XCCL_RETURN_IF_ERROR(SearchFrom(from, to, search));
       Add(tree, range.first, range.count, from, to, search.Way(topology_.NodeOf(to), load_), at);
@@ -239,6 +248,7 @@ class Writer {
   const HostTrees& trees_;
   const Waves& waves_;
   const bool backwards_;
+  bool in_turns_ = false;  // lanes of a host share a port
   const std::string_view engine_;
   FabricRoutes fabric_;
   HostSearch search_, helpers_;

@@ -38,6 +38,9 @@ constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not 
 // GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
 constexpr int32_t kWaves = 10;
 constexpr double kWeight = 10'000;  // of the longest chunk
+// Lanes on one port take turns, a chunk each. Chunks are so short that waiting for turns costs at most this
+// part of the time, as filling does in a simulation.
+constexpr double kTurns = 1.0 / 64;
 
 struct Shape {
   LaneCut cut;
@@ -147,9 +150,11 @@ class Shapes {
     const double inside = machine_.inside_bytes_per_s;
     const double dealt = lane * std::max(1, cut.lanes - 1);
     const bool backwards = machine_.reversed != nullptr;
-    shape.waves = WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), backwards,
-                          std::clamp<int64_t>(kMostTransfers / (int64_t{cut.lanes} * members_), 1,
-                                              backwards ? 2 * kWaves : kWaves));
+    shape.waves = LanesOnPort(cut) > 1
+                      ? EqualWaves(cut)
+                      : WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), backwards,
+                                std::clamp<int64_t>(kMostTransfers / (int64_t{cut.lanes} * members_), 1,
+                                                    backwards ? 2 * kWaves : kWaves));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
@@ -161,11 +166,21 @@ class Shapes {
     shapes_.push_back(std::move(shape));
   }
 
-  // Lanes on one port take turns, a chunk each.
+  // Returns how many lanes share a port.
+  double LanesOnPort(const LaneCut& cut) const {
+    return std::max(1.0, cut.lanes / static_cast<double>(machine_.hosts[1].ports.size()));
+  }
   double TurnsPs(const LaneCut& cut, double chunk_bytes) const {
-    const double ports = static_cast<double>(machine_.hosts[1].ports.size());
-    return std::max(0.0, cut.lanes / ports - 1) * 1e12 *
+    return (LanesOnPort(cut) - 1) * 1e12 *
            Seconds(chunk_bytes, static_cast<double>(cut.bandwidth_bytes_per_s));
+  }
+  std::vector<double> EqualWaves(const LaneCut& cut) const {
+    const auto most =
+        static_cast<double>(std::max<int64_t>(kWaves, kMovesWorthCutting / (int64_t{cut.lanes} * members_)));
+    const double wanted = LevelsOfDisjoint(cut.lanes) * (LanesOnPort(cut) - 1) / kTurns;
+    const auto count =
+        static_cast<size_t>(std::clamp(bytes_ / cut.lanes / kLeastSegment, 1.0, std::min(most, wanted)));
+    return std::vector<double>(count, 1.0 / static_cast<double>(count));
   }
 
   void AddEqual(const LaneCut& cut, int32_t trees) {
