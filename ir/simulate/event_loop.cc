@@ -28,6 +28,9 @@ class EventLoop {
         record_(record),
         log_(log),
         links_(topology.num_links()) {
+    for (const Link& link : topology.spec().links)
+      link_times_.push_back({std::min(link.latency_ps, kForeverPs), std::min(link.overhead_ps, kForeverPs)});
+    ListJobs();
     const size_t jobs = static_cast<size_t>(model.num_jobs()), n = static_cast<size_t>(segments);
     missing_.resize(jobs * n);
     for (size_t j = 0; j < jobs; ++j)
@@ -37,9 +40,8 @@ class EventLoop {
     cells_.resize(model.cells.size() * n);
     for (size_t c = 0; c < model.cells.size(); ++c)
       std::fill_n(cells_.begin() + static_cast<int64_t>(c * n), n, CellState{0, model.cells[c].first_reader});
-    bool overhead = false;
-    for (const Link& link : topology.spec().links) overhead |= link.overhead_ps > 0;
-    if (overhead && !blocking_) MarkMessages();
+    const auto has_overhead = [](const LinkTimes& link) { return link.overhead_ps > 0; };
+    if (!blocking_ && std::ranges::any_of(link_times_, has_overhead)) MarkMessages();
     if (log != nullptr) {
       log->start_ps.assign(jobs * n, 0);
       log->end_ps.assign(jobs * n, 0);
@@ -66,6 +68,17 @@ class EventLoop {
 
  private:
   enum What : uint64_t { kIdle = 0, kHead = 1ULL << 62, kArrival = 2ULL << 62, kMask = 3ULL << 62 };
+  struct LinkTimes {
+    int64_t latency_ps = 0, overhead_ps = 0;
+  };
+  // The facts of a job side by side, since jobs start in no order of memory.
+  struct Job {
+    int64_t transfer_ps = 0;  // of a segment
+    int32_t link = 0;
+    int32_t next = kNone;  // the job that goes on from the head of the link
+    bool from_gpu = false, to_gpu = false;
+  };
+  static constexpr int32_t kNone = -1, kSeveral = -2;
   struct CellState {
     int32_t landed = 0;  // number of its first writes, in order of step, that have all landed
     int32_t reader = -1;
@@ -76,6 +89,24 @@ class EventLoop {
   }
   size_t At(int32_t job, int64_t segment) const {
     return static_cast<size_t>(job) * static_cast<size_t>(n_) + static_cast<size_t>(segment);
+  }
+
+  void ListJobs() {
+    jobs_.resize(static_cast<size_t>(model_.num_jobs()));
+    for (int32_t u = 0; u < model_.num_units(); ++u) {
+      const int32_t first_hop = model_.path_first[model_.unit_path[u]], first = model_.unit_first_job[u];
+      for (int32_t j = first; j < model_.unit_first_job[u + 1]; ++j) {
+        const SimulationModel::Hop& hop = model_.hops[first_hop + j - first];
+        Job& job = jobs_[j];
+        job.transfer_ps =
+            TransferPs(model_.unit_bytes[u], topology_.link(LinkId(hop.link)).bandwidth_bytes_per_s, parts_);
+        job.link = hop.link;
+        if (hop.next_count > 0)
+          job.next = hop.next_count > 1 ? kSeveral : first + model_.next_hops[hop.next_first];
+        job.from_gpu = hop.from_gpu;
+        job.to_gpu = hop.to_gpu;
+      }
+    }
   }
 
   // The flag of message m on hop h of its path is first_hop_of_message_[m] + h.
@@ -92,7 +123,7 @@ class EventLoop {
     message_started_.assign(static_cast<size_t>(flags), false);
   }
 
-  void MakeReady(int32_t job, int64_t segment) { links_.Add(model_.HopOf(job).link, Key(job, segment)); }
+  void MakeReady(int32_t job, int64_t segment) { links_.Add(jobs_[job].link, Key(job, segment)); }
 
   void Choose(int64_t now) {
     links_.StartIdle([&](int32_t link, uint64_t key) {
@@ -102,19 +133,15 @@ class EventLoop {
 
   void Start(int32_t job, int64_t segment, int32_t link_id, int64_t now) {
     ++started_;
-    const Link& link = topology_.link(LinkId(link_id));
-    const int64_t latency_ps = std::min(link.latency_ps, kForeverPs);
-    const int64_t overhead_ps = std::min(link.overhead_ps, kForeverPs);
-    const int32_t unit = model_.job_unit[job];
-    const int32_t place = job - model_.unit_first_job[unit];
-    const SimulationModel::Hop& hop = model_.hops[model_.path_first[model_.unit_path[unit]] + place];
-    int64_t end =
-        std::min(kForeverPs, now + TransferPs(model_.unit_bytes[unit], link.bandwidth_bytes_per_s, parts_));
+    const auto [latency_ps, overhead_ps] = link_times_[link_id];
+    const Job& at = jobs_[job];
+    int64_t end = std::min(kForeverPs, now + at.transfer_ps);
     int64_t arrival = end, head = end;
     if (blocking_) {
       arrival = head = end = std::min(kForeverPs, end + overhead_ps + latency_ps);
     } else {
       if (!message_started_.empty()) {
+        const int32_t unit = model_.job_unit[job], place = job - model_.unit_first_job[unit];
         auto flag = message_started_[first_hop_of_message_[model_.unit_message[unit]] + place];
         if (!flag) end = std::min(kForeverPs, end + overhead_ps);
         flag = true;
@@ -124,15 +151,21 @@ class EventLoop {
       arrival = std::min(kForeverPs, end + latency_ps);
     }
     queue_.Push(end, kIdle | static_cast<uint64_t>(link_id));
-    for (int32_t i = hop.next_first; i < hop.next_first + hop.next_count; ++i) {
-      const int32_t next = model_.unit_first_job[unit] + model_.next_hops[i];
+    const auto go_on = [&](int32_t next) {
       if (!tail_arrives_.empty()) {
         int64_t& tail = tail_arrives_[At(next, segment)];
         tail = std::max(tail, arrival);
       }
       queue_.Push(head, kHead | Key(next, segment));
+    };
+    if (at.next >= 0) go_on(at.next);
+    if (at.next == kSeveral) {
+      const SimulationModel::Hop& hop = model_.HopOf(job);
+      const int32_t first = model_.unit_first_job[model_.job_unit[job]];
+      for (int32_t i = hop.next_first; i < hop.next_first + hop.next_count; ++i)
+        go_on(first + model_.next_hops[i]);
     }
-    if (hop.to_gpu) queue_.Push(arrival, kArrival | Key(job, segment));
+    if (at.to_gpu) queue_.Push(arrival, kArrival | Key(job, segment));
     last_arrival_ = std::max(last_arrival_, arrival);
     if (log_ != nullptr) {
       const size_t entry = At(job, segment);
@@ -141,8 +174,9 @@ class EventLoop {
       log_->order.push_back(static_cast<int64_t>(entry));
     }
     if (record_ == nullptr) return;
-    if (hop.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
-    if (hop.to_gpu) {
+    const int32_t unit = model_.job_unit[job];
+    if (at.from_gpu) record_->start_ps[static_cast<size_t>(unit)] = now;
+    if (at.to_gpu) {
       int64_t& last = record_->arrival_ps[static_cast<size_t>(unit)];
       last = std::max(last, arrival);
     }
@@ -196,6 +230,8 @@ class EventLoop {
   const int64_t parts_, n_;
   MoveTimes* const record_;
   EventLog* const log_;
+  std::vector<LinkTimes> link_times_;  // by link
+  std::vector<Job> jobs_;
   std::vector<int32_t> missing_;       // by job and segment
   std::vector<int64_t> tail_arrives_;  // by job and segment: when the last input's end arrives at the tail
   std::vector<uint8_t> landed_;        // by write and segment; set only for writes that land out of order

@@ -67,9 +67,10 @@ int64_t SegmentCount(int64_t bytes, int64_t segment_bytes) {
 // Successive doublings must agree on the cost of a segment to this fraction, kAgreements times in a row.
 constexpr double kSteady = 1e-5;
 constexpr int32_t kAgreements = 2;
-constexpr int64_t kFewSegments = 8;        // the shortest run that may reveal a steady state
-constexpr int64_t kFewJobs = 1024;         // jobs × segments of that run are at least this many
-constexpr int64_t kJobBudget = 4'000'000;  // jobs × segments of the longest run, unless extrapolation is off
+constexpr int64_t kFewSegments = 8;  // the shortest run that may reveal a steady state
+constexpr int64_t kFewJobs = 1024;   // jobs × segments of that run are at least this many
+// Jobs × segments of the longest run, unless extrapolation is off, or two segments have more.
+constexpr int64_t kJobBudget = 4'000'000;
 
 struct RunsMade {
   int64_t time_ps = 0;
@@ -80,7 +81,11 @@ struct RunsMade {
 // The time of `segments` segments, from runs with m, 2m, 4m, ... segments.
 RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, int64_t segments) {
   int64_t m = std::max(kFewSegments, kFewJobs / std::max<int64_t>(jobs, 1));
-  while (m > 1 && 4 * m * jobs > kJobBudget) m /= 2;
+  // Where no two doublings can agree within the budget, a short line is as near as a long one: a broadcast to
+  // 1,024 ranks came out 0.2 % above a run 16 times as long with a fourth of the budget, 0.9 % below with
+  // all.
+  const int64_t budget = 8 * m * jobs > kJobBudget ? kJobBudget / 4 : kJobBudget;
+  while (m > 1 && 4 * m * jobs > budget) m /= 2;
   // Runs agree at the earliest with the run of 8m segments, after the runs of m, 2m and 4m: together they
   // take as long as 15m segments.
   const auto run_all = [&]() -> RunsMade {
@@ -89,6 +94,10 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
   };
   if (8 * m >= segments || segments * jobs <= kJobBudget) return run_all();
   int64_t before = run(m), last = run(2 * m), longest = 2 * m;
+  const auto on_line = [&]() -> RunsMade {
+    return {OnSteadyLine(before, last, longest, segments), longest, last};
+  };
+  if (2 * longest * jobs > budget) return on_line();  // even the shortest runs are long
   int32_t agreements = 0;
   while (2 * longest < segments) {
     const int64_t time = run(2 * longest);
@@ -97,8 +106,7 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
     before = last;
     last = time;
     longest *= 2;
-    if (agreements < kAgreements && 2 * longest * jobs <= kJobBudget) continue;
-    return {OnSteadyLine(before, last, longest, segments), longest, last};
+    if (agreements >= kAgreements || 2 * longest * jobs > budget) return on_line();
   }
   return run_all();
 }
