@@ -115,19 +115,22 @@ class Dealing::Piece {
     return to;
   }
 
-  // True if the levels inside a level join both ranks.
+  // Returns whether levels that join so many ranks join these two.
   bool AreTogether(int64_t element, int64_t place, int64_t inside) const {
     return of_.finder_->Has(group_.Compose(group_.Inverse(place), element), inside);
   }
 
-  // Every place sends to its peers of the level. What the root is in has the piece already, at `home`.
+  // Every place sends to its peers of the level. The root has the piece already, and so has all of its group
+  // if a relay at `home` has it.
   void Spread(const Level& level, const Place& root, const Place& home, std::vector<Place>& held) {
     const size_t before = held.size();
     for (size_t p = 0; p < level.peers.size(); ++p) {
       const PeerPath& path = level.peers[p].from[0];
       for (size_t i = 0; i < before; ++i) {
         const int64_t to = group_.Compose(held[i].element, path.element);
-        if (AreTogether(to, root.element, level.inside))
+        if (to == root.element)
+          held.push_back(root);
+        else if (home.element != root.element && AreTogether(to, root.element, level.inside))
           held.push_back(home);
         else
           held.push_back(Add(held[i], path, held[i].step + 1 + static_cast<int32_t>(p)));

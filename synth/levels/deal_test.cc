@@ -71,7 +71,7 @@ TEST(Deal, IsNearTheBoundForSmallSizes) {
     const Simulation simulation =
         Simulate(made.schedule, made.collective, topology, {.size_bytes = request.size_bytes});
     const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
-    EXPECT_LE(static_cast<double>(simulation.time_ps), 2.9 * static_cast<double>(bound.bound_ps))
+    EXPECT_LE(static_cast<double>(simulation.time_ps), 2.3 * static_cast<double>(bound.bound_ps))
         << collective.name();
   }
 }
