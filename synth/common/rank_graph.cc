@@ -11,6 +11,7 @@
 #include "synth/common/rank_graph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/graph/grouped.h"
@@ -123,6 +124,10 @@ void RankGraph::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
     links_.insert(links_.end(), begin, begin + hop.num_links);
   }
   hops_ = std::move(hops);
+  int64_t pairs = 0;
+  for (size_t h = 0; h < hops_.size(); ++h)
+    if (h == 0 || hops_[h].from != hops_[h - 1].from || hops_[h].to != hops_[h - 1].to) ++pairs;
+  joins_all_ = pairs == static_cast<int64_t>(ranks) * (static_cast<int64_t>(ranks) - 1);
   Grouped<HopId> entering = GroupItems<HopId>(ranks, [&](auto add) {
     for (int32_t h = 0; h < num_hops(); ++h) add(hop(HopId(h)).to.index(), HopId(h));
   });
@@ -132,6 +137,10 @@ void RankGraph::Index(std::vector<Hop> hops, const std::vector<LinkId>& links) {
 
 std::optional<HopId> RankGraph::Find(Rank a, Rank b) const {
   const auto begin = hops_.begin() + first_[a.index()], end = hops_.begin() + first_[a.index() + 1];
+  if (end - begin == num_ranks() - 1 && a != b) {
+    const auto at = begin + (b.value - (b > a ? 1 : 0));
+    if (at->to == b && (at == begin || std::prev(at)->to != b)) return HopId(at - hops_.begin());
+  }
   const auto it = std::lower_bound(begin, end, b, [](const Hop& hop, Rank to) { return hop.to < to; });
   if (it == end || it->to != b) return std::nullopt;
   return HopId(it - hops_.begin());

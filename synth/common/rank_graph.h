@@ -42,8 +42,11 @@ class RankGraph {
   // The hops that leave r have the consecutive ids from FirstOut(r) up to, but not including, EndOut(r).
   HopId FirstOut(Rank r) const { return HopId(first_[r.index()]); }
   HopId EndOut(Rank r) const { return HopId(first_[r.index() + 1]); }
-  // Returns the best hop from a to b, or nullopt if a and b are not neighbours. Cost: logarithmic.
+  // Returns the best hop from a to b, or nullopt if a and b are not neighbours. Cost: constant if a has one
+  // hop to every other rank, otherwise logarithmic.
   std::optional<HopId> Find(Rank a, Rank b) const;
+  // Returns whether every rank is a neighbour of each other rank.
+  bool JoinsAll() const { return joins_all_; }
   // Returns the number of parallel hops between the two ranks of h. Requires that h comes from Find.
   int32_t Parallel(HopId h) const;
 
@@ -71,6 +74,7 @@ class RankGraph {
   std::vector<Hop> hops_;
   std::vector<LinkId> links_;
   std::vector<int32_t> first_;
+  bool joins_all_ = false;
   std::vector<int32_t> domain_;
   int32_t num_domains_ = 0;
   std::vector<HopId> in_;  // hops, sorted by the rank that they enter

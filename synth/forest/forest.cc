@@ -11,10 +11,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
+#include "ir/translated.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/serves.h"
 #include "synth/common/simulated_transfers.h"
@@ -37,6 +39,8 @@ struct NearEnough {
 };
 constexpr std::string_view kName = "forest";
 constexpr int64_t kLongProgram = 200;
+// A tree's arc with its path of a few links, as kept by the linear program (PackedArc, FractionalPacking).
+constexpr int64_t kBytesPerArc = 48;
 constexpr int64_t kMovesPerRow = 1500;  // work of one row of the linear program, in moves
 // Work for each pair of members if latency is most of the time: every message is then simulated.
 constexpr int64_t kMovesPerShortMessage = 3;
@@ -135,6 +139,25 @@ Status Serves(const SynthesisRequest& request) {
   return OkStatus();
 }
 
+// The work and the memory of linear programs of packed trees.
+struct PackingCost {
+  int64_t work = 0, bytes = 0;
+};
+
+// A program needs about a round for each row. In a round every root grows a tree over the links with a queue,
+// and all trees are kept. Sums and copies of an allreduce have a program each; pairs of both may have
+// another.
+PackingCost PackingCostOf(const SynthesisRequest& request, int64_t rows, int64_t roots) {
+  const int64_t programs = request.collective->kind() != CollectiveKind::kAllreduce ? 1
+                           : HasEvenCables(request)                                 ? 2
+                                                                                    : 4;
+  const int64_t trees = programs * roots * std::min<int64_t>(PackingProblem{}.max_rounds, rows);
+  const int64_t links = request.topology->num_links();
+  const auto queue = static_cast<int64_t>(std::bit_width(static_cast<uint64_t>(links)));
+  return {trees * links * queue / kOperationsPerMove,
+          trees * request.collective->num_members() * kBytesPerArc};
+}
+
 // Estimates the time and the work of a plan. Whole trees for one part need no linear program. Trees for a
 // given number of chunks are packed without symmetry.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
@@ -151,6 +174,12 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   const int64_t members = request.collective->num_members();
   if (2 * bound.latency_ps > bound.bound_ps) offer.work = kMovesPerShortMessage * members * members;
   const std::optional<SymmetryGroup> group = SymmetryOf(request);
+  // On smaller machines, simulations of plain schedules take longer than growing trees.
+  if (group && NumRows(*group) <= kMostRows && members * members > kMostExpanded) {
+    const PackingCost packing = PackingCostOf(request, NumRows(*group), group->num_rank_orbits());
+    offer.work = std::max(offer.work, packing.work);
+    offer.bytes = packing.bytes;
+  }
   int64_t transfers = group ? std::min(kPackingWork, SimulatedTransfers(topology, *group)) : 0;
   if (request.collective->num_parts() == 1) {
     if (gpus_alone) transfers += std::min(kManyTransfers, WholeTreesOperations(request) / kOperationsPerMove);

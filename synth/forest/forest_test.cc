@@ -402,5 +402,20 @@ TEST(Forest, NothingToMove) {
   }
 }
 
+// The routers of a dragonfly's group are roots that differ. Their trees took seventy times the work that was
+// offered, and a GiB.
+TEST(Forest, OffersTheWorkOfManyRoots) {
+  const Topology topology = *LoadTopology("dragonfly:33x8x10");
+  const Collective collective =
+      *Collective::Create(testing::SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())));
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  const StatusOr<Offer> offer = ForestEngine().Offered(request);
+  ASSERT_TRUE(offer.ok()) << offer.status().message();
+  EXPECT_GT(offer->work, 300'000);
+  EXPECT_GT(offer->bytes, int64_t{10} << 20);
+}
+
 }  // namespace
 }  // namespace xccl

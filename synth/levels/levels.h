@@ -1,7 +1,9 @@
-// The levels of a symmetric machine, such as GPU, host, pod and cluster. Translations of the machine make all
-// ranks alike, so that a rank is an element of the group: the one that takes rank 0 there. The ranks within
-// some distance of rank 0 generate a subgroup, and the subgroups for growing distances are the levels: a
-// host, the hosts of a pod, all pods. A level may be cut into several levels with fewer peers each.
+// The levels of a symmetric machine, such as GPU, host, pod and cluster. Translations of the machine make its
+// ranks alike, or leave a few kinds of ranks, as many of each. A rank is then a kind and an element of the
+// group: the one that takes the representative of the kind there. The ranks within some distance of rank 0
+// that are of its kind generate a subgroup, and the subgroups for growing distances are the levels: a host,
+// the hosts of a pod, all pods. One more level joins the kinds: the routers of a dragonfly's group. A level
+// may be cut into several levels with fewer peers each.
 #pragma once
 
 #include <cstdint>
@@ -16,65 +18,84 @@
 
 namespace xccl {
 
-// A way from a rank to a peer: the path of rank 0; translations give the paths of the other ranks.
-struct Peer {
-  int64_t element = 0;        // takes a rank to its peer
-  std::vector<LinkId> links;  // from rank 0, through no other GPU
+// A way from the representative of a kind to a peer; translations give the ways of the other ranks.
+struct PeerPath {
+  int64_t element = 0;        // takes the representative of the peer's kind to the peer
+  std::vector<LinkId> links;  // through no other GPU
   int64_t latency_ps = 0;     // sum of the links' latencies and overheads
 };
 
-// The subgroups H(i) and H(i-1) of two neighbouring levels. The peers take H(i-1) to the other cosets of it
-// in H(i): the nearest rank of each coset, the nearest coset first.
-struct Level {
-  std::vector<Peer> peers;
-  int64_t inside = 1;  // the order of H(i-1)
+// One peer of every rank. All ranks have the same peer at a time, so that each is the peer of one rank.
+struct Peer {
+  int32_t turn = 0;            // a rank of kind k has a peer of kind k + turn, modulo the number of kinds
+  std::vector<PeerPath> from;  // by kind
 };
 
-// From the inside out. Invariant: the products of one element of each level, a peer's or the identity, are
-// all elements, each once.
+// A level of ranks of one kind goes from a subgroup H(i-1) to the next one, H(i): its peers take H(i-1) to
+// the other cosets of it in H(i), the element that is nearest to rank 0 of each coset, the farthest coset
+// first. The level of kinds has a peer of each other kind, the nearest one.
+struct Level {
+  std::vector<Peer> peers;
+  int64_t inside = 1;  // the ranks that the levels inside this one join
+};
+
+// From the inside out. Invariant: from every rank, the products of one peer of each level, or none, are all
+// ranks, each once.
 using Levels = std::vector<Level>;
 
-// The chain of subgroups of a machine, and the shortest paths from rank 0.
+// The chain of subgroups of a machine, and the shortest paths from the representatives of the kinds.
 class LevelFinder {
  public:
-  // Requires: the group is transitive, and outlives the LevelFinder as the topology does. Cost: a search over
-  // the links, and near linear in the ranks.
+  // Requires: the group outlives the LevelFinder, as the topology does. Cost: a search over the links, and
+  // near linear in the ranks.
   LevelFinder(const Topology& topology, const SymmetryGroup& group);
 
   // The orders of the subgroups that end a level, if no level has more than `most_peers` peers where its
   // order allows that.
   std::vector<int64_t> Ends(int64_t most_peers) const;
 
-  // Makes the levels that end with subgroups of the given orders, the last of which is the group's. Peers'
-  // paths are shortest ones; of several, the one whose links take the least time for what an allgather sends
-  // over them. Errors: kInvalidInput "ENGINE: ..." if a peer is reached only through other GPUs.
-  StatusOr<Levels> Make(std::span<const int64_t> ends, std::string_view engine) const;
+  // Makes the levels that end with subgroups of the given orders, the last of which is the group's, and the
+  // level of kinds, if there are several, outside the first `inside_kinds` of them. Peers' paths are shortest
+  // ones; of several, the one whose links take the least time for what an allgather sends over them. Errors:
+  // kInvalidInput "ENGINE: ..." if a peer is reached only through other GPUs. Cost: a search over the links
+  // for each kind.
+  StatusOr<Levels> Make(std::span<const int64_t> ends, std::string_view engine,
+                        size_t inside_kinds = 0) const;
 
   // The elements of the subgroup of this order, which is one of Ends(1).
   std::span<const int64_t> Subgroup(int64_t order) const {
     return std::span(elements_).first(static_cast<size_t>(order));
   }
+  // Returns whether that subgroup has the element.
+  bool Has(int64_t element, int64_t order) const {
+    const int32_t place = place_[static_cast<size_t>(element)];
+    return place >= 0 && place < order;
+  }
 
  private:
   using Distance = std::pair<int64_t, int32_t>;  // latency and overhead in ps, then links
+  using Distances = std::vector<Distance>;       // by node, from a rank through no other GPU
   struct Prefix {
     int64_t size = 1;
     int32_t tier = 0;  // the number of different distances, at which the chain grew, before this one
   };
 
-  void FindDistances();
+  Distances DistancesFrom(Rank r) const;
   void FindChain();
   static Distance After(Distance before, const Link& link);
-  Distance To(Rank r) const;
-  bool Has(int64_t element, int64_t order) const;
   void Append(int64_t element);
   void Add(int64_t element, int32_t tier);
-  Peer PathTo(int64_t element, double blocks, std::vector<double>& load) const;
+  std::vector<Peer> PeersBetween(int64_t inside, int64_t end) const;
+  std::vector<Rank> NearestOfKinds(const Distances& distances) const;
+  PeerPath PathTo(Rank from, Rank to, const Distances& distances, double blocks,
+                  std::vector<double>& load) const;
+  Status FindPaths(Levels& levels, std::string_view engine) const;
+  Status Unreached(std::string_view engine) const;
 
   const Topology& topology_;
   const SymmetryGroup& group_;
-  std::vector<Distance> distance_;  // by node, from rank 0 through no other GPU
-  std::vector<Rank> nearest_;       // the ranks that are reached, the nearest first
+  Distances distance_;         // from rank 0
+  std::vector<Rank> nearest_;  // the ranks of rank 0's kind that are reached, the nearest first
   // A subgroup is a prefix of this list. chain_ has all of them but the trivial one, each of prime index in
   // the next.
   std::vector<int64_t> elements_;

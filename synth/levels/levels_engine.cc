@@ -1,14 +1,16 @@
-// Plans for a machine of levels, in which all ranks are alike (synth/levels/levels.h). Ranks of a host, hosts
-// of a pod and pods send to each other in rounds, one level after the other, so that few bytes cross thin
-// cores, and messages grow on the way. One rank's sends are planned, and translations give those of the
-// others; a plan of a hundred thousand ranks is made in about a second.
+// Plans for a machine of levels, whose ranks are alike or of a few kinds (synth/levels/levels.h). Ranks of a
+// host, hosts of a pod and pods send to each other in rounds, one level after the other, so that few bytes
+// cross thin cores, and messages grow on the way. One rank's sends are planned, and translations give those
+// of the others; a plan of a hundred thousand ranks is made in about a second.
 // 1. FindTranslations, TurnSwitches: the symmetry.
 // 2. LevelFinder: the levels. With direct rounds a level has as many peers as it has groups; with fewer peers
-//    each level becomes several, which take fewer and longer messages.
+//    each level becomes several, which take fewer and longer messages. Levels that are joined to one take
+//    less latency. Of joined levels, and of places of the level of kinds, the estimate of time decides.
 // 3. SendOverLevels: the copies. Sums are copies on the reversed machine, played backwards
 //    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are one, so
 //    that no byte takes those links twice.
-// 4. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
+// 4. Dealing: broadcasts, and reductions on the reversed machine.
+// 5. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
 #include "synth/levels/levels_engine.h"
 
 #include <fmt/core.h>
@@ -27,6 +29,7 @@
 #include "synth/common/serves.h"
 #include "synth/common/step_limit.h"
 #include "synth/levels/around.h"
+#include "synth/levels/deal.h"
 #include "synth/levels/levels.h"
 #include "synth/levels/send.h"
 #include "topologies/turned_switches.h"
@@ -36,11 +39,16 @@ namespace xccl {
 namespace {
 
 constexpr std::string_view kName = "levels";
-constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce, CollectiveKind::kAllgather,
-                                      CollectiveKind::kReduceScatter, CollectiveKind::kAlltoall};
+constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,     CollectiveKind::kAllgather,
+                                      CollectiveKind::kReduceScatter, CollectiveKind::kAlltoall,
+                                      CollectiveKind::kBroadcast,     CollectiveKind::kReduce};
 // The most peers of a level, of the plans that are made: all, the powers of 8, and the powers of 2. Each has
 // a third of the rounds, and so of the messages, of the one before, or less.
 constexpr int64_t kMostPeers[] = {std::numeric_limits<int32_t>::max(), 7, 1};
+
+bool IsOfPairs(const Collective& collective) {
+  return TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerPair;
+}
 
 // A direction of the machine: itself, or reversed for sums.
 struct Direction {
@@ -51,7 +59,7 @@ struct Direction {
   Direction(const Direction&) = delete;
 };
 
-// A machine whose ranks are all alike, or would be if it were whole.
+// A machine whose ranks are alike, or of a few kinds; of a damaged machine, the whole one.
 struct AlikeMachine {
   SymmetryGroup group;
   MissingLinks missing = {};
@@ -61,33 +69,53 @@ struct AlikeMachine {
 
   static StatusOr<AlikeMachine> Find(const Topology& topology) {
     AlikeMachine machine{.group = FindTranslations(topology)};
-    const int32_t kinds = machine.group.num_rank_orbits();
-    if (kinds > 1)
+    if (machine.group.num_rank_orbits() > 1)
       if (std::optional<MissingLinks> missing = FindMissingLinks(topology)) {
-        XCCL_ASSIGN_OR_RETURN(machine.whole, MakeWhole(topology, *missing));
-        machine.missing = *std::move(missing);
-        machine.group = FindTranslations(*machine.whole);
+        XCCL_ASSIGN_OR_RETURN(Topology whole, MakeWhole(topology, *missing));
+        if (SymmetryGroup group = FindTranslations(whole); group.IsTransitive()) {
+          machine.whole = std::move(whole);
+          machine.missing = *std::move(missing);
+          machine.group = std::move(group);
+        }
       }
-    if (!machine.group.IsTransitive())
-      return InvalidInput(
-          fmt::format("{}: {} kinds of ranks; expected ranks that are all alike", kName, kinds));
+    const int64_t kinds = machine.group.num_rank_orbits(), of_each = machine.group.order();
+    if (kinds > of_each || kinds * topology.num_ranks() > kMostTransfers)
+      return InvalidInput(fmt::format(
+          "{}: {} kinds of ranks, {} of each; expected few kinds and many of each", kName, kinds, of_each));
     machine.group = TurnSwitches(machine.Whole(topology), machine.group);
     return machine;
   }
 };
 
+// Sets `direction` to the reversed machine, which has the machine's translations.
+void SetReversed(const Topology& topology, const SymmetryGroup& group, std::optional<Direction>& direction) {
+  Topology reversed = ReverseTopology(topology);
+  const StatusOr<SymmetryGroup> same = SymmetryGroup::Create(reversed, group.generators());
+  XCCL_CHECK(same.ok());  // a permutation keeps reversed links if it keeps links
+  direction.emplace(std::move(reversed), *same);
+}
+
+Status CheckAllRanks(const SynthesisRequest& request) {
+  const int32_t members = request.collective->num_members();
+  if (members != request.topology->num_ranks())
+    return InvalidInput(
+        fmt::format("{}: {} of {} ranks; expected all", kName, members, request.topology->num_ranks()));
+  if (members < 2) return InvalidInput(fmt::format("{}: one rank", kName));
+  return OkStatus();
+}
+
 class Planning {
  public:
   static StatusOr<std::shared_ptr<Planning>> Create(const SynthesisRequest& request) {
     const Collective& collective = *request.collective;
-    if (collective.num_members() != request.topology->num_ranks())
-      return InvalidInput(fmt::format("{}: {} of {} ranks; expected all", kName, collective.num_members(),
-                                      request.topology->num_ranks()));
-    if (collective.num_members() < 2) return InvalidInput(fmt::format("{}: one rank", kName));
+    XCCL_RETURN_IF_ERROR(CheckAllRanks(request));
     if (IsAllreduce(collective.kind()) && request.limits.chunks.value_or(0) % collective.num_members() != 0)
       return InvalidInput(fmt::format("{}: {} chunks on {} ranks; expected a multiple", kName,
                                       *request.limits.chunks, collective.num_members()));
     XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
+    if (IsOfPairs(collective) && !machine.group.IsTransitive())
+      return InvalidInput(fmt::format("{}: {} kinds of ranks; expected ranks that are all alike in an {}",
+                                      kName, machine.group.num_rank_orbits(), collective.name()));
     auto planning = std::make_shared<Planning>(request, std::move(machine));
     XCCL_RETURN_IF_ERROR(planning->FindWays());
     return planning;
@@ -98,11 +126,7 @@ class Planning {
     const CollectiveKind kind = request.collective->kind();
     const Topology& whole = machine_.Whole(*request.topology);
     if (!IsReduction(kind) || EndsAlike(kind)) forward_.emplace(whole, machine_.group);
-    if (!IsReduction(kind)) return;
-    Topology reversed = ReverseTopology(whole);
-    const StatusOr<SymmetryGroup> same = SymmetryGroup::Create(reversed, machine_.group.generators());
-    XCCL_CHECK(same.ok());  // a permutation keeps reversed links if it keeps links
-    backward_.emplace(std::move(reversed), *same);
+    if (IsReduction(kind)) SetReversed(whole, machine_.group, backward_);
   }
 
   StatusOr<Synthesis> Make() {
@@ -138,7 +162,7 @@ class Planning {
   struct Way {
     Levels forward = {}, backward = {};
     std::string note;
-    double time_ps = 0;
+    double time_ps = 0, latency_ps = 0, links_ps = 0;
     int64_t work = 0;
   };
 
@@ -148,28 +172,75 @@ class Planning {
   }
 
   Status FindWays() {
+    const LevelFinder& finder = forward_ ? forward_->finder : backward_->finder;
     std::vector<std::vector<int64_t>> known;
     for (const int64_t most : kMostPeers) {
-      const LevelFinder& finder = forward_ ? forward_->finder : backward_->finder;
       XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends, EndsFor(finder, most));
       if (std::ranges::find(known, ends) != known.end()) continue;
       known.push_back(ends);
-      Way way{.note = fmt::format("{} levels", ends.size())};
-      const int64_t known_work = Work();
-      for (const bool sums : {false, true}) {
-        const std::optional<Direction>& direction = sums ? backward_ : forward_;
-        if (!direction) continue;
-        Levels& levels = sums ? way.backward : way.forward;
-        XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName));
-        way.time_ps +=
-            TimeOverLevelsPs(levels, direction->topology, direction->group, cut_, request_.size_bytes);
-        way.work += WorkOf(levels, *direction);
-      }
+      XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(ends));
       // Plans with fewer messages are for machines where making them costs little.
-      if (!ways_.empty() && known_work + way.work > kManyTransfers) break;
+      if (!ways_.empty() && Work() + way.work > kManyTransfers) break;
       ways_.push_back(std::move(way));
+      if (ways_.size() == 1) XCCL_RETURN_IF_ERROR(JoinLevels(ends));
     }
     return OkStatus();
+  }
+
+  // Joins levels of the only way for as long as that promises a faster one, and puts the faster way first.
+  Status JoinLevels(std::vector<int64_t> ends) {
+    if (IsOfPairs(cut_)) return OkStatus();
+    std::optional<Way> best;
+    for (bool joins = true; joins && ends.size() > 1;) {
+      const Way& before = best ? *best : ways_.front();
+      joins = kNear * (before.time_ps - before.latency_ps) < before.time_ps;
+      const std::vector<int64_t> all = ends;
+      for (size_t i = 0; joins && i + 1 < all.size(); ++i) {
+        std::vector<int64_t> fewer = all;
+        fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+        XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(fewer));
+        if (kNear * way.time_ps >= (best ? *best : ways_.front()).time_ps) continue;
+        best = std::move(way);
+        ends = std::move(fewer);
+      }
+      joins &= ends != all;
+    }
+    if (!best) return OkStatus();
+    if (Work() + best->work > kManyTransfers) ways_.clear();
+    ways_.insert(ways_.begin(), *std::move(best));
+    return OkStatus();
+  }
+
+  // Returns the way with the fastest place of the level of kinds, or the one of several that loads links
+  // least.
+  StatusOr<Way> BestWayOver(std::span<const int64_t> ends) const {
+    const bool has_kinds = !machine_.group.IsTransitive();
+    std::optional<Way> best;
+    for (size_t inside = 0; inside <= (has_kinds ? ends.size() : 0); ++inside) {
+      XCCL_ASSIGN_OR_RETURN(Way way, WayOver(ends, inside));
+      const bool is_faster = best && kNear * way.time_ps < best->time_ps;
+      const bool is_lighter = best && way.time_ps <= kNear * best->time_ps && way.links_ps < best->links_ps;
+      if (!best || is_faster || is_lighter) best = std::move(way);
+    }
+    return *std::move(best);
+  }
+
+  StatusOr<Way> WayOver(std::span<const int64_t> ends, size_t inside_kinds) const {
+    Way way;
+    for (const bool sums : {false, true}) {
+      const std::optional<Direction>& direction = sums ? backward_ : forward_;
+      if (!direction) continue;
+      Levels& levels = sums ? way.backward : way.forward;
+      XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName, inside_kinds));
+      const LevelsCost cost =
+          CostOverLevels(levels, direction->topology, direction->group, cut_, request_.size_bytes);
+      way.time_ps += cost.time_ps;
+      way.latency_ps += cost.latency_ps;
+      way.links_ps += cost.links_ps;
+      way.work += WorkOf(levels, *direction);
+      way.note = fmt::format("{} levels", levels.size());
+    }
+    return way;
   }
 
   int64_t Work() const {
@@ -181,19 +252,21 @@ class Planning {
   // A simulation takes the columns alone where translations keep the peers' paths apart, and the machine is
   // whole. Otherwise it takes all transfers, if they are few enough to write out.
   int64_t WorkOf(const Levels& levels, const Direction& direction) const {
-    const int64_t n = direction.group.order();
-    if (machine_.whole && n * n <= kMostExpanded) return n * n;
+    const int64_t n = direction.topology.num_ranks(), columns = n * direction.group.num_rank_orbits();
+    if (n * n > kMostExpanded) return columns;
+    if (machine_.whole) return n * n;
     for (const Level& level : levels)
       for (const Peer& peer : level.peers)
-        for (const LinkId l : peer.links)
-          if (!direction.group.IsFreeOn(l) && n * n <= kMostExpanded) return n * n;
-    return n;
+        for (const PeerPath& path : peer.from)
+          for (const LinkId l : path.links)
+            if (!direction.group.IsFreeOn(l)) return n * n;
+    return columns;
   }
 
   // In an alltoall, neighbouring levels that share links are one level.
   StatusOr<std::vector<int64_t>> EndsFor(const LevelFinder& finder, int64_t most_peers) const {
     std::vector<int64_t> ends = finder.Ends(most_peers);
-    if (TraitsOf(cut_.kind()).parts != KindTraits::Parts::kPerPair) return ends;
+    if (!IsOfPairs(cut_)) return ends;
     XCCL_ASSIGN_OR_RETURN(const Levels levels, finder.Make(ends, kName));
     std::vector<int64_t> joined;
     for (size_t i = 0; i < levels.size(); ++i)
@@ -222,6 +295,92 @@ class Planning {
   std::vector<Way> ways_;
 };
 
+// Plans of a broadcast, or of a reduction on the reversed machine.
+class RootedPlanning {
+ public:
+  static StatusOr<std::shared_ptr<RootedPlanning>> Create(const SynthesisRequest& request) {
+    XCCL_RETURN_IF_ERROR(CheckAllRanks(request));
+    XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
+    if (machine.whole || !machine.group.IsTransitive())
+      return InvalidInput(fmt::format("{}: ranks that differ; expected ranks that are all alike in a {}",
+                                      kName, request.collective->name()));
+    auto planning = std::make_shared<RootedPlanning>(request, machine.group);
+    XCCL_RETURN_IF_ERROR(planning->FindWay());
+    return planning;
+  }
+
+  RootedPlanning(const SynthesisRequest& request, const SymmetryGroup& group) : request_(request) {
+    if (IsReduction(request.collective->kind()))
+      SetReversed(*request.topology, group, direction_);
+    else
+      direction_.emplace(*request.topology, group);
+  }
+
+  StatusOr<Synthesis> Make() const {
+    const Collective cut = request_.collective->WithChunks(dealing_->pieces());
+    Schedule schedule = dealing_->From(*cut.spec().root);
+    if (IsReduction(cut.kind())) schedule = Reverse(schedule, *request_.topology, cut, TransferOp::kReduce);
+    XCCL_RETURN_IF_ERROR(CheckSteps(kName, request_, schedule.num_steps()));
+    return Synthesis{.collective = cut,
+                     .schedule = std::move(schedule),
+                     .exact = false,
+                     .engine = std::string(kName),
+                     .note = fmt::format("{} pieces over {} levels", dealing_->pieces(), levels_->size())};
+  }
+
+  Offer Offered() const {
+    return {.time_ps = dealing_->TimePs(request_.size_bytes),
+            .work = int64_t{dealing_->pieces()} * direction_->topology.num_ranks()};
+  }
+
+ private:
+  // Takes the faster one of all levels, and of two: inside hosts and outside them.
+  Status FindWay() {
+    const std::vector<int64_t> ends = direction_->finder.Ends(kMostPeers[0]);
+    if (ends.size() < 2)
+      return InvalidInput(
+          fmt::format("{}: one level of ranks; expected hosts, pods or others in a {}; hint: --engine=spread",
+                      kName, request_.collective->name()));
+    for (const std::vector<int64_t>& some : {ends, std::vector{ends.front(), ends.back()}}) {
+      if (dealing_ && some == ends) break;
+      auto levels = std::make_unique<Levels>();
+      XCCL_ASSIGN_OR_RETURN(*levels, direction_->finder.Make(some, kName));
+      StatusOr<Dealing> dealing = Dealing::Create(direction_->finder, *levels, direction_->topology,
+                                                  direction_->group, kManyTransfers, kName);
+      if (!dealing.ok() && !dealing_) return dealing.status();
+      const double known_ps = dealing_ ? dealing_->TimePs(request_.size_bytes) : 0;
+      if (dealing_ && (!dealing.ok() || dealing->TimePs(request_.size_bytes) >= known_ps)) continue;
+      levels_ = std::move(levels);
+      dealing_ = *std::move(dealing);
+    }
+    const int32_t chunks = request_.limits.chunks.value_or(dealing_->pieces());
+    if (chunks != dealing_->pieces())
+      return InvalidInput(fmt::format(
+          "{}: {} chunks; expected {}, one for each group of {} ranks; hint: --chunks={}", kName, chunks,
+          dealing_->pieces(), direction_->topology.num_ranks() / dealing_->pieces(), dealing_->pieces()));
+    return OkStatus();
+  }
+
+  const SynthesisRequest& request_;
+  std::optional<Direction> direction_;
+  std::unique_ptr<Levels> levels_;
+  std::optional<Dealing> dealing_;
+};
+
+template <typename Plans>
+StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Plans> planning, Plans::Create(request));
+  Offer offer = planning->Offered();
+  offer.make = [planning](int64_t) { return planning->Make(); };
+  return offer;
+}
+
+template <typename Plans>
+StatusOr<Synthesis> PlanOf(const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Plans> planning, Plans::Create(request));
+  return planning->Make();
+}
+
 }  // namespace
 
 Engine LevelsEngine() {
@@ -230,16 +389,15 @@ Engine LevelsEngine() {
           .family = EngineFamily::kExchanges,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .any_chunks = true,
-          .offer = [](const SynthesisRequest& request) -> StatusOr<Offer> {
-            XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Planning> planning, Planning::Create(request));
-            Offer offer = planning->Offered();
-            offer.make = [planning](int64_t) { return planning->Make(); };
-            return offer;
-          },
+          .offer =
+              [](const SynthesisRequest& request) {
+                return IsRooted(request.collective->kind()) ? OfferOf<RootedPlanning>(request)
+                                                            : OfferOf<Planning>(request);
+              },
           .make = [](const SynthesisRequest& request) -> StatusOr<Synthesis> {
             if (request.collective->num_members() == 1) return NothingToMove(kName, request);
-            XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Planning> planning, Planning::Create(request));
-            return planning->Make();
+            return IsRooted(request.collective->kind()) ? PlanOf<RootedPlanning>(request)
+                                                        : PlanOf<Planning>(request);
           }};
 }
 

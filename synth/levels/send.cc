@@ -1,5 +1,5 @@
-// The columns are those of rank 0's data. `Held` lists where copies of it are, or, in an alltoall, from where
-// it goes on. A level adds to every place the places of its peers.
+// The columns are those of the data of the representative of each kind of ranks. `Held` lists where copies of
+// it are, or, in an alltoall, from where it goes on. A level adds to every place the places of its peers.
 #include "synth/levels/send.h"
 
 #include <algorithm>
@@ -19,6 +19,7 @@ namespace {
 constexpr double kMostBatches = 64;
 
 struct Held {
+  int32_t kind = 0;  // of the rank that has the data
   int64_t element = 0;
   int32_t step = -1;  // of the transfer that brought the data
 };
@@ -42,7 +43,8 @@ class Sender {
 
   Schedule Run() {
     schedule_.num_chunks = cut_.num_chunks();
-    schedule_.Reserve(group_.order());
+    schedule_.Reserve(group_.num_rank_orbits() * int64_t{cut_.num_members()});
+    for (int32_t kind = 0; kind < group_.num_rank_orbits(); ++kind) held_.push_back({{kind, 0, -1}});
     for (size_t i = levels_.size(); i-- > 0;) {
       const bool shares =
           std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
@@ -60,24 +62,25 @@ class Sender {
   void MakeRoom(int32_t steps) {
     for (int32_t& step : schedule_.step)
       step = (step / chunks_ * (steps + 1) + steps) * chunks_ + step % chunks_;
-    for (Held& held : held_) held.step = (held.step + 1) * (steps + 1) - 1;
+    for (std::vector<Held>& of_kind : held_)
+      for (Held& held : of_kind) held.step = (held.step + 1) * (steps + 1) - 1;
     steps_ *= steps + 1;
     round_ = steps + 1;
   }
 
-  // Adds a level's transfers. Data goes on in batches of rounds, in the order in which it arrives.
+  // Adds a level's transfers. Data goes on in batches of rounds, in the order in which it arrives. Ranks of
+  // all kinds send in the same order, so that in a step each rank also receives from one rank at a time.
   void Send(const Level& level) {
     const int32_t batch = RoundsOfBatch(level) * round_;
-    const size_t before = held_.size();
+    const size_t before = held_.front().size();
     for (size_t p = 0; p < level.peers.size(); ++p) {
-      const Peer& peer = level.peers[p];
       for (size_t i = 0; i < before; ++i) {
-        const Held from = held_[i];
-        const int32_t ready = (from.step + batch) / batch * batch;
-        const Held to{group_.Compose(from.element, peer.element), ready + static_cast<int32_t>(p)};
-        Add(level, peer, from.element, to);
-        held_.push_back(to);
-        steps_ = std::max(steps_, to.step + 1);
+        for (int32_t owner = 0; owner < group_.num_rank_orbits(); ++owner) {
+          std::vector<Held>& held = held_[static_cast<size_t>(owner)];
+          const int32_t ready = (held[i].step + batch) / batch * batch;
+          held.push_back(Add(level, level.peers[p], owner, held[i], ready + static_cast<int32_t>(p)));
+          steps_ = std::max(steps_, held.back().step + 1);
+        }
       }
     }
   }
@@ -87,33 +90,40 @@ class Sender {
   int32_t RoundsOfBatch(const Level& level) const {
     const double chunks = of_pairs_ ? static_cast<double>(level.inside) : 1;
     const double round_bytes =
-        block_bytes_ * chunks * static_cast<double>(held_.size()) * round_ / std::max(round_, steps_);
+        block_bytes_ * chunks * static_cast<double>(held_.front().size()) * round_ / std::max(round_, steps_);
     int64_t least = 1;
     for (const Peer& peer : level.peers)
-      for (const LinkId l : peer.links)
-        least = std::max(least, LeastUsefulBytes(topology_.link(l).bandwidth_bytes_per_s));
+      for (const PeerPath& path : peer.from)
+        for (const LinkId l : path.links)
+          least = std::max(least, LeastUsefulBytes(topology_.link(l).bandwidth_bytes_per_s));
     const double rounds = static_cast<double>(least) / std::max(round_bytes, 1e-3);
     const double all = std::max(1.0, static_cast<double>(steps_) / round_);
     return static_cast<int32_t>(std::clamp(std::ceil(rounds), std::ceil(all / kMostBatches), std::ceil(all)));
   }
 
-  void Add(const Level& level, const Peer& peer, int64_t from, const Held& to) {
+  // Adds the transfer of the owner's data from a place to the peer there. Returns the peer's place.
+  Held Add(const Level& level, const Peer& peer, int32_t owner, Held from, int32_t step) {
+    const PeerPath& way = peer.from[static_cast<size_t>(from.kind)];
+    const Held to{(from.kind + peer.turn) % group_.num_rank_orbits(),
+                  group_.Compose(from.element, way.element), step};
     links_.clear();
-    for (const LinkId l : peer.links) links_.push_back(group_.Image(from, l));
+    for (const LinkId l : way.links) links_.push_back(group_.Image(from.element, l));
     const PathId path = schedule_.paths.Intern(links_);
-    const Rank src = group_.Image(from, Rank(0)), dst = group_.Image(to.element, Rank(0));
+    const Rank src = group_.Image(from.element, group_.Representative(from.kind));
+    const Rank dst = group_.Image(to.element, group_.Representative(to.kind));
     // Each chunk of a block has a step of its own, so that messages of several ranks take turns on a link.
-    for (const ChunkRun& run : Chunks(to.element, level.inside))
+    for (const ChunkRun& run : Chunks(owner, to.element, level.inside))
       for (int32_t c = 0; c < chunks_; ++c)
         for (int32_t b = 0; b < (chunks_ == 1 ? 1 : run.count); b += chunks_)
           schedule_.Add({ChunkId(run.first + b + c), chunks_ == 1 ? run.count : 1, src, dst, path,
-                         TransferOp::kCopy, to.step * chunks_ + c});
+                         TransferOp::kCopy, step * chunks_ + c});
+    return to;
   }
 
-  // Returns rank 0's chunks that a rank and the levels inside need from it.
-  std::span<const ChunkRun> Chunks(int64_t element, int64_t inside) {
+  // Returns the owner's chunks that a rank and the levels inside need from it.
+  std::span<const ChunkRun> Chunks(int32_t owner, int64_t element, int64_t inside) {
     runs_.clear();
-    const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(Rank(0));
+    const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(group_.Representative(owner));
     if (!of_pairs_) {
       runs_.push_back({own * chunks_, chunks_});
       return runs_;
@@ -142,7 +152,7 @@ class Sender {
   const bool of_pairs_;
   const int32_t chunks_;  // of a block
   Schedule schedule_;
-  std::vector<Held> held_ = {{}};
+  std::vector<std::vector<Held>> held_;  // by kind of the owner
   int32_t steps_ = 0;
   int32_t round_ = 1;  // steps from a round of the levels before to the next one
   std::vector<LinkId> links_;
@@ -150,17 +160,26 @@ class Sender {
   std::vector<int32_t> members_;
 };
 
+// Calls f(path) for the paths of all peers from all kinds of ranks.
+template <typename F>
+void ForPaths(const Level& level, F f) {
+  for (const Peer& peer : level.peers)
+    for (const PeerPath& path : peer.from) f(path);
+}
+
 }  // namespace
 
 bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
   std::vector<int32_t> orbits;
-  for (const Peer& peer : a.peers)
-    for (const LinkId l : peer.links) orbits.push_back(group.OrbitOf(l));
-  std::ranges::sort(orbits);
-  return std::ranges::any_of(b.peers, [&](const Peer& peer) {
-    return std::ranges::any_of(
-        peer.links, [&](LinkId l) { return std::ranges::binary_search(orbits, group.OrbitOf(l)); });
+  ForPaths(a, [&](const PeerPath& path) {
+    for (const LinkId l : path.links) orbits.push_back(group.OrbitOf(l));
   });
+  std::ranges::sort(orbits);
+  bool shares = false;
+  ForPaths(b, [&](const PeerPath& path) {
+    for (const LinkId l : path.links) shares |= std::ranges::binary_search(orbits, group.OrbitOf(l));
+  });
+  return shares;
 }
 
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
@@ -168,28 +187,31 @@ Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const T
   return Sender(finder, levels, topology, group, cut, size_bytes).Run();
 }
 
-double TimeOverLevelsPs(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
-                        const Collective& cut, int64_t size_bytes) {
+LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                          const Collective& cut, int64_t size_bytes) {
   const double n = cut.num_members(), block_bytes = static_cast<double>(size_bytes) / n;
   const bool of_pairs = TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair;
   std::vector<double> load_ps(static_cast<size_t>(group.num_link_orbits()), 0);
-  double latency_ps = 0;
+  LevelsCost cost;
   for (const Level& level : levels) {
     const double cosets = static_cast<double>(level.peers.size() + 1);
-    // Of a rank's own data, as many blocks go to each peer of the level; translations add the data of others.
+    // A rank sends as many blocks to each peer of the level as the levels outside have brought it.
     const double blocks = of_pairs ? n / cosets : n / cosets / static_cast<double>(level.inside);
     int64_t farthest_ps = 0;
-    for (const Peer& peer : level.peers) {
-      farthest_ps = std::max(farthest_ps, peer.latency_ps);
-      for (const LinkId l : peer.links) {
+    ForPaths(level, [&](const PeerPath& path) {
+      farthest_ps = std::max(farthest_ps, path.latency_ps);
+      for (const LinkId l : path.links) {
         const int32_t orbit = group.OrbitOf(l);
-        load_ps[static_cast<size_t>(orbit)] += blocks * block_bytes * group.LinkShare(orbit) * 1e12 /
-                                               static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+        const double link_ps =
+            blocks * block_bytes * 1e12 / static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+        load_ps[static_cast<size_t>(orbit)] += link_ps * group.LinkShare(orbit);
+        cost.links_ps += link_ps * static_cast<double>(group.order());
       }
-    }
-    latency_ps += static_cast<double>(farthest_ps);
+    });
+    cost.latency_ps += static_cast<double>(farthest_ps);
   }
-  return latency_ps + (load_ps.empty() ? 0 : *std::ranges::max_element(load_ps));
+  cost.time_ps = cost.latency_ps + (load_ps.empty() ? 0 : *std::ranges::max_element(load_ps));
+  return cost;
 }
 
 }  // namespace xccl

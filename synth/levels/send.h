@@ -15,13 +15,19 @@ namespace xccl {
 // pair; an allreduce counts as an allgather of its n blocks. On each level, from the outermost inwards, every
 // rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
 // the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
-// which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members.
+// which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members; in an
+// alltoall, they are of one kind.
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
                         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes);
 
-// The time of SendOverLevels: the most loaded link's time for its bytes, and the latency of each level.
-double TimeOverLevelsPs(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
-                        const Collective& cut, int64_t size_bytes);
+// What SendOverLevels takes.
+struct LevelsCost {
+  double time_ps = 0;     // the most loaded link's time for its bytes, and the latency
+  double latency_ps = 0;  // of the levels, one after the other
+  double links_ps = 0;    // the time of all links for their bytes together
+};
+LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                          const Collective& cut, int64_t size_bytes);
 
 // True if two neighbouring levels share a link, by orbits.
 bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group);

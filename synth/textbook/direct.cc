@@ -4,6 +4,7 @@
 // receives from one. The step number XOR the position gives the partner if n is a power of 2; otherwise a
 // rotation does.
 #include <algorithm>
+#include <utility>
 
 #include "synth/textbook/engines.h"
 #include "synth/textbook/rounds.h"
@@ -18,10 +19,36 @@ void ForRounds(int32_t n, F f) {
     for (int32_t p = 0; p < n; ++p) f(p, IsPowerOf2(n) ? p ^ k : (p + k) % n, k - 1);
 }
 
+// Returns the cost of an exchange in one step in which every rank sends the `fraction` of the size to each
+// other rank. Requires that all ranks are neighbours. Linear in the hops.
+Cost OneStepCost(const RankGraph& graph, const Positions& positions, double fraction) {
+  std::vector<int64_t> sends(static_cast<size_t>(graph.topology().num_links()), 0);
+  std::vector<bool> is_member(static_cast<size_t>(graph.num_ranks()), false);
+  for (Rank r : positions.rank) is_member[r.index()] = true;
+  int64_t latency_ps = 0;
+  for (Rank r : positions.rank) {
+    std::optional<Rank> last;
+    for (HopId h = graph.FirstOut(r); h < graph.EndOut(r); ++h.value) {
+      const Hop& hop = graph.hop(h);
+      if (!is_member[hop.to.index()] || std::exchange(last, hop.to) == hop.to)
+        continue;  // the best hop alone
+      latency_ps = std::max(latency_ps, hop.latency_ps);
+      for (LinkId l : graph.Links(h)) ++sends[l.index()];
+    }
+  }
+  Cost cost{.fixed_ps = static_cast<double>(latency_ps)};
+  for (int32_t l = 0; l < graph.topology().num_links(); ++l)
+    cost.ps_per_byte = std::max(
+        cost.ps_per_byte, fraction * static_cast<double>(sends[static_cast<size_t>(l)]) * 1e12 /
+                              static_cast<double>(graph.topology().link(LinkId(l)).bandwidth_bytes_per_s));
+  return cost;
+}
+
 // Sets the recipe's alltoall_hops, and its cost if some ranks are not neighbours. The cost assumes the same
 // average load on every link, because finding all paths would take longer than making the plan.
 void SetExchangeCost(const RankGraph& graph, const Positions& positions, bool rounds, Recipe& recipe) {
   const double n = positions.size();
+  if (graph.JoinsAll()) return;
   double hops = 0, capacity = 0;
   int64_t farthest = 0, latency_ps = 0;
   for (Rank a : positions.rank) {
@@ -82,12 +109,24 @@ StatusOr<Recipe> PlaceDirect(const RankGraph& graph, const SynthesisRequest& req
     for (size_t i = 0; i < ranks.size(); ++i) moves.Add({blocks[i], ranks[i], root});
   };
   recipe.sendrecv = DirectSendrecv;
-  if (!IsAllreduce(request.collective->kind()) || recipe.cost) return recipe;
+  const CollectiveKind kind = request.collective->kind();
+  const Base base = BaseOf(kind);
+  const bool is_even = base == Base::kAllgather || kind == CollectiveKind::kAlltoall;
+  if (recipe.cost || !is_even) return recipe;
   const int32_t n = static_cast<int32_t>(ranks.size());
-  Rounds one_shot{DomainPositions(graph, ranks), {{}}};
-  ForRounds(n, [&](int32_t p, int32_t q, int32_t) { one_shot.rounds[0].push_back({p, q}); });
-  recipe.cost = MeasureMoves(AllgatherLoads({&one_shot, 1}), graph, 1.0 / n);
-  ExchangeIfFaster(one_shot, graph, request, recipe);
+  const Positions positions = DomainPositions(graph, ranks);
+  recipe.cost = OneStepCost(graph, positions, 1.0 / n);
+  if (!IsAllreduce(kind)) return recipe;
+  // In one shot, a rank sends all of its data to each other rank.
+  const Cost once{.fixed_ps = recipe.cost->fixed_ps, .ps_per_byte = n * recipe.cost->ps_per_byte};
+  if (once.Ps(request) >= 2 * recipe.cost->Ps(request)) return recipe;
+  recipe.exchange = {once, [positions](ChunkRange all, Moves& moves) {
+                       Rounds one_shot{positions, {{}}};
+                       ForRounds(positions.size(), [&](int32_t p, int32_t q, int32_t) {
+                         one_shot.rounds[0].push_back({p, q});
+                       });
+                       RoundsExchange(one_shot, all, moves);
+                     }};
   return recipe;
 }
 

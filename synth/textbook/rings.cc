@@ -222,10 +222,9 @@ class RingSearch {
         if (!FreeHop(members_[i], members_[to]) || !FreeHop(members_[to], members_[i])) continue;
         near[i].push_back(to);
       }
-      if (near[i].size() < 2) return false;
       edges += near[i].size();
+      if (near[i].size() < 2 || edges > 12 * n) return false;
     }
-    if (edges > 12 * n) return false;
     Random random(n);
     std::vector<int32_t> path = {0}, place(n, -1);
     place[0] = 0;

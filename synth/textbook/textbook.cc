@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "base/strings.h"
@@ -24,6 +25,11 @@
 
 namespace xccl {
 namespace {
+
+// A measurement of more moves takes the moves of some steps alone, at least kFewestSteps. Measuring a move
+// takes up to 0.3 us, so that an estimate takes up to a thirtieth of a second.
+constexpr int64_t kMovesMeasured = int64_t{1} << 17;
+constexpr size_t kFewestSteps = 16;
 
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
   if (!IsAllreduce(kind)) return BaseOf(kind);
@@ -277,62 +283,129 @@ double PlacedEngine::EstimatePs() const {
   return reduction + (recipe_ ? BaseCost(*forward_, *recipe_).Ps(*request_) : 0);
 }
 
-Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap,
-                  std::optional<TimeModel> messages) {
+namespace {
+
+// Measures moves, step by step.
+class Meter {
+ public:
+  Meter(const RankGraph& graph, double fraction, std::optional<TimeModel> messages)
+      : graph_(graph), messages_(messages), load_(static_cast<size_t>(graph.topology().num_links())) {
+    for (const Link& link : graph.topology().spec().links)
+      chunk_ps_.push_back(fraction * 1e12 / static_cast<double>(link.bandwidth_bytes_per_s));
+  }
+
+  void Add(const Move& move) {
+    // Consecutive moves often have the same source and destination, and so the same path.
+    if (!last_ || last_->src != move.src || last_->dst != move.dst || last_->hop != move.hop) FindPath(move);
+    last_ = &move;
+    int64_t path_ps = 0;
+    for (HopId h : path_) {
+      path_ps += graph_.hop(h).latency_ps;
+      for (LinkId l : graph_.Links(h)) AddLoad(l, move.chunks.count);
+    }
+    latency_ps_ = std::max(latency_ps_, path_ps);
+  }
+
+  void EndStep() { cost_.fixed_ps += static_cast<double>(std::exchange(latency_ps_, 0)); }
+
+  // Adds the time of the busiest link since the last call.
+  void EndLoads() {
+    cost_.ps_per_byte += busiest_.ps_per_byte;
+    cost_.fixed_ps += busiest_.messages_ps;
+    busiest_ = {};
+    for (LinkId l : touched_) load_[l.index()] = {};
+    touched_.clear();
+  }
+
+  const Cost& cost() const { return cost_; }
+
+ private:
   struct Load {
     double ps_per_byte = 0, messages_ps = 0;
   };
-  std::vector<Load> load(static_cast<size_t>(graph.topology().num_links()));
-  std::vector<LinkId> touched;
-  std::vector<const Move*> order;
-  for (const Move& move : moves.items()) order.push_back(&move);
-  std::ranges::stable_sort(order, {}, &Move::step);
-  Cost cost;
-  Load busiest;
-  int64_t latency_ps = 0;
-  std::vector<HopId> path;
-  for (size_t i = 0; i < order.size(); ++i) {
-    const Move& move = *order[i];
-    // Consecutive moves often have the same source and destination, and so the same path.
-    if (i == 0 || order[i - 1]->src != move.src || order[i - 1]->dst != move.dst ||
-        order[i - 1]->hop != move.hop) {
-      path.clear();
-      if (const std::optional<HopId> hop = move.hop ? move.hop : graph.Find(move.src, move.dst)) {
-        path.push_back(*hop);
-      } else {
-        const std::vector<Rank> ranks = graph.Route(move.src, move.dst);
-        for (size_t k = 0; k + 1 < ranks.size(); ++k) path.push_back(*graph.Find(ranks[k], ranks[k + 1]));
-      }
+
+  void FindPath(const Move& move) {
+    path_.clear();
+    if (const std::optional<HopId> hop = move.hop ? move.hop : graph_.Find(move.src, move.dst)) {
+      path_.push_back(*hop);
+      return;
     }
-    int64_t path_ps = 0;
-    for (HopId h : path) {
-      path_ps += graph.hop(h).latency_ps;
-      for (LinkId l : graph.Links(h)) {
-        const Link& link = graph.topology().link(l);
-        Load& at = load[l.index()];
-        if (at.ps_per_byte == 0) touched.push_back(l);
-        at.ps_per_byte +=
-            fraction * move.chunks.count * 1e12 / static_cast<double>(link.bandwidth_bytes_per_s);
-        busiest.ps_per_byte = std::max(busiest.ps_per_byte, at.ps_per_byte);
-        // Messages over relays get no message time here: their steps last longer in any case.
-        if (!messages || path.size() > 1) continue;
-        at.messages_ps += static_cast<double>(link.overhead_ps);
-        if (*messages == TimeModel::kBlocking) at.messages_ps += static_cast<double>(link.latency_ps);
-        busiest.messages_ps = std::max(busiest.messages_ps, at.messages_ps);
-      }
-    }
-    latency_ps = std::max(latency_ps, path_ps);
-    if (i + 1 < order.size() && order[i + 1]->step == move.step) continue;
-    cost.fixed_ps += static_cast<double>(latency_ps);
-    latency_ps = 0;
-    if (overlap && i + 1 < order.size()) continue;
-    cost.ps_per_byte += busiest.ps_per_byte;
-    cost.fixed_ps += busiest.messages_ps;
-    busiest = {};
-    for (LinkId l : touched) load[l.index()] = {};
-    touched.clear();
+    const std::vector<Rank> ranks = graph_.Route(move.src, move.dst);
+    for (size_t k = 0; k + 1 < ranks.size(); ++k) path_.push_back(*graph_.Find(ranks[k], ranks[k + 1]));
   }
-  return cost;
+
+  void AddLoad(LinkId l, int32_t chunks) {
+    Load& at = load_[l.index()];
+    if (at.ps_per_byte == 0) touched_.push_back(l);
+    at.ps_per_byte += chunks * chunk_ps_[l.index()];
+    busiest_.ps_per_byte = std::max(busiest_.ps_per_byte, at.ps_per_byte);
+    // Messages over relays get no message time here: their steps last longer in any case.
+    if (!messages_ || path_.size() > 1) return;
+    const Link& link = graph_.topology().link(l);
+    at.messages_ps += static_cast<double>(link.overhead_ps);
+    if (*messages_ == TimeModel::kBlocking) at.messages_ps += static_cast<double>(link.latency_ps);
+    busiest_.messages_ps = std::max(busiest_.messages_ps, at.messages_ps);
+  }
+
+  const RankGraph& graph_;
+  const std::optional<TimeModel> messages_;
+  std::vector<double> chunk_ps_;  // by link: picoseconds of a chunk for each byte of the size
+  std::vector<Load> load_;        // by link
+  std::vector<LinkId> touched_;   // links with a load
+  Load busiest_;
+  int64_t latency_ps_ = 0;
+  std::vector<HopId> path_;  // of the last move
+  const Move* last_ = nullptr;
+  Cost cost_;
+};
+
+// Returns the moves in the order of their steps: all, or if they are many those of some steps. Sets `times`
+// to the number of steps that each of these stands for. Steps are chosen far apart (Fibonacci hashing).
+std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
+  std::vector<const Move*> order;
+  int32_t last = 0;
+  for (const Move& move : moves.items()) last = std::max(last, move.step);
+  std::vector<bool> has_moves(static_cast<size_t>(last) + 1, false);
+  for (const Move& move : moves.items()) has_moves[static_cast<size_t>(move.step)] = true;
+  std::vector<int32_t> steps;
+  for (int32_t s = 0; s <= last; ++s)
+    if (has_moves[static_cast<size_t>(s)]) steps.push_back(s);
+  const auto measured = static_cast<size_t>(kMovesMeasured * std::ssize(steps) /
+                                            std::max<int64_t>(1, std::ssize(moves.items())));
+  times = 1;
+  if (measured >= kFewestSteps && measured < steps.size()) {
+    std::vector<bool> is_chosen(has_moves.size(), false);
+    double chosen = 0;
+    for (size_t i = 0; i < measured; ++i) {
+      const double place = std::fmod(static_cast<double>(i) * (std::numbers::phi - 1), 1.0);
+      const int32_t step = steps[static_cast<size_t>(place * static_cast<double>(steps.size()))];
+      if (is_chosen[static_cast<size_t>(step)]) continue;
+      is_chosen[static_cast<size_t>(step)] = true;
+      ++chosen;
+    }
+    times = static_cast<double>(steps.size()) / chosen;
+    has_moves = std::move(is_chosen);
+  }
+  for (const Move& move : moves.items())
+    if (has_moves[static_cast<size_t>(move.step)]) order.push_back(&move);
+  if (!std::ranges::is_sorted(order, {}, &Move::step)) std::ranges::stable_sort(order, {}, &Move::step);
+  return order;
+}
+
+}  // namespace
+
+Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap,
+                  std::optional<TimeModel> messages) {
+  double times = 1;
+  const std::vector<const Move*> order = SomeInOrder(moves, times);
+  Meter meter(graph, fraction, messages);
+  for (size_t i = 0; i < order.size(); ++i) {
+    meter.Add(*order[i]);
+    if (i + 1 < order.size() && order[i + 1]->step == order[i]->step) continue;
+    meter.EndStep();
+    if (!overlap || i + 1 == order.size()) meter.EndLoads();
+  }
+  return {times * meter.cost().fixed_ps, times * meter.cost().ps_per_byte};
 }
 
 namespace {

@@ -126,7 +126,8 @@ Engine RowOf(const TextbookEngine& engine);
 // Returns the alpha-beta time of moves. Each chunk has size × `fraction` bytes. Steps follow one another. A
 // step takes the latency of its longest path plus the time of its busiest link. With `overlap`, the loads of
 // all steps are added up, and the busiest link counts once. If `messages` names a time model, each message
-// also occupies its links for their overhead, and in the blocking model for their latency.
+// also occupies its links for their overhead, and in the blocking model for their latency. Of very many moves
+// in many steps, some steps are measured and stand for all.
 Cost MeasureMoves(const Moves& moves, const RankGraph& graph, double fraction, bool overlap = false,
                   std::optional<TimeModel> messages = {});
 

@@ -3,11 +3,17 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include "ir/analysis/bitwise_same.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/synthesizer.h"
 #include "synth/common/test_machines.h"
 #include "synth/textbook/engines.h"
+#include "topologies/load/load.h"
 
 namespace xccl {
 namespace {
@@ -80,6 +86,61 @@ TEST(Textbook, AnAllreduceRunsNoExchangeBackwards) {
     EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)).message(), "")
         << engine.name;
   }
+}
+
+const TextbookEngine& EngineNamed(std::string_view name) {
+  return *std::ranges::find(TextbookEngines(), name, &TextbookEngine::name);
+}
+
+SynthesisRequest RequestFor(const Topology& topology, const Collective& collective) {
+  SynthesisRequest request;
+  request.topology = &topology;
+  request.collective = &collective;
+  return request;
+}
+
+// The moves of an allgather in which each rank's block is one chunk, and the recipe that makes them.
+std::pair<Moves, Recipe> AllgatherOf(std::string_view name, const RankGraph& graph,
+                                     const Topology& topology) {
+  const int32_t n = topology.num_ranks();
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(n)));
+  const Recipe recipe = *EngineNamed(name).place(graph, RequestFor(topology, collective));
+  Moves moves;
+  recipe.allgather(EqualBlocks({0, n}, n), moves);
+  return {std::move(moves), recipe};
+}
+
+TEST(Textbook, TheCostOfDirectIsThatOfItsMoves) {
+  for (const char* name : {"nvswitch:5", "full-mesh:4", "fat-tree:k=4", "rail-2", "leaf-spine:4x2x4"}) {
+    const Topology topology = *LoadTopology(name);
+    const RankGraph graph(topology);
+    const auto [moves, recipe] = AllgatherOf("direct", graph, topology);
+    ASSERT_TRUE(recipe.cost) << name;
+    const Cost measured = MeasureMoves(moves, graph, 1.0 / topology.num_ranks());
+    EXPECT_DOUBLE_EQ(recipe.cost->fixed_ps, measured.fixed_ps) << name;
+    EXPECT_NEAR(recipe.cost->ps_per_byte / measured.ps_per_byte, 1, 1e-9) << name;
+  }
+}
+
+// An estimate of a million moves on a thousand ranks took longer than other engines' plans.
+TEST(Textbook, SomeStepsOfManyMovesStandForAll) {
+  const Topology topology = *LoadTopology("fat-tree:k=12");
+  const RankGraph graph(topology);
+  const auto [moves, recipe] = AllgatherOf("pairwise", graph, topology);
+  ASSERT_FALSE(recipe.cost);
+  const double fraction = 1.0 / topology.num_ranks();
+  std::vector<Moves> of_step(static_cast<size_t>(topology.num_ranks()) - 1);
+  for (const Move& move : moves.items()) of_step[static_cast<size_t>(move.step)].Add(move);
+  Cost exact;
+  for (const Moves& step : of_step) {
+    const Cost cost = MeasureMoves(step, graph, fraction);
+    exact.fixed_ps += cost.fixed_ps;
+    exact.ps_per_byte += cost.ps_per_byte;
+  }
+  const Cost measured = MeasureMoves(moves, graph, fraction);
+  EXPECT_NE(measured.ps_per_byte, exact.ps_per_byte);
+  EXPECT_NEAR(measured.fixed_ps / exact.fixed_ps, 1, 0.05);
+  EXPECT_NEAR(measured.ps_per_byte / exact.ps_per_byte, 1, 0.05);
 }
 
 }  // namespace
