@@ -63,6 +63,23 @@ Routing DrawCall(const ExpertPlan& plan, const MeasureOptions& options, Random& 
   return routing;
 }
 
+// Memory that lasts from call to call, as a program's does, in huge pages where the system has them.
+class Buffer {
+ public:
+  // Its first bytes; what they were is lost where it grows.
+  StatusOr<std::span<std::byte>> Of(size_t bytes) {
+    if (bytes > size_) {
+      size_ = bytes + bytes / 4;
+      XCCL_ASSIGN_OR_RETURN(memory_, HostMemory::Create(static_cast<int64_t>(size_)));
+    }
+    return std::span(memory_.data(), bytes);
+  }
+
+ private:
+  HostMemory memory_;
+  size_t size_ = 0;
+};
+
 class Checker {
  public:
   // `number`: of the call.
@@ -75,16 +92,15 @@ class Checker {
 
   int64_t elements() const { return elements_; }
 
-  void WriteInput(int32_t home, Rows& rows) const {
+  void WriteInput(int32_t home, std::span<std::byte> rows) const {
     const auto row_bytes = static_cast<size_t>(plan_.sizes.row_bytes);
-    rows.resize(static_cast<size_t>(routing_.TokensOf(home)) * row_bytes);
     for (int32_t token = 0; token < routing_.TokensOf(home); ++token)
       WriteRow(NumberOf(number_, home, token),
-               std::span(rows).subspan(static_cast<size_t>(token) * row_bytes, row_bytes));
+               rows.subspan(static_cast<size_t>(token) * row_bytes, row_bytes));
   }
 
   // Bytes and counts that differ from what the routing says, at one rank.
-  int64_t WrongReceived(const Received& received, int32_t rank) const {
+  int64_t WrongReceived(const Received& received, std::span<const std::byte> rows, int32_t rank) const {
     const int32_t local = plan_.sizes.local_experts();
     std::vector<int32_t> of_home(plan_.sizes.ranks), of_expert(local);
     int64_t wrong = 0;
@@ -101,27 +117,26 @@ class Checker {
         if (!needed) continue;
         ++of_home[home];
         const size_t at = row++ * row_bytes;
-        if (at + row_bytes > received.rows.size()) {
+        if (at + row_bytes > rows.size()) {
           wrong += plan_.sizes.row_bytes;
           continue;
         }
-        wrong += WrongBytes(NumberOf(number_, home, token), std::span(received.rows).subspan(at, row_bytes));
+        wrong += WrongBytes(NumberOf(number_, home, token), rows.subspan(at, row_bytes));
       }
     wrong += std::max<int64_t>(
-        0, static_cast<int64_t>(received.rows.size()) - static_cast<int64_t>(row * row_bytes));
+        0, static_cast<int64_t>(rows.size()) - static_cast<int64_t>(row * row_bytes));
     for (int32_t home = 0; home < plan_.sizes.ranks; ++home)
       wrong += received.rows_of_home[home] != of_home[home];
     for (int32_t e = 0; e < local; ++e) wrong += received.rows_of_expert[e] != of_expert[e];
     return wrong;
   }
 
-  void WriteOutputs(const Received& received, int32_t rank, Rows& outputs) const {
-    std::vector<size_t> seen_of_row(received.rows.size() / static_cast<size_t>(plan_.sizes.row_bytes));
+  void WriteOutputs(const Received& received, int32_t rank, std::span<std::byte> outputs) const {
+    std::vector<size_t> seen_of_row(static_cast<size_t>(received.num_rows));
     for (size_t i = 0; i < received.seen.size(); ++i)
       if (received.seen.rows[i] >= 0) seen_of_row[received.seen.rows[i]] = i;
     const int32_t local = plan_.sizes.local_experts();
-    const auto row_bytes = static_cast<size_t>(elements_ * SizeOf(type_));
-    outputs.resize(received.row_of_entry.size() * row_bytes);
+    const auto row_bytes = static_cast<size_t>(plan_.sizes.row_bytes);
     std::array<Rows, kPeriod> starting;  // a row whose first one is at this element
     for (int64_t first = 0; first < kPeriod; ++first)
       for (int64_t e = 0; e < elements_; ++e)
@@ -133,11 +148,11 @@ class Checker {
         const int64_t first =
             FirstOne(received.seen.homes[i], received.seen.tokens[i], rank * local + expert);
         std::ranges::copy(starting[static_cast<size_t>(first)],
-                          outputs.begin() + static_cast<ptrdiff_t>(entry * row_bytes));
+                          outputs.subspan(static_cast<size_t>(entry) * row_bytes).begin());
       }
   }
 
-  int64_t WrongSums(const Rows& result, int32_t home) const {
+  int64_t WrongSums(std::span<const std::byte> result, int32_t home) const {
     const auto size = static_cast<size_t>(SizeOf(type_));
     int64_t wrong = 0;
     size_t at = 0;
@@ -203,19 +218,22 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     endpoint.NoteProgress();
     return endpoint.Barrier(3 * options.patience);
   };
-  // A program's buffers last, so rows lie in the same memory in all calls.
-  Rows kept, input, outputs, sums;
-  const auto place = [&](Received& ways) {
-    ways.rows = std::move(kept);
-    return KeepRowsOf(plan.sizes.row_bytes)(ways);
+  const auto row_bytes = static_cast<size_t>(plan.sizes.row_bytes);
+  Buffer inputs, arrived, entries, results;
+  std::span<std::byte> rows;
+  const auto place = [&](const Received& ways) -> StatusOr<RowPlace> {
+    XCCL_ASSIGN_OR_RETURN(rows, arrived.Of(static_cast<size_t>(ways.num_rows) * row_bytes));
+    return RowPlace{.rows = rows.data(), .row_bytes = plan.sizes.row_bytes};
   };
   Random random(options.seed);
   uint64_t number = 0;
   for (OfRank& call : calls) {
     const Routing routing = DrawCall(plan, options, random);
     const Checker checker(plan, routing, options.type, ++number);
-    checker.WriteInput(self, input);
     const OwnTokens own{routing.TokensOf(self), routing.ExpertsOfRank(self), routing.WeightsOfRank(self)};
+    const size_t own_bytes = static_cast<size_t>(own.count) * row_bytes;
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> input, inputs.Of(own_bytes));
+    checker.WriteInput(self, input);
     const auto since = [](auto then) {
       return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - then).count();
     };
@@ -225,16 +243,18 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
                           rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes}, place,
                                         options.patience));
     call.dispatch_us = since(began);
-    call.dispatch_wrong = checker.WrongReceived(received, self);
+    call.dispatch_wrong = checker.WrongReceived(received, rows, self);
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> outputs,
+                          entries.Of(received.row_of_entry.size() * row_bytes));
     checker.WriteOutputs(received, self, outputs);
-    sums.assign(static_cast<size_t>(own.count * checker.elements() * SizeOf(options.type)), std::byte{0xff});
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> sums, results.Of(own_bytes));
+    std::ranges::fill(sums, std::byte{0xff});
     XCCL_RETURN_IF_ERROR(barrier());
     const auto again = std::chrono::steady_clock::now();
     XCCL_RETURN_IF_ERROR(rank.Combine(received, options.type, checker.elements(), Outputs::kWeighted,
                                       outputs.data(), sums.data(), options.patience));
     call.combine_us = since(again);
     call.combine_wrong = checker.WrongSums(sums, self);
-    kept = std::move(received.rows);
   }
   return barrier();  // no rank leaves while others may wait for it
 }
