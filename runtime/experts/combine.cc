@@ -1,6 +1,7 @@
 // combine uses the hops the other way around. Each rank knows from its dispatch which rows will come, so
 // nothing needs to say that it is the last. Rows below a token are kept until all are there, and added in
-// their order, once there is room for the sum in the message that takes it on. Rows that no slot holds are cut into columns, each of which is a call of its own.
+// their order, once there is room for the sum in the message that takes it on. Rows that no slot holds are
+// cut into columns, each of which is a call of its own.
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -66,6 +67,7 @@ class CombinePart : public CallPart {
         missing_of_(rank.out_.size()),
         due_(rank.in_.size()) {
     Open(rank.out_, rank.in_, rank.wires_.back, rank.wires_.there);
+    rank_.arrived_.clear();
     FindTokens();
     FindEntries();
     // Token by token, so that ranks send to all homes at once and not all to the first.
@@ -177,14 +179,16 @@ class CombinePart : public CallPart {
       arithmetic_.add(sum_, weight, outputs_ + entry * call.row_bytes + from_);
     }
     for (size_t row = token.below; row < token.below + token.num_below; ++row) {
-      arithmetic_.add(sum_, 1, row == in_slot ? slot : rows_[row].data());
-      rows_[row] = {};
+      if (row == in_slot) {
+        arithmetic_.add(sum_, 1, slot);
+      } else {
+        arithmetic_.add(sum_, 1, rank_.arrived_.data() + rows_[row] * layout.bytes);
+        free_.push_back(rows_[row]);
+      }
     }
     arithmetic_.round(sum_, to);
   }
-  std::byte* SumAt(size_t token) {
-    return sums_ + ways_.seen.tokens[token] * call.row_bytes + from_;
-  }
+  std::byte* SumAt(size_t token) { return sums_ + ways_.seen.tokens[token] * call.row_bytes + from_; }
 
   // The place of a row's bytes in the message towards its home. Null: there is no room.
   std::byte* AddUp(size_t token, int32_t from) {
@@ -211,12 +215,24 @@ class CombinePart : public CallPart {
     return moved;
   }
 
+  // Keeps a row until its token's sum is made.
+  void Keep(size_t place, const std::byte* bytes) {
+    std::vector<std::byte>& kept = rank_.arrived_;
+    rows_[place] = std::ssize(kept) / layout.bytes;
+    if (free_.empty()) {
+      kept.insert(kept.end(), bytes, bytes + layout.bytes);
+      return;
+    }
+    rows_[place] = free_.back();
+    free_.pop_back();
+    std::memcpy(kept.data() + rows_[place] * layout.bytes, bytes, static_cast<size_t>(layout.bytes));
+  }
+
   // Takes the last row below a token.
   void Complete(size_t i, size_t place, const std::byte* bytes) {
-    std::byte* const to =
-        ways_.seen.homes[i] == rank_.rank() ? SumAt(i) : AddUp(i, rank_.rank());
+    std::byte* const to = ways_.seen.homes[i] == rank_.rank() ? SumAt(i) : AddUp(i, rank_.rank());
     if (to != nullptr) return Sum(i, to, place, bytes);
-    rows_[place].assign(bytes, bytes + layout.bytes);
+    Keep(place, bytes);
     due_[static_cast<size_t>(tokens_[i].up)].push_back(i);
   }
 
@@ -248,7 +264,7 @@ class CombinePart : public CallPart {
         if (--token.missing == 0)
           Complete(static_cast<size_t>(t), place, bytes);
         else
-          rows_[place].assign(bytes, bytes + layout.bytes);
+          Keep(place, bytes);
       }
       --rows_to_come_;
       --missing_of_[i];
@@ -271,11 +287,12 @@ class CombinePart : public CallPart {
   std::vector<int32_t> at_;          // by inlet: the next row of its oldest message
   std::vector<int64_t> missing_of_;  // by inlet: rows to come
   std::vector<OfToken> tokens_;
-  std::vector<int32_t> below_;                // ranks whose rows are added here, by token, ascending
-  std::vector<std::vector<std::byte>> rows_;  // of those; empty until it comes
-  std::vector<size_t> first_entry_;           // by token seen; one more at the end
+  std::vector<int32_t> below_;       // ranks whose rows are added here, by token, ascending
+  std::vector<int64_t> rows_;        // of those that have come: the place among the rank's arrived_
+  std::vector<int64_t> free_;        // places of rows that have been added
+  std::vector<size_t> first_entry_;  // by token seen; one more at the end
   std::vector<int32_t> entries_;
-  std::vector<std::deque<size_t>> due_;       // by outlet: tokens whose sums wait for room
+  std::vector<std::deque<size_t>> due_;  // by outlet: tokens whose sums wait for room
   int64_t rows_to_come_ = 0;
   bool done_ = false;
 };

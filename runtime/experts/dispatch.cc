@@ -225,7 +225,7 @@ class DispatchPart : public CallPart {
   const RowPlace to_;
   const std::chrono::nanoseconds limit_;
   const std::function<bool()> take_lent_;  // copies lent rows, before this rank's hops end
-  std::vector<std::byte> own_row_;  // the own row that is being sent, as it lies in messages
+  std::vector<std::byte> own_row_;         // the own row that is being sent, as it lies in messages
   const std::byte* own_bytes_ = nullptr;
   Cursor own_at_;
   std::vector<Cursor> in_;  // by inlet

@@ -123,8 +123,7 @@ class Checker {
         }
         wrong += WrongBytes(NumberOf(number_, home, token), rows.subspan(at, row_bytes));
       }
-    wrong += std::max<int64_t>(
-        0, static_cast<int64_t>(rows.size()) - static_cast<int64_t>(row * row_bytes));
+    wrong += std::max<int64_t>(0, static_cast<int64_t>(rows.size()) - static_cast<int64_t>(row * row_bytes));
     for (int32_t home = 0; home < plan_.sizes.ranks; ++home)
       wrong += received.rows_of_home[home] != of_home[home];
     for (int32_t e = 0; e < local; ++e) wrong += received.rows_of_expert[e] != of_expert[e];

@@ -32,7 +32,7 @@ struct CallHead {
 struct MessageHead {
   CallHead call;
   int32_t rows = 0;
-  bool last = false;       // of a dispatch, on this connection
+  bool last = false;        // of a dispatch, on this connection
   bool unreadable = false;  // last: a rank before this connection could not read rows that were lent to it
 };
 static_assert(sizeof(MessageHead) <= kMessageHead);

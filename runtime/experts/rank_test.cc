@@ -252,13 +252,16 @@ TEST(ExpertRank, ThreadsAndProcessesGetTheSameRightBytes) {
             HostMemory::CreateShared(static_cast<int64_t>(ranks * calls * sizeof(uint64_t)));
         ASSERT_TRUE(memory.ok());
         const auto all = memory->As<uint64_t>(ranks * calls);
-        const Status status = OnAll(plan, sharing, [&, calls = calls](ExpertRank& rank) {
-          for (size_t i = 0; i < calls; ++i) {
-            const Drawn call = Draw(plan.sizes, static_cast<uint64_t>(top_k) * calls + i);
-            XCCL_ASSIGN_OR_RETURN(all[static_cast<size_t>(rank.rank()) * calls + i], RunCall(rank, call));
-          }
-          return OkStatus();
-        }, {.lend = top_k % 3 != 0});
+        const Status status = OnAll(
+            plan, sharing,
+            [&, calls = calls](ExpertRank& rank) {
+              for (size_t i = 0; i < calls; ++i) {
+                const Drawn call = Draw(plan.sizes, static_cast<uint64_t>(top_k) * calls + i);
+                XCCL_ASSIGN_OR_RETURN(all[static_cast<size_t>(rank.rank()) * calls + i], RunCall(rank, call));
+              }
+              return OkStatus();
+            },
+            {.lend = top_k % 3 != 0});
         ASSERT_TRUE(status.ok()) << machine << " " << top_k << ": " << status.message();
         hashes.emplace_back(all.begin(), all.end());
       }
@@ -301,12 +304,13 @@ TEST(ExpertRank, ARankThatFailsWaitsForReadersOfItsRows) {
       const OwnTokens own{routing.TokensOf(rank.rank()), routing.ExpertsOfRank(rank.rank()), {}};
       const Rows rows(400 * 4096);
       return rank
-          .Dispatch(own, {.rows = rows.data(), .row_bytes = 4096},
-                    [&](Received& ways) -> StatusOr<RowPlace> {
-                      if (rank.rank() == 1) return InvalidInput("no place");
-                      return KeepRowsOf(4096)(ways);
-                    },
-                    kPatience)
+          .Dispatch(
+              own, {.rows = rows.data(), .row_bytes = 4096},
+              [&](Received& ways) -> StatusOr<RowPlace> {
+                if (rank.rank() == 1) return InvalidInput("no place");
+                return KeepRowsOf(4096)(ways);
+              },
+              kPatience)
           .status();
     });
     EXPECT_EQ(status.message(), "rank 1: no place");
@@ -317,15 +321,14 @@ TEST(ExpertRank, RowsThatNoSlotHoldsAreCut) {
   ExpertPlan plan = PlanFor(MachineOf("one-nic"), Aim::kThroughput, 2, 2);
   plan.sizes.row_bytes = 1 << 20;
   for (const bool lend : {false, true}) {
-    const Status status = OnAll(
-        plan, Sharing::kThreads,
-        [&](ExpertRank& rank) -> Status {
-          Drawn call = Draw(plan.sizes, 5);
-          call.row_bytes = plan.sizes.row_bytes;
-          call.elements = 100'000;
-          return RunCall(rank, call).status();
-        },
-        {.memory_limit = 1 << 20, .lend = lend});
+    const Status status = OnAll(plan, Sharing::kThreads,
+                                [&](ExpertRank& rank) -> Status {
+                                  Drawn call = Draw(plan.sizes, 5);
+                                  call.row_bytes = plan.sizes.row_bytes;
+                                  call.elements = 100'000;
+                                  return RunCall(rank, call).status();
+                                },
+                                {.memory_limit = 1 << 20, .lend = lend});
     EXPECT_TRUE(status.ok()) << status.message();
   }
 }

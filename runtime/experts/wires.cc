@@ -29,8 +29,8 @@ StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& opt
   for (size_t depth = 1; depth < plan.stage_of_depth.size(); ++depth)
     if (plan.stage_of_depth[depth] <= plan.stage_of_depth[depth - 1])
       return InvalidInput("stages: expected them to rise with the depth of the sender");
-  ExpertWires wires{.plan = &plan, .index = HopIndex(plan), .wiring = {}, .there = {}, .back = {},
-                    .lend = options.lend};
+  ExpertWires wires{
+      .plan = &plan, .index = HopIndex(plan), .wiring = {}, .there = {}, .back = {}, .lend = options.lend};
   Wiring& wiring = wires.wiring;
   wiring.ranks = plan.sizes.ranks;
   const int32_t stages = plan.stage_of_depth.empty() ? 1 : plan.stage_of_depth.back() + 1;

@@ -125,8 +125,7 @@ Status OpenDevice(const Library& library, fi_info& info, Rail& rail) {
   if (const int code = library.Fabric(info.fabric_attr, &fabric, nullptr); code != 0)
     return Failed(library, rail.name + ": fabric", code);
   rail.fabric.reset(fabric);
-  if (std::string_view(info.fabric_attr->prov_name) == "net")
-    XCCL_RETURN_IF_ERROR(OpenEvents(library, rail));
+  if (std::string_view(info.fabric_attr->prov_name) == "net") XCCL_RETURN_IF_ERROR(OpenEvents(library, rail));
   fid_domain* domain = nullptr;
   if (const int code = fi_domain(fabric, &info, &domain, nullptr); code != 0)
     return Failed(library, rail.name + ": domain", code);
