@@ -427,8 +427,11 @@ TEST(Wires, SlotsFitTheMemory) {
   for (const int64_t bytes : {20'000, 1 << 20}) {
     const StatusOr<ExpertWires> wires = WireExperts(plan, {.connection_bytes = bytes});
     ASSERT_TRUE(wires.ok());
-    // All rows of 4 ranks with 500 tokens each, for two ranks each.
-    EXPECT_EQ(wires->wiring.slots, std::min(bytes / wires->wiring.slot_bytes, int64_t{4 * 500 * 2 / 100}));
+    // All rows of 4 ranks with 500 tokens each, for two ranks each, 100 or a quarter of the bytes in a slot.
+    const int64_t rows = std::max<int64_t>(100, (bytes / 4 - 64) / (32 + 64));
+    EXPECT_EQ(wires->wiring.slot_bytes, 64 + (rows * (32 + 64) + 63) / 64 * 64);
+    EXPECT_EQ(wires->wiring.slots,
+              std::min(bytes / wires->wiring.slot_bytes, (4 * 500 * 2 + rows - 1) / rows));
   }
   plan.stage_of_depth = {1, 0};
   EXPECT_EQ(WireExperts(plan).status().message(),

@@ -29,11 +29,12 @@ struct WireOptions {
   bool lend = true;
 };
 
-// A slot holds a message of the plan's rows, or so much of one row that a slot for each connection fits
-// `memory_limit`. Connections have as many slots as the plan's widest hop or as `connection_bytes` hold,
-// whichever is more, or as many as fit: the order of stages alone keeps ranks from waiting in a ring (rule
-// D6). Requires: the plan is proved and outlives the wires. Errors: kInvalidInput for stages that do not rise
-// with the depth of the sender, and where slots of 16 bytes of a row do not fit.
+// A slot holds a message of the plan's rows, or a quarter of `connection_bytes` where that is more and fits:
+// a network's messages cost system calls. Where no slot of a message for each connection fits `memory_limit`
+// it holds fewer rows, or a part of one. Connections have slots for as many bytes as the plan's widest hop or
+// as `connection_bytes`, whichever is more, or as many as fit: the order of stages alone keeps ranks from
+// waiting in a ring (rule D6). Requires: the plan is proved and outlives the wires. Errors: kInvalidInput for
+// stages that do not rise with the depth of the sender, and where slots of 16 bytes of a row do not fit.
 StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& options = {});
 
 }  // namespace xccl::dispatch
