@@ -272,9 +272,18 @@ void CountExperts(const Sizes& sizes, int32_t rank, Received& received) {
 }  // namespace
 
 Received DispatchPart::Sorted(std::vector<int32_t>& order) const {
-  std::vector<size_t> by_token(seen_.size());
-  std::iota(by_token.begin(), by_token.end(), 0);
-  std::ranges::sort(by_token, {}, [&](size_t i) { return std::pair(seen_.homes[i], seen_.tokens[i]); });
+  // By home, and then by token, which the rows of one way come in.
+  std::vector<size_t> next(static_cast<size_t>(plan_.sizes.ranks) + 1), by_token(seen_.size());
+  for (const int32_t home : seen_.homes) ++next[static_cast<size_t>(home) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (size_t i = 0; i < seen_.size(); ++i) by_token[next[static_cast<size_t>(seen_.homes[i])]++] = i;
+  const auto token_of = [&](size_t i) { return seen_.tokens[i]; };
+  size_t first = 0;
+  for (int32_t home = 0; home < plan_.sizes.ranks; ++home) {
+    const auto of_home = std::span(by_token).subspan(first, next[static_cast<size_t>(home)] - first);
+    if (!std::ranges::is_sorted(of_home, {}, token_of)) std::ranges::sort(of_home, {}, token_of);
+    first += of_home.size();
+  }
   Received sorted;
   sorted.number = call.number;
   sorted.own_tokens = own_.count;

@@ -26,6 +26,8 @@ constexpr uint32_t kVersion = FI_VERSION(1, 14);
 // ofi_rxm.
 constexpr const char* kProviders[] = {"efa", "net", "tcp", "tcp;ofi_rxm"};
 
+constexpr uint32_t kNetWithEvents = FI_VERSION(117, 0);  // libfabric 1.17: OpenEvents
+
 Status Failed(const Library& library, const std::string& what, int64_t code) {
   return SystemError(fmt::format("{}: {}", what, library.ErrorText(static_cast<int>(-code))));
 }
@@ -84,8 +86,9 @@ Status Bind(const Library& library, fid_ep& endpoint, Fid& to, uint64_t flags, c
   return code == 0 ? OkStatus() : Failed(library, name + ": bind", code);
 }
 
-// Provider net: for a file to wait on, a completion queue takes a thread that reads all sockets beside this
-// rank and rings for each completion. An event queue's file is readable when a socket is, without a thread.
+// Provider net of libfabric 1.17: for a file to wait on, a completion queue takes a thread that reads all
+// sockets beside this rank and rings for each completion. An event queue's file is readable when a socket is,
+// without a thread.
 Status OpenEvents(const Library& library, Rail& rail) {
   fi_eq_attr wanted = {};
   wanted.wait_obj = FI_WAIT_FD;
@@ -125,7 +128,9 @@ Status OpenDevice(const Library& library, fi_info& info, Rail& rail) {
   if (const int code = library.Fabric(info.fabric_attr, &fabric, nullptr); code != 0)
     return Failed(library, rail.name + ": fabric", code);
   rail.fabric.reset(fabric);
-  if (std::string_view(info.fabric_attr->prov_name) == "net") XCCL_RETURN_IF_ERROR(OpenEvents(library, rail));
+  if (std::string_view(info.fabric_attr->prov_name) == "net" &&
+      info.fabric_attr->prov_version >= kNetWithEvents)
+    XCCL_RETURN_IF_ERROR(OpenEvents(library, rail));
   fid_domain* domain = nullptr;
   if (const int code = fi_domain(fabric, &info, &domain, nullptr); code != 0)
     return Failed(library, rail.name + ": domain", code);
