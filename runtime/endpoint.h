@@ -64,6 +64,8 @@ class Endpoint {
   int32_t ranks() const { return region_.wiring().ranks; }
   int64_t slot_bytes() const { return region_.wiring().slot_bytes; }
   const Wiring& wiring() const { return region_.wiring(); }
+  // All ranks are of one host.
+  bool OnOneHost() const { return transports_.size() == 1; }
   // As Transport's.
   ConnectionEnd At(int32_t connection) { return TransportOf(connection).At(connection); }
   void Put(int32_t connection, int64_t bytes) { TransportOf(connection).Put(connection, bytes); }

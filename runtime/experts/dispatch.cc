@@ -8,10 +8,21 @@
 // Where a connection's slots cannot hold a rank's rows, the first call moves the choices alone, and another
 // one the rows, each straight from its slot to its place, which the choices say: together, rows would be
 // copied once more. Rows that no slot holds are cut: calls for the other bytes follow on the same ways.
+//
+// Ranks of one host need no slots for such rows. The choices come with loans (loan.h), each rank copies the
+// rows that it needs from their homes, and a call without rows says that all have: a hop ends once the hops
+// that feed it have and its sender has copied, and every rank reaches every other over hops, so a rank whose
+// hops have ended knows that no rank reads its rows any more. The last messages also say whether some rank
+// could not read; all ranks then learn it, and send rows through slots from there on.
+#include <unistd.h>
+
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <numeric>
 #include <utility>
 
+#include "base/exceptions.h"
 #include "runtime/experts/parts.h"
 
 namespace xccl::dispatch {
@@ -21,7 +32,7 @@ class DispatchPart : public CallPart {
   // Moves bytes from .. from + layout.bytes of all rows. `ways`: the choices are known, and rows go to `to`.
   DispatchPart(ExpertRank& rank, const CallHead& head, const RowLayout& rows, int64_t from,
                const OwnTokens& own, const RowSource& source, const Received* ways, const RowPlace& to,
-               std::chrono::nanoseconds limit)
+               std::chrono::nanoseconds limit, std::function<bool()> take_lent = nullptr)
       : CallPart(rank.endpoint_, head, rows),
         rank_(rank),
         plan_(*rank.wires_.plan),
@@ -31,6 +42,7 @@ class DispatchPart : public CallPart {
         ways_(ways),
         to_(to),
         limit_(limit),
+        take_lent_(std::move(take_lent)),
         own_row_(static_cast<size_t>(layout.stride())),
         in_(rank.in_.size()) {
     Open(rank.in_, rank.out_, rank.wires_.there, rank.wires_.back);
@@ -54,6 +66,8 @@ class DispatchPart : public CallPart {
   // The tokens that were kept, in the order of (home, token), without the rows; `order`: by row received, its
   // number in the order of arrival.
   Received Sorted(std::vector<int32_t>& order) const;
+  // Some rank could not read rows that were lent to it.
+  bool unreadable() const { return unreadable_; }
   // The bytes of a row, by its number in the order of arrival.
   const std::byte* Arrived(int32_t row) const { return rank_.arrived_.data() + row * layout.bytes; }
 
@@ -81,11 +95,10 @@ class DispatchPart : public CallPart {
   }
 
   // Finds the row's branches here, and keeps its token's choices and, if it is needed here, its bytes.
-  void Start(Cursor& at, const std::byte* row) {
+  void Start(Cursor& at, const std::byte* header, const std::byte* bytes) {
     RowHead head;
-    std::memcpy(&head.home, row, sizeof head.home);
-    std::memcpy(&head.token, row + sizeof head.home, sizeof head.token);
-    const std::byte* const bytes = row + layout.header_bytes;
+    std::memcpy(&head.home, header, sizeof head.home);
+    std::memcpy(&head.token, header + sizeof head.home, sizeof head.token);
     if (ways_ != nullptr) {
       const int64_t known = ways_->seen.Find(head.home, head.token);
       if (known < 0)
@@ -101,7 +114,7 @@ class DispatchPart : public CallPart {
     Seen& seen = seen_;
     seen.homes.push_back(head.home);
     seen.tokens.push_back(head.token);
-    const std::byte* const weights = row + kChoicesAt;
+    const std::byte* const weights = header + kChoicesAt;
     for (size_t k = 0; k < top_k(); ++k) {
       float weight = 0;
       uint16_t expert = 0;
@@ -119,19 +132,22 @@ class DispatchPart : public CallPart {
   }
 
   // Passes one row to its branches. False: a connection has no room, and the rest waits.
-  bool Pass(Cursor& at, const std::byte* row) {
-    if (!at.started) Start(at, row);
+  bool Pass(Cursor& at, const std::byte* header, const std::byte* bytes) {
+    if (!at.started) Start(at, header, bytes);
     for (; at.branch < at.branches.size(); ++at.branch) {
       Outlet& outlet = outlets[at.branches[at.branch]];
       if (!outlet.HasRoom()) return false;
-      std::memcpy(outlet.Add(), row, static_cast<size_t>(layout.stride()));
+      std::byte* const row = outlet.Add();
+      std::memcpy(row, header, static_cast<size_t>(layout.header_bytes));
+      std::memcpy(row + layout.header_bytes, bytes, static_cast<size_t>(layout.bytes));
     }
     at.started = false;
     ++at.row;
     return true;
   }
 
-  void WriteOwnRow(int32_t token) {
+  // The header, and the place of the bytes, which lie together at the source or are put together here.
+  void ReadOwnRow(int32_t token) {
     std::byte* const row = own_row_.data();
     const RowHead head{rank_.rank(), token, rank_.rank()};
     std::memcpy(row, &head, ways_ == nullptr ? kChoicesAt : sizeof head);
@@ -142,19 +158,25 @@ class DispatchPart : public CallPart {
       std::memcpy(row + kChoicesAt + k * sizeof weight, &weight, sizeof weight);
       std::memcpy(row + kChoicesAt + top_k() * sizeof weight + k * sizeof expert, &expert, sizeof expert);
     }
+    own_bytes_ = row + layout.header_bytes;
     ForParts(source_, token, from_, layout.bytes, [&](const std::byte* bytes, int64_t offset, int64_t count) {
-      std::memcpy(row + layout.header_bytes + offset, bytes, static_cast<size_t>(count));
+      if (count == layout.bytes)
+        own_bytes_ = bytes;
+      else
+        std::memcpy(row + layout.header_bytes + offset, bytes, static_cast<size_t>(count));
     });
   }
 
   bool SendOwn() {
     bool moved = false;
     while (own_at_.row < own_.count) {
-      if (!own_at_.started) WriteOwnRow(own_at_.row);
-      if (!Pass(own_at_, own_row_.data())) return moved;
+      if (!own_at_.started) ReadOwnRow(own_at_.row);
+      if (!Pass(own_at_, own_row_.data(), own_bytes_)) return moved;
       moved = true;
     }
-    return !std::exchange(own_at_.ended, true) || moved;
+    if (own_at_.ended) return moved;
+    if (take_lent_) unreadable_ |= !take_lent_();
+    return own_at_.ended = true;
   }
 
   bool Take(size_t i) {
@@ -162,9 +184,12 @@ class DispatchPart : public CallPart {
     Inlet& inlet = inlets[i];
     if (at.ended || !inlet.HasMessage()) return false;
     const int32_t begin = at.row;
-    while (at.row < inlet.head().rows)
-      if (!Pass(at, inlet.Row(at.row))) return at.row > begin;
+    while (at.row < inlet.head().rows) {
+      const std::byte* const row = inlet.Row(at.row);
+      if (!Pass(at, row, row + layout.header_bytes)) return at.row > begin;
+    }
     at.ended = inlet.head().last;
+    unreadable_ |= inlet.head().unreadable;
     at.row = 0;
     inlet.Pop();
     return true;
@@ -183,7 +208,7 @@ class DispatchPart : public CallPart {
         fed &= in_[i].ended || feeder.lane != hop.lane || feeder.stage >= hop.stage;
       }
       if (fed && !outlets[o].ended())
-        moved |= outlets[o].End();
+        moved |= outlets[o].End(unreadable_);
       else if (!moved)
         moved |= outlets[o].Flush();
       done &= outlets[o].ended();
@@ -199,16 +224,25 @@ class DispatchPart : public CallPart {
   const Received* const ways_;
   const RowPlace to_;
   const std::chrono::nanoseconds limit_;
-  std::vector<std::byte> own_row_;  // the own row that is being sent, as it lies in messages
+  const std::function<bool()> take_lent_;  // copies lent rows, before this rank's hops end
+  std::vector<std::byte> own_row_;         // the own row that is being sent, as it lies in messages
+  const std::byte* own_bytes_ = nullptr;
   Cursor own_at_;
   std::vector<Cursor> in_;  // by inlet
   std::vector<int32_t> needs_;
   Seen seen_;  // in the order of arrival, with rows in that order too
   int32_t num_rows_ = 0;
-  bool done_ = false;
+  bool done_ = false, unreadable_ = false;
 };
 
 namespace {
+
+RowSource SourceOf(const std::vector<Loan>& loans) {
+  return {.rows = reinterpret_cast<const std::byte*>(loans.data()), .row_bytes = sizeof(Loan)};
+}
+RowPlace PlaceOf(std::vector<Loan>& loans) {
+  return {.rows = reinterpret_cast<std::byte*>(loans.data()), .row_bytes = sizeof(Loan)};
+}
 
 // Counts entries by local expert. Requires: seen.
 void CountExperts(const Sizes& sizes, int32_t rank, Received& received) {
@@ -238,9 +272,18 @@ void CountExperts(const Sizes& sizes, int32_t rank, Received& received) {
 }  // namespace
 
 Received DispatchPart::Sorted(std::vector<int32_t>& order) const {
-  std::vector<size_t> by_token(seen_.size());
-  std::iota(by_token.begin(), by_token.end(), 0);
-  std::ranges::sort(by_token, {}, [&](size_t i) { return std::pair(seen_.homes[i], seen_.tokens[i]); });
+  // By home, and then by token, which the rows of one way come in.
+  std::vector<size_t> next(static_cast<size_t>(plan_.sizes.ranks) + 1), by_token(seen_.size());
+  for (const int32_t home : seen_.homes) ++next[static_cast<size_t>(home) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  for (size_t i = 0; i < seen_.size(); ++i) by_token[next[static_cast<size_t>(seen_.homes[i])]++] = i;
+  const auto token_of = [&](size_t i) { return seen_.tokens[i]; };
+  size_t first = 0;
+  for (int32_t home = 0; home < plan_.sizes.ranks; ++home) {
+    const auto of_home = std::span(by_token).subspan(first, next[static_cast<size_t>(home)] - first);
+    if (!std::ranges::is_sorted(of_home, {}, token_of)) std::ranges::sort(of_home, {}, token_of);
+    first += of_home.size();
+  }
   Received sorted;
   sorted.number = call.number;
   sorted.own_tokens = own_.count;
@@ -263,35 +306,28 @@ Received DispatchPart::Sorted(std::vector<int32_t>& order) const {
   return sorted;
 }
 
-StatusOr<Received> ExpertRank::Dispatch(const OwnTokens& own, const RowSource& rows, const Placer& place,
-                                        std::chrono::nanoseconds limit) {
-  if (const Status fits = CheckChoices(own.experts, own.count, sizes(), rank()); !fits.ok()) {
-    endpoint_.Fail(fits);
-    return fits;
-  }
-  const int64_t header = HeaderBytes(sizes(), Call::kDispatch);
-  const CallHead head{.number = ++calls_, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kDispatch};
-  const Wiring& wiring = wires_.wiring;
-  const bool together = sizes().max_tokens * rows.bytes() <= wiring.slots * wiring.slot_bytes;
-  const RowLayout layout{header, together ? std::min(rows.bytes(), BytesThatFit(header)) : 0};
-  DispatchPart part(*this, head, layout, 0, own, rows, nullptr, {}, limit);
-  XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));
-  std::vector<int32_t> order;
-  Received received = part.Sorted(order);
-  const StatusOr<RowPlace> to = place(received);
-  if (!to.ok()) {
-    endpoint_.Fail(Annotate(to.status(), fmt::format("rank {}", rank())));
-    return *endpoint_.Failure();
-  }
-  for (int32_t row = 0; row < received.num_rows; ++row)
-    ForParts(*to, row, 0, layout.bytes, [&](std::byte* into, int64_t offset, int64_t count) {
-      std::memcpy(into, part.Arrived(order[row]) + offset, static_cast<size_t>(count));
-    });
-  XCCL_RETURN_IF_ERROR(SendBytes(received, rows, *to, layout.bytes, limit));
-  return received;
+bool ExpertRank::FitSlots(int64_t row_bytes) const {
+  return sizes().max_tokens * row_bytes <= wires_.wiring.slots * wires_.wiring.slot_bytes;
 }
 
-// Bytes from `from` on of all rows, in as many calls as that takes.
+std::vector<Loan> ExpertRank::Lend(const RowSource& rows, int32_t count) {
+  lender_.rows = rows;
+  return std::vector<Loan>(static_cast<size_t>(count), {&lender_, getpid(), lender_.number});
+}
+
+Status ExpertRank::Take(const Received& ways, const RowSource& rows, const std::vector<Loan>& loans,
+                        const RowPlace& place, std::chrono::nanoseconds limit) {
+  const CallHead head{
+      .number = ++calls_, .ways = ways.number, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kAgain};
+  const RowLayout layout{HeaderBytes(sizes(), Call::kCombine), 0};
+  DispatchPart part(*this, head, layout, 0, {}, {}, &ways, {}, limit,
+                    [&] { return TakeLent(ways, loans, rank(), lender_, with_threads_, place); });
+  XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));
+  lends_ = !part.unreadable();
+  return OkStatus();
+}
+
+// Bytes from `from` on of all rows through slots, in as many calls as that takes.
 Status ExpertRank::SendBytes(const Received& ways, const RowSource& rows, const RowPlace& place, int64_t from,
                              std::chrono::nanoseconds limit) {
   const int64_t header = HeaderBytes(sizes(), Call::kCombine);
@@ -306,9 +342,74 @@ Status ExpertRank::SendBytes(const Received& ways, const RowSource& rows, const 
   return OkStatus();
 }
 
+StatusOr<Received> ExpertRank::SendNew(const OwnTokens& own, const RowSource& rows, const Placer& place,
+                                       std::chrono::nanoseconds limit) {
+  XCCL_RETURN_IF_ERROR(CheckChoices(own.experts, own.count, sizes(), rank()));
+  const bool fit = FitSlots(rows.bytes()), lend = lends_ && !fit;
+  std::vector<Loan> loans;
+  if (lend) loans = Lend(rows, own.count);
+  const int64_t header = HeaderBytes(sizes(), Call::kDispatch);
+  const CallHead head{.number = ++calls_, .row_bytes = rows.bytes(), .kind = CallHead::Kind::kDispatch};
+  RowLayout layout{header, lend ? int64_t{sizeof(Loan)} : 0};
+  if (fit) layout.bytes = std::min(rows.bytes(), BytesThatFit(header));
+  DispatchPart part(*this, head, layout, 0, own, lend ? SourceOf(loans) : rows, nullptr, {}, limit);
+  XCCL_RETURN_IF_ERROR(DrivePart(part, endpoint_, limit));
+  std::vector<int32_t> order;
+  Received received = part.Sorted(order);
+  const StatusOr<RowPlace> to = place(received);
+  if (!to.ok()) return Annotate(to.status(), fmt::format("rank {}", rank()));
+  loans.resize(static_cast<size_t>(received.num_rows));
+  for (int32_t row = 0; row < received.num_rows; ++row)
+    ForParts(lend ? PlaceOf(loans) : *to, row, 0, layout.bytes,
+             [&](std::byte* into, int64_t offset, int64_t count) {
+               std::memcpy(into, part.Arrived(order[row]) + offset, static_cast<size_t>(count));
+             });
+  if (lend) {
+    XCCL_RETURN_IF_ERROR(Take(received, rows, loans, *to, limit));
+    if (lends_) return received;
+  }
+  XCCL_RETURN_IF_ERROR(SendBytes(received, rows, *to, fit ? layout.bytes : 0, limit));
+  return received;
+}
+
+Status ExpertRank::SendAgain(const Received& ways, const RowSource& rows, const RowPlace& place,
+                             std::chrono::nanoseconds limit) {
+  if (lends_ && !FitSlots(rows.bytes())) {
+    const std::vector<Loan> own = Lend(rows, ways.own_tokens);
+    std::vector<Loan> loans(static_cast<size_t>(ways.num_rows));
+    XCCL_RETURN_IF_ERROR(SendBytes(ways, SourceOf(own), PlaceOf(loans), 0, limit));
+    XCCL_RETURN_IF_ERROR(Take(ways, rows, loans, place, limit));
+    if (lends_) return OkStatus();
+  }
+  return SendBytes(ways, rows, place, 0, limit);
+}
+
+Status ExpertRank::End(const std::function<Status()>& call) {
+  Status status;
+  try {
+    status = call();
+  } catch (const std::exception& error) {
+    status = Annotate(StatusOf(error), fmt::format("rank {}", rank()));
+  }
+  if (status.ok()) return status;
+  endpoint_.Fail(status);
+  endpoint_.Leave();
+  return *endpoint_.Failure();
+}
+
+StatusOr<Received> ExpertRank::Dispatch(const OwnTokens& own, const RowSource& rows, const Placer& place,
+                                        std::chrono::nanoseconds limit) {
+  Received received;
+  XCCL_RETURN_IF_ERROR(End([&]() -> Status {
+    XCCL_ASSIGN_OR_RETURN(received, SendNew(own, rows, place, limit));
+    return OkStatus();
+  }));
+  return received;
+}
+
 Status ExpertRank::DispatchAgain(const Received& ways, const RowSource& rows, const RowPlace& place,
                                  std::chrono::nanoseconds limit) {
-  return SendBytes(ways, rows, place, 0, limit);
+  return End([&] { return SendAgain(ways, rows, place, limit); });
 }
 
 }  // namespace xccl::dispatch

@@ -1,8 +1,11 @@
-// A row's bytes tell its home and token. An expert's output for a token is a small whole number and weights
-// are 1/2 or 1, so sums of up to kMostTopK of them have no more bits than a half or a bfloat16 holds.
+// Rows are words that tell their home, token and place. An expert's output for a token is 0 or 1 and weights
+// are 1/2 or 1, so sums of up to kMostTopK of them have no more bits than a half or a bfloat16 holds. Outputs
+// repeat after four elements, so rows of them are copied, and sums are compared, four elements at a time: the
+// check then takes less time than the calls.
 #include "runtime/experts/measure.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 #include <string>
@@ -21,24 +24,33 @@
 namespace xccl::dispatch {
 namespace {
 
-std::byte ByteOf(int32_t home, int32_t token, int64_t at) {
-  const auto mixed = static_cast<uint32_t>(home) * 2654435761U ^ static_cast<uint32_t>(token) * 40503U ^
-                     static_cast<uint32_t>(at) * 97U;
-  return static_cast<std::byte>(mixed >> 3 & 0xffU);
+// Word i of a token's row is the token's number XOR i times an odd number: two tokens' rows differ in every
+// word, and so do the words of a row, and the rows of two calls.
+uint64_t NumberOf(uint64_t call, int32_t home, int32_t token) {
+  return Mix(Mix(call) + (static_cast<uint64_t>(home) << 32U | static_cast<uint32_t>(token)));
 }
-
-// 0 or 1: with weights of 1/2 and 1, 64 of them add up to at most 64 in halves, which 8 bits hold.
-float OutputOf(int32_t home, int32_t token, int32_t expert, int64_t element) {
-  return static_cast<float>((home + token * 3 + expert * 5 + element * 7) % 4 == 0);
-}
-
-void Store(DataType type, float value, std::byte* at) {
-  if (type == DataType::kFloat) {
-    std::memcpy(at, &value, sizeof value);
-    return;
+void WriteRow(uint64_t number, std::span<std::byte> row) {
+  for (size_t i = 0; i < row.size() / sizeof number; ++i) {
+    const uint64_t word = number ^ i * kGolden;
+    std::memcpy(row.data() + i * sizeof word, &word, sizeof word);
   }
-  const uint16_t bits = type == DataType::kHalf ? FloatToHalf(value) : FloatToBfloat16(value);
-  std::memcpy(at, &bits, sizeof bits);
+}
+int64_t WrongBytes(uint64_t number, std::span<const std::byte> row) {
+  int64_t wrong = 0;
+  for (size_t i = 0; i < row.size() / sizeof number; ++i) {
+    uint64_t word = 0;
+    std::memcpy(&word, row.data() + i * sizeof word, sizeof word);
+    for (uint64_t differs = word ^ number ^ i * kGolden; differs != 0; differs >>= 8U)
+      wrong += (differs & 0xffU) != 0;
+  }
+  return wrong;
+}
+
+// Outputs are 1 at every fourth element, from this one on, and 0 elsewhere: with weights of 1/2 and 1, 64 of
+// them add up to at most 64 in halves, which 8 bits hold.
+constexpr int64_t kPeriod = 4;
+int64_t FirstOne(int32_t home, int32_t token, int32_t expert) {
+  return (int64_t{home} + int64_t{token} * 3 + int64_t{expert} * 5) % kPeriod;
 }
 
 // The drawn choices of one call with weights, cut down to the tokens that are asked for.
@@ -51,23 +63,44 @@ Routing DrawCall(const ExpertPlan& plan, const MeasureOptions& options, Random& 
   return routing;
 }
 
+// Memory that lasts from call to call, as a program's does, in huge pages where the system has them.
+class Buffer {
+ public:
+  // Its first bytes; what they were is lost where it grows.
+  StatusOr<std::span<std::byte>> Of(size_t bytes) {
+    if (bytes > size_) {
+      size_ = bytes + bytes / 4;
+      XCCL_ASSIGN_OR_RETURN(memory_, HostMemory::Create(static_cast<int64_t>(size_)));
+    }
+    return std::span(memory_.data(), bytes);
+  }
+
+ private:
+  HostMemory memory_;
+  size_t size_ = 0;
+};
+
 class Checker {
  public:
-  Checker(const ExpertPlan& plan, const Routing& routing, DataType type)
-      : plan_(plan), routing_(routing), type_(type), elements_(plan.sizes.row_bytes / SizeOf(type)) {}
+  // `number`: of the call.
+  Checker(const ExpertPlan& plan, const Routing& routing, DataType type, uint64_t number)
+      : plan_(plan),
+        routing_(routing),
+        type_(type),
+        elements_(plan.sizes.row_bytes / SizeOf(type)),
+        number_(number) {}
 
   int64_t elements() const { return elements_; }
 
-  Rows InputOf(int32_t home) const {
-    Rows rows;
-    rows.reserve(static_cast<size_t>(routing_.TokensOf(home) * plan_.sizes.row_bytes));
+  void WriteInput(int32_t home, std::span<std::byte> rows) const {
+    const auto row_bytes = static_cast<size_t>(plan_.sizes.row_bytes);
     for (int32_t token = 0; token < routing_.TokensOf(home); ++token)
-      for (int64_t i = 0; i < plan_.sizes.row_bytes; ++i) rows.push_back(ByteOf(home, token, i));
-    return rows;
+      WriteRow(NumberOf(number_, home, token),
+               rows.subspan(static_cast<size_t>(token) * row_bytes, row_bytes));
   }
 
   // Bytes and counts that differ from what the routing says, at one rank.
-  int64_t WrongReceived(const Received& received, int32_t rank) const {
+  int64_t WrongReceived(const Received& received, std::span<const std::byte> rows, int32_t rank) const {
     const int32_t local = plan_.sizes.local_experts();
     std::vector<int32_t> of_home(plan_.sizes.ranks), of_expert(local);
     int64_t wrong = 0;
@@ -84,63 +117,75 @@ class Checker {
         if (!needed) continue;
         ++of_home[home];
         const size_t at = row++ * row_bytes;
-        if (at + row_bytes > received.rows.size()) {
+        if (at + row_bytes > rows.size()) {
           wrong += plan_.sizes.row_bytes;
           continue;
         }
-        for (size_t i = 0; i < row_bytes; ++i)
-          wrong += received.rows[at + i] != ByteOf(home, token, static_cast<int64_t>(i));
+        wrong += WrongBytes(NumberOf(number_, home, token), rows.subspan(at, row_bytes));
       }
-    wrong += std::max<int64_t>(
-        0, static_cast<int64_t>(received.rows.size()) - static_cast<int64_t>(row * row_bytes));
+    wrong += std::max<int64_t>(0, static_cast<int64_t>(rows.size()) - static_cast<int64_t>(row * row_bytes));
     for (int32_t home = 0; home < plan_.sizes.ranks; ++home)
       wrong += received.rows_of_home[home] != of_home[home];
     for (int32_t e = 0; e < local; ++e) wrong += received.rows_of_expert[e] != of_expert[e];
     return wrong;
   }
 
-  Rows OutputsOf(const Received& received, int32_t rank) const {
-    std::vector<size_t> seen_of_row(received.rows.size() / static_cast<size_t>(plan_.sizes.row_bytes));
+  void WriteOutputs(const Received& received, int32_t rank, std::span<std::byte> outputs) const {
+    std::vector<size_t> seen_of_row(static_cast<size_t>(received.num_rows));
     for (size_t i = 0; i < received.seen.size(); ++i)
       if (received.seen.rows[i] >= 0) seen_of_row[received.seen.rows[i]] = i;
     const int32_t local = plan_.sizes.local_experts();
-    const auto size = static_cast<size_t>(SizeOf(type_));
-    Rows outputs(received.row_of_entry.size() * static_cast<size_t>(elements_) * size);
-    std::byte* at = outputs.data();
+    const auto row_bytes = static_cast<size_t>(plan_.sizes.row_bytes);
+    std::array<Rows, kPeriod> starting;  // a row whose first one is at this element
+    for (int64_t first = 0; first < kPeriod; ++first)
+      for (int64_t e = 0; e < elements_; ++e)
+        Append(static_cast<float>(e % kPeriod == first), starting[static_cast<size_t>(first)]);
     for (int32_t expert = 0; expert < local; ++expert)
       for (int32_t entry = received.first_of_expert[expert]; entry < received.first_of_expert[expert + 1];
            ++entry) {
         const size_t i = seen_of_row[received.row_of_entry[entry]];
-        for (int64_t e = 0; e < elements_; ++e, at += size)
-          Store(type_, OutputOf(received.seen.homes[i], received.seen.tokens[i], rank * local + expert, e),
-                at);
+        const int64_t first =
+            FirstOne(received.seen.homes[i], received.seen.tokens[i], rank * local + expert);
+        std::ranges::copy(starting[static_cast<size_t>(first)],
+                          outputs.subspan(static_cast<size_t>(entry) * row_bytes).begin());
       }
-    return outputs;
   }
 
-  int64_t WrongSums(const Rows& result, int32_t home) const {
+  int64_t WrongSums(std::span<const std::byte> result, int32_t home) const {
     const auto size = static_cast<size_t>(SizeOf(type_));
     int64_t wrong = 0;
     size_t at = 0;
-    std::byte expected[4];
-    for (int32_t token = 0; token < routing_.TokensOf(home); ++token)
-      for (int64_t e = 0; e < elements_; ++e, at += size) {
-        const int64_t t = routing_.first_token[home] + token;
-        float sum = 0;
-        for (int32_t k = 0; k < routing_.top_k; ++k)
-          if (const int32_t expert = routing_.ExpertsOf(t)[k]; expert >= 0)
-            sum += routing_.WeightOf(t, k) * OutputOf(home, token, expert, e);
-        Store(type_, sum, expected);
-        wrong += at + size > result.size() || std::memcmp(result.data() + at, expected, size) != 0;
+    for (int32_t token = 0; token < routing_.TokensOf(home); ++token) {
+      const int64_t t = routing_.first_token[home] + token;
+      std::array<float, kPeriod> sums = {};
+      for (int32_t k = 0; k < routing_.top_k; ++k)
+        if (const int32_t expert = routing_.ExpertsOf(t)[k]; expert >= 0)
+          sums[static_cast<size_t>(FirstOne(home, token, expert))] += routing_.WeightOf(t, k);
+      Rows expected;
+      for (const float sum : sums) Append(sum, expected);
+      for (int64_t e = 0; e < elements_; e += kPeriod, at += expected.size()) {
+        const bool there = at + expected.size() <= result.size();
+        if (there && std::memcmp(result.data() + at, expected.data(), expected.size()) == 0) continue;
+        for (size_t i = 0; i < expected.size(); i += size)
+          wrong += !there || std::memcmp(result.data() + at + i, expected.data() + i, size) != 0;
       }
+    }
     return wrong;
   }
 
  private:
+  void Append(float value, Rows& to) const {
+    const uint16_t bits = type_ == DataType::kHalf ? FloatToHalf(value) : FloatToBfloat16(value);
+    const auto* from = type_ == DataType::kFloat ? reinterpret_cast<const std::byte*>(&value)
+                                                 : reinterpret_cast<const std::byte*>(&bits);
+    to.insert(to.end(), from, from + SizeOf(type_));
+  }
+
   const ExpertPlan& plan_;
   const Routing& routing_;
   const DataType type_;
-  const int64_t elements_;
+  const int64_t elements_;  // of a row, a multiple of kPeriod
+  const uint64_t number_;
 };
 
 // The bytes of one call, without its time.
@@ -172,18 +217,22 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
     endpoint.NoteProgress();
     return endpoint.Barrier(3 * options.patience);
   };
-  // A program's buffers last, so rows lie in the same memory in all calls.
-  Rows kept;
-  const auto place = [&](Received& ways) {
-    ways.rows = std::move(kept);
-    return KeepRowsOf(plan.sizes.row_bytes)(ways);
+  const auto row_bytes = static_cast<size_t>(plan.sizes.row_bytes);
+  Buffer inputs, arrived, entries, results;
+  std::span<std::byte> rows;
+  const auto place = [&](const Received& ways) -> StatusOr<RowPlace> {
+    XCCL_ASSIGN_OR_RETURN(rows, arrived.Of(static_cast<size_t>(ways.num_rows) * row_bytes));
+    return RowPlace{.rows = rows.data(), .row_bytes = plan.sizes.row_bytes};
   };
   Random random(options.seed);
+  uint64_t number = 0;
   for (OfRank& call : calls) {
     const Routing routing = DrawCall(plan, options, random);
-    const Checker checker(plan, routing, options.type);
-    const Rows input = checker.InputOf(self);
+    const Checker checker(plan, routing, options.type, ++number);
     const OwnTokens own{routing.TokensOf(self), routing.ExpertsOfRank(self), routing.WeightsOfRank(self)};
+    const size_t own_bytes = static_cast<size_t>(own.count) * row_bytes;
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> input, inputs.Of(own_bytes));
+    checker.WriteInput(self, input);
     const auto since = [](auto then) {
       return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - then).count();
     };
@@ -193,16 +242,18 @@ Status RunRank(const ExpertWires& wires, const MeasureOptions& options, Endpoint
                           rank.Dispatch(own, {.rows = input.data(), .row_bytes = plan.sizes.row_bytes}, place,
                                         options.patience));
     call.dispatch_us = since(began);
-    call.dispatch_wrong = checker.WrongReceived(received, self);
-    const Rows outputs = checker.OutputsOf(received, self);
-    Rows sums(static_cast<size_t>(own.count * checker.elements() * SizeOf(options.type)));
+    call.dispatch_wrong = checker.WrongReceived(received, rows, self);
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> outputs,
+                          entries.Of(received.row_of_entry.size() * row_bytes));
+    checker.WriteOutputs(received, self, outputs);
+    XCCL_ASSIGN_OR_RETURN(const std::span<std::byte> sums, results.Of(own_bytes));
+    std::ranges::fill(sums, std::byte{0xff});
     XCCL_RETURN_IF_ERROR(barrier());
     const auto again = std::chrono::steady_clock::now();
     XCCL_RETURN_IF_ERROR(rank.Combine(received, options.type, checker.elements(), Outputs::kWeighted,
                                       outputs.data(), sums.data(), options.patience));
     call.combine_us = since(again);
     call.combine_wrong = checker.WrongSums(sums, self);
-    kept = std::move(received.rows);
   }
   return barrier();  // no rank leaves while others may wait for it
 }

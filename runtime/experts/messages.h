@@ -32,7 +32,8 @@ struct CallHead {
 struct MessageHead {
   CallHead call;
   int32_t rows = 0;
-  bool last = false;  // of a dispatch, on this connection
+  bool last = false;        // of a dispatch, on this connection
+  bool unreadable = false;  // last: a rank before this connection could not read rows that were lent to it
 };
 static_assert(sizeof(MessageHead) <= kMessageHead);
 
@@ -73,9 +74,9 @@ class Outlet {
     return true;
   }
   // Sends what there is as the last message. True: it is sent.
-  bool End() {
+  bool End(bool unreadable) {
     if (ended_ || (rows_ == 0 && !HasSlot())) return ended_;
-    Send(true);
+    Send(true, unreadable);
     return ended_ = true;
   }
   bool empty() const { return rows_ == 0; }
@@ -89,8 +90,8 @@ class Outlet {
   std::byte* Slot() const {
     return end_.slots + static_cast<int64_t>(put_ % end_.num_slots) * endpoint_->slot_bytes();
   }
-  void Send(bool last) {
-    const MessageHead head{call_, rows_, last};
+  void Send(bool last, bool unreadable = false) {
+    const MessageHead head{call_, rows_, last, unreadable};
     std::memcpy(Slot(), &head, sizeof head);
     endpoint_->Put(connection_, kMessageHead + stride_ * rows_);
     ++put_;

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/random.h"
+
 namespace xccl::dispatch {
 
 std::string ToString(const CallHead& call) {
@@ -40,9 +42,16 @@ ExpertRank::Placer KeepRowsOf(int64_t row_bytes) {
 }
 
 ExpertRank::ExpertRank(const ExpertWires& wires, Endpoint& endpoint)
-    : wires_(wires), endpoint_(endpoint), place_(wires.plan->hops.size()), finder_(*wires.plan) {
+    : wires_(wires),
+      endpoint_(endpoint),
+      place_(wires.plan->hops.size()),
+      finder_(*wires.plan),
+      lends_(wires.lend && endpoint.OnOneHost()) {
+  lender_.number = static_cast<uint32_t>(SystemRandom());
   for (size_t h = 0; h < wires.plan->hops.size(); ++h) {
     const Hop& hop = wires.plan->hops[h];
+    if (hop.from != endpoint.rank() && hop.to != endpoint.rank()) continue;
+    with_threads_ = endpoint.At(wires.there[h]).direct != nullptr;
     if (hop.from == endpoint.rank()) {
       place_[h] = static_cast<int32_t>(out_.size());
       out_.push_back(static_cast<int32_t>(h));

@@ -14,22 +14,12 @@
 #include "dispatch/received.h"
 #include "ir/numbers.h"
 #include "runtime/endpoint.h"
+#include "runtime/experts/loan.h"
 #include "runtime/experts/messages.h"
+#include "runtime/experts/rows.h"
 #include "runtime/experts/wires.h"
 
 namespace xccl::dispatch {
-
-// Rows in one or two arrays: the rows themselves, and what lies beside them, such as scales.
-template <typename Byte>
-struct RowArrays {
-  Byte* rows = nullptr;
-  int64_t row_bytes = 0;
-  Byte* beside = nullptr;
-  int64_t beside_bytes = 0;
-  int64_t bytes() const { return row_bytes + beside_bytes; }  // of a row with what is beside it
-};
-using RowSource = RowArrays<const std::byte>;
-using RowPlace = RowArrays<std::byte>;
 
 // A rank's own tokens.
 struct OwnTokens {
@@ -78,8 +68,21 @@ class ExpertRank {
   friend class DispatchPart;
   friend class CombinePart;
 
+  StatusOr<Received> SendNew(const OwnTokens& own, const RowSource& rows, const Placer& place,
+                             std::chrono::nanoseconds limit);
+  Status SendAgain(const Received& ways, const RowSource& rows, const RowPlace& place,
+                   std::chrono::nanoseconds limit);
   Status SendBytes(const Received& ways, const RowSource& rows, const RowPlace& place, int64_t from,
                    std::chrono::nanoseconds limit);
+  // Begins to lend rows: what stands for each of them in messages.
+  std::vector<Loan> Lend(const RowSource& rows, int32_t count);
+  // Copies lent rows, by row received, and waits until all ranks have. Clears lends_ where one could not.
+  Status Take(const Received& ways, const RowSource& rows, const std::vector<Loan>& loans,
+              const RowPlace& place, std::chrono::nanoseconds limit);
+  // Makes a call. Where it fails its rows are the caller's again once no rank reads them.
+  Status End(const std::function<Status()>& call);
+  // A connection's slots hold all rows of a rank that has as many tokens as there can be.
+  bool FitSlots(int64_t row_bytes) const;
   int64_t BytesThatFit(int64_t header_bytes) const;  // of a row with such a header, a multiple of 16
 
   const ExpertWires& wires_;
@@ -89,6 +92,9 @@ class ExpertRank {
   BranchFinder finder_;
   std::vector<std::byte>
       arrived_;  // a call's rows as they come; kept, since fresh memory costs as a copy does
+  Lender lender_;
+  bool lends_;                // rows that do not fit slots stay where they are; equal on all ranks
+  bool with_threads_ = true;  // other ranks' memory is this process's
   uint64_t calls_ = 0;
 };
 

@@ -2,12 +2,20 @@
 #include "runtime/experts/rank.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +41,12 @@ ExpertPlan PlanFor(const TestMachine& machine, Aim aim, int32_t top_k, int32_t t
   StatusOr<ExpertPlan> plan = MakeExpertPlan(topology, request);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   return *std::move(plan);
+}
+
+// A rank's rows do not fit that.
+void UseOneSlotOfOneRow(ExpertPlan& plan) {
+  plan.rows_per_message = 1;
+  for (Hop& hop : plan.hops) hop.slots = 1;
 }
 
 TestMachine MachineOf(std::string_view name) {
@@ -206,9 +220,10 @@ std::vector<Rank> AllRanks(const ExpertPlan& plan) {
 }
 
 // Runs `body` on all ranks.
-Status OnAll(const ExpertPlan& plan, Sharing sharing, const std::function<Status(ExpertRank&)>& body) {
-  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires,
-                        WireExperts(plan, {.connection_bytes = 0}));  // they wait for slots
+Status OnAll(const ExpertPlan& plan, Sharing sharing, const std::function<Status(ExpertRank&)>& body,
+             WireOptions options = {}) {
+  options.connection_bytes = 0;  // ranks wait for slots
+  XCCL_ASSIGN_OR_RETURN(const ExpertWires wires, WireExperts(plan, options));
   XCCL_ASSIGN_OR_RETURN(const SharedRegion region, SharedRegion::Create(wires.wiring, sharing));
   return RunRanks(region, AllRanks(plan), kPatience, [&](Endpoint& endpoint) {
     ExpertRank rank(wires, endpoint);
@@ -228,6 +243,7 @@ TEST(ExpertRank, ThreadsAndProcessesGetTheSameRightBytes) {
       const Aim aim = top_k % 2 == 0 ? Aim::kLatency : Aim::kThroughput;
       ExpertPlan plan = PlanFor(MachineOf(machine), aim, top_k, 5);
       if (aim == Aim::kThroughput) plan.rows_per_message = 1 + top_k % 3;
+      if (top_k % 4 == 3) UseOneSlotOfOneRow(plan);
       if (top_k % 4 < 2) plan.sums = plan.sums == Sums::kHome ? Sums::kOnWay : Sums::kHome;
       const auto ranks = static_cast<size_t>(plan.sizes.ranks);
       std::vector<std::vector<uint64_t>> hashes;
@@ -236,18 +252,85 @@ TEST(ExpertRank, ThreadsAndProcessesGetTheSameRightBytes) {
             HostMemory::CreateShared(static_cast<int64_t>(ranks * calls * sizeof(uint64_t)));
         ASSERT_TRUE(memory.ok());
         const auto all = memory->As<uint64_t>(ranks * calls);
-        const Status status = OnAll(plan, sharing, [&, calls = calls](ExpertRank& rank) {
-          for (size_t i = 0; i < calls; ++i) {
-            const Drawn call = Draw(plan.sizes, static_cast<uint64_t>(top_k) * calls + i);
-            XCCL_ASSIGN_OR_RETURN(all[static_cast<size_t>(rank.rank()) * calls + i], RunCall(rank, call));
-          }
-          return OkStatus();
-        });
+        const Status status = OnAll(
+            plan, sharing,
+            [&, calls = calls](ExpertRank& rank) {
+              for (size_t i = 0; i < calls; ++i) {
+                const Drawn call = Draw(plan.sizes, static_cast<uint64_t>(top_k) * calls + i);
+                XCCL_ASSIGN_OR_RETURN(all[static_cast<size_t>(rank.rank()) * calls + i], RunCall(rank, call));
+              }
+              return OkStatus();
+            },
+            {.lend = top_k % 3 != 0});
         ASSERT_TRUE(status.ok()) << machine << " " << top_k << ": " << status.message();
         hashes.emplace_back(all.begin(), all.end());
       }
       EXPECT_EQ(hashes[0], hashes[1]) << machine << " " << top_k;
     }
+}
+
+// The kernel refuses process_vm_readv to this process from here on.
+void RefuseReading() {
+  sock_filter steps[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{static_cast<unsigned short>(std::size(steps)), steps};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+TEST(ExpertRank, WhereOneRankMayNotReadOthersAllSendThroughSlots) {
+  ExpertPlan plan = PlanFor(MachineOf("one-nic"), Aim::kThroughput, 4, 40);
+  UseOneSlotOfOneRow(plan);
+  const Status status = OnAll(plan, Sharing::kChildren, [&](ExpertRank& rank) -> Status {
+    if (rank.rank() == 2) RefuseReading();
+    for (uint64_t i = 0; i < 20; ++i) XCCL_RETURN_IF_ERROR(RunCall(rank, Draw(plan.sizes, i)).status());
+    return OkStatus();
+  });
+  EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// A rank that cannot place its rows returns, and its tokens' rows are freed, while others may still read.
+TEST(ExpertRank, ARankThatFailsWaitsForReadersOfItsRows) {
+  ExpertPlan plan = PlanFor(MachineOf("one-host"), Aim::kThroughput, 4, 400);
+  UseOneSlotOfOneRow(plan);
+  for (int i = 0; i < 20; ++i) {
+    const Status status = OnAll(plan, Sharing::kThreads, [&](ExpertRank& rank) {
+      Random random(1);
+      const Routing routing = DrawRouting({}, plan.sizes, random);
+      const OwnTokens own{routing.TokensOf(rank.rank()), routing.ExpertsOfRank(rank.rank()), {}};
+      const Rows rows(400 * 4096);
+      return rank
+          .Dispatch(
+              own, {.rows = rows.data(), .row_bytes = 4096},
+              [&](Received& ways) -> StatusOr<RowPlace> {
+                if (rank.rank() == 1) return InvalidInput("no place");
+                return KeepRowsOf(4096)(ways);
+              },
+              kPatience)
+          .status();
+    });
+    EXPECT_EQ(status.message(), "rank 1: no place");
+  }
+}
+
+TEST(ExpertRank, RowsThatNoSlotHoldsAreCut) {
+  ExpertPlan plan = PlanFor(MachineOf("one-nic"), Aim::kThroughput, 2, 2);
+  plan.sizes.row_bytes = 1 << 20;
+  for (const bool lend : {false, true}) {
+    const Status status = OnAll(plan, Sharing::kThreads,
+                                [&](ExpertRank& rank) -> Status {
+                                  Drawn call = Draw(plan.sizes, 5);
+                                  call.row_bytes = plan.sizes.row_bytes;
+                                  call.elements = 100'000;
+                                  return RunCall(rank, call).status();
+                                },
+                                {.memory_limit = 1 << 20, .lend = lend});
+    EXPECT_TRUE(status.ok()) << status.message();
+  }
 }
 
 TEST(ExpertRank, AKilledRankEndsTheOthersWithAnError) {
@@ -328,8 +411,14 @@ TEST(Wires, SlotsFitTheMemory) {
   EXPECT_GE(part->wiring.slots, 1);
   EXPECT_LE(part->wiring.SlotMemory(), 1 << 20);
   EXPECT_EQ(WireExperts(plan, {.memory_limit = 1024}).status().message(),
-            "24 connections with a slot of 192 bytes each need 4608 bytes; expected at most 1024; "
-            "hint: plan with a smaller --row");
+            "24 connections with a slot of 128 bytes each need 3072 bytes; expected at most 1024; "
+            "hint: plan for fewer ranks");
+  ExpertPlan wide = plan;
+  wide.sizes.row_bytes = 1 << 20;
+  const StatusOr<ExpertWires> cut = WireExperts(wide, {.memory_limit = 1 << 20});
+  ASSERT_TRUE(cut.ok());
+  EXPECT_EQ(cut->wiring.slots, 1);
+  EXPECT_EQ(cut->wiring.slot_bytes, (1 << 20) / 24 / 64 * 64);
   plan = PlanFor(MachineOf("one-host"), Aim::kThroughput, 2, 500);
   const StatusOr<ExpertWires> few = WireExperts(plan, {.connection_bytes = 0});
   ASSERT_TRUE(few.ok());
@@ -338,8 +427,11 @@ TEST(Wires, SlotsFitTheMemory) {
   for (const int64_t bytes : {20'000, 1 << 20}) {
     const StatusOr<ExpertWires> wires = WireExperts(plan, {.connection_bytes = bytes});
     ASSERT_TRUE(wires.ok());
-    // All rows of 4 ranks with 500 tokens each, for two ranks each.
-    EXPECT_EQ(wires->wiring.slots, std::min(bytes / wires->wiring.slot_bytes, int64_t{4 * 500 * 2 / 100}));
+    // All rows of 4 ranks with 500 tokens each, for two ranks each, 100 or a quarter of the bytes in a slot.
+    const int64_t rows = std::max<int64_t>(100, (bytes / 4 - 64) / (32 + 64));
+    EXPECT_EQ(wires->wiring.slot_bytes, 64 + (rows * (32 + 64) + 63) / 64 * 64);
+    EXPECT_EQ(wires->wiring.slots,
+              std::min(bytes / wires->wiring.slot_bytes, (4 * 500 * 2 + rows - 1) / rows));
   }
   plan.stage_of_depth = {1, 0};
   EXPECT_EQ(WireExperts(plan).status().message(),

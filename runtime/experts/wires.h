@@ -16,6 +16,7 @@ struct ExpertWires {
   HopIndex index;
   Wiring wiring;
   std::vector<int32_t> there, back;  // by hop: the connections of dispatch and of combine
+  bool lend = true;                  // as WireOptions
 };
 
 struct WireOptions {
@@ -24,13 +25,16 @@ struct WireOptions {
   // has the slots that links need. Ranks that share cores wait for their turn as well, and run longer before
   // that where there is more room.
   int64_t connection_bytes = int64_t{1} << 20;
+  // Ranks of one host may copy rows that do not fit the slots out of each other's memory.
+  bool lend = true;
 };
 
-// A slot holds a message of the plan's rows. Connections have as many slots as the plan's widest hop or as
-// `connection_bytes` hold, whichever is more, or as many as fit `memory_limit`: the order of stages alone
-// keeps ranks from waiting in a ring (rule D6). Requires: the plan is proved and outlives the wires. Errors:
-// kInvalidInput for stages that do not rise with the depth of the sender, and where a slot for each
-// connection does not fit.
+// A slot holds a message of the plan's rows, or a quarter of `connection_bytes` where that is more and fits:
+// a network's messages cost system calls. Where no slot of a message for each connection fits `memory_limit`
+// it holds fewer rows, or a part of one. Connections have slots for as many bytes as the plan's widest hop or
+// as `connection_bytes`, whichever is more, or as many as fit: the order of stages alone keeps ranks from
+// waiting in a ring (rule D6). Requires: the plan is proved and outlives the wires. Errors: kInvalidInput for
+// stages that do not rise with the depth of the sender, and where slots of 16 bytes of a row do not fit.
 StatusOr<ExpertWires> WireExperts(const ExpertPlan& plan, const WireOptions& options = {});
 
 }  // namespace xccl::dispatch

@@ -2,6 +2,8 @@
 
 #include <barrier>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -131,6 +133,27 @@ TEST(Ofi, GoesOverSeveralRails) {
   Wiring wiring = AllPairs(2, 2, 65536);
   wiring.rails = {{0, 1}, {1, 0}, {1, 1}, {0, 0}};
   CheckCarries(wiring, 2, 300);
+}
+
+// A thread of the provider's would take a core from a rank at each message.
+TEST(Ofi, ADeviceOfNetTakesNoThread) {
+  if (const Status found = Available(); !found.ok()) GTEST_SKIP() << found.message();
+  StatusOr<const Library*> library = LoadLibrary();
+  NetworkOptions options;
+  options.address = "127.0.0.1";
+  options.provider = "net";
+  const StatusOr<std::vector<Info>> devices = FindDevices(**library, options, 1);
+  if (!devices.ok()) GTEST_SKIP() << devices.status().message();
+  if (devices->front()->fabric_attr->prov_version < FI_VERSION(117, 0))
+    GTEST_SKIP() << "libfabric before 1.17";
+  const auto threads = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+  };
+  const auto before = threads();
+  const StatusOr<Rail> rail = OpenRail(**library, *devices->front(), 64);
+  ASSERT_TRUE(rail.ok()) << rail.status().message();
+  EXPECT_GE(rail->file, 0);
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(Ofi, NamesTheDeviceThatIsNotThere) {

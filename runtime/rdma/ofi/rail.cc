@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/random.h"
@@ -24,6 +25,8 @@ constexpr uint32_t kVersion = FI_VERSION(1, 14);
 // and 1.17 have net and 1.18 puts it into tcp: an eight-byte message takes two thirds of the time over
 // ofi_rxm.
 constexpr const char* kProviders[] = {"efa", "net", "tcp", "tcp;ofi_rxm"};
+
+constexpr uint32_t kNetWithEvents = FI_VERSION(117, 0);  // libfabric 1.17: OpenEvents
 
 Status Failed(const Library& library, const std::string& what, int64_t code) {
   return SystemError(fmt::format("{}: {}", what, library.ErrorText(static_cast<int>(-code))));
@@ -83,16 +86,30 @@ Status Bind(const Library& library, fid_ep& endpoint, Fid& to, uint64_t flags, c
   return code == 0 ? OkStatus() : Failed(library, name + ": bind", code);
 }
 
+// Provider net of libfabric 1.17: for a file to wait on, a completion queue takes a thread that reads all
+// sockets beside this rank and rings for each completion. An event queue's file is readable when a socket is,
+// without a thread.
+Status OpenEvents(const Library& library, Rail& rail) {
+  fi_eq_attr wanted = {};
+  wanted.wait_obj = FI_WAIT_FD;
+  fid_eq* events = nullptr;
+  if (const int code = fi_eq_open(rail.fabric.get(), &wanted, &events, nullptr); code != 0)
+    return Failed(library, rail.name + ": event queue", code);
+  rail.events.reset(events);
+  return OkStatus();
+}
+
 Status OpenCompletions(const Library& library, size_t depth, Rail& rail) {
   fi_cq_attr wanted = {};
   wanted.format = FI_CQ_FORMAT_DATA;
   wanted.size = depth;
-  wanted.wait_obj = FI_WAIT_FD;
+  wanted.wait_obj = rail.events == nullptr ? FI_WAIT_FD : FI_WAIT_NONE;
   fid_cq* completions = nullptr;
   if (const int code = fi_cq_open(rail.domain.get(), &wanted, &completions, nullptr); code != 0)
     return Failed(library, fmt::format("{}: completion queue of {}", rail.name, depth), code);
   rail.completions.reset(completions);
-  if (const int code = fi_control(&completions->fid, FI_GETWAIT, &rail.file); code != 0)
+  fid& waits = rail.events == nullptr ? completions->fid : rail.events->fid;
+  if (const int code = fi_control(&waits, FI_GETWAIT, &rail.file); code != 0)
     return Failed(library, rail.name + ": file to wait on", code);
   return OkStatus();
 }
@@ -111,6 +128,9 @@ Status OpenDevice(const Library& library, fi_info& info, Rail& rail) {
   if (const int code = library.Fabric(info.fabric_attr, &fabric, nullptr); code != 0)
     return Failed(library, rail.name + ": fabric", code);
   rail.fabric.reset(fabric);
+  if (std::string_view(info.fabric_attr->prov_name) == "net" &&
+      info.fabric_attr->prov_version >= kNetWithEvents)
+    XCCL_RETURN_IF_ERROR(OpenEvents(library, rail));
   fid_domain* domain = nullptr;
   if (const int code = fi_domain(fabric, &info, &domain, nullptr); code != 0)
     return Failed(library, rail.name + ": domain", code);

@@ -10,6 +10,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_eq.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,13 +41,14 @@ struct Rail {
   std::string name;  // "net on eth0"
   // In the order in which they are opened; closed in reverse.
   std::unique_ptr<fid_fabric, CloseFid> fabric;
+  std::unique_ptr<fid_eq, CloseFid> events;  // provider net's: what `file` is of; else null
   std::unique_ptr<fid_domain, CloseFid> domain;
   std::unique_ptr<fid_av, CloseFid> addresses;
   std::unique_ptr<fid_cq, CloseFid> completions;
   std::vector<std::unique_ptr<fid_mr, CloseFid>> memory;
   std::unique_ptr<fid_ep, CloseFid> endpoint;
   std::string address;        // the endpoint's, as the provider writes it
-  int file = -1;              // readable when there are completions
+  int file = -1;              // readable when there are completions, or may be
   bool virtual_base = false;  // remote addresses are the owner's, else offsets in a key's memory
   size_t key_bytes = 0;       // the most bytes of a key that this rank chooses
   size_t data_bytes = 0;      // size of the data that a write may carry for the receiver's queue
