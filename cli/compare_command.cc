@@ -30,6 +30,7 @@
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/comparison_chart.h"
 #include "pipeline/view/failures.h"
+#include "synth/engines.h"
 
 namespace xccl {
 namespace {
@@ -272,6 +273,7 @@ Status RunCompare(const Flags& flags, const Session& session) {
                         ReadProblems(flags, of_job ? std::vector<int64_t>() : sizes));
   if (of_job) sizes = SizesOfJob(job.calls, problems[0].collective, kMostSizesOfJob);
   XCCL_ASSIGN_OR_RETURN(const std::vector<ComparedMachine> machines, MachinesOf(problems, flags));
+  XCCL_RETURN_IF_ERROR(ListValue("--engines", flags.engines, FindEngine).status());
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
   if (flags.failures.draws > 0)
