@@ -58,7 +58,8 @@ std::string ShortUs(double us) { return FormatDurationShort(static_cast<int64_t>
 
 std::string WayText(const ExpertPlan& plan) {
   std::string text = fmt::format("{}, {}", plan.route, Counted(plan.lanes, "lane"));
-  if (plan.entry == dispatch::Entry::kNeeded) text += ", rows enter other hosts by ranks that need them";
+  if (plan.entry != dispatch::Entry::kFixed) text += ", rows enter other hosts by ranks that need them";
+  if (plan.entry == dispatch::Entry::kNested) text += ", each block of ranks there once";
   return text;
 }
 
@@ -76,9 +77,10 @@ std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluat
                            CopiesText(evaluation.copies)));
   line("bound", fmt::format("{} of the realised counts   ratio {:.4f}, 99 % within {:.4f}",
                             ShortUs(number("bound_median_us")), number("ratio_median"), number("ratio_p99")));
-  line("beside", fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}",
-                             ShortUs(number("deepep_route_us")), ShortUs(number("pairwise_us")),
-                             ShortUs(number("padded_us"))));
+  if (evaluation.has_beside)
+    line("beside", fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}",
+                               ShortUs(number("deepep_route_us")), ShortUs(number("pairwise_us")),
+                               ShortUs(number("padded_us"))));
   line("sums", plan.sums == dispatch::Sums::kHome ? "at home alone, rounded once"
                                                   : "by every rank on the way, rounded at each");
   line("messages",

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.h"
@@ -25,8 +26,38 @@ constexpr int64_t kFewestTokens = 64;
 // One choice is drawn, counted on three routes and bounded in so many seconds on one core
 // (docs/benchmarks.md, Expert dispatch: a draw of 32 ranks with 4,096 tokens and top-8 takes 0.07 s).
 constexpr double kSecondsOfChoice = 70e-9;
+// The two routes beside a plan take about so long for each pair of ranks.
+constexpr double kSecondsOfPair = 10e-6;
 // After an interrupt one short draw is timed.
 constexpr double kSecondsOfInterruptedDraw = 0.25;
+
+// The routes beside a plan. It stays where it is, since its members refer to its plans.
+class Beside {
+ public:
+  Beside(ExpertPlan deepep, ExpertPlan direct, Call call)
+      : call_(call),
+        deepep_(std::move(deepep)),
+        direct_(std::move(direct)),
+        index_(deepep_),
+        predictor_(deepep_, call),
+        pairs_(direct_, call) {}
+  Beside(const Beside&) = delete;
+  Beside& operator=(const Beside&) = delete;
+
+  void Time(const Needs& draw, DrawTimes& times) {
+    times.deepep_ps = predictor_.TimePs(RowsOfHops(deepep_, index_, draw, call_));
+    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, deepep_.sizes.ranks);
+    times.pairwise_ps = pairs_.PairwisePs(of_pairs);
+    times.padded_ps = pairs_.PaddedPs(of_pairs);
+  }
+
+ private:
+  const Call call_;
+  const ExpertPlan deepep_, direct_;
+  const HopIndex index_;
+  Predictor predictor_;
+  const PairExchange pairs_;
+};
 
 }  // namespace
 
@@ -68,32 +99,33 @@ template double Quantile(std::vector<double> values, double share);
 StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, int32_t draws,
                               const Deadline& deadline) {
   const PlanRequest& request = ground.request;
-  ground.Say("routes beside the plan");
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(ground));
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(ground));
+  Evaluation evaluation;
+  evaluation.has_beside = deadline.SecondsLeft() > kSecondsOfPair * request.sizes.ranks * request.sizes.ranks;
+  std::optional<Beside> beside;
+  if (evaluation.has_beside) {
+    ground.Say("routes beside the plan");
+    XCCL_ASSIGN_OR_RETURN(ExpertPlan deepep, DeepEpPlan(ground));
+    XCCL_ASSIGN_OR_RETURN(ExpertPlan direct, DirectPlan(ground));
+    beside.emplace(std::move(deepep), std::move(direct), request.call);
+  }
   ground.Say("bound");
   const Bound bound(ground.topology, ground.domains, request.sizes, request.call);
-  const HopIndex own_index(plan), deepep_index(deepep);
-  Predictor own(plan, request.call), beside(deepep, request.call);
-  const PairExchange pairs(direct, request.call);
+  const HopIndex index(plan);
+  Predictor own(plan, request.call);
   if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
   Random random(request.seed + 1);  // other draws than those that chose the plan
   const int64_t most = ChoicesWithin(deadline, kShareOfOneDraw, ChoicesOf(request.sizes));
-  Evaluation evaluation;
   double took_s = 0;
   for (int32_t i = 0; i < draws; ++i) {
     if (i > 0 && (deadline.IsOver() || deadline.SecondsLeft() < took_s)) break;
     ground.Say(fmt::format("draw {} of {}", i + 1, draws));
     const auto began = std::chrono::steady_clock::now();
     const Needs draw = DrawNeeds(request, most, random);
-    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes.ranks);
     evaluation.copies = draw.copies;
-    evaluation.draws.push_back(
-        {.plan_ps = own.TimePs(RowsOfHops(plan, own_index, draw, request.call)),
-         .bound_ps = bound.TimePs(draw),
-         .deepep_ps = beside.TimePs(RowsOfHops(deepep, deepep_index, draw, request.call)),
-         .pairwise_ps = pairs.PairwisePs(of_pairs),
-         .padded_ps = pairs.PaddedPs(of_pairs)});
+    DrawTimes& times = evaluation.draws.emplace_back();
+    times.plan_ps = own.TimePs(RowsOfHops(plan, index, draw, request.call));
+    times.bound_ps = bound.TimePs(draw);
+    if (beside) beside->Time(draw, times);
     took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   }
   if (const auto ps = static_cast<double>(evaluation.draws.front().bound_ps); ps > kPsPerDay)

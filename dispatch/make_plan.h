@@ -85,6 +85,8 @@ struct DrawTimes {
 
 struct Evaluation {
   std::vector<DrawTimes> draws;
+  bool has_beside =
+      true;  // else the time left was too short for the routes beside the plan: their times are 0
   int32_t copies =
       1;  // each drawn token stands for so many: more than 1 where a whole draw would last too long
   std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved

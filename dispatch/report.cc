@@ -93,7 +93,9 @@ PlanFacts FactsOf(const ExpertPlan& plan, const Evaluation& evaluation) {
                            {"buffer_bytes", MostBufferBytes(plan)},
                            {"busiest_link", std::move(busiest)}}};
   AddTimes(facts.times, ColumnOf(draws, &DrawTimes::plan_ps), ColumnOf(draws, &DrawTimes::bound_ps));
-  const auto median = [&](int64_t DrawTimes::*time) { return QuantileUs(ColumnOf(draws, time), 0.5); };
+  const auto median = [&](int64_t DrawTimes::*time) {
+    return evaluation.has_beside ? Value(QuantileUs(ColumnOf(draws, time), 0.5)) : Value();
+  };
   facts.times.insert(facts.times.end(), {{"deepep_route_us", median(&DrawTimes::deepep_ps)},
                                          {"pairwise_us", median(&DrawTimes::pairwise_ps)},
                                          {"padded_us", median(&DrawTimes::padded_ps)}});
