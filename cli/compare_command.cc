@@ -273,9 +273,10 @@ Status RunCompare(const Flags& flags, const Session& session) {
                         ReadProblems(flags, of_job ? std::vector<int64_t>() : sizes));
   if (of_job) sizes = SizesOfJob(job.calls, problems[0].collective, kMostSizesOfJob);
   XCCL_ASSIGN_OR_RETURN(const std::vector<ComparedMachine> machines, MachinesOf(problems, flags));
-  XCCL_RETURN_IF_ERROR(ListValue("--engines", flags.engines, FindEngine).status());
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
+  if (std::ranges::find(engines, "all") == engines.end())
+    XCCL_RETURN_IF_ERROR(ListValue("--engines", flags.engines, FindEngine).status());
   if (flags.failures.draws > 0)
     return CompareOnFailures(problems[0], engines, sizes, options, flags, session);
   XCCL_ASSIGN_OR_RETURN(const Others others, OthersOf(flags, problems[0], options, sizes, job));
