@@ -21,22 +21,29 @@ struct Unit {
   int64_t scale;
 };
 
-constexpr int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024;
+constexpr int64_t kKi = 1024, kMi = kKi * 1024, kGi = kMi * 1024, kTi = kGi * 1024, kPi = kTi * 1024,
+                  kEi = kPi * 1024;
 
-constexpr std::array<Unit, 14> kSizeUnits = {{{"", 1},
+constexpr std::array<Unit, 20> kSizeUnits = {{{"", 1},
                                               {"B", 1},
                                               {"K", kKi},
                                               {"M", kMi},
                                               {"G", kGi},
                                               {"T", kTi},
+                                              {"P", kPi},
+                                              {"E", kEi},
                                               {"KiB", kKi},
                                               {"MiB", kMi},
                                               {"GiB", kGi},
                                               {"TiB", kTi},
+                                              {"PiB", kPi},
+                                              {"EiB", kEi},
                                               {"KB", 1'000},
                                               {"MB", 1'000'000},
                                               {"GB", 1'000'000'000},
-                                              {"TB", 1'000'000'000'000}}};
+                                              {"TB", 1'000'000'000'000},
+                                              {"PB", 1'000'000'000'000'000},
+                                              {"EB", 1'000'000'000'000'000'000}}};
 constexpr std::array<Unit, 5> kTimeUnits = {
     {{"ps", 1}, {"ns", kPsPerNs}, {"us", kPsPerUs}, {"ms", 1'000'000'000}, {"s", kPsPerSecond}}};
 // Rates in bits are scaled to bytes, which is exact for every unit here.

@@ -1,6 +1,6 @@
 // Expert dispatch on machines of several kinds: predicted time ÷ the bound of the realised counts, and beside
 // it DeepEP's routes, pairwise alltoallv and padded alltoall on the same draws. One row a machine, routing
-// and number of tokens. Usage: dispatch_bars DRAWS [dispatch|combine] [MACHINE ...]
+// and number of tokens. Usage: dispatch_bars DRAWS [dispatch|combine] [TOKENS|MACHINE ...]
 #include <fmt/core.h>
 
 #include <chrono>
@@ -71,13 +71,20 @@ Status Main(int argc, char** argv) {
   const int32_t draws = argc > 1 ? std::atoi(argv[1]) : 100;
   const auto call =
       argc > 2 && std::string(argv[2]) == "combine" ? dispatch::Call::kCombine : dispatch::Call::kDispatch;
-  std::vector<std::string> machines(argv + std::min(argc, 3), argv + argc);
+  std::vector<std::string> machines;
+  std::vector<int32_t> sizes;
+  for (int i = 3; i < argc; ++i)
+    if (const int32_t tokens = std::atoi(argv[i]); tokens > 0)
+      sizes.push_back(tokens);
+    else
+      machines.emplace_back(argv[i]);
+  if (sizes.empty()) sizes = {4096, 128};
   if (machines.empty())
     machines = {"rail-2", "rail-4", "rail-8", "dgx-h100", "gb200-nvl72", "mi300x", "examples/pcie_boxes.xml"};
   MarkdownTable table({"machine", "routing", "tokens:", "route", "sums",
                        "time us:", "bound us:", "ratio:", "ratio 99 %:", "DeepEP us:", "DeepEP ÷ time:",
                        "pairwise us:", "padded us:", "planning s:", "a draw s:"});
-  for (const int32_t tokens : {4096, 128})
+  for (const int32_t tokens : sizes)
     for (const std::string& machine : machines)
       for (const char* routing : {"uniform", "zipf:0.8", "zipf:1.0"})
         XCCL_RETURN_IF_ERROR(Row(table, machine, call, routing, tokens, draws));

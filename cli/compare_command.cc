@@ -30,6 +30,7 @@
 #include "pipeline/view/comparison.h"
 #include "pipeline/view/comparison_chart.h"
 #include "pipeline/view/failures.h"
+#include "synth/engines.h"
 
 namespace xccl {
 namespace {
@@ -274,6 +275,8 @@ Status RunCompare(const Flags& flags, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<ComparedMachine> machines, MachinesOf(problems, flags));
   const std::vector<std::string> engines =
       flags.engines.empty() ? std::vector<std::string>() : Split(flags.engines, ',');
+  if (std::ranges::find(engines, "all") == engines.end())
+    XCCL_RETURN_IF_ERROR(ListValue("--engines", flags.engines, FindEngine).status());
   if (flags.failures.draws > 0)
     return CompareOnFailures(problems[0], engines, sizes, options, flags, session);
   XCCL_ASSIGN_OR_RETURN(const Others others, OthersOf(flags, problems[0], options, sizes, job));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -19,9 +20,11 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "base/version.h"
+#include "cli/interrupt.h"
 #include "cli/limits.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/say.h"
 #include "cli/show.h"
 #include "dispatch/make_plan.h"
 #include "dispatch/report.h"
@@ -55,7 +58,8 @@ std::string ShortUs(double us) { return FormatDurationShort(static_cast<int64_t>
 
 std::string WayText(const ExpertPlan& plan) {
   std::string text = fmt::format("{}, {}", plan.route, Counted(plan.lanes, "lane"));
-  if (plan.entry == dispatch::Entry::kNeeded) text += ", rows enter other hosts by ranks that need them";
+  if (plan.entry != dispatch::Entry::kFixed) text += ", rows enter other hosts by ranks that need them";
+  if (plan.entry == dispatch::Entry::kNested) text += ", each block of ranks there once";
   return text;
 }
 
@@ -68,13 +72,15 @@ std::string PlanText(const ExpertPlan& plan, const dispatch::Evaluation& evaluat
     text += fmt::format("  {:<10} {}\n", name, value);
   };
   line("route", WayText(plan));
-  line("time", fmt::format("{}, 99 % of {} within {}", ShortUs(number("time_median_us")),
-                           Counted(std::ssize(evaluation.draws), "draw"), ShortUs(number("time_p99_us"))));
+  line("time", fmt::format("{}, 99 % of {} within {}{}", ShortUs(number("time_median_us")),
+                           Counted(std::ssize(evaluation.draws), "draw"), ShortUs(number("time_p99_us")),
+                           CopiesText(evaluation.copies)));
   line("bound", fmt::format("{} of the realised counts   ratio {:.4f}, 99 % within {:.4f}",
                             ShortUs(number("bound_median_us")), number("ratio_median"), number("ratio_p99")));
-  line("beside", fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}",
-                             ShortUs(number("deepep_route_us")), ShortUs(number("pairwise_us")),
-                             ShortUs(number("padded_us"))));
+  if (evaluation.has_beside)
+    line("beside", fmt::format("DeepEP's route {}, pairwise alltoallv {}, padded alltoall {}",
+                               ShortUs(number("deepep_route_us")), ShortUs(number("pairwise_us")),
+                               ShortUs(number("padded_us"))));
   line("sums", plan.sums == dispatch::Sums::kHome ? "at home alone, rounded once"
                                                   : "by every rank on the way, rounded at each");
   line("messages",
@@ -133,9 +139,11 @@ Row RowOf(const dispatch::Facts& facts) {
 }
 
 void AddExpertFlags(Command& command, ExpertFlags& flags) {
-  command.AddOption(
-      "--tokens", flags.tokens,
-      fmt::format("dispatch, combine: tokens of a rank at most (default: {})", dispatch::kUsualTokens));
+  command
+      .AddOption(
+          "--tokens", flags.tokens,
+          fmt::format("dispatch, combine: tokens of a rank at most (default: {})", dispatch::kUsualTokens))
+      .Between(1, dispatch::kMostTokens);
   command
       .AddOption("--row", flags.row,
                  fmt::format("a token's row with its scales (default: {}B; combine: {}B)",
@@ -181,36 +189,67 @@ Status CheckFlagsOfExperts(const Command& command, const std::string& collective
   return OkStatus();
 }
 
+std::string CopiesText(int32_t copies) {
+  return copies == 1 ? "" : fmt::format(", each drawn token for {} alike", copies);
+}
+
+void HintAtMemoryOfExperts() { SetMemoryHint("fewer ranks, fewer --tokens"); }
+
+void SayLongDraws(const std::string& place, const dispatch::Sizes& sizes, int32_t draws, double seconds,
+                  const Session& session) {
+  constexpr double kLongSeconds = 10;
+  if (seconds < kLongSeconds || session.deadline.has_limit()) return;
+  SayNote(fmt::format("{}: {} of {} choices of experts each take about {:.0f} s; hint: {}", place,
+                      Counted(draws, "draw"), dispatch::ChoicesOf(sizes), std::ceil(seconds),
+                      draws > 1 ? "fewer --draws" : "fewer --tokens"));
+}
+
+namespace {
+
+// A plan with the draws that it was timed on.
+struct Planned {
+  ExpertPlan plan;
+  dispatch::Evaluation evaluation;
+  double synthesis_s = 0;
+};
+StatusOr<Planned> MakeAndTime(const Topology& topology, const dispatch::PlanRequest& request, int32_t draws,
+                              const Deadline& deadline) {
+  const auto began = std::chrono::steady_clock::now();
+  XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request, deadline));
+  XCCL_ASSIGN_OR_RETURN(ExpertPlan made, dispatch::MakeExpertPlan(ground, deadline));
+  const double synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  ground.Say("proof");
+  if (const auto faults = dispatch::VerifyExpertPlan(made); !faults.empty())
+    return BugError(fmt::format("the plan is wrong: [{}] {}", faults[0].rule, faults[0].text));
+  XCCL_ASSIGN_OR_RETURN(dispatch::Evaluation evaluation, dispatch::Evaluate(made, ground, draws, deadline));
+  return Planned{std::move(made), std::move(evaluation), synthesis_s};
+}
+
+}  // namespace
+
 Status PlanExperts(const TopologyFlags& machine, const std::string& collective, const ExpertFlags& flags,
                    uint64_t seed, const std::string& output, const Session& session) {
-  SetMemoryHint("fewer ranks, fewer --tokens");
+  HintAtMemoryOfExperts();
   if (!output.empty()) XCCL_RETURN_IF_ERROR(CheckWritable(output));
   XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology(machine, session.json));
-  XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
-                        ExpertRequestOf(topology, collective, flags, seed));
-  double synthesis_s = 0;
-  dispatch::Evaluation evaluation;
+  XCCL_ASSIGN_OR_RETURN(dispatch::PlanRequest request, ExpertRequestOf(topology, collective, flags, seed));
+  const int32_t draws = flags.draws.value_or(dispatch::DefaultDraws(request.sizes));
+  SayLongDraws(topology.name(), request.sizes, draws, dispatch::SecondsOfDraws(request.sizes, draws),
+               session);
+  const Deadline deadline = CatchInterrupt(session.deadline);
   XCCL_ASSIGN_OR_RETURN(
-      const ExpertPlan plan,
-      WithProgress(
-          "planning " + collective + " on " + topology.name(), [&](Progress&) -> StatusOr<ExpertPlan> {
-            const auto began = std::chrono::steady_clock::now();
-            XCCL_ASSIGN_OR_RETURN(const dispatch::Groundwork ground, dispatch::Prepare(topology, request));
-            XCCL_ASSIGN_OR_RETURN(ExpertPlan made, dispatch::MakeExpertPlan(ground, session.deadline));
-            synthesis_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-            if (const auto faults = dispatch::VerifyExpertPlan(made); !faults.empty())
-              return BugError(fmt::format("the plan is wrong: [{}] {}", faults[0].rule, faults[0].text));
-            XCCL_ASSIGN_OR_RETURN(
-                evaluation,
-                dispatch::Evaluate(made, ground, flags.draws.value_or(dispatch::DefaultDraws(request.sizes)),
-                                   session.deadline));
-            return made;
-          }));
+      const Planned made,
+      WithProgress("planning " + collective + " on " + topology.name(), [&](Progress& progress) {
+        request.progress = [&](const std::string& what) { progress.Say(what); };
+        return MakeAndTime(topology, request, draws, deadline);
+      }));
   session.is_writing = true;
-  if (!output.empty()) XCCL_RETURN_IF_ERROR(dispatch::WriteExpertPlan(plan, output));
+  if (!output.empty()) XCCL_RETURN_IF_ERROR(dispatch::WriteExpertPlan(made.plan, output));
   if (session.json)
-    return Print(ToJson(PlanRow(plan, evaluation, output, synthesis_s, session.TotalSeconds())));
-  return Print(PlanText(plan, evaluation, flags.routing.value_or("uniform"), output, session.TotalSeconds()));
+    return Print(
+        ToJson(PlanRow(made.plan, made.evaluation, output, made.synthesis_s, session.TotalSeconds())));
+  return Print(PlanText(made.plan, made.evaluation, flags.routing.value_or("uniform"), output,
+                        session.TotalSeconds()));
 }
 
 bool IsExpertPlanFile(const std::string& path) {
@@ -227,9 +266,11 @@ void AddExpertRunFlags(Command& command, ExpertRunFlags& flags) {
           "--routing", flags.routing,
           "plans of dispatch: how tokens choose experts: uniform, zipf:1.0, or a file (default: uniform)")
       .TypeName("uniform|zipf:S|FILE");
-  command.AddOption(
-      "--tokens", flags.tokens,
-      "plans of dispatch: tokens of a rank (default: the plan's, or as many as 512MiB of rows hold)");
+  command
+      .AddOption(
+          "--tokens", flags.tokens,
+          "plans of dispatch: tokens of a rank (default: the plan's, or as many as 512MiB of rows hold)")
+      .Between(1, dispatch::kMostTokens);
 }
 
 namespace {
@@ -308,16 +349,25 @@ namespace {
 // Each choice of an expert by a token has a place in the routing, and a row on every hop of its way. Measured
 // with rows of two hops.
 constexpr double kBytesOfSimulatedChoice = 44;
+constexpr double kSecondsOfSimulatedChoice = 500e-9;
 
 // A plan's file may say any number of tokens.
-Status CheckSimulated(const std::string& path, const dispatch::Sizes& sizes) {
+Status CheckSimulated(const std::string& path, const dispatch::Sizes& sizes, int32_t draws,
+                      const Session& session) {
   constexpr int64_t kMost = int64_t{1} << 28;  // rows are numbered with 31 bits; a row takes a few hops
-  const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
+  const int64_t choices = dispatch::ChoicesOf(sizes);
+  const std::string what = fmt::format("{} of {} tokens make {} choices of experts",
+                                       Counted(sizes.ranks, "rank"), sizes.max_tokens, choices);
   if (choices > kMost)
     return InvalidInput(
-        fmt::format("{}: {} ranks of {} tokens make {} choices of experts; at most {} are "
-                    "simulated",
-                    path, sizes.ranks, sizes.max_tokens, choices, kMost));
+        fmt::format("{}: {}; at most {} are simulated; hint: fewer --tokens", path, what, kMost));
+  const double seconds = kSecondsOfSimulatedChoice * static_cast<double>(choices);
+  if (session.deadline.SecondsLeft() < seconds)
+    return LimitReached(
+        fmt::format("{}: {}; their simulation takes about {:.0f} s; expected at most {}; hint: "
+                    "--time-limit={:.0f}s",
+                    path, what, std::ceil(seconds), session.deadline.ToString(), std::ceil(2 * seconds)));
+  SayLongDraws(path, sizes, draws, seconds * draws, session);
   return CheckMemory(path, fmt::format("{} choices of experts", choices),
                      kBytesOfSimulatedChoice * static_cast<double>(choices));
 }
@@ -325,16 +375,20 @@ Status CheckSimulated(const std::string& path, const dispatch::Sizes& sizes) {
 }  // namespace
 
 Status SimulateExperts(const std::string& path, const ExpertSimulateFlags& flags, const Session& session) {
+  HintAtMemoryOfExperts();
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan plan, dispatch::ReadExpertPlan(path));
-  XCCL_RETURN_IF_ERROR(CheckSimulated(path, plan.sizes));
+  const int32_t draws = flags.draws.value_or(1);
+  XCCL_RETURN_IF_ERROR(CheckSimulated(path, plan.sizes, draws, session));
   const std::string routing = flags.routing.value_or("uniform");
   XCCL_ASSIGN_OR_RETURN(const dispatch::RoutingSource source,
                         dispatch::ReadRoutingSource(routing, plan.sizes));
   std::vector<std::vector<std::string>> table = {
       {"call", "time us", "predicted us", "bound us", "time/bound"}};
   std::vector<Row> rows;
-  for (const dispatch::Facts& facts :
-       dispatch::SimulateDraws(plan, source, routing, flags.draws.value_or(1))) {
+  const std::vector<dispatch::Facts> simulated = WithProgress("simulating " + path, [&](Progress&) {
+    return dispatch::SimulateDraws(plan, source, routing, draws, session.deadline);
+  });
+  for (const dispatch::Facts& facts : simulated) {
     const auto number = [&](std::string_view name) { return NumberOf(facts, name); };
     table.push_back({std::string(dispatch::ToString(plan.call)), fmt::format("{:.3f}", number("time_us")),
                      fmt::format("{:.3f}", number("predicted_us")), fmt::format("{:.3f}", number("bound_us")),

@@ -39,6 +39,14 @@ Status CompareExperts(const TopologiesFlags& machines, const std::string& collec
 // A picture of a plan's routes: SVG where the output's name ends so, else a page.
 Status ViewExperts(const std::string& path, const std::string& output);
 
+// Commands of experts say with less of what they need less memory.
+void HintAtMemoryOfExperts();
+// Says of draws, each of whose tokens stands for so many, that they are short of tokens; empty for 1.
+std::string CopiesText(int32_t copies);
+// Notes that so many draws will take the seconds, where they are many and there is no time limit.
+void SayLongDraws(const std::string& place, const dispatch::Sizes& sizes, int32_t draws, double seconds,
+                  const Session& session);
+
 // The two above share this with plan.
 StatusOr<dispatch::PlanRequest> ExpertRequestOf(const Topology& topology, const std::string& collective,
                                                 const ExpertFlags& flags, uint64_t seed);

@@ -23,6 +23,8 @@
 namespace xccl {
 namespace {
 
+constexpr double kRoutesOfPlan = 3;  // routes that are compared, for each that a plan is timed beside
+
 // The table of one machine: a line for each route, the fastest first.
 std::string ComparedText(const std::vector<dispatch::Facts>& rows) {
   std::vector<std::vector<std::string>> table = {
@@ -50,16 +52,18 @@ std::string ComparedText(const std::vector<dispatch::Facts>& rows) {
 
 Status CompareExperts(const TopologiesFlags& machines, const std::string& collective,
                       const ExpertFlags& flags, uint64_t seed, const Session& session) {
+  HintAtMemoryOfExperts();
   std::vector<Row> rows;
   for (const std::string& machine : machines.topologies) {
     XCCL_ASSIGN_OR_RETURN(const Topology topology, ReadTopology({machine, machines.load}, false));
-    XCCL_ASSIGN_OR_RETURN(const dispatch::PlanRequest request,
-                          ExpertRequestOf(topology, collective, flags, seed));
+    XCCL_ASSIGN_OR_RETURN(dispatch::PlanRequest request, ExpertRequestOf(topology, collective, flags, seed));
+    const int32_t most = flags.draws.value_or(dispatch::DefaultDraws(request.sizes));
+    SayLongDraws(topology.name(), request.sizes, most,
+                 kRoutesOfPlan * dispatch::SecondsOfDraws(request.sizes, most), session);
     XCCL_ASSIGN_OR_RETURN(const dispatch::RouteComparison comparison,
-                          WithProgress("comparing routes on " + topology.name(), [&](Progress&) {
-                            return dispatch::CompareRoutes(
-                                topology, request,
-                                flags.draws.value_or(dispatch::DefaultDraws(request.sizes)));
+                          WithProgress("comparing routes on " + topology.name(), [&](Progress& progress) {
+                            request.progress = [&](const std::string& what) { progress.Say(what); };
+                            return dispatch::CompareRoutes(topology, request, most, session.deadline);
                           }));
     const std::vector<dispatch::Facts> facts = dispatch::FactsOf(comparison, topology, request);
     for (const dispatch::Facts& of_route : facts) {
@@ -70,7 +74,8 @@ Status CompareExperts(const TopologiesFlags& machines, const std::string& collec
     const auto draws = static_cast<int64_t>(comparison.bounds_ps.size());
     XCCL_RETURN_IF_ERROR(
         Print(WorkText(topology.name(), request.call, request.sizes, flags.routing.value_or("uniform")) +
-              fmt::format("{}; bound {} of the realised counts\n", Counted(draws, "draw"),
+              fmt::format("{}{}; bound {} of the realised counts\n", Counted(draws, "draw"),
+                          CopiesText(request.sizes.max_tokens / comparison.drawn_tokens),
                           FormatDurationShort(dispatch::Quantile(comparison.bounds_ps, 0.5))) +
               ComparedText(facts)));
   }

@@ -159,6 +159,10 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
   if (!flags.ranks.empty()) {
     XCCL_ASSIGN_OR_RETURN(spec.ranks, FlagValue("--ranks", ParseRankList(flags.ranks, topology.num_ranks())));
   }
+  if (flags.root && !IsRooted(spec.kind))
+    return UsageError(
+        fmt::format("--root: {}; {} takes no root; expected broadcast, reduce, gather or scatter",
+                    *flags.root, flags.collective));
   if (flags.root) spec.root = Rank(*flags.root);
   if (!flags.root && IsRooted(spec.kind)) spec.root = spec.ranks.front();
   if (!flags.counts.empty()) {

@@ -8,6 +8,7 @@
 #include "cli/flags.h"
 #include "ir/machine_model.h"
 #include "pipeline/arguments.h"
+#include "synth/engines.h"
 
 namespace xccl {
 
@@ -50,6 +51,7 @@ void AddSearchFlags(Command& command, PlanFlags& flags) {
 StatusOr<PlanOptions> PlanOptionsOf(const PlanFlags& flags, const Session& session) {
   PlanOptions options = flags.options;
   SynthesisRequest& request = options.request;
+  XCCL_RETURN_IF_ERROR(FlagValue("--engine", FindEngine(options.engine)).status());
   XCCL_ASSIGN_OR_RETURN(request.size_bytes, ParseSizeFlag("--size", flags.size));
   XCCL_ASSIGN_OR_RETURN(request.model, FlagValue("--model", ParseTimeModel(flags.model)));
   std::vector<std::string> limits;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/strings.h"
 #include "base/units.h"
 #include "cli/output.h"
 #include "cli/show.h"
@@ -65,7 +66,7 @@ std::string TrainingText(const TrainingPlan& plan, const Ended& ended) {
     const auto written =
         std::ranges::count_if(plan.lines, [](const PlannedLine& l) { return !l.file.empty(); });
     const auto listed = std::ranges::count_if(plan.lines, &PlannedLine::listed);
-    text += fmt::format("book: {}, {} plans, {} in its index\n", ended.file, written, listed);
+    text += fmt::format("book: {}, {}, {} in its index\n", ended.file, Counted(written, "plan"), listed);
   }
   return text;
 }

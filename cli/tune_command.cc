@@ -113,9 +113,9 @@ Status Show(const Tuned& tuned, const Machine& machine, const Flags& flags, cons
                      fmt::format("{:.1f}", row.measured_us), fmt::format("{:.0f} %", 100 * row.spread),
                      predicts ? fmt::format("{:.1f}", row.predicted_us) : "-",
                      fmt::format("{}", row.threadblocks), row.file});
-  return Print(fmt::format("machine: {}\ntimes: {}\n{}book: {} of {} plans; xccl-synth run {}\n",
+  return Print(fmt::format("machine: {}\ntimes: {}\n{}book: {} of {}; xccl-synth run {}\n",
                            DescribeModel(machine), DescribeTimes(tuned), TableText(table), flags.output,
-                           tuned.plans.size(), flags.output));
+                           Counted(std::ssize(tuned.plans), "plan"), flags.output));
 }
 
 // The machine that the processes of a launcher are, as they measure it.

@@ -143,7 +143,7 @@ int64_t Bound::TimePs(const Needs& needs) const {
     }
   const auto least = [&](int64_t count, int64_t bytes_per_s, int64_t latency_ps) {
     if (count > 0 && bytes_per_s > 0)
-      time = std::max(time, latency_ps + TransferPs(count * sizes_.row_bytes, bytes_per_s));
+      time = std::max(time, latency_ps + TransferPs(count * needs.copies * sizes_.row_bytes, bytes_per_s));
   };
   for (size_t l = 0; l < levels_.size(); ++l)
     for (size_t s = 0; s < levels_[l].sets.size(); ++s) {

@@ -4,6 +4,7 @@
 #include "dispatch/domains.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <queue>
@@ -15,6 +16,8 @@
 
 namespace xccl::dispatch {
 namespace {
+
+constexpr int32_t kRanksBetweenLooks = 64;  // searches after which the time of all is foreseen
 
 // By host: do its GPUs, two or more, reach each other over links inside the host and no NIC?
 std::vector<bool> JoinedInside(const Topology& topology) {
@@ -64,7 +67,7 @@ Domains FindDomains(const Topology& topology) {
   return domains;
 }
 
-Paths::Paths(const Topology& topology, int64_t message_bytes)
+Paths::Paths(const Topology& topology, int64_t message_bytes, const Deadline& deadline)
     : topology_(topology),
       ranks_(topology.num_ranks()),
       cost_(static_cast<size_t>(ranks_) * ranks_, kForeverPs),
@@ -73,7 +76,18 @@ Paths::Paths(const Topology& topology, int64_t message_bytes)
   for (const Link& link : topology.spec().links)
     link_ps_.push_back(link.latency_ps + link.overhead_ps +
                        TransferPs(message_bytes, link.bandwidth_bytes_per_s));
+  const auto began = std::chrono::steady_clock::now();
   for (int32_t from = 0; from < ranks_; ++from) {
+    // The first ranks tell how long all will take.
+    if (from > 0 && deadline.can_pass()) {
+      const double passed_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+      const double all_s = passed_s / from * ranks_;
+      if (deadline.IsOver() ||
+          (from % kRanksBetweenLooks == 0 && all_s - passed_s > deadline.SecondsLeft())) {
+        too_long_s_ = all_s;
+        return;
+      }
+    }
     Search(topology.NodeOf(Rank(from)));
     for (int32_t to = 0; to < ranks_; ++to)
       cost_[static_cast<size_t>(from) * ranks_ + to] = distance_[topology.NodeOf(Rank(to)).index()];

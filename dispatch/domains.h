@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/ids.h"
 #include "topologies/topology.h"
 
@@ -28,8 +30,11 @@ Domains FindDomains(const Topology& topology);
 // on it, each link counted by itself: latency, overhead and bytes.
 class Paths {
  public:
-  // Cost: ranks × links; memory: ranks².
-  Paths(const Topology& topology, int64_t message_bytes);
+  // Cost: ranks × links; memory: ranks². Ends without all paths where the deadline will have passed by then.
+  Paths(const Topology& topology, int64_t message_bytes, const Deadline& deadline = Deadline());
+
+  // Seconds that all paths would take, where the deadline leaves less.
+  std::optional<double> too_long_s() const { return too_long_s_; }
 
   // kForeverPs where there is no path, 0 from a rank to itself.
   int64_t Cost(int32_t from, int32_t to) const { return cost_[static_cast<size_t>(from) * ranks_ + to]; }
@@ -55,6 +60,7 @@ class Paths {
   NodeId searched_ = NodeId(-1);   // the node that `distance_` is from
   std::vector<int64_t> distance_;  // by node
   std::vector<double> load_ps_;    // by link
+  std::optional<double> too_long_s_;
 };
 
 }  // namespace xccl::dispatch

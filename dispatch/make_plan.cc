@@ -6,8 +6,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <string_view>
@@ -15,8 +18,8 @@
 
 #include "base/check.h"
 #include "base/random.h"
+#include "base/strings.h"
 #include "base/units.h"
-#include "dispatch/bound.h"
 #include "dispatch/predict.h"
 #include "dispatch/trees.h"
 
@@ -29,8 +32,12 @@ constexpr int64_t kMessageBytes = 64 << 10;
 // Tokens × ranks × top_k on which a way is chosen: about a tenth of a second on one core.
 constexpr int64_t kMostChoices = int64_t{1} << 21;
 constexpr int64_t kMostChoosingDraws = 16;
-// Choices of all draws of an evaluation by default: about a second.
-constexpr int64_t kMostEvaluated = int64_t{1} << 23;
+// Of the time until a deadline, for drawing them.
+constexpr double kShareOfDraws = 0.1;
+// A plan with its proof and one draw takes about so many times as long as the paths between all ranks.
+constexpr double kPathsOfPlan = 10;
+// Proving and timing a plan, with two routes beside it, take about as long as making so many routes.
+constexpr double kRoutesForTheRest = 4;
 // Lanes × ranks² of trees that spread rows over lanes.
 constexpr int64_t kMostBranches = int64_t{1} << 22;
 constexpr int32_t kMostLanes = 8;
@@ -38,12 +45,44 @@ constexpr int32_t kMostLanes = 8;
 constexpr double kWorthRelaying = 0.99;
 // Hops of a plan with Entry::kNeeded at most: each rank to each, twice.
 constexpr int32_t kMostRanksNeeded = 512;
+// Likewise of a domain with Entry::kNested: each rank to each, once for each depth.
+constexpr size_t kMostMembersNested = 16;
 constexpr std::string_view kDirect = "direct";
 
 struct Counted {
   std::vector<int32_t> trees;  // by (lane, stage, from, to): trees with this branch
   size_t stages;
 };
+
+// Calls add(from, to, depth) for the branches that rows take inside a domain of Entry::kNested. A rank that
+// stands `before` bits of its distance from the entry away has had the row pass at most as many ranks.
+template <typename Add>
+void ForEachNested(std::span<const int32_t> members, int32_t entry, bool is_home, Add add) {
+  for (const int32_t from : members)
+    for (const int32_t to : members) {
+      if ((from ^ entry) >= (to ^ entry)) continue;
+      const int before = std::popcount(static_cast<uint32_t>(from ^ entry) >> BlockOf(from, to));
+      // The home has its row at depth 0 and no other rank does; a row enters other domains at depth 1.
+      const int first = is_home && from == entry ? 0 : 1;
+      const int last = is_home ? before : 1 + before;
+      for (int depth = first; depth <= last; ++depth) add(from, to, depth);
+    }
+}
+
+template <typename Add>
+void CountNested(const ExpertPlan& plan, int32_t home, std::span<const int32_t> tree, Add add) {
+  std::map<int32_t, std::vector<int32_t>> members;
+  for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) members[plan.domains[rank]].push_back(rank);
+  for (const auto& [domain, ranks] : members) {
+    const bool is_home = domain == plan.domains[home];
+    int32_t entry = home;
+    if (!is_home)
+      entry = *std::ranges::find_if(ranks, [&](int32_t rank) { return plan.domains[tree[rank]] != domain; });
+    for (const int32_t to : ranks)
+      if (!is_home) add(home, to, 0);
+    ForEachNested(ranks, entry, is_home, add);
+  }
+}
 
 // How many trees of each lane use each branch, at each depth of its sender.
 Counted CountBranches(const ExpertPlan& plan) {
@@ -67,6 +106,10 @@ Counted CountBranches(const ExpertPlan& plan) {
           depth[way.back()] = depth[at] + 1;
           at = way.back();
         }
+      }
+      if (plan.entry == Entry::kNested) {
+        CountNested(plan, home, tree, add);
+        continue;
       }
       for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) {
         const bool elsewhere = plan.entry == Entry::kNeeded && plan.domains[rank] != plan.domains[home];
@@ -195,6 +238,19 @@ int32_t RowsPerMessage(const PlanRequest& request) {
   return static_cast<int32_t>(std::max<int64_t>(1, kMessageBytes / request.sizes.row_bytes));
 }
 
+// Do some ranks of a domain stand nearer to each other than others do, as under a PCIe switch?
+bool HasNear(const Groundwork& ground) {
+  std::optional<int64_t> cost;
+  for (const std::vector<int32_t>& members : ground.domains.members)
+    for (const int32_t from : members)
+      for (const int32_t to : members)
+        if (from != to && ground.paths.Cost(from, to) != cost.value_or(ground.paths.Cost(from, to)))
+          return true;
+        else if (from != to)
+          cost = ground.paths.Cost(from, to);
+  return false;
+}
+
 std::vector<Route> RoutesToTry(const Groundwork& ground) {
   const Domains& domains = ground.domains;
   const Route direct{.name = std::string(kDirect), .way = Way::kDirect};
@@ -214,6 +270,8 @@ std::vector<Route> RoutesToTry(const Groundwork& ground) {
     routes.insert(routes.begin() + 1,
                   {{.name = "needed", .way = Way::kRail, .entry = Entry::kNeeded},
                    {.name = "needed-by-nic", .way = Way::kRail, .entry = Entry::kNeeded, .by_nic = true}});
+  if (ranks <= kMostRanksNeeded && largest <= kMostMembersNested && HasNear(ground))
+    routes.insert(routes.begin() + 3, {.name = "nested", .way = Way::kRail, .entry = Entry::kNested});
   // Lanes are for ranks with different numbers of tokens; drawn ranks have equal ones.
   if (ground.request.routing.kind == RoutingSource::Kind::kFile && smallest > 1)
     routes.push_back({.name = "spread",
@@ -224,14 +282,17 @@ std::vector<Route> RoutesToTry(const Groundwork& ground) {
 }
 
 // Entry::kNeeded promises that rows enter every domain straight from the home's, and that paths join its
-// ranks.
+// ranks; Entry::kNested that the home sends them, and that paths join the ranks of its domain, too.
 bool MayEnterByNeed(const ExpertPlan& plan, const Paths& paths) {
+  const bool nested = plan.entry == Entry::kNested;
   for (int32_t home = 0; home < plan.sizes.ranks; ++home) {
     const std::span<const int32_t> tree = plan.TreeOf(0, home);
+    for (int32_t to = 0; to < plan.sizes.ranks; ++to)
+      if (nested && plan.domains[to] == plan.domains[home] && !paths.Joins(home, to)) return false;
     for (int32_t entry = 0; entry < plan.sizes.ranks; ++entry) {
       const int32_t before = tree[entry];
       if (plan.domains[before] == plan.domains[entry]) continue;
-      if (plan.domains[before] != plan.domains[home]) return false;
+      if (nested ? before != home : plan.domains[before] != plan.domains[home]) return false;
       for (int32_t to = 0; to < plan.sizes.ranks; ++to)
         if (plan.domains[to] == plan.domains[entry] && (!paths.Joins(before, to) || !paths.Joins(entry, to)))
           return false;
@@ -244,7 +305,7 @@ bool MayEnterByNeed(const ExpertPlan& plan, const Paths& paths) {
 StatusOr<std::optional<ExpertPlan>> Plant(const Groundwork& ground, const Route& route) {
   XCCL_ASSIGN_OR_RETURN(ExpertPlan plan, PlantTrees(ground.topology, ground.domains, ground.paths,
                                                     ground.request.sizes, route));
-  if (plan.entry == Entry::kNeeded && !MayEnterByNeed(plan, ground.paths)) return std::optional<ExpertPlan>();
+  if (plan.entry != Entry::kFixed && !MayEnterByNeed(plan, ground.paths)) return std::optional<ExpertPlan>();
   plan.call = ground.request.call;
   plan.aim = ground.request.aim;
   plan.rows_per_message = RowsPerMessage(ground.request);
@@ -259,41 +320,50 @@ bool SameTrees(const ExpertPlan& a, const ExpertPlan& b) {
 struct Tried {
   ExpertPlan plan;
   std::vector<int32_t> trees;  // by hop
-  int64_t time_ps;
+  int64_t time_ps = 0;
 };
 
-// Lists the hops of a planted plan, counts their rows, lays paths and times.
-Tried Try(const Groundwork& ground, const Route& route, ExpertPlan plan) {
-  const Call call = ground.request.call;
+// Lists the hops of a planted plan, counts their rows and lays paths.
+Tried Lay(const Groundwork& ground, const Route& route, ExpertPlan plan) {
   std::vector<int32_t> trees = ListHops(plan);
-  const HopIndex index(plan);
-  // Paths that fit one draw are timed on others.
   Paths spread = ground.paths;
-  LayPaths(plan, spread, route.by_nic, RowsOfHops(plan, index, ground.draws.front(), call));
-  Predictor predictor(plan, call);
+  LayPaths(plan, spread, route.by_nic,
+           RowsOfHops(plan, HopIndex(plan), ground.draws.front(), ground.request.call));
+  return {std::move(plan), std::move(trees)};
+}
+
+// Lays the paths of a planted plan and times it.
+Tried Try(const Groundwork& ground, const Route& route, ExpertPlan planted) {
+  const Call call = ground.request.call;
+  Tried tried = Lay(ground, route, std::move(planted));
+  const HopIndex index(tried.plan);
+  Predictor predictor(tried.plan, call);
   std::vector<int64_t> times;
+  // Paths that fit one draw are timed on others.
   for (size_t i = ground.draws.size() > 1 ? 1 : 0; i < ground.draws.size(); ++i)
-    times.push_back(predictor.TimePs(RowsOfHops(plan, index, ground.draws[i], call)));
-  const int64_t time = Quantile(times, 0.5);
-  return {std::move(plan), std::move(trees), time};
+    times.push_back(predictor.TimePs(RowsOfHops(tried.plan, index, ground.draws[i], call)));
+  tried.time_ps = Quantile(times, 0.5);
+  return tried;
 }
 
 bool IsWorthMore(const Tried& next, const Tried& best) {
   return static_cast<double>(next.time_ps) < static_cast<double>(best.time_ps) * kWorthRelaying;
 }
 
-// The draws on which ways are compared: those of fewer tokens on a large machine.
-std::vector<Needs> DrawsToChoose(const PlanRequest& request) {
-  Sizes sizes = request.sizes;
-  const int64_t most = kMostChoices / sizes.ranks / sizes.top_k;
-  sizes.max_tokens = static_cast<int32_t>(std::min<int64_t>(sizes.max_tokens, std::max<int64_t>(most, 64)));
+// The draws on which ways are compared: those of fewer tokens on a large machine. Under a deadline they take
+// a small share of the time, and one is enough.
+std::vector<Needs> DrawsToChoose(const PlanRequest& request, const Deadline& deadline) {
+  const bool is_file = request.routing.kind == RoutingSource::Kind::kFile;
+  const int64_t choices = std::min(kMostChoices, ChoicesOf(request.sizes));
+  const int64_t count = is_file ? 1 : std::clamp<int64_t>(4 * kMostChoices / choices, 4, kMostChoosingDraws);
+  const int64_t most = ChoicesWithin(deadline, kShareOfDraws / static_cast<double>(count), choices);
   Random random(request.seed);
   std::vector<Needs> draws;
-  const bool is_file = request.routing.kind == RoutingSource::Kind::kFile;
-  const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
-  const int64_t count = std::clamp<int64_t>(4 * kMostChoices / choices, 4, kMostChoosingDraws);
-  for (int64_t i = 0; i < (is_file ? 1 : count); ++i)
-    draws.push_back(NeedsOf(DrawRouting(request.routing, sizes, random), sizes));
+  const double began_with_s = deadline.SecondsLeft();
+  while (
+      std::ssize(draws) < count &&
+      (draws.empty() || !(deadline.IsOver() || deadline.SecondsLeft() < (1 - kShareOfDraws) * began_with_s)))
+    draws.push_back(DrawNeeds(request, most, random));
   return draws;
 }
 
@@ -317,41 +387,55 @@ ExpertPlan Finished(const Groundwork& ground, Tried tried) {
 // The plan of one route, with sums on the way.
 StatusOr<ExpertPlan> PlanOfRoute(const Groundwork& ground, const Route& route) {
   XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
-  XCCL_CHECK(planted.has_value());  // only Entry::kNeeded may not fit
-  Tried tried = Try(ground, route, *std::move(planted));
+  XCCL_CHECK(planted.has_value());  // Entry::kFixed always fits
+  Tried tried = Lay(ground, route, *std::move(planted));
   SetSlots(tried.plan, tried.trees);
   return std::move(tried.plan);
 }
 
 }  // namespace
 
-template <typename T>
-T Quantile(std::vector<T> values, double share) {
-  XCCL_CHECK(!values.empty());
-  const auto rank = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size())));
-  const size_t at = std::min(values.size(), std::max<size_t>(rank, 1)) - 1;
-  std::ranges::nth_element(values, values.begin() + static_cast<ptrdiff_t>(at));
-  return values[at];
+void Groundwork::Say(const std::string& what) const {
+  if (request.progress) request.progress(what);
 }
-template int64_t Quantile(std::vector<int64_t> values, double share);
-template double Quantile(std::vector<double> values, double share);
 
-StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request) {
+StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request, const Deadline& deadline) {
   if (topology.num_ranks() != request.sizes.ranks)
     return BugError("an expert plan's ranks are not those of its machine");
   XCCL_RETURN_IF_ERROR(CheckSizes(request.sizes));
-  return Groundwork{.topology = topology,
+  if (request.progress) request.progress("paths between ranks");
+  Groundwork ground{.topology = topology,
                     .request = request,
                     .domains = FindDomains(topology),
-                    .paths = Paths(topology, RowsPerMessage(request) * request.sizes.row_bytes),
-                    .draws = DrawsToChoose(request)};
+                    .paths = Paths(topology, RowsPerMessage(request) * request.sizes.row_bytes, deadline),
+                    .draws = {}};
+  if (deadline.IsInterrupted())
+    return LimitReached(fmt::format("{}: {} before a plan was made", topology.name(), deadline.Passed()));
+  if (const std::optional<double> seconds = ground.paths.too_long_s())
+    return LimitReached(fmt::format(
+        "{}: paths between {} take about {:.1f} s; expected at most {}; hint: --time-limit={:.0f}s",
+        topology.name(), xccl::Counted(topology.num_ranks(), "rank"), *seconds, deadline.ToString(),
+        std::ceil(kPathsOfPlan * *seconds)));
+  ground.Say("draws to choose a route");
+  ground.draws = DrawsToChoose(request, deadline);
+  return ground;
 }
 
 StatusOr<ExpertPlan> MakeExpertPlan(const Groundwork& ground, const Deadline& deadline) {
   std::optional<Tried> best;
   const double began_with_s = deadline.SecondsLeft();
-  for (const Route& route : RoutesToTry(ground)) {
-    if (best && deadline.SecondsLeft() < began_with_s / 2) break;
+  double longest_s = 0;  // that a route has taken
+  std::vector<Route> routes = RoutesToTry(ground);
+  // The route with few connections stands soonest.
+  const auto rail = std::ranges::find_if(
+      routes, [](const Route& route) { return route.way == Way::kRail && route.entry == Entry::kFixed; });
+  if (deadline.has_limit() && rail != routes.end()) std::rotate(routes.begin(), rail, rail + 1);
+  for (const Route& route : routes) {
+    const double left_s = deadline.SecondsLeft();
+    const bool ends = left_s < began_with_s / 2 || left_s < (1 + kRoutesForTheRest) * longest_s;
+    if (best && (deadline.IsInterrupted() || ends)) break;
+    ground.Say("route " + route.name);
+    const auto began = std::chrono::steady_clock::now();
     XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
     if (!planted) continue;
     if (best && SameTrees(best->plan, *planted)) {
@@ -360,6 +444,8 @@ StatusOr<ExpertPlan> MakeExpertPlan(const Groundwork& ground, const Deadline& de
     }
     Tried tried = Try(ground, route, *std::move(planted));
     if (!best || IsWorthMore(tried, *best)) best = std::move(tried);
+    longest_s =
+        std::max(longest_s, std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count());
   }
   return Finished(ground, *std::move(best));
 }
@@ -373,6 +459,7 @@ StatusOr<PlansOfRoutes> MakeAllRoutes(const Groundwork& ground) {
   std::vector<Tried> all;
   size_t chosen = 0;
   for (const Route& route : RoutesToTry(ground)) {
+    ground.Say("route " + route.name);
     XCCL_ASSIGN_OR_RETURN(std::optional<ExpertPlan> planted, Plant(ground, route));
     if (!planted) continue;
     all.push_back(Try(ground, route, *std::move(planted)));
@@ -391,40 +478,6 @@ StatusOr<ExpertPlan> DeepEpPlan(const Groundwork& ground) {
 
 StatusOr<ExpertPlan> DirectPlan(const Groundwork& ground) {
   return PlanOfRoute(ground, {.name = std::string(kDirect), .way = Way::kDirect});
-}
-
-StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, int32_t draws,
-                              const Deadline& deadline) {
-  const PlanRequest& request = ground.request;
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan deepep, DeepEpPlan(ground));
-  XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(ground));
-  const Bound bound(ground.topology, ground.domains, request.sizes, request.call);
-  const HopIndex own_index(plan), deepep_index(deepep);
-  Predictor own(plan, request.call), beside(deepep, request.call);
-  const PairExchange pairs(direct, request.call);
-  if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
-  Random random(request.seed + 1);  // other draws than those that chose the plan
-  Evaluation evaluation;
-  for (int32_t i = 0; i < draws && (i == 0 || !deadline()); ++i) {
-    const Needs draw = NeedsOf(DrawRouting(request.routing, request.sizes, random), request.sizes);
-    const std::vector<int64_t> of_pairs = RowsOfPairs(draw, request.sizes.ranks);
-    evaluation.draws.push_back(
-        {.plan_ps = own.TimePs(RowsOfHops(plan, own_index, draw, request.call)),
-         .bound_ps = bound.TimePs(draw),
-         .deepep_ps = beside.TimePs(RowsOfHops(deepep, deepep_index, draw, request.call)),
-         .pairwise_ps = pairs.PairwisePs(of_pairs),
-         .padded_ps = pairs.PaddedPs(of_pairs)});
-  }
-  if (const auto ps = static_cast<double>(evaluation.draws.front().bound_ps); ps > kPsPerDay)
-    return InvalidInput(fmt::format("{}: {} takes {:.1f} days at least; times of up to 1 day are supported",
-                                    ground.topology.name(), ToString(request.call), ps / kPsPerDay));
-  if (own.busiest()) evaluation.busiest = ground.topology.LinkName(*own.busiest());
-  return evaluation;
-}
-
-int32_t DefaultDraws(const Sizes& sizes) {
-  const int64_t choices = int64_t{sizes.ranks} * sizes.max_tokens * sizes.top_k;
-  return static_cast<int32_t>(std::clamp<int64_t>(kMostEvaluated / choices, 3, 1000));
 }
 
 int64_t MostBufferBytes(const ExpertPlan& plan) {

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/deadline.h"
+#include "base/random.h"
 #include "base/status.h"
 #include "dispatch/domains.h"
 #include "dispatch/plan.h"
@@ -20,6 +22,7 @@ struct PlanRequest {
   Aim aim = Aim::kThroughput;
   RoutingSource routing;
   uint64_t seed = 0;
+  std::function<void(const std::string&)> progress = {};  // told what is being done; may be empty
 };
 
 // What all plans for one request on one machine start from: searched and drawn once, and handed on.
@@ -29,9 +32,25 @@ struct Groundwork {
   Domains domains;
   Paths paths;
   std::vector<Needs> draws;  // on which routes are compared; those of fewer tokens on a large machine
+
+  void Say(const std::string& what) const;  // to request.progress
 };
-// The topology must outlive the result. Errors: kInvalidInput for sizes that do not fit the machine.
-StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request);
+// The topology must outlive the result. One draw is made whatever the time. Errors: kInvalidInput for sizes
+// that do not fit the machine; kLimit where the paths between all ranks would take longer than there is.
+StatusOr<Groundwork> Prepare(const Topology& topology, const PlanRequest& request,
+                             const Deadline& deadline = Deadline());
+
+// One draw of a request, of at most about so many choices: fewer tokens a rank, but at least 64, each of
+// which stands for several. A file's routing is taken whole.
+Needs DrawNeeds(const PlanRequest& request, int64_t most_choices, Random& random);
+// Choices of experts in one whole draw.
+int64_t ChoicesOf(const Sizes& sizes);
+// As many choices as are drawn and timed in a share of the time that is left, at most `otherwise`.
+int64_t ChoicesWithin(const Deadline& deadline, double share, int64_t otherwise);
+// The share for one draw of many.
+inline constexpr double kShareOfOneDraw = 0.25;
+// About how long an evaluation of so many whole draws takes.
+double SecondsOfDraws(const Sizes& sizes, int32_t draws);
 
 // The plan whose routes take the least median time on a few drawn routings; of about equal ones the one with
 // less traffic to relays comes first. Errors: kInfeasible if some rank cannot reach another. One route is
@@ -66,12 +85,16 @@ struct DrawTimes {
 
 struct Evaluation {
   std::vector<DrawTimes> draws;
+  bool has_beside =
+      true;  // else the time left was too short for the routes beside the plan: their times are 0
+  int32_t copies =
+      1;  // each drawn token stands for so many: more than 1 where a whole draw would last too long
   std::string busiest;  // name of the link that was fullest in the last draw; empty if nothing moved
 };
 
 // Times a plan of the machine and request on draws other than those that chose it. A file has one draw,
-// whatever `draws` says. One draw is timed whatever the time. Errors: kInvalidInput for calls that take more
-// than a day.
+// whatever `draws` says. One draw is timed whatever the time, of as few tokens as the time asks for. Errors:
+// kInvalidInput for calls that take more than a day.
 StatusOr<Evaluation> Evaluate(const ExpertPlan& plan, const Groundwork& ground, int32_t draws,
                               const Deadline& deadline = Deadline());
 

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <vector>
 
 #include "base/files.h"
 #include "dispatch/bound.h"
@@ -84,6 +86,103 @@ TEST(MakeExpertPlan, RowsCrossTheFabricOncePerHost) {
     expected += static_cast<int64_t>(hosts.size());
   }
   EXPECT_EQ(crossing, expected);
+}
+
+// Two pairs of GPUs on PCIe switches: a row for both ranks of a pair crosses the pair's link once.
+TEST(MakeExpertPlan, NestedRowsEnterEachPairOfASwitchOnce) {
+  const Topology topology = Machine("pcie");
+  const auto ground = Prepare(topology, RequestOf(topology, 300, 8));
+  ASSERT_TRUE(ground.ok());
+  const auto routes = MakeAllRoutes(*ground);
+  ASSERT_TRUE(routes.ok());
+  const auto nested = std::ranges::find(routes->plans, Entry::kNested, &ExpertPlan::entry);
+  ASSERT_NE(nested, routes->plans.end());
+  EXPECT_TRUE(VerifyExpertPlan(*nested).empty());
+  BranchFinder finder(*nested);
+  // Both pairs of the other host, and the other pair of the home's own.
+  const std::vector<int32_t> needs = {2, 3, 4, 5, 6, 7};
+  std::map<int32_t, int32_t> from;
+  for (const Branch& branch : finder.Find(0, 1, needs)) from[branch.to] = branch.from;
+  EXPECT_EQ(from, (std::map<int32_t, int32_t>{{3, 1}, {2, 3}, {5, 1}, {4, 5}, {7, 5}, {6, 7}}));
+}
+
+// One GPU's expert is wanted by all: the rows of its pair cross the switch's link twice, unless they are
+// nested.
+TEST(MakeExpertPlan, HotExpertsUnderASwitchMakeNestedRoutes) {
+  const Topology topology = Machine("pcie");
+  PlanRequest request = RequestOf(topology, 4000, 4);
+  request.sizes.experts = 8;
+  request.sizes.row_bytes = 7392;
+  Routing routing{.top_k = 4};
+  for (int32_t rank = 0; rank < 8; ++rank) {
+    for (int32_t t = 0; t < 4000; ++t)
+      for (const int32_t expert : {2, 3, t % 2, 4 + t % 4}) routing.experts.push_back(expert);
+    routing.first_token.push_back(routing.first_token.back() + 4000);
+  }
+  request.routing = {.kind = RoutingSource::Kind::kFile, .of_file = routing};
+  EXPECT_EQ(Planned(topology, request).route, "nested");
+}
+
+TEST(MakeExpertPlan, StandsWithOneDrawWhenTheTimeIsOver) {
+  const Topology topology = Machine("rails");
+  const PlanRequest request = RequestOf(topology, 1 << 16, 8);
+  const auto ground = Prepare(topology, request);
+  ASSERT_TRUE(ground.ok());
+  const Deadline over(0.0);
+  const auto plan = MakeExpertPlan(*ground, over);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  EXPECT_TRUE(VerifyExpertPlan(*plan).empty());
+  const auto evaluation = Evaluate(*plan, *ground, 100, over);
+  ASSERT_TRUE(evaluation.ok());
+  EXPECT_EQ(evaluation->draws.size(), 1U);
+  EXPECT_EQ(evaluation->copies, (1 << 16) / 64);  // 64 tokens of a rank are drawn
+  // Without a limit all tokens are.
+  const auto whole = Evaluate(*plan, *ground, 2);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_EQ(whole->draws.size(), 2U);
+  EXPECT_EQ(whole->copies, 1);
+}
+
+TEST(Prepare, RefusesPathsThatTakeLongerThanThereIs) {
+  const Topology topology = Machine("rails");
+  const Status status = Prepare(topology, RequestOf(topology, 4), Deadline(0.0)).status();
+  EXPECT_EQ(status.code(), StatusCode::kLimit);
+  const std::string text(status.message());
+  EXPECT_TRUE(text.starts_with("m: paths between 12 ranks take about 0.")) << text;
+  EXPECT_NE(text.find(" s; expected at most --time-limit=0s; hint: --time-limit="), std::string::npos)
+      << text;
+  Interrupt interrupt;
+  interrupt.Set();
+  EXPECT_EQ(Prepare(topology, RequestOf(topology, 4), Deadline().With(interrupt)).status().message(),
+            "m: interrupted before a plan was made");
+}
+
+// Each drawn token stands for three: as if it came three times.
+TEST(DrawNeeds, CopiesCountAsTokens) {
+  const Topology topology = Machine("rails");
+  const PlanRequest request = RequestOf(topology, 192, 2);
+  const ExpertPlan plan = Planned(topology, request);
+  Random random(3);
+  const Needs few = DrawNeeds(request, 0, random);
+  EXPECT_EQ(few.copies, 3);
+  EXPECT_EQ(few.first_token.back(), 12 * 64);
+  Needs all;
+  for (int32_t home = 0; home < 12; ++home) {
+    for (int32_t copy = 0; copy < 3; ++copy)
+      for (int64_t t = few.first_token[home]; t < few.first_token[home + 1]; ++t) {
+        const auto ranks = few.Of(t);
+        all.ranks.insert(all.ranks.end(), ranks.begin(), ranks.end());
+        all.first_rank.push_back(std::ssize(all.ranks));
+      }
+    all.first_token.push_back(std::ssize(all.first_rank) - 1);
+  }
+  const HopIndex index(plan);
+  for (const Call call : {Call::kDispatch, Call::kCombine}) {
+    EXPECT_EQ(RowsOfHops(plan, index, few, call), RowsOfHops(plan, index, all, call));
+    const Bound bound(topology, FindDomains(topology), request.sizes, call);
+    EXPECT_EQ(bound.TimePs(few), bound.TimePs(all));
+  }
+  EXPECT_EQ(RowsOfPairs(few, 12), RowsOfPairs(all, 12));
 }
 
 // One rank has all tokens: its own NIC alone would carry everything.

@@ -38,6 +38,8 @@ std::string_view ToString(Entry entry) {
       return "fixed";
     case Entry::kNeeded:
       return "needed";
+    case Entry::kNested:
+      return "nested";
   }
   return "";
 }
@@ -99,6 +101,25 @@ void BranchFinder::Climb(std::span<const int32_t> tree, int32_t rank) {
   }
 }
 
+void BranchFinder::Nest(int32_t home, int32_t domain, int32_t entry, std::span<const int32_t> needs) {
+  near_.clear();
+  for (const int32_t rank : needs)
+    if (plan_.domains[rank] == domain && rank != home) near_.push_back(rank);
+  std::ranges::sort(near_, {}, [&](int32_t rank) { return rank ^ entry; });
+  // The home is in no block of another domain.
+  constexpr int kNoBlock = 33;
+  for (size_t i = 0; i < near_.size(); ++i) {
+    int32_t from = home;
+    int block = domain == plan_.domains[home] ? BlockOf(home, near_[i]) : kNoBlock;
+    for (size_t j = 0; j < i; ++j) {
+      if (BlockOf(near_[j], near_[i]) >= block) continue;
+      from = near_[j];
+      block = BlockOf(near_[j], near_[i]);
+    }
+    Grow(from, near_[i]);
+  }
+}
+
 std::span<const Branch> BranchFinder::Find(int32_t lane, int32_t home, std::span<const int32_t> needs) {
   branches_.clear();
   ++now_;
@@ -112,6 +133,13 @@ std::span<const Branch> BranchFinder::Find(int32_t lane, int32_t home, std::span
   const int32_t ranks = plan_.sizes.ranks;
   for (size_t i = 0; i < needs.size(); ++i) {
     const int32_t domain = plan_.domains[needs[i]];
+    if (plan_.entry == Entry::kNested) {
+      const bool done = std::ranges::any_of(needs.first(i),
+                                            [&](int32_t before) { return plan_.domains[before] == domain; });
+      const int32_t by = entry_[(static_cast<size_t>(lane) * ranks + home) * num_domains_ + domain];
+      if (!done) Nest(home, domain, domain == plan_.domains[home] ? home : by, needs);
+      continue;
+    }
     const int32_t entry = entry_[(static_cast<size_t>(lane) * ranks + home) * num_domains_ + domain];
     if (domain == plan_.domains[home] || entry < 0) {
       Climb(tree, needs[i]);
@@ -169,6 +197,7 @@ std::vector<int64_t> RowsOfHops(const ExpertPlan& plan, const HopIndex& index, c
         below[branch.from] += below[branch.to];
       }
     }
+  for (int64_t& of_hop : rows) of_hop *= needs.copies;
   return rows;
 }
 

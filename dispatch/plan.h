@@ -7,6 +7,7 @@
 // host that several experts share gets it once. combine takes the same branches back to the root.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,11 +26,14 @@ enum class Aim : uint8_t {
   kLatency,     // a connection has a slot for every row: no sender ever waits
   kThroughput,  // a connection has the few slots that keep its links busy; senders wait for free ones
 };
-// The rank by which a row enters another domain.
+// The rank by which a row enters another domain, and its way from there.
 enum class Entry : uint8_t {
   kFixed,   // the rank that the tree says
   kNeeded,  // of the ranks that need the row the one whose number XOR the number of the tree's rank is least:
-            // the tree's own first, then its neighbours in blocks of 2, 4, 8, ...
+            // the tree's own first, then its neighbours in blocks of 2, 4, 8, ... It passes the row on to all
+  kNested,  // as kNeeded, and the home in its own domain; but the row enters every block of 2, 4, 8, ...
+            // ranks once: each rank has it from the one that is nearest to the tree's in the smallest block
+            // that holds both and in which another one is nearer
 };
 // Who adds the partial sums of combine.
 enum class Sums : uint8_t {
@@ -99,14 +103,21 @@ class BranchFinder {
  private:
   void Climb(std::span<const int32_t> tree, int32_t rank);  // joins the rank to the branches
   void Grow(int32_t from, int32_t to);
+  // Entry::kNested: joins the ranks of the domain that are in `needs`.
+  void Nest(int32_t home, int32_t domain, int32_t entry, std::span<const int32_t> needs);
 
   const ExpertPlan& plan_;
-  std::vector<int32_t> entry_;  // kNeeded: (lane × ranks + home) × domains + domain: its entry, or -1
+  std::vector<int32_t> entry_;  // but for kFixed: (lane × ranks + home) × domains + domain: its entry, or -1
   int32_t num_domains_ = 0;
   std::vector<int32_t> depth_, stamp_, way_;  // by rank, by rank, ranks below one that is joined already
   int32_t now_ = 0;
+  std::vector<int32_t> near_;  // ranks of one domain, by their distance from its entry
   std::vector<Branch> branches_;
 };
+
+// The size of the smallest block of 2, 4, 8, ... ranks that holds both, as a power of two: 1 for ranks 2 and
+// 3, 2 for ranks 1 and 3; 0 for a rank and itself.
+inline int BlockOf(int32_t a, int32_t b) { return std::bit_width(static_cast<uint32_t>(a ^ b)); }
 
 // Finds hops by what they join. Memory: lanes × stages × ranks².
 class HopIndex {

@@ -157,7 +157,7 @@ StatusOr<ExpertPlan> Read(const JsonValue& root, const std::string& path) {
   XCCL_ASSIGN_OR_RETURN(plan.call, Named(root, "expert_plan", {Call::kDispatch, Call::kCombine}));
   XCCL_ASSIGN_OR_RETURN(plan.sizes, ReadSizes(root, plan.topology.num_ranks()));
   XCCL_ASSIGN_OR_RETURN(plan.aim, Named(root, "aim", {Aim::kLatency, Aim::kThroughput}));
-  XCCL_ASSIGN_OR_RETURN(plan.entry, Named(root, "entry", {Entry::kFixed, Entry::kNeeded}));
+  XCCL_ASSIGN_OR_RETURN(plan.entry, Named(root, "entry", {Entry::kFixed, Entry::kNeeded, Entry::kNested}));
   XCCL_ASSIGN_OR_RETURN(plan.sums, Named(root, "sums", {Sums::kHome, Sums::kOnWay}));
   XCCL_ASSIGN_OR_RETURN(const std::string_view route, root.GetString("route"));
   plan.route = route;

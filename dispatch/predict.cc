@@ -123,7 +123,7 @@ std::vector<int64_t> RowsOfPairs(const Needs& needs, int32_t ranks) {
   for (int32_t home = 0; home < ranks; ++home)
     for (int64_t t = needs.first_token[home]; t < needs.first_token[home + 1]; ++t)
       for (const int32_t rank : needs.Of(t))
-        if (rank != home) ++rows[static_cast<size_t>(home) * ranks + rank];
+        if (rank != home) rows[static_cast<size_t>(home) * ranks + rank] += needs.copies;
   return rows;
 }
 

@@ -19,12 +19,39 @@ namespace {
 
 int64_t NumDraws() { return std::getenv("XCCL_LONG") != nullptr ? 100'000 : 2'000; }
 
-// Where a rank gets a row from: by its tree, or with Entry::kNeeded by the ranks of its domain that need it.
+// Entry::kNested: the rank nearest to the entry in the smallest block that has a nearer one than `rank`; -1
+// where there is none.
+int32_t NearerThan(const ExpertPlan& plan, const std::set<int32_t>& has, int32_t entry, int32_t rank) {
+  for (int32_t size = 2;; size *= 2) {
+    int32_t nearest = rank;
+    bool all = true;
+    for (const int32_t other : has) {
+      if (plan.domains[other] != plan.domains[rank]) continue;
+      if (other / size != rank / size)
+        all = false;
+      else if ((other ^ entry) < (nearest ^ entry))
+        nearest = other;
+    }
+    if (nearest != rank) return nearest;
+    if (all) return -1;
+  }
+}
+
+// Where a rank gets a row from: by its tree, or by the ranks of its domain that need it.
 int32_t SourceOf(const ExpertPlan& plan, std::span<const int32_t> tree, int32_t home,
                  const std::set<int32_t>& needs, int32_t rank) {
+  if (plan.entry == Entry::kNested && plan.domains[rank] == plan.domains[home]) {
+    std::set<int32_t> has = needs;
+    has.insert(home);
+    return NearerThan(plan, has, home, rank);
+  }
   if (plan.entry == Entry::kFixed || plan.domains[rank] == plan.domains[home]) return tree[rank];
   int32_t planned = rank;  // the domain's entry by the tree
   while (plan.domains[tree[planned]] == plan.domains[rank]) planned = tree[planned];
+  if (plan.entry == Entry::kNested) {
+    const int32_t nearer = NearerThan(plan, needs, planned, rank);
+    return nearer < 0 ? tree[planned] : nearer;
+  }
   int32_t entry = -1;
   for (const int32_t other : needs)
     if (plan.domains[other] == plan.domains[rank] && (entry < 0 || (other ^ planned) < (entry ^ planned)))

@@ -88,6 +88,20 @@ class Player {
     ways.depth[rank] = (parent == token.first ? 0 : ways.depth[parent]) + 1;
   }
 
+  // Entry::kNested: of a block's two halves the one that is nearer to the entry has the row first; its first
+  // rank sends it to that of the other half.
+  void Halve(Ways& ways, Token token, int32_t entry, const std::set<int32_t>& block, int32_t half) {
+    if (half == 0 || block.size() < 2) return;
+    std::set<int32_t> near, far;
+    for (const int32_t rank : block) ((rank ^ entry) & half ? far : near).insert(rank);
+    const auto first = [&](const std::set<int32_t>& ranks) {
+      return *std::ranges::min_element(ranks, {}, [&](int32_t rank) { return rank ^ entry; });
+    };
+    if (!near.empty() && !far.empty()) Hang(ways, token, first(near), first(far));
+    Halve(ways, token, entry, near, half / 2);
+    Halve(ways, token, entry, far, half / 2);
+  }
+
   void FindWays(Token token) {
     Ways& ways = ways_[token];
     ways = {};
@@ -95,17 +109,28 @@ class Player {
     std::map<int32_t, std::set<int32_t>> by_domain;
     for (const int32_t rank : Needs(token)) {
       const int32_t domain = plan_.domains[rank];
-      if (plan_.entry == Entry::kNeeded && domain != plan_.domains[token.first])
+      const bool by_need = plan_.entry == Entry::kNested ||
+                           (plan_.entry == Entry::kNeeded && domain != plan_.domains[token.first]);
+      if (by_need)
         by_domain[domain].insert(rank);
       else
         Join(ways, token, rank);
     }
-    for (const auto& [domain, ranks] : by_domain) {
+    for (auto& [domain, ranks] : by_domain) {
+      if (plan_.entry == Entry::kNested && domain == plan_.domains[token.first]) {
+        ranks.insert(token.first);
+        Halve(ways, token, token.first, ranks, 1 << 30);
+        continue;
+      }
       int32_t entry = 0;
       while (plan_.domains[entry] != domain || plan_.domains[tree[entry]] == domain) ++entry;
       const int32_t first = *std::ranges::min_element(ranks, {}, [&](int32_t rank) { return rank ^ entry; });
       Join(ways, token, tree[entry]);
       Hang(ways, token, tree[entry], first);
+      if (plan_.entry == Entry::kNested) {
+        Halve(ways, token, entry, ranks, 1 << 30);
+        continue;
+      }
       for (const int32_t rank : ranks)
         if (rank != first) Hang(ways, token, first, rank);
     }

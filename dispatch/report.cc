@@ -1,5 +1,7 @@
 #include "dispatch/report.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -79,6 +81,7 @@ PlanFacts FactsOf(const ExpertPlan& plan, const Evaluation& evaluation) {
                            {"experts", int64_t{plan.sizes.experts}},
                            {"top_k", int64_t{plan.sizes.top_k}},
                            {"tokens", int64_t{plan.sizes.max_tokens}},
+                           {"drawn_tokens", int64_t{plan.sizes.max_tokens / evaluation.copies}},
                            {"row_bytes", plan.sizes.row_bytes},
                            {"aim", std::string(ToString(plan.aim))},
                            {"route", plan.route},
@@ -90,15 +93,18 @@ PlanFacts FactsOf(const ExpertPlan& plan, const Evaluation& evaluation) {
                            {"buffer_bytes", MostBufferBytes(plan)},
                            {"busiest_link", std::move(busiest)}}};
   AddTimes(facts.times, ColumnOf(draws, &DrawTimes::plan_ps), ColumnOf(draws, &DrawTimes::bound_ps));
-  const auto median = [&](int64_t DrawTimes::*time) { return QuantileUs(ColumnOf(draws, time), 0.5); };
+  const auto median = [&](int64_t DrawTimes::*time) {
+    return evaluation.has_beside ? Value(QuantileUs(ColumnOf(draws, time), 0.5)) : Value();
+  };
   facts.times.insert(facts.times.end(), {{"deepep_route_us", median(&DrawTimes::deepep_ps)},
                                          {"pairwise_us", median(&DrawTimes::pairwise_ps)},
                                          {"padded_us", median(&DrawTimes::padded_ps)}});
   return facts;
 }
 
-StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws) {
-  XCCL_ASSIGN_OR_RETURN(const Groundwork ground, Prepare(topology, request));
+StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws,
+                                        const Deadline& deadline) {
+  XCCL_ASSIGN_OR_RETURN(const Groundwork ground, Prepare(topology, request, deadline));
   XCCL_ASSIGN_OR_RETURN(PlansOfRoutes made, MakeAllRoutes(ground));
   XCCL_ASSIGN_OR_RETURN(const ExpertPlan direct, DirectPlan(ground));
   XCCL_ASSIGN_OR_RETURN(ExpertPlan deepep, DeepEpPlan(ground));
@@ -118,8 +124,11 @@ StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequ
   ComparedRoute pairwise{.name = "pairwise alltoallv"}, padded{.name = "padded alltoall"};
   if (request.routing.kind == RoutingSource::Kind::kFile) draws = 1;
   Random random(request.seed + 1);  // the draws of Evaluate
-  for (int32_t i = 0; i < draws; ++i) {
-    const Needs draw = NeedsOf(DrawRouting(request.routing, request.sizes, random), request.sizes);
+  const int64_t most = ChoicesWithin(deadline, kShareOfOneDraw, ChoicesOf(request.sizes));
+  for (int32_t i = 0; i < draws && (i == 0 || !deadline.IsOver()); ++i) {
+    ground.Say(fmt::format("draw {} of {}", i + 1, draws));
+    const Needs draw = DrawNeeds(request, most, random);
+    comparison.drawn_tokens = request.sizes.max_tokens / draw.copies;
     comparison.bounds_ps.push_back(bound.TimePs(draw));
     for (size_t r = 0; r < comparison.routes.size(); ++r) {
       ComparedRoute& route = comparison.routes[r];
@@ -146,7 +155,8 @@ std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& to
                                            {"route", route.name},
                                            {"chosen", route.chosen},
                                            {"ranks", int64_t{request.sizes.ranks}},
-                                           {"draws", static_cast<int64_t>(route.times_ps.size())}});
+                                           {"draws", static_cast<int64_t>(route.times_ps.size())},
+                                           {"drawn_tokens", int64_t{comparison.drawn_tokens}}});
     AddTimes(facts, route.times_ps, comparison.bounds_ps);
     Value sums, connections, buffer_bytes;
     if (plan) {
@@ -164,13 +174,13 @@ std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& to
 }
 
 std::vector<Facts> SimulateDraws(const ExpertPlan& plan, const RoutingSource& source,
-                                 const std::string& routing, int32_t draws) {
+                                 const std::string& routing, int32_t draws, const Deadline& deadline) {
   const Bound bound(plan.topology, FindDomains(plan.topology), plan.sizes, plan.call);
   const HopIndex index(plan);
   Predictor predictor(plan, plan.call);
   Random random(0);
   std::vector<Facts> rows;
-  for (int32_t draw = 0; draw < draws; ++draw) {
+  for (int32_t draw = 0; draw < draws && (draw == 0 || !deadline.IsOver()); ++draw) {
     const Needs drawn = NeedsOf(DrawRouting(source, plan.sizes, random), plan.sizes);
     const int64_t time_ps = SimulateCall(plan, drawn, plan.call), bound_ps = bound.TimePs(drawn);
     rows.push_back({{"engine", std::string("experts")},

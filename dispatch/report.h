@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/deadline.h"
 #include "base/status.h"
 #include "dispatch/make_plan.h"
 #include "dispatch/plan.h"
@@ -51,17 +52,21 @@ struct ComparedRoute {
 };
 struct RouteComparison {
   std::vector<int64_t> bounds_ps;     // by draw
+  int32_t drawn_tokens = 0;           // of a rank, for each draw
   std::vector<ComparedRoute> routes;  // the fastest median first
 };
 // All routes that the planner tries on the machine, DeepEP's, pairwise alltoallv and padded alltoall on the
-// same draws. Errors: those of Prepare and MakeExpertPlan.
-StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws);
+// same draws; one draw is timed whatever the time. Errors: those of Prepare and MakeExpertPlan.
+StatusOr<RouteComparison> CompareRoutes(const Topology& topology, const PlanRequest& request, int32_t draws,
+                                        const Deadline& deadline = Deadline());
 // One line for each route.
 std::vector<Facts> FactsOf(const RouteComparison& comparison, const Topology& topology,
                            const PlanRequest& request);
 
-// Simulates the plan's call on drawn routings: one line for each draw. `routing`: the source's name.
+// Simulates the plan's call on drawn routings: one line for each draw, of which there is at least one
+// whatever the time. `routing`: the source's name.
 std::vector<Facts> SimulateDraws(const ExpertPlan& plan, const RoutingSource& source,
-                                 const std::string& routing, int32_t draws);
+                                 const std::string& routing, int32_t draws,
+                                 const Deadline& deadline = Deadline());
 
 }  // namespace xccl::dispatch

@@ -182,7 +182,7 @@ Status CheckSizes(const Sizes& sizes) {
                     "--top-k={}",
                     sizes.top_k, Counted(sizes.experts, "expert"), sizes.experts));
   if (sizes.row_bytes % 16 != 0)
-    return InvalidInput(fmt::format("row bytes: {}; expected a multiple of 16; hint: --row={}",
+    return InvalidInput(fmt::format("row bytes: {}; expected a multiple of 16; hint: --row={}B",
                                     sizes.row_bytes, (sizes.row_bytes + 15) / 16 * 16));
   return OkStatus();
 }

@@ -82,6 +82,7 @@ struct Needs {
   std::vector<int64_t> first_token = {0};  // as in Routing
   std::vector<int64_t> first_rank = {0};   // token t has ranks[first_rank[t]] up to ranks[first_rank[t + 1]]
   std::vector<int32_t> ranks = {};
+  int32_t copies = 1;  // each token stands for so many with the same choices
 
   std::span<const int32_t> Of(int64_t token) const {
     return std::span(ranks).subspan(first_rank[token], first_rank[token + 1] - first_rank[token]);

@@ -26,7 +26,7 @@ TEST(Sizes, RefusalsAreSentences) {
             "top-k: 17 of 16 experts; expected at most as many as there are experts; hint: --top-k=16");
   EXPECT_EQ(refusal([](Sizes& s) { s.top_k = 0; }), "top-k: 0; expected 1 to 64; hint: --top-k=1");
   EXPECT_EQ(refusal([](Sizes& s) { s.row_bytes = 100; }),
-            "row bytes: 100; expected a multiple of 16; hint: --row=112");
+            "row bytes: 100; expected a multiple of 16; hint: --row=112B");
   EXPECT_EQ(refusal([](Sizes& s) { s.max_tokens = 0; }),
             "tokens: 0; expected 1 to 1048576; hint: --tokens=1");
 }

@@ -298,6 +298,10 @@ StatusOr<ExpertPlan> PlantTrees(const Topology& topology, const Domains& domains
     }
   // A row that enters by a rank that needs it may take one branch more than its tree says.
   if (route.entry == Entry::kNeeded) ++deepest;
+  // Each block but the smallest may pass it on once.
+  if (route.entry == Entry::kNested)
+    for (const std::vector<int32_t>& members : domains.members)
+      for (const int32_t a : members) deepest = std::max(deepest, BlockOf(a, members.front()));
   for (int32_t depth = 0; depth <= deepest; ++depth) plan.stage_of_depth.push_back(depth);
   return plan;
 }

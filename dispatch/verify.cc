@@ -3,7 +3,9 @@
 // Exactly once. The ranks on a token's branches are those on the ways from the needed ranks up to its home.
 // Where each rank has one parent and all ways end at the home (D2), every such rank is entered by one branch.
 // With Entry::kNeeded the rank that enters a domain depends on the token, so all that may enter are taken:
-// the parent of the domain's entry sends to each of them, and each of them to each other (D3, D7).
+// the parent of the domain's entry sends to each of them, and each of them to each other (D3, D7). With
+// Entry::kNested each of them sends to those farther from the entry, in a smaller block than that in which it
+// got the row itself, so that no rank gets it from two.
 //
 // Slots. With a slot for every row nobody waits (D5). Else the receiver of a message gives its slot back once
 // all messages that it makes from it have slots. A hop waits for those that a row takes next. If the hops can
@@ -52,6 +54,7 @@ class Verifier {
     waits_.resize(plan_.hops.size());
     for (int32_t lane = 0; lane < plan_.lanes; ++lane)
       for (int32_t home = 0; home < ranks_; ++home) WalkTree(lane, home);
+    WalkEntered();
     for (const Hop& hop : plan_.hops) CheckLinks(hop);
     CheckSlots();
     CheckRings();
@@ -166,12 +169,42 @@ class Verifier {
     };
     for (size_t i = 1; i < order.size(); ++i) {
       const int32_t rank = order[i], parent = Parent(lane, home, rank);
-      const bool by_need = plan_.entry == Entry::kNeeded && plan_.domains[rank] != plan_.domains[home];
+      const bool by_need = plan_.entry == Entry::kNested ||
+                           (plan_.entry == Entry::kNeeded && plan_.domains[rank] != plan_.domains[home]);
       if (by_need) continue;
       hop[rank] = HopOf(lane, depth[parent], parent, rank);
       Take(hop[rank], hop[parent], rows(below[rank]));
     }
-    if (plan_.entry == Entry::kNeeded) WalkNeeded(lane, home, depth, hop, rows);
+    if (plan_.entry != Entry::kFixed) WalkNeeded(lane, home, depth, hop, rows);
+    if (plan_.entry != Entry::kNested) return;
+    std::vector<int32_t> own;
+    for (int32_t rank = 0; rank < ranks_; ++rank)
+      if (plan_.domains[rank] == plan_.domains[home]) own.push_back(rank);
+    WalkInside(lane, home, own, true, rows);
+  }
+
+  // The branches inside a domain: by rank, how it may have got the row.
+  template <typename Rows>
+  void WalkInside(int32_t lane, int32_t entry, std::vector<int32_t> ranks, bool is_home, Rows rows) {
+    struct Got {
+      int32_t depth, block, hop;  // the smallest block with its sender, as a power of two
+      auto operator<=>(const Got&) const = default;
+    };
+    std::ranges::sort(ranks, {}, [&](int32_t rank) { return rank ^ entry; });
+    std::vector<std::set<Got>> got(ranks.size());
+    for (size_t i = 0; i < ranks.size(); ++i)
+      if (!is_home || i == 0) got[i].insert({is_home ? 0 : 1, 33, -1});
+    std::set<int32_t> taken;
+    for (size_t i = 0; i < ranks.size(); ++i)
+      for (const auto [depth, larger, before] : got[i])
+        for (size_t j = i + 1; j < ranks.size(); ++j) {
+          int32_t block = 0;
+          for (int32_t apart = ranks[i] ^ ranks[j]; apart != 0; apart /= 2) ++block;
+          if (block >= larger) continue;
+          const int32_t next = HopOf(lane, depth, ranks[i], ranks[j]);
+          Take(next, before, taken.insert(next).second ? rows(static_cast<int64_t>(ranks.size())) : 0);
+          got[j].insert({depth + 1, block, next});
+        }
   }
 
   template <typename Rows>
@@ -187,6 +220,12 @@ class Verifier {
     for (const auto& [domain, ranks] : members) {
       const std::vector<int32_t>& of_domain = entries[domain];
       const int32_t sender = of_domain.empty() ? -1 : Parent(lane, home, of_domain[0]);
+      const bool nested = plan_.entry == Entry::kNested;
+      if (of_domain.size() == 1 && nested && sender != home) {
+        Add("D7", fmt::format("lane {}, home {}: domain {} is entered from rank {}; expected from the home",
+                              lane, home, domain, sender));
+        continue;
+      }
       if (of_domain.size() != 1 || plan_.domains[sender] != plan_.domains[home]) {
         Add("D7",
             fmt::format(
@@ -198,9 +237,27 @@ class Verifier {
       for (const int32_t first : ranks) {
         const int32_t in = HopOf(lane, depth[sender], sender, first);
         Take(in, hop[sender], rows(static_cast<int64_t>(ranks.size())));
+        const auto goes_on = [&](int32_t to) {
+          return nested ? (to ^ of_domain[0]) > (first ^ of_domain[0]) : to != first;
+        };
         for (const int32_t to : ranks)
-          if (to != first) Take(HopOf(lane, depth[sender] + 1, first, to), in, rows(1));
+          if (goes_on(to)) Take(HopOf(lane, depth[sender] + 1, first, to), in, nested ? 0 : rows(1));
       }
+      if (nested) ++trees_inside_[{lane, of_domain[0]}];
+    }
+  }
+
+  // Entry::kNested: rows of all homes that enter a domain by the same rank take the same ways inside.
+  void WalkEntered() {
+    for (const auto& [key, trees] : trees_inside_) {
+      const auto [lane, entry] = key;
+      std::vector<int32_t> ranks;
+      for (int32_t rank = 0; rank < ranks_; ++rank)
+        if (plan_.domains[rank] == plan_.domains[entry]) ranks.push_back(rank);
+      const int64_t tokens = (plan_.sizes.max_tokens - lane + plan_.lanes - 1) / plan_.lanes;
+      const int64_t most = plan_.sums == Sums::kHome ? plan_.sizes.top_k : 1;
+      WalkInside(lane, entry, ranks, false,
+                 [&, homes = trees](int64_t below) { return homes * tokens * std::min(below, most); });
     }
   }
 
@@ -259,8 +316,9 @@ class Verifier {
   const ExpertPlan& plan_;
   const int32_t ranks_;
   std::map<Key, int32_t> hops_;
-  std::vector<int64_t> rows_;             // by hop: the most that it may carry
-  std::vector<std::set<int32_t>> waits_;  // by hop: those that a row takes next
+  std::vector<int64_t> rows_;                                    // by hop: the most that it may carry
+  std::vector<std::set<int32_t>> waits_;                         // by hop: those that a row takes next
+  std::map<std::pair<int32_t, int32_t>, int64_t> trees_inside_;  // kNested: trees by lane and entry
   std::vector<Fault> faults_;
 };
 

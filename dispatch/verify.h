@@ -8,7 +8,8 @@
 //   D4  each hop's links and its way back join its ranks, through no other GPU
 //   D5  with aim latency a hop has a slot for every row that it may carry; else at least one
 //   D6  no ring of hops waits for slots of one another
-//   D7  a row that enters a domain by a rank that needs it comes from the home's own domain
+//   D7  a row that enters a domain by a rank that needs it comes from the home's own domain; with blocks that
+//       it enters once, from the home itself
 #pragma once
 
 #include <array>

@@ -105,6 +105,19 @@ TEST(VerifyExpertPlan, RefusesEntriesByNeedThroughAThirdDomain) {
   EXPECT_TRUE(std::ranges::any_of(faults, [](const Fault& fault) { return fault.rule == "D7"; }));
 }
 
+// With nested blocks a row of the home's own domain goes by need, too, so no rank beside the home may send it
+// on.
+TEST(VerifyExpertPlan, RefusesNestedEntriesThatTheHomeDoesNotSend) {
+  ExpertPlan plan = PlanFor("pcie", Aim::kThroughput);
+  plan.entry = Entry::kNested;
+  plan.route = "nested";
+  for (int32_t rank = 4; rank < 8; ++rank) plan.parents[rank] = rank == 4 ? 1 : 4;
+  const std::vector<Fault> faults = VerifyExpertPlan(plan);
+  const auto found = std::ranges::find(faults, "D7", &Fault::rule);
+  ASSERT_NE(found, faults.end());
+  EXPECT_EQ(found->text, "lane 0, home 0: domain 1 is entered from rank 1; expected from the home");
+}
+
 TEST(ReadExpertPlan, SaysTheFirstFaultWithItsRule) {
   ExpertPlan plan = PlanFor("rails", Aim::kLatency);
   plan.parents[0] = 1;

@@ -108,14 +108,34 @@ TEST_F(Cli, SimulationsOfTooManyTokensAreRefused) {
   const Said little = Run({"simulate", "more.json", "--memory-limit", "256MiB"});
   EXPECT_EQ(little.code, 5);
   EXPECT_THAT(little.err, testing::HasSubstr("more.json: needs about"));
+  ExpectWrong(
+      {{"simulate"},
+       5,
+       "more.json: 16 ranks of 1048576 tokens make 67108864 choices of experts; their simulation takes "
+       "about 34 s; expected at most --time-limit=1s; hint: --time-limit=68s"},
+      Run({"simulate", "more.json", "--time-limit", "1s"}));
   plan["sizes"]["experts"] = plan["sizes"]["top_k"] = 64;
   Write("most.json", plan.dump());
   ExpectWrong(
       {{"simulate"},
        1,
        "most.json: 16 ranks of 1048576 tokens make 1073741824 choices of experts; at most 268435456 are "
-       "simulated"},
+       "simulated; hint: fewer --tokens"},
       Run({"simulate", "most.json"}));
+}
+
+// Half a minute of draws does not fit: fewer tokens are drawn, and the output says so.
+TEST_F(Cli, PlansOfExpertsKeepTheTimeLimit) {
+  const Words words = {"plan",    "rail-2", "-c", "dispatch", "--tokens",     "1048576",
+                       "--draws", "1",      "-o", "moe.json", "--time-limit", "6s"};
+  const Json row = Json::parse(Out(With(words, {"--json"})));
+  EXPECT_EQ(row["draws"], 1);
+  EXPECT_LT(row["drawn_tokens"], row["tokens"]);
+  EXPECT_THAT(Out(words),
+              testing::ContainsRegex("99 % of 1 draw within [^,]*, each drawn token for [0-9]+ alike"));
+  EXPECT_THAT(Out({"verify", "moe.json"}), testing::HasSubstr("ok: dispatch"));
+  const Json whole = Json::parse(Out(With(kSmall, {"--json", "--time-limit", "60s"})));
+  EXPECT_EQ(whole["drawn_tokens"], whole["tokens"]);
 }
 
 TEST_F(Cli, WrongFlagsOfExpertsAreRefused) {

@@ -61,6 +61,8 @@ TEST_F(Cli, MemoryBeyondTheLimitIsAnErrorAndNoCrash) {
   };
   hinted("allgather", "--chunks=1");
   hinted("dispatch", "fewer --tokens");
+  ExpectWrong({{"compare"}, 5, within + "fewer --tokens or a larger limit"},
+              Run({"compare", "rail-8", "-c", "dispatch", "--memory-limit", "12MiB"}));
 }
 
 // Each stage says what it would need before it starts.

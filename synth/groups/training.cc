@@ -241,7 +241,7 @@ Status CheckModel(const TrainingJob& job) {
     if (value <= 0) return missing(flag);
   if (model.vocab <= 0 && model.params <= 0 && std::ranges::any_of(job.of_interest, IsData))
     return missing("--vocab");
-  XCCL_RETURN_IF_ERROR(CheckDivides(model.heads, "--heads", model.hidden, "of --hidden"));
+  XCCL_RETURN_IF_ERROR(CheckDivides(model.heads, "--heads", model.hidden, "hidden values (--hidden)"));
   XCCL_RETURN_IF_ERROR(CheckDivides(model.kv_heads, "--kv-heads", model.heads, "heads"));
   if (model.top_k > model.experts)
     return UsageError(

@@ -24,7 +24,8 @@ void ReadDims(AttributeReader& reader, Family& family) {
   for (const std::string& part : Split(text, 'x')) {
     const StatusOr<int64_t> extent = ParseInteger(part, 1, kMost);
     if (!extent.ok())
-      return reader.Fail(fmt::format("dims '{}': expected whole numbers from 1 up, such as 4x4x4", text));
+      return reader.Fail(
+          fmt::format("dims '{}': expected whole numbers from 1 to {}, such as 4x4x4", text, kMost));
     family.dims.push_back(*extent);
   }
   if (family.dims.size() > 32)

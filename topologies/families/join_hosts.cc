@@ -99,9 +99,9 @@ StatusOr<Topology> JoinHosts(const Topology& topology, const LoadOptions& option
     return UsageError(fmt::format("--{}: only together with --hosts", FlagWithoutHosts(options)));
   const int32_t hosts = *options.hosts;
   const auto bad = [&](std::string_view why) {
-    return InvalidInput(fmt::format("--hosts {}: {} {}", hosts, topology.name(), why));
+    return InvalidInput(fmt::format("--hosts: {}; {} {}", hosts, topology.name(), why));
   };
-  if (hosts < 1) return UsageError(fmt::format("--hosts {}: expected 1 or more", hosts));
+  if (hosts < 1) return UsageError(fmt::format("--hosts: {}; expected 1 or more", hosts));
   if (topology.num_hosts() != 1)
     return bad(fmt::format("has {} hosts; expected a machine of one host to copy", topology.num_hosts()));
   std::vector<std::string> warnings;
@@ -121,7 +121,7 @@ StatusOr<Topology> JoinHosts(const Topology& topology, const LoadOptions& option
   const TopologySize size{CappedProduct(topology.num_nodes(), hosts) + more.nodes,
                           CappedProduct(topology.num_links(), hosts) + more.links};
   if (const Status fits = CheckSize(size); !fits.ok())
-    return InvalidInput(fmt::format("--hosts {}: {}", hosts, fits.message()));
+    return InvalidInput(fmt::format("--hosts: {}; {}", hosts, fits.message()));
 
   HostCopies copies = CopiesOf(topology, hosts, shared, hosts_of_domain);
   TopologySpec& all = copies.all();

@@ -171,10 +171,10 @@ TEST(Flags, HostsRejects) {
   };
   constexpr HostsRejection kRejections[] = {
       {"dgx1", 2,
-       "--hosts 2: dgx1 has no nic to join copies by; hint: add <nic> elements and their links to its XML"},
-      {"rail-2", 2, "--hosts 2: rail-2 has 2 hosts; expected a machine of one host to copy"},
-      {"dgx-a100", 0, "--hosts 0: expected 1 or more"},
-      {"dgx-a100", 1'000'000, "--hosts 1000000: 17000008 nodes; at most 1048576 are supported"},
+       "--hosts: 2; dgx1 has no nic to join copies by; hint: add <nic> elements and their links to its XML"},
+      {"rail-2", 2, "--hosts: 2; rail-2 has 2 hosts; expected a machine of one host to copy"},
+      {"dgx-a100", 0, "--hosts: 0; expected 1 or more"},
+      {"dgx-a100", 1'000'000, "--hosts: 1000000; 17000008 nodes; at most 1048576 are supported"},
   };
   for (const HostsRejection& rejection : kRejections) {
     const StatusOr<Topology> topology = LoadTopology(rejection.topology, Hosts(rejection.hosts));

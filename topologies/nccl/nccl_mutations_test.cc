@@ -121,7 +121,7 @@ TEST(NcclXml, MutatedElements) {
       if (t.ok()) {  // copies of it are joined, or refused with a reason
         options.hosts = 2;
         const StatusOr<Topology> hosts = Modify(*t, options, facts);
-        ASSERT_TRUE(hosts.ok() || hosts.status().message().starts_with("--hosts 2: "))
+        ASSERT_TRUE(hosts.ok() || hosts.status().message().starts_with("--hosts: 2; "))
             << hosts.status().message();
         continue;
       }
