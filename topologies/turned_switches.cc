@@ -88,6 +88,7 @@ class Tiers {
   }
 
   int32_t highest() const { return *std::ranges::max_element(hops_); }
+  bool IsNearer(NodeId a, NodeId b) const { return hops_[a.index()] < hops_[b.index()]; }
 
   // Finds the parts from tier `low` to tier `high` that look alike.
   AlikeParts PartsOf(int32_t low, int32_t high) const {
@@ -174,21 +175,33 @@ bool Commutes(const Image& turn, const std::vector<NodeId>& generator) {
   return true;
 }
 
+using Ends = std::vector<std::pair<int32_t, int32_t>>;
+
 // The links at nodes that a turn moves, parallel ones as one.
-std::vector<std::pair<int32_t, int32_t>> LinksAt(const Topology& topology, const Image& turn) {
+struct TurnedLinks {
+  Ends all, below;  // `below`: those to nodes that stay in place and are nearer to the GPUs
+};
+TurnedLinks LinksAt(const Topology& topology, const Tiers& tiers, const Image& turn) {
   const auto is_moved = [&](NodeId n) { return turn[n.index()] != n.value; };
-  std::vector<std::pair<int32_t, int32_t>> links;
-  for (const Link& l : topology.spec().links)
-    if (is_moved(l.from) || is_moved(l.to)) links.emplace_back(l.from.value, l.to.value);
-  std::ranges::sort(links);
-  links.erase(std::unique(links.begin(), links.end()), links.end());
+  TurnedLinks links;
+  for (const Link& l : topology.spec().links) {
+    const bool from = is_moved(l.from), to = is_moved(l.to);
+    if (!from && !to) continue;
+    links.all.emplace_back(l.from.value, l.to.value);
+    if (from != to && (from ? tiers.IsNearer(l.to, l.from) : tiers.IsNearer(l.from, l.to)))
+      links.below.push_back(links.all.back());
+  }
+  for (Ends* ends : {&links.all, &links.below}) {
+    std::ranges::sort(*ends);
+    ends->erase(std::unique(ends->begin(), ends->end()), ends->end());
+  }
   return links;
 }
 
 // The number of orbits of the links under the generators, of which generator `changed` has this image.
 // Requires: the generators keep the set of links.
-size_t OrbitsOf(std::span<const std::pair<int32_t, int32_t>> links, std::span<const Automorphism> generators,
-                size_t changed, const Image& image) {
+size_t OrbitsOf(const Ends& links, std::span<const Automorphism> generators, size_t changed,
+                const Image& image) {
   UnionFind sets(links.size());
   size_t orbits = links.size();
   for (size_t g = 0; g < generators.size(); ++g) {
@@ -204,22 +217,29 @@ size_t OrbitsOf(std::span<const std::pair<int32_t, int32_t>> links, std::span<co
   return orbits;
 }
 
-// Returns the group in which the best generator is followed by the turn, or nullopt if no orbits join. Sets
-// `block` to the parts of a block that the turned generator does not take to each other.
-std::optional<SymmetryGroup> WithTurn(const Topology& topology, const SymmetryGroup& group, const Image& turn,
-                                      int64_t& block) {
+// Returns the group in which the best generator is followed by the turn, or nullopt if no orbits join. Links
+// below the parts come first: a generator that moves leaves spreads them over spines already, one that moves
+// the GPUs of a leaf does not. Sets `block` to the parts of a block that the turned generator does not take
+// to each other.
+std::optional<SymmetryGroup> WithTurn(const Topology& topology, const Tiers& tiers,
+                                      const SymmetryGroup& group, const Image& turn, int64_t& block) {
   std::vector<Automorphism> generators = group.generators();
   for (const Automorphism& generator : generators)
     if (!Commutes(turn, generator.image)) return std::nullopt;
   const int64_t order = OrderOf(turn);
-  const std::vector<std::pair<int32_t, int32_t>> links = LinksAt(topology, turn);
-  size_t fewest = OrbitsOf(links, generators, generators.size(), {}), best = generators.size();
+  const TurnedLinks links = LinksAt(topology, tiers, turn);
+  const auto orbits_of = [&](size_t changed, const Image& image) {
+    return std::pair(OrbitsOf(links.below, generators, changed, image),
+                     OrbitsOf(links.all, generators, changed, image));
+  };
+  auto fewest = orbits_of(generators.size(), {});
+  size_t best = generators.size();
   Image best_image;
   for (size_t g = 0; g < generators.size(); ++g) {
     const int64_t common = std::gcd(order, int64_t{generators[g].order});
     if (common == 1) continue;
     Image image = Followed(generators[g].image, turn, order / common);
-    const size_t orbits = OrbitsOf(links, generators, g, image);
+    const auto orbits = orbits_of(g, image);
     if (orbits >= fewest) continue;
     fewest = orbits;
     best = g;
@@ -254,7 +274,7 @@ SymmetryGroup TurnSwitches(const Topology& topology, const SymmetryGroup& group)
   SymmetryGroup turned = in_order.ok() ? *in_order : group;
   for (const AlikeParts& parts : alike) {
     for (int64_t block = 0; block != 1;) {
-      std::optional<SymmetryGroup> better = WithTurn(topology, turned, parts.Turn(block), block);
+      std::optional<SymmetryGroup> better = WithTurn(topology, tiers, turned, parts.Turn(block), block);
       if (!better) break;
       turned = *std::move(better);
     }

@@ -56,6 +56,25 @@ TEST(TurnSwitches, MovesSpinesWithHostsAndGpus) {
                 true);
 }
 
+// Sixteen leaves could spread over eight spines what one GPU sends, but not what all GPUs of a leaf send at
+// once.
+TEST(TurnSwitches, GpusOfALeafComeBeforeLeaves) {
+  ExpectEvenUse(ReadNativeXml(R"(<topology name="pods">
+  <cluster hosts="2" name="pod">
+    <cluster hosts="16">
+      <nvswitch gpus="4" bandwidth="450GB/s" latency="500ns"/>
+      <nic id="nic" count="4"/>
+      <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s" latency="0ns"/>
+      <fabric type="leaf-spine" leaves="8" spines="8" bandwidth="50GB/s" latency="1us"/>
+    </cluster>
+    <fabric id="above" count="8" oversubscription="4" latency="300ns"/>
+  </cluster>
+</topology>)",
+                              "pods.xml")
+                    .value(),
+                true);
+}
+
 TEST(TurnSwitches, LeavesAMachineWithoutSwitchesAsItIs) {
   const Topology torus = LoadTopology("torus:4x4").value();
   const SymmetryGroup group = FindTranslations(torus);
