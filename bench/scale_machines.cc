@@ -36,27 +36,6 @@ std::string RailsXml(int64_t pods, int64_t hosts) {
                      pods, hosts, hosts * kGpus * kGbPerS / kSpines / kOversubscribed);
 }
 
-// A rack switch joins 2 hosts, a cluster switch the racks of a pod with their whole bandwidth, and the core
-// the pods with a seventh of it.
-std::string LlamaXml(int64_t pods) {
-  return fmt::format(R"(<topology name="llama:{0}" arch="sm90">
-  <cluster hosts="{0}" name="pod">
-    <cluster hosts="192" name="rack">
-      <cluster hosts="2">
-        <nvswitch gpus="8" bandwidth="450GB/s" latency="500ns" multicast="true" reduce="true"/>
-        <nic id="nic" count="8"/>
-        <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
-        <fabric id="rtsw" type="switch" bandwidth="400Gbit/s" latency="1300ns"/>
-      </cluster>
-      <fabric id="ctsw" type="switch" bandwidth="800GB/s" latency="300ns"/>
-    </cluster>
-    <fabric id="core" type="switch" bandwidth="{1}GB/s" latency="300ns"/>
-  </cluster>
-</topology>
-)",
-                     pods, 192 * 800 / 7);
-}
-
 // One NVLink domain a rack; the core has the rails' whole bandwidth.
 std::string RacksXml(int64_t units) {
   return fmt::format(R"(<topology name="nvl72:{0}" arch="sm100">
@@ -127,10 +106,6 @@ StatusOr<Topology> ReadScaledMachine(const std::string& name) {
     XCCL_ASSIGN_OR_RETURN(const int64_t pods, number(0));
     XCCL_ASSIGN_OR_RETURN(const int64_t hosts, number(1));
     return ReadNativeXml(RailsXml(pods, hosts), name);
-  }
-  if (name.starts_with("llama:")) {
-    XCCL_ASSIGN_OR_RETURN(const int64_t pods, number(0));
-    return ReadNativeXml(LlamaXml(pods), name);
   }
   if (name.starts_with("nvl72:")) {
     XCCL_ASSIGN_OR_RETURN(const int64_t units, number(0));

@@ -9,10 +9,10 @@
 namespace xccl {
 
 // Takes what LoadTopology() takes, and
-//   dgx-h100:HOSTS       hosts of 8 GPUs on rails of one switch each
-//   rails:PODSxHOSTS     hosts of 8 GPUs, rails of leaves and spines in a pod, a core of half the pods'
-//   bandwidth llama:PODS           pods of 192 racks of 2 hosts of 8 GPUs, a core of a seventh of the pods'
-//   bandwidth nvl72:UNITS          units of 8 racks of 18 trays of 4 GPUs, 4 rails in a unit, a core of their
+//   dgx-h100:HOSTS    hosts of 8 GPUs on rails of one switch each
+//   rails:PODSxHOSTS  hosts of 8 GPUs, rails of leaves and spines in a pod, and a core of half the pods'
+//                     bandwidth
+//   nvl72:UNITS       units of 8 racks of 18 trays of 4 GPUs, 4 rails in a unit, and a core of their
 //   bandwidth
 // After "damaged:" the machine has 100 cables of switches less, and 3 hosts less.
 StatusOr<Topology> ReadScaledMachine(const std::string& name);
