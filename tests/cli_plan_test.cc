@@ -345,22 +345,23 @@ TEST_F(Cli, AClusterWrittenAsXmlLosesALinkAndIsRepaired) {
       Run({"topo", "cluster.xml", "--without-link", "h0/0->h0/mlx5_0"}));
 }
 
-// bfb's schedule is the fastest, or about as fast and of fewer messages; greedy's program is faster.
+// 2d-mesh's schedule is the fastest, or about as fast and of fewer messages; forest's program is faster.
 TEST_F(Cli, TheProgramsTimeDecidesWhatIsWritten) {
-  const Words plan = {"plan", "mesh:4x4", "-c", "allreduce", "-s", "1MiB", "--machine", "none", "--json"};
+  const Words plan = {"plan", "mesh:3x5", "-c", "allreduce", "-s", "4MiB", "--machine", "none", "--json"};
   const auto with = [&](const Words& more) {
     Words all = plan;
     all.insert(all.end(), more.begin(), more.end());
     return Json::parse(Out(all));
   };
-  const Json schedule = with({}), written = with({"-o", "a.json"}), bfb = with({"-e", "bfb", "-o", "b.json"});
-  EXPECT_EQ(schedule["engine"], "bfb");
+  const Json schedule = with({}), written = with({"-o", "a.json"});
+  const Json mesh = with({"-e", "2d-mesh", "-o", "b.json"});
+  EXPECT_EQ(schedule["engine"], "2d-mesh");
   EXPECT_DOUBLE_EQ(schedule["ratio"], schedule["time_us"].get<double>() / schedule["bound_us"].get<double>());
-  EXPECT_EQ(written["engine"], "greedy");
-  EXPECT_LT(written["time_program_us"], bfb["time_program_us"]);
+  EXPECT_EQ(written["engine"], "forest");
+  EXPECT_LT(written["time_program_us"], mesh["time_program_us"]);
   EXPECT_DOUBLE_EQ(written["ratio"],
                    written["time_program_us"].get<double>() / written["bound_us"].get<double>());
-  EXPECT_NE(Out({"plan", "mesh:4x4", "-c", "allreduce", "-s", "1MiB", "--machine", "none", "-o", "a.json"})
+  EXPECT_NE(Out({"plan", "mesh:3x5", "-c", "allreduce", "-s", "4MiB", "--machine", "none", "-o", "a.json"})
                 .find("fastest program of "),
             std::string::npos);
 }
