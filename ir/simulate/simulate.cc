@@ -97,7 +97,7 @@ RunsMade Extrapolate(const std::function<int64_t(int64_t)>& run, int64_t jobs, i
   const auto on_line = [&]() -> RunsMade {
     return {OnSteadyLine(before, last, longest, segments), longest, last};
   };
-  if (2 * longest * jobs > budget) return on_line();  // even the shortest runs are long
+  if (m * jobs > kJobBudget) return on_line();  // even the shortest run is long
   int32_t agreements = 0;
   while (2 * longest < segments) {
     const int64_t time = run(2 * longest);

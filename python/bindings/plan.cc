@@ -102,7 +102,7 @@ StatusOr<std::shared_ptr<const Topology>> MachineFor(const std::shared_ptr<Topol
 SharedPlan Make(const std::shared_ptr<Topology>& topology, const std::shared_ptr<Collective>& collective,
                 const Asked& asked, const SharedPlan& start, Watching& watching) {
   const PlanOptions options = OptionsOf(asked);
-  const Engine& engine = *ValueOf(FindEngine(asked.engine));
+  const Engine& engine = *ValueOf(FindEngine(asked.engine), "engine");
   // Other engines have no best plan so far: Ctrl-C gives them up, as on the command line.
   watching.keeps_best = engine.searches_long || engine.asks_others || engine.starts_from_plan;
   watching.deadline = options.deadline;

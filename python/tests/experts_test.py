@@ -63,7 +63,6 @@ class Experts(unittest.TestCase):
             (dict(experts=33), ["--experts", "33"]),
             (dict(experts=16, top_k=17), ["--experts", "16", "--top-k", "17"]),
             (dict(row=100), ["--row", "100B"]),
-            (dict(tokens=0), ["--tokens", "0"]),
             (dict(routing="unifrom"), ["--routing", "unifrom"]),
             (dict(routing="zipf:9"), ["--routing", "zipf:9"]),
         ):

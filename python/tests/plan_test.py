@@ -337,7 +337,7 @@ class Errors(unittest.TestCase):
         usage, wrong = xccl.UsageError, xccl.InvalidInput
         self.check(
             [
-                (usage, "no engine 'rings'; did you mean 'ring'?", ring, dict(engine="rings")),
+                (usage, "engine: no engine 'rings'; did you mean 'ring'?", ring, dict(engine="rings")),
                 (usage, "collective: no collective 'allreduse'; did you mean 'allreduce'?", ring, dict(collective="allreduse")),
                 (usage, "size: 3 bytes; allgather of 4 ranks rounds them down to none; expected at least 64", ring, dict(size=3)),
                 (usage, "size: -1; expected whole bytes, or a text such as 64MiB", ring, dict(size=-1)),

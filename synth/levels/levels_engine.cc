@@ -182,14 +182,14 @@ class Planning {
       // Plans with fewer messages are for machines where making them costs little.
       if (!ways_.empty() && Work() + way.work > kManyTransfers) break;
       ways_.push_back(std::move(way));
-      if (ways_.size() == 1) XCCL_RETURN_IF_ERROR(JoinLevels(ends));
+      if (ways_.size() == 1) JoinLevels(ends);
     }
     return OkStatus();
   }
 
   // Joins levels of the only way for as long as that promises a faster one, and puts the faster way first.
-  Status JoinLevels(std::vector<int64_t> ends) {
-    if (IsOfPairs(cut_)) return OkStatus();
+  void JoinLevels(std::vector<int64_t> ends) {
+    if (IsOfPairs(cut_)) return;
     std::optional<Way> best;
     for (bool joins = true; joins && ends.size() > 1;) {
       const Way& before = best ? *best : ways_.front();
@@ -198,17 +198,17 @@ class Planning {
       for (size_t i = 0; joins && i + 1 < all.size(); ++i) {
         std::vector<int64_t> fewer = all;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-        XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(fewer));
-        if (kNear * way.time_ps >= (best ? *best : ways_.front()).time_ps) continue;
-        best = std::move(way);
+        StatusOr<Way> way = BestWayOver(fewer);
+        // Rails join ranks of two hosts only where these have one place in both: such levels stay apart.
+        if (!way.ok() || kNear * way->time_ps >= (best ? *best : ways_.front()).time_ps) continue;
+        best = *std::move(way);
         ends = std::move(fewer);
       }
       joins &= ends != all;
     }
-    if (!best) return OkStatus();
+    if (!best) return;
     if (Work() + best->work > kManyTransfers) ways_.clear();
     ways_.insert(ways_.begin(), *std::move(best));
-    return OkStatus();
   }
 
   // Returns the way with the fastest place of the level of kinds, or the one of several that loads links
@@ -216,13 +216,18 @@ class Planning {
   StatusOr<Way> BestWayOver(std::span<const int64_t> ends) const {
     const bool has_kinds = !machine_.group.IsTransitive();
     std::optional<Way> best;
+    Status refused;
     for (size_t inside = 0; inside <= (has_kinds ? ends.size() : 0); ++inside) {
-      XCCL_ASSIGN_OR_RETURN(Way way, WayOver(ends, inside));
-      const bool is_faster = best && kNear * way.time_ps < best->time_ps;
-      const bool is_lighter = best && way.time_ps <= kNear * best->time_ps && way.links_ps < best->links_ps;
-      if (!best || is_faster || is_lighter) best = std::move(way);
+      StatusOr<Way> way = WayOver(ends, inside);
+      if (!way.ok()) {
+        refused = way.status();
+        continue;
+      }
+      const bool is_faster = best && kNear * way->time_ps < best->time_ps;
+      const bool is_lighter = best && way->time_ps <= kNear * best->time_ps && way->links_ps < best->links_ps;
+      if (!best || is_faster || is_lighter) best = *std::move(way);
     }
-    return *std::move(best);
+    return best ? StatusOr<Way>(*std::move(best)) : refused;
   }
 
   StatusOr<Way> WayOver(std::span<const int64_t> ends, size_t inside_kinds) const {
@@ -343,8 +348,10 @@ class RootedPlanning {
                       kName, request_.collective->name()));
     for (const std::vector<int64_t>& some : {ends, std::vector{ends.front(), ends.back()}}) {
       if (dealing_ && some == ends) break;
-      auto levels = std::make_unique<Levels>();
-      XCCL_ASSIGN_OR_RETURN(*levels, direction_->finder.Make(some, kName));
+      StatusOr<Levels> made = direction_->finder.Make(some, kName);
+      if (!made.ok() && dealing_) break;
+      XCCL_RETURN_IF_ERROR(made.status());
+      auto levels = std::make_unique<Levels>(*std::move(made));
       StatusOr<Dealing> dealing = Dealing::Create(direction_->finder, *levels, direction_->topology,
                                                   direction_->group, kManyTransfers, kName);
       if (!dealing.ok() && !dealing_) return dealing.status();

@@ -182,6 +182,20 @@ TEST(Levels, JoinedLevelsTakeTheLatencyOfOne) {
   }
 }
 
+// Rails join GPUs of one place in their hosts alone, so GPUs and hosts cannot be one level, even where few
+// bytes would like that.
+TEST(Levels, StayApartWhereNoPathJoinsThem) {
+  LoadOptions options;
+  options.hosts = 4;
+  const Topology topology = *LoadTopology("dgx-h100", options);
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter, CollectiveKind::kAllreduce}) {
+    const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
+    const StatusOr<Synthesis> made = LevelsEngine().Synthesize(RequestFor(topology, collective, 64 << 10));
+    EXPECT_TRUE(made.ok()) << collective.name() << ": " << made.status().message();
+  }
+}
+
 TEST(Levels, RefuseWhatIsNotAlike) {
   struct Row {
     const char* topology;
