@@ -247,7 +247,8 @@ TEST(TrainingLines, WrongJobs) {
        "--for dp: gradients of no bytes; expected 1 to 2^50"},
       {[](TrainingJob& j) { j.model.vocab = 0; },
        "--vocab: not given; hint: --llm=llama-3-8b has all of a model"},
-      {[](TrainingJob& j) { j.model.heads = 3; }, "--heads: 3; expected a divisor of 4096 hidden values (--hidden)"},
+      {[](TrainingJob& j) { j.model.heads = 3; },
+       "--heads: 3; expected a divisor of 4096 hidden values (--hidden)"},
       {[](TrainingJob& j) { j.model.kv_heads = 7; }, "--kv-heads: 7; expected a divisor of 32 heads"},
       {[](TrainingJob& j) { j.model.top_k = 2; }, "--top-k: 2; expected at most 1, the experts of a layer"},
   };
