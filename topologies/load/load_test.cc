@@ -159,7 +159,8 @@ struct Rejection {
 TEST(LoadTopology, Rejects) {
   constexpr Rejection kRejections[] = {
       {"torus:", "torus:: '': expected something like torus:4x4x4"},
-      {"torus:4xa", "torus:4xa: torus: dims '4xa': expected whole numbers from 1 to 1000000000, such as 4x4x4"},
+      {"torus:4xa",
+       "torus:4xa: torus: dims '4xa': expected whole numbers from 1 to 1000000000, such as 4x4x4"},
       {"ring:0", "ring:0: ring: ranks '0': expected a whole number from 1 to 1000000000"},
       {"fat-tree:4", "fat-tree:4: '4': expected name=value"},
       {"leaf-spine:4x2", "leaf-spine:4x2: '2': expected something like leaf-spine:4x2x8"},
