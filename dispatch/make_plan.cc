@@ -32,7 +32,7 @@ constexpr int64_t kMessageBytes = 64 << 10;
 // Tokens × ranks × top_k on which a way is chosen: about a tenth of a second on one core.
 constexpr int64_t kMostChoices = int64_t{1} << 21;
 constexpr int64_t kMostChoosingDraws = 16;
-// Of the time until a deadline, for drawing them.
+// The part of the time until a deadline that drawing them may take.
 constexpr double kShareOfDraws = 0.1;
 // A plan with its proof and one draw takes about so many times as long as the paths between all ranks.
 constexpr double kPathsOfPlan = 10;

@@ -18,7 +18,7 @@ struct Lender {
   RowSource rows;
 };
 
-// What the home sends in place of a row: as many bytes as the smallest slot holds of one.
+// The home sends a loan in place of a row. It has as many bytes as the smallest slot holds of one.
 struct Loan {
   const Lender* lender = nullptr;
   int32_t process = 0;

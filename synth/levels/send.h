@@ -20,7 +20,7 @@ namespace xccl {
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
                         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes);
 
-// What SendOverLevels takes.
+// The time of SendOverLevels, and what it consists of.
 struct LevelsCost {
   double time_ps = 0;     // the most loaded link's time for its bytes, and the latency
   double latency_ps = 0;  // of the levels, one after the other
