@@ -71,6 +71,11 @@ class Experts(unittest.TestCase):
                     xccl.plan("rail-2", "dispatch", **arguments)
                 ran = said("plan", "rail-2", "-c", "dispatch", *flags)
                 self.assertIn(str(raised.exception), ran.stderr)
+        # The command line checks this flag's range as it checks those of other whole numbers.
+        with self.assertRaises(ValueError) as raised:
+            xccl.plan("rail-2", "dispatch", tokens=0)
+        self.assertEqual(str(raised.exception), "tokens: 0; expected 1 to 1048576; hint: --tokens=1")
+        self.assertIn("--tokens: '0': expected a whole number from 1 to 1048576", said("plan", "rail-2", "-c", "dispatch", "--tokens", "0").stderr)
         for text, call in (
             ("aim: 'fast'; expected latency or throughput", lambda: xccl.plan("rail-2", "dispatch", aim="fast")),
             ("size: not together with collective dispatch", lambda: xccl.plan("rail-2", "dispatch", size="1MiB")),
