@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fmt/core.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 
@@ -13,6 +14,14 @@ template <typename Function>
 void Find(void* library, const char* name, Function& function, std::string& missing) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function == nullptr) missing = name;
+}
+
+// Over TCP, libfabric completes a small write although a full socket did not take its bytes: it stages them
+// until it is called again, and a rank whose call has ended does not call it. Without staging, a completion
+// says that the kernel has the bytes. Providers read variables when the library is first called.
+void CompleteWhatTheKernelHas() {
+  setenv("FI_NET_STAGING_SBUF_SIZE", "0", 1);
+  setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 1);
 }
 
 StatusOr<Library> Load() {
@@ -28,6 +37,7 @@ StatusOr<Library> Load() {
   Find(opened, "fi_fabric", library.Fabric, missing);
   Find(opened, "fi_strerror", library.ErrorText, missing);
   if (!missing.empty()) return SystemError("libfabric.so.1: no function " + missing);
+  CompleteWhatTheKernelHas();
   return library;
 }
 
