@@ -2,7 +2,7 @@
 // made, with the time that it promises and the work that it costs.
 // 1. Every engine that serves the request offers its own plan as a turn (Ask).
 // 2. The first turn is the cheapest, so that a plan is there at once. Every later turn is the one that
-//    promises the largest gain for its work (NextTurn). Engines' own plans come first if programs decide.
+//    promises the largest gain for its work (NextTurn). Some of engines' own plans come first (ComesFirst).
 // 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
@@ -196,9 +196,17 @@ class Portfolio {
     if (!refused.empty()) too_much_ = std::move(refused.back().second);
   }
 
-  // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. If
-  // programs decide, engines' own plans come before variations and searches. Drops turns that are not worth
-  // their work or do not fit the limits. Returns nullopt if no turn is left.
+  // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
+  // if programs decide, or if there are more than kMany members, where the budget is for few plans and a
+  // variation only hopes for what an estimate says.
+  bool ComesFirst(const Turn& turn) const {
+    return !turn.fills_budget &&
+           (MayHaveTheProgram(turn) || (request_.collective->num_members() > kMany && IsEstimate(turn) &&
+                                        turn.variation == kOwn && turn.promised_ps < best_ps_));
+  }
+
+  // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. Drops
+  // turns that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
     DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
@@ -210,7 +218,7 @@ class Portfolio {
     const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
       const double gain = GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
       // If the budget is for one plan alone, the fastest of those that cost the same is made.
-      return std::tuple(HasPlan() && MayHaveTheProgram(turn) && !turn.fills_budget, gain,
+      return std::tuple(HasPlan() && ComesFirst(turn), gain,
                         !HasPlan() && turn.work > left_ ? -turn.promised_ps : 0);
     });
     Turn turn = std::move(*next);

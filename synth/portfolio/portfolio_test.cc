@@ -220,5 +220,24 @@ TEST(Portfolio, WhereProgramsDecideEnginesAreAskedBeforeVariations) {
   EXPECT_EQ(said[2], "first");
 }
 
+// On many ranks, variations of a plan far above the bound once used up the work that a plan near it needed.
+TEST(Portfolio, OnManyRanksAnEngineWithAnEstimateIsAskedBeforeVariations) {
+  const Topology topology = testing::MakeRing(600);
+  const Collective broadcast = BroadcastOn(600);
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  std::vector<std::string> said;
+  request.progress = [&](const std::string& what) { said.push_back(what.substr(0, what.find(';'))); };
+  std::vector<Engine> engines = {EngineOf("first", 0, false, true), EngineOf("second", 0, false, true)};
+  engines[1].offer = [make = engines[1].make](const SynthesisRequest& asked) -> StatusOr<Offer> {
+    const auto ps = 1.2 * static_cast<double>(asked.bound->bound_ps);
+    return Offer{.time_ps = ps, .work = 1'000'000, .make = [=](int64_t) { return make(asked); }};
+  };
+  ASSERT_TRUE(TryEngines(request, engines).ok());
+  ASSERT_GE(said.size(), 3u);
+  EXPECT_EQ(said[0], "first");
+  EXPECT_EQ(said[1], "second");
+  EXPECT_EQ(said[2], "first");
+}
+
 }  // namespace
 }  // namespace xccl
