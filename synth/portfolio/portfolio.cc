@@ -1,8 +1,8 @@
 // Searches for the best plan in one loop over turns (synth/portfolio/turns.h). A turn is a plan that may be
 // made, with the time that it promises and the work that it costs.
 // 1. Every engine that serves the request offers its own plan as a turn (Ask).
-// 2. The first turn is the cheapest, so that a plan is there at once. Every later turn is the one that
-//    promises the largest gain for its work (NextTurn). Some of engines' own plans come first (ComesFirst).
+// 2. The first turn is the cheapest, so that a plan is there at once (FirstTurn). Every later turn is the one
+//    that promises the largest gain for its work (NextTurn). Some of engines' own plans come first.
 // 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
@@ -197,16 +197,28 @@ class Portfolio {
   }
 
   // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
-  // if programs decide, or if there are more than kMany members, where the budget is for few plans and a
-  // variation only hopes for what an estimate says.
+  // if programs decide, or if there are more than kMany members, for whom the budget is a few plans.
   bool ComesFirst(const Turn& turn) const {
-    return !turn.fills_budget &&
-           (MayHaveTheProgram(turn) || (request_.collective->num_members() > kMany && IsEstimate(turn) &&
-                                        turn.variation == kOwn && turn.promised_ps < best_ps_));
+    return turn.variation == kOwn && !turn.fills_budget &&
+           (request_.programs_decide ||
+            (request_.collective->num_members() > kMany && turn.promised_ps < best_ps_));
   }
 
-  // Returns the turn with the largest gain for its work, or the cheapest turn if there is no plan yet. Drops
-  // turns that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
+  // Returns the first turn: the cheapest, or, if that leaves too little work for another like it, the turn
+  // within the same work that promises the least time. Times near the bound count as equal.
+  std::vector<Turn>::iterator FirstTurn() {
+    const auto cost = [&](const Turn& turn) { return CostOf(turn); };
+    const auto cheapest = std::ranges::min_element(queue_, {}, cost);
+    if (in_haste_ || CostOf(*cheapest) <= kOverdraft * (left_ - CostOf(*cheapest))) return cheapest;
+    const int64_t most = std::max(left_, CostOf(*cheapest));
+    return std::ranges::min_element(queue_, {}, [&](const Turn& turn) {
+      const double promised_ps = std::max(turn.promised_ps, kNear * static_cast<double>(bound_.bound_ps));
+      return std::tuple(CostOf(turn) > most, promised_ps, CostOf(turn));
+    });
+  }
+
+  // Returns the first turn, or, if there is a plan, the turn with the largest gain for its work. Drops turns
+  // that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
     DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
@@ -215,12 +227,11 @@ class Portfolio {
                            kSecondsPerMove * static_cast<double>(turn.work) > deadline_.SecondsLeft());
     });
     if (queue_.empty()) return std::nullopt;
-    const auto next = std::ranges::max_element(queue_, {}, [&](const Turn& turn) {
+    const auto most_gain = [&](const Turn& turn) {
       const double gain = GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
-      // If the budget is for one plan alone, the fastest of those that cost the same is made.
-      return std::tuple(HasPlan() && ComesFirst(turn), gain,
-                        !HasPlan() && turn.work > left_ ? -turn.promised_ps : 0);
-    });
+      return std::pair(ComesFirst(turn), gain);
+    };
+    const auto next = HasPlan() ? std::ranges::max_element(queue_, {}, most_gain) : FirstTurn();
     Turn turn = std::move(*next);
     queue_.erase(next);
     return turn;

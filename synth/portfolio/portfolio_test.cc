@@ -239,5 +239,28 @@ TEST(Portfolio, OnManyRanksAnEngineWithAnEstimateIsAskedBeforeVariations) {
   EXPECT_EQ(said[2], "first");
 }
 
+// The budget is for one plan of a million moves. The cheapest of several was made, however slow.
+TEST(Portfolio, IfTheBudgetIsForOnePlanItIsTheFastest) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  const auto made_with = [&](int64_t work) {
+    std::vector<Engine> engines = {EngineOf("slow", 0, false, true), EngineOf("fast", 0, false, true)};
+    for (size_t i = 0; i < engines.size(); ++i)
+      engines[i].offer = [=, make = engines[i].make](const SynthesisRequest& asked) -> StatusOr<Offer> {
+        return Offer{.time_ps = (i == 0 ? 2 : 1.1) * static_cast<double>(asked.bound->bound_ps),
+                     .work = work + static_cast<int64_t>(i),
+                     .make = [=](int64_t) { return make(asked); }};
+      };
+    std::string first;
+    SynthesisRequest asked = request;
+    asked.progress = [&](const std::string& what) { first = first.empty() ? what : first; };
+    EXPECT_TRUE(TryEngines(asked, engines).ok());
+    return first;
+  };
+  EXPECT_EQ(made_with(1000), "slow");
+  EXPECT_EQ(made_with(1'000'000), "fast");
+}
+
 }  // namespace
 }  // namespace xccl

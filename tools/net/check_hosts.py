@@ -29,7 +29,8 @@ def routing_file(draw, ranks, tokens, top_k, experts, folder):
         return [-1] + chosen[1:] if kind == 2 else chosen
     path = os.path.join(folder, "routing.json")
     with open(path, "w") as file:
-        json.dump({"routing": [[token() for _ in range(draw.choice([0, 1, tokens]))] for _ in range(ranks)]}, file)
+        json.dump({"routing": [[token() for _ in range(draw.choice([0, 1, tokens]) if rank else tokens)]
+                               for rank in range(ranks)]}, file)
     return path
 
 def run_layer(draw, binary, net, topology, ranks, calls, folder):
