@@ -134,8 +134,10 @@ class Collective:
             self.before, self.after = [{a: {a}} for a, _ in data["pairs"]], [{b: {a}} for a, b in data["pairs"]]
         else:
             raise ValueError(f"collective.name: unknown collective {kind}")
-        self.weights, self.part_of, self.weight_before, self.part_weight = data["weights"], [], [], []
-        for part, chunks in enumerate(data["parts"]):
+        parts = data.get("parts", [1] * len(self.before))
+        self.weights, self.part_of = data.get("weights", [1] * len(parts)), []
+        self.weight_before, self.part_weight = [], []
+        for part, chunks in enumerate(parts):
             total = 0
             for _ in range(chunks):
                 self.weight_before.append(total)
@@ -143,7 +145,7 @@ class Collective:
                 self.part_of.append(part)
             self.part_weight.append(total)
         self.chunks = len(self.part_of)
-        if self.chunks != len(self.weights) or len(data["parts"]) != len(self.before):
+        if self.chunks != len(self.weights) or len(parts) != len(self.before):
             raise ValueError("collective: parts and weights do not agree with the collective")
 
     def always_empty(self, chunk):

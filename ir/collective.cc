@@ -197,16 +197,14 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
   } else {
     made.reduces_ = IsReduction(own.kind);
   }
-  made.part_first_.assign(static_cast<size_t>(NumParts(own)) + 1, 0);
-  const int32_t whole = 1;
-  made.Cut(std::span(&whole, 1), {});
+  made.num_parts_ = static_cast<int32_t>(NumParts(own));
   return made;
 }
 
 Collective Collective::WithChunks(int32_t chunks) const {
   XCCL_CHECK(chunks >= 1);
   Collective cut = *this;
-  cut.Cut(std::span(&chunks, 1), {});
+  cut.CutEvenly(chunks);
   return cut;
 }
 
@@ -224,36 +222,36 @@ Collective Collective::WithWeights(const std::vector<std::vector<int64_t>>& weig
 Collective Collective::WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const {
   XCCL_CHECK(static_cast<int32_t>(chunks.size()) == num_parts());
   XCCL_CHECK(std::accumulate(chunks.begin(), chunks.end(), size_t{0}) == weights.size());
+  XCCL_CHECK(std::ranges::all_of(chunks, [](int32_t count) { return count >= 1; }));
+  XCCL_CHECK(std::ranges::all_of(weights, [](int64_t weight) { return weight >= 0; }));
   Collective cut = *this;
-  cut.Cut(chunks, weights);
+  cut.CutEvenly(chunks.empty() ? 1 : chunks.front());
+  if (std::ranges::all_of(chunks, [&](int32_t count) { return count == chunks.front(); }) &&
+      std::ranges::all_of(weights, [](int64_t weight) { return weight == 1; }))
+    return cut;
+  cut.even_chunks_ = 0;
+  cut.chunk_part_.reserve(weights.size());
+  cut.chunk_weight_.assign(weights.begin(), weights.end());
+  cut.chunk_weight_before_.reserve(weights.size());
+  cut.part_weight_.assign(chunks.size(), 0);
+  cut.part_first_ = {0};
+  for (size_t p = 0; p < chunks.size(); ++p) {
+    for (int32_t i = 0; i < chunks[p]; ++i) {
+      const int64_t weight = weights[cut.chunk_part_.size()];
+      cut.chunk_part_.push_back(PartId(static_cast<int64_t>(p)));
+      cut.chunk_weight_before_.push_back(cut.part_weight_[p]);
+      cut.part_weight_[p] += weight;
+    }
+    cut.part_first_.push_back(static_cast<int32_t>(cut.chunk_part_.size()));
+  }
   return cut;
 }
 
-void Collective::Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights) {
-  const size_t parts = part_first_.size() - 1;
-  const auto count_of = [&](size_t p) { return chunks.size() == 1 ? chunks[0] : chunks[p]; };
-  size_t total = 0;
-  for (size_t p = 0; p < parts; ++p) total += static_cast<size_t>(count_of(p));
-  chunk_part_.clear();
-  chunk_weight_.clear();
-  chunk_weight_before_.clear();
-  chunk_part_.reserve(total);
-  chunk_weight_.reserve(total);
-  chunk_weight_before_.reserve(total);
-  part_weight_.assign(parts, 0);
-  for (size_t p = 0; p < parts; ++p) {
-    XCCL_CHECK(count_of(p) >= 1);
-    part_first_[p] = static_cast<int32_t>(chunk_part_.size());
-    for (int32_t i = 0; i < count_of(p); ++i) {
-      const int64_t weight = weights.empty() ? 1 : weights[chunk_part_.size()];
-      XCCL_CHECK(weight >= 0);
-      chunk_part_.push_back(PartId(static_cast<int64_t>(p)));
-      chunk_weight_.push_back(weight);
-      chunk_weight_before_.push_back(part_weight_[p]);
-      part_weight_[p] += weight;
-    }
-  }
-  part_first_[parts] = static_cast<int32_t>(chunk_part_.size());
+void Collective::CutEvenly(int32_t chunks) {
+  even_chunks_ = chunks;
+  part_first_ = {};
+  chunk_part_ = {};
+  chunk_weight_ = chunk_weight_before_ = part_weight_ = {};
 }
 
 std::string Collective::name() const {
@@ -267,7 +265,7 @@ std::optional<int32_t> Collective::MemberIndex(Rank r) const {
 }
 
 bool Collective::HasEvenParts() const {
-  for (int32_t p = 1; p < num_parts(); ++p)
+  for (int32_t p = 1; even_chunks_ == 0 && p < num_parts(); ++p)
     if (ChunksOf(PartId(p)) != ChunksOf(PartId(0))) return false;
   return true;
 }

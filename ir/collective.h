@@ -97,8 +97,8 @@ struct CollectiveSpec {
   bool operator==(const CollectiveSpec&) const = default;
 };
 
-// The largest number of parts of a collective. A part takes some 40 bytes in a Collective and its sizes, so
-// the limit is about 3 GB. Parts and chunks have ids of 32 bits.
+// The largest number of parts of a collective. Uneven parts take some 40 bytes each in a Collective and its
+// sizes, so the limit is about 3 GB. Parts and chunks have ids of 32 bits.
 inline constexpr int64_t kMostParts = int64_t{1} << 26;
 
 // The number of parts of a collective with this spec. The spec need not be checked yet.
@@ -125,16 +125,26 @@ class Collective {
   std::span<const Rank> ranks() const { return spec_.ranks; }
   int32_t num_members() const { return static_cast<int32_t>(spec_.ranks.size()); }
   std::optional<int32_t> MemberIndex(Rank r) const;  // constant time
-  int32_t num_parts() const { return static_cast<int32_t>(part_first_.size()) - 1; }
-  int32_t num_chunks() const { return part_first_.back(); }
-  PartId PartOf(ChunkId c) const { return chunk_part_[c.index()]; }
-  ChunkId FirstChunk(PartId p) const { return ChunkId(part_first_[p.index()]); }
-  int32_t ChunksOf(PartId p) const { return part_first_[p.index() + 1] - part_first_[p.index()]; }
-  int64_t Weight(ChunkId c) const { return chunk_weight_[c.index()]; }
+  int32_t num_parts() const { return num_parts_; }
+  int32_t num_chunks() const { return even_chunks_ > 0 ? num_parts_ * even_chunks_ : part_first_.back(); }
+  PartId PartOf(ChunkId c) const {
+    return even_chunks_ > 0 ? PartId(c.value / even_chunks_) : chunk_part_[c.index()];
+  }
+  ChunkId FirstChunk(PartId p) const {
+    return ChunkId(even_chunks_ > 0 ? p.value * even_chunks_ : part_first_[p.index()]);
+  }
+  int32_t ChunksOf(PartId p) const {
+    return even_chunks_ > 0 ? even_chunks_ : part_first_[p.index() + 1] - part_first_[p.index()];
+  }
+  int64_t Weight(ChunkId c) const { return even_chunks_ > 0 ? 1 : chunk_weight_[c.index()]; }
   // The sum of the weights in c's part before c.
-  int64_t WeightBefore(ChunkId c) const { return chunk_weight_before_[c.index()]; }
-  int64_t PartWeight(PartId p) const { return part_weight_[p.index()]; }
+  int64_t WeightBefore(ChunkId c) const {
+    return even_chunks_ > 0 ? c.value % even_chunks_ : chunk_weight_before_[c.index()];
+  }
+  int64_t PartWeight(PartId p) const { return even_chunks_ > 0 ? even_chunks_ : part_weight_[p.index()]; }
   bool HasEvenParts() const;  // every part has the same number of chunks
+  // The number of chunks of every part if all parts have it and all weights are 1, else 0.
+  int32_t even_chunks() const { return even_chunks_; }
   // True if some rank needs a sum of several contributions.
   bool Reduces() const { return reduces_; }
 
@@ -165,14 +175,14 @@ class Collective {
   std::optional<InPlace> InPlaceOf(Rank r) const;
 
   bool operator==(const Collective& other) const {
-    return spec_ == other.spec_ && part_first_ == other.part_first_ && chunk_weight_ == other.chunk_weight_;
+    return spec_ == other.spec_ && even_chunks_ == other.even_chunks_ && part_first_ == other.part_first_ &&
+           chunk_weight_ == other.chunk_weight_;
   }
 
  private:
   Collective() = default;
-  // Cuts part p into chunks[p] chunks, or every part into chunks[0] if that is the only entry. Without
-  // weights, all are 1.
-  void Cut(std::span<const int32_t> chunks, std::span<const int64_t> weights);
+  // Cuts every part into `chunks` chunks of weight 1.
+  void CutEvenly(int32_t chunks);
   void Conditions(PartId p, bool before, std::vector<Holding>& out) const;
   // The member that holds part p alone. Requires: not all do.
   size_t HolderOf(PartId p, bool before) const;
@@ -181,7 +191,10 @@ class Collective {
   CollectiveSpec spec_;
   std::vector<Rank> sorted_ranks_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
-  std::vector<int32_t> part_first_;      // first chunk id by part, num_parts + 1 entries
+  int32_t num_parts_ = 0;
+  int32_t even_chunks_ = 1;
+  // Empty if parts are even; an alltoall of 8,192 ranks has 67 million of them.
+  std::vector<int32_t> part_first_;  // first chunk id by part, num_parts + 1 entries
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;
   // kCustom, for its table pre and its table post: rows by part; and parts by member, ascending.

@@ -86,6 +86,18 @@ TEST(CollectiveJson, Defaults) {
   EXPECT_EQ(all.num_chunks(), 4);
 }
 
+TEST(CollectiveJson, ManyPartsOfOneChunkAreNotListed) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAlltoall;
+  spec.ranks = AllRanks(1024);
+  const Collective pairs = Collective::Create(std::move(spec)).value();
+  const std::string text = Written(pairs);
+  EXPECT_LT(text.size(), 10'000U);
+  EXPECT_TRUE(Read(text, 1024).value() == pairs);
+  const Collective cut = pairs.WithChunks(2);
+  EXPECT_TRUE(Read(Written(cut), 1024).value() == cut);
+}
+
 TEST(CollectiveJson, Errors) {
   const struct {
     std::string text, expected;

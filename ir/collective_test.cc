@@ -120,6 +120,37 @@ TEST(Collective, Chunks) {
   EXPECT_TRUE(cut.WithChunks(3).HasEvenParts());
 }
 
+// Weights of 2 are listed, weights of 1 are not.
+TEST(Collective, EvenPartsAreAsIfTheyWereListed) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall}) {
+    const Collective whole = Make(kind, {0, 1, 2});
+    const Collective even = whole.WithChunks(3);
+    const auto weighted = [&](int64_t weight) {
+      return whole.WithWeights(
+          std::vector(static_cast<size_t>(whole.num_parts()), std::vector<int64_t>(3, weight)));
+    };
+    EXPECT_TRUE(weighted(1) == even);
+    const Collective listed = weighted(2);
+    EXPECT_FALSE(listed == even);
+    ASSERT_EQ(listed.num_chunks(), even.num_chunks());
+    EXPECT_TRUE(listed.HasEvenParts());
+    const CollectiveSizes even_sizes(even, 1000), listed_sizes(listed, 1000);
+    EXPECT_EQ(even_sizes.LargestChunkBytes(), listed_sizes.LargestChunkBytes());
+    for (ChunkId c(0); c.value < even.num_chunks(); ++c.value) {
+      const PartId part = even.PartOf(c);
+      EXPECT_EQ(part, listed.PartOf(c));
+      EXPECT_EQ(even.FirstChunk(part), listed.FirstChunk(part));
+      EXPECT_EQ(even.ChunksOf(part), listed.ChunksOf(part));
+      EXPECT_EQ(even.PartWeight(part) * 2, listed.PartWeight(part));
+      EXPECT_EQ(even.Weight(c) * 2, listed.Weight(c));
+      EXPECT_EQ(even.WeightBefore(c) * 2, listed.WeightBefore(c));
+      EXPECT_EQ(even_sizes.PartBytes(part), listed_sizes.PartBytes(part));
+      EXPECT_EQ(even_sizes.ChunkBytes(c), listed_sizes.ChunkBytes(c));
+    }
+  }
+}
+
 TEST(Collective, Rejects) {
   CollectiveSpec pairs = SpecOf(CollectiveKind::kSendrecv, {0, 1});
   pairs.pairs = {{Rank(0), Rank(2)}};

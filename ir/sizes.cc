@@ -39,10 +39,11 @@ CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_byte
   const int64_t n = collective.num_members();
   const int64_t parts = collective.num_parts();
   const int64_t elements = size_bytes / element_bytes;
-  part_elements_.assign(static_cast<size_t>(parts), 0);
   int64_t size_elements = 0;
   const KindTraits& traits = TraitsOf(spec.kind);
   const bool scaled = spec.kind == CollectiveKind::kCustom || spec.kind == CollectiveKind::kAlltoallv;
+  if (!scaled && !traits.counted) alike_chunks_ = collective.even_chunks();
+  part_elements_.assign(static_cast<size_t>(alike_chunks_ > 0 ? std::min<int64_t>(1, parts) : parts), 0);
   if (scaled) {
     // The fullest buffer gets the given size; all parts are scaled in proportion.
     const std::vector<int64_t>& weights =
@@ -81,13 +82,15 @@ CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vect
 }
 
 void CollectiveSizes::CutChunks(const Collective& collective) {
-  chunk_elements_.reserve(static_cast<size_t>(collective.num_chunks()));
-  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+  const int32_t all = collective.num_chunks();
+  const int32_t chunks = alike_chunks_ > 0 ? std::min(all, alike_chunks_) : all;
+  chunk_elements_.reserve(static_cast<size_t>(chunks));
+  for (int32_t c = 0; c < chunks; ++c) {
     const ChunkId chunk(c);
     const PartId part = collective.PartOf(chunk);
     const int64_t total = collective.PartWeight(part), before = collective.WeightBefore(chunk);
-    chunk_elements_.push_back(Scaled(part_elements_[part.index()], before + collective.Weight(chunk), total) -
-                              Scaled(part_elements_[part.index()], before, total));
+    chunk_elements_.push_back(Scaled(PartElements(part), before + collective.Weight(chunk), total) -
+                              Scaled(PartElements(part), before, total));
   }
 }
 

@@ -15,7 +15,7 @@ inline constexpr int64_t kDefaultElementBytes = 4;
 // Element counts of one collective at one size. All boundaries are whole elements, and chunks may be empty.
 class CollectiveSizes {
  public:
-  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks.
+  // Requires: size_bytes >= 0, element_bytes > 0. Cost: linear in parts + chunks where they differ.
   CollectiveSizes(const Collective& collective, int64_t size_bytes,
                   int64_t element_bytes = kDefaultElementBytes);
   // Takes the parts exactly as given, without nccl-tests' rounding. Requires: one count per part, none
@@ -26,10 +26,14 @@ class CollectiveSizes {
   int64_t element_bytes() const { return element_bytes_; }
   // The real size, after rounding down: nccl-tests' size column.
   int64_t size_bytes() const { return size_bytes_; }
-  int64_t PartElements(PartId p) const { return part_elements_[p.index()]; }
-  int64_t PartBytes(PartId p) const { return part_elements_[p.index()] * element_bytes_; }
-  int64_t ChunkElements(ChunkId c) const { return chunk_elements_[c.index()]; }
-  int64_t ChunkBytes(ChunkId c) const { return chunk_elements_[c.index()] * element_bytes_; }
+  int64_t PartElements(PartId p) const { return part_elements_[alike_chunks_ > 0 ? 0 : p.index()]; }
+  int64_t PartBytes(PartId p) const { return PartElements(p) * element_bytes_; }
+  int64_t ChunkElements(ChunkId c) const {
+    return chunk_elements_[static_cast<size_t>(alike_chunks_ > 0 ? c.value % alike_chunks_ : c.value)];
+  }
+  int64_t ChunkBytes(ChunkId c) const { return ChunkElements(c) * element_bytes_; }
+  // True if all parts are known to have as many elements, and as many chunks of weight 1.
+  bool HasAlikeParts() const { return alike_chunks_ > 0; }
   int64_t LargestChunkBytes() const;  // 0 without chunks. Linear
 
  private:
@@ -37,6 +41,8 @@ class CollectiveSizes {
   void CutChunks(const Collective& collective);
   int64_t element_bytes_ = 0;
   int64_t size_bytes_ = 0;
+  // The number of chunks of every part if all parts are alike, of which one is kept then; else 0.
+  int32_t alike_chunks_ = 0;
   std::vector<int64_t> part_elements_, chunk_elements_;
 };
 

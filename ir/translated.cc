@@ -19,14 +19,18 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
     if (collective.num_chunks() % n != 0)
       return InvalidInput(fmt::format("allreduce has {} chunks on {} ranks; expected a multiple",
                                       collective.num_chunks(), n));
-    for (int32_t m = 0; m <= n; ++m) blocks.first.push_back(collective.num_chunks() / n * m);
+    blocks.chunks_of_each = collective.num_chunks() / n;
     return blocks;
   }
   const bool per_member = traits.parts == KindTraits::Parts::kPerMember && !IsRooted(collective.kind());
   if (!per_member && !blocks.of_pairs) return InvalidInput(collective.name() + " has no part for each rank");
+  blocks.chunks_of_each = collective.even_chunks();
+  if (blocks.chunks_of_each > 0) return blocks;
   for (int32_t p = 0; p < collective.num_parts(); ++p)
     blocks.first.push_back(collective.FirstChunk(PartId(p)).value);
   blocks.first.push_back(collective.num_chunks());
+  for (int32_t c = 0; c < collective.num_chunks(); ++c)
+    blocks.of_chunk.push_back(collective.PartOf(ChunkId(c)).value);
   return blocks;
 }
 
@@ -48,14 +52,8 @@ StatusOr<Translations> Translations::Create(const Schedule& schedule, const Coll
     for (const Automorphism& g : schedule.symmetry)
       if (made.member_of_rank_[topology.RankOf(g.image[topology.NodeOf(r).index()])->index()] < 0)
         return InvalidInput(fmt::format("takes rank {} out of the collective", r.value));
-  const size_t blocks = made.blocks_.first.size() - 1, n = made.members_.size();
-  for (size_t b = 0; b < blocks; ++b) {
-    const Rank rank = made.members_[made.blocks_.of_pairs ? b / n : b];
+  for (const Rank rank : made.members_)
     made.is_representative_.push_back(made.group_.Representative(made.group_.OrbitOf(rank)) == rank);
-    made.block_of_.insert(made.block_of_.end(),
-                          static_cast<size_t>(made.blocks_.first[b + 1] - made.blocks_.first[b]),
-                          static_cast<int32_t>(b));
-  }
   for (const Link& link : topology.spec().links)
     made.tail_.push_back(topology.RankOf(link.from).value_or(Rank(0)));
   return made;
@@ -65,27 +63,26 @@ int32_t Translations::ImageOfBlock(int64_t e, int32_t block) const {
   const auto image = [&](int32_t member) {
     return member_of_rank_[group_.Image(e, members_[static_cast<size_t>(member)]).index()];
   };
-  const int32_t n = static_cast<int32_t>(members_.size());
+  const int32_t n = num_members();
   return blocks_.of_pairs ? image(block / n) * n + image(block % n) : image(block);
 }
 
 ChunkId Translations::Image(int64_t e, ChunkId c) const {
-  const int32_t block = block_of_[c.index()];
-  return ChunkId(blocks_.first[static_cast<size_t>(ImageOfBlock(e, block))] + c.value -
-                 blocks_.first[static_cast<size_t>(block)]);
+  const int32_t block = blocks_.Of(c);
+  return ChunkId(blocks_.First(ImageOfBlock(e, block)) + c.value - blocks_.First(block));
 }
 
 template <typename Same>
 bool Translations::ForAllImages(Same same) const {
-  const size_t n = members_.size();
-  std::vector<size_t> image(n);  // by member
+  const int32_t n = num_members();
+  std::vector<int32_t> image(members_.size());  // by member
   int64_t e = 1;
   for (const Automorphism& generator : group_.generators()) {
-    for (size_t m = 0; m < n; ++m)
-      image[m] = static_cast<size_t>(member_of_rank_[group_.Image(e, members_[m]).index()]);
-    for (size_t m = 0; m < n; ++m) {
+    for (int32_t m = 0; m < n; ++m)
+      image[m] = member_of_rank_[group_.Image(e, members_[static_cast<size_t>(m)]).index()];
+    for (int32_t m = 0; m < n; ++m) {
       if (!blocks_.of_pairs && !same(m, image[m])) return false;
-      for (size_t k = 0; blocks_.of_pairs && k < n; ++k)
+      for (int32_t k = 0; blocks_.of_pairs && k < n; ++k)
         if (!same(m * n + k, image[m] * n + image[k])) return false;
     }
     e *= generator.order;
@@ -95,23 +92,24 @@ bool Translations::ForAllImages(Same same) const {
 
 bool Translations::KeepParts(const Collective& collective) const {
   const std::vector<int64_t>& counts = collective.spec().counts;
-  return ForAllImages([&](size_t from, size_t to) {
-    const int32_t chunks = blocks_.first[from + 1] - blocks_.first[from];
-    if (chunks != blocks_.first[to + 1] - blocks_.first[to]) return false;
+  if (counts.empty() && collective.even_chunks() > 0) return true;
+  return ForAllImages([&](int32_t from, int32_t to) {
+    if (blocks_.Count(from) != blocks_.Count(to)) return false;
     if (!counts.empty() && counts[from] != counts[to]) return false;
-    for (int32_t c = 0; c < chunks; ++c)
-      if (collective.Weight(ChunkId(blocks_.first[from] + c)) !=
-          collective.Weight(ChunkId(blocks_.first[to] + c)))
+    for (int32_t c = 0; c < blocks_.Count(from); ++c)
+      if (collective.Weight(ChunkId(blocks_.First(from) + c)) !=
+          collective.Weight(ChunkId(blocks_.First(to) + c)))
         return false;
     return true;
   });
 }
 
 bool Translations::KeepSizes(const CollectiveSizes& sizes) const {
-  return ForAllImages([&](size_t from, size_t to) {
-    for (int32_t c = 0; c < blocks_.first[from + 1] - blocks_.first[from]; ++c)
-      if (sizes.ChunkBytes(ChunkId(blocks_.first[from] + c)) !=
-          sizes.ChunkBytes(ChunkId(blocks_.first[to] + c)))
+  if (blocks_.of_pairs && sizes.HasAlikeParts()) return true;
+  return ForAllImages([&](int32_t from, int32_t to) {
+    for (int32_t c = 0; c < blocks_.Count(from); ++c)
+      if (sizes.ChunkBytes(ChunkId(blocks_.First(from) + c)) !=
+          sizes.ChunkBytes(ChunkId(blocks_.First(to) + c)))
         return false;
     return true;
   });
@@ -200,6 +198,7 @@ bool AreRanksAlike(const Collective& collective, const Topology& topology) {
   if (!even || collective.num_members() != topology.num_ranks() ||
       collective.num_chunks() != collective.num_parts())
     return false;
+  if (collective.even_chunks() > 0) return true;
   for (int32_t c = 1; c < collective.num_chunks(); ++c)
     if (collective.Weight(ChunkId(c)) != collective.Weight(ChunkId(0))) return false;
   return true;

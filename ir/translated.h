@@ -22,10 +22,18 @@
 
 namespace xccl {
 
-// The chunks that move together when ranks are permuted: block b is chunks first[b]..first[b+1]-1.
+// The chunks that move together when ranks are permuted.
 struct ChunkBlocks {
-  std::vector<int32_t> first;
-  bool of_pairs = false;  // block i·n + j belongs to members (i, j), else block i to member i
+  bool of_pairs = false;       // block i·n + j belongs to members (i, j), else block i to member i
+  int32_t chunks_of_each = 0;  // if all blocks have as many; else 0
+  // Uneven blocks: block b is chunks first[b]..first[b+1]-1; the block of every chunk.
+  std::vector<int32_t> first, of_chunk;
+
+  int32_t First(int32_t block) const {
+    return chunks_of_each > 0 ? block * chunks_of_each : first[static_cast<size_t>(block)];
+  }
+  int32_t Count(int32_t block) const { return First(block + 1) - First(block); }
+  int32_t Of(ChunkId c) const { return chunks_of_each > 0 ? c.value / chunks_of_each : of_chunk[c.index()]; }
 };
 // Errors: kInvalidInput for collectives without a block for each rank: "broadcast has no part for each rank".
 StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective);
@@ -34,19 +42,18 @@ class Translations {
  public:
   // The group is one of the whole machine where the schedule is of a damaged machine (ir/damaged.h).
   // Errors: kInvalidInput with the fault of the schedule's symmetry (rule S7). Cost: linear in generators ×
-  // (nodes + links) and blocks.
+  // (nodes + links), and in the blocks if they are uneven.
   static StatusOr<Translations> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& machine);
 
   const SymmetryGroup& group() const { return group_; }
   ChunkId Image(int64_t e, ChunkId c) const;
   bool IsRepresentative(ChunkId c) const {
-    return is_representative_[static_cast<size_t>(block_of_[c.index()])];
+    const int32_t block = blocks_.Of(c);
+    return is_representative_[static_cast<size_t>(blocks_.of_pairs ? block / num_members() : block)];
   }
   // The end of c's block (exclusive). Translations move blocks as a whole.
-  ChunkId EndOfBlock(ChunkId c) const {
-    return ChunkId(blocks_.first[static_cast<size_t>(block_of_[c.index()]) + 1]);
-  }
+  ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // True if every block maps to a block with as many chunks and equal weights and counts.
   bool KeepParts(const Collective& collective) const;
   // True if all translates of each chunk have the same bytes; rounding can make them differ by an element.
@@ -60,6 +67,7 @@ class Translations {
 
  private:
   explicit Translations(SymmetryGroup group) : group_(std::move(group)) {}
+  int32_t num_members() const { return static_cast<int32_t>(members_.size()); }
   int32_t ImageOfBlock(int64_t e, int32_t block) const;
   // True if same(block, image) holds for all blocks and generators.
   template <typename Same>
@@ -67,8 +75,7 @@ class Translations {
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
-  std::vector<int32_t> block_of_;        // by chunk
-  std::vector<bool> is_representative_;  // by block
+  std::vector<bool> is_representative_;  // by member, of a pair the source
   std::vector<Rank> members_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
   std::vector<Rank> tail_;               // by link: the GPU that it leaves, or rank 0 if it leaves no GPU
