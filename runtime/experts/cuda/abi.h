@@ -67,14 +67,16 @@ struct ExpertRank {
   int32_t local_experts = 0, top_k = 0, max_tokens = 0;
   int32_t lanes = 1, depths = 0, workers = 1, rows_per_message = 1;
   int32_t num_domains = 0;
+  int32_t nested = 0;                                                       // Entry::kNested
   int32_t adds_on_way = 0;                                                  // Sums::kOnWay
   int32_t chunks = 0;                                                       // of kPlacesOfChunk places
   int64_t row_bytes = 0, header_bytes = 0, slot_bytes = 0, back_bytes = 0;  // back_bytes: a slot of combine
   const int16_t* parents = nullptr;                                         // ExpertPlan::parents
   const int32_t* domains = nullptr;                                         // by rank
-  const int32_t* entries = nullptr;  // Entry::kNeeded: (lane × ranks + home) × domains + domain: rank or -1
-  const int32_t* in_at = nullptr;    // (lane × depths + depth of the sender) × ranks + sender: place, or -1
-  const int32_t* out_at = nullptr;   // (lane × depths + own depth) × ranks + receiver: place, or -1
+  // But for Entry::kFixed: (lane × ranks + home) × domains + domain: the tree's entry, or -1.
+  const int32_t* entries = nullptr;
+  const int32_t* in_at = nullptr;   // (lane × depths + depth of the sender) × ranks + sender: place, or -1
+  const int32_t* out_at = nullptr;  // (lane × depths + own depth) × ranks + receiver: place, or -1
   const int32_t* in_begin = nullptr;   // by depth of the sender: its first place; depths + 1 of them
   const int32_t* out_begin = nullptr;  // likewise
   const RingEnd* in = nullptr;         // place × workers + worker: dispatch, rows come
