@@ -115,11 +115,12 @@ struct ExpertArgs {
   ExpertCall call = ExpertCall::kDispatch;
   int32_t blocks = 0;
   // dispatch
-  const int32_t* tokens = nullptr;   // [1] tokens of this rank, at most max_tokens
-  const int32_t* experts = nullptr;  // by token and position, -1: none
-  const float* weights = nullptr;    // likewise; null: all are 1
-  const char* rows = nullptr;        // by token
-  char* received = nullptr;          // by place
+  const int32_t* tokens = nullptr;  // [1] tokens of this rank, at most max_tokens
+  const void* experts = nullptr;    // int32_t or int64_t by token and position, -1: none
+  int32_t wide_experts = 0;         // they are int64_t
+  const float* weights = nullptr;   // likewise; null: all are 1
+  const char* rows = nullptr;       // by token
+  char* received = nullptr;         // by place
   // combine
   const char* outputs = nullptr;  // by entry
   char* result = nullptr;         // by token

@@ -18,6 +18,7 @@ struct RankList {
 struct ExpertShared {
   Waiter waiter;
   alignas(16) char header[kMostHeaderBytes];
+  int64_t chosen[kMostPositions];  // experts as the caller gave them
   int32_t value[kMostPositions], first[kMostPositions];
   RankList needs;               // ranks that hold an expert of the token
   RankList children;            // branches of the token at this rank

@@ -47,12 +47,18 @@ class DispatchBlock : public ExpertBlock {
 
   // Whether a number of the caller's is in first .. last. All threads call it with the same. The call gives
   // up where it is not: nothing of the host could refuse it before.
-  XCCL_DEVICE bool Fits(int32_t value, int32_t first, int32_t last, int32_t token) const {
+  XCCL_DEVICE bool Fits(int64_t value, int32_t first, int32_t last, int32_t token) const {
     if (value >= first && value <= last) return true;
     if (ThreadIndex() == 0)
-      Report(Who(), Wait::kNone, token, static_cast<uint64_t>(last),
-             static_cast<uint64_t>(static_cast<int64_t>(value)));
+      Report(Who(), Wait::kNone, token, static_cast<uint64_t>(last), static_cast<uint64_t>(value));
     return false;
+  }
+
+  template <class T>
+  XCCL_DEVICE int64_t ChoiceAt(int64_t at) const {
+    const T* const choice = static_cast<const T*>(args_.experts) + at;
+    HostTouch(choice, sizeof(T));
+    return *choice;
   }
 
   XCCL_DEVICE bool MakeHeader(int32_t token) {
@@ -63,9 +69,9 @@ class DispatchBlock : public ExpertBlock {
       reinterpret_cast<int32_t*>(s_.header)[1] = token;
     }
     for (int32_t k = ThreadIndex(); k < top_k; k += Threads()) {
-      HostTouch(args_.experts + begin + k, sizeof(int32_t));
-      const int32_t expert = args_.experts[begin + k];
-      s_.value[k] = expert;
+      const int64_t expert =
+          args_.wide_experts != 0 ? ChoiceAt<int64_t>(begin + k) : ChoiceAt<int32_t>(begin + k);
+      s_.chosen[k] = expert;
       reinterpret_cast<float*>(s_.header + 8)[k] = args_.weights != nullptr ? args_.weights[begin + k] : 1.0F;
       reinterpret_cast<int16_t*>(s_.header + 8 + 4 * top_k)[k] = static_cast<int16_t>(expert);
     }
@@ -74,7 +80,7 @@ class DispatchBlock : public ExpertBlock {
       *reinterpret_cast<int16_t*>(s_.header + at) = 0;
     Sync();
     for (int32_t k = 0; k < top_k; ++k)
-      if (!Fits(s_.value[k], -1, rank_.ranks * rank_.local_experts - 1, token)) return false;
+      if (!Fits(s_.chosen[k], -1, rank_.ranks * rank_.local_experts - 1, token)) return false;
     Sync();
     return true;
   }

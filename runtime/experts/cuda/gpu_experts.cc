@@ -261,6 +261,7 @@ Status GpuExperts::Dispatch(int32_t rank, const GpuHandle& handle, const GpuDisp
   args.blocks = dispatch_blocks();
   args.tokens = buffers.tokens;
   args.experts = buffers.experts;
+  args.wide_experts = buffers.wide_experts ? 1 : 0;
   args.weights = buffers.weights;
   args.rows = buffers.rows;
   args.received = buffers.received;

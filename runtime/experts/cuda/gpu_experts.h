@@ -62,7 +62,8 @@ class GpuHandle {
 // has a row for every place.
 struct GpuDispatch {
   const int32_t* tokens = nullptr;
-  const int32_t* experts = nullptr;
+  const void* experts = nullptr;
+  bool wide_experts = false;
   const float* weights = nullptr;
   const char* rows = nullptr;
   char* received = nullptr;

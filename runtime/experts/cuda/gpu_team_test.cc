@@ -273,7 +273,7 @@ TEST(Graph, ReplaysHundredNewRoutings) {
   const Machine machine(DataType::kBfloat16);
   const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 4, 8);
   const auto cpu = ExpertTeam::Create(plan, kPatience);
-  const auto gpu = machine.Team(plan, {.experts = {}, .graph = true});
+  const auto gpu = machine.Team(plan, {.experts = {}, .graph = true, .wide_experts = true});
   ASSERT_TRUE(gpu.ok()) << gpu.status().message();
   Random random(23);
   for (int i = 0; i < 100 && !::testing::Test::HasFailure(); ++i)
@@ -397,12 +397,23 @@ TEST(Refusals, AreSentences) {
 }
 
 // The router's numbers are on the device, so the kernel is the first to see a wrong one. The others leave.
+// int64_t that is right in its lower half is wrong, too.
 TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
   const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
   Machine machine(DataType::kBfloat16, {}, 1);
   std::vector<LocalExpertRank> ranks;
   for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) ranks.push_back({rank, machine.gpus[0]});
-  for (const bool tokens : {false, true}) {
+  struct Case {
+    int32_t tokens;
+    bool wide;
+    int32_t high;  // half of the expert's number
+    std::string text;
+  };
+  for (const auto& [tokens, wide, high, text] :
+       {Case{1, false, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 1, "token 0: expert 4294967304; expected -1 to 7"},
+        Case{5, false, 0, "5 tokens; expected 0 to 4"}}) {
     const auto experts =
         GpuExperts::Connect("plan", plan, FakeImage, ranks, AloneExchange(), {.host_of = {}});
     ASSERT_TRUE(experts.ok());
@@ -411,14 +422,16 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
     for (const int32_t rank : {0, 1, 3, 2}) {  // the others are queued before it is found
       const std::span<int32_t> words = machine.fake.Allocate<int32_t>(64);
       const std::span<char> bytes = machine.fake.Allocate<char>(1 << 14);
-      words[0] = rank == 2 && tokens ? 5 : rank == 2 ? 1 : 0;
+      words[0] = rank == 2 ? tokens : 0;
       words[16] = 8;
+      words[17] = high;
       handles.push_back(*(*experts)->MakeHandle(rank, /*host_counts=*/false));
       streams.push_back(*CreateStream(machine.gpus[0]));
       ASSERT_TRUE((*experts)
                       ->Dispatch(rank, handles.back(),
                                  {.tokens = words.data(),
                                   .experts = words.data() + 16,
+                                  .wide_experts = wide,
                                   .weights = nullptr,
                                   .rows = bytes.data(),
                                   .received = bytes.data() + 4096},
@@ -428,9 +441,7 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
     while ((*experts)->Failure().ok()) std::this_thread::yield();
     (*experts)->Abort();
     for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
-    EXPECT_EQ((*experts)->Failure().message(),
-              tokens ? "plan: rank 2: threadblock 0: 5 tokens; expected 0 to 4"
-                     : "plan: rank 2: threadblock 0: token 0: expert 8; expected -1 to 7");
+    EXPECT_EQ((*experts)->Failure().message(), "plan: rank 2: threadblock 0: " + text);
   }
 }
 
