@@ -66,6 +66,7 @@ class Team final : public GpuTeam {
                                  .experts = At<const void>(of.experts),
                                  .wide_experts = options_.wide_experts,
                                  .weights = At<const float>(of.weights),
+                                 .row_bytes = plan_.sizes.row_bytes,
                                  .rows = At<const char>(of.rows),
                                  .received = At<char>(of.received)},
                                 stream);

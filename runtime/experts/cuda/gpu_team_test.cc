@@ -322,6 +322,7 @@ TEST(Launch, HostWaitsForNothing) {
     const GpuDispatch dispatch{.tokens = words[r].data(),
                                .experts = words[r].data() + 16,
                                .weights = nullptr,
+                               .row_bytes = plan.sizes.row_bytes,
                                .rows = bytes[r].data(),
                                .received = bytes[r].data() + 4096};
     ASSERT_TRUE((*experts)->Dispatch(rank, handles[r], dispatch, streams[r].get()).ok());
@@ -433,6 +434,7 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
                                   .experts = words.data() + 16,
                                   .wide_experts = wide,
                                   .weights = nullptr,
+                                  .row_bytes = plan.sizes.row_bytes,
                                   .rows = bytes.data(),
                                   .received = bytes.data() + 4096},
                                  streams.back().get())
