@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "device/host_team.h"
 #include "ir/collective.h"
 #include "ir/numbers.h"
 #include "ir/program.h"
@@ -39,7 +40,7 @@ class GpuExpertsTest : public testing::Test {
   void SetUp() override {
     TheGpus().driver = [this]() -> StatusOr<const cuda::Driver*> { return &fake_->table(); };
     TheGpus().expert_images = [this](DataType type, int32_t) -> StatusOr<std::string> {
-      dispatch::AddExpertKernel(*fake_, type, {});
+      dispatch::AddExpertKernel(*fake_, type, shape_);
       return std::string("fake");
     };
     TheGpus().adapt = [this](cuda::BackendOptions& options) {
@@ -97,6 +98,8 @@ class GpuExpertsTest : public testing::Test {
       ASSERT_EQ(xcclCommSynchronize(gpu_[rank]), xcclSuccess) << xcclGetLastError(gpu_[rank]);
     }
   }
+
+  void RunSteps(int steps);
 
   // The same choices, weights and rows on both.
   void Draw(Random& random) {
@@ -229,6 +232,7 @@ class GpuExpertsTest : public testing::Test {
 
   const std::unique_ptr<cuda::FakeDriver> fake_ =
       std::make_unique<cuda::FakeDriver>(cuda::FakeOptions{.devices = 2});
+  device::HostShape shape_ = {};  // of a block
   std::string plan_;
   std::array<xcclComm_t, kRanks> gpu_ = {}, cpu_ = {};
   std::array<xcclExperts_t, kRanks> gpu_layers_ = {}, cpu_layers_ = {};
@@ -239,9 +243,10 @@ class GpuExpertsTest : public testing::Test {
   std::vector<std::unique_ptr<std::byte[]>> memory_;
 };
 
-TEST_F(GpuExpertsTest, StepsHaveTheBitsOfCpuRanks) {
+// Steps forward and backward have the bits of CPU ranks.
+void GpuExpertsTest::RunSteps(int steps) {
   Random random(31);
-  for (int step = 0; step < 20 && !HasFailure(); ++step) {
+  for (int step = 0; step < steps && !HasFailure(); ++step) {
     Draw(random);
     const bool narrow = step % 2 == 1;
     const auto choose = [narrow](const Buffers& of, xcclDispatchIn_t& in) {
@@ -270,6 +275,14 @@ TEST_F(GpuExpertsTest, StepsHaveTheBitsOfCpuRanks) {
     CombineBoth(random, xcclFloat32, xcclRows);
   }
 }
+
+TEST_F(GpuExpertsTest, StepsHaveTheBitsOfCpuRanks) { RunSteps(20); }
+
+class GpuExpertsOfWarps : public GpuExpertsTest {
+ protected:
+  GpuExpertsOfWarps() { shape_ = cuda::kTestShape; }
+};
+TEST_F(GpuExpertsOfWarps, StepsHaveTheBitsOfCpuRanks) { RunSteps(2); }
 
 // The calls of a step go into a graph of each rank, which then serves other choices.
 TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
