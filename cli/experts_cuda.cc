@@ -22,8 +22,6 @@ namespace xccl {
 Status RunExpertsOnGpus(const std::string& path, const ExpertRunFlags& flags, const RunSettings& settings,
                         DataType type, const Session& session) {
   XCCL_ASSIGN_OR_RETURN(const dispatch::ExpertPlan plan, dispatch::ReadExpertPlan(path));
-  if (plan.entry == dispatch::Entry::kNested)
-    return InvalidInput(path + ": entry: 'nested'; kernels know fixed and needed; hint: --backend=cpu");
   const GpuRun& gpus = *settings.gpus;
   dispatch::GpuMeasureOptions options;
   options.calls = settings.options.iterations;

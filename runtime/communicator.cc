@@ -280,6 +280,10 @@ Status Communicator::LoadServed(std::string name, std::vector<ServedPlan> plans)
       if (!plan.rails.empty()) SetRails(plan.program, plan.rails, loaded->wiring);
     XCCL_ASSIGN_OR_RETURN(loaded->endpoint, backend->connect(loaded->wiring));
   }
+  return Keep(std::move(loaded));
+}
+
+Status Communicator::Keep(std::unique_ptr<Loaded> loaded) {
   std::unique_lock lock(mutex_);
   if (!books_.empty()) loaded->first_plan = books_.back()->first_plan + books_.back()->plans.size();
   books_.push_back(std::move(loaded));
@@ -304,7 +308,7 @@ StatusOr<Endpoint*> Communicator::ConnectFor(const StatusOr<Wiring>& wiring, uin
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
-                        ConnectWiring(wiring, hash, "expert dispatch runs"));
+                        ConnectWiring(wiring, hash, "expert dispatch of several processes runs"));
   std::unique_lock lock(mutex_);
   others_.push_back(std::move(endpoint));
   Endpoint* const made = others_.back().get();
@@ -323,6 +327,29 @@ Status Communicator::EnqueueJob(Job job) {
   queue_.push_back({.call = {}, .signature = {}, .job = std::move(job)});
   changed_.notify_all();
   return OkStatus();
+}
+
+Status Communicator::AddRunner(const std::function<StatusOr<ProgramRunner>()>& make) {
+  const std::lock_guard loading(loading_);
+  XCCL_RETURN_IF_ERROR(AsyncError());
+  XCCL_RETURN_IF_ERROR(Connect().status());
+  auto loaded = std::make_unique<Loaded>();
+  XCCL_ASSIGN_OR_RETURN(loaded->runner, make());
+  return Keep(std::move(loaded));
+}
+
+Status Communicator::Launch(const std::function<Status()>& launch) {
+  const std::lock_guard launching(launching_);
+  XCCL_RETURN_IF_ERROR(Failure(false));
+  return Launched(launch());
+}
+
+// Other ranks may have launched what failed here, and must not wait for this one.
+Status Communicator::Launched(Status status) {
+  owes_ = status.ok();
+  if (status.ok()) return status;
+  End(status);
+  return AsyncError();
 }
 
 Status Communicator::ConnectPairs() {
@@ -509,11 +536,8 @@ Status Communicator::EnqueueToRunner(const Queued& queued) {
   if (!collective.Reduces()) effective.op = ReduceOp::kSum;
   const CollectiveSizes sizes = SizesOf(collective, queued.call);
   Status status = queued.loaded->runner->launch(queued.plan, effective, sizes, in_place);
-  owes_ = status.ok();
   if (counter_ != nullptr && status.ok()) Count(queued, std::nullopt);
-  if (status.ok()) return status;
-  End(status);  // other ranks may have launched it and must not wait for this one
-  return AsyncError();
+  return Launched(std::move(status));
 }
 
 StatusOr<const RankWork*> Communicator::Loaded::WorkFor(Rank rank, const Queued& queued, bool in_place,

@@ -106,6 +106,12 @@ class Communicator {
   // ends the communicator. Errors at once: an earlier failure.
   using Job = std::function<Status(std::chrono::nanoseconds time_limit)>;
   Status EnqueueJob(Job job);
+  // Likewise on back ends that run whole programs, whose work of another kind goes to streams, too: make()
+  // connects it once the back end is made, and the runner says how it ends; its `launch` is not used.
+  // Launch() queues some of it and returns; its failure ends the communicator. Errors at once: an earlier
+  // failure; make()'s.
+  Status AddRunner(const std::function<StatusOr<ProgramRunner>()>& make);
+  Status Launch(const std::function<Status()>& launch);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.
   StatusOr<int32_t> Register(const std::byte* buffer, size_t bytes);
@@ -136,6 +142,8 @@ class Communicator {
   StatusOr<std::unique_ptr<Endpoint>> ConnectWiring(const StatusOr<Wiring>& wiring, uint64_t hash,
                                                     std::string_view what);
   Status LoadServed(std::string name, std::vector<ServedPlan> plans);
+  Status Keep(std::unique_ptr<Loaded> loaded);
+  Status Launched(Status status);
   Status StartWorker();
   void Work();
   bool GiveBack();

@@ -298,7 +298,8 @@ xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const
  * every token; rank r of R holds the experts r*E/R up to (r+1)*E/R - 1. Dispatch brings each token's row once
  * to every rank that holds one of its experts; nobody knows the counts beforehand. Combine brings the
  * experts' rows back and adds them up. They run a plan that "xccl-synth plan MACHINE -c dispatch -o FILE"
- * made, on the CPU; on a GPU they are refused with xcclInvalidUsage.
+ * made, on the CPU or on the GPUs of one process (xcclCommInitAll); on GPUs of several processes they are
+ * refused with xcclInvalidUsage.
  *
  * All ranks load the same plan, in the same place among their loads of books; it needs no book, and serves
  * the handles made from then on. A handle keeps the ways of its last dispatch with choices: combine takes
@@ -310,7 +311,16 @@ xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const
  *
  * Calls return at once; outputs are there when xcclCommSynchronize returns. Choices that do not fit the plan
  * and rows for which there is no room are found while a call runs, and end the communicator. A call for which
- * a header's struct has another size is refused. */
+ * a header's struct has another size is refused.
+ *
+ * On a GPU a call is one kernel on the stream, which counts by itself: the host waits for nothing, and a
+ * captured call serves other choices. All pointers of a call, of its counts too, are the device's, and `in`
+ * and `out` themselves the host's. Rows are not packed there: a row's number is its home * maxTokens + its
+ * token, so maxRows is ranks * maxTokens at least, and rowOfEntry and xcclRows go by these numbers. Where no
+ * row came `out.rows` stays as it was, `homes`, `tokens` and `experts` have -1, and `weights` 0. rowBytes and
+ * scaleBytes are multiples of 16, together at most the plan's rowBytes; rows of combine are a multiple of 16
+ * bytes, at most twice the plan's; buffers of rows are aligned to 16 bytes. Ranks whose calls differ are not
+ * told so. */
 typedef struct xcclExperts* xcclExperts_t;
 xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan);
 xcclResult_t xcclExpertsCreate(xcclExperts_t* experts, xcclComm_t comm);

@@ -22,8 +22,13 @@ StatusOr<std::shared_ptr<LoadedExperts>> ReadExperts(const std::string& path, in
   if (loaded->plan.sizes.ranks != ranks)
     return InvalidInput(
         fmt::format("{}: a plan for {} ranks; expected {}", path, loaded->plan.sizes.ranks, ranks));
-  XCCL_ASSIGN_OR_RETURN(loaded->wires, dispatch::WireExperts(loaded->plan));
   return loaded;
+}
+
+Experts::~Experts() {
+  if (!on_gpu) return;
+  const std::lock_guard lock(loaded->gpus->mutex);
+  loaded->gpus->unused[static_cast<size_t>(rank)].push_back(*std::move(on_gpu));
 }
 
 xcclExperts_t AddExperts(std::shared_ptr<Experts> experts) { return All().Add({std::move(experts)}).front(); }

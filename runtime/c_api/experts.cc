@@ -237,6 +237,7 @@ xcclResult_t Enqueue(xcclExperts_t handle, const std::function<Status(const Expe
   const xcclComm_t comm = experts->comm;
   return RunOn(comm, [&](Comm& on) -> Status {
     XCCL_RETURN_IF_ERROR(check(*experts));
+    if (experts->loaded->gpus != nullptr) deferred.memory.clear();  // streams order what GPUs do
     if (!xccl::c_api::InGroup()) {
       const std::lock_guard lock(experts->mutex);
       return queue(on, experts);
@@ -253,6 +254,24 @@ xcclResult_t Enqueue(xcclExperts_t handle, const std::function<Status(const Expe
   });
 }
 
+bool IsOnGpu(Comm& on) {
+  const std::lock_guard lock(on.mutex);
+  return on.settings.device.has_value();
+}
+
+StatusOr<xccl::Wiring> WiringOf(const StatusOr<std::shared_ptr<LoadedExperts>>& read) {
+  XCCL_RETURN_IF_ERROR(read.status());
+  XCCL_ASSIGN_OR_RETURN((*read)->wires, xccl::dispatch::WireExperts((*read)->plan));
+  return (*read)->wires->wiring;
+}
+
+// Ranks that have read their plan must not wait for one that could not.
+Status Connect(Comm& on, const StatusOr<std::shared_ptr<LoadedExperts>>& read, uint64_t hash) {
+  XCCL_ASSIGN_OR_RETURN(xccl::Endpoint* const endpoint, on.communicator.ConnectFor(WiringOf(read), hash));
+  (*read)->rank = std::make_unique<xccl::dispatch::ExpertRank>(*(*read)->wires, *endpoint);
+  return OkStatus();
+}
+
 }  // namespace
 
 xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan) {
@@ -260,12 +279,13 @@ xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan) {
   return xccl::c_api::RunWaiting(comm, [path = std::string(plan)](Comm& on) -> Status {
     StatusOr<std::shared_ptr<LoadedExperts>> read = xccl::c_api::ReadExperts(path, on.communicator.ranks());
     const StatusOr<std::string> text = xccl::ReadFile(path);
-    // Ranks that have read theirs must not wait for one that could not.
-    const StatusOr<xccl::Wiring> wiring =
-        read.ok() ? StatusOr<xccl::Wiring>((*read)->wires->wiring) : StatusOr<xccl::Wiring>(read.status());
-    XCCL_ASSIGN_OR_RETURN(xccl::Endpoint* const endpoint,
-                          on.communicator.ConnectFor(wiring, xccl::HashOf(text.ok() ? *text : "")));
-    (*read)->rank = std::make_unique<xccl::dispatch::ExpertRank>(*(*read)->wires, *endpoint);
+    const uint64_t hash = xccl::HashOf(text.ok() ? *text : "");
+    if (on.meeting == nullptr && IsOnGpu(on)) {
+      XCCL_RETURN_IF_ERROR(read.status());
+      XCCL_RETURN_IF_ERROR(xccl::c_api::LoadOnGpus(on, *read, hash));
+    } else {
+      XCCL_RETURN_IF_ERROR(Connect(on, read, hash));
+    }
     const std::lock_guard lock(on.mutex);
     on.experts = *std::move(read);
     return OkStatus();
@@ -284,6 +304,8 @@ xcclResult_t xcclExpertsCreate(xcclExperts_t* experts, xcclComm_t comm) {
     }
     if (made->loaded == nullptr)
       return InvalidInput("no plan of experts is loaded; hint: xcclCommLoadExperts on all ranks");
+    made->rank = on.communicator.rank().value;
+    if (made->loaded->gpus != nullptr) XCCL_RETURN_IF_ERROR(xccl::c_api::TakeGpuHandle(*made));
     *experts = xccl::c_api::AddExperts(std::move(made));
     return OkStatus();
   });
@@ -310,23 +332,29 @@ xcclResult_t xcclExpertsGetSizes(xcclExperts_t experts, xcclExpertSizes_t* sizes
 }
 
 xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* out, xcclExperts_t experts,
-                          xcclStream_t /*stream*/) {
+                          xcclStream_t stream) {
   const xcclResult_t known = xccl::c_api::Run([&] { return CheckStructs(in, out); });
   if (known != xcclSuccess) return known;
   const auto check = [&](const Experts& on) -> Status {
     XCCL_RETURN_IF_ERROR(CheckIn(*in, on.loaded->plan.sizes));
-    return CheckOut(*out, *in, on.loaded->plan.sizes);
+    XCCL_RETURN_IF_ERROR(CheckOut(*out, *in, on.loaded->plan.sizes));
+    return on.loaded->gpus == nullptr ? OkStatus() : xccl::c_api::CheckDispatchOnGpu(*on.loaded, *in, *out);
   };
-  const auto queue = [in = *in, out = *out](Comm& on, const std::shared_ptr<Experts>& with) -> Status {
+  const auto queue = [in = *in, out = *out, stream](Comm& on,
+                                                    const std::shared_ptr<Experts>& with) -> Status {
     const auto tokens = static_cast<int32_t>(in.tokens);
     if (in.sameChoices != 0 && !with->tokens)
       return InvalidInput("dispatch: in.sameChoices is set; expected choices in the handle's first dispatch");
     if (in.sameChoices != 0 && with->tokens != tokens)
       return UsageError(
           fmt::format("dispatch: {} tokens; expected {}, as the handle has", tokens, *with->tokens));
-    XCCL_RETURN_IF_ERROR(
-        EnqueueCounted(on, with, /*combines=*/false, in.rowBytes + in.scaleBytes,
-                       [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
+    if (with->loaded->gpus != nullptr)
+      XCCL_RETURN_IF_ERROR(
+          on.communicator.Launch([&] { return xccl::c_api::DispatchOnGpu(*with, in, out, stream); }));
+    else
+      XCCL_RETURN_IF_ERROR(
+          EnqueueCounted(on, with, /*combines=*/false, in.rowBytes + in.scaleBytes,
+                         [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
     with->tokens = tokens;
     return OkStatus();
   };
@@ -341,8 +369,8 @@ xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* o
 }
 
 xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclDataType_t type,
-                         xcclExpertRows_t of, xcclExperts_t experts, xcclStream_t /*stream*/) {
-  const auto check = [&](const Experts&) -> Status {
+                         xcclExpertRows_t of, xcclExperts_t experts, xcclStream_t stream) {
+  const auto check = [&](const Experts& on) -> Status {
     if (static_cast<size_t>(type) >= xcclNumTypes)
       return UsageError(fmt::format("data type {}; expected 0 to 11", static_cast<int>(type)));
     if (static_cast<size_t>(of) > xcclRows)
@@ -350,13 +378,19 @@ xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclData
     const size_t most = kMostRow / static_cast<size_t>(xccl::SizeOf(static_cast<DataType>(type)));
     if (elements > most)
       return UsageError(fmt::format("combine: {} elements; expected at most {}", elements, most));
-    return xccl::dispatch::CheckCombineType(static_cast<DataType>(type));
+    XCCL_RETURN_IF_ERROR(xccl::dispatch::CheckCombineType(static_cast<DataType>(type)));
+    if (on.loaded->gpus == nullptr || elements == 0) return OkStatus();
+    return xccl::c_api::CheckCombineOnGpu(*on.loaded, rows, sums, elements, static_cast<DataType>(type));
   };
   const auto queue = [=](Comm& on, const std::shared_ptr<Experts>& with) -> Status {
     if (!with->tokens)
       return InvalidInput("combine: the handle has no ways; expected a dispatch with it before");
     if (sums == nullptr && elements > 0 && *with->tokens > 0) return UsageError("combine: the sums are null");
     const auto add = static_cast<DataType>(type);
+    if (with->loaded->gpus != nullptr)
+      return elements == 0 ? OkStatus() : on.communicator.Launch([&] {
+        return xccl::c_api::CombineOnGpu(*with, rows, sums, elements, add, static_cast<Outputs>(of), stream);
+      });
     const size_t row_bytes = elements * static_cast<size_t>(xccl::SizeOf(add));
     return EnqueueCounted(on, with, /*combines=*/true, row_bytes, [=](Limit limit) {
       return RunCombine(*with, rows, sums, row_bytes, elements, add, static_cast<Outputs>(of), limit);

@@ -19,24 +19,31 @@
 
 #include "base/status.h"
 #include "ir/numbers.h"
+#include "runtime/backend.h"
 #include "runtime/c_api/assembly.h"
 #include "runtime/c_api/background.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/backends.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/launch_orders.h"
+#include "runtime/experts/cuda/gpu_experts.h"
 #include "runtime/xccl.h"
 
 namespace xccl::c_api {
+
+struct ExpertsOfGpus;
 
 // The state that the communicators of one xcclCommInitAll share: GPUs' back ends can be made when all devices
 // are known.
 struct OneProcess {
   std::mutex mutex;
-  std::vector<int32_t> devices;  // by rank
-  std::vector<Backend> ready;    // by rank; moved out one by one
-  Status aborted;                // by the first rank that did
-  Assembly assembly;             // guards itself
+  std::vector<int32_t> devices;                          // by rank
+  std::vector<Backend> ready;                            // by rank; moved out one by one
+  Status aborted;                                        // by the first rank that did
+  std::shared_ptr<cuda::CommunicatorShare> share;        // on GPUs, once their back ends are made
+  Assembly assembly;                                     // guards itself
+  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts;  // likewise
 };
 
 // A communicator's settings, which are made before its first book is loaded.
@@ -76,6 +83,7 @@ struct Comm {
   std::map<int, UserOp> ops;                     // by xcclRedOp_t
   int next_op = xcclNumOps;                      // numbers are not used again
   std::shared_ptr<const LoadedExperts> experts;  // the plan loaded last
+  size_t gpu_experts = 0;                        // plans of experts that are loaded on a GPU
   std::map<std::string, int> shrinks;            // number of shrinks by the text of the ranks left out
   std::atomic<bool> aborted = false;
   Background background;      // guards itself
@@ -87,6 +95,7 @@ struct Comm {
 struct Gpus {
   std::function<StatusOr<const cuda::Driver*>()> driver = cuda::LoadDriver;
   std::function<void(cuda::BackendOptions& options)> adapt;  // may be empty
+  dispatch::ExpertImages expert_images;                      // likewise: NVRTC's
 };
 Gpus& TheGpus();
 

@@ -22,18 +22,12 @@ namespace {
 
 constexpr int kMostRanks = 1 << 16;
 
-// One cache a process.
-const std::shared_ptr<cuda::KernelCache>& Cache() {
-  static const auto cache = std::make_shared<cuda::KernelCache>(cuda::DefaultKernelCache(ProcessEnvironment));
-  return cache;
-}
-
 cuda::BackendOptions CudaOptions(const Comm& comm) {
   cuda::BackendOptions options;
   options.program = comm.settings.cuda;
   options.program.time_limit = comm.communicator.time_limit();
-  options.images = cuda::ImagesOfBook(Cache());
-  options.interpreter = [](const Program& program) { return cuda::ImagesOfInterpreter(program, Cache()); };
+  options.images = cuda::ImagesOfBook(Kernels());
+  options.interpreter = [](const Program& program) { return cuda::ImagesOfInterpreter(program, Kernels()); };
   if (TheGpus().adapt) TheGpus().adapt(options);
   return options;
 }
@@ -46,8 +40,10 @@ StatusOr<Backend> CudaThread(Comm& comm) {
     for (size_t r = 0; r < comm.shared->devices.size(); ++r)
       if (comm.shared->devices[r] < 0)
         return InvalidInput(fmt::format("rank {} has no GPU; expected xcclCommUseCuda on all ranks", r));
-    XCCL_ASSIGN_OR_RETURN(comm.shared->ready,
-                          cuda::ThreadBackends(*driver, comm.shared->devices, CudaOptions(comm)));
+    cuda::BackendOptions options = CudaOptions(comm);
+    options.share = cuda::ShareOf(options);
+    XCCL_ASSIGN_OR_RETURN(comm.shared->ready, cuda::ThreadBackends(*driver, comm.shared->devices, options));
+    comm.shared->share = options.share;
   }
   return std::move(comm.shared->ready[comm.communicator.rank().index()]);
 }
@@ -79,6 +75,11 @@ StatusOr<Backend> MakeBackend(Comm& comm) {
 }
 
 }  // namespace
+
+const std::shared_ptr<cuda::KernelCache>& Kernels() {
+  static const auto cache = std::make_shared<cuda::KernelCache>(cuda::DefaultKernelCache(ProcessEnvironment));
+  return cache;
+}
 
 Status CheckSize(int ranks, int rank) {
   if (ranks < 1 || ranks > kMostRanks)

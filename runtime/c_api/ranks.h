@@ -10,8 +10,12 @@
 #include "runtime/bootstrap/placement.h"
 #include "runtime/bootstrap/unique_id.h"
 #include "runtime/c_api/handles.h"
+#include "runtime/cuda/kernel_cache.h"
 
 namespace xccl::c_api {
+
+// The kernels that this process compiles.
+const std::shared_ptr<cuda::KernelCache>& Kernels();
 
 // Errors: kUsage for sizes and ranks that cannot be.
 Status CheckSize(int ranks, int rank);

@@ -52,12 +52,6 @@ StatusOr<std::shared_ptr<Programs>> ConnectAll(const std::string& book, const st
   return connected;
 }
 
-// A communicator's, for all plans that it will load.
-std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options) {
-  return std::make_shared<CommunicatorShare>(options.residency != nullptr ? options.residency
-                                                                          : Residency::OfProcess());
-}
-
 using Visit = std::function<Status(DeviceProgram&)>;
 Status ForEach(const Programs& programs, const Visit& visit) {
   for (const std::unique_ptr<DeviceProgram>& program : programs) XCCL_RETURN_IF_ERROR(visit(*program));
@@ -114,6 +108,12 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
 }
 
 }  // namespace
+
+std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options) {
+  if (options.share != nullptr) return options.share;
+  return std::make_shared<CommunicatorShare>(options.residency != nullptr ? options.residency
+                                                                          : Residency::OfProcess());
+}
 
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {
   return

@@ -30,9 +30,14 @@ struct BackendOptions {
   // The interpreter kernel of a program, for plans without a kernel. Empty: such plans are refused.
   std::function<KernelImages(const Program& program)> interpreter = {};
   std::shared_ptr<Residency> residency;  // for communicators to reserve from; empty: the process's
+  // The communicator's, where it launches more than plans; empty: one is made.
+  std::shared_ptr<CommunicatorShare> share = {};
   // Where the ranks of ProcessBackend are on several hosts.
   std::optional<OtherHosts> hosts = {};
 };
+
+// What the programs of a communicator share.
+std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options);
 
 // All ranks of a communicator in this process, rank r on devices[r]; several may share one. They connect when
 // the first of them loads. The driver outlives the back ends.

@@ -32,6 +32,8 @@ inline constexpr int32_t kMostHeaderBytes = 400;  // 8 + 6 × kMostPositions, ro
 inline constexpr int32_t kExpertThreads = 256;    // of a block
 inline constexpr int32_t kPlacesOfChunk = 256;    // places that one warp counts at a time
 inline constexpr int32_t kMostExpertThreads = 512;
+// ErrorRecord::peer where a number is refused that is not of a token: the number of tokens, or of entries.
+inline constexpr int32_t kTokens = -1, kEntries = -2;
 
 struct SlotHead {
   int32_t rows = 0, last = 0;
@@ -67,14 +69,16 @@ struct ExpertRank {
   int32_t local_experts = 0, top_k = 0, max_tokens = 0;
   int32_t lanes = 1, depths = 0, workers = 1, rows_per_message = 1;
   int32_t num_domains = 0;
+  int32_t nested = 0;                                                       // Entry::kNested
   int32_t adds_on_way = 0;                                                  // Sums::kOnWay
   int32_t chunks = 0;                                                       // of kPlacesOfChunk places
   int64_t row_bytes = 0, header_bytes = 0, slot_bytes = 0, back_bytes = 0;  // back_bytes: a slot of combine
   const int16_t* parents = nullptr;                                         // ExpertPlan::parents
   const int32_t* domains = nullptr;                                         // by rank
-  const int32_t* entries = nullptr;  // Entry::kNeeded: (lane × ranks + home) × domains + domain: rank or -1
-  const int32_t* in_at = nullptr;    // (lane × depths + depth of the sender) × ranks + sender: place, or -1
-  const int32_t* out_at = nullptr;   // (lane × depths + own depth) × ranks + receiver: place, or -1
+  // But for Entry::kFixed: (lane × ranks + home) × domains + domain: the tree's entry, or -1.
+  const int32_t* entries = nullptr;
+  const int32_t* in_at = nullptr;   // (lane × depths + depth of the sender) × ranks + sender: place, or -1
+  const int32_t* out_at = nullptr;  // (lane × depths + own depth) × ranks + receiver: place, or -1
   const int32_t* in_begin = nullptr;   // by depth of the sender: its first place; depths + 1 of them
   const int32_t* out_begin = nullptr;  // likewise
   const RingEnd* in = nullptr;         // place × workers + worker: dispatch, rows come
@@ -105,6 +109,20 @@ struct ExpertHandle {
 };
 
 enum class ExpertCall : int32_t { kDispatch, kCombine };
+// The rows that a rank gives to combine; dispatch::Outputs.
+enum class ExpertOutputs : int32_t {
+  kWeighted,  // by entry; each counts times the entry's weight
+  kPlain,     // by entry
+  kOfRows,    // by place
+};
+
+// By place, what a dispatch tells of a row; -1 and 0 where none came. Null: it is not told.
+struct PlaceTables {
+  int32_t* homes = nullptr;
+  int32_t* tokens = nullptr;
+  int32_t* experts = nullptr;  // place × top_k + position: local expert, or -1
+  float* weights = nullptr;    // likewise; 0 where experts has -1
+};
 
 struct ExpertArgs {
   LaunchArgs launch;  // error, stop, abort and spin_limit_ns
@@ -113,15 +131,24 @@ struct ExpertArgs {
   ExpertCall call = ExpertCall::kDispatch;
   int32_t blocks = 0;
   // dispatch
-  const int32_t* tokens = nullptr;   // [1] tokens of this rank, at most max_tokens
-  const int32_t* experts = nullptr;  // by token and position, -1: none
-  const float* weights = nullptr;    // likewise; null: all are 1
-  const char* rows = nullptr;        // by token
-  char* received = nullptr;          // by place
+  const int32_t* tokens = nullptr;  // [1] tokens of this rank, at most max_tokens; null: own_tokens
+  int32_t own_tokens = 0;
+  int32_t same_choices = 0;                // choices and weights are those of the handle's last dispatch
+  const void* experts = nullptr;           // int32_t or int64_t by token and position, -1: none
+  int32_t wide_experts = 0;                // they are int64_t
+  int32_t most_entries = 0;                // more make the call give up
+  const float* weights = nullptr;          // as experts; null: all are 1
+  int64_t row_bytes = 0, scale_bytes = 0;  // multiples of 16, together at most ExpertRank::row_bytes
+  const char* rows = nullptr;              // by token
+  const char* scales = nullptr;            // likewise; they travel behind the row
+  char* received = nullptr;                // by place
+  char* received_scales = nullptr;         // likewise
+  PlaceTables told;
   // combine
-  const char* outputs = nullptr;  // by entry
-  char* result = nullptr;         // by token
-  int64_t back_row_bytes = 0;     // of a row; a multiple of 16
+  ExpertOutputs outputs_are = ExpertOutputs::kWeighted;
+  const char* outputs = nullptr;
+  char* result = nullptr;      // by token
+  int64_t back_row_bytes = 0;  // of a row; a multiple of 16
 };
 
 }  // namespace xccl::device

@@ -18,6 +18,7 @@ struct RankList {
 struct ExpertShared {
   Waiter waiter;
   alignas(16) char header[kMostHeaderBytes];
+  int64_t chosen[kMostPositions];  // experts as the caller gave them
   int32_t value[kMostPositions], first[kMostPositions];
   RankList needs;               // ranks that hold an expert of the token
   RankList children;            // branches of the token at this rank
@@ -167,13 +168,14 @@ class ExpertBlock {
 
   // The rank above `at` on the token's way.
   XCCL_DEVICE int32_t Next(int32_t at) const {
-    const int32_t home = Home();
+    const int32_t home = Home(), domain = rank_.domains[at];
+    const bool own = domain == rank_.domains[home];
     const int64_t tree = int64_t{Lane()} * rank_.ranks + home;
     const int16_t* const parents = rank_.parents + tree * rank_.ranks;
-    if (rank_.entries == nullptr || rank_.domains[at] == rank_.domains[home]) return parents[at];
-    const int32_t domain = rank_.domains[at];
-    const int32_t entry = rank_.entries[tree * rank_.num_domains + domain];
+    if (rank_.entries == nullptr || (own && rank_.nested == 0)) return parents[at];
+    const int32_t entry = own ? home : rank_.entries[tree * rank_.num_domains + domain];
     if (entry < 0) return parents[at];
+    if (rank_.nested != 0) return NextNested(at, home, own, entry);
     int32_t first = at;
     for (int32_t i = 0; i < s_.needs.count; ++i) {
       const int32_t rank = s_.needs.of[i];
@@ -181,6 +183,22 @@ class ExpertBlock {
     }
     return at == first ? parents[entry] : first;
   }
+
+  // Entry::kNested: of the ranks that need the row and are nearer to the entry the one in the smallest block
+  // with `at`; of several there the nearest. The home where there is none.
+  XCCL_DEVICE int32_t NextNested(int32_t at, int32_t home, bool own, int32_t entry) const {
+    int32_t from = own ? home : -1;
+    for (int32_t i = 0; i < s_.needs.count; ++i) {
+      const int32_t rank = s_.needs.of[i];
+      if (rank_.domains[rank] != rank_.domains[at] || (rank ^ entry) >= (at ^ entry)) continue;
+      const bool nearer = from >= 0 && (rank ^ entry) < (from ^ entry);
+      if (from < 0 || IsShorter(rank ^ at, from ^ at) || (nearer && !IsShorter(from ^ at, rank ^ at)))
+        from = rank;
+    }
+    return from < 0 ? home : from;
+  }
+  // Whether a number that is not negative has fewer bits than another.
+  XCCL_DEVICE static bool IsShorter(int32_t a, int32_t b) { return a < b && a < (a ^ b); }
 };
 
 }  // namespace xccl::device

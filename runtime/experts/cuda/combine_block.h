@@ -69,8 +69,14 @@ class CombineBlock : public ExpertBlock {
       s_.own = 0;
       for (int32_t k = 0; k < rank_.top_k; ++k) {
         if (!IsHere(Expert(k))) continue;
+        if (args_.outputs_are == ExpertOutputs::kOfRows) {
+          s_.own_entry[0] = place;
+          s_.own_weight[0] = 1;
+          s_.own = 1;
+          break;
+        }
         s_.own_entry[s_.own] = handle_.entry_of[place * int64_t{rank_.top_k} + k];
-        s_.own_weight[s_.own++] = Weight(k);
+        s_.own_weight[s_.own++] = args_.outputs_are == ExpertOutputs::kWeighted ? Weight(k) : 1;
       }
     }
     Sync();
@@ -92,7 +98,7 @@ class CombineBlock : public ExpertBlock {
     return s_.via[b];
   }
 
-  // Adds the rank's own entries and the rows below, in ascending order.
+  // Adds the rank's own rows and those below, in ascending order.
   XCCL_DEVICE bool AddHere(bool home) {
     const int32_t rows = rank_.adds_on_way != 0 ? s_.children.count : s_.needs.count;
     bool good = true;

@@ -14,7 +14,7 @@ class DispatchBlock : public ExpertBlock {
   XCCL_DEVICE DispatchBlock(const ExpertArgs& args, int32_t block)
       : ExpertBlock(args, block), role_(block / rank_.workers) {
     HostTouch(handle_.epoch, sizeof(uint32_t));
-    epoch_ = *handle_.epoch + 1;
+    epoch_ = *handle_.epoch + (args_.same_choices != 0 ? 0 : 1);
   }
 
   XCCL_DEVICE void Run() {
@@ -24,8 +24,10 @@ class DispatchBlock : public ExpertBlock {
     if (!Barrier()) return;
     AddChunks();
     if (!Barrier()) return;
+    if (!Fits(FirstOf(rank_.local_experts), 0, args_.most_entries, kEntries)) return;
     if (block_ == 0) TellHost();
     ListEntries();
+    TellPlaces();
     if (block_ == 0 && ThreadIndex() == 0) *handle_.epoch = epoch_;
   }
 
@@ -33,26 +35,36 @@ class DispatchBlock : public ExpertBlock {
   // --- Rows.
 
   XCCL_DEVICE bool SendOwn() {
-    HostTouch(args_.tokens, sizeof(int32_t));
-    const int32_t tokens = *args_.tokens;
-    if (!Fits(tokens, 0, rank_.max_tokens, -1)) return false;
+    if (args_.tokens != nullptr) HostTouch(args_.tokens, sizeof(int32_t));
+    const int32_t tokens = args_.tokens != nullptr ? *args_.tokens : args_.own_tokens;
+    if (!Fits(tokens, 0, rank_.max_tokens, kTokens)) return false;
     for (int32_t group = worker_; group * rank_.lanes < tokens; group += rank_.workers)
       for (int32_t lane = 0; lane < rank_.lanes && group * rank_.lanes + lane < tokens; ++lane) {
         const int32_t token = group * rank_.lanes + lane;
-        if (!MakeHeader(token)) return false;
-        if (!PassRow(args_.rows + token * rank_.row_bytes)) return false;
+        if (args_.same_choices != 0)
+          LoadHeader(handle_.headers + (rank_.rank * rank_.max_tokens + token) * rank_.header_bytes);
+        else if (!MakeHeader(token))
+          return false;
+        if (!PassRow(args_.rows + token * args_.row_bytes, args_.scales + token * args_.scale_bytes))
+          return false;
       }
     return true;
   }
 
   // Whether a number of the caller's is in first .. last. All threads call it with the same. The call gives
   // up where it is not: nothing of the host could refuse it before.
-  XCCL_DEVICE bool Fits(int32_t value, int32_t first, int32_t last, int32_t token) const {
+  XCCL_DEVICE bool Fits(int64_t value, int32_t first, int32_t last, int32_t token) const {
     if (value >= first && value <= last) return true;
     if (ThreadIndex() == 0)
-      Report(Who(), Wait::kNone, token, static_cast<uint64_t>(last),
-             static_cast<uint64_t>(static_cast<int64_t>(value)));
+      Report(Who(), Wait::kNone, token, static_cast<uint64_t>(last), static_cast<uint64_t>(value));
     return false;
+  }
+
+  template <class T>
+  XCCL_DEVICE int64_t ChoiceAt(int64_t at) const {
+    const T* const choice = static_cast<const T*>(args_.experts) + at;
+    HostTouch(choice, sizeof(T));
+    return *choice;
   }
 
   XCCL_DEVICE bool MakeHeader(int32_t token) {
@@ -63,9 +75,9 @@ class DispatchBlock : public ExpertBlock {
       reinterpret_cast<int32_t*>(s_.header)[1] = token;
     }
     for (int32_t k = ThreadIndex(); k < top_k; k += Threads()) {
-      HostTouch(args_.experts + begin + k, sizeof(int32_t));
-      const int32_t expert = args_.experts[begin + k];
-      s_.value[k] = expert;
+      const int64_t expert =
+          args_.wide_experts != 0 ? ChoiceAt<int64_t>(begin + k) : ChoiceAt<int32_t>(begin + k);
+      s_.chosen[k] = expert;
       reinterpret_cast<float*>(s_.header + 8)[k] = args_.weights != nullptr ? args_.weights[begin + k] : 1.0F;
       reinterpret_cast<int16_t*>(s_.header + 8 + 4 * top_k)[k] = static_cast<int16_t>(expert);
     }
@@ -74,7 +86,7 @@ class DispatchBlock : public ExpertBlock {
       *reinterpret_cast<int16_t*>(s_.header + at) = 0;
     Sync();
     for (int32_t k = 0; k < top_k; ++k)
-      if (!Fits(s_.value[k], -1, rank_.ranks * rank_.local_experts - 1, token)) return false;
+      if (!Fits(s_.chosen[k], -1, rank_.ranks * rank_.local_experts - 1, token)) return false;
     Sync();
     return true;
   }
@@ -87,7 +99,7 @@ class DispatchBlock : public ExpertBlock {
   }
 
   // Keeps the row of the header if it is needed here, and passes it to its branches.
-  XCCL_DEVICE bool PassRow(const char* row) {
+  XCCL_DEVICE bool PassRow(const char* row, const char* scales) {
     FindWay();
     const int32_t branches = s_.children.count, place = Place();
     bool good = true;
@@ -101,7 +113,6 @@ class DispatchBlock : public ExpertBlock {
     }
     if (ThreadIndex() == 0) {
       s_.to_header[branches] = handle_.headers + place * rank_.header_bytes;
-      s_.to_row[branches] = args_.received + place * rank_.row_bytes;
       HostTouch(handle_.stamps + place, sizeof(uint32_t));
       handle_.stamps[place] = epoch_;
     }
@@ -110,7 +121,9 @@ class DispatchBlock : public ExpertBlock {
       const Bits<16> unit = *reinterpret_cast<const Bits<16>*>(s_.header + at);
       for (int32_t c = 0; c <= branches; ++c) StoreData<16>(s_.to_header[c] + at, unit);
     }
-    CopyRow(row, branches + s_.needed);
+    Copy(row, args_.row_bytes, branches, 0, args_.received + place * args_.row_bytes);
+    Copy(scales, args_.scale_bytes, branches, args_.row_bytes,
+         args_.received_scales + place * args_.scale_bytes);
     Sync();
     for (int32_t c = ThreadIndex(); c < branches; c += Threads()) {
       const RingEnd& ring = OutRing(c);
@@ -120,22 +133,25 @@ class DispatchBlock : public ExpertBlock {
     return true;
   }
 
-  // To the first `copies` of to_row. Four loads of a thread are in flight at a time.
-  XCCL_DEVICE void CopyRow(const char* row, int32_t copies) {
+  // To to_row of the branches, from `at_row` on, and to `here` where the row is needed. Four loads of a
+  // thread are in flight at a time.
+  XCCL_DEVICE void Copy(const char* from, int64_t bytes, int32_t branches, int64_t at_row, char* here) {
+    const int32_t copies = branches + s_.needed;
     if (copies == 0) return;
     constexpr int kLoads = 4;
-    const int64_t stride = int64_t{Threads()} * 16, bytes = rank_.row_bytes;
+    const int64_t stride = int64_t{Threads()} * 16;
     for (int64_t at = int64_t{ThreadIndex()} * 16; at < bytes; at += kLoads * stride) {
       Bits<16> unit[kLoads];
       XCCL_UNROLL
       for (int u = 0; u < kLoads; ++u) {
-        const int64_t from = at + u * stride;
-        unit[u] = LoadData<16>(row + (from < bytes ? from : at));
+        const int64_t next = at + u * stride;
+        unit[u] = LoadData<16>(from + (next < bytes ? next : at));
       }
       for (int32_t c = 0; c < copies; ++c) {
+        char* const to = c < branches ? s_.to_row[c] + at_row : here;
         XCCL_UNROLL
         for (int u = 0; u < kLoads; ++u)
-          if (at + u * stride < bytes) StoreData<16>(s_.to_row[c] + at + u * stride, unit[u]);
+          if (at + u * stride < bytes) StoreData<16>(to + at + u * stride, unit[u]);
       }
     }
   }
@@ -220,7 +236,8 @@ class DispatchBlock : public ExpertBlock {
     const char* const rows = headers + rank_.rows_per_message * rank_.header_bytes;
     for (int32_t r = 0; r < head.rows; ++r) {
       LoadHeader(headers + r * rank_.header_bytes);
-      if (!PassRow(rows + r * rank_.row_bytes)) return false;
+      const char* const row = rows + r * rank_.row_bytes;
+      if (!PassRow(row, row + args_.row_bytes)) return false;
     }
     Sync();
     if (ThreadIndex() == 0) {
@@ -350,8 +367,37 @@ class DispatchBlock : public ExpertBlock {
     const char* const header = handle_.headers + place * rank_.header_bytes;
     HostTouch(handle_.row_of_entry + at, sizeof(int32_t));
     handle_.row_of_entry[at] = place;
-    handle_.weight_of_entry[at] = *reinterpret_cast<const float*>(header + 8 + 4 * position);
+    HostTouch(handle_.weight_of_entry + at, sizeof(float));
+    handle_.weight_of_entry[at] = WeightIn(header, position);
     handle_.entry_of[place * int64_t{rank_.top_k} + position] = at;
+  }
+
+  XCCL_DEVICE void TellPlaces() {
+    const PlaceTables& told = args_.told;
+    const int32_t top_k = rank_.top_k;
+    if (told.homes == nullptr && told.tokens == nullptr && told.experts == nullptr && told.weights == nullptr)
+      return;
+    for (int32_t p = block_ * Threads() + ThreadIndex(); p < Places(); p += args_.blocks * Threads()) {
+      const bool came = PositionAt(p, rank_.local_experts) >= 0;
+      Tell(told.homes, p, came ? p / rank_.max_tokens : -1);
+      Tell(told.tokens, p, came ? p % rank_.max_tokens : -1);
+      const char* const header = handle_.headers + p * rank_.header_bytes;
+      for (int32_t k = 0; k < top_k; ++k) {
+        const bool here = came && IsHere(ExpertIn(header, k));
+        const int64_t at = int64_t{p} * top_k + k;
+        Tell(told.experts, at, here ? ExpertIn(header, k) % rank_.local_experts : -1);
+        Tell(told.weights, at, here ? WeightIn(header, k) : 0.0F);
+      }
+    }
+  }
+  template <class T>
+  XCCL_DEVICE static void Tell(T* to, int64_t at, T value) {
+    if (to == nullptr) return;
+    HostTouch(to + at, sizeof(T));
+    to[at] = value;
+  }
+  XCCL_DEVICE static float WeightIn(const char* header, int32_t position) {
+    return reinterpret_cast<const float*>(header + 8)[position];
   }
 
   const int32_t role_;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <limits>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "base/check.h"
@@ -20,6 +21,7 @@ using cuda::PointerTo;
 
 namespace {
 
+constexpr auto kPollEvery = std::chrono::microseconds(20);
 constexpr size_t kAbortAt = 0, kRecordsAt = 128, kRecordBytes = sizeof(device::ErrorRecord);
 
 // Hands out parts of one range of memory.
@@ -100,7 +102,21 @@ StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, cons
   XCCL_RETURN_IF_ERROR(made->LoadKernels(images));
   XCCL_RETURN_IF_ERROR(made->MakeArenas());
   XCCL_RETURN_IF_ERROR(made->MapPeers());
+  if (options.share == nullptr) return made;
+  made->launched_ = std::vector<std::atomic<bool>>(made->ranks_.size());
+  for (RankState& state : made->ranks_) {
+    XCCL_ASSIGN_OR_RETURN(state.done, CreateEvent(state.local.gpu, /*timed=*/false));
+  }
   return made;
+}
+
+GpuExperts::~GpuExperts() {
+  if (launched_.empty()) return;
+  Abort();
+  for (const RankState& state : ranks_) {
+    static_cast<void>(Await(state).ok());
+    options_.share->orders.Forget(state.done.get());
+  }
 }
 
 int32_t GpuExperts::dispatch_blocks() const {
@@ -108,7 +124,9 @@ int32_t GpuExperts::dispatch_blocks() const {
 }
 
 Status GpuExperts::LoadKernels(const ExpertImages& images) {
-  reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess());
+  if (options_.share == nullptr)
+    reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess());
+  cuda::Reservation& reservation = options_.share == nullptr ? *reservation_ : options_.share->reservation;
   for (const auto& [id, gpu] : gpus_) {
     for (const DataType type : options_.types) {
       if (type != DataType::kFloat && type != DataType::kHalf && type != DataType::kBfloat16)
@@ -121,9 +139,9 @@ Status GpuExperts::LoadKernels(const ExpertImages& images) {
     const auto here = std::ranges::count_if(
         ranks_, [id = id](const RankState& state) { return state.local.gpu->id() == id; });
     const auto blocks = dispatch_blocks() * static_cast<int32_t>(here);
-    XCCL_RETURN_IF_ERROR(reservation_->Raise(id, gpu->properties().multiprocessors,
-                                             kernels_.at({id, options_.types[0]}).MultiprocessorsFor(blocks),
-                                             blocks, name_));
+    XCCL_RETURN_IF_ERROR(reservation.Raise(id, gpu->properties().multiprocessors,
+                                           kernels_.at({id, options_.types[0]}).MultiprocessorsFor(blocks),
+                                           blocks, name_));
   }
   return OkStatus();
 }
@@ -241,66 +259,147 @@ Status GpuExperts::Launch(const RankState& state, device::ExpertArgs& args, Data
                           cuda::Stream stream) {
   XCCL_RETURN_IF_ERROR(Failure());
   const GpuLayout& layout = layouts_.of_rank[state.local.rank];
-  args.launch.error = PointerTo<device::ErrorRecord>(
-      record_.device() + kRecordsAt + static_cast<size_t>(&state - ranks_.data()) * kRecordBytes);
+  args.launch.error =
+      PointerTo<device::ErrorRecord>(record_.device() + kRecordsAt + IndexOf(state) * kRecordBytes);
   args.launch.abort = PointerTo<const uint32_t>(record_.device() + kAbortAt);
   args.launch.stop = PointerTo<uint32_t>(state.arena.address() + static_cast<uint64_t>(layout.stop));
   args.launch.spin_limit_ns = options_.time_limit.count();
   args.rank = PointerTo<const device::ExpertRank>(state.tables.address());
+  const cuda::Kernel& kernel = kernels_.at({state.local.gpu->id(), type});
+  if (options_.share != nullptr) return LaunchInOrder(state, kernel, args, stream);
   const cuda::ScopedContext context(*state.local.gpu);
-  return Annotate(kernels_.at({state.local.gpu->id(), type})
-                      .LaunchWith(&args, args.blocks, /*cooperative=*/false, stream),
-                  name_);
+  return Annotate(kernel.LaunchWith(&args, args.blocks, /*cooperative=*/false, stream), name_);
+}
+
+// A launch into a graph runs when the graph does: it waits for nothing here.
+Status GpuExperts::LaunchInOrder(const RankState& state, const cuda::Kernel& kernel, device::ExpertArgs& args,
+                                 cuda::Stream stream) {
+  const Rank rank(state.local.rank);
+  const cuda::Gpu& gpu = *state.local.gpu;
+  cuda::LaunchOrders& orders = options_.share->orders;
+  const std::lock_guard lock(orders.Turn(rank));
+  const cuda::ScopedContext context(gpu);
+  const cuda::Driver& driver = gpu.driver();
+  cuda::CaptureStatus capture = cuda::CaptureStatus::kNone;
+  XCCL_RETURN_IF_ERROR(gpu.Check(driver.StreamIsCapturing(stream, &capture), "cuStreamIsCapturing"));
+  const bool captured = capture != cuda::CaptureStatus::kNone;
+  if (!captured) XCCL_RETURN_IF_ERROR(orders.Follow(rank, gpu, stream, name_));
+  XCCL_RETURN_IF_ERROR(Annotate(kernel.LaunchWith(&args, args.blocks, /*cooperative=*/false, stream), name_));
+  if (captured) {
+    orders.Captured(rank);
+    return OkStatus();
+  }
+  XCCL_RETURN_IF_ERROR(gpu.Check(driver.EventRecord(state.done.get(), stream), "cuEventRecord"));
+  launched_[IndexOf(state)] = true;
+  orders.Launched(rank, gpu, stream, state.done.get());
+  return OkStatus();
+}
+
+Status GpuExperts::CheckDispatch(int64_t row_bytes, int64_t scale_bytes) const {
+  if (row_bytes % 16 != 0 || scale_bytes % 16 != 0 || row_bytes + scale_bytes > plan_.sizes.row_bytes)
+    return InvalidInput(fmt::format(
+        "{}: dispatch: rows of {} bytes with scales of {}; expected multiples of 16, together at most {}",
+        name_, row_bytes, scale_bytes, plan_.sizes.row_bytes));
+  return OkStatus();
 }
 
 Status GpuExperts::Dispatch(int32_t rank, const GpuHandle& handle, const GpuDispatch& buffers,
                             cuda::Stream stream) {
+  XCCL_RETURN_IF_ERROR(CheckDispatch(buffers.row_bytes, buffers.scale_bytes));
   device::ExpertArgs args;
   args.handle = handle.tables_;
+  const auto place = [](auto*& table, auto* given) {
+    if (given != nullptr) table = given;
+  };
+  place(args.handle.rows, buffers.num_rows);
+  place(args.handle.rows_of_home, buffers.rows_of_home);
+  place(args.handle.rows_of_expert, buffers.rows_of_expert);
+  place(args.handle.first_of_expert, buffers.first_of_expert);
+  place(args.handle.row_of_entry, buffers.row_of_entry);
+  place(args.handle.weight_of_entry, buffers.weight_of_entry);
   args.call = device::ExpertCall::kDispatch;
   args.blocks = dispatch_blocks();
   args.tokens = buffers.tokens;
+  args.own_tokens = buffers.own_tokens;
+  args.same_choices = buffers.same_choices ? 1 : 0;
   args.experts = buffers.experts;
+  args.wide_experts = buffers.wide_experts ? 1 : 0;
+  const int64_t most = MostEntriesOf(plan_.sizes);
+  args.most_entries = static_cast<int32_t>(std::min(most, buffers.most_entries.value_or(most)));
   args.weights = buffers.weights;
+  args.row_bytes = buffers.row_bytes;
+  args.scale_bytes = buffers.scale_bytes;
   args.rows = buffers.rows;
+  args.scales = buffers.scales;
   args.received = buffers.received;
+  args.received_scales = buffers.received_scales;
+  args.told = buffers.told;
   return Launch(*Find(rank), args, options_.types[0], stream);
+}
+
+Status GpuExperts::CheckCombine(DataType type, int64_t elements) const {
+  if (std::ranges::find(options_.types, type) == options_.types.end())
+    return InvalidInput(fmt::format("{}: combine: {} rows; expected one of the types that were connected",
+                                    name_, ToString(type)));
+  const int64_t bytes = elements * SizeOf(type);
+  if (elements < 1 || bytes % 16 != 0 || bytes > shape_.back_bytes)
+    return InvalidInput(fmt::format("{}: combine: rows of {} bytes; expected a multiple of 16, at most {}",
+                                    name_, bytes, shape_.back_bytes));
+  return OkStatus();
 }
 
 Status GpuExperts::Combine(int32_t rank, const GpuHandle& handle, const GpuCombine& buffers,
                            cuda::Stream stream) {
-  if (std::ranges::find(options_.types, buffers.type) == options_.types.end())
-    return InvalidInput(fmt::format("{}: combine: {} rows; expected one of the types that were connected",
-                                    name_, ToString(buffers.type)));
-  const int64_t bytes = buffers.elements * SizeOf(buffers.type);
-  if (buffers.elements < 1 || bytes % 16 != 0 || bytes > shape_.back_bytes)
-    return InvalidInput(fmt::format("{}: combine: rows of {} bytes; expected a multiple of 16, at most {}",
-                                    name_, bytes, shape_.back_bytes));
+  XCCL_RETURN_IF_ERROR(CheckCombine(buffers.type, buffers.elements));
   device::ExpertArgs args;
   args.handle = handle.tables_;
   args.call = device::ExpertCall::kCombine;
   args.blocks = shape_.workers;
+  args.outputs_are = buffers.outputs_are;
   args.outputs = buffers.outputs;
   args.result = buffers.result;
-  args.back_row_bytes = bytes;
+  args.back_row_bytes = buffers.elements * SizeOf(buffers.type);
   return Launch(*Find(rank), args, buffers.type, stream);
 }
 
-void GpuExperts::Abort() {
+void GpuExperts::Abort(const Status& reason) {
   auto* word = reinterpret_cast<uint32_t*>(record_.host() + kAbortAt);
   std::atomic_ref<uint32_t>(*word).store(1, std::memory_order_release);
+  const std::lock_guard lock(mutex_);
+  if (aborted_.ok()) aborted_ = reason;
+}
+
+// A rank that gives up makes the others leave, so this ends.
+Status GpuExperts::Await(const RankState& state) {
+  if (!launched_[IndexOf(state)]) return OkStatus();
+  const cuda::Gpu& gpu = *state.local.gpu;
+  const cuda::CaptureRelaxed relaxed(gpu);
+  const cuda::ScopedContext context(gpu);
+  while (true) {
+    const cuda::Result result = gpu.driver().EventQuery(state.done.get());
+    if (result != cuda::Result::kNotReady) return gpu.Check(result, name_ + ": a kernel failed");
+    if (!Failure().ok()) Abort();
+    std::this_thread::sleep_for(kPollEvery);
+  }
+}
+
+Status GpuExperts::Synchronize() {
+  for (const RankState& state : ranks_) XCCL_RETURN_IF_ERROR(Await(state));
+  return Failure();
 }
 
 // A rank that leaves since others failed says so, too: that is not the reason.
 Status GpuExperts::Failure() const {
-  Status failure;
+  Status failure, left;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host() + kRecordsAt + i * kRecordBytes);
     if (std::atomic_ref<uint32_t>(record->state).load(std::memory_order_acquire) != 2) continue;
     if (record->wait == device::Wait::kNone) return InvalidInput(Describe(*record));
-    if (record->wait != device::Wait::kAborted || failure.ok()) failure = LimitReached(Describe(*record));
+    (record->wait == device::Wait::kAborted ? left : failure) = LimitReached(Describe(*record));
   }
-  return failure;
+  if (!failure.ok()) return failure;
+  const std::lock_guard lock(mutex_);
+  return aborted_.ok() ? left : aborted_;
 }
 
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
@@ -310,7 +409,10 @@ std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
       fmt::format("; nothing moved for {} s", std::chrono::duration<double>(options_.time_limit).count());
   switch (record.wait) {
     case device::Wait::kNone:
-      if (record.peer < 0)
+      if (record.peer == device::kEntries)
+        return fmt::format("{}: rank {}: {} entries come; expected at most {}, for which there is room",
+                           name_, record.rank, static_cast<int64_t>(record.seen), record.expected);
+      if (record.peer == device::kTokens)
         return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
                            record.expected);
       return fmt::format("{}token {}: expert {}; expected -1 to {}", place, record.peer,

@@ -4,11 +4,13 @@
 // go through peers' memory that is mapped here, so all ranks are of one host.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "ir/numbers.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/kernel.h"
+#include "runtime/cuda/launch_orders.h"
 #include "runtime/cuda/memory.h"
 #include "runtime/cuda/residency.h"
 #include "runtime/experts/cuda/abi.h"
@@ -36,6 +39,9 @@ struct GpuExpertOptions {
   int64_t memory_limit = int64_t{1} << 30;   // of a rank's arena
   std::chrono::nanoseconds time_limit = {};  // of a wait in a kernel; 0: none
   std::vector<int32_t> host_of = {};         // by rank; empty: all are of this host
+  // The communicator's, whose other kernels these launches follow. Null: the caller orders them, each rank's
+  // behind its last.
+  std::shared_ptr<cuda::CommunicatorShare> share = nullptr;
 };
 
 struct LocalExpertRank {
@@ -58,24 +64,44 @@ class GpuHandle {
   device::ExpertHandle tables_;
 };
 
-// Buffers of the device, as ExpertArgs has them. `rows` and `received` are aligned to 16 bytes; `received`
-// has a row for every place.
+// Buffers of the device, as ExpertArgs has them. Rows and scales are aligned to 16 bytes; `received` and
+// `received_scales` have one for every place.
 struct GpuDispatch {
   const int32_t* tokens = nullptr;
-  const int32_t* experts = nullptr;
+  int32_t own_tokens = 0;  // where `tokens` is null
+  bool same_choices = false;
+  const void* experts = nullptr;
+  bool wide_experts = false;
   const float* weights = nullptr;
+  int64_t row_bytes = 0, scale_bytes = 0;
   const char* rows = nullptr;
+  const char* scales = nullptr;
   char* received = nullptr;
+  char* received_scales = nullptr;
+  device::PlaceTables told = {};
+  // The handle's tables where another place is given for them.
+  int32_t* num_rows = nullptr;
+  int32_t* rows_of_home = nullptr;
+  int32_t* rows_of_expert = nullptr;
+  int32_t* first_of_expert = nullptr;
+  int32_t* row_of_entry = nullptr;
+  float* weight_of_entry = nullptr;
+  std::optional<int64_t> most_entries = {};  // room in the last two; absent: for all that may come
 };
 struct GpuCombine {
-  const char* outputs = nullptr;  // a row for each entry
-  char* result = nullptr;         // a row for each token of this rank
+  device::ExpertOutputs outputs_are = device::ExpertOutputs::kWeighted;
+  const char* outputs = nullptr;
+  char* result = nullptr;  // a row for each token of this rank
   DataType type = DataType::kBfloat16;
   int64_t elements = 0;  // of a row
 };
 
 class GpuExperts {
  public:
+  ~GpuExperts();  // ends what runs through a share
+  GpuExperts(const GpuExperts&) = delete;
+  GpuExperts& operator=(const GpuExperts&) = delete;
+
   // `ranks`: those of this process; the others are of the exchange's other parties, which make the same call.
   // Requires: the plan is proved and outlives this. Errors: kInvalidInput for ranks of several hosts, for
   // memory or multiprocessors that do not suffice, for what images refuses; those of the driver and the
@@ -88,17 +114,24 @@ class GpuExperts {
   // host_counts: the counts are also written to memory of the host, before the kernel ends.
   StatusOr<GpuHandle> MakeHandle(int32_t rank, bool host_counts) const;
 
-  // Queues a rank's part of a call. All ranks make the same calls in the same order; those that share a
-  // device on a stream each. Errors: kInvalidInput for a row that does not fit; the driver's; a failure of an
-  // earlier call.
+  // Queues a rank's part of a call. All ranks make the same calls in the same order, with rows of the same
+  // size; those that share a device on a stream each. Ranks may have a thread each. Errors: kInvalidInput for
+  // a row that does not fit; the driver's; a failure of an earlier call.
   Status Dispatch(int32_t rank, const GpuHandle& handle, const GpuDispatch& buffers, cuda::Stream stream);
   Status Combine(int32_t rank, const GpuHandle& handle, const GpuCombine& buffers, cuda::Stream stream);
 
+  // The errors that Dispatch and Combine return for rows of a size and a type.
+  Status CheckDispatch(int64_t row_bytes, int64_t scale_bytes) const;
+  Status CheckCombine(DataType type, int64_t elements) const;
+
   // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
-  // kLimit for a wait that took too long.
+  // kLimit for a wait that took too long; else the reason of Abort.
   Status Failure() const;
-  // Makes running kernels leave.
-  void Abort();
+  // Waits for what was launched through the communicator's share, outside of graphs; where a kernel gave up
+  // the others are made to leave. Returns Failure().
+  Status Synchronize();
+  // Makes running kernels leave. Later calls fail with the reason, if there is one.
+  void Abort(const Status& reason = {});
 
   const GpuShape& shape() const { return shape_; }
   int32_t dispatch_blocks() const;
@@ -107,6 +140,7 @@ class GpuExperts {
   struct RankState {
     LocalExpertRank local;
     cuda::DeviceMemory arena, tables;
+    cuda::OwnedEvent done = {};  // with a share: after the last launch
   };
 
   GpuExperts(std::string name, const ExpertPlan& plan, Exchange exchange, const GpuExpertOptions& options)
@@ -117,6 +151,10 @@ class GpuExperts {
   Status MapPeers();
   Status WriteTables(const std::map<int32_t, std::vector<uint64_t>>& arenas);
   Status Launch(const RankState& state, device::ExpertArgs& args, DataType type, cuda::Stream stream);
+  Status LaunchInOrder(const RankState& state, const cuda::Kernel& kernel, device::ExpertArgs& args,
+                       cuda::Stream stream);
+  size_t IndexOf(const RankState& state) const { return static_cast<size_t>(&state - ranks_.data()); }
+  Status Await(const RankState& state);
   RankState* Find(int32_t rank);
   const RankState* Find(int32_t rank) const;
   std::string Describe(const device::ErrorRecord& record) const;
@@ -129,10 +167,13 @@ class GpuExperts {
   GpuLayouts layouts_;
   std::map<int32_t, std::shared_ptr<const cuda::Gpu>> gpus_;      // by device
   std::map<std::pair<int32_t, DataType>, cuda::Kernel> kernels_;  // by device and type
-  std::unique_ptr<cuda::Reservation> reservation_;
+  std::unique_ptr<cuda::Reservation> reservation_;                // without a share
   cuda::PinnedMemory record_;  // the word that aborts, then an ErrorRecord for each of ranks_
   std::vector<cuda::DeviceMemory> mapped_;
   std::vector<RankState> ranks_;
+  std::vector<std::atomic<bool>> launched_;  // by index of ranks_: once, at least, through the share
+  mutable std::mutex mutex_;                 // guards what follows
+  Status aborted_;
 };
 
 }  // namespace xccl::dispatch

@@ -63,8 +63,10 @@ class Team final : public GpuTeam {
       OfRank& of = ranks_[rank];
       return experts_->Dispatch(rank, of.handle,
                                 {.tokens = At<const int32_t>(of.tokens),
-                                 .experts = At<const int32_t>(of.experts),
+                                 .experts = At<const void>(of.experts),
+                                 .wide_experts = options_.wide_experts,
                                  .weights = At<const float>(of.weights),
+                                 .row_bytes = plan_.sizes.row_bytes,
                                  .rows = At<const char>(of.rows),
                                  .received = At<char>(of.received)},
                                 stream);
@@ -126,7 +128,7 @@ class Team final : public GpuTeam {
     const int64_t back = experts_->shape().back_bytes, tokens = sizes.max_tokens;
     const std::pair<DeviceMemory*, int64_t> wanted[] = {
         {&of.tokens, 4},
-        {&of.experts, tokens * sizes.top_k * 4},
+        {&of.experts, tokens * sizes.top_k * (options_.wide_experts ? 8 : 4)},
         {&of.weights, tokens * sizes.top_k * 4},
         {&of.rows, tokens * sizes.row_bytes},
         {&of.received, PlacesOf(sizes) * sizes.row_bytes},
@@ -187,8 +189,11 @@ class Team final : public GpuTeam {
     for (int64_t token = first; token < last; ++token)
       for (int32_t k = 0; k < routing.top_k; ++k) weights.push_back(routing.WeightOf(token, k));
     XCCL_RETURN_IF_ERROR(Write(of, of.tokens, &of.own_tokens, sizeof(int32_t)));
-    XCCL_RETURN_IF_ERROR(Write(of, of.experts, routing.experts.data() + first * routing.top_k,
-                               weights.size() * sizeof(int32_t)));
+    const std::span<const int32_t> experts(routing.experts.data() + first * routing.top_k, weights.size());
+    const std::vector<int64_t> wide(experts.begin(), experts.end());
+    XCCL_RETURN_IF_ERROR(options_.wide_experts
+                             ? Write(of, of.experts, wide.data(), wide.size() * sizeof(int64_t))
+                             : Write(of, of.experts, experts.data(), experts.size_bytes()));
     XCCL_RETURN_IF_ERROR(Write(of, of.weights, weights.data(), weights.size() * sizeof(float)));
     return Write(of, of.rows, rows.data(), rows.size());
   }

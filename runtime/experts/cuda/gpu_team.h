@@ -15,7 +15,8 @@ namespace xccl::dispatch {
 
 struct GpuTeamOptions {
   GpuExpertOptions experts;
-  bool graph = false;  // dispatch, and combine of each type and row, are captured once and replayed
+  bool graph = false;         // dispatch, and combine of each type and row, are captured once and replayed
+  bool wide_experts = false;  // choices are int64_t on the device, as those of PyTorch's topk
 };
 
 class GpuTeam : public ExpertTeam {

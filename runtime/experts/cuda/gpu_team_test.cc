@@ -2,17 +2,21 @@
 // and sums, bit for bit.
 #include "runtime/experts/cuda/gpu_team.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "dispatch/machines_for_tests.h"
 #include "dispatch/make_plan.h"
 #include "dispatch/verify.h"
@@ -140,19 +144,17 @@ void RunBoth(GpuTeam& gpu, ExpertTeam& cpu, const ExpertPlan& plan, const Routin
   EXPECT_EQ(*combined, *sums);
 }
 
-class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
-INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), TestName);
-
-// Every type meets each aim, some numbers of positions, and both ways of sums.
-TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
+// Plans of a route for an aim and a number of positions, on GPUs beside CPU ranks: every type meets each aim,
+// some numbers of positions, and both ways of sums.
+void RunAllKinds(const std::function<ExpertPlan(Aim aim, int32_t top_k)>& make, device::HostShape shape) {
   Random random(17);
   int32_t turn = 0;
   for (const DataType type : {DataType::kFloat, DataType::kHalf, DataType::kBfloat16}) {
-    const Machine machine(type);
+    const Machine machine(type, shape);
     for (const Aim aim : {Aim::kLatency, Aim::kThroughput})
       for (const Sums sums : {Sums::kHome, Sums::kOnWay}) {
         const int32_t top_k = std::to_array({1, 2, 3, 7, 16})[turn++ % 5];
-        ExpertPlan plan = PlanFor(GetParam(), aim, top_k, 7);
+        ExpertPlan plan = make(aim, top_k);
         plan.sums = sums;
         plan.rows_per_message = aim == Aim::kLatency ? 1 : 2;
         for (Hop& hop : plan.hops) hop.slots = aim == Aim::kLatency ? 7 * top_k * plan.sizes.ranks : 1;
@@ -164,9 +166,86 @@ TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
         const auto gpu = machine.Team(plan, options);
         ASSERT_TRUE(gpu.ok()) << gpu.status().message();
         RunBoth(**gpu, **cpu, plan, Drawn(plan.sizes, random), type, random);
-        if (HasFailure()) return;
+        if (::testing::Test::HasFailure()) return;
       }
     EXPECT_EQ(machine.fake.Leaks(), "2 contexts");  // those of `gpus`
+  }
+}
+
+class EveryMachine : public ::testing::TestWithParam<TestMachine> {};
+INSTANTIATE_TEST_SUITE_P(Machines, EveryMachine, ::testing::ValuesIn(TestMachines()), TestName);
+
+TEST_P(EveryMachine, DrawnCallsHaveTheBitsOfCpuRanks) {
+  RunAllKinds([](Aim aim, int32_t top_k) { return PlanFor(GetParam(), aim, top_k, 7); }, {});
+}
+
+// Hosts whose GPUs stand in pairs under PCIe switches; those of three GPUs do not begin at a power of two.
+std::vector<TestMachine> MachinesWithPairs() {
+  std::vector<TestMachine> machines;
+  for (const auto& [name, hosts, gpus] :
+       {std::tuple("pairs", 2, 4), std::tuple("odd", 3, 3), std::tuple("eight", 2, 8)}) {
+    const int pairs = (gpus + 1) / 2;
+    std::string xml = fmt::format(
+        "<topology name='m'><cluster hosts='{}'><gpu count='{}'/><switch id='pcie' count='{}'/>"
+        "<nic id='nic' count='{}'/><cpu count='1'/>",
+        hosts, gpus, pairs, pairs);
+    for (int pair = 0; pair < pairs; ++pair)
+      xml += fmt::format("<link from='gpu:{}..{}' to='pcie{}' bandwidth='63GB/s' latency='300ns'/>", 2 * pair,
+                         std::min(2 * pair + 1, gpus - 1), pair);
+    machines.push_back(
+        {name, xml + "<link from='nic:*' to='pcie*' pairwise='true' bandwidth='50GB/s' latency='300ns'/>"
+                     "<link from='pcie*' to='cpu0' bandwidth='63GB/s' latency='300ns'/>"
+                     "<fabric bandwidth='50GB/s' latency='1us'/></cluster></topology>"});
+  }
+  return machines;
+}
+
+// The plan whose rows enter each block of ranks once, which the planner has among those that it compares.
+ExpertPlan NestedPlanFor(const TestMachine& machine, Aim aim, int32_t top_k, int32_t tokens) {
+  const Topology topology = Read(machine);
+  PlanRequest request = RequestOf(topology, tokens, std::min(top_k, 2 * topology.num_ranks()));
+  request.aim = aim;
+  const auto ground = Prepare(topology, request);
+  XCCL_CHECK(ground.ok());
+  auto routes = MakeAllRoutes(*ground);
+  XCCL_CHECK(routes.ok());
+  const auto nested = std::ranges::find(routes->plans, Entry::kNested, &ExpertPlan::entry);
+  XCCL_CHECK(nested != routes->plans.end());
+  return *nested;
+}
+
+class MachineWithPairs : public ::testing::TestWithParam<TestMachine> {};
+INSTANTIATE_TEST_SUITE_P(Machines, MachineWithPairs, ::testing::ValuesIn(MachinesWithPairs()), TestName);
+
+TEST_P(MachineWithPairs, NestedRowsHaveTheBitsOfCpuRanks) {
+  RunAllKinds([](Aim aim, int32_t top_k) { return NestedPlanFor(GetParam(), aim, top_k, 7); }, {});
+}
+
+// One slot a connection, and every row passes all blocks of every host, or all rows go to one rank.
+TEST_P(MachineWithPairs, NestedRowsOfManyRanksFitOneSlot) {
+  const Machine machine(DataType::kBfloat16);
+  const int32_t ranks = Read(GetParam()).num_ranks();
+  ExpertPlan plan = NestedPlanFor(GetParam(), Aim::kThroughput, ranks, 5);
+  plan.rows_per_message = 1;
+  for (Hop& hop : plan.hops) hop.slots = 1;
+  Random random(7);
+  for (const Sums sums : {Sums::kHome, Sums::kOnWay}) {
+    plan.sums = sums;
+    ASSERT_TRUE(VerifyExpertPlan(plan).empty());
+    const auto cpu = ExpertTeam::Create(plan, kPatience);
+    const auto gpu = machine.Team(plan);
+    ASSERT_TRUE(gpu.ok()) << gpu.status().message();
+    for (const int32_t to : {-1, 0, ranks - 1}) {  // -1: to all ranks
+      Routing routing{.top_k = ranks};
+      for (int32_t rank = 0; rank < ranks; ++rank) {
+        routing.first_token.push_back(routing.first_token.back() + plan.sizes.max_tokens);
+        for (int32_t token = 0; token < plan.sizes.max_tokens; ++token)
+          for (int32_t k = 0; k < ranks; ++k)
+            routing.experts.push_back(to < 0 ? 2 * k + token % 2 : k == 1 ? 2 * to : -1);
+      }
+      RunBoth(**gpu, **cpu, plan, routing, machine.type, random);
+      if (HasFailure()) return;
+    }
   }
 }
 
@@ -194,7 +273,7 @@ TEST(Graph, ReplaysHundredNewRoutings) {
   const Machine machine(DataType::kBfloat16);
   const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 4, 8);
   const auto cpu = ExpertTeam::Create(plan, kPatience);
-  const auto gpu = machine.Team(plan, {.experts = {}, .graph = true});
+  const auto gpu = machine.Team(plan, {.experts = {}, .graph = true, .wide_experts = true});
   ASSERT_TRUE(gpu.ok()) << gpu.status().message();
   Random random(23);
   for (int i = 0; i < 100 && !::testing::Test::HasFailure(); ++i)
@@ -203,8 +282,9 @@ TEST(Graph, ReplaysHundredNewRoutings) {
 
 TEST(Threads, SeveralOfABlockGiveTheSameBits) {
   const Machine machine(DataType::kHalf, kTwoWarps);
-  for (const TestMachine& of : {TestMachines()[2], kOneHost}) {
-    const ExpertPlan plan = PlanFor(of, Aim::kThroughput, 5, 9);
+  for (const ExpertPlan& plan :
+       {PlanFor(TestMachines()[2], Aim::kThroughput, 5, 9), PlanFor(kOneHost, Aim::kThroughput, 5, 9),
+        NestedPlanFor(MachinesWithPairs()[1], Aim::kThroughput, 5, 6)}) {
     const auto cpu = ExpertTeam::Create(plan, kPatience);
     const auto gpu = machine.Team(plan);
     ASSERT_TRUE(gpu.ok()) << gpu.status().message();
@@ -242,6 +322,7 @@ TEST(Launch, HostWaitsForNothing) {
     const GpuDispatch dispatch{.tokens = words[r].data(),
                                .experts = words[r].data() + 16,
                                .weights = nullptr,
+                               .row_bytes = plan.sizes.row_bytes,
                                .rows = bytes[r].data(),
                                .received = bytes[r].data() + 4096};
     ASSERT_TRUE((*experts)->Dispatch(rank, handles[r], dispatch, streams[r].get()).ok());
@@ -317,12 +398,23 @@ TEST(Refusals, AreSentences) {
 }
 
 // The router's numbers are on the device, so the kernel is the first to see a wrong one. The others leave.
+// int64_t that is right in its lower half is wrong, too.
 TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
   const ExpertPlan plan = PlanFor(kOneHost, Aim::kLatency, 2, 4);
   Machine machine(DataType::kBfloat16, {}, 1);
   std::vector<LocalExpertRank> ranks;
   for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) ranks.push_back({rank, machine.gpus[0]});
-  for (const bool tokens : {false, true}) {
+  struct Case {
+    int32_t tokens;
+    bool wide;
+    int32_t high;  // half of the expert's number
+    std::string text;
+  };
+  for (const auto& [tokens, wide, high, text] :
+       {Case{1, false, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 1, "token 0: expert 4294967304; expected -1 to 7"},
+        Case{5, false, 0, "5 tokens; expected 0 to 4"}}) {
     const auto experts =
         GpuExperts::Connect("plan", plan, FakeImage, ranks, AloneExchange(), {.host_of = {}});
     ASSERT_TRUE(experts.ok());
@@ -331,15 +423,18 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
     for (const int32_t rank : {0, 1, 3, 2}) {  // the others are queued before it is found
       const std::span<int32_t> words = machine.fake.Allocate<int32_t>(64);
       const std::span<char> bytes = machine.fake.Allocate<char>(1 << 14);
-      words[0] = rank == 2 && tokens ? 5 : rank == 2 ? 1 : 0;
+      words[0] = rank == 2 ? tokens : 0;
       words[16] = 8;
+      words[17] = high;
       handles.push_back(*(*experts)->MakeHandle(rank, /*host_counts=*/false));
       streams.push_back(*CreateStream(machine.gpus[0]));
       ASSERT_TRUE((*experts)
                       ->Dispatch(rank, handles.back(),
                                  {.tokens = words.data(),
                                   .experts = words.data() + 16,
+                                  .wide_experts = wide,
                                   .weights = nullptr,
+                                  .row_bytes = plan.sizes.row_bytes,
                                   .rows = bytes.data(),
                                   .received = bytes.data() + 4096},
                                  streams.back().get())
@@ -348,9 +443,7 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
     while ((*experts)->Failure().ok()) std::this_thread::yield();
     (*experts)->Abort();
     for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
-    EXPECT_EQ((*experts)->Failure().message(),
-              tokens ? "plan: rank 2: threadblock 0: 5 tokens; expected 0 to 4"
-                     : "plan: rank 2: threadblock 0: token 0: expert 8; expected -1 to 7");
+    EXPECT_EQ((*experts)->Failure().message(), "plan: rank 2: threadblock 0: " + text);
   }
 }
 

@@ -163,6 +163,7 @@ ExpertRank NumbersOf(const ExpertPlan& plan, const GpuShape& shape, int32_t rank
   numbers.workers = shape.workers;
   numbers.rows_per_message = plan.rows_per_message;
   numbers.num_domains = *std::ranges::max_element(plan.domains) + 1;
+  numbers.nested = plan.entry == Entry::kNested ? 1 : 0;
   numbers.adds_on_way = plan.sums == Sums::kOnWay ? 1 : 0;
   numbers.chunks = static_cast<int32_t>(Shares(PlacesOf(sizes), device::kPlacesOfChunk));
   numbers.row_bytes = sizes.row_bytes;
@@ -256,7 +257,7 @@ std::string TablesOf(const ExpertPlan& plan, const GpuShape& shape, const GpuLay
   };
   numbers.parents = put(std::vector<int16_t>(plan.parents.begin(), plan.parents.end()));
   numbers.domains = put(plan.domains);
-  if (plan.entry == Entry::kNeeded) numbers.entries = put(EntriesOf(plan, numbers.num_domains));
+  if (plan.entry != Entry::kFixed) numbers.entries = put(EntriesOf(plan, numbers.num_domains));
   const size_t keys = static_cast<size_t>(plan.lanes) * numbers.depths * plan.sizes.ranks;
   std::vector<int32_t> in_at(keys, -1), out_at(keys, -1);
   const auto key = [&](const Hop& hop, Rank peer) {

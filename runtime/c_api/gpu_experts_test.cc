@@ -1,0 +1,499 @@
+// Expert dispatch and combine on GPUs through the C API, with a driver and kernels in host memory: the bits
+// of CPU ranks, without a wait of the host, in streams and graphs.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "device/host_team.h"
+#include "ir/collective.h"
+#include "ir/numbers.h"
+#include "ir/program.h"
+#include "runtime/c_api/handles.h"
+#include "runtime/c_api/testing/books.h"
+#include "runtime/c_api/testing/expert_buffers.h"
+#include "runtime/c_api/testing/moe_plan.h"
+#include "runtime/cuda/backends.h"
+#include "runtime/cuda/gpu.h"
+#include "runtime/cuda/test_kernel.h"
+#include "runtime/experts/cuda/on_host.h"
+#include "runtime/testing/cuda/fake_driver.h"
+#include "runtime/xccl.h"
+
+namespace xccl::c_api {
+namespace {
+
+using OwnedGraph = cuda::Owned<cuda::GraphExec, &cuda::Driver::GraphExecDestroy>;
+
+// Four ranks on two devices, and four threads of the CPU beside them.
+class GpuExpertsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    TheGpus().driver = [this]() -> StatusOr<const cuda::Driver*> { return &fake_->table(); };
+    TheGpus().expert_images = [this](DataType type, int32_t) -> StatusOr<std::string> {
+      dispatch::AddExpertKernel(*fake_, type, shape_);
+      return std::string("fake");
+    };
+    TheGpus().adapt = [this](cuda::BackendOptions& options) {
+      options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
+        return cuda::KernelImages();
+      };
+      options.interpreter = [this](const Program& program) -> cuda::KernelImages {
+        return [this, protocol = program.protocol](DataType type, ReduceOp op,
+                                                   int32_t) -> StatusOr<std::string> {
+          cuda::AddHostKernel(*fake_, nullptr, type, op, protocol);
+          return std::string("fake");
+        };
+      };
+    };
+    plan_ = MakeMoePlan(testing::TempDir() + "/gpus" + std::to_string(getpid()) + ".plan.json");
+    const int devices[kRanks] = {0, 1, 0, 1};
+    ASSERT_EQ(xcclCommInitAll(gpu_.data(), kRanks, devices), xcclSuccess);
+    ASSERT_EQ(xcclCommInitAll(cpu_.data(), kRanks, nullptr), xcclSuccess);
+    for (const xcclComm_t comm : gpu_) ASSERT_EQ(xcclCommSetTimeLimit(comm, 60), xcclSuccess);
+    Load(gpu_, gpu_layers_);
+    Load(cpu_, cpu_layers_);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      gpus_[rank] = *cuda::Gpu::Open(fake_->table(), devices[rank]);
+      streams_[rank] = *CreateStream(gpus_[rank]);
+      on_gpu_[rank] = MakeBuffers(
+          [&]<class T>(std::span<T>& to, size_t count) { to = fake_->Allocate<T>(count, devices[rank]); });
+      on_cpu_[rank] = MakeBuffers([&]<class T>(std::span<T>& to, size_t count) {
+        memory_.push_back(std::make_unique<std::byte[]>(count * sizeof(T)));
+        to = {reinterpret_cast<T*>(memory_.back().get()), count};
+      });
+    }
+  }
+  void TearDown() override {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(xcclExpertsDestroy(gpu_layers_[rank]), xcclSuccess);
+      EXPECT_EQ(xcclExpertsDestroy(cpu_layers_[rank]), xcclSuccess);
+      xcclCommDestroy(gpu_[rank]);  // refuses those that failed or are gone
+      xcclCommDestroy(cpu_[rank]);
+      streams_[rank] = {};
+      gpus_[rank].reset();
+    }
+    TheGpus() = Gpus();
+    EXPECT_EQ(fake_->Leaks(), "");
+  }
+  void Load(std::span<const xcclComm_t> comms, std::array<xcclExperts_t, kRanks>& layers) const {
+    xcclGroupStart();
+    for (const xcclComm_t comm : comms) xcclCommLoadExperts(comm, plan_.c_str());
+    ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+    for (int rank = 0; rank < kRanks; ++rank)
+      ASSERT_EQ(xcclExpertsCreate(&layers[rank], comms[rank]), xcclSuccess) << xcclGetLastError(nullptr);
+  }
+  void Synchronize() const {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess) << xcclGetLastError(cpu_[rank]);
+      ASSERT_EQ(xcclCommSynchronize(gpu_[rank]), xcclSuccess) << xcclGetLastError(gpu_[rank]);
+    }
+  }
+
+  void RunSteps(int steps);
+
+  // The same choices, weights and rows on both.
+  void Draw(Random& random) {
+    for (size_t& tokens : tokens_) tokens = random.Below(3) == 0 ? 0 : random.Below(kTokens + 1);
+    DrawChoices(random);
+  }
+  void DrawChoices(Random& random) const {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
+      for (size_t i = 0; i < kTokens * kTopK; ++i) {
+        const auto expert = static_cast<int64_t>(random.Below(9)) - 1;
+        const bool twice = i % kTopK == 1 && expert == cpu.choices[i - 1];
+        gpu.choices[i] = cpu.choices[i] = twice ? -1 : expert;
+        gpu.narrow[i] = cpu.narrow[i] = static_cast<int32_t>(cpu.choices[i]);
+        gpu.weights[i] = cpu.weights[i] = static_cast<float>(random.Unit());
+      }
+      DrawRows(rank, random);
+    }
+  }
+  void DrawRows(int rank, Random& random) const {
+    const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
+    for (size_t i = 0; i < cpu.rows.size(); ++i)
+      gpu.rows[i] = cpu.rows[i] = static_cast<char>(random.Below(256));
+    for (size_t i = 0; i < cpu.scales.size(); ++i)
+      gpu.scales[i] = cpu.scales[i] = static_cast<char>(random.Below(256));
+  }
+
+  void DispatchOnCpu(const std::function<void(const Buffers&, xcclDispatchIn_t&)>& change = {}) const {
+    for (int rank = 0; rank < kRanks; ++rank)
+      Dispatch(cpu_layers_[rank], on_cpu_[rank], tokens_[rank], change, nullptr);
+  }
+  void DispatchOnGpu(const std::function<void(const Buffers&, xcclDispatchIn_t&)>& change = {}) const {
+    for (int rank = 0; rank < kRanks; ++rank)
+      Dispatch(gpu_layers_[rank], on_gpu_[rank], tokens_[rank], change, streams_[rank].get());
+  }
+  static void Dispatch(xcclExperts_t layer, const Buffers& of, size_t tokens,
+                       const std::function<void(const Buffers&, xcclDispatchIn_t&)>& change,
+                       xcclStream_t stream) {
+    xcclDispatchIn_t in = InOf(of, tokens);
+    const xcclDispatchOut_t out = OutOf(of);
+    if (change) change(of, in);
+    EXPECT_EQ(xcclDispatch(&in, &out, layer, stream), xcclSuccess) << xcclGetLastError(nullptr);
+  }
+
+  // A row's number on a GPU is its place.
+  void ExpectSameRows(int rank, size_t row_bytes, size_t scale_bytes) const {
+    const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
+    const int rows = cpu.num_rows[0];
+    ASSERT_EQ(gpu.num_rows[0], rows);
+    std::vector<bool> came(kPlaces);
+    for (int row = 0; row < rows; ++row) {
+      const int place = cpu.homes[row] * kTokens + cpu.tokens[row];
+      came[place] = true;
+      EXPECT_EQ(gpu.homes[place], cpu.homes[row]);
+      EXPECT_EQ(gpu.tokens[place], cpu.tokens[row]);
+      EXPECT_EQ(std::memcmp(&gpu.received[place * row_bytes], &cpu.received[row * row_bytes], row_bytes), 0);
+      if (scale_bytes > 0) {
+        EXPECT_EQ(std::memcmp(&gpu.received_scales[place * scale_bytes],
+                              &cpu.received_scales[row * scale_bytes], scale_bytes),
+                  0);
+      }
+      for (int k = 0; k < kTopK; ++k) {
+        EXPECT_EQ(gpu.experts[place * kTopK + k], cpu.experts[row * kTopK + k]);
+        EXPECT_EQ(gpu.told_weights[place * kTopK + k], cpu.told_weights[row * kTopK + k]);
+      }
+    }
+    for (int place = 0; place < kPlaces; ++place) {
+      if (came[place]) continue;
+      EXPECT_EQ(gpu.homes[place], -1);
+      EXPECT_EQ(gpu.tokens[place], -1);
+      EXPECT_EQ(gpu.experts[place * kTopK], -1);
+      EXPECT_EQ(gpu.told_weights[place * kTopK], 0);
+    }
+    const auto same = [](auto a, auto b) { EXPECT_TRUE(std::ranges::equal(a, b)); };
+    same(gpu.rows_of_rank, cpu.rows_of_rank);
+    same(gpu.rows_of_expert, cpu.rows_of_expert);
+    same(gpu.first_of_expert, cpu.first_of_expert);
+    const int entries = cpu.first_of_expert[kLocal];
+    same(gpu.weight_of_entry.first(entries), cpu.weight_of_entry.first(entries));
+    for (int entry = 0; entry < entries; ++entry) {
+      const int row = cpu.row_of_entry[entry];
+      EXPECT_EQ(gpu.row_of_entry[entry], cpu.homes[row] * kTokens + cpu.tokens[row]);
+    }
+  }
+
+  // Outputs whose sums round. Rows' outputs are at their numbers.
+  void DrawOutputs(Random& random, xcclDataType_t type, bool of_rows) const {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
+      const int count = of_rows ? cpu.num_rows[0] : cpu.first_of_expert[kLocal];
+      for (int i = 0; i < count; ++i) {
+        const int there = of_rows ? cpu.homes[i] * kTokens + cpu.tokens[i] : i;
+        for (size_t e = 0; e < kWidth; ++e) {
+          const auto value = static_cast<float>(random.Unit() * 4 - 2);
+          PutElement(cpu.outputs, i * kWidth + e, type, value);
+          PutElement(gpu.outputs, there * kWidth + e, type, value);
+        }
+      }
+    }
+  }
+  static void PutElement(std::span<float> to, size_t at, xcclDataType_t type, float value) {
+    if (type == xcclFloat32) {
+      to[at] = value;
+      return;
+    }
+    const uint16_t narrow = type == xcclFloat16 ? FloatToHalf(value) : FloatToBfloat16(value);
+    std::memcpy(reinterpret_cast<char*>(to.data()) + at * sizeof narrow, &narrow, sizeof narrow);
+  }
+  void CombineBoth(Random& random, xcclDataType_t type, xcclExpertRows_t of) const {
+    DrawOutputs(random, type, of == xcclRows);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      Combine(cpu_layers_, on_cpu_, rank, type, of, nullptr);
+      Combine(gpu_layers_, on_gpu_, rank, type, of, streams_[rank].get());
+    }
+    Synchronize();
+    ExpectSameSums(kWidth * (type == xcclFloat32 ? 4 : 2));
+  }
+  static void Combine(std::span<const xcclExperts_t> layers, std::span<const Buffers> buffers, int rank,
+                      xcclDataType_t type, xcclExpertRows_t of, xcclStream_t stream) {
+    EXPECT_EQ(xcclCombine(buffers[rank].outputs.data(), buffers[rank].sums.data(), kWidth, type, of,
+                          layers[rank], stream),
+              xcclSuccess)
+        << xcclGetLastError(nullptr);
+  }
+  void ExpectSameSums(size_t width) const {
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(std::memcmp(on_gpu_[rank].sums.data(), on_cpu_[rank].sums.data(), tokens_[rank] * width), 0)
+          << rank;
+  }
+
+  const std::unique_ptr<cuda::FakeDriver> fake_ =
+      std::make_unique<cuda::FakeDriver>(cuda::FakeOptions{.devices = 2});
+  device::HostShape shape_ = {};  // of a block
+  std::string plan_;
+  std::array<xcclComm_t, kRanks> gpu_ = {}, cpu_ = {};
+  std::array<xcclExperts_t, kRanks> gpu_layers_ = {}, cpu_layers_ = {};
+  std::array<std::shared_ptr<const cuda::Gpu>, kRanks> gpus_;
+  std::array<cuda::OwnedStream, kRanks> streams_;
+  std::array<Buffers, kRanks> on_gpu_, on_cpu_;
+  std::array<size_t, kRanks> tokens_ = {};
+  std::vector<std::unique_ptr<std::byte[]>> memory_;
+};
+
+// Steps forward and backward have the bits of CPU ranks.
+void GpuExpertsTest::RunSteps(int steps) {
+  Random random(31);
+  for (int step = 0; step < steps && !HasFailure(); ++step) {
+    Draw(random);
+    const bool narrow = step % 2 == 1;
+    const auto choose = [narrow](const Buffers& of, xcclDispatchIn_t& in) {
+      if (narrow) in.choices = of.narrow.data(), in.choiceType = xcclInt32;
+    };
+    DispatchOnCpu(choose);
+    DispatchOnGpu(choose);
+    Synchronize();
+    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+    for (const xcclExpertRows_t of : {xcclWeightedEntries, xcclEntries, xcclRows})
+      for (const xcclDataType_t type : {xcclFloat32, xcclFloat16, xcclBfloat16})
+        CombineBoth(random, type, of);
+    // Other rows on the same ways, shorter and without scales.
+    for (int rank = 0; rank < kRanks; ++rank) DrawRows(rank, random);
+    const auto again = [](const Buffers&, xcclDispatchIn_t& in) {
+      in.choices = nullptr;
+      in.weights = nullptr;
+      in.rowBytes = 32;
+      in.scaleBytes = 0;
+      in.sameChoices = 1;
+    };
+    DispatchOnCpu(again);
+    DispatchOnGpu(again);
+    Synchronize();
+    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, 32, 0);
+    CombineBoth(random, xcclFloat32, xcclRows);
+  }
+}
+
+TEST_F(GpuExpertsTest, StepsHaveTheBitsOfCpuRanks) { RunSteps(20); }
+
+class GpuExpertsOfWarps : public GpuExpertsTest {
+ protected:
+  GpuExpertsOfWarps() { shape_ = cuda::kTestShape; }
+};
+TEST_F(GpuExpertsOfWarps, StepsHaveTheBitsOfCpuRanks) { RunSteps(2); }
+
+// The calls of a step go into a graph of each rank, which then serves other choices.
+TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
+  Random random(37);
+  tokens_ = {kTokens, kTokens, 0, kTokens - 1};
+  std::vector<OwnedGraph> graphs;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const cuda::Gpu& gpu = *gpus_[rank];
+    const cuda::ScopedContext context(gpu);
+    const cuda::Stream stream = streams_[rank].get();
+    ASSERT_TRUE(gpu.Check(gpu.driver().StreamBeginCapture(stream, cuda::CaptureMode::kThreadLocal), "").ok());
+    Dispatch(gpu_layers_[rank], on_gpu_[rank], tokens_[rank], {}, stream);
+    Combine(gpu_layers_, on_gpu_, rank, xcclFloat32, xcclWeightedEntries, stream);
+    cuda::Graph graph = nullptr;
+    ASSERT_TRUE(gpu.Check(gpu.driver().StreamEndCapture(stream, &graph), "").ok());
+    cuda::GraphExec exec = nullptr;
+    ASSERT_TRUE(gpu.Check(gpu.driver().GraphInstantiate(&exec, graph, 0), "").ok());
+    gpu.driver().GraphDestroy(graph);
+    graphs.emplace_back(gpus_[rank], exec);
+  }
+  for (int replay = 0; replay < 20 && !HasFailure(); ++replay) {
+    DrawChoices(random);
+    DispatchOnCpu();
+    for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess);
+    DrawOutputs(random, xcclFloat32, false);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      Combine(cpu_layers_, on_cpu_, rank, xcclFloat32, xcclWeightedEntries, nullptr);
+      const cuda::ScopedContext context(*gpus_[rank]);
+      gpus_[rank]->driver().GraphLaunch(graphs[rank].get(), streams_[rank].get());
+    }
+    for (const cuda::OwnedStream& stream : streams_) ASSERT_TRUE(cuda::Synchronize(stream).ok());
+    Synchronize();
+    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+    ExpectSameSums(kWidth * 4);
+  }
+}
+
+// Several steps are queued, on two streams of each rank, before any of them has run.
+TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
+  Random random(41);
+  std::vector<cuda::OwnedStream> others;
+  for (int rank = 0; rank < kRanks; ++rank) others.push_back(*CreateStream(gpus_[rank]));
+  Draw(random);
+  DispatchOnCpu();
+  for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess);
+  DrawOutputs(random, xcclFloat32, false);
+  const int64_t waits = fake_->host_waits();
+  for (int step = 0; step < 10; ++step)
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const xcclStream_t stream = step % 2 == 0 ? streams_[rank].get() : others[rank].get();
+      Dispatch(gpu_layers_[rank], on_gpu_[rank], tokens_[rank], {}, stream);
+      Combine(gpu_layers_, on_gpu_, rank, xcclFloat32, xcclEntries, stream);
+    }
+  EXPECT_EQ(fake_->host_waits(), waits);
+  for (int rank = 0; rank < kRanks; ++rank)
+    Combine(cpu_layers_, on_cpu_, rank, xcclFloat32, xcclEntries, nullptr);
+  Synchronize();
+  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+  ExpectSameSums(kWidth * 4);
+}
+
+// A collective of the communicator writes, on another stream, the rows that a dispatch sends.
+TEST_F(GpuExpertsTest, CallsFollowCollectivesOfTheirCommunicator) {
+  const std::string book = MakeBook("allreduce-ring-simple", kRanks, {CollectiveKind::kAllreduce});
+  xcclGroupStart();
+  for (const xcclComm_t comm : gpu_) xcclCommLoadPlanBook(comm, book.c_str());
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  std::vector<cuda::OwnedStream> others;
+  for (int rank = 0; rank < kRanks; ++rank) others.push_back(*CreateStream(gpus_[rank]));
+  Random random(53);
+  Draw(random);
+  constexpr size_t kFloats = kTokens * kRowBytes / sizeof(float);
+  std::array<std::span<float>, kRanks> inputs;
+  for (int rank = 0; rank < kRanks; ++rank) inputs[rank] = fake_->Allocate<float>(kFloats, rank % 2);
+  for (int step = 0; step < 10 && !HasFailure(); ++step) {
+    for (size_t i = 0; i < kFloats; ++i) {
+      float sum = 0;
+      for (int rank = 0; rank < kRanks; ++rank)
+        sum += inputs[rank][i] = static_cast<float>(random.Below(100));
+      for (const Buffers& of : on_cpu_) std::memcpy(of.rows.data() + i * sizeof sum, &sum, sizeof sum);
+    }
+    for (int rank = 0; rank < kRanks; ++rank) {
+      EXPECT_EQ(xcclAllReduce(inputs[rank].data(), on_gpu_[rank].rows.data(), kFloats, xcclFloat32, xcclSum,
+                              gpu_[rank], others[rank].get()),
+                xcclSuccess)
+          << xcclGetLastError(nullptr);
+      Dispatch(gpu_layers_[rank], on_gpu_[rank], tokens_[rank], {}, streams_[rank].get());
+    }
+    DispatchOnCpu();
+    Synchronize();
+    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+  }
+}
+
+// Each layer has its ways, and one that is made later may take the memory of one that is gone.
+TEST_F(GpuExpertsTest, LayersKeepTheirWays) {
+  Random random(43);
+  Draw(random);
+  DispatchOnCpu();
+  DispatchOnGpu();
+  const std::array<xcclExperts_t, kRanks> first = gpu_layers_;
+  for (int round = 0; round < 2; ++round) {
+    std::array<xcclExperts_t, kRanks> layers = {};
+    for (int rank = 0; rank < kRanks; ++rank) {
+      ASSERT_EQ(xcclExpertsCreate(&layers[rank], gpu_[rank]), xcclSuccess);
+      EXPECT_EQ(xcclCombine(on_gpu_[rank].outputs.data(), on_gpu_[rank].sums.data(), kWidth, xcclFloat32,
+                            xcclRows, layers[rank], streams_[rank].get()),
+                xcclInvalidUsage);
+      EXPECT_STREQ(xcclGetLastError(nullptr),
+                   "combine: the handle has no ways; expected a dispatch with it before");
+    }
+    for (int rank = 0; rank < kRanks; ++rank) {
+      xcclDispatchIn_t in = InOf(on_gpu_[rank], 0);
+      xcclDispatchOut_t out = XCCL_DISPATCH_OUT_INITIALIZER;
+      in.rowBytes = in.scaleBytes = 0;
+      EXPECT_EQ(xcclDispatch(&in, &out, layers[rank], streams_[rank].get()), xcclSuccess);
+      EXPECT_EQ(xcclExpertsDestroy(layers[rank]), xcclSuccess);
+    }
+  }
+  gpu_layers_ = first;
+  Synchronize();
+  CombineBoth(random, xcclFloat32, xcclWeightedEntries);
+}
+
+TEST_F(GpuExpertsTest, CallsThatKernelsCannotServeAreRefusedAtOnce) {
+  const Buffers& of = on_gpu_[0];
+  const std::string name = plan_.substr(plan_.rfind('/') + 1);
+  const auto dispatch = [&](const auto& change) {
+    xcclDispatchIn_t in = InOf(of, 1);
+    xcclDispatchOut_t out = OutOf(of);
+    change(in, out);
+    EXPECT_NE(xcclDispatch(&in, &out, gpu_layers_[0], streams_[0].get()), xcclSuccess);
+    return std::string(xcclGetLastError(nullptr));
+  };
+  using In = xcclDispatchIn_t;
+  using Out = xcclDispatchOut_t;
+  EXPECT_EQ(
+      dispatch([](In& in, Out&) { in.rowBytes = 40, in.scaleBytes = 8; }),
+      name + ": dispatch: rows of 40 bytes with scales of 8; expected multiples of 16, together at most 64");
+  EXPECT_EQ(
+      dispatch([](In& in, Out&) { in.rowBytes = 64; }),
+      name + ": dispatch: rows of 64 bytes with scales of 16; expected multiples of 16, together at most 64");
+  EXPECT_EQ(dispatch([](In&, Out& out) { out.maxRows = 31; }),
+            "dispatch: out.maxRows is 31; expected 32 or more: on a GPU each rank has 8 rows");
+  EXPECT_EQ(dispatch([](In& in, Out&) { in.rows = static_cast<const char*>(in.rows) + 4; }),
+            "dispatch: in.rows is at an address mod 16 of 4; expected 0 on a GPU");
+  EXPECT_EQ(dispatch([](In& in, Out&) { in.tokens = 9; }),
+            "dispatch: 9 tokens; expected at most 8, the plan's");
+  EXPECT_EQ(xcclCombine(of.outputs.data(), of.sums.data(), 3, xcclFloat32, xcclRows, gpu_layers_[0], nullptr),
+            xcclInvalidUsage);
+  EXPECT_EQ(xcclGetLastError(nullptr),
+            name + ": combine: rows of 12 bytes; expected a multiple of 16, at most 128");
+  EXPECT_EQ(
+      xcclCombine(of.outputs.data() + 1, of.sums.data(), 4, xcclFloat32, xcclRows, gpu_layers_[0], nullptr),
+      xcclInvalidArgument);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "combine: rows is at an address mod 16 of 4; expected 0 on a GPU");
+  Random random(47);
+  Draw(random);  // the communicators go on
+  DispatchOnCpu();
+  DispatchOnGpu();
+  Synchronize();
+  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+}
+
+// The numbers are the device's, so the kernel finds what is wrong with them, and all ranks end.
+TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
+  tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[1] = -1;
+  on_gpu_[3].choices[0] = (int64_t{1} << 32) + 1;
+  DispatchOnGpu();
+  const std::string text = plan_.substr(plan_.rfind('/') + 1) +
+                           ": rank 3: threadblock 0: token 0: expert 4294967297; expected -1 to 7";
+  for (const xcclComm_t comm : gpu_) {
+    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(comm), text);
+  }
+  xcclDispatchIn_t in = InOf(on_gpu_[0], 0);
+  const xcclDispatchOut_t out = OutOf(on_gpu_[0]);
+  EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[0], streams_[0].get()), xcclInvalidUsage);
+  EXPECT_EQ(xcclGetLastError(nullptr), text);
+}
+
+TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
+  tokens_ = {1, 1, 1, 1};
+  for (int rank = 0; rank < kRanks; ++rank) {
+    const Buffers& of = on_gpu_[rank];
+    of.choices[0] = 4;
+    of.choices[1] = -1;
+    xcclDispatchIn_t in = InOf(of, 1);
+    xcclDispatchOut_t out = OutOf(of);
+    out.maxEntries = 3;
+    EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclSuccess);
+  }
+  for (const xcclComm_t comm : gpu_) {
+    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(comm),
+              plan_.substr(plan_.rfind('/') + 1) +
+                  ": rank 2: 4 entries come; expected at most 3, for which there is room");
+  }
+}
+
+// A rank that never comes: the abort of one ends the kernels of all.
+TEST_F(GpuExpertsTest, AbortsEndKernelsThatWait) {
+  tokens_ = {1, 1, 1, 1};
+  for (int rank = 1; rank < kRanks; ++rank)
+    Dispatch(gpu_layers_[rank], on_gpu_[rank], 1, {}, streams_[rank].get());
+  EXPECT_EQ(xcclCommAbort(gpu_[1]), xcclSuccess);
+  gpu_[1] = nullptr;
+  EXPECT_EQ(xcclCommSynchronize(gpu_[2]), xcclRemoteError);
+  EXPECT_STREQ(xcclGetLastError(gpu_[2]), "rank 1: aborted");
+}
+
+}  // namespace
+}  // namespace xccl::c_api
