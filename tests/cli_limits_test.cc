@@ -74,8 +74,8 @@ TEST_F(Cli, WorkBeyondTheMemoryLimitIsRefusedBeforeItStarts) {
   };
   for (const Case& at :
        {Case{{"plan", "dgx-h100", "--hosts", "1024", "-c", "alltoall", "--memory-limit", "512MiB"},
-             "alltoall of 8192 ranks: needs about 4.0GiB more for 67108864 parts; expected at most ",
-             " which is left of 512MiB; hint: --memory-limit=5GiB or fewer ranks"},
+             "alltoall of 8192 ranks: needs about 1.5GiB more for 67108864 parts; expected at most ",
+             " which is left of 512MiB; hint: --memory-limit=2GiB or fewer ranks"},
         Case{{"plan", "mesh:32x32", "-c", "alltoall", "--memory-limit", "256MiB"},
              "auto: no engine has a plan for alltoall on mesh:32x32: ",
              " which is left of 256MiB; hint: --memory-limit=1GiB or fewer ranks"}}) {

@@ -86,7 +86,8 @@ class Portfolio {
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
-    left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
+    budget_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
+    left_ = budget_;
     const int32_t members = request_.collective->num_members();
     for (const Engine& engine : engines_)
       if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
@@ -197,11 +198,12 @@ class Portfolio {
   }
 
   // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
-  // if programs decide, or if there are more than kMany members, for whom the budget is a few plans.
+  // if programs decide, or if there are more than kMany members, for whom the budget is a few plans, and the
+  // plan costs no more than all of it.
   bool ComesFirst(const Turn& turn) const {
     return turn.variation == kOwn && !turn.fills_budget &&
-           (request_.programs_decide ||
-            (request_.collective->num_members() > kMany && turn.promised_ps < best_ps_));
+           (request_.programs_decide || (request_.collective->num_members() > kMany && turn.work <= budget_ &&
+                                         turn.promised_ps < best_ps_));
   }
 
   // Returns the first turn: the cheapest, or, if that leaves too little work for another like it, the turn
@@ -388,8 +390,8 @@ class Portfolio {
   const Deadline deadline_;
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t left_ = 0;       // work left
-  bool in_haste_ = false;  // no further engine is asked
+  int64_t budget_ = 0, left_ = 0;  // work of all turns, and what is left of it
+  bool in_haste_ = false;          // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine
