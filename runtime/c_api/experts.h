@@ -69,7 +69,7 @@ StatusOr<std::shared_ptr<LoadedExperts>> ReadExperts(const std::string& path, in
 // the plan's file.
 Status LoadOnGpus(Comm& on, const std::shared_ptr<LoadedExperts>& loaded, uint64_t hash);
 Status TakeGpuHandle(Experts& experts);
-// What kernels ask beside what the CPU does. Requires: the structs are checked for the CPU.
+// Kernels ask for more than the CPU does. Requires: the structs are checked for the CPU.
 Status CheckDispatchOnGpu(const LoadedExperts& loaded, const xcclDispatchIn_t& in,
                           const xcclDispatchOut_t& out);
 Status CheckCombineOnGpu(const LoadedExperts& loaded, const void* rows, const void* sums, size_t elements,

@@ -101,7 +101,7 @@ class GpuExpertsTest : public testing::Test {
 
   void RunSteps(int steps);
 
-  // The same choices, weights and rows on both.
+  // Both get equal choices, weights and rows.
   void Draw(Random& random) {
     for (size_t& tokens : tokens_) tokens = random.Below(3) == 0 ? 0 : random.Below(kTokens + 1);
     DrawChoices(random);

@@ -36,7 +36,7 @@ struct BackendOptions {
   std::optional<OtherHosts> hosts = {};
 };
 
-// What the programs of a communicator share.
+// The programs of a communicator share it.
 std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options);
 
 // All ranks of a communicator in this process, rank r on devices[r]; several may share one. They connect when

@@ -1,4 +1,4 @@
-// What auto does with engines that make wrong plans.
+// The order of turns, limits, and engines that make wrong plans.
 #include "synth/portfolio/portfolio.h"
 
 #include <gtest/gtest.h>
