@@ -422,6 +422,8 @@ class Translations:
             size[l] = len(found)
         if any(size[orbit[l]] != elements for path in schedule.path for l in path):
             return None
+        if any(len({orbit[l] for l in path}) < len(path) for path in schedule.path):
+            return None
         keys = []
         for path in schedule.path:
             element = self.place[self.machine.rank_of[self.machine.links[path[0]][0]]][1]
