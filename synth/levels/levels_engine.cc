@@ -273,15 +273,18 @@ class Planning {
       if (waves == 1) return way.latency_ps + apart_ps;
       return 2 * way.latency_ps + together_ps + (apart_ps - together_ps) / static_cast<double>(waves);
     };
-    const int64_t n = cut_.num_members(), message_bytes = request_.size_bytes / Inside(way);
+    const int64_t n = cut_.num_members();
     const int64_t columns = 2 * (n + n / Inside(way)), plain = n * columns;  // links of trees in a wave
     // Programs of all ranks are made from the plain form.
-    const int64_t most =
-        request_.programs_decide && plain <= kMostExpanded ? kMostExpanded / plain : kMostTreeLinks / columns;
+    const int64_t affordable = request_.programs_decide && plain <= kMostExpanded
+                                   ? kMostExpanded / plain
+                                   : std::min(kMostTreeLinks / columns, kMostPartChunks / n);
+    const int64_t most = std::min(affordable, request_.size_bytes / Inside(way) / kLeastPieceBytes);
     int64_t waves = std::max<int64_t>(1, request_.limits.chunks.value_or(0) / n);
-    for (int64_t more = 2 * waves;
-         !request_.limits.chunks && more <= most && message_bytes / more >= kLeastPieceBytes; more *= 2)
+    for (int64_t more = 1; !request_.limits.chunks && more < most;) {
+      more = std::min(2 * more, most);
       if (kNear * time_ps(more) < time_ps(waves)) waves = more;
+    }
     way.waves = static_cast<int32_t>(waves);
     way.behind = way.latency_ps * static_cast<double>(waves) / together_ps;
     way.time_ps = time_ps(waves);
