@@ -9,6 +9,7 @@
 // 3. SendOverLevels: the copies. Sums are copies on the reversed machine, played backwards
 //    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are one, so
 //    that no byte takes those links twice.
+//    Where a switch sums and copies, it takes the place of the innermost rounds of an allreduce (InWaves).
 // 4. Dealing: broadcasts, and reductions on the reversed machine.
 // 5. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
 #include "synth/levels/levels_engine.h"
@@ -248,6 +249,9 @@ class Planning {
       way.backward = *std::move(backward);
       way.forward.front().trees = copies;
       way.backward.front().trees = sums;
+      // Programs are made from the plain form, since one rank's part of a compressed plan has no trees.
+      if (request_.programs_decide && cut_.num_members() * TreeLinks(way) > kMostExpanded)
+        return std::nullopt;
       way.note = fmt::format("{} levels, the innermost through switches", way.forward.size());
       SetWaves(way);
       return way;
@@ -273,10 +277,8 @@ class Planning {
       if (waves == 1) return way.latency_ps + apart_ps;
       return 2 * way.latency_ps + together_ps + (apart_ps - together_ps) / static_cast<double>(waves);
     };
-    const int64_t n = cut_.num_members();
-    const int64_t columns = 2 * (n + n / Inside(way)), plain = n * columns;  // links of trees in a wave
-    // Programs of all ranks are made from the plain form.
-    const int64_t affordable = request_.programs_decide && plain <= kMostExpanded
+    const int64_t n = cut_.num_members(), columns = TreeLinks(way), plain = n * columns;
+    const int64_t affordable = request_.programs_decide
                                    ? kMostExpanded / plain
                                    : std::min(kMostTreeLinks / columns, kMostPartChunks / n);
     const int64_t most = std::min(affordable, request_.size_bytes / Inside(way) / kLeastPieceBytes);
@@ -289,6 +291,11 @@ class Planning {
     way.behind = way.latency_ps * static_cast<double>(waves) / together_ps;
     way.time_ps = time_ps(waves);
     way.work = (plain * waves <= kMostExpanded ? plain : columns) * waves / kTreeLinksPerMove;
+  }
+
+  // The links of trees in the columns of a wave.
+  int64_t TreeLinks(const Way& way) const {
+    return 2 * (cut_.num_members() + cut_.num_members() / Inside(way));
   }
 
   // The ranks of the innermost level.

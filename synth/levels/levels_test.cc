@@ -293,6 +293,21 @@ TEST(Levels, SwitchesAreLeftOutWhereTheyGainNothing) {
   }
 }
 
+// One rank's part of a compressed plan cannot have trees.
+TEST(Levels, SwitchesAreLeftOutWhereProgramsOfAllRanksAreTooLong) {
+  for (const bool is_large : {false, true}) {
+    const Topology topology = is_large ? Racks(128, 12) : Racks(8, 12);
+    const Collective collective = AllreduceOf(topology);
+    SynthesisRequest request = RequestFor(topology, collective, int64_t{1} << 30);
+    for (const bool decide : {false, true}) {
+      request.programs_decide = decide;
+      const Synthesis made = *LevelsEngine().Synthesize(request);
+      EXPECT_EQ(made.note == kThroughSwitches, !is_large || !decide)
+          << topology.num_ranks() << " ranks, " << made.note;
+    }
+  }
+}
+
 // Parallel switches, and parallel cables to one, have a tree each, which chunks take in turn.
 TEST(Levels, ParallelSwitchesTakeTurns) {
   TopologySpec spec = Racks(3, 4).spec();
