@@ -206,6 +206,8 @@ def path_error(machine, path, sources, destinations):
 class Schedule:
     def __init__(self, data, machine):
         self.machine, self.chunks = machine, data["chunks"]
+        if "paths" in data:
+            data = self.with_lists(data)
         columns = [data[k] for k in ("first", "count", "src", "dst", "path", "op", "step")]
         if len({len(column) for column in columns}) > 1:
             raise ValueError("schedule: columns of different length")
@@ -214,6 +216,17 @@ class Schedule:
         self.size = len(self.first)
         as_list = lambda ends: ends if isinstance(ends, list) else [ends]
         self.src, self.dst = [as_list(e) for e in self.src], [as_list(e) for e in self.dst]
+
+    def with_lists(self, data):
+        """The columns of a file whose transfers number their paths in a table."""
+        paths, links, rank_of = data["paths"], self.machine.links, self.machine.rank_of
+        ends = [[list(dict.fromkeys(rank_of[links[l][side]] for l in path if links[l][side] in rank_of))
+                 for path in paths] for side in (0, 1)]
+        result = dict(data, path=[paths[p] for p in data["path"]])
+        for key, of_path in zip(("src", "dst"), ends):
+            result[key] = [of_path[p] if len(of_path[p]) > 1 and of_path[p][0] == end else end
+                           for p, end in zip(data["path"], data[key])]
+        return result
 
     def range_errors(self, collective):
         ranks, last = self.machine.ranks, 0
@@ -423,6 +436,8 @@ class Translations:
                         found.append(to)
             size[l] = len(found)
         if any(size[orbit[l]] != elements for path in schedule.path for l in path):
+            return None
+        if any(len({orbit[l] for l in path}) < len(path) for path in schedule.path):
             return None
         keys = []
         for path in schedule.path:

@@ -139,8 +139,9 @@ StatusOr<std::optional<PartCuts>> ReadCuts(const JsonValue& value, int64_t num_p
   for (size_t p = 0; p < sizes.size(); begin += sizes[p++]) {
     if (std::ranges::max(weights.subspan(begin, sizes[p])) == 0)
       return weights_value.Error(fmt::format("part {} has only zeros; expected a weight above 0", p));
-    if (sizes[p] > int64_t{1} << 22)
-      return parts->Error(fmt::format("part {} has {} chunks; at most 2^22 are supported", p, sizes[p]));
+    if (sizes[p] > kMostPartChunks)
+      return parts->Error(
+          fmt::format("part {} has {} chunks; at most {} are supported", p, sizes[p], kMostPartChunks));
   }
   return std::optional(PartCuts{{sizes.begin(), sizes.end()}, {weights.begin(), weights.end()}});
 }

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
 
 namespace xccl {
 namespace {
@@ -148,6 +149,17 @@ TEST(CollectiveJson, Errors) {
     const StatusOr<Collective> read = Read(c.text, 4);
     ASSERT_FALSE(read.ok()) << c.text;
     EXPECT_EQ(read.status().message(), c.expected);
+  }
+}
+
+TEST(CollectiveJson, RefusesMoreChunksThanWeightsAddUp) {
+  for (const bool fits : {true, false}) {
+    const int64_t chunks = kMostPartChunks + (fits ? 0 : 1);
+    std::string text = R"({"name": "allreduce", "parts": [)" + std::to_string(chunks) + R"(], "weights": [1)";
+    for (int64_t c = 1; c < chunks; ++c) text += ",1";
+    const StatusOr<Collective> read = Read(text + "]}", 2);
+    EXPECT_EQ(read.ok() ? "" : read.status().message(),
+              fits ? "" : "f: parts: part 0 has 8388608 chunks; at most 8388607 are supported");
   }
 }
 

@@ -10,6 +10,9 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+// A schedule whose transfers over trees have more links than this has its paths in a table, since lists for
+// each transfer would take over ten megabytes.
+constexpr int64_t kMostTreeLinks = int64_t{1} << 20;
 
 std::string RankList(std::span<const Rank> ranks) {
   std::string text;
@@ -19,6 +22,17 @@ std::string RankList(std::span<const Rank> ranks) {
 
 bool AreLinks(std::span<const LinkId> path, const Topology& topology) {
   return std::ranges::all_of(path, [&](LinkId l) { return l.value >= 0 && l.value < topology.num_links(); });
+}
+
+bool HasPathTable(const Schedule& s, const Topology& topology) {
+  std::vector<int64_t> links;  // by path; 0: a chain
+  for (int32_t p = 0; p < s.paths.size(); ++p) {
+    const std::span<const LinkId> path = s.paths[PathId(p)];
+    links.push_back(AreLinks(path, topology) && !IsChain(topology, path) ? std::ssize(path) : 0);
+  }
+  int64_t of_trees = 0;
+  for (const PathId p : s.path) of_trees += links[p.index()];
+  return of_trees > kMostTreeLinks;
 }
 
 // By path: its ends on one side where it is a tree. A path with links that do not exist counts as none;
@@ -36,8 +50,10 @@ std::vector<std::vector<Rank>> EndsOfTrees(const Schedule& s, const Topology& to
 }
 
 // Writes one column of ranks: a number if the path has one end on that side, else the list of its ends.
-void WriteEnds(const Schedule& s, const Topology& topology, bool sources, JsonWriter& writer) {
+void WriteEnds(const Schedule& s, const Topology& topology, bool sources, bool has_table,
+               JsonWriter& writer) {
   const std::vector<Rank>& own = sources ? s.src : s.dst;
+  if (has_table) return writer.Value(own);
   const std::vector<std::vector<Rank>> of_path = EndsOfTrees(s, topology, sources);
   writer.BeginArray();
   for (int64_t t = 0; t < s.size(); ++t) {
@@ -76,8 +92,10 @@ StatusOr<std::vector<Rank>> ReadRanks(const JsonValue& column) {
   return ranks;
 }
 
-// An entry is a list where the path has several ends on that side, and then repeats them.
-Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources) {
+// An entry is a list where the path has several ends on that side, and then repeats them. Beside a table of
+// paths, it is the first of them.
+Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& topology, bool sources,
+                  bool has_table) {
   XCCL_ASSIGN_OR_RETURN(const IntegerLists lists, column.Lists(0, kMost));
   const std::vector<std::vector<Rank>> ends_of = EndsOfTrees(s, topology, sources);
   std::vector<Rank> listed;
@@ -87,6 +105,11 @@ Status CheckLists(const JsonValue& column, const Schedule& s, const Topology& to
       if (lists.IsBare(t) || !AreLinks(s.paths[s.path[t]], topology)) continue;
       return column.Error(fmt::format("entry {} is a list; expected a rank, since its path {} at one", t,
                                       sources ? "starts" : "ends"));
+    }
+    if (has_table) {
+      if (lists.IsBare(t) && Rank(lists[t][0]) == ends[0]) continue;
+      return column.Error(fmt::format("entry {}: expected {}, the first rank at which its path {}", t,
+                                      ends[0].value, sources ? "starts" : "ends"));
     }
     listed.clear();
     for (int64_t rank : lists[t]) listed.push_back(Rank(rank));
@@ -191,14 +214,19 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
   writer.Member("chunks", s.num_chunks);
   writer.Member("first", s.first);
   writer.Member("count", s.count);
+  const bool has_table = HasPathTable(s, topology);
   writer.Key("src");
-  WriteEnds(s, topology, true, writer);
+  WriteEnds(s, topology, true, has_table, writer);
   writer.Key("dst");
-  WriteEnds(s, topology, false, writer);
-  writer.Key("path");
+  WriteEnds(s, topology, false, has_table, writer);
+  writer.Key(has_table ? "paths" : "path");
   writer.BeginArray();
-  for (PathId p : s.path) writer.Value(s.paths[p]);
+  if (has_table)
+    for (int32_t p = 0; p < s.paths.size(); ++p) writer.Value(s.paths[PathId(p)]);
+  else
+    for (PathId p : s.path) writer.Value(s.paths[p]);
   writer.EndArray();
+  if (has_table) writer.Member("path", s.path);
   std::string ops;
   ops.reserve(s.op.size());
   for (TransferOp op : s.op) ops += op == TransferOp::kCopy ? 'c' : 'r';
@@ -211,7 +239,7 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
 
 StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topology) {
   XCCL_RETURN_IF_ERROR(value.CheckKeys(
-      {"chunks", "first", "count", "src", "dst", "path", "op", "step", "symmetry", "damage"}));
+      {"chunks", "first", "count", "src", "dst", "paths", "path", "op", "step", "symmetry", "damage"}));
   Schedule s;
   XCCL_ASSIGN_OR_RETURN(s.num_chunks, value.GetInteger("chunks", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(s.first, value.GetIntegers<ChunkId>("first", 0, kMost));
@@ -221,7 +249,14 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   XCCL_ASSIGN_OR_RETURN(const JsonValue dst, value.Get("dst"));
   XCCL_ASSIGN_OR_RETURN(s.dst, ReadRanks(dst));
   XCCL_ASSIGN_OR_RETURN(const JsonValue path, value.Get("path"));
-  XCCL_ASSIGN_OR_RETURN(s.path, ReadPaths(path, s.paths));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> table, value.Find("paths"));
+  if (table) {
+    XCCL_ASSIGN_OR_RETURN(const std::vector<PathId> ids, ReadPaths(*table, s.paths));
+    XCCL_ASSIGN_OR_RETURN(s.path, value.GetIntegers<PathId>("path", 0, std::ssize(ids) - 1));
+    for (PathId& p : s.path) p = ids[p.index()];
+  } else {
+    XCCL_ASSIGN_OR_RETURN(s.path, ReadPaths(path, s.paths));
+  }
   XCCL_ASSIGN_OR_RETURN(const JsonValue op, value.Get("op"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view ops, op.String());
   for (size_t t = 0; t < ops.size(); ++t) {
@@ -245,8 +280,8 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   }
   XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> damage, value.Find("damage"));
   if (damage) XCCL_RETURN_IF_ERROR(ReadDamage(*damage, s));
-  XCCL_RETURN_IF_ERROR(CheckLists(src, s, topology, true));
-  XCCL_RETURN_IF_ERROR(CheckLists(dst, s, topology, false));
+  XCCL_RETURN_IF_ERROR(CheckLists(src, s, topology, true, table.has_value()));
+  XCCL_RETURN_IF_ERROR(CheckLists(dst, s, topology, false, table.has_value()));
   return s;
 }
 

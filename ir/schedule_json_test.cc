@@ -54,6 +54,38 @@ TEST(ScheduleJson, ReadsWhatItWrites) {
   EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), kExample);
 }
 
+// A plan of 131,040 ranks whose switches sum and copy took 308 MB, mostly for the links of 1,820 trees that
+// each of 64 waves repeated.
+TEST(ScheduleJson, ListsPathsOfManyTreesOnce) {
+  const Topology star = Star();
+  Schedule schedule;
+  const std::vector<LinkId> up = {LinkId(2), LinkId(4), LinkId(1)}, down = {LinkId(0), LinkId(3), LinkId(5)};
+  const int32_t chunks = (1 << 20) / 6 + 1;  // more than 2^20 links
+  schedule.num_chunks = chunks;
+  for (int32_t c = 0; c < chunks; ++c) {
+    schedule.Add(ChunkId(c), 1, Rank(1), Rank(0), up, TransferOp::kReduce, 2 * c);
+    schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), down, TransferOp::kCopy, 2 * c + 1);
+  }
+  std::string text = Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); });
+  EXPECT_LT(text.size(), static_cast<size_t>(chunks) * 60);
+  EXPECT_NE(text.find(R"("paths":[[2,4,1],[0,3,5]])"), std::string::npos);
+  {
+    const JsonDocument document = JsonDocument::Parse(text, "f").value();
+    EXPECT_EQ(ReadScheduleJson(document.root(), star).value(), schedule);
+  }
+  const auto error_where = [&](std::string_view what, std::string_view by) {
+    std::string changed = text;
+    changed.replace(changed.find(what), what.size(), by);
+    const JsonDocument document = JsonDocument::Parse(changed, "f").value();
+    return ReadScheduleJson(document.root(), star).status().message();
+  };
+  EXPECT_EQ(error_where(R"("src":[1,)", R"("src":[2,)"),
+            "f: src: entry 0: expected 1, the first rank at which its path starts");
+  EXPECT_EQ(error_where(R"("dst":[0,1,)", R"("dst":[0,[1,2],)"),
+            "f: dst: entry 1: expected 1, the first rank at which its path ends");
+  EXPECT_EQ(error_where(R"("path":[0,)", R"("path":[2,)"), "f: path: entry 0 is 2; expected 0..1");
+}
+
 TEST(ScheduleJson, KeepsDamage) {
   const Topology star = Star();
   const std::string text = R"({

@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -265,6 +268,48 @@ TEST(CheckPlanCompressed, AgreesOnRulesAndTimes) {
         EXPECT_EQ(text.rfind("ok\n", 0) == 0, right) << text;
       }
     }
+  }
+}
+
+// A file may list its paths in a table. Files do that where many transfers go over trees.
+TEST(CheckPlanPaths, AgreesOnATableOfThem) {
+  if (!HavePython()) GTEST_SKIP() << "no python3";
+  const Topology topology = *LoadTopology("nvswitch:3@multicast=true,reduce=true,latency=1us");
+  std::vector<LinkId> up, down;
+  for (const int32_t r : {1, 2}) up.push_back(topology.Out(topology.NodeOf(Rank(r)))[0]);
+  up.push_back(topology.In(topology.NodeOf(Rank(0)))[0]);
+  down.push_back(topology.Out(topology.NodeOf(Rank(0)))[0]);
+  for (const int32_t r : {1, 2}) down.push_back(topology.In(topology.NodeOf(Rank(r)))[0]);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAllreduce;
+  spec.ranks = AllRanks(3);
+  Plan plan{topology, *Collective::Create(spec), {}, {}, {}};
+  plan.schedule.num_chunks = 1;
+  plan.schedule.Add(ChunkId(0), 1, Rank(1), Rank(0), up, TransferOp::kReduce, 0);
+  plan.schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), down, TransferOp::kCopy, 1);
+  const std::string path = ::testing::TempDir() + "/paths.plan.json";
+  ASSERT_EQ(WritePlan(plan, path, 0), OkStatus());
+  std::ifstream in(path);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  const auto replace = [&](std::string_view what, std::string_view by) {
+    ASSERT_NE(text.find(what), text.npos) << what;
+    text.replace(text.find(what), what.size(), by);
+  };
+  replace(R"("src":[[1,2],0])", R"("src":[1,0])");
+  replace(R"("dst":[0,[1,2]])", R"("dst":[0,1])");
+  replace(R"("path":)", R"("paths":)");
+  replace(R"("op":"rc")", R"("path":[0,1],"op":"rc")");
+  for (const bool right : {true, false}) {
+    if (!right) replace(R"("src":[1,0])", R"("src":[2,0])");
+    std::ofstream(path) << text;
+    const StatusOr<Plan> read = ReadPlan(path);
+    ASSERT_EQ(read.ok(), right);
+    if (!right) {
+      EXPECT_NE(Outsider(path).rfind("ok\n", 0), 0u);
+      continue;
+    }
+    EXPECT_EQ(read->schedule, plan.schedule);
+    CheckTime(*read, path, 1 << 20, TimeModel::kPipelined);
   }
 }
 

@@ -245,6 +245,19 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
 constexpr int32_t kLarge = 4096;
 constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
 
+// The links of trees in the plain form. Each is a job, of which a switch's tree has as many as it joins
+// ranks.
+int64_t TreeLinks(const Schedule& schedule, const Topology& topology, int64_t copies) {
+  std::vector<int64_t> links;  // by path; 0: a chain
+  for (int32_t p = 0; p < schedule.paths.size(); ++p) {
+    const std::span<const LinkId> path = schedule.paths[PathId(p)];
+    links.push_back(IsChain(topology, path) ? 0 : std::ssize(path));
+  }
+  int64_t all = 0;
+  for (const PathId path : schedule.path) all += links[path.index()];
+  return all * copies;
+}
+
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
 // expand; otherwise simulates the plain form. On a damaged machine all translates are then as slow as the
 // slowest.
@@ -260,7 +273,9 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
   const bool apart = translations->KeepApart(schedule.paths), damaged = IsOfDamaged(schedule);
   if (!apart || damaged || !translations->KeepSizes(sizes)) {
     const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
-    StatusOr<Schedule> plain = Expand(schedule, collective, topology, most, options.deadline);
+    StatusOr<Schedule> plain = LimitReached("");
+    if (damaged || TreeLinks(schedule, topology, group.order()) <= most)
+      plain = Expand(schedule, collective, topology, most, options.deadline);
     if (plain.ok()) {
       made.plain = *std::move(plain);
       Quotient quotient = NoTranslates(*made.plain, topology.num_links());

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <queue>
 
 namespace xccl {
@@ -225,6 +226,29 @@ StatusOr<Levels> LevelFinder::Make(std::span<const int64_t> ends, std::string_vi
   if (order != group_.order()) return Unreached(engine);
   XCCL_RETURN_IF_ERROR(FindPaths(levels, engine));
   return levels;
+}
+
+std::vector<std::vector<LinkId>> LevelFinder::SwitchTrees(int64_t order, bool sums) const {
+  std::vector<bool> is_member(static_cast<size_t>(topology_.num_ranks()), false);
+  for (const int64_t e : Subgroup(order)) is_member[group_.Image(e, Rank(0)).index()] = true;
+  std::vector<std::vector<LinkId>> trees;
+  std::vector<NodeId> seen;
+  for (const LinkId up : topology_.Out(topology_.NodeOf(Rank(0)))) {
+    const NodeId at = topology_.link(up).to;
+    const Node& node = topology_.node(at);
+    if (node.kind != NodeKind::kSwitch || !(sums ? node.reduce : node.multicast)) continue;
+    const auto cable = static_cast<size_t>(std::ranges::count(seen, at));  // the number of this parallel one
+    seen.push_back(at);
+    std::vector<LinkId> tree = {up};
+    std::vector<size_t> cables(is_member.size(), 0);  // by rank, seen so far
+    for (const LinkId down : topology_.Out(at)) {
+      const std::optional<Rank> to = topology_.RankOf(topology_.link(down).to);
+      if (to && *to != Rank(0) && is_member[to->index()] && cables[to->index()]++ == cable)
+        tree.push_back(down);
+    }
+    if (std::ssize(tree) == order) trees.push_back(std::move(tree));
+  }
+  return trees;
 }
 
 }  // namespace xccl

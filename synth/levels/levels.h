@@ -37,6 +37,11 @@ struct Peer {
 struct Level {
   std::vector<Peer> peers;
   int64_t inside = 1;  // the ranks that the levels inside this one join
+  // The ways from rank 0 through one switch to all other ranks of the innermost level, each a tree of links.
+  // Where there are some, the switch copies what a rank sends to all its peers at once.
+  std::vector<std::vector<LinkId>> trees = {};
+
+  int32_t rounds() const { return trees.empty() ? static_cast<int32_t>(peers.size()) : 1; }
 };
 
 // From the inside out. Invariant: from every rank, the products of one peer of each level, or none, are all
@@ -61,6 +66,11 @@ class LevelFinder {
   // for each kind.
   StatusOr<Levels> Make(std::span<const int64_t> ends, std::string_view engine,
                         size_t inside_kinds = 0) const;
+
+  // Returns the trees of links from rank 0 through one switch to all other ranks of the subgroup of this
+  // order: the switch multicasts or, on a reversed machine, `sums`, reduces. Parallel switches and cables
+  // have a tree each. Cost: linear in the links of rank 0 and of those switches.
+  std::vector<std::vector<LinkId>> SwitchTrees(int64_t order, bool sums) const;
 
   // The elements of the subgroup of this order, which is one of Ends(1).
   std::span<const int64_t> Subgroup(int64_t order) const {

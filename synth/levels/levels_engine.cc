@@ -9,6 +9,7 @@
 // 3. SendOverLevels: the copies. Sums are copies on the reversed machine, played backwards
 //    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are one, so
 //    that no byte takes those links twice.
+//    Where a switch sums and copies, it takes the place of the innermost rounds of an allreduce (InWaves).
 // 4. Dealing: broadcasts, and reductions on the reversed machine.
 // 5. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
 #include "synth/levels/levels_engine.h"
@@ -16,7 +17,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -45,6 +48,11 @@ constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,     Collective
 // The most peers of a level, of the plans that are made: all, the powers of 8, and the powers of 2. Each has
 // a third of the rounds, and so of the messages, of the one before, or less.
 constexpr int64_t kMostPeers[] = {std::numeric_limits<int32_t>::max(), 7, 1};
+
+// A link of a tree costs a fraction of a move, whose path has about four links between hosts.
+constexpr int64_t kTreeLinksPerMove = 4;
+// The most links of trees through switches in the columns of a plan, eight seconds of work.
+constexpr int64_t kMostTreeLinks = int64_t{5'000'000} * kTreeLinksPerMove;
 
 bool IsOfPairs(const Collective& collective) {
   return TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerPair;
@@ -133,13 +141,14 @@ class Planning {
     StepBudget budget(kName, request_);
     std::optional<Synthesis> best;
     for (const Way& way : ways_) {
-      Schedule schedule = ScheduleOf(way);
+      Schedule schedule = way.waves > 0 ? InWaves(way) : ScheduleOf(way);
       if (machine_.whole)
         XCCL_RETURN_IF_ERROR(LeadAround(schedule, machine_.missing, *request_.topology, *machine_.whole,
                                         machine_.group, cut_, request_.size_bytes, kName));
       if (!budget.Allows(schedule.num_steps())) continue;
-      Synthesis made{.collective = cut_,
-                     .schedule = ExpandWhereSmall(std::move(schedule), cut_, *request_.topology),
+      const Collective cut = CutOf(way);
+      Synthesis made{.collective = cut,
+                     .schedule = ExpandWhereSmall(std::move(schedule), cut, *request_.topology),
                      .exact = false,
                      .engine = std::string(kName),
                      .note = way.note};
@@ -164,6 +173,8 @@ class Planning {
     std::string note;
     double time_ps = 0, latency_ps = 0, links_ps = 0;
     int64_t work = 0;
+    int32_t waves = 0;  // the chunks of a block, one after the other; 0: `cut_` says it, all at once
+    double behind = 0;  // the part of a wave by which its copies follow its sums
   };
 
   static Collective CutOf(const SynthesisRequest& request) {
@@ -178,7 +189,7 @@ class Planning {
       XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends, EndsFor(finder, most));
       if (std::ranges::find(known, ends) != known.end()) continue;
       known.push_back(ends);
-      XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(ends));
+      XCCL_ASSIGN_OR_RETURN(Way way, FasterWayOver(ends));
       // Plans with fewer messages are for machines where making them costs little.
       if (!ways_.empty() && Work() + way.work > kManyTransfers) break;
       ways_.push_back(std::move(way));
@@ -198,7 +209,7 @@ class Planning {
       for (size_t i = 0; joins && i + 1 < all.size(); ++i) {
         std::vector<int64_t> fewer = all;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
-        StatusOr<Way> way = BestWayOver(fewer);
+        StatusOr<Way> way = FasterWayOver(fewer);
         // Rails join ranks of two hosts only where these have one place in both: such levels stay apart.
         if (!way.ok() || kNear * way->time_ps >= (best ? *best : ways_.front()).time_ps) continue;
         best = *std::move(way);
@@ -210,6 +221,85 @@ class Planning {
     if (Work() + best->work > kManyTransfers) ways_.clear();
     ways_.insert(ways_.begin(), *std::move(best));
   }
+
+  // Returns the way through switches that sum and copy, if there is one and it promises to be faster.
+  StatusOr<Way> FasterWayOver(std::span<const int64_t> ends) const {
+    XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(ends));
+    if (std::optional<Way> through = WayThroughSwitches(ends);
+        through && kNear * through->time_ps < way.time_ps)
+      return *std::move(through);
+    return way;
+  }
+
+  // The innermost levels whose ranks a switch joins that sums and multicasts become one, with a tree in place
+  // of its peers. Sums then load the links to switches, and copies those from switches, so that an allreduce
+  // in waves has both at a time.
+  std::optional<Way> WayThroughSwitches(std::span<const int64_t> ends) const {
+    if (!forward_ || !backward_ || machine_.whole || !machine_.group.IsTransitive()) return std::nullopt;
+    for (size_t i = ends.size() - 1; i-- > 0;) {
+      if (ends[i] == 2) break;  // a switch spares two ranks nothing
+      const auto copies = forward_->finder.SwitchTrees(ends[i], false);
+      const auto sums = backward_->finder.SwitchTrees(ends[i], true);
+      if (copies.empty() || sums.empty()) continue;
+      Way way;
+      StatusOr<Levels> forward = forward_->finder.Make(ends.subspan(i), kName);
+      StatusOr<Levels> backward = backward_->finder.Make(ends.subspan(i), kName);
+      if (!forward.ok() || !backward.ok()) return std::nullopt;
+      way.forward = *std::move(forward);
+      way.backward = *std::move(backward);
+      way.forward.front().trees = copies;
+      way.backward.front().trees = sums;
+      // Programs are made from the plain form, since one rank's part of a compressed plan has no trees.
+      if (request_.programs_decide && cut_.num_members() * TreeLinks(way) > kMostExpanded)
+        return std::nullopt;
+      way.note = fmt::format("{} levels, the innermost through switches", way.forward.size());
+      SetWaves(way);
+      return way;
+    }
+    return std::nullopt;
+  }
+
+  // Sets the waves, and the time in so many. In one wave, copies follow the sums. In more, both load the
+  // machine at a time, but for the first and the last one, and copies are behind by the latency of all
+  // levels.
+  void SetWaves(Way& way) const {
+    const LevelsCost copies =
+        CostOverLevels(way.forward, forward_->topology, forward_->group, cut_, request_.size_bytes);
+    const LevelsCost sums =
+        CostOverLevels(way.backward, backward_->topology, backward_->group, cut_, request_.size_bytes);
+    way.latency_ps = copies.latency_ps + sums.latency_ps;
+    way.links_ps = copies.links_ps + sums.links_ps;
+    double together_ps = 0;
+    for (size_t orbit = 0; orbit < copies.load_ps.size(); ++orbit)
+      together_ps = std::max(together_ps, copies.load_ps[orbit] + sums.load_ps[orbit]);
+    const double apart_ps = copies.time_ps + sums.time_ps - way.latency_ps;
+    const auto time_ps = [&](int64_t waves) {
+      if (waves == 1) return way.latency_ps + apart_ps;
+      return 2 * way.latency_ps + together_ps + (apart_ps - together_ps) / static_cast<double>(waves);
+    };
+    const int64_t n = cut_.num_members(), columns = TreeLinks(way), plain = n * columns;
+    const int64_t affordable = request_.programs_decide
+                                   ? kMostExpanded / plain
+                                   : std::min(kMostTreeLinks / columns, kMostPartChunks / n);
+    const int64_t most = std::min(affordable, request_.size_bytes / Inside(way) / kLeastPieceBytes);
+    int64_t waves = std::max<int64_t>(1, request_.limits.chunks.value_or(0) / n);
+    for (int64_t more = 1; !request_.limits.chunks && more < most;) {
+      more = std::min(2 * more, most);
+      if (kNear * time_ps(more) < time_ps(waves)) waves = more;
+    }
+    way.waves = static_cast<int32_t>(waves);
+    way.behind = way.latency_ps * static_cast<double>(waves) / together_ps;
+    way.time_ps = time_ps(waves);
+    way.work = (plain * waves <= kMostExpanded ? plain : columns) * waves / kTreeLinksPerMove;
+  }
+
+  // The links of trees in the columns of a wave.
+  int64_t TreeLinks(const Way& way) const {
+    return 2 * (cut_.num_members() + cut_.num_members() / Inside(way));
+  }
+
+  // The ranks of the innermost level.
+  static int64_t Inside(const Way& way) { return std::ssize(way.forward.front().peers) + 1; }
 
   // Returns the way with the fastest place of the level of kinds, or the one of several that loads links
   // least.
@@ -280,17 +370,59 @@ class Planning {
     return joined;
   }
 
+  Collective CutOf(const Way& way) const {
+    return way.waves > 0 ? request_.collective->WithChunks(way.waves * request_.collective->num_members())
+                         : cut_;
+  }
+
+  // A wave is the plan for one chunk of each block. Its copies come between the sums of the next wave, but
+  // behind them by the time that a sum is under way. Else links that copies keep busy would hold up sums, and
+  // then lack copies of those.
+  Schedule InWaves(const Way& way) const {
+    const Collective one = request_.collective->WithChunks(request_.collective->num_members());
+    const size_t trees = std::lcm(way.forward.front().trees.size(), way.backward.front().trees.size());
+    std::vector<std::pair<Schedule, Schedule>> by_tree;
+    Schedule all;
+    all.num_chunks = one.num_chunks() * way.waves;
+    for (int32_t wave = 0; wave < way.waves; ++wave) {
+      if (by_tree.size() < trees) by_tree.emplace_back(Sums(way, one, wave), Copies(way, one, wave));
+      const auto& [sums, copies] = by_tree[static_cast<size_t>(wave) % trees];
+      if (wave == 0) all.Reserve((sums.size() + copies.size()) * way.waves);
+      const int32_t steps = sums.num_steps(), behind = static_cast<int32_t>(std::ceil(way.behind * steps));
+      AddWave(sums, wave, way.waves, wave * steps, all);
+      AddWave(copies, wave, way.waves, (wave + 1) * steps + behind, all);
+    }
+    return Translate(std::move(all), machine_.group);
+  }
+
+  // Adds a schedule of one chunk for each block as a wave, from a step on.
+  static void AddWave(const Schedule& one, int32_t wave, int32_t waves, int32_t first_step, Schedule& all) {
+    std::vector<PathId> path;
+    for (int32_t p = 0; p < one.paths.size(); ++p) path.push_back(all.paths.Intern(one.paths[PathId(p)]));
+    for (int64_t t = 0; t < one.size(); ++t) {
+      Transfer transfer = one.at(t);
+      transfer.first = ChunkId(transfer.first.value * waves + wave);
+      transfer.path = path[transfer.path.index()];
+      transfer.step += first_step;
+      all.Add(transfer);
+    }
+  }
+
   Schedule ScheduleOf(const Way& way) const {
-    std::optional<Schedule> sums, copies;
-    if (backward_)
-      sums = Reverse(SendOverLevels(backward_->finder, way.backward, backward_->topology, backward_->group,
-                                    cut_, request_.size_bytes),
-                     machine_.Whole(*request_.topology), cut_, TransferOp::kReduce);
-    if (forward_)
-      copies = SendOverLevels(forward_->finder, way.forward, forward_->topology, forward_->group, cut_,
-                              request_.size_bytes);
-    if (sums && copies) return Compose(*sums, *copies);
-    return sums ? *std::move(sums) : *std::move(copies);
+    if (!backward_) return Copies(way, cut_);
+    if (!forward_) return Sums(way, cut_);
+    return Compose(Sums(way, cut_), Copies(way, cut_));
+  }
+
+  Schedule Sums(const Way& way, const Collective& cut, int32_t tree = 0) const {
+    return Reverse(SendOverLevels(backward_->finder, way.backward, backward_->topology, backward_->group, cut,
+                                  request_.size_bytes, tree),
+                   machine_.Whole(*request_.topology), cut, TransferOp::kReduce);
+  }
+
+  Schedule Copies(const Way& way, const Collective& cut, int32_t tree = 0) const {
+    return SendOverLevels(forward_->finder, way.forward, forward_->topology, forward_->group, cut,
+                          request_.size_bytes, tree);
   }
 
   const SynthesisRequest& request_;

@@ -7,9 +7,12 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
+#include "ir/simulate/simulation_runs.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
@@ -194,6 +197,150 @@ TEST(Levels, StayApartWhereNoPathJoinsThem) {
     const StatusOr<Synthesis> made = LevelsEngine().Synthesize(RequestFor(topology, collective, 64 << 10));
     EXPECT_TRUE(made.ok()) << collective.name() << ": " << made.status().message();
   }
+}
+
+// Racks of GPUs on a switch that sums and multicasts, with one NIC each. NICs have so many times the 10 GB/s
+// of which a GPU has 100 to its switch.
+Topology Racks(int32_t racks, int32_t gpus, int64_t times = 6) {
+  TopologySpec spec = testing::MakeCluster(racks, gpus).spec();
+  for (Node& node : spec.nodes)
+    if (node.kind == NodeKind::kSwitch && node.host) node.multicast = node.reduce = true;
+  for (Link& link : spec.links)
+    if (!spec.nodes[link.from.index()].reduce && !spec.nodes[link.to.index()].reduce)
+      link.bandwidth_bytes_per_s *= times;
+  return *Topology::Create(std::move(spec));
+}
+
+Collective AllreduceOf(const Topology& topology) {
+  return *Collective::Create(SpecOf(CollectiveKind::kAllreduce, AllRanks(topology.num_ranks())));
+}
+
+int64_t TimeOf(const Schedule& schedule, const Collective& collective, const Topology& topology,
+               int64_t bytes) {
+  return Simulate(schedule, collective, topology, {.size_bytes = bytes}).time_ps;
+}
+
+constexpr std::string_view kThroughSwitches = "2 levels, the innermost through switches";
+
+// Every port of a switch that sums and multicasts carries each byte of an allreduce once in each direction.
+TEST(Levels, SwitchesSumAndCopyInsideRacks) {
+  for (int32_t racks = 2; racks <= 8; ++racks) {
+    for (int32_t gpus = 4; racks * gpus <= 64 && gpus <= 12; ++gpus) {
+      const Topology topology = Racks(racks, gpus);
+      const Collective collective = AllreduceOf(topology);
+      const int64_t bytes = int64_t{topology.num_ranks()} << 24;
+      const std::string name = fmt::format("{} racks of {}", racks, gpus);
+      SynthesisRequest request = RequestFor(topology, collective, bytes);
+      request.limits.chunks = 32 * topology.num_ranks();
+      const Synthesis made = *LevelsEngine().Synthesize(request);
+      EXPECT_EQ(made.note, kThroughSwitches) << name;
+      const Schedule plain = *Expand(made.schedule, made.collective, topology);
+      for (const Schedule* schedule : {&made.schedule, &plain})
+        EXPECT_EQ(ToStatus(VerifySchedule(*schedule, made.collective, topology)), OkStatus()) << name;
+      const Simulation simulation =
+          Simulate(made.schedule, made.collective, topology, {.size_bytes = bytes, .record_links = true});
+      const double once_ps = static_cast<double>(bytes) * 10;  // at 100 GB/s
+      for (int32_t l = 0; l < topology.num_links(); ++l) {
+        const Link& link = topology.link(LinkId(l));
+        const bool of_switch = topology.node(link.from).reduce || topology.node(link.to).reduce;
+        if (of_switch) {
+          EXPECT_NEAR(static_cast<double>(simulation.link_busy_ps[static_cast<size_t>(l)]) / once_ps, 1, 1e-3)
+              << name << ", link " << l;
+        }
+      }
+      EXPECT_LE(static_cast<double>(simulation.time_ps), 1.15 * once_ps) << name;
+    }
+  }
+}
+
+TEST(Levels, TreesThroughSwitchesAreThoseThatAreWrittenOut) {
+  for (const auto& [racks, gpus] : {std::pair{2, 3}, std::pair{4, 5}, std::pair{8, 8}, std::pair{3, 12}}) {
+    const Topology topology = Racks(racks, gpus);
+    const SymmetryGroup group = FindTranslations(topology);
+    ASSERT_TRUE(group.IsTransitive());
+    const LevelFinder finder(topology, group);
+    Levels levels = *finder.Make(finder.Ends(1 << 30), "levels");
+    levels.front().trees = finder.SwitchTrees(gpus, false);
+    ASSERT_EQ(levels.front().trees.size(), 1);
+    EXPECT_EQ(std::ssize(levels.front().trees[0]), gpus);
+    const Collective collective =
+        *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())));
+    const Schedule compressed = SendOverLevels(finder, levels, topology, group, collective, int64_t{1} << 20);
+    EXPECT_EQ(compressed.size(), 2 * racks - 1);  // a NIC's message to each other rack, and a tree in each
+    const Schedule plain = *Expand(compressed, collective, topology);
+    EXPECT_EQ(plain.size(), compressed.size() * group.order());
+    for (const Schedule* schedule : {&compressed, &plain})
+      EXPECT_EQ(ToStatus(VerifySchedule(*schedule, collective, topology)), OkStatus());
+  }
+}
+
+TEST(Levels, SwitchesAreLeftOutWhereTheyGainNothing) {
+  struct Row {
+    const char* why;
+    Topology topology;
+    int64_t bytes;
+  };
+  Topology forwards_alone = testing::MakeCluster(4, 8);
+  for (const Row& row :
+       {Row{"latency rules", Racks(4, 8), 4096}, Row{"two GPUs of a rack", Racks(8, 2), int64_t{1} << 30},
+        Row{"no level outside the switch", Racks(1, 8), int64_t{1} << 30},
+        Row{"NICs take most of the time", Racks(4, 4, 1), int64_t{1} << 30},
+        Row{"the switch neither sums nor copies", forwards_alone, int64_t{1} << 30}}) {
+    const Collective collective = AllreduceOf(row.topology);
+    const Synthesis made = *LevelsEngine().Synthesize(RequestFor(row.topology, collective, row.bytes));
+    EXPECT_NE(made.note, kThroughSwitches) << row.why;
+    EXPECT_EQ(made.collective.num_chunks(), row.topology.num_ranks()) << row.why;
+  }
+}
+
+// One rank's part of a compressed plan cannot have trees.
+TEST(Levels, SwitchesAreLeftOutWhereProgramsOfAllRanksAreTooLong) {
+  for (const bool is_large : {false, true}) {
+    const Topology topology = is_large ? Racks(128, 12) : Racks(8, 12);
+    const Collective collective = AllreduceOf(topology);
+    SynthesisRequest request = RequestFor(topology, collective, int64_t{1} << 30);
+    for (const bool decide : {false, true}) {
+      request.programs_decide = decide;
+      const Synthesis made = *LevelsEngine().Synthesize(request);
+      EXPECT_EQ(made.note == kThroughSwitches, !is_large || !decide)
+          << topology.num_ranks() << " ranks, " << made.note;
+    }
+  }
+}
+
+// Parallel switches, and parallel cables to one, have a tree each, which chunks take in turn.
+TEST(Levels, ParallelSwitchesTakeTurns) {
+  TopologySpec spec = Racks(3, 4).spec();
+  const size_t links = spec.links.size();
+  for (size_t l = 0; l < links; ++l)
+    if (spec.nodes[spec.links[l].from.index()].reduce || spec.nodes[spec.links[l].to.index()].reduce)
+      spec.links.push_back(spec.links[l]);
+  const Topology topology = *Topology::Create(std::move(spec));
+  const Collective collective = AllreduceOf(topology);
+  const int64_t bytes = int64_t{12} << 22;
+  const Synthesis made = *LevelsEngine().Synthesize(RequestFor(topology, collective, bytes));
+  EXPECT_EQ(made.note, kThroughSwitches);
+  EXPECT_EQ(ToStatus(VerifySchedule(made.schedule, made.collective, topology)), OkStatus());
+  EXPECT_LE(static_cast<double>(TimeOf(made.schedule, made.collective, topology, bytes)),
+            0.6 * static_cast<double>(bytes) * 10);
+}
+
+// Written out, the plan has too many links of trees to be simulated in full. Its columns then give about the
+// same time.
+TEST(Levels, LargePlansThroughSwitchesAreSimulatedByTheirColumns) {
+  const Topology topology = Racks(4, 36);
+  const Collective collective = AllreduceOf(topology);
+  SynthesisRequest request = RequestFor(topology, collective, int64_t{144} << 23);
+  request.limits.chunks = 144 * 128;
+  const Synthesis made = *LevelsEngine().Synthesize(request);
+  EXPECT_EQ(made.note, kThroughSwitches);
+  EXPECT_EQ(made.schedule.symmetry.empty(), false);
+  const Schedule plain = *Expand(made.schedule, made.collective, topology);
+  const SimulationRuns columns =
+      RunSimulation(made.schedule, made.collective, topology, {.size_bytes = request.size_bytes});
+  EXPECT_FALSE(columns.plain.has_value());
+  const double all_ps = static_cast<double>(TimeOf(plain, made.collective, topology, request.size_bytes));
+  EXPECT_NEAR(static_cast<double>(columns.simulation.time_ps) / all_ps, 1, 0.02);
 }
 
 TEST(Levels, RefuseWhatIsNotAlike) {

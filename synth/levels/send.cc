@@ -31,7 +31,7 @@ struct ChunkRun {
 class Sender {
  public:
   Sender(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes)
+         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes, int32_t tree)
       : finder_(finder),
         levels_(levels),
         topology_(topology),
@@ -39,6 +39,7 @@ class Sender {
         cut_(cut),
         block_bytes_(static_cast<double>(size_bytes) / cut.num_members()),
         of_pairs_(TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair),
+        tree_(tree),
         chunks_(cut.num_chunks() / cut.num_members() / (of_pairs_ ? cut.num_members() : 1)) {}
 
   Schedule Run() {
@@ -49,7 +50,7 @@ class Sender {
       const bool shares =
           std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
                       [&](const Level& outer) { return ShareLinks(levels_[i], outer, group_); });
-      if (!shares) MakeRoom(static_cast<int32_t>(levels_[i].peers.size()));
+      if (!shares) MakeRoom(levels_[i].rounds());
       Send(levels_[i]);
     }
     return Translate(std::move(schedule_), group_);
@@ -73,6 +74,10 @@ class Sender {
   void Send(const Level& level) {
     const int32_t batch = RoundsOfBatch(level) * round_;
     const size_t before = held_.front().size();
+    if (!level.trees.empty()) {
+      for (const Held& held : held_.front()) SendToAll(level, held, (held.step + batch) / batch * batch);
+      return;
+    }
     for (size_t p = 0; p < level.peers.size(); ++p) {
       for (size_t i = 0; i < before; ++i) {
         for (int32_t owner = 0; owner < group_.num_rank_orbits(); ++owner) {
@@ -120,6 +125,20 @@ class Sender {
     return to;
   }
 
+  // Adds the transfer of the data of rank 0 from a place to all peers there, through a switch. The level is
+  // the innermost one, so no place is added.
+  void SendToAll(const Level& level, const Held& from, int32_t step) {
+    links_.clear();
+    for (const LinkId l : level.trees[static_cast<size_t>(tree_) % level.trees.size()])
+      links_.push_back(group_.Image(from.element, l));
+    const Rank src = group_.Image(from.element, Rank(0)),
+               dst = *topology_.RankOf(topology_.link(links_[1]).to);
+    for (const ChunkRun& run : Chunks(0, from.element, level.inside))
+      for (int32_t c = 0; c < run.count; ++c)
+        schedule_.Add(ChunkId(run.first + c), 1, src, dst, links_, TransferOp::kCopy, step * chunks_ + c);
+    steps_ = std::max(steps_, step + 1);
+  }
+
   // Returns the owner's chunks that a rank and the levels inside need from it.
   std::span<const ChunkRun> Chunks(int32_t owner, int64_t element, int64_t inside) {
     runs_.clear();
@@ -150,6 +169,7 @@ class Sender {
   const Collective& cut_;
   const double block_bytes_;
   const bool of_pairs_;
+  const int32_t tree_;    // on a level of trees, modulo their number
   const int32_t chunks_;  // of a block
   Schedule schedule_;
   std::vector<std::vector<Held>> held_;  // by kind of the owner
@@ -183,34 +203,38 @@ bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
 }
 
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes) {
-  return Sender(finder, levels, topology, group, cut, size_bytes).Run();
+                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes, int32_t tree) {
+  return Sender(finder, levels, topology, group, cut, size_bytes, tree).Run();
 }
 
 LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
                           const Collective& cut, int64_t size_bytes) {
   const double n = cut.num_members(), block_bytes = static_cast<double>(size_bytes) / n;
   const bool of_pairs = TraitsOf(cut.kind()).parts == KindTraits::Parts::kPerPair;
-  std::vector<double> load_ps(static_cast<size_t>(group.num_link_orbits()), 0);
   LevelsCost cost;
+  cost.load_ps.assign(static_cast<size_t>(group.num_link_orbits()), 0);
   for (const Level& level : levels) {
     const double cosets = static_cast<double>(level.peers.size() + 1);
     // A rank sends as many blocks to each peer of the level as the levels outside have brought it.
     const double blocks = of_pairs ? n / cosets : n / cosets / static_cast<double>(level.inside);
     int64_t farthest_ps = 0;
+    const auto add = [&](LinkId l, double times) {
+      const int32_t orbit = group.OrbitOf(l);
+      const double link_ps =
+          times * block_bytes * 1e12 / static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
+      cost.load_ps[static_cast<size_t>(orbit)] += link_ps * group.LinkShare(orbit);
+      cost.links_ps += link_ps * static_cast<double>(group.order());
+    };
     ForPaths(level, [&](const PeerPath& path) {
       farthest_ps = std::max(farthest_ps, path.latency_ps);
-      for (const LinkId l : path.links) {
-        const int32_t orbit = group.OrbitOf(l);
-        const double link_ps =
-            blocks * block_bytes * 1e12 / static_cast<double>(topology.link(l).bandwidth_bytes_per_s);
-        load_ps[static_cast<size_t>(orbit)] += link_ps * group.LinkShare(orbit);
-        cost.links_ps += link_ps * static_cast<double>(group.order());
-      }
+      for (const LinkId l : path.links)
+        if (level.trees.empty()) add(l, blocks);
     });
+    for (const std::vector<LinkId>& tree : level.trees)
+      for (const LinkId l : tree) add(l, blocks / static_cast<double>(level.trees.size()));
     cost.latency_ps += static_cast<double>(farthest_ps);
   }
-  cost.time_ps = cost.latency_ps + (load_ps.empty() ? 0 : *std::ranges::max_element(load_ps));
+  cost.time_ps = cost.latency_ps + (cost.load_ps.empty() ? 0 : *std::ranges::max_element(cost.load_ps));
   return cost;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ir/collective.h"
 #include "ir/schedule.h"
@@ -16,15 +17,18 @@ namespace xccl {
 // rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
 // the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
 // which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members; in an
-// alltoall, they are of one kind.
+// alltoall, they are of one kind. On a level of trees, a rank sends all once, over `tree` modulo their
+// number.
 Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes);
+                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes,
+                        int32_t tree = 0);
 
 // The time of SendOverLevels, and what it consists of.
 struct LevelsCost {
-  double time_ps = 0;     // the most loaded link's time for its bytes, and the latency
-  double latency_ps = 0;  // of the levels, one after the other
-  double links_ps = 0;    // the time of all links for their bytes together
+  double time_ps = 0;           // the most loaded link's time for its bytes, and the latency
+  double latency_ps = 0;        // of the levels, one after the other
+  double links_ps = 0;          // the time of all links for their bytes together
+  std::vector<double> load_ps;  // by orbit of links, the time of a link for its bytes
 };
 LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
                           const Collective& cut, int64_t size_bytes);
