@@ -248,7 +248,8 @@ Collective Collective::WithWeights(std::span<const int32_t> chunks, std::span<co
 }
 
 void Collective::CutEvenly(int32_t chunks) {
-  even_chunks_ = chunks;
+  XCCL_CHECK(int64_t{chunks} * num_parts_ <= std::numeric_limits<int32_t>::max());
+  even_chunks_ = num_parts_ > 0 ? chunks : 1;
   part_first_ = {};
   chunk_part_ = {};
   chunk_weight_ = chunk_weight_before_ = part_weight_ = {};

@@ -2,7 +2,7 @@
 // made, with the time that it promises and the work that it costs.
 // 1. Every engine that serves the request offers its own plan as a turn (Ask).
 // 2. The first turn is the cheapest, so that a plan is there at once (FirstTurn). Every later turn is the one
-//    that promises the largest gain for its work (NextTurn). Some of engines' own plans come first.
+//    that promises the largest gain for its work (NextTurn), but ComesFirst names those that go before.
 // 3. Take makes the plan. Consider simulates it, which also finds wrong plans.
 // 4. Keep puts the plan among the best plans and queues its variations as turns.
 // 5. The loop ends if no turn is worth its work, or if the work or the time is used up.
@@ -86,8 +86,7 @@ class Portfolio {
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
-    budget_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    left_ = budget_;
+    left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
     const int32_t members = request_.collective->num_members();
     for (const Engine& engine : engines_)
       if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
@@ -198,16 +197,16 @@ class Portfolio {
   }
 
   // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
-  // if programs decide, or if there are more than kMany members, for whom the budget is a few plans, and the
-  // plan costs no more than all of it.
+  // if programs decide, or, for more than kMany members, an engine's own plan with an estimate. The budget is
+  // then a few plans, and a variation only hopes to gain all that its plan is above the bound.
   bool ComesFirst(const Turn& turn) const {
-    return turn.variation == kOwn && !turn.fills_budget &&
-           (request_.programs_decide || (request_.collective->num_members() > kMany && turn.work <= budget_ &&
-                                         turn.promised_ps < best_ps_));
+    if (turn.variation != kOwn || turn.fills_budget) return false;
+    const bool has_many = request_.collective->num_members() > kMany;
+    return request_.programs_decide || (has_many && IsEstimate(turn) && turn.promised_ps < best_ps_);
   }
 
-  // Returns the first turn: the cheapest, or, if that leaves too little work for another like it, the turn
-  // within the same work that promises the least time. Times near the bound count as equal.
+  // Returns the first turn: the cheapest. If it leaves too little work for another like it, the budget is for
+  // one plan: the one that promises the least time of all that fit. Times near the bound count as equal.
   std::vector<Turn>::iterator FirstTurn() {
     const auto cost = [&](const Turn& turn) { return CostOf(turn); };
     const auto cheapest = std::ranges::min_element(queue_, {}, cost);
@@ -390,8 +389,8 @@ class Portfolio {
   const Deadline deadline_;
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
-  int64_t budget_ = 0, left_ = 0;  // work of all turns, and what is left of it
-  bool in_haste_ = false;          // no further engine is asked
+  int64_t left_ = 0;       // work left
+  bool in_haste_ = false;  // no further engine is asked
   std::vector<Turn> queue_;
   std::vector<Made> kept_;                // kept plans, the fastest first
   std::vector<Contender> fastest_;        // the fastest plan of each engine

@@ -78,7 +78,7 @@ def main():
                       for _ in range(options.layers)]
             rows += sum(layer[0] for layer in layers)
             wrong += sum(layer[1] for layer in layers)
-        failed += wrong != 0
+        failed += wrong != 0 or rows == 0
         print(f"{hosts} hosts of {ranks} ranks: {len(COLLECTIVES)} collectives, {options.layers} layers of experts, "
               f"{rows} rows, {wrong} wrong", flush=True)
     sys.exit(1 if failed else 0)

@@ -18,7 +18,8 @@ void Find(void* library, const char* name, Function& function, std::string& miss
 
 // Over TCP, libfabric completes a small write although a full socket did not take its bytes: it stages them
 // until it is called again, and a rank whose call has ended does not call it. Without staging, a completion
-// says that the kernel has the bytes. Providers read variables when the library is first called.
+// says that the kernel has the bytes. Providers read variables when the library is first called
+// (docs/running.md).
 void CompleteWhatTheKernelHas() {
   setenv("FI_NET_STAGING_SBUF_SIZE", "0", 1);
   setenv("FI_TCP_STAGING_SBUF_SIZE", "0", 1);

@@ -150,8 +150,9 @@ TEST(Ofi, FlushedMessagesArriveWithoutTheSender) {
     SCOPED_TRACE(provider);
     Network network(wiring, kSlots, provider);
     uint64_t flushed = 0, arrived = 0;
-    const auto until = [](Transport& transport, auto done) {
-      for (int tries = 0; tries < 200; ++tries) {
+    constexpr int kLongMs = 20'000, kShortMs = 200;
+    const auto until = [](Transport& transport, int most_ms, auto done) {
+      for (int ms = 0; ms < most_ms; ++ms) {
         while (true) {
           const StatusOr<bool> moved = transport.Progress();
           EXPECT_TRUE(moved.ok()) << moved.status().message();
@@ -166,30 +167,29 @@ TEST(Ofi, FlushedMessagesArriveWithoutTheSender) {
       const auto is_flushed = [&] { return transport.Flushed(); };
       // The first one connects, for which the receiver is needed.
       transport.Put(kConnection, kBytes);
-      EXPECT_TRUE(until(transport, is_flushed));
+      EXPECT_TRUE(until(transport, kLongMs, is_flushed));
       network.Meet();
-      for (flushed = 1; flushed < kSlots; ++flushed) {
+      for (flushed = 1; flushed + 1 < kSlots; ++flushed) {
         transport.Put(kConnection, kBytes);
-        if (!until(transport, is_flushed)) break;
+        if (!until(transport, kShortMs, is_flushed)) break;
       }
       network.Meet();
       network.Meet();
-      return until(transport, is_flushed);
+      return until(transport, kLongMs, is_flushed);
     };
     const auto receive = [&](Transport& transport) -> StatusOr<bool> {
       const ConnectionEnd end = transport.At(kConnection);
-      EXPECT_TRUE(until(transport, [&] { return end.head->load() == 1; }));
+      EXPECT_TRUE(until(transport, kLongMs, [&] { return end.head->load() == 1; }));
       network.Meet();
       network.Meet();
-      until(transport, [&] { return end.head->load() >= flushed; });
+      until(transport, kShortMs, [&] { return end.head->load() >= flushed; });
       arrived = end.head->load();
       network.Meet();
-      return until(transport, [&] { return end.head->load() > flushed; });
+      return until(transport, kLongMs, [&] { return end.head->load() >= flushed; });
     };
     std::thread sender([&] { EXPECT_TRUE(network.RunRank(Rank(0), send).value()); });
     EXPECT_TRUE(network.RunRank(Rank(1), receive).value());
     sender.join();
-    if (flushed == kSlots) GTEST_SKIP() << "the socket takes all";
     EXPECT_GE(arrived, flushed);
   }
 }
