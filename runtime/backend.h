@@ -26,8 +26,8 @@ struct ProgramRunner {
   std::vector<std::string> notices;  // lines about what was loaded that its user should know
   // Queues a call and returns. All ranks launch the same calls in the same order.
   std::function<Status(size_t plan, const Call& call, const CollectiveSizes& sizes, bool in_place)> launch;
-  std::function<Status()> synchronize;  // waits for everything launched
-  std::function<Status()> error;        // the first failure, without waiting
+  std::function<Status()> synchronize;  // waits for what this rank launched, whatever other ranks launch
+  std::function<Status()> error;        // the first failure of any rank, without waiting
   std::function<void(const Status& reason)> abort;
   // Makes a buffer reachable to peers and gives a handle, on all ranks in the same order; the reverse, when
   // all calls that use it have ended. Empty: not needed, since peers reach a rank's buffers or never do.

@@ -68,9 +68,9 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExpert
   return made;
 }
 
-ProgramRunner RunnerOf(const std::shared_ptr<ExpertsOfGpus>& gpus) {
+ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<ExpertsOfGpus>& gpus) {
   ProgramRunner runner;
-  runner.synchronize = [gpus] { return gpus->experts->Synchronize(); };
+  runner.synchronize = [rank, gpus] { return gpus->experts->Synchronize(rank.value); };
   runner.error = [gpus] { return gpus->experts->Failure(); };
   runner.abort = [gpus](const Status& reason) { gpus->experts->Abort(reason); };
   return runner;
@@ -94,7 +94,7 @@ Status LoadOnGpus(Comm& on, const std::shared_ptr<LoadedExperts>& loaded, uint64
                           on.shared->experts.Get(on.gpu_experts, make, fits));
     ++on.gpu_experts;
     loaded->gpus = *made;
-    return RunnerOf(*made);
+    return RunnerOf(on.communicator.rank(), *made);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -100,6 +101,21 @@ class GpuExpertsTest : public testing::Test {
   }
 
   void RunSteps(int steps);
+
+  // A thread for each rank makes the calls and waits for its own rank after each.
+  template <typename Call>
+  void CallOnThreads(const Call& call) const {
+    constexpr int kCalls = 100;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([this, rank, &call] {
+        for (int i = 0; i < kCalls && !HasFailure(); ++i) {
+          EXPECT_EQ(call(rank), xcclSuccess) << xcclGetLastError(nullptr);
+          EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclSuccess) << xcclGetLastError(nullptr);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
 
   // Both get equal choices, weights and rows.
   void Draw(Random& random) {
@@ -344,6 +360,39 @@ TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
   ExpectSameSums(kWidth * 4);
 }
 
+// The next call of a rank needs the others, which may still wait for their last one.
+TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCalls) {
+  Random random(61);
+  Draw(random);
+  CallOnThreads([&](int rank) {
+    const xcclDispatchIn_t in = InOf(on_gpu_[rank], tokens_[rank]);
+    const xcclDispatchOut_t out = OutOf(on_gpu_[rank]);
+    return xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get());
+  });
+  DispatchOnCpu();
+  Synchronize();
+  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+}
+
+TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCollectives) {
+  const std::string book = MakeBook("allreduce-threads", kRanks, {CollectiveKind::kAllreduce});
+  xcclGroupStart();
+  for (const xcclComm_t comm : gpu_) xcclCommLoadPlanBook(comm, book.c_str());
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  constexpr size_t kFloats = 64;
+  std::array<std::span<float>, kRanks> inputs, outputs;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    inputs[rank] = fake_->Allocate<float>(kFloats, rank % 2);
+    outputs[rank] = fake_->Allocate<float>(kFloats, rank % 2);
+    std::ranges::fill(inputs[rank], static_cast<float>(rank + 1));
+  }
+  CallOnThreads([&](int rank) {
+    return xcclAllReduce(inputs[rank].data(), outputs[rank].data(), kFloats, xcclFloat32, xcclSum, gpu_[rank],
+                         streams_[rank].get());
+  });
+  for (const std::span<float> output : outputs) EXPECT_EQ(std::ranges::count(output, 10.0F), kFloats);
+}
+
 // A collective of the communicator writes, on another stream, the rows that a dispatch sends.
 TEST_F(GpuExpertsTest, CallsFollowCollectivesOfTheirCommunicator) {
   const std::string book = MakeBook("allreduce-ring-simple", kRanks, {CollectiveKind::kAllreduce});
@@ -476,6 +525,7 @@ TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
     out.maxEntries = 3;
     EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclSuccess);
   }
+  EXPECT_EQ(xcclCommSynchronize(gpu_[2]), xcclInvalidUsage);  // the others' calls may end before
   for (const xcclComm_t comm : gpu_) {
     EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
     EXPECT_EQ(xcclGetLastError(comm),

@@ -383,8 +383,8 @@ Status GpuExperts::Await(const RankState& state) {
   }
 }
 
-Status GpuExperts::Synchronize() {
-  for (const RankState& state : ranks_) XCCL_RETURN_IF_ERROR(Await(state));
+Status GpuExperts::Synchronize(int32_t rank) {
+  XCCL_RETURN_IF_ERROR(Await(*Find(rank)));
   return Failure();
 }
 

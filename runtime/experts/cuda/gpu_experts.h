@@ -98,7 +98,7 @@ struct GpuCombine {
 
 class GpuExperts {
  public:
-  ~GpuExperts();  // ends what runs through a share
+  ~GpuExperts();  // makes kernels that were launched through a share leave, and waits for all of them
   GpuExperts(const GpuExperts&) = delete;
   GpuExperts& operator=(const GpuExperts&) = delete;
 
@@ -127,9 +127,9 @@ class GpuExperts {
   // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
   // kLimit for a wait that took too long; else the reason of Abort.
   Status Failure() const;
-  // Waits for what was launched through the communicator's share, outside of graphs; where a kernel gave up
-  // the others are made to leave. Returns Failure().
-  Status Synchronize();
+  // Waits for the launches of a rank through the communicator's share, outside of graphs, whatever the other
+  // ranks launch. Where a kernel gave up, the others are made to leave. Returns Failure().
+  Status Synchronize(int32_t rank);
   // Makes running kernels leave. Later calls fail with the reason, if there is one.
   void Abort(const Status& reason = {});
 
