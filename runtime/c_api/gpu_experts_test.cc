@@ -514,6 +514,19 @@ TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
   EXPECT_EQ(xcclGetLastError(nullptr), text);
 }
 
+TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
+  tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[0] = of.choices[1] = -1;
+  on_gpu_[1].choices[0] = on_gpu_[1].choices[1] = 4;
+  DispatchOnGpu();
+  for (const xcclComm_t comm : gpu_) {
+    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(comm),
+              plan_.substr(plan_.rfind('/') + 1) +
+                  ": rank 1: threadblock 0: token 0: expert 4 twice; expected each at most once");
+  }
+}
+
 TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -537,6 +550,7 @@ TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
 // A rank that never comes: the abort of one ends the kernels of all.
 TEST_F(GpuExpertsTest, AbortsEndKernelsThatWait) {
   tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[1] = -1;
   for (int rank = 1; rank < kRanks; ++rank)
     Dispatch(gpu_layers_[rank], on_gpu_[rank], 1, {}, streams_[rank].get());
   EXPECT_EQ(xcclCommAbort(gpu_[1]), xcclSuccess);

@@ -415,6 +415,9 @@ std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
       if (record.peer == device::kTokens)
         return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
                            record.expected);
+      if (record.expected == device::kOnce)
+        return fmt::format("{}token {}: expert {} twice; expected each at most once", place, record.peer,
+                           record.seen);
       return fmt::format("{}token {}: expert {}; expected -1 to {}", place, record.peer,
                          static_cast<int64_t>(record.seen), record.expected);
     case device::Wait::kDependency:
