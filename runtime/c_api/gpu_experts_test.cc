@@ -527,6 +527,51 @@ TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
   }
 }
 
+// A rank may give none where nothing came, which its kernel alone knows.
+TEST_F(GpuExpertsTest, NullRowsAreRefusedWhereRowsCame) {
+  tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[0] = 4, of.choices[1] = -1;
+  DispatchOnGpu();
+  Synchronize();
+  const auto combine = [&](bool null_of_2) {
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(xcclCombine(rank == 2 && !null_of_2 ? on_gpu_[rank].outputs.data() : nullptr,
+                            on_gpu_[rank].sums.data(), kWidth, xcclFloat32, xcclRows, gpu_layers_[rank],
+                            streams_[rank].get()),
+                xcclSuccess);
+  };
+  combine(false);
+  Synchronize();
+  combine(true);
+  for (const int rank : {2, 0, 1, 3}) {
+    EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(gpu_[rank]),
+              plan_.substr(plan_.rfind('/') + 1) +
+                  ": rank 2: combine: the rows are null; expected an address, since rows came");
+  }
+}
+
+TEST_F(GpuExpertsTest, RowsAndSumsThatOverlapAreRefused) {
+  tokens_ = {kTokens, kTokens, kTokens, kTokens};
+  Random random(67);
+  DrawChoices(random);
+  DispatchOnCpu();
+  DispatchOnGpu();
+  Synchronize();
+  const auto combine = [&](size_t sums_at, xcclExpertRows_t of) {
+    EXPECT_EQ(xcclCombine(on_gpu_[0].outputs.data() + kWidth, on_gpu_[0].outputs.data() + sums_at, kWidth,
+                          xcclFloat32, of, gpu_layers_[0], streams_[0].get()),
+              xcclInvalidArgument);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "combine: rows and sums overlap; expected them apart");
+  };
+  for (const xcclExpertRows_t of : {xcclWeightedEntries, xcclEntries, xcclRows}) {
+    combine(0, of);
+    combine(kWidth, of);
+  }
+  combine(kWidth * kPlaces, xcclRows);
+  CombineBoth(random, xcclFloat32, xcclRows);  // the communicators go on
+}
+
 TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
   for (int rank = 0; rank < kRanks; ++rank) {

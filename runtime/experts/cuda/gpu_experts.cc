@@ -412,6 +412,9 @@ std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
       if (record.peer == device::kEntries)
         return fmt::format("{}: rank {}: {} entries come; expected at most {}, for which there is room",
                            name_, record.rank, static_cast<int64_t>(record.seen), record.expected);
+      if (record.peer == device::kRows)
+        return fmt::format("{}: rank {}: combine: the rows are null; expected an address, since rows came",
+                           name_, record.rank);
       if (record.peer == device::kTokens)
         return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
                            record.expected);
