@@ -572,6 +572,28 @@ TEST_F(GpuExpertsTest, RowsAndSumsThatOverlapAreRefused) {
   CombineBoth(random, xcclFloat32, xcclRows);  // the communicators go on
 }
 
+// Later launches on any rank know of it.
+TEST_F(GpuExpertsTest, CrashedKernelsAreFoundWithoutWaiting) {
+  Random random(71);
+  Draw(random);
+  DispatchOnGpu();
+  Synchronize();
+  xcclResult_t state = xcclSuccess;
+  EXPECT_EQ(xcclCommGetAsyncError(gpu_[1], &state), xcclSuccess);
+  EXPECT_EQ(state, xcclSuccess);
+  fake_->BreakStreams(cuda::Result::kIllegalAddress);
+  EXPECT_EQ(xcclCommGetAsyncError(gpu_[1], &state), xcclSuccess);
+  fake_->BreakStreams(cuda::Result::kSuccess);
+  EXPECT_EQ(state, xcclInvalidUsage);
+  for (const int rank : {3, 1}) {
+    const xcclDispatchIn_t in = InOf(on_gpu_[rank], 0);
+    const xcclDispatchOut_t out = OutOf(on_gpu_[rank]);
+    EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(nullptr), "cuda: device 0: " + plan_.substr(plan_.rfind('/') + 1) +
+                                             ": a kernel failed: fake error (700, FAKE_ERROR)");
+  }
+}
+
 TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
   for (int rank = 0; rank < kRanks; ++rank) {

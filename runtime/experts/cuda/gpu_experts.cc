@@ -257,7 +257,7 @@ StatusOr<GpuHandle> GpuExperts::MakeHandle(int32_t rank, bool host_counts) const
 
 Status GpuExperts::Launch(const RankState& state, device::ExpertArgs& args, DataType type,
                           cuda::Stream stream) {
-  XCCL_RETURN_IF_ERROR(Failure());
+  XCCL_RETURN_IF_ERROR(Recorded());
   const GpuLayout& layout = layouts_.of_rank[state.local.rank];
   args.launch.error =
       PointerTo<device::ErrorRecord>(record_.device() + kRecordsAt + IndexOf(state) * kRecordBytes);
@@ -378,7 +378,7 @@ Status GpuExperts::Await(const RankState& state) {
   while (true) {
     const cuda::Result result = gpu.driver().EventQuery(state.done.get());
     if (result != cuda::Result::kNotReady) return gpu.Check(result, name_ + ": a kernel failed");
-    if (!Failure().ok()) Abort();
+    if (const Status failure = Failure(); !failure.ok()) Abort(failure);
     std::this_thread::sleep_for(kPollEvery);
   }
 }
@@ -389,7 +389,7 @@ Status GpuExperts::Synchronize(int32_t rank) {
 }
 
 // A rank that leaves since others failed says so, too: that is not the reason.
-Status GpuExperts::Failure() const {
+Status GpuExperts::Recorded() const {
   Status failure, left;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host() + kRecordsAt + i * kRecordBytes);
@@ -400,6 +400,22 @@ Status GpuExperts::Failure() const {
   if (!failure.ok()) return failure;
   const std::lock_guard lock(mutex_);
   return aborted_.ok() ? left : aborted_;
+}
+
+Status GpuExperts::Failure() const {
+  XCCL_RETURN_IF_ERROR(Recorded());
+  if (launched_.empty()) return OkStatus();
+  // Asking for an event's state would end another thread's capture.
+  const cuda::CaptureRelaxed relaxed(*ranks_[0].local.gpu);
+  for (const RankState& state : ranks_) {
+    if (!launched_[IndexOf(state)]) continue;
+    const cuda::Gpu& gpu = *state.local.gpu;
+    const cuda::ScopedContext context(gpu);
+    const cuda::Result result = gpu.driver().EventQuery(state.done.get());
+    if (result != cuda::Result::kNotReady)
+      XCCL_RETURN_IF_ERROR(gpu.Check(result, name_ + ": a kernel failed"));
+  }
+  return OkStatus();
 }
 
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {

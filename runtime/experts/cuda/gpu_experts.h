@@ -125,7 +125,8 @@ class GpuExperts {
   Status CheckCombine(DataType type, int64_t elements) const;
 
   // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
-  // kLimit for a wait that took too long; else the reason of Abort.
+  // kLimit for a wait that took too long; the reason of Abort; the driver's for a kernel that crashed and was
+  // launched through the communicator's share, outside of graphs.
   Status Failure() const;
   // Waits for the launches of a rank through the communicator's share, outside of graphs, whatever the other
   // ranks launch. Where a kernel gave up, the others are made to leave. Returns Failure().
@@ -155,6 +156,7 @@ class GpuExperts {
                        cuda::Stream stream);
   size_t IndexOf(const RankState& state) const { return static_cast<size_t>(&state - ranks_.data()); }
   Status Await(const RankState& state);
+  Status Recorded() const;  // Failure, without a call of the driver
   RankState* Find(int32_t rank);
   const RankState* Find(int32_t rank) const;
   std::string Describe(const device::ErrorRecord& record) const;
