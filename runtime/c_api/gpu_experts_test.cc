@@ -360,6 +360,29 @@ TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
   ExpectSameSums(kWidth * 4);
 }
 
+// A plan of experts is no book of plans for collectives.
+TEST_F(GpuExpertsTest, CollectivesNeedABook) {
+  const std::span<float> buffer = fake_->Allocate<float>(8, 0);
+  const auto all_reduce = [&] {
+    EXPECT_EQ(
+        xcclAllReduce(buffer.data(), buffer.data() + 4, 4, xcclFloat32, xcclSum, gpu_[0], streams_[0].get()),
+        xcclInvalidUsage);
+    return std::string(xcclGetLastError(nullptr));
+  };
+  EXPECT_EQ(all_reduce(), "allreduce: no plan book is loaded");
+  void* handle = nullptr;
+  EXPECT_EQ(xcclCommRegister(gpu_[0], buffer.data(), buffer.size_bytes(), &handle), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "register: no plan book is loaded");
+  const std::string book = MakeBook("allgather-alone", kRanks, {CollectiveKind::kAllgather});
+  xcclGroupStart();
+  for (const xcclComm_t comm : gpu_) xcclCommLoadPlanBook(comm, book.c_str());
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  std::array<xcclExperts_t, kRanks> again = {};
+  Load(gpu_, again);  // behind the book
+  for (const xcclExperts_t layer : again) EXPECT_EQ(xcclExpertsDestroy(layer), xcclSuccess);
+  EXPECT_EQ(all_reduce().rfind(book + ": no plan for allreduce", 0), 0U) << all_reduce();
+}
+
 // The next call of a rank needs the others, which may still wait for their last one.
 TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCalls) {
   Random random(61);

@@ -43,7 +43,7 @@ struct OneProcess {
   Status aborted;                                        // by the first rank that did
   std::shared_ptr<cuda::CommunicatorShare> share;        // on GPUs, once their back ends are made
   Assembly assembly;                                     // guards itself
-  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts;  // likewise
+  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts;  // guards itself
 };
 
 // A communicator's settings, which are made before its first book is loaded.
@@ -95,7 +95,7 @@ struct Comm {
 struct Gpus {
   std::function<StatusOr<const cuda::Driver*>()> driver = cuda::LoadDriver;
   std::function<void(cuda::BackendOptions& options)> adapt;  // may be empty
-  dispatch::ExpertImages expert_images;                      // likewise: NVRTC's
+  dispatch::ExpertImages expert_images;                      // empty: those that NVRTC makes
 };
 Gpus& TheGpus();
 
