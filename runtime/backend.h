@@ -40,6 +40,8 @@ struct ProgramRunner {
 template <typename T>
 class SharedInTurn {
  public:
+  // `what` the ranks load, for errors.
+  explicit SharedInTurn(std::string what = "plan books") : what_(std::move(what)) {}
   // `make` gives a StatusOr<T>; `fits` says whether a T is what this rank asks for too.
   template <typename Make, typename Fits>
   StatusOr<T*> Get(size_t k, const Make& make, const Fits& fits) {
@@ -49,11 +51,12 @@ class SharedInTurn {
       made_.push_back(std::move(one));
     }
     if (k > made_.size() || !fits(made_[k]))
-      return InvalidInput("ranks load different plan books; expected the same in the same order");
+      return InvalidInput("ranks load different " + what_ + "; expected the same in the same order");
     return &made_[k];
   }
 
  private:
+  const std::string what_;
   std::mutex mutex_;
   std::deque<T> made_;
 };

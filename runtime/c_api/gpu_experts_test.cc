@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <span>
@@ -517,6 +518,31 @@ TEST_F(GpuExpertsTest, CallsThatKernelsCannotServeAreRefusedAtOnce) {
   DispatchOnGpu();
   Synchronize();
   for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+}
+
+TEST_F(GpuExpertsTest, LoadsSayWhatDoesNotFit) {
+  const int devices[kRanks] = {0, 1, 0, 1};
+  const std::string name = plan_.substr(plan_.rfind('/') + 1);
+  const std::string other = plan_ + ".other";
+  std::ofstream(other) << std::ifstream(plan_).rdbuf() << '\n';
+  const auto load = [&](int max_ctas, size_t memory_bytes, const std::string& of_rank_2) {
+    std::array<xcclComm_t, kRanks> comms = {};
+    EXPECT_EQ(xcclCommInitAll(comms.data(), kRanks, devices), xcclSuccess);
+    for (const xcclComm_t comm : comms) {
+      EXPECT_EQ(xcclCommLimitCuda(comm, max_ctas, memory_bytes), xcclSuccess);
+    }
+    std::string text;
+    for (int rank = 0; rank < kRanks && text.empty(); ++rank)
+      if (xcclCommLoadExperts(comms[rank], rank == 2 ? of_rank_2.c_str() : plan_.c_str()) != xcclSuccess)
+        text = xcclGetLastError(nullptr);
+    for (const xcclComm_t comm : comms) xcclCommDestroy(comm);
+    return text;
+  };
+  EXPECT_EQ(load(64, 0, plan_), "");
+  EXPECT_EQ(load(1, 0, plan_).substr(name.size()), ": 2 CTAs on a rank; xcclCommLimitCuda allows 1");
+  const std::string memory = load(0, 1000, plan_), hint = "the limit is 1000 bytes; hint: xcclCommLimitCuda";
+  EXPECT_EQ(memory.substr(memory.size() - std::min(memory.size(), hint.size())), hint) << memory;
+  EXPECT_EQ(load(0, 0, other), "ranks load different plans of experts; expected the same in the same order");
 }
 
 // The numbers are the device's, so the kernel finds what is wrong with them, and all ranks end.

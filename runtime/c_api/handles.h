@@ -38,12 +38,12 @@ struct ExpertsOfGpus;
 // are known.
 struct OneProcess {
   std::mutex mutex;
-  std::vector<int32_t> devices;                          // by rank
-  std::vector<Backend> ready;                            // by rank; moved out one by one
-  Status aborted;                                        // by the first rank that did
-  std::shared_ptr<cuda::CommunicatorShare> share;        // on GPUs, once their back ends are made
-  Assembly assembly;                                     // guards itself
-  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts;  // guards itself
+  std::vector<int32_t> devices;                    // by rank
+  std::vector<Backend> ready;                      // by rank; moved out one by one
+  Status aborted;                                  // by the first rank that did
+  std::shared_ptr<cuda::CommunicatorShare> share;  // on GPUs, once their back ends are made
+  Assembly assembly;                               // guards itself
+  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts{"plans of experts"};  // guards itself
 };
 
 // A communicator's settings, which are made before its first book is loaded.

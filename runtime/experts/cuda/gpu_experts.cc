@@ -153,10 +153,9 @@ Status GpuExperts::MakeArenas() {
   for (RankState& state : ranks_) {
     const int64_t bytes = layouts_.of_rank[state.local.rank].bytes;
     if (bytes > options_.memory_limit)
-      return InvalidInput(
-          fmt::format("{}: rank {}: slots need {} bytes; the limit is {} bytes; hint: "
-                      "--slot-memory",
-                      name_, state.local.rank, bytes, options_.memory_limit));
+      return InvalidInput(fmt::format("{}: rank {}: slots need {} bytes; the limit is {} bytes; hint: {}",
+                                      name_, state.local.rank, bytes, options_.memory_limit,
+                                      options_.memory_hint));
     const cuda::Sharing sharing =
         exchange_.parties == 1 ? cuda::Sharing::kNone : cuda::BestSharing(state.local.gpu->properties());
     XCCL_ASSIGN_OR_RETURN(state.arena,

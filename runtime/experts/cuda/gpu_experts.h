@@ -36,9 +36,10 @@ struct GpuExpertOptions {
   std::vector<DataType> types = {DataType::kBfloat16};  // of combine's rows; each has a kernel
   int64_t back_bytes = 0;  // of combine's longest row; 0: twice the plan's, as fp8 rows come back as bfloat16
   int32_t workers = 0;     // threadblocks of each role, equal on all ranks; 0: ChooseWorkers
-  int64_t memory_limit = int64_t{1} << 30;   // of a rank's arena
-  std::chrono::nanoseconds time_limit = {};  // of a wait in a kernel; 0: none
-  std::vector<int32_t> host_of = {};         // by rank; empty: all are of this host
+  int64_t memory_limit = int64_t{1} << 30;    // of a rank's arena
+  std::string memory_hint = "--slot-memory";  // the caller's name of memory_limit, for errors
+  std::chrono::nanoseconds time_limit = {};   // of a wait in a kernel; 0: none
+  std::vector<int32_t> host_of = {};          // by rank; empty: all are of this host
   // The communicator's, whose other kernels these launches follow. Null: the caller orders them, each rank's
   // behind its last.
   std::shared_ptr<cuda::CommunicatorShare> share = nullptr;
