@@ -26,8 +26,8 @@ struct ProgramRunner {
   std::vector<std::string> notices;  // lines about what was loaded that its user should know
   // Queues a call and returns. All ranks launch the same calls in the same order.
   std::function<Status(size_t plan, const Call& call, const CollectiveSizes& sizes, bool in_place)> launch;
-  std::function<Status()> synchronize;  // waits for everything launched
-  std::function<Status()> error;        // the first failure, without waiting
+  std::function<Status()> synchronize;  // waits for what this rank launched, whatever other ranks launch
+  std::function<Status()> error;        // the first failure of any rank, without waiting
   std::function<void(const Status& reason)> abort;
   // Makes a buffer reachable to peers and gives a handle, on all ranks in the same order; the reverse, when
   // all calls that use it have ended. Empty: not needed, since peers reach a rank's buffers or never do.
@@ -40,6 +40,8 @@ struct ProgramRunner {
 template <typename T>
 class SharedInTurn {
  public:
+  // `what` the ranks load, for errors.
+  explicit SharedInTurn(std::string what = "plan books") : what_(std::move(what)) {}
   // `make` gives a StatusOr<T>; `fits` says whether a T is what this rank asks for too.
   template <typename Make, typename Fits>
   StatusOr<T*> Get(size_t k, const Make& make, const Fits& fits) {
@@ -49,11 +51,12 @@ class SharedInTurn {
       made_.push_back(std::move(one));
     }
     if (k > made_.size() || !fits(made_[k]))
-      return InvalidInput("ranks load different plan books; expected the same in the same order");
+      return InvalidInput("ranks load different " + what_ + "; expected the same in the same order");
     return &made_[k];
   }
 
  private:
+  const std::string what_;
   std::mutex mutex_;
   std::deque<T> made_;
 };

@@ -96,7 +96,7 @@ Status StatusInFlight(Rank rank) noexcept {
 
 }  // namespace
 
-// A book that has been loaded, and this rank's end of its connections.
+// A book that has been loaded, and this rank's end of its connections. A runner of AddRunner has no plans.
 struct Communicator::Loaded {
   PlanBook book;
   std::vector<ServedPlan> plans;  // by index in the book's entries
@@ -212,6 +212,13 @@ std::vector<Communicator::Loaded*> Communicator::Books() const {
   std::vector<Loaded*> books;
   for (const std::unique_ptr<Loaded>& book : books_) books.push_back(book.get());
   return books;
+}
+
+const Communicator::Loaded* Communicator::LastBook() const {
+  const Loaded* last = nullptr;
+  for (const Loaded* book : Books())
+    if (!book->plans.empty()) last = book;
+  return last;
 }
 
 std::vector<Endpoint*> Communicator::Others() const {
@@ -413,9 +420,9 @@ Status Communicator::EnqueuePairs(std::vector<PairMessage> messages) {
 StatusOr<int32_t> Communicator::Register(const std::byte* buffer, size_t bytes) {
   const std::lock_guard launching(launching_);
   XCCL_RETURN_IF_ERROR(AsyncError());
-  const std::vector<Loaded*> books = Books();
-  if (books.empty()) return InvalidInput("register: no plan book is loaded");
-  const std::optional<ProgramRunner>& runner = books.back()->runner;
+  const Loaded* const book = LastBook();
+  if (book == nullptr) return InvalidInput("register: no plan book is loaded");
+  const std::optional<ProgramRunner>& runner = book->runner;
   if (!runner || !runner->register_buffer) return 0;
   return runner->register_buffer(buffer, bytes);
 }
@@ -423,10 +430,10 @@ StatusOr<int32_t> Communicator::Register(const std::byte* buffer, size_t bytes) 
 Status Communicator::Deregister(int32_t handle) {
   if (handle == 0) return OkStatus();
   const std::lock_guard launching(launching_);
-  const std::vector<Loaded*> books = Books();
-  if (books.empty() || !books.back()->runner || !books.back()->runner->deregister_buffer)
+  const Loaded* const book = LastBook();
+  if (book == nullptr || !book->runner || !book->runner->deregister_buffer)
     return InvalidInput(fmt::format("deregister: no buffer is registered as {}", handle));
-  return books.back()->runner->deregister_buffer(handle);
+  return book->runner->deregister_buffer(handle);
 }
 
 std::vector<std::string> Communicator::Notices() const {
@@ -438,16 +445,17 @@ std::vector<std::string> Communicator::Notices() const {
 
 StatusOr<Communicator::Queued> Communicator::Choose(const Call& call) const {
   const std::lock_guard lock(mutex_);
-  if (books_.empty())
-    return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
   // Ranks may differ in being in place, and must not in the plan.
   const PlanQuery query{call.collective, ranks_, call.root, SizeBytesOf(call, ranks_), call.type, {}};
   std::vector<const PlanBook*> searched;
   for (auto loaded = books_.rbegin(); loaded != books_.rend(); ++loaded) {
+    if ((*loaded)->plans.empty()) continue;
     if (const std::optional<size_t> plan = FindPlan((*loaded)->book, query))
       return Queued{loaded->get(), *plan, call, {}};
     searched.push_back(&(*loaded)->book);
   }
+  if (searched.empty())
+    return InvalidInput(fmt::format("{}: no plan book is loaded", ToString(call.collective)));
   return NoPlan(searched, query);
 }
 

@@ -106,10 +106,10 @@ class Communicator {
   // ends the communicator. Errors at once: an earlier failure.
   using Job = std::function<Status(std::chrono::nanoseconds time_limit)>;
   Status EnqueueJob(Job job);
-  // Likewise on back ends that run whole programs, whose work of another kind goes to streams, too: make()
-  // connects it once the back end is made, and the runner says how it ends; its `launch` is not used.
-  // Launch() queues some of it and returns; its failure ends the communicator. Errors at once: an earlier
-  // failure; make()'s.
+  // AddRunner is ConnectFor on back ends that run whole programs, where work of another kind goes to streams.
+  // make() connects it once the back end is made, and the runner says how the work ends; its `launch` is not
+  // used. Launch() is EnqueueJob there: it queues some of the work and returns, and its failure ends the
+  // communicator. Both return an earlier failure at once, and AddRunner returns make()'s errors.
   Status AddRunner(const std::function<StatusOr<ProgramRunner>()>& make);
   Status Launch(const std::function<Status()>& launch);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
@@ -160,6 +160,7 @@ class Communicator {
   void End(const Status& reason) noexcept;
   Status Failure(bool devices);  // without waiting; devices: looks at them too
   std::vector<Loaded*> Books() const;
+  const Loaded* LastBook() const;  // that has plans; null where there is none
   std::vector<Endpoint*> Others() const;
 
   const Rank rank_;

@@ -206,6 +206,17 @@ Status RunCombine(Experts& experts, const void* rows, void* sums, size_t row_byt
                                        limit);
 }
 
+// The device alone knows how many entries came; where any did, there is a row at least. Rows that go by
+// places have room for all of them.
+Status CheckApartOnGpu(const Sizes& sizes, const void* rows, const void* sums, int32_t tokens,
+                       size_t row_bytes, Outputs of) {
+  const size_t places = static_cast<size_t>(sizes.ranks) * static_cast<size_t>(sizes.max_tokens);
+  const size_t known = rows == nullptr ? 0 : of == Outputs::kOfRows ? places : 1;
+  if (Overlap(rows, known * row_bytes, sums, static_cast<size_t>(tokens) * row_bytes))
+    return UsageError("combine: rows and sums overlap; expected them apart");
+  return OkStatus();
+}
+
 // Queues a call's work, which is counted once it has succeeded. Its tokens are those that the handle has
 // then.
 Status EnqueueCounted(Comm& on, const std::shared_ptr<Experts>& with, bool combines, size_t row_bytes,
@@ -387,11 +398,15 @@ xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclData
       return InvalidInput("combine: the handle has no ways; expected a dispatch with it before");
     if (sums == nullptr && elements > 0 && *with->tokens > 0) return UsageError("combine: the sums are null");
     const auto add = static_cast<DataType>(type);
-    if (with->loaded->gpus != nullptr)
-      return elements == 0 ? OkStatus() : on.communicator.Launch([&] {
+    const size_t row_bytes = elements * static_cast<size_t>(xccl::SizeOf(add));
+    if (with->loaded->gpus != nullptr) {
+      if (elements == 0) return OkStatus();
+      XCCL_RETURN_IF_ERROR(CheckApartOnGpu(with->loaded->plan.sizes, rows, sums, *with->tokens, row_bytes,
+                                           static_cast<Outputs>(of)));
+      return on.communicator.Launch([&] {
         return xccl::c_api::CombineOnGpu(*with, rows, sums, elements, add, static_cast<Outputs>(of), stream);
       });
-    const size_t row_bytes = elements * static_cast<size_t>(xccl::SizeOf(add));
+    }
     return EnqueueCounted(on, with, /*combines=*/true, row_bytes, [=](Limit limit) {
       return RunCombine(*with, rows, sums, row_bytes, elements, add, static_cast<Outputs>(of), limit);
     });

@@ -38,7 +38,7 @@ struct LoadedExperts {
   explicit LoadedExperts(dispatch::ExpertPlan read) : plan(std::move(read)) {}
   dispatch::ExpertPlan plan;
   std::string file = {};                // the plan's, without its folder
-  std::shared_ptr<ExpertsOfGpus> gpus;  // else what follows
+  std::shared_ptr<ExpertsOfGpus> gpus;  // null on the CPU, which has `wires` and `rank` instead
   std::optional<dispatch::ExpertWires> wires;
   // The communicator's thread alone calls it. Its endpoint is the communicator's, which outlives its calls.
   std::unique_ptr<dispatch::ExpertRank> rank;

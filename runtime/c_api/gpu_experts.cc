@@ -28,22 +28,26 @@ using dispatch::GpuExperts;
 static_assert(static_cast<int>(device::ExpertOutputs::kOfRows) ==
               static_cast<int>(dispatch::Outputs::kOfRows));
 
-dispatch::GpuExpertOptions OptionsOf(Comm& on, const dispatch::ExpertPlan& plan) {
+StatusOr<dispatch::GpuExpertOptions> OptionsOf(Comm& on, const LoadedExperts& loaded) {
   const std::lock_guard lock(on.mutex);
   dispatch::GpuExpertOptions options;
   options.types = {DataType::kFloat, DataType::kHalf, DataType::kBfloat16};
   options.memory_limit = on.settings.cuda.arena.memory_limit;
+  options.memory_hint = "xcclCommLimitCuda";
   options.time_limit = on.communicator.time_limit();
   if (on.settings.cuda.max_ctas) {
-    const auto roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
-    options.workers = std::clamp(*on.settings.cuda.max_ctas / roles, 1, dispatch::ChooseWorkers(plan));
+    const auto roles = static_cast<int32_t>(loaded.plan.stage_of_depth.size()) + 1;
+    if (*on.settings.cuda.max_ctas < roles)
+      return InvalidInput(fmt::format("{}: {} CTAs on a rank; xcclCommLimitCuda allows {}", loaded.file,
+                                      roles, *on.settings.cuda.max_ctas));
+    options.workers = std::min(*on.settings.cuda.max_ctas / roles, dispatch::ChooseWorkers(loaded.plan));
   }
   return options;
 }
 
 // Requires: the communicator's back end has been made.
 StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExperts& loaded, uint64_t hash) {
-  dispatch::GpuExpertOptions options = OptionsOf(on, loaded.plan);
+  XCCL_ASSIGN_OR_RETURN(dispatch::GpuExpertOptions options, OptionsOf(on, loaded));
   XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   auto made = std::make_shared<ExpertsOfGpus>(loaded.plan);
   made->hash = hash;
@@ -68,9 +72,9 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExpert
   return made;
 }
 
-ProgramRunner RunnerOf(const std::shared_ptr<ExpertsOfGpus>& gpus) {
+ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<ExpertsOfGpus>& gpus) {
   ProgramRunner runner;
-  runner.synchronize = [gpus] { return gpus->experts->Synchronize(); };
+  runner.synchronize = [rank, gpus] { return gpus->experts->Synchronize(rank.value); };
   runner.error = [gpus] { return gpus->experts->Failure(); };
   runner.abort = [gpus](const Status& reason) { gpus->experts->Abort(reason); };
   return runner;
@@ -94,7 +98,7 @@ Status LoadOnGpus(Comm& on, const std::shared_ptr<LoadedExperts>& loaded, uint64
                           on.shared->experts.Get(on.gpu_experts, make, fits));
     ++on.gpu_experts;
     loaded->gpus = *made;
-    return RunnerOf(*made);
+    return RunnerOf(on.communicator.rank(), *made);
   });
 }
 

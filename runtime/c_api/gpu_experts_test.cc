@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/random.h"
@@ -100,6 +102,21 @@ class GpuExpertsTest : public testing::Test {
   }
 
   void RunSteps(int steps);
+
+  // A thread for each rank makes the calls and waits for its own rank after each.
+  template <typename Call>
+  void CallOnThreads(const Call& call) const {
+    constexpr int kCalls = 100;
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([this, rank, &call] {
+        for (int i = 0; i < kCalls && !HasFailure(); ++i) {
+          EXPECT_EQ(call(rank), xcclSuccess) << xcclGetLastError(nullptr);
+          EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclSuccess) << xcclGetLastError(nullptr);
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
 
   // Both get equal choices, weights and rows.
   void Draw(Random& random) {
@@ -344,6 +361,62 @@ TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
   ExpectSameSums(kWidth * 4);
 }
 
+// A plan of experts is no book of plans for collectives.
+TEST_F(GpuExpertsTest, CollectivesNeedABook) {
+  const std::span<float> buffer = fake_->Allocate<float>(8, 0);
+  const auto all_reduce = [&] {
+    EXPECT_EQ(
+        xcclAllReduce(buffer.data(), buffer.data() + 4, 4, xcclFloat32, xcclSum, gpu_[0], streams_[0].get()),
+        xcclInvalidUsage);
+    return std::string(xcclGetLastError(nullptr));
+  };
+  EXPECT_EQ(all_reduce(), "allreduce: no plan book is loaded");
+  void* handle = nullptr;
+  EXPECT_EQ(xcclCommRegister(gpu_[0], buffer.data(), buffer.size_bytes(), &handle), xcclInvalidUsage);
+  EXPECT_STREQ(xcclGetLastError(nullptr), "register: no plan book is loaded");
+  const std::string book = MakeBook("allgather-alone", kRanks, {CollectiveKind::kAllgather});
+  xcclGroupStart();
+  for (const xcclComm_t comm : gpu_) xcclCommLoadPlanBook(comm, book.c_str());
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  std::array<xcclExperts_t, kRanks> again = {};
+  Load(gpu_, again);  // behind the book
+  for (const xcclExperts_t layer : again) EXPECT_EQ(xcclExpertsDestroy(layer), xcclSuccess);
+  EXPECT_EQ(all_reduce().rfind(book + ": no plan for allreduce", 0), 0U) << all_reduce();
+}
+
+// The next call of a rank needs the others, which may still wait for their last one.
+TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCalls) {
+  Random random(61);
+  Draw(random);
+  CallOnThreads([&](int rank) {
+    const xcclDispatchIn_t in = InOf(on_gpu_[rank], tokens_[rank]);
+    const xcclDispatchOut_t out = OutOf(on_gpu_[rank]);
+    return xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get());
+  });
+  DispatchOnCpu();
+  Synchronize();
+  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+}
+
+TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCollectives) {
+  const std::string book = MakeBook("allreduce-threads", kRanks, {CollectiveKind::kAllreduce});
+  xcclGroupStart();
+  for (const xcclComm_t comm : gpu_) xcclCommLoadPlanBook(comm, book.c_str());
+  ASSERT_EQ(xcclGroupEnd(), xcclSuccess) << xcclGetLastError(nullptr);
+  constexpr size_t kFloats = 64;
+  std::array<std::span<float>, kRanks> inputs, outputs;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    inputs[rank] = fake_->Allocate<float>(kFloats, rank % 2);
+    outputs[rank] = fake_->Allocate<float>(kFloats, rank % 2);
+    std::ranges::fill(inputs[rank], static_cast<float>(rank + 1));
+  }
+  CallOnThreads([&](int rank) {
+    return xcclAllReduce(inputs[rank].data(), outputs[rank].data(), kFloats, xcclFloat32, xcclSum, gpu_[rank],
+                         streams_[rank].get());
+  });
+  for (const std::span<float> output : outputs) EXPECT_EQ(std::ranges::count(output, 10.0F), kFloats);
+}
+
 // A collective of the communicator writes, on another stream, the rows that a dispatch sends.
 TEST_F(GpuExpertsTest, CallsFollowCollectivesOfTheirCommunicator) {
   const std::string book = MakeBook("allreduce-ring-simple", kRanks, {CollectiveKind::kAllreduce});
@@ -447,6 +520,31 @@ TEST_F(GpuExpertsTest, CallsThatKernelsCannotServeAreRefusedAtOnce) {
   for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
 }
 
+TEST_F(GpuExpertsTest, LoadsSayWhatDoesNotFit) {
+  const int devices[kRanks] = {0, 1, 0, 1};
+  const std::string name = plan_.substr(plan_.rfind('/') + 1);
+  const std::string other = plan_ + ".other";
+  std::ofstream(other) << std::ifstream(plan_).rdbuf() << '\n';
+  const auto load = [&](int max_ctas, size_t memory_bytes, const std::string& of_rank_2) {
+    std::array<xcclComm_t, kRanks> comms = {};
+    EXPECT_EQ(xcclCommInitAll(comms.data(), kRanks, devices), xcclSuccess);
+    for (const xcclComm_t comm : comms) {
+      EXPECT_EQ(xcclCommLimitCuda(comm, max_ctas, memory_bytes), xcclSuccess);
+    }
+    std::string text;
+    for (int rank = 0; rank < kRanks && text.empty(); ++rank)
+      if (xcclCommLoadExperts(comms[rank], rank == 2 ? of_rank_2.c_str() : plan_.c_str()) != xcclSuccess)
+        text = xcclGetLastError(nullptr);
+    for (const xcclComm_t comm : comms) xcclCommDestroy(comm);
+    return text;
+  };
+  EXPECT_EQ(load(64, 0, plan_), "");
+  EXPECT_EQ(load(1, 0, plan_).substr(name.size()), ": 2 CTAs on a rank; xcclCommLimitCuda allows 1");
+  const std::string memory = load(0, 1000, plan_), hint = "the limit is 1000 bytes; hint: xcclCommLimitCuda";
+  EXPECT_EQ(memory.substr(memory.size() - std::min(memory.size(), hint.size())), hint) << memory;
+  EXPECT_EQ(load(0, 0, other), "ranks load different plans of experts; expected the same in the same order");
+}
+
 // The numbers are the device's, so the kernel finds what is wrong with them, and all ranks end.
 TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
@@ -465,6 +563,86 @@ TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
   EXPECT_EQ(xcclGetLastError(nullptr), text);
 }
 
+TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
+  tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[0] = of.choices[1] = -1;
+  on_gpu_[1].choices[0] = on_gpu_[1].choices[1] = 4;
+  DispatchOnGpu();
+  for (const xcclComm_t comm : gpu_) {
+    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(comm),
+              plan_.substr(plan_.rfind('/') + 1) +
+                  ": rank 1: threadblock 0: token 0: expert 4 twice; expected each at most once");
+  }
+}
+
+// A rank may give none where nothing came, which its kernel alone knows.
+TEST_F(GpuExpertsTest, NullRowsAreRefusedWhereRowsCame) {
+  tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[0] = 4, of.choices[1] = -1;
+  DispatchOnGpu();
+  Synchronize();
+  const auto combine = [&](bool null_of_2) {
+    for (int rank = 0; rank < kRanks; ++rank)
+      EXPECT_EQ(xcclCombine(rank == 2 && !null_of_2 ? on_gpu_[rank].outputs.data() : nullptr,
+                            on_gpu_[rank].sums.data(), kWidth, xcclFloat32, xcclRows, gpu_layers_[rank],
+                            streams_[rank].get()),
+                xcclSuccess);
+  };
+  combine(false);
+  Synchronize();
+  combine(true);
+  for (const int rank : {2, 0, 1, 3}) {
+    EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(gpu_[rank]),
+              plan_.substr(plan_.rfind('/') + 1) +
+                  ": rank 2: combine: the rows are null; expected an address, since rows came");
+  }
+}
+
+TEST_F(GpuExpertsTest, RowsAndSumsThatOverlapAreRefused) {
+  tokens_ = {kTokens, kTokens, kTokens, kTokens};
+  Random random(67);
+  DrawChoices(random);
+  DispatchOnCpu();
+  DispatchOnGpu();
+  Synchronize();
+  const auto combine = [&](size_t sums_at, xcclExpertRows_t of) {
+    EXPECT_EQ(xcclCombine(on_gpu_[0].outputs.data() + kWidth, on_gpu_[0].outputs.data() + sums_at, kWidth,
+                          xcclFloat32, of, gpu_layers_[0], streams_[0].get()),
+              xcclInvalidArgument);
+    EXPECT_STREQ(xcclGetLastError(nullptr), "combine: rows and sums overlap; expected them apart");
+  };
+  for (const xcclExpertRows_t of : {xcclWeightedEntries, xcclEntries, xcclRows}) {
+    combine(0, of);
+    combine(kWidth, of);
+  }
+  combine(kWidth * kPlaces, xcclRows);
+  CombineBoth(random, xcclFloat32, xcclRows);  // the communicators go on
+}
+
+// Later launches on any rank know of it.
+TEST_F(GpuExpertsTest, CrashedKernelsAreFoundWithoutWaiting) {
+  Random random(71);
+  Draw(random);
+  DispatchOnGpu();
+  Synchronize();
+  xcclResult_t state = xcclSuccess;
+  EXPECT_EQ(xcclCommGetAsyncError(gpu_[1], &state), xcclSuccess);
+  EXPECT_EQ(state, xcclSuccess);
+  fake_->BreakStreams(cuda::Result::kIllegalAddress);
+  EXPECT_EQ(xcclCommGetAsyncError(gpu_[1], &state), xcclSuccess);
+  fake_->BreakStreams(cuda::Result::kSuccess);
+  EXPECT_EQ(state, xcclInvalidUsage);
+  for (const int rank : {3, 1}) {
+    const xcclDispatchIn_t in = InOf(on_gpu_[rank], 0);
+    const xcclDispatchOut_t out = OutOf(on_gpu_[rank]);
+    EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclInvalidUsage);
+    EXPECT_EQ(xcclGetLastError(nullptr), "cuda: device 0: " + plan_.substr(plan_.rfind('/') + 1) +
+                                             ": a kernel failed: fake error (700, FAKE_ERROR)");
+  }
+}
+
 TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
   for (int rank = 0; rank < kRanks; ++rank) {
@@ -476,6 +654,7 @@ TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
     out.maxEntries = 3;
     EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclSuccess);
   }
+  EXPECT_EQ(xcclCommSynchronize(gpu_[2]), xcclInvalidUsage);  // the others' calls may end before
   for (const xcclComm_t comm : gpu_) {
     EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
     EXPECT_EQ(xcclGetLastError(comm),
@@ -487,6 +666,7 @@ TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
 // A rank that never comes: the abort of one ends the kernels of all.
 TEST_F(GpuExpertsTest, AbortsEndKernelsThatWait) {
   tokens_ = {1, 1, 1, 1};
+  for (const Buffers& of : on_gpu_) of.choices[1] = -1;
   for (int rank = 1; rank < kRanks; ++rank)
     Dispatch(gpu_layers_[rank], on_gpu_[rank], 1, {}, streams_[rank].get());
   EXPECT_EQ(xcclCommAbort(gpu_[1]), xcclSuccess);

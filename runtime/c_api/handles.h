@@ -38,12 +38,12 @@ struct ExpertsOfGpus;
 // are known.
 struct OneProcess {
   std::mutex mutex;
-  std::vector<int32_t> devices;                          // by rank
-  std::vector<Backend> ready;                            // by rank; moved out one by one
-  Status aborted;                                        // by the first rank that did
-  std::shared_ptr<cuda::CommunicatorShare> share;        // on GPUs, once their back ends are made
-  Assembly assembly;                                     // guards itself
-  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts;  // likewise
+  std::vector<int32_t> devices;                    // by rank
+  std::vector<Backend> ready;                      // by rank; moved out one by one
+  Status aborted;                                  // by the first rank that did
+  std::shared_ptr<cuda::CommunicatorShare> share;  // on GPUs, once their back ends are made
+  Assembly assembly;                               // guards itself
+  SharedInTurn<std::shared_ptr<ExpertsOfGpus>> experts{"plans of experts"};  // guards itself
 };
 
 // A communicator's settings, which are made before its first book is loaded.
@@ -95,7 +95,7 @@ struct Comm {
 struct Gpus {
   std::function<StatusOr<const cuda::Driver*>()> driver = cuda::LoadDriver;
   std::function<void(cuda::BackendOptions& options)> adapt;  // may be empty
-  dispatch::ExpertImages expert_images;                      // likewise: NVRTC's
+  dispatch::ExpertImages expert_images;                      // empty: those that NVRTC makes
 };
 Gpus& TheGpus();
 

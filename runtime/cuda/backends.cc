@@ -69,7 +69,9 @@ ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<Programs>& programs) {
     return (*programs)[plan]->Launch(rank, buffers, sizes, {call.type, call.op, in_place},
                                      static_cast<Stream>(call.stream));
   };
-  runner.synchronize = [programs] { return ForEach(*programs, &DeviceProgram::Synchronize); };
+  runner.synchronize = [rank, programs] {
+    return ForEach(*programs, [rank](DeviceProgram& program) { return program.Synchronize(rank); });
+  };
   runner.error = [programs] { return ForEach(*programs, &DeviceProgram::Error); };
   runner.abort = [programs](const Status& reason) {
     for (const std::unique_ptr<DeviceProgram>& program : *programs) program->Abort(reason);
@@ -101,7 +103,7 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
     return window;
   };
   runner.deregister_buffer = [one](int32_t window) {
-    XCCL_RETURN_IF_ERROR(one->ForAll(&DeviceProgram::Synchronize));
+    XCCL_RETURN_IF_ERROR(one->ForAll([](DeviceProgram& program) { return program.Synchronize(); }));
     XCCL_RETURN_IF_ERROR(one->buffers->Deregister(window));
     return one->ForAll(&DeviceProgram::BuffersChanged);
   };

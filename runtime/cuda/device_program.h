@@ -135,8 +135,12 @@ class DeviceProgram {
   // The first failure, without waiting: a threadblock that gave up ("rank 3: threadblock 2, instruction 5
   // (recv): expected ..."), an abort, a peer's process that ended, an error of the driver.
   Status Error();
-  // Waits until everything launched on any stream is done.
+  // Waits until everything launched on any stream is done. Requires: nobody launches meanwhile, since a
+  // rank's next launch may need another rank that waits here.
   Status Synchronize();
+  // Waits until everything launched of one rank is done, whatever the others launch. Requires: not
+  // one_launch.
+  Status Synchronize(Rank rank);
   // Makes all running kernels leave; later launches fail with `reason`.
   void Abort(const Status& reason);
 
@@ -186,6 +190,8 @@ class DeviceProgram {
   Status Queue(const device::LaunchArgs& args, const Kernel& kernel, size_t first, Stream stream);
   Status Ready();
   Status Wait(RankState& state) const;
+  void Await(size_t local);
+  size_t LocalOf(Rank rank) const;  // index in ranks_
   Status ReadRecord();
   std::string Describe(const device::ErrorRecord& record) const;
   int32_t RankBlocks() const { return form_.blocks_per_rank * shape_.instances; }

@@ -117,13 +117,20 @@ Status DeviceProgram::Wait(RankState& state) const {
   }
 }
 
+void DeviceProgram::Await(size_t local) {
+  if (!states_[local]->launched) return;
+  const Status status = Wait(*states_[local]);
+  const std::lock_guard lock(failure_mutex_);
+  if (!status.ok() && failure_.ok()) failure_ = status;
+}
+
 Status DeviceProgram::Synchronize() {
-  for (const std::unique_ptr<RankState>& state : states_) {
-    if (!state->launched) continue;
-    const Status status = Wait(*state);
-    const std::lock_guard lock(failure_mutex_);
-    if (!status.ok() && failure_.ok()) failure_ = status;
-  }
+  for (size_t local = 0; local < states_.size(); ++local) Await(local);
+  return Error();
+}
+
+Status DeviceProgram::Synchronize(Rank rank) {
+  Await(LocalOf(rank));
   return Error();
 }
 

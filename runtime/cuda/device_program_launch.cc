@@ -135,12 +135,17 @@ Status DeviceProgram::LaunchRanks(size_t first, std::span<const DeviceBuffers> b
   return Queue(args, *kernel, first, stream);
 }
 
-Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes,
-                             const DeviceCall& call, Stream stream) {
+size_t DeviceProgram::LocalOf(Rank rank) const {
   const auto local = std::ranges::find(ranks_, rank, &LocalRank::rank);
   XCCL_CHECK(local != ranks_.end() && !options_.one_launch);
+  return static_cast<size_t>(local - ranks_.begin());
+}
+
+Status DeviceProgram::Launch(Rank rank, const DeviceBuffers& buffers, const CollectiveSizes& sizes,
+                             const DeviceCall& call, Stream stream) {
+  const size_t local = LocalOf(rank);
   const std::lock_guard lock(share_->orders.Turn(rank));
-  return LaunchRanks(static_cast<size_t>(local - ranks_.begin()), {&buffers, 1}, sizes, call, stream);
+  return LaunchRanks(local, {&buffers, 1}, sizes, call, stream);
 }
 
 Status DeviceProgram::LaunchAll(std::span<const DeviceBuffers> buffers, const CollectiveSizes& sizes,

@@ -32,8 +32,11 @@ inline constexpr int32_t kMostHeaderBytes = 400;  // 8 + 6 × kMostPositions, ro
 inline constexpr int32_t kExpertThreads = 256;    // of a block
 inline constexpr int32_t kPlacesOfChunk = 256;    // places that one warp counts at a time
 inline constexpr int32_t kMostExpertThreads = 512;
-// ErrorRecord::peer where a number is refused that is not of a token: the number of tokens, or of entries.
-inline constexpr int32_t kTokens = -1, kEntries = -2;
+// ErrorRecord::peer where something is refused that is not of a token: the number of tokens, the number of
+// entries, or null rows of combine.
+inline constexpr int32_t kTokens = -1, kEntries = -2, kRows = -3;
+// ErrorRecord::expected where a token chooses an expert twice; else the largest number that is accepted.
+inline constexpr uint64_t kOnce = ~uint64_t{0};
 
 struct SlotHead {
   int32_t rows = 0, last = 0;

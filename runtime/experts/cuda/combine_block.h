@@ -80,6 +80,10 @@ class CombineBlock : public ExpertBlock {
       }
     }
     Sync();
+    if (s_.own > 0 && args_.outputs == nullptr) {
+      if (ThreadIndex() == 0) Report(Who(), Wait::kNone, kRows, 0, 0);
+      return false;
+    }
     const bool home = Home() == rank_.rank;
     if (home || rank_.adds_on_way != 0) return AddHere(home);
     for (int32_t i = 0; i < s_.needs.count; ++i) {

@@ -87,7 +87,18 @@ class DispatchBlock : public ExpertBlock {
     Sync();
     for (int32_t k = 0; k < top_k; ++k)
       if (!Fits(s_.chosen[k], -1, rank_.ranks * rank_.local_experts - 1, token)) return false;
-    Sync();
+    return !SyncOr(!EachOnce(token));
+  }
+
+  // Whether each expert that this thread looks at is chosen once. As Fits, but threads look at different
+  // positions.
+  XCCL_DEVICE bool EachOnce(int32_t token) const {
+    for (int32_t k = ThreadIndex(); k < rank_.top_k; k += Threads())
+      for (int32_t later = k + 1; later < rank_.top_k; ++later) {
+        if (s_.chosen[k] < 0 || s_.chosen[later] != s_.chosen[k]) continue;
+        Report(Who(), Wait::kNone, token, kOnce, static_cast<uint64_t>(s_.chosen[k]));
+        return false;
+      }
     return true;
   }
 

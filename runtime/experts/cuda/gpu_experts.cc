@@ -153,10 +153,9 @@ Status GpuExperts::MakeArenas() {
   for (RankState& state : ranks_) {
     const int64_t bytes = layouts_.of_rank[state.local.rank].bytes;
     if (bytes > options_.memory_limit)
-      return InvalidInput(
-          fmt::format("{}: rank {}: slots need {} bytes; the limit is {} bytes; hint: "
-                      "--slot-memory",
-                      name_, state.local.rank, bytes, options_.memory_limit));
+      return InvalidInput(fmt::format("{}: rank {}: slots need {} bytes; the limit is {} bytes; hint: {}",
+                                      name_, state.local.rank, bytes, options_.memory_limit,
+                                      options_.memory_hint));
     const cuda::Sharing sharing =
         exchange_.parties == 1 ? cuda::Sharing::kNone : cuda::BestSharing(state.local.gpu->properties());
     XCCL_ASSIGN_OR_RETURN(state.arena,
@@ -257,7 +256,7 @@ StatusOr<GpuHandle> GpuExperts::MakeHandle(int32_t rank, bool host_counts) const
 
 Status GpuExperts::Launch(const RankState& state, device::ExpertArgs& args, DataType type,
                           cuda::Stream stream) {
-  XCCL_RETURN_IF_ERROR(Failure());
+  XCCL_RETURN_IF_ERROR(Recorded());
   const GpuLayout& layout = layouts_.of_rank[state.local.rank];
   args.launch.error =
       PointerTo<device::ErrorRecord>(record_.device() + kRecordsAt + IndexOf(state) * kRecordBytes);
@@ -378,18 +377,18 @@ Status GpuExperts::Await(const RankState& state) {
   while (true) {
     const cuda::Result result = gpu.driver().EventQuery(state.done.get());
     if (result != cuda::Result::kNotReady) return gpu.Check(result, name_ + ": a kernel failed");
-    if (!Failure().ok()) Abort();
+    if (const Status failure = Failure(); !failure.ok()) Abort(failure);
     std::this_thread::sleep_for(kPollEvery);
   }
 }
 
-Status GpuExperts::Synchronize() {
-  for (const RankState& state : ranks_) XCCL_RETURN_IF_ERROR(Await(state));
+Status GpuExperts::Synchronize(int32_t rank) {
+  XCCL_RETURN_IF_ERROR(Await(*Find(rank)));
   return Failure();
 }
 
 // A rank that leaves since others failed says so, too: that is not the reason.
-Status GpuExperts::Failure() const {
+Status GpuExperts::Recorded() const {
   Status failure, left;
   for (size_t i = 0; i < ranks_.size(); ++i) {
     auto* record = reinterpret_cast<device::ErrorRecord*>(record_.host() + kRecordsAt + i * kRecordBytes);
@@ -402,6 +401,22 @@ Status GpuExperts::Failure() const {
   return aborted_.ok() ? left : aborted_;
 }
 
+Status GpuExperts::Failure() const {
+  XCCL_RETURN_IF_ERROR(Recorded());
+  if (launched_.empty()) return OkStatus();
+  // Asking for an event's state would end another thread's capture.
+  const cuda::CaptureRelaxed relaxed(*ranks_[0].local.gpu);
+  for (const RankState& state : ranks_) {
+    if (!launched_[IndexOf(state)]) continue;
+    const cuda::Gpu& gpu = *state.local.gpu;
+    const cuda::ScopedContext context(gpu);
+    const cuda::Result result = gpu.driver().EventQuery(state.done.get());
+    if (result != cuda::Result::kNotReady)
+      XCCL_RETURN_IF_ERROR(gpu.Check(result, name_ + ": a kernel failed"));
+  }
+  return OkStatus();
+}
+
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
   const std::string place =
       fmt::format("{}: rank {}: threadblock {}: ", name_, record.rank, record.threadblock);
@@ -412,9 +427,15 @@ std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
       if (record.peer == device::kEntries)
         return fmt::format("{}: rank {}: {} entries come; expected at most {}, for which there is room",
                            name_, record.rank, static_cast<int64_t>(record.seen), record.expected);
+      if (record.peer == device::kRows)
+        return fmt::format("{}: rank {}: combine: the rows are null; expected an address, since rows came",
+                           name_, record.rank);
       if (record.peer == device::kTokens)
         return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
                            record.expected);
+      if (record.expected == device::kOnce)
+        return fmt::format("{}token {}: expert {} twice; expected each at most once", place, record.peer,
+                           record.seen);
       return fmt::format("{}token {}: expert {}; expected -1 to {}", place, record.peer,
                          static_cast<int64_t>(record.seen), record.expected);
     case device::Wait::kDependency:

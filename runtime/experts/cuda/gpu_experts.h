@@ -36,9 +36,10 @@ struct GpuExpertOptions {
   std::vector<DataType> types = {DataType::kBfloat16};  // of combine's rows; each has a kernel
   int64_t back_bytes = 0;  // of combine's longest row; 0: twice the plan's, as fp8 rows come back as bfloat16
   int32_t workers = 0;     // threadblocks of each role, equal on all ranks; 0: ChooseWorkers
-  int64_t memory_limit = int64_t{1} << 30;   // of a rank's arena
-  std::chrono::nanoseconds time_limit = {};  // of a wait in a kernel; 0: none
-  std::vector<int32_t> host_of = {};         // by rank; empty: all are of this host
+  int64_t memory_limit = int64_t{1} << 30;    // of a rank's arena
+  std::string memory_hint = "--slot-memory";  // the caller's name of memory_limit, for errors
+  std::chrono::nanoseconds time_limit = {};   // of a wait in a kernel; 0: none
+  std::vector<int32_t> host_of = {};          // by rank; empty: all are of this host
   // The communicator's, whose other kernels these launches follow. Null: the caller orders them, each rank's
   // behind its last.
   std::shared_ptr<cuda::CommunicatorShare> share = nullptr;
@@ -98,7 +99,7 @@ struct GpuCombine {
 
 class GpuExperts {
  public:
-  ~GpuExperts();  // ends what runs through a share
+  ~GpuExperts();  // makes kernels that were launched through a share leave, and waits for all of them
   GpuExperts(const GpuExperts&) = delete;
   GpuExperts& operator=(const GpuExperts&) = delete;
 
@@ -125,11 +126,12 @@ class GpuExperts {
   Status CheckCombine(DataType type, int64_t elements) const;
 
   // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
-  // kLimit for a wait that took too long; else the reason of Abort.
+  // kLimit for a wait that took too long; the reason of Abort; the driver's for a kernel that crashed and was
+  // launched through the communicator's share, outside of graphs.
   Status Failure() const;
-  // Waits for what was launched through the communicator's share, outside of graphs; where a kernel gave up
-  // the others are made to leave. Returns Failure().
-  Status Synchronize();
+  // Waits for the launches of a rank through the communicator's share, outside of graphs, whatever the other
+  // ranks launch. Where a kernel gave up, the others are made to leave. Returns Failure().
+  Status Synchronize(int32_t rank);
   // Makes running kernels leave. Later calls fail with the reason, if there is one.
   void Abort(const Status& reason = {});
 
@@ -155,6 +157,7 @@ class GpuExperts {
                        cuda::Stream stream);
   size_t IndexOf(const RankState& state) const { return static_cast<size_t>(&state - ranks_.data()); }
   Status Await(const RankState& state);
+  Status Recorded() const;  // Failure, without a call of the driver
   RankState* Find(int32_t rank);
   const RankState* Find(int32_t rank) const;
   std::string Describe(const device::ErrorRecord& record) const;

@@ -407,14 +407,15 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
   struct Case {
     int32_t tokens;
     bool wide;
-    int32_t high;  // half of the expert's number
+    int32_t low, high;  // halves of the expert's number, or two experts
     std::string text;
   };
-  for (const auto& [tokens, wide, high, text] :
-       {Case{1, false, 0, "token 0: expert 8; expected -1 to 7"},
-        Case{1, true, 0, "token 0: expert 8; expected -1 to 7"},
-        Case{1, true, 1, "token 0: expert 4294967304; expected -1 to 7"},
-        Case{5, false, 0, "5 tokens; expected 0 to 4"}}) {
+  for (const auto& [tokens, wide, low, high, text] :
+       {Case{1, false, 8, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 8, 0, "token 0: expert 8; expected -1 to 7"},
+        Case{1, true, 8, 1, "token 0: expert 4294967304; expected -1 to 7"},
+        Case{1, false, 5, 5, "token 0: expert 5 twice; expected each at most once"},
+        Case{5, false, 8, 0, "5 tokens; expected 0 to 4"}}) {
     const auto experts =
         GpuExperts::Connect("plan", plan, FakeImage, ranks, AloneExchange(), {.host_of = {}});
     ASSERT_TRUE(experts.ok());
@@ -424,7 +425,7 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
       const std::span<int32_t> words = machine.fake.Allocate<int32_t>(64);
       const std::span<char> bytes = machine.fake.Allocate<char>(1 << 14);
       words[0] = rank == 2 ? tokens : 0;
-      words[16] = 8;
+      words[16] = low;
       words[17] = high;
       handles.push_back(*(*experts)->MakeHandle(rank, /*host_counts=*/false));
       streams.push_back(*CreateStream(machine.gpus[0]));

@@ -181,7 +181,7 @@ int64_t MostEntriesOf(const Sizes& sizes) {
 }
 
 int32_t ChooseWorkers(const ExpertPlan& plan) {
-  // A thread has four loads of 16 bytes in flight (DispatchBlock::CopyRow).
+  // A thread has four loads of 16 bytes in flight (DispatchBlock::Copy).
   constexpr int64_t kInFlight = int64_t{device::kExpertThreads} * 4 * 16;
   // DeepEP's kernels take 20 to 24 of an H800's multiprocessors (its page on legacy kernels); two of these
   // blocks fit one, and two or three roles share them.
