@@ -100,7 +100,8 @@ struct CollectiveSpec {
 // The largest number of parts of a collective. Uneven parts take some 40 bytes each in a Collective and its
 // sizes, so the limit is about 3 GB. Parts and chunks have ids of 32 bits.
 inline constexpr int64_t kMostParts = int64_t{1} << 26;
-// The largest number of chunks of a part in a plan file. Their weights of up to 2^40 add up to less than 2^63.
+// The largest number of chunks of a part in a plan file. Their weights of up to 2^40 add up to less than
+// 2^63.
 inline constexpr int64_t kMostPartChunks = (int64_t{1} << 23) - 1;
 
 // The number of parts of a collective with this spec. The spec need not be checked yet.
