@@ -566,25 +566,27 @@ TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
 TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
   tokens_ = {1, 1, 1, 1};
   for (const Buffers& of : on_gpu_) of.choices[0] = of.choices[1] = -1;
-  on_gpu_[1].choices[0] = on_gpu_[1].choices[1] = 4;
+  // The last rank's, since calls after a kernel that fails may be refused.
+  on_gpu_[3].choices[0] = on_gpu_[3].choices[1] = 4;
   DispatchOnGpu();
   for (const xcclComm_t comm : gpu_) {
     EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
     EXPECT_EQ(xcclGetLastError(comm),
               plan_.substr(plan_.rfind('/') + 1) +
-                  ": rank 1: threadblock 0: token 0: expert 4 twice; expected each at most once");
+                  ": rank 3: threadblock 0: token 0: expert 4 twice; expected each at most once");
   }
 }
 
 // A rank may give none where nothing came, which its kernel alone knows.
 TEST_F(GpuExpertsTest, NullRowsAreRefusedWhereRowsCame) {
   tokens_ = {1, 1, 1, 1};
-  for (const Buffers& of : on_gpu_) of.choices[0] = 4, of.choices[1] = -1;
+  for (const Buffers& of : on_gpu_) of.choices[0] = 6, of.choices[1] = -1;
   DispatchOnGpu();
   Synchronize();
-  const auto combine = [&](bool null_of_2) {
+  // Rows come to the last rank, since calls after a kernel that fails may be refused.
+  const auto combine = [&](bool null_of_3) {
     for (int rank = 0; rank < kRanks; ++rank)
-      EXPECT_EQ(xcclCombine(rank == 2 && !null_of_2 ? on_gpu_[rank].outputs.data() : nullptr,
+      EXPECT_EQ(xcclCombine(rank == 3 && !null_of_3 ? on_gpu_[rank].outputs.data() : nullptr,
                             on_gpu_[rank].sums.data(), kWidth, xcclFloat32, xcclRows, gpu_layers_[rank],
                             streams_[rank].get()),
                 xcclSuccess);
@@ -592,11 +594,11 @@ TEST_F(GpuExpertsTest, NullRowsAreRefusedWhereRowsCame) {
   combine(false);
   Synchronize();
   combine(true);
-  for (const int rank : {2, 0, 1, 3}) {
+  for (const int rank : {3, 0, 1, 2}) {
     EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclInvalidUsage);
     EXPECT_EQ(xcclGetLastError(gpu_[rank]),
               plan_.substr(plan_.rfind('/') + 1) +
-                  ": rank 2: combine: the rows are null; expected an address, since rows came");
+                  ": rank 3: combine: the rows are null; expected an address, since rows came");
   }
 }
 
