@@ -94,6 +94,15 @@ class GpuExpertsTest : public testing::Test {
     for (int rank = 0; rank < kRanks; ++rank)
       ASSERT_EQ(xcclExpertsCreate(&layers[rank], comms[rank]), xcclSuccess) << xcclGetLastError(nullptr);
   }
+  std::string Said(const std::string& fault) const { return plan_.substr(plan_.rfind('/') + 1) + fault; }
+  // The calls of other ranks may end before the kernel of this one fails, so it is waited for first.
+  void AllEndAfter(int rank, const std::string& fault) const {
+    EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclInvalidUsage);
+    for (const xcclComm_t comm : gpu_) {
+      EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
+      EXPECT_EQ(xcclGetLastError(comm), Said(fault));
+    }
+  }
   void Synchronize() const {
     for (int rank = 0; rank < kRanks; ++rank) {
       ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess) << xcclGetLastError(cpu_[rank]);
@@ -551,16 +560,12 @@ TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
   for (const Buffers& of : on_gpu_) of.choices[1] = -1;
   on_gpu_[3].choices[0] = (int64_t{1} << 32) + 1;
   DispatchOnGpu();
-  const std::string text = plan_.substr(plan_.rfind('/') + 1) +
-                           ": rank 3: threadblock 0: token 0: expert 4294967297; expected -1 to 7";
-  for (const xcclComm_t comm : gpu_) {
-    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
-    EXPECT_EQ(xcclGetLastError(comm), text);
-  }
+  const std::string fault = ": rank 3: threadblock 0: token 0: expert 4294967297; expected -1 to 7";
+  AllEndAfter(3, fault);
   xcclDispatchIn_t in = InOf(on_gpu_[0], 0);
   const xcclDispatchOut_t out = OutOf(on_gpu_[0]);
   EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[0], streams_[0].get()), xcclInvalidUsage);
-  EXPECT_EQ(xcclGetLastError(nullptr), text);
+  EXPECT_EQ(xcclGetLastError(nullptr), Said(fault));
 }
 
 TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
@@ -569,12 +574,7 @@ TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
   // The last rank's, since calls after a kernel that fails may be refused.
   on_gpu_[3].choices[0] = on_gpu_[3].choices[1] = 4;
   DispatchOnGpu();
-  for (const xcclComm_t comm : gpu_) {
-    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
-    EXPECT_EQ(xcclGetLastError(comm),
-              plan_.substr(plan_.rfind('/') + 1) +
-                  ": rank 3: threadblock 0: token 0: expert 4 twice; expected each at most once");
-  }
+  AllEndAfter(3, ": rank 3: threadblock 0: token 0: expert 4 twice; expected each at most once");
 }
 
 // A rank may give none where nothing came, which its kernel alone knows.
@@ -594,12 +594,7 @@ TEST_F(GpuExpertsTest, NullRowsAreRefusedWhereRowsCame) {
   combine(false);
   Synchronize();
   combine(true);
-  for (const int rank : {3, 0, 1, 2}) {
-    EXPECT_EQ(xcclCommSynchronize(gpu_[rank]), xcclInvalidUsage);
-    EXPECT_EQ(xcclGetLastError(gpu_[rank]),
-              plan_.substr(plan_.rfind('/') + 1) +
-                  ": rank 3: combine: the rows are null; expected an address, since rows came");
-  }
+  AllEndAfter(3, ": rank 3: combine: the rows are null; expected an address, since rows came");
 }
 
 TEST_F(GpuExpertsTest, RowsAndSumsThatOverlapAreRefused) {
@@ -656,13 +651,7 @@ TEST_F(GpuExpertsTest, EntriesWithoutRoomEndAllRanks) {
     out.maxEntries = 3;
     EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[rank], streams_[rank].get()), xcclSuccess);
   }
-  EXPECT_EQ(xcclCommSynchronize(gpu_[2]), xcclInvalidUsage);  // the others' calls may end before
-  for (const xcclComm_t comm : gpu_) {
-    EXPECT_EQ(xcclCommSynchronize(comm), xcclInvalidUsage);
-    EXPECT_EQ(xcclGetLastError(comm),
-              plan_.substr(plan_.rfind('/') + 1) +
-                  ": rank 2: 4 entries come; expected at most 3, for which there is room");
-  }
+  AllEndAfter(2, ": rank 2: 4 entries come; expected at most 3, for which there is room");
 }
 
 // A rank that never comes: the abort of one ends the kernels of all.
