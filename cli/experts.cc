@@ -35,7 +35,6 @@ namespace xccl {
 namespace {
 
 using dispatch::Call;
-using dispatch::DrawTimes;
 using dispatch::ExpertPlan;
 
 constexpr std::array<std::string_view, 5> kFlags = {"--tokens", "--row", "--routing", "--aim", "--draws"};

@@ -268,7 +268,7 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }
 
-Status RunBook(const std::string& directory, std::vector<int64_t> asked_sizes, const RunSettings& settings,
+Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                const RunShow& show) {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));

@@ -71,7 +71,7 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
 // Runs every collective of the plan book, or settings.only, at each size; if `sizes` is empty, at
 // the sizes that its plans were made for. Each size runs the plan that the book selects for it. Predictions
 // use the book's machine model, if `tune` measured one.
-Status RunBook(const std::string& directory, std::vector<int64_t> asked_sizes, const RunSettings& settings,
+Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                const RunShow& show);
 
 }  // namespace xccl

@@ -77,7 +77,7 @@ double LatencyUs(const Topology& topology, std::span<const LinkId> path) {
 }
 
 // Returns the number of pieces of a large message.
-double Pieces() { return static_cast<double>(kLargeBytes / kPieceBytes); }
+double Pieces() { return static_cast<double>(kLargeBytes) / static_cast<double>(kPieceBytes); }
 
 // Returns the rate in bytes per second that the slowest link of the path reaches by the model.
 double Reached(const Topology& topology, std::span<const LinkId> path, const MachineModel& model) {

@@ -205,7 +205,7 @@ xcclResult_t xcclCommDestroy(xcclComm_t comm) {
   return Run([&]() -> Status {
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<Comm> dropped, xccl::c_api::Drop(comm));
     dropped->background.Wait();
-    const Status status = dropped->communicator.Finish();
+    Status status = dropped->communicator.Finish();
     xccl::c_api::EndCounting(*dropped);
     return status;
   });

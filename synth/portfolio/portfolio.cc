@@ -218,6 +218,18 @@ class Portfolio {
     });
   }
 
+  // Returns the cheapest engine's own plan that promises no less than the variation and that the work left
+  // after the variation would not allow. Returns the variation if there is none.
+  std::vector<Turn>::iterator LastChanceBefore(std::vector<Turn>::iterator variation) {
+    const int64_t left = std::max<int64_t>(0, left_ - CostOf(*variation));
+    auto first = variation;
+    for (auto turn = queue_.begin(); turn != queue_.end(); ++turn)
+      if (turn->variation == kOwn && turn->work > kOverdraft * left && GainOf(*turn) >= GainOf(*variation) &&
+          (first == variation || turn->work < first->work))
+        first = turn;
+    return first;
+  }
+
   // Returns the first turn, or, if there is a plan, the turn with the largest gain for its work. Drops turns
   // that are not worth their work or do not fit the limits. Returns nullopt if no turn is left.
   std::optional<Turn> NextTurn() {
@@ -232,7 +244,8 @@ class Portfolio {
       const double gain = GainOf(turn) / static_cast<double>(std::max<int64_t>(1, CostOf(turn)));
       return std::pair(ComesFirst(turn), gain);
     };
-    const auto next = HasPlan() ? std::ranges::max_element(queue_, {}, most_gain) : FirstTurn();
+    auto next = HasPlan() ? std::ranges::max_element(queue_, {}, most_gain) : FirstTurn();
+    if (next->variation != kOwn) next = LastChanceBefore(next);
     Turn turn = std::move(*next);
     queue_.erase(next);
     return turn;

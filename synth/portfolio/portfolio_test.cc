@@ -239,6 +239,28 @@ TEST(Portfolio, OnManyRanksAnEngineWithAnEstimateIsAskedBeforeVariations) {
   EXPECT_EQ(said[2], "first");
 }
 
+// Variations of a plan once used up the work that another engine's plan needed, which promised as much.
+TEST(Portfolio, VariationsLeaveTheWorkOfAnEnginesOwnPlan) {
+  const Topology topology = testing::MakeRing(4);
+  const Collective broadcast = BroadcastOn(4);
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  request.limits.work_units = 100;
+  const auto second_with = [&](int64_t work) {
+    std::vector<std::string> said;
+    request.progress = [&](const std::string& what) { said.push_back(what.substr(0, what.find(';'))); };
+    std::vector<Engine> engines = {EngineOf("first", 0, false, true), EngineOf("second", 0, false, true)};
+    engines[1].offer = [=, make = engines[1].make](const SynthesisRequest& asked) -> StatusOr<Offer> {
+      return Offer{.work = work, .make = [=](int64_t) { return make(asked); }};
+    };
+    EXPECT_TRUE(TryEngines(request, engines).ok());
+    EXPECT_GE(said.size(), 2u);
+    return said.size() < 2 ? "" : said[1];
+  };
+  EXPECT_EQ(second_with(200), "first");  // a variation; the work is enough for both
+  EXPECT_EQ(second_with(395),
+            "second");  // the variation takes 3 moves; a plan may take four times what is left
+}
+
 // The budget is for one plan of a million moves. The cheapest of several was made, however slow.
 TEST(Portfolio, IfTheBudgetIsForOnePlanItIsTheFastest) {
   const Topology topology = testing::MakeRing(4);
