@@ -179,7 +179,7 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
   if (TraitsOf(spec.kind).parts == KindTraits::Parts::kPerPair) {
-    // Create refuses more than kMostParts, which no memory helps.
+    // More than kMostParts are planned for one rank alone, or refused, which no memory helps.
     const auto parts = static_cast<int64_t>(spec.ranks.size() * spec.ranks.size());
     if (parts <= kMostParts)
       XCCL_RETURN_IF_ERROR(CheckMemory(

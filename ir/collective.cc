@@ -96,7 +96,9 @@ Status CheckTable(const CollectiveSpec& spec, const std::vector<TableEntry>& tab
 }
 
 Status CheckParts(const CollectiveSpec& spec) {
-  if (NumParts(spec) <= kMostParts) return OkStatus();
+  if (NumParts(spec) <= kMostParts ||
+      (spec.kind == CollectiveKind::kAlltoall && std::ssize(spec.ranks) <= kMostOfAlltoall))
+    return OkStatus();
   const std::string of_pairs = TraitsOf(spec.kind).parts == Parts::kPerPair
                                    ? fmt::format(", one for each pair of {} ranks", spec.ranks.size())
                                    : "";
@@ -197,7 +199,7 @@ StatusOr<Collective> Collective::Create(CollectiveSpec spec) {
   } else {
     made.reduces_ = IsReduction(own.kind);
   }
-  made.num_parts_ = static_cast<int32_t>(NumParts(own));
+  made.num_parts_ = NumParts(own);
   return made;
 }
 
@@ -220,7 +222,7 @@ Collective Collective::WithWeights(const std::vector<std::vector<int64_t>>& weig
 }
 
 Collective Collective::WithWeights(std::span<const int32_t> chunks, std::span<const int64_t> weights) const {
-  XCCL_CHECK(static_cast<int32_t>(chunks.size()) == num_parts());
+  XCCL_CHECK(std::ssize(chunks) == num_parts());
   XCCL_CHECK(std::accumulate(chunks.begin(), chunks.end(), size_t{0}) == weights.size());
   XCCL_CHECK(std::ranges::all_of(chunks, [](int32_t count) { return count >= 1; }));
   XCCL_CHECK(std::ranges::all_of(weights, [](int64_t weight) { return weight >= 0; }));
@@ -248,7 +250,6 @@ Collective Collective::WithWeights(std::span<const int32_t> chunks, std::span<co
 }
 
 void Collective::CutEvenly(int32_t chunks) {
-  XCCL_CHECK(int64_t{chunks} * num_parts_ <= std::numeric_limits<int32_t>::max());
   even_chunks_ = num_parts_ > 0 ? chunks : 1;
   part_first_ = {};
   chunk_part_ = {};

@@ -97,9 +97,12 @@ struct CollectiveSpec {
   bool operator==(const CollectiveSpec&) const = default;
 };
 
-// The largest number of parts of a collective. Uneven parts take some 40 bytes each in a Collective and its
-// sizes, so the limit is about 3 GB. Parts and chunks have ids of 32 bits.
+// The largest number of parts of a collective but an alltoall, and of any plan that is not compressed. Uneven
+// parts take some 40 bytes each in a Collective and its sizes, so the limit is about 3 GB.
 inline constexpr int64_t kMostParts = int64_t{1} << 26;
+// The largest number of ranks of an alltoall. A compressed schedule of more than kMostParts parts moves the
+// chunks of rank 0 alone. Parts and chunks have ids of 32 bits, so that others cannot be named.
+inline constexpr int64_t kMostOfAlltoall = int64_t{1} << 20;
 // The largest number of chunks of a part in a plan file. Their weights of up to 2^40 add up to less than
 // 2^63.
 inline constexpr int64_t kMostPartChunks = (int64_t{1} << 23) - 1;
@@ -128,8 +131,8 @@ class Collective {
   std::span<const Rank> ranks() const { return spec_.ranks; }
   int32_t num_members() const { return static_cast<int32_t>(spec_.ranks.size()); }
   std::optional<int32_t> MemberIndex(Rank r) const;  // constant time
-  int32_t num_parts() const { return num_parts_; }
-  int32_t num_chunks() const { return even_chunks_ > 0 ? num_parts_ * even_chunks_ : part_first_.back(); }
+  int64_t num_parts() const { return num_parts_; }
+  int64_t num_chunks() const { return even_chunks_ > 0 ? num_parts_ * even_chunks_ : part_first_.back(); }
   PartId PartOf(ChunkId c) const {
     return even_chunks_ > 0 ? PartId(c.value / even_chunks_) : chunk_part_[c.index()];
   }
@@ -194,9 +197,9 @@ class Collective {
   CollectiveSpec spec_;
   std::vector<Rank> sorted_ranks_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
-  int32_t num_parts_ = 0;
+  int64_t num_parts_ = 0;
   int32_t even_chunks_ = 1;
-  // Empty if parts are even; an alltoall of 8,192 ranks has 67 million of them.
+  // Empty if parts are even; an alltoall of 131,072 ranks has 17 billion of them.
   std::vector<int32_t> part_first_;  // first chunk id by part, num_parts + 1 entries
   std::vector<PartId> chunk_part_;
   std::vector<int64_t> chunk_weight_, chunk_weight_before_, part_weight_;

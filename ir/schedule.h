@@ -61,7 +61,7 @@ struct Detour {
 
 // Invariant (rule S1): steps do not decrease along the columns. Add does not sort; Normalize does.
 struct Schedule {
-  int32_t num_chunks = 0;  // chunks of the collective
+  int64_t num_chunks = 0;  // chunks of the collective
   PathTable paths;
   std::vector<ChunkId> first;
   std::vector<int32_t> count;

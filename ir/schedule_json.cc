@@ -241,7 +241,7 @@ StatusOr<Schedule> ReadScheduleJson(const JsonValue& value, const Topology& topo
   XCCL_RETURN_IF_ERROR(value.CheckKeys(
       {"chunks", "first", "count", "src", "dst", "paths", "path", "op", "step", "symmetry", "damage"}));
   Schedule s;
-  XCCL_ASSIGN_OR_RETURN(s.num_chunks, value.GetInteger("chunks", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(s.num_chunks, value.GetInteger("chunks", 0, kMostOfAlltoall * kMostOfAlltoall));
   XCCL_ASSIGN_OR_RETURN(s.first, value.GetIntegers<ChunkId>("first", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(s.count, value.GetIntegers<int32_t>("count", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(const JsonValue src, value.Get("src"));

@@ -72,7 +72,7 @@ CollectiveSizes::CollectiveSizes(const Collective& collective, int64_t size_byte
 
 CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vector<int64_t> part_elements,
                                          int64_t element_bytes) {
-  XCCL_CHECK(static_cast<int32_t>(part_elements.size()) == collective.num_parts() && element_bytes > 0);
+  XCCL_CHECK(std::ssize(part_elements) == collective.num_parts() && element_bytes > 0);
   CollectiveSizes sizes;
   sizes.element_bytes_ = element_bytes;
   sizes.part_elements_ = std::move(part_elements);
@@ -82,10 +82,10 @@ CollectiveSizes CollectiveSizes::OfParts(const Collective& collective, std::vect
 }
 
 void CollectiveSizes::CutChunks(const Collective& collective) {
-  const int32_t all = collective.num_chunks();
-  const int32_t chunks = alike_chunks_ > 0 ? std::min(all, alike_chunks_) : all;
+  const int64_t all = collective.num_chunks();
+  const int64_t chunks = alike_chunks_ > 0 ? std::min<int64_t>(all, alike_chunks_) : all;
   chunk_elements_.reserve(static_cast<size_t>(chunks));
-  for (int32_t c = 0; c < chunks; ++c) {
+  for (int64_t c = 0; c < chunks; ++c) {
     const ChunkId chunk(c);
     const PartId part = collective.PartOf(chunk);
     const int64_t total = collective.PartWeight(part), before = collective.WeightBefore(chunk);

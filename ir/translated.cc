@@ -19,7 +19,7 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
     if (collective.num_chunks() % n != 0)
       return InvalidInput(fmt::format("allreduce has {} chunks on {} ranks; expected a multiple",
                                       collective.num_chunks(), n));
-    blocks.chunks_of_each = collective.num_chunks() / n;
+    blocks.chunks_of_each = static_cast<int32_t>(collective.num_chunks() / n);
     return blocks;
   }
   const bool per_member = traits.parts == KindTraits::Parts::kPerMember && !IsRooted(collective.kind());
@@ -28,7 +28,7 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
   if (blocks.chunks_of_each > 0) return blocks;
   for (int32_t p = 0; p < collective.num_parts(); ++p)
     blocks.first.push_back(collective.FirstChunk(PartId(p)).value);
-  blocks.first.push_back(collective.num_chunks());
+  blocks.first.push_back(static_cast<int32_t>(collective.num_chunks()));
   for (int32_t c = 0; c < collective.num_chunks(); ++c)
     blocks.of_chunk.push_back(collective.PartOf(ChunkId(c)).value);
   return blocks;

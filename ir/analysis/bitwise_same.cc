@@ -102,7 +102,7 @@ bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const
   bool same = true;
   // All translates of a chunk give the same answer, so only chunks that the columns move are played.
   const bool compressed = !schedule.symmetry.empty();
-  ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+  ForEachMovedChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     same = same && ((compressed && transfers.empty()) || expressions.Same(chunk, transfers));
   });
   return same;

@@ -4,6 +4,7 @@
 #include "ir/analysis/chunk_index.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace xccl {
@@ -23,15 +24,22 @@ void Fill(const Schedule& schedule, int32_t begin, int32_t end, std::vector<int6
 
 }  // namespace
 
-void ForEachChunk(const Schedule& schedule,
+int64_t MovedChunks(const Schedule& schedule) {
+  int64_t end = 0;
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    end = std::max(end, int64_t{schedule.first[t].value} + schedule.count[t]);
+  return end;
+}
+
+void ForEachChunk(const Schedule& schedule, int64_t chunks,
                   const std::function<void(ChunkId, std::span<const int32_t>)>& visit) {
-  const int32_t chunks = schedule.num_chunks;
+  XCCL_CHECK(chunks <= std::numeric_limits<int32_t>::max());
   std::vector<int64_t> size(static_cast<size_t>(chunks) + 1, 0);
   for (int64_t t = 0; t < schedule.size(); ++t) {
     ++size[schedule.first[t].value];
     --size[schedule.first[t].value + schedule.count[t]];
   }
-  for (int32_t c = 1; c < chunks; ++c) size[c] += size[c - 1];
+  for (int64_t c = 1; c < chunks; ++c) size[c] += size[c - 1];
 
   std::vector<int64_t> next;
   std::vector<int32_t> rows;

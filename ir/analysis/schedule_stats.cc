@@ -70,7 +70,7 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
   std::vector<int32_t> depth(static_cast<size_t>(topology.num_ranks()), 0);
   std::vector<std::pair<Rank, int32_t>> writes;
   std::vector<Rank> sources, destinations;
-  ForEachChunk(schedule, [&](ChunkId, std::span<const int32_t> transfers) {
+  ForEachMovedChunk(schedule, [&](ChunkId, std::span<const int32_t> transfers) {
     if (transfers.empty()) return;
     std::fill(depth.begin(), depth.end(), 0);
     ForEachStep(schedule, transfers, [&](std::span<const int32_t> same_step) {

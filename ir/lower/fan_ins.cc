@@ -54,7 +54,8 @@ class Finder {
   }
 
   FanIns Find() {
-    ForEachChunk(s_, [&](ChunkId chunk, std::span<const int32_t> transfers) { Follow(chunk, transfers); });
+    ForEachMovedChunk(s_,
+                      [&](ChunkId chunk, std::span<const int32_t> transfers) { Follow(chunk, transfers); });
     return std::move(found_);
   }
 

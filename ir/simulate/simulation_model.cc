@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
+#include "ir/analysis/chunk_index.h"
 #include "ir/time_model.h"
 
 namespace xccl {
@@ -235,15 +236,15 @@ class ModelBuilder {
     made_.writes.resize(static_cast<size_t>(made_.job_first_write.back()));
     next_write_.assign(made_.job_first_write.begin(), made_.job_first_write.end() - 1);
     // Within a chunk, in order of step.
-    const auto moves =
-        GroupItems<Move, int64_t>(static_cast<size_t>(collective_.num_chunks()), [&](auto add) {
-          for (int64_t t = 0; t < schedule_.size(); ++t)
-            for (int32_t i = 0; i < schedule_.count[t]; ++i)
-              add(schedule_.first[t].value + i, Move{static_cast<int32_t>(t), i});
-        });
+    const int64_t chunks = MovedChunks(schedule_);
+    const auto moves = GroupItems<Move, int64_t>(static_cast<size_t>(chunks), [&](auto add) {
+      for (int64_t t = 0; t < schedule_.size(); ++t)
+        for (int32_t i = 0; i < schedule_.count[t]; ++i)
+          add(schedule_.first[t].value + i, Move{static_cast<int32_t>(t), i});
+    });
 
     cell_of_rank_.assign(static_cast<size_t>(topology_.num_ranks()), -1);
-    for (int32_t c = 0; c < collective_.num_chunks(); ++c) {
+    for (int64_t c = 0; c < chunks; ++c) {
       const std::span<const Move> all = moves[c];
       for (size_t i = 0; i < all.size();) {
         size_t end = i;

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -174,8 +175,13 @@ std::vector<Violation> CheckClaim(bool claimed, bool schedule_does, bool program
 
 std::vector<Violation> VerifyPlan(const Plan& plan) {
   const auto& [topology, collective, schedule, program, made_by, bitwise_same, sizes] = plan;
-  Traffic traffic(collective.num_chunks());
-  std::vector<Violation> violations = VerifySchedule(schedule, collective, topology, &traffic);
+  if (program && collective.num_chunks() > std::numeric_limits<int32_t>::max())
+    return {{"P10", "program",
+             fmt::format("is for {} chunks; at most 2^31-1 are supported", collective.num_chunks())}};
+  // Only a program is compared with what the schedule moves.
+  Traffic traffic(program ? static_cast<int32_t>(collective.num_chunks()) : 0);
+  std::vector<Violation> violations =
+      VerifySchedule(schedule, collective, topology, program ? &traffic : nullptr);
   ProgramRecord record{Traffic(0)};
   if (program) {
     record.traffic = Traffic(program->collective.num_chunks());

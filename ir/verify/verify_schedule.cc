@@ -79,6 +79,9 @@ void CheckWhole(const Schedule& s, const Collective& collective, const Topology&
   if (s.num_chunks != collective.num_chunks())
     out.Add("S1", 0, "schedule.chunks",
             fmt::format("{}; {} has {}", s.num_chunks, collective.name(), collective.num_chunks()));
+  if (s.symmetry.empty() && s.num_chunks > std::numeric_limits<int32_t>::max())
+    out.Add("S1", 0, "schedule.chunks",
+            fmt::format("{} without symmetry; at most 2^31-1 are supported", s.num_chunks));
   for (Rank r : collective.ranks())
     if (r.value >= topology.num_ranks()) {
       out.Add(
@@ -406,7 +409,8 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   CheckWhole(schedule, collective, topology, out);
   CheckTransfers(schedule, topology, out);
   if (!out.empty()) return out.Take();
-  std::vector<bool> represents;  // by chunk; empty in a plain schedule, where all do
+  // By chunk, up to the last that represents its translates. Empty in a plain schedule, where all do.
+  std::vector<bool> represents;
   if (!schedule.symmetry.empty()) {
     represents = CheckSymmetry(schedule, collective, topology, [&](std::string where, std::string text) {
       out.Add("S7", 0, std::move(where), std::move(text));
@@ -416,8 +420,12 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   const std::vector<PathShape> shapes = CheckPaths(schedule, topology, out);
   if (whole && out.empty()) CheckDetours(schedule, machine, *whole, report_damage);
   ChunkPlayer player(schedule, collective, topology, shapes, out, traffic);
-  ForEachChunk(schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
-    if (represents.empty() || represents[chunk.index()]) return player.Play(chunk, transfers);
+  const bool is_plain = schedule.symmetry.empty();
+  const int64_t chunks =
+      is_plain ? schedule.num_chunks : std::max(std::ssize(represents), MovedChunks(schedule));
+  ForEachChunk(schedule, chunks, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+    if (is_plain || (chunk.index() < represents.size() && represents[chunk.index()]))
+      return player.Play(chunk, transfers);
     if (!transfers.empty())
       out.AddAtStep(
           "S7", schedule.step[transfers[0]],

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace xccl {
@@ -88,12 +89,15 @@ std::vector<int32_t> RankOrbits(const std::vector<Automorphism>& generators, con
   return lowest;
 }
 
-// Where chunks go when members are permuted. Each piece belongs to a rank or to a pair of ranks; `begin`
-// holds its first chunk.
+// Where chunks go when members are permuted. Each piece belongs to a rank or to a pair of ranks. All pieces
+// have `even` chunks of equal weight, or else `begin` holds the first chunk of each piece.
 struct Pieces {
   std::string error;
   bool pairs = false;
-  std::vector<int32_t> begin;
+  int64_t even = 0;
+  std::vector<int64_t> begin;
+
+  int64_t Begin(int64_t piece) const { return even > 0 ? piece * even : begin[static_cast<size_t>(piece)]; }
 };
 
 Pieces PiecesOf(const Collective& collective) {
@@ -110,7 +114,8 @@ Pieces PiecesOf(const Collective& collective) {
   if (!pieces.pairs && kind != CollectiveKind::kAllgather && kind != CollectiveKind::kAllgatherv &&
       kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kReduceScatterv)
     pieces.error = fmt::format("{} has no part for each rank", collective.name());
-  for (int32_t p = 0; p < collective.num_parts(); ++p)
+  if (collective.spec().counts.empty()) pieces.even = collective.even_chunks();
+  for (int64_t p = 0; pieces.even == 0 && p < collective.num_parts(); ++p)
     pieces.begin.push_back(collective.FirstChunk(PartId(p)).value);
   pieces.begin.push_back(collective.num_chunks());
   return pieces;
@@ -118,14 +123,14 @@ Pieces PiecesOf(const Collective& collective) {
 
 // Checks that a piece has the same chunks as its image.
 std::string ImageError(const Collective& collective, const Pieces& pieces, size_t from, size_t to) {
-  const int32_t chunks = pieces.begin[from + 1] - pieces.begin[from];
+  const int64_t chunks = pieces.begin[from + 1] - pieces.begin[from];
   if (chunks != pieces.begin[to + 1] - pieces.begin[to])
     return fmt::format("part {} has {} chunks, its image {} has {}", from, chunks, to,
                        pieces.begin[to + 1] - pieces.begin[to]);
   const std::vector<int64_t>& counts = collective.spec().counts;
   if (!counts.empty() && counts[from] != counts[to])
     return fmt::format("part {} has count {}, its image {} has {}", from, counts[from], to, counts[to]);
-  for (int32_t c = 0; c < chunks; ++c) {
+  for (int64_t c = 0; c < chunks; ++c) {
     const ChunkId a(pieces.begin[from] + c), b(pieces.begin[to] + c);
     if (collective.Weight(a) != collective.Weight(b))
       return fmt::format("chunk {} has weight {}, its image {} has {}", a.value, collective.Weight(a),
@@ -145,7 +150,7 @@ std::string MembersError(const Automorphism& generator, const Collective& collec
     image.push_back(static_cast<size_t>(*member));
   }
   const size_t n = image.size();
-  for (size_t p = 0; p + 1 < pieces.begin.size(); ++p) {
+  for (size_t p = 0; pieces.even == 0 && p + 1 < pieces.begin.size(); ++p) {
     const size_t to = pieces.pairs ? image[p / n] * n + image[p % n] : image[p];
     if (std::string error = ImageError(collective, pieces, p, to); !error.empty()) return error;
   }
@@ -208,12 +213,20 @@ std::vector<bool> CheckSymmetry(const Schedule& schedule, const Collective& coll
     check(name(g), MembersError(generators[g], collective, pieces, topology));
   if (!fine) return {};
 
-  std::vector<bool> represents(static_cast<size_t>(collective.num_chunks()), false);
-  const size_t n = collective.ranks().size();
-  for (size_t p = 0; p + 1 < pieces.begin.size(); ++p) {
-    const Rank rank = collective.ranks()[pieces.pairs ? p / n : p];
+  std::vector<bool> represents;
+  const int64_t n = std::ssize(collective.ranks()), each = pieces.pairs ? n : 1;
+  for (int64_t m = 0; m < n; ++m) {
+    const Rank rank = collective.ranks()[static_cast<size_t>(m)];
     if (lowest[rank.index()] != rank.value) continue;
-    for (int32_t c = pieces.begin[p]; c < pieces.begin[p + 1]; ++c) represents[c] = true;
+    const int64_t begin = pieces.Begin(m * each), end = pieces.Begin((m + 1) * each);
+    if (end > std::numeric_limits<int32_t>::max()) {
+      report("symmetry", fmt::format("chunk {} of rank {} is of the lowest rank of its orbit; chunks are "
+                                     "known up to 2^31-1",
+                                     end - 1, rank.value));
+      return {};
+    }
+    represents.resize(std::max(represents.size(), static_cast<size_t>(end)), false);
+    std::fill(represents.begin() + begin, represents.begin() + end, true);
   }
   return represents;
 }

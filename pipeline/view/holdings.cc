@@ -80,7 +80,7 @@ BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& top
     moves += count;
   }
   ChooseFollowed(moves, most_arrivals);
-  ForEachChunk(trace.schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+  ForEachMovedChunk(trace.schedule, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     Add(collective, trace, chunk, transfers);
   });
 }

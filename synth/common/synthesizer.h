@@ -142,6 +142,9 @@ struct Engine {
   bool asks_pairs = false;        // its offer examines all pairs of ranks
   // With more and smaller chunks, the plan stays the same and its steps overlap more.
   bool any_chunks = false;
+  // Serves an alltoall of more than kMostParts parts in one chunk each, since its plan moves the data of one
+  // rank alone and is never plain.
+  bool any_parts = false;
 
   // Implements Serves. Empty: Serves checks the kind, the members and the limits (synth/common/serves.h).
   std::function<Status(const SynthesisRequest&)> serves = {};

@@ -528,6 +528,7 @@ Engine LevelsEngine() {
           .family = EngineFamily::kExchanges,
           .kinds = std::vector<CollectiveKind>(std::begin(kServed), std::end(kServed)),
           .any_chunks = true,
+          .any_parts = true,
           .offer =
               [](const SynthesisRequest& request) {
                 return IsRooted(request.collective->kind()) ? OfferOf<RootedPlanning>(request)

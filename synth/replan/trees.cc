@@ -63,7 +63,7 @@ class Reader {
   StatusOr<Trees> Read() {
     XCCL_RETURN_IF_ERROR(RenamePaths());
     Status read = OkStatus();
-    ForEachChunk(schedule_, [&](ChunkId c, std::span<const int32_t> transfers) {
+    ForEachMovedChunk(schedule_, [&](ChunkId c, std::span<const int32_t> transfers) {
       if (!read.ok() || !renaming_.part[collective_.PartOf(c)] || transfers.empty() ||
           collective_.AlwaysEmpty(c))
         return;

@@ -41,7 +41,7 @@ bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsRever
 
 Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
   if (IsAllreduce(cut.kind()))
-    return EqualBlocks({0, cut.num_chunks()}, cut.num_members(), recipe.allreduce_owners);
+    return EqualBlocks({0, static_cast<int32_t>(cut.num_chunks())}, cut.num_members(), recipe.allreduce_owners);
   Blocks blocks;
   for (int32_t i = 0; i < cut.num_members(); ++i)
     blocks.push_back({cut.FirstChunk(PartId(i)).value, cut.ChunksOf(PartId(i))});
@@ -141,7 +141,7 @@ int32_t PlacedEngine::Chunks() const {
 }
 
 void PlacedEngine::AddMoves(const Recipe& recipe, const Collective& cut, Moves& moves) const {
-  const ChunkRange all{0, cut.num_chunks()};
+  const ChunkRange all{0, static_cast<int32_t>(cut.num_chunks())};
   switch (BaseOf(cut.kind(), recipe)) {
     case Base::kAllgather:
       return recipe.allgather(BlocksOf(cut, recipe), moves);
@@ -272,7 +272,7 @@ Cost PlacedEngine::BaseCost(const RankGraph& graph, const Recipe& recipe) const 
   AddMoves(recipe, cut, moves);
   // A chunk is an equal share of all data. The size counts the data of a pair in a sendrecv, of a rank in an
   // alltoall.
-  double fraction = 1.0 / std::max(1, cut.num_chunks());
+  double fraction = 1.0 / static_cast<double>(std::max<int64_t>(1, cut.num_chunks()));
   if (base == Base::kSendrecv) fraction = 1.0 / Chunks();
   if (base == Base::kAlltoall) fraction *= cut.num_members();
   return MeasureMoves(moves, graph, fraction, recipe.pipelines);
