@@ -73,7 +73,9 @@ template <typename Add>
 void CountNested(const ExpertPlan& plan, int32_t home, std::span<const int32_t> tree, Add add) {
   std::map<int32_t, std::vector<int32_t>> members;
   for (int32_t rank = 0; rank < plan.sizes.ranks; ++rank) members[plan.domains[rank]].push_back(rank);
-  for (const auto& [domain, ranks] : members) {
+  for (const auto& item : members) {  // clang 14 lets no lambda capture parts of it
+    const int32_t domain = item.first;
+    const std::vector<int32_t>& ranks = item.second;
     const bool is_home = domain == plan.domains[home];
     int32_t entry = home;
     if (!is_home)

@@ -253,14 +253,14 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
   return result;
 }
 
-Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSettings& settings,
+Status RunSizes(const std::string& file, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                 const RunShow& show) {
   // A process on a GPU compiles one kernel for all ranks, which needs the instructions of all.
   const bool own_alone = settings.group != nullptr && !settings.gpus;
   XCCL_ASSIGN_OR_RETURN(
       const Plan plan,
       ReadRunnablePlan(file, own_alone ? std::optional(settings.group->bootstrap().rank()) : std::nullopt));
-  if (sizes.empty()) sizes = {plan.made_by.size_bytes};
+  const std::vector<int64_t> sizes = asked_sizes.empty() ? std::vector{plan.made_by.size_bytes} : asked_sizes;
   const auto head = settings.gpus ? std::nullopt : std::optional(HeadOf(plan, settings, {}));
   XCCL_RETURN_IF_ERROR(CheckGroup(file, plan, settings));
   XCCL_RETURN_IF_ERROR(CheckFlags(settings, sizes));
@@ -268,8 +268,8 @@ Status RunSizes(const std::string& file, std::vector<int64_t> sizes, const RunSe
   return RunTableOf(sizes, head, run, settings.deadline, show);
 }
 
-Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
-               const RunShow& show) {
+Status RunBook(const std::string& directory, const std::vector<int64_t>& asked_sizes,
+               const RunSettings& settings, const RunShow& show) {
   XCCL_ASSIGN_OR_RETURN(const PlanBook book, ReadPlanBook(directory));
   XCCL_ASSIGN_OR_RETURN(const std::optional<MachineModel> machine, MachineOf(book));
   XCCL_RETURN_IF_ERROR(CheckFlags(settings, asked_sizes));

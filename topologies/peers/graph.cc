@@ -297,7 +297,7 @@ class GraphReader {
     if (!text) return otherwise;
     const std::optional<double> number = NumberOf(Trim(*text));
     if (number && *number != 0) without_time_unit_ = true;
-    const StatusOr<int64_t> time = number ? TimeOf(*number, 1e3) : ParsePeerTime(*text);
+    StatusOr<int64_t> time = number ? TimeOf(*number, 1e3) : ParsePeerTime(*text);
     if (!time.ok()) return Bad(edge, fmt::format("{}: {}", *names.begin(), time.status().message()));
     return time;
   }

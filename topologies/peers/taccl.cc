@@ -40,9 +40,10 @@ std::optional<double> SizeInName(std::string_view name) {
 }
 
 bool HasWithoutCase(std::string_view text, std::string_view part) {
-  return std::ranges::search(text, part, [](unsigned char a, unsigned char b) {
-           return std::tolower(a) == std::tolower(b);
-         }).begin() != text.end();
+  // clang 14 cannot read std::ranges::search.
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); }) !=
+         text.end();
 }
 
 class TacclReader {
