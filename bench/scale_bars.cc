@@ -16,6 +16,7 @@
 #include "bench/scale_machines.h"
 #include "ir/collective.h"
 #include "ir/plan.h"
+#include "ir/sizes.h"
 #include "pipeline/pipeline.h"
 
 namespace xccl {
@@ -78,6 +79,8 @@ Status PlanBar(const ScaleBar& bar, const std::string& file, Measured& made) {
   spec.ranks = AllRanks(topology.num_ranks());
   if (IsRooted(bar.kind)) spec.root = Rank(0);
   XCCL_ASSIGN_OR_RETURN(const Collective collective, Collective::Create(std::move(spec)));
+  if (CollectiveSizes(collective, bar.size_bytes).size_bytes() == 0)
+    return InvalidInput("no byte for each pair of ranks");
   PlanOptions options;
   options.request.size_bytes = bar.size_bytes;
   XCCL_ASSIGN_OR_RETURN(const PlanResult result, MakePlan(topology, collective, options));

@@ -17,9 +17,9 @@ namespace xccl {
 
 namespace {
 
-// Bytes that planning takes for a part before anything moves: its demand and its orbit, of counted parts also
-// its chunk and its bytes. An alltoall of 8,192 ranks, of 67 million parts, takes 24 for each.
-constexpr double kBytesOfPart = 24, kBytesOfCountedPart = 64;
+// Bytes that planning takes for a counted part before anything moves: its demand, its orbit, its chunk and
+// its bytes. Other parts are alike, and no table has them.
+constexpr double kBytesOfCountedPart = 64;
 
 constexpr const char* kTopologyHelp =
     "a file (native XML, an NCCL/RCCL dump, nvidia-smi topo -m, a fabric: ibnetdiscover, Slurm, ...,\n"
@@ -178,14 +178,10 @@ StatusOr<Collective> MakeCollective(const CollectiveFlags& flags, const Topology
       (spec.kind == CollectiveKind::kAllgatherv || spec.kind == CollectiveKind::kReduceScatterv ||
        spec.kind == CollectiveKind::kAlltoallv))
     return UsageError(flags.collective + ": no counts; hint: --counts=FILE.csv");
-  if (TraitsOf(spec.kind).parts == KindTraits::Parts::kPerPair) {
-    // More than kMostParts are planned for one rank alone, or refused, which no memory helps.
-    const auto parts = static_cast<int64_t>(spec.ranks.size() * spec.ranks.size());
-    if (parts <= kMostParts)
-      XCCL_RETURN_IF_ERROR(CheckMemory(
-          fmt::format("{} of {} ranks", flags.collective, spec.ranks.size()), fmt::format("{} parts", parts),
-          (flags.counts.empty() ? kBytesOfPart : kBytesOfCountedPart) * static_cast<double>(parts)));
-  }
+  if (!spec.counts.empty())
+    XCCL_RETURN_IF_ERROR(CheckMemory(fmt::format("{} of {} ranks", flags.collective, spec.ranks.size()),
+                                     fmt::format("{} parts", spec.counts.size()),
+                                     kBytesOfCountedPart * static_cast<double>(spec.counts.size())));
   StatusOr<Collective> collective = Collective::Create(std::move(spec));
   // Without a file of counts, the command line itself asked for something impossible.
   if (!collective.ok() && flags.counts.empty()) return UsageError(collective.status().message());

@@ -102,8 +102,11 @@ Status CheckParts(const CollectiveSpec& spec) {
   const std::string of_pairs = TraitsOf(spec.kind).parts == Parts::kPerPair
                                    ? fmt::format(", one for each pair of {} ranks", spec.ranks.size())
                                    : "";
-  return InvalidInput(fmt::format("{}: {} parts{}; at most {} are supported", ToString(spec.kind),
-                                  NumParts(spec), of_pairs, kMostParts));
+  const std::string more = spec.kind == CollectiveKind::kAlltoall
+                               ? fmt::format(", and in an alltoall as many as {} ranks have", kMostOfAlltoall)
+                               : "";
+  return InvalidInput(fmt::format("{}: {} parts{}; at most {} are supported{}", ToString(spec.kind),
+                                  NumParts(spec), of_pairs, kMostParts, more));
 }
 
 Status CheckSpec(const CollectiveSpec& spec) {

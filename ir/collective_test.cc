@@ -212,11 +212,28 @@ TEST(Sizes, FollowNcclTests) {
 TEST(Collective, RefusesMorePartsThanMemoryHas) {
   CollectiveSpec spec;
   spec.kind = CollectiveKind::kAlltoall;
-  spec.ranks = AllRanks(131'072);
-  EXPECT_EQ(Collective::Create(spec).status().message(),
-            "alltoall: 17179869184 parts, one for each pair of 131072 ranks; at most 67108864 are supported");
+  spec.ranks = AllRanks(1'048'577);
+  EXPECT_EQ(
+      Collective::Create(spec).status().message(),
+      "alltoall: 1099513724929 parts, one for each pair of 1048577 ranks; at most 67108864 are supported, "
+      "and in an alltoall as many as 1048576 ranks have");
   spec.kind = CollectiveKind::kAllgather;
   EXPECT_TRUE(Collective::Create(spec).ok());
+}
+
+// The ids of the parts of the first 16,384 sources fit 32 bits. No table has a row for each part.
+TEST(Collective, AnAlltoallMayHaveMorePartsThanIds) {
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kAlltoall;
+  spec.ranks = AllRanks(131'072);
+  const Collective collective = *Collective::Create(spec);
+  EXPECT_EQ(collective.num_parts(), int64_t{1} << 34);
+  EXPECT_EQ(collective.num_chunks(), int64_t{1} << 34);
+  std::vector<Holding> holdings;
+  collective.After(ChunkId(131'072 + 7), holdings);  // from rank 1 to rank 7
+  ASSERT_EQ(holdings.size(), 1u);
+  EXPECT_EQ(holdings[0].rank, Rank(7));
+  EXPECT_EQ(CollectiveSizes(collective, int64_t{1} << 30).ChunkBytes(ChunkId(0)), 8192);
 }
 
 TEST(Sizes, ChunksCoverTheirPart) {

@@ -64,6 +64,12 @@ void Schedule::Add(ChunkId first_chunk, int32_t chunks, Rank from, Rank to, std:
   Add(Transfer{first_chunk, chunks, from, to, paths.Intern(links), operation, at_step});
 }
 
+int64_t Schedule::moved_chunks() const {
+  int64_t end = 0;
+  for (int64_t t = 0; t < size(); ++t) end = std::max(end, int64_t{first[t].value} + count[t]);
+  return end;
+}
+
 int32_t Schedule::num_steps() const {
   int32_t last = -1;
   for (int32_t s : step) last = std::max(last, s);

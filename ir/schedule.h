@@ -87,6 +87,9 @@ struct Schedule {
   void Add(const Transfer& transfer);
   void Add(ChunkId first, int32_t count, Rank src, Rank dst, std::span<const LinkId> path, TransferOp op,
            int32_t step);
+  // One more than the last chunk that is moved; 0 if none is. A compressed schedule may move the first few
+  // chunks of very many.
+  int64_t moved_chunks() const;
   int32_t num_steps() const;  // last step + 1, 0 when empty
   bool operator==(const Schedule&) const = default;
 };

@@ -72,6 +72,17 @@ ChunkId Translations::Image(int64_t e, ChunkId c) const {
   return ChunkId(blocks_.First(ImageOfBlock(e, block)) + c.value - blocks_.First(block));
 }
 
+std::vector<ChunkId> Translations::Representatives() const {
+  std::vector<ChunkId> chunks;
+  const int32_t blocks_of_each = blocks_.of_pairs ? num_members() : 1;
+  for (int32_t m = 0; m < num_members(); ++m) {
+    if (!is_representative_[static_cast<size_t>(m)]) continue;
+    for (int32_t block = m * blocks_of_each; block < (m + 1) * blocks_of_each; ++block)
+      for (int32_t c = blocks_.First(block); c < blocks_.First(block + 1); ++c) chunks.emplace_back(c);
+  }
+  return chunks;
+}
+
 template <typename Same>
 bool Translations::ForAllImages(Same same) const {
   const int32_t n = num_members();

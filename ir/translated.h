@@ -48,10 +48,9 @@ class Translations {
 
   const SymmetryGroup& group() const { return group_; }
   ChunkId Image(int64_t e, ChunkId c) const;
-  bool IsRepresentative(ChunkId c) const {
-    const int32_t block = blocks_.Of(c);
-    return is_representative_[static_cast<size_t>(blocks_.of_pairs ? block / num_members() : block)];
-  }
+  // The representative chunks, ascending. Requires: their ids fit 32 bits. Cost: linear in them and in the
+  // members.
+  std::vector<ChunkId> Representatives() const;
   // The end of c's block (exclusive). Translations move blocks as a whole.
   ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // True if every block maps to a block with as many chunks and equal weights and counts.

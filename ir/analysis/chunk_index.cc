@@ -24,13 +24,6 @@ void Fill(const Schedule& schedule, int32_t begin, int32_t end, std::vector<int6
 
 }  // namespace
 
-int64_t MovedChunks(const Schedule& schedule) {
-  int64_t end = 0;
-  for (int64_t t = 0; t < schedule.size(); ++t)
-    end = std::max(end, int64_t{schedule.first[t].value} + schedule.count[t]);
-  return end;
-}
-
 void ForEachChunk(const Schedule& schedule, int64_t chunks,
                   const std::function<void(ChunkId, std::span<const int32_t>)>& visit) {
   XCCL_CHECK(chunks <= std::numeric_limits<int32_t>::max());

@@ -10,20 +10,16 @@
 
 namespace xccl {
 
-// One more than the last chunk that the schedule moves; 0 if it moves none. A compressed schedule moves the
-// first chunks alone, which may be few of very many.
-int64_t MovedChunks(const Schedule& schedule);
-
 // Calls `visit` for each of the first `chunks` chunks in order, with the indices of the transfers that move
-// it, in column order. Requires: MovedChunks(schedule) <= chunks <= 2^31, columns of equal length, fewer than
-// 2^31 transfers. Cost: linear in chunks + Σ count, plus a pass over the transfers for every 64 million of
-// it. Memory: linear in the chunks.
+// it, in column order. Requires: schedule.moved_chunks() <= chunks <= 2^31, columns of equal length, fewer
+// than 2^31 transfers. Cost: linear in chunks + Σ count, plus a pass over the transfers for every 64 million
+// of it. Memory: linear in the chunks.
 void ForEachChunk(const Schedule& schedule, int64_t chunks,
                   const std::function<void(ChunkId, std::span<const int32_t>)>& visit);
 // As above, for the chunks up to the last that is moved.
 inline void ForEachMovedChunk(const Schedule& schedule,
                               const std::function<void(ChunkId, std::span<const int32_t>)>& visit) {
-  ForEachChunk(schedule, MovedChunks(schedule), visit);
+  ForEachChunk(schedule, schedule.moved_chunks(), visit);
 }
 
 // Calls visit(span) for the transfers of each step. Requires: in order of step, as ForEachChunk gives them.

@@ -38,14 +38,6 @@ Status CheckMoves(const Schedule& schedule, const Collective& collective, const 
   return OkStatus();
 }
 
-// The chunks that represent their orbits. The columns move no other chunks.
-std::vector<ChunkId> Representatives(const Translations& translations, const Collective& collective) {
-  std::vector<ChunkId> chunks;
-  for (int32_t c = 0; c < collective.num_chunks(); ++c)
-    if (translations.IsRepresentative(ChunkId(c))) chunks.emplace_back(c);
-  return chunks;
-}
-
 // Appends the program of one rank to another program.
 void Append(Program from, Rank rank, Program& to) {
   const int32_t first = static_cast<int32_t>(to.dependencies.size());
@@ -71,11 +63,14 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
     return InvalidInput(
         "detours around damaged links differ from rank to rank; expected a whole machine, or a "
         "plan that is short enough to be lowered for all ranks");
+  if (collective.num_chunks() > std::numeric_limits<int32_t>::max())
+    return InvalidInput(fmt::format("lower: {} of {} ranks has {} chunks; a program names at most 2^31-1",
+                                    collective.name(), collective.num_members(), collective.num_chunks()));
   XCCL_RETURN_IF_ERROR(CheckMoves(schedule, collective, topology));
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
   RankLowering made(std::move(translations), collective, topology);
   const Paths paths = ListPaths(schedule, topology);
-  const std::vector<ChunkId> chunks = Representatives(made.translations_, collective);
+  const std::vector<ChunkId> chunks = made.translations_.Representatives();  // the columns move no others
   XCCL_ASSIGN_OR_RETURN(made.moves_,
                         SplitByRank(schedule, paths, collective, topology.num_ranks(), nullptr, &chunks));
   made.FindClasses(paths);

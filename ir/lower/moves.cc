@@ -279,7 +279,9 @@ StatusOr<Moves> SplitByRank(const Schedule& schedule, const Paths& paths, const 
   Moves result;
   XCCL_ASSIGN_OR_RETURN(result.moves, ListMoves(schedule, paths));
 
-  const auto by_chunk = GroupItems<int32_t>(static_cast<size_t>(collective.num_chunks()), [&](auto add) {
+  const bool has_last = only != nullptr && !only->empty();
+  const size_t chunks = has_last ? only->back().index() + 1 : static_cast<size_t>(collective.num_chunks());
+  const auto by_chunk = GroupItems<int32_t>(chunks, [&](auto add) {
     for (size_t m = 0; m < result.moves.size(); ++m)
       add(result.moves[m].chunk.index(), static_cast<int32_t>(m));
   });

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
-#include "ir/analysis/chunk_index.h"
 #include "ir/time_model.h"
 
 namespace xccl {
@@ -236,7 +235,7 @@ class ModelBuilder {
     made_.writes.resize(static_cast<size_t>(made_.job_first_write.back()));
     next_write_.assign(made_.job_first_write.begin(), made_.job_first_write.end() - 1);
     // Within a chunk, in order of step.
-    const int64_t chunks = MovedChunks(schedule_);
+    const int64_t chunks = schedule_.moved_chunks();
     const auto moves = GroupItems<Move, int64_t>(static_cast<size_t>(chunks), [&](auto add) {
       for (int64_t t = 0; t < schedule_.size(); ++t)
         for (int32_t i = 0; i < schedule_.count[t]; ++i)

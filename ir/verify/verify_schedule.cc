@@ -422,7 +422,7 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   ChunkPlayer player(schedule, collective, topology, shapes, out, traffic);
   const bool is_plain = schedule.symmetry.empty();
   const int64_t chunks =
-      is_plain ? schedule.num_chunks : std::max(std::ssize(represents), MovedChunks(schedule));
+      is_plain ? schedule.num_chunks : std::max(std::ssize(represents), schedule.moved_chunks());
   ForEachChunk(schedule, chunks, [&](ChunkId chunk, std::span<const int32_t> transfers) {
     if (is_plain || (chunk.index() < represents.size() && represents[chunk.index()]))
       return player.Play(chunk, transfers);

@@ -45,7 +45,7 @@ Status CheckMembers(std::string_view engine, const SynthesisRequest& request) {
 }
 
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
-                  const SynthesisRequest& request, bool any_parts) {
+                  const SynthesisRequest& request) {
   if (std::ranges::find(served, request.collective->kind()) == served.end()) {
     std::vector<std::string> names;
     for (CollectiveKind k : served) names.emplace_back(ToString(k));
@@ -55,14 +55,8 @@ Status ServesKind(std::string_view engine, std::span<const CollectiveKind> serve
   XCCL_RETURN_IF_ERROR(CheckMembers(engine, request));
   if (request.limits.chunks && *request.limits.chunks < 1)
     return InvalidInput(fmt::format("{}: {} chunks; expected at least 1", engine, *request.limits.chunks));
-  const int64_t parts = request.collective->num_parts();
-  if (parts > kMostParts && any_parts && request.limits.chunks.value_or(1) == 1) return OkStatus();
-  if (parts > kMostParts)
-    return InvalidInput(fmt::format(
-        "{}: {} parts, one for each pair of {} ranks; at most {} are supported; hint: --engine=auto", engine,
-        parts, request.collective->num_members(), kMostParts));
-  const int64_t chunks = int64_t{request.limits.chunks.value_or(1)} * parts;
-  if (chunks > std::numeric_limits<int32_t>::max() / 4)
+  const int64_t chunks = int64_t{request.limits.chunks.value_or(1)} * request.collective->num_parts();
+  if (request.limits.chunks.value_or(1) > 1 && chunks > std::numeric_limits<int32_t>::max() / 4)
     return InvalidInput(fmt::format("{}: {} chunks in all; at most 2^29 are supported", engine, chunks));
   return OkStatus();
 }
@@ -91,7 +85,13 @@ bool Engine::MayServe(CollectiveKind kind) const {
 }
 
 Status Engine::Serves(const SynthesisRequest& request) const {
-  return serves ? serves(request) : ServesKind(name, kinds, request, any_parts);
+  const int64_t parts = request.collective->num_parts();
+  const bool may_have = parts <= kMostParts || asks_others;
+  if (!may_have && !(any_parts && request.limits.chunks.value_or(1) == 1))
+    return InvalidInput(fmt::format("{}: {} parts, one for each pair of {} ranks; at most {} are supported{}",
+                                    name, parts, request.collective->num_members(), kMostParts,
+                                    any_parts ? " unless each is one chunk" : "; hint: --engine=auto"));
+  return serves ? serves(request) : ServesKind(name, kinds, request);
 }
 
 namespace {

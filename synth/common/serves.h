@@ -13,10 +13,9 @@ namespace xccl {
 // Checks that the topology has every member. Errors: kInvalidInput with a member that it lacks.
 Status CheckMembers(std::string_view engine, const SynthesisRequest& request);
 // Checks that an engine which serves the kinds `served` serves the request: its kind, its members and its
-// number of chunks. With `any_parts`, an alltoall of one chunk a part may have more than kMostParts parts.
-// Errors: kInvalidInput.
+// number of chunks. Errors: kInvalidInput.
 Status ServesKind(std::string_view engine, std::span<const CollectiveKind> served,
-                  const SynthesisRequest& request, bool any_parts = false);
+                  const SynthesisRequest& request);
 // Checks that the plan's simulation, if any, found the plan sound. Errors: kBug with the engine and the
 // fault.
 Status CheckSound(std::string_view engine, const Synthesis& made);

@@ -343,6 +343,34 @@ TEST(Levels, LargePlansThroughSwitchesAreSimulatedByTheirColumns) {
   EXPECT_NEAR(static_cast<double>(columns.simulation.time_ps) / all_ps, 1, 0.02);
 }
 
+// 268 million parts, of which the columns move those of rank 0. The last chunk of rank 0 goes to rank 16,383.
+TEST(Levels, AlltoallsOfMorePartsThanATableHasArePlanned) {
+  const Topology topology = *LoadTopology("leaf-spine:128x8x128");
+  const int32_t n = topology.num_ranks();
+  ASSERT_GT(int64_t{n} * n, kMostParts);
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(n)));
+  SynthesisRequest request = RequestFor(topology, collective, 64 << 20);
+  const Synthesis made = *LevelsEngine().Synthesize(request);
+  EXPECT_EQ(made.schedule.num_chunks, int64_t{n} * n);
+  EXPECT_EQ(made.schedule.moved_chunks(), n);
+  const Simulation simulated = Simulate(made.schedule, made.collective, topology, {.size_bytes = 64 << 20});
+  EXPECT_EQ(simulated.unsound, "");
+  const Bound bound = *LowerBound(topology, collective, 64 << 20);
+  EXPECT_LE(static_cast<double>(simulated.time_ps), 1.05 * static_cast<double>(bound.bound_ps));
+
+  Schedule wrong = made.schedule;
+  EXPECT_TRUE(VerifySchedule(wrong, made.collective, topology).empty());
+  wrong.first.back() = ChunkId(n);  // of rank 1, whose chunks are translates of those of rank 0
+  std::string rules;
+  for (const Violation& violation : VerifySchedule(wrong, made.collective, topology)) rules += violation.rule;
+  EXPECT_NE(rules.find("S7"), std::string::npos) << rules;
+
+  request.limits.chunks = 2;
+  EXPECT_EQ(LevelsEngine().Serves(request).message(),
+            "levels: 268435456 parts, one for each pair of 16384 ranks; at most 67108864 are supported "
+            "unless each is one chunk");
+}
+
 TEST(Levels, RefuseWhatIsNotAlike) {
   struct Row {
     const char* topology;
