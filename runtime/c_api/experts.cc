@@ -291,12 +291,7 @@ xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan) {
     StatusOr<std::shared_ptr<LoadedExperts>> read = xccl::c_api::ReadExperts(path, on.communicator.ranks());
     const StatusOr<std::string> text = xccl::ReadFile(path);
     const uint64_t hash = xccl::HashOf(text.ok() ? *text : "");
-    if (on.meeting == nullptr && IsOnGpu(on)) {
-      XCCL_RETURN_IF_ERROR(read.status());
-      XCCL_RETURN_IF_ERROR(xccl::c_api::LoadOnGpus(on, *read, hash));
-    } else {
-      XCCL_RETURN_IF_ERROR(Connect(on, read, hash));
-    }
+    XCCL_RETURN_IF_ERROR(IsOnGpu(on) ? xccl::c_api::LoadOnGpus(on, read, hash) : Connect(on, read, hash));
     const std::lock_guard lock(on.mutex);
     on.experts = *std::move(read);
     return OkStatus();

@@ -48,11 +48,12 @@ StatusOr<Backend> CudaThread(Comm& comm) {
   return std::move(comm.shared->ready[comm.communicator.rank().index()]);
 }
 
-// A GPU of this process, which is one rank.
-StatusOr<Backend> CudaProcess(const Comm& comm, LaunchedGroup& group) {
+// A GPU of this process, which is one rank. Requires: comm.mutex is held.
+StatusOr<Backend> CudaProcess(Comm& comm, LaunchedGroup& group) {
   const Bootstrap& ranks = group.bootstrap();
   XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   cuda::BackendOptions options = CudaOptions(comm);
+  comm.share = options.share = cuda::ShareOf(options);
   if (ranks.host_names().size() > 1) options.hosts = OtherHostsOf(group, options.program.time_limit);
   return cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(), ranks.ranks(),
                               *comm.settings.device, options.program.time_limit, options);
