@@ -346,6 +346,18 @@ TEST(GpuExpertProcesses, OtherLimitsOnOneRankAreRefused) {
   });
 }
 
+TEST(GpuExpertProcesses, LimitsAreNamedAsTheProgramSetsThem) {
+  const std::string plan = PlanFile("named-limits");
+  RunInProcesses([&](int rank, Shared& all) {
+    const OnGpu gpu(rank, all, {.multiprocessors = 1, .kernel = {.registers = 168}});
+    EXPECT_EQ(gpu.Load(plan), xcclInvalidUsage);
+    const std::string text = xcclGetLastError(nullptr),
+                      end = "other communicators of this process hold 0; hint: xcclCommLimitCuda";
+    EXPECT_EQ(text.substr(text.size() - std::min(text.size(), end.size())), end) << text;
+    Meet(all);
+  });
+}
+
 // The others wait for it when it fails.
 TEST(GpuExpertProcesses, AllSayWhyOneRankCouldNotLoad) {
   const std::string plan = PlanFile("one-fails");
@@ -390,7 +402,8 @@ TEST(GpuExpertProcesses, SeveralHostsAreRefusedAndTheCommunicatorGoesOn) {
         xcclGetLastError(nullptr),
         NameOf(plan) +
             ": ranks 0 and 2 are on different hosts; expected one host: rows between hosts need a proxy "
-            "that sends messages of dispatch, and collectives alone have one; hint: --backend cpu");
+            "that sends messages of dispatch, and collectives alone have one; hint: a communicator on the "
+            "CPU");
     xcclResult_t state = xcclInternalError;
     EXPECT_EQ(xcclCommGetAsyncError(gpu.comm(), &state), xcclSuccess);
     EXPECT_EQ(state, xcclSuccess);

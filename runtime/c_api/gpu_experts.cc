@@ -17,6 +17,7 @@
 #include "runtime/c_api/experts.h"
 #include "runtime/c_api/meeting.h"
 #include "runtime/c_api/ranks.h"
+#include "runtime/c_api/settings.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/gpu_hosts.h"
@@ -40,28 +41,21 @@ std::vector<int32_t> HostsOf(const Comm& on) {
 }
 
 // Requires: the communicator's back end has been made.
-StatusOr<dispatch::GpuExpertOptions> OptionsOf(Comm& on, const LoadedExperts& loaded) {
+dispatch::GpuExpertOptions OptionsOf(Comm& on) {
   const std::lock_guard lock(on.mutex);
   dispatch::GpuExpertOptions options;
   options.types = {DataType::kFloat, DataType::kHalf, DataType::kBfloat16};
   options.memory_limit = on.settings.cuda.arena.memory_limit;
-  options.memory_hint = options.ctas_hint = "xcclCommLimitCuda";
+  options.max_ctas = on.settings.cuda.max_ctas;
+  options.memory_hint = options.ctas_hint = kLimitCuda;
   options.time_limit = on.communicator.time_limit();
   options.host_of = HostsOf(on);
   options.share = on.share;
-  if (on.settings.cuda.max_ctas) {
-    const auto roles = static_cast<int32_t>(loaded.plan.stage_of_depth.size()) + 1;
-    if (*on.settings.cuda.max_ctas < roles)
-      return InvalidInput(fmt::format("{}: {} CTAs on a rank; xcclCommLimitCuda allows {}", loaded.file,
-                                      roles, *on.settings.cuda.max_ctas));
-    options.workers = std::min(*on.settings.cuda.max_ctas / roles, dispatch::ChooseWorkers(loaded.plan));
-  }
   return options;
 }
 
 Status Check(Comm& on, const LoadedExperts& loaded) {
-  XCCL_ASSIGN_OR_RETURN(const dispatch::GpuExpertOptions options, OptionsOf(on, loaded));
-  return GpuExperts::Check(loaded.file, loaded.plan, options);
+  return GpuExperts::Check(loaded.file, loaded.plan, OptionsOf(on));
 }
 
 StatusOr<std::shared_ptr<ExpertsOfGpus>> Connect(const LoadedExperts& loaded,
@@ -79,7 +73,7 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> Connect(const LoadedExperts& loaded,
 
 // All ranks, which are of this process.
 StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExperts& loaded, uint64_t hash) {
-  XCCL_ASSIGN_OR_RETURN(dispatch::GpuExpertOptions options, OptionsOf(on, loaded));
+  dispatch::GpuExpertOptions options = OptionsOf(on);
   XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   std::map<int32_t, std::shared_ptr<const cuda::Gpu>> gpus;
   std::vector<dispatch::LocalExpertRank> ranks;
@@ -102,7 +96,6 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExpert
 
 // One rank among processes of this host.
 StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectProcess(Comm& on, const LoadedExperts& loaded) {
-  XCCL_ASSIGN_OR_RETURN(const dispatch::GpuExpertOptions options, OptionsOf(on, loaded));
   XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   int32_t device = 0;
   {
@@ -122,7 +115,7 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectProcess(Comm& on, const LoadedEx
       return there == nullptr ? OkStatus() : there->Error();
     };
   }
-  return Connect(loaded, {{rank.value, gpu}}, *on.met, options);
+  return Connect(loaded, {{rank.value, gpu}}, *on.met, OptionsOf(on));
 }
 
 // The other ranks wait for one that cannot connect.

@@ -8,6 +8,7 @@
 
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/c_api/meeting.h"
+#include "runtime/c_api/settings.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
 #include "runtime/cuda/backends.h"
@@ -25,6 +26,7 @@ constexpr int kMostRanks = 1 << 16;
 cuda::BackendOptions CudaOptions(const Comm& comm) {
   cuda::BackendOptions options;
   options.program = comm.settings.cuda;
+  options.program.ctas_hint = options.program.arena.memory_hint = kLimitCuda;
   options.program.time_limit = comm.communicator.time_limit();
   options.images = cuda::ImagesOfBook(Kernels());
   options.interpreter = [](const Program& program) { return cuda::ImagesOfInterpreter(program, Kernels()); };

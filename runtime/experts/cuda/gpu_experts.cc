@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "ir/program.h"
 
 namespace xccl::dispatch {
 
@@ -62,6 +63,17 @@ device::ExpertHandle TablesAt(uint64_t base, const ExpertPlan& plan, size_t& byt
   return tables;
 }
 
+StatusOr<int32_t> WorkersOf(const std::string& name, const ExpertPlan& plan,
+                            const GpuExpertOptions& options) {
+  if (options.workers > 0) return options.workers;
+  const auto roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
+  const int32_t most = options.max_ctas.value_or(std::max(roles, kDefaultBlocks));
+  if (most < roles)
+    return InvalidInput(
+        fmt::format("{}: {} CTAs on a rank; {} allows {}", name, roles, options.ctas_hint, most));
+  return std::min(most / roles, ChooseWorkers(plan));
+}
+
 }  // namespace
 
 Status GpuExperts::Check(const std::string& name, const ExpertPlan& plan, const GpuExpertOptions& options) {
@@ -72,16 +84,16 @@ Status GpuExperts::Check(const std::string& name, const ExpertPlan& plan, const 
       std::numeric_limits<int32_t>::max())
     return InvalidInput(
         fmt::format("{}: {} tokens on each of {} ranks; expected fewer, whose entries 31 bits "
-                    "count; hint: --tokens",
+                    "count; hint: plan --tokens",
                     name, plan.sizes.max_tokens, plan.sizes.ranks));
   for (size_t rank = 1; rank < options.host_of.size(); ++rank)
     if (options.host_of[rank] != options.host_of[0])
-      return InvalidInput(
-          fmt::format("{}: ranks 0 and {} are on different hosts; expected one host: rows between hosts need "
-                      "a proxy that "
-                      "sends messages of dispatch, and collectives alone have one; hint: --backend cpu",
-                      name, rank));
-  return OkStatus();
+      return InvalidInput(fmt::format(
+          "{}: ranks 0 and {} are on different hosts; expected one host: rows between hosts need "
+          "a proxy that "
+          "sends messages of dispatch, and collectives alone have one; hint: a communicator on the CPU",
+          name, rank));
+  return WorkersOf(name, plan, options).status();
 }
 
 StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, const ExpertPlan& plan,
@@ -96,7 +108,7 @@ StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, cons
     made->gpus_.emplace(local.gpu->id(), local.gpu);
     made->ranks_.push_back({.local = std::move(local), .arena = {}, .tables = {}});
   }
-  made->shape_.workers = options.workers > 0 ? options.workers : ChooseWorkers(plan);
+  XCCL_ASSIGN_OR_RETURN(made->shape_.workers, WorkersOf(made->name_, plan, options));
   made->shape_.back_bytes =
       options.back_bytes > 0 ? (options.back_bytes + 15) / 16 * 16 : 2 * plan.sizes.row_bytes;
   XCCL_RETURN_IF_ERROR(made->LoadKernels(images));
@@ -125,7 +137,7 @@ int32_t GpuExperts::dispatch_blocks() const {
 
 Status GpuExperts::LoadKernels(const ExpertImages& images) {
   if (options_.share == nullptr)
-    reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess());
+    reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess(), options_.ctas_hint);
   cuda::Reservation& reservation = options_.share == nullptr ? *reservation_ : options_.share->reservation;
   for (const auto& [id, gpu] : gpus_) {
     for (const DataType type : options_.types) {

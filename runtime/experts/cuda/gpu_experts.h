@@ -35,10 +35,13 @@ using ExpertImages = std::function<StatusOr<std::string>(DataType type, int32_t 
 struct GpuExpertOptions {
   std::vector<DataType> types = {DataType::kBfloat16};  // of combine's rows; each has a kernel
   int64_t back_bytes = 0;  // of combine's longest row; 0: twice the plan's, as fp8 rows come back as bfloat16
-  int32_t workers = 0;     // threadblocks of each role, equal on all ranks; 0: ChooseWorkers
+  // Threadblocks of a rank's call, equal on all ranks. Absent: kDefaultBlocks, or one of each role where that
+  // is more.
+  std::optional<int32_t> max_ctas = {};
+  int32_t workers = 0;  // threadblocks of each role, equal on all ranks; 0: ChooseWorkers, within max_ctas
   int64_t memory_limit = int64_t{1} << 30;    // of a rank's arena
   std::string memory_hint = "--slot-memory";  // the caller's name of memory_limit, for errors
-  std::string ctas_hint = "--max-ctas";       // likewise of a limit of workers
+  std::string ctas_hint = "--max-ctas";       // likewise of max_ctas
   std::chrono::nanoseconds time_limit = {};   // of a wait in a kernel; 0: none
   std::vector<int32_t> host_of = {};          // by rank; empty: all are of this host
   // The communicator's, whose other kernels these launches follow. Null: the caller orders them, each rank's
@@ -104,8 +107,8 @@ class GpuExperts {
   GpuExperts(const GpuExperts&) = delete;
   GpuExperts& operator=(const GpuExperts&) = delete;
 
-  // The errors of Connect that all ranks find alike: kInvalidInput for ranks of several hosts, and for more
-  // tokens than kernels count.
+  // The errors of Connect that all ranks find alike: kInvalidInput for ranks of several hosts, for fewer CTAs
+  // than roles, and for more tokens than kernels count.
   static Status Check(const std::string& name, const ExpertPlan& plan, const GpuExpertOptions& options);
   // `ranks`: those of this process; the others are of the exchange's other parties, which make the same call.
   // While kernels run, the exchange's check() says whether another party has failed. Requires: the plan is
