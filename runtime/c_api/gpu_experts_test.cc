@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -13,11 +14,15 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/random.h"
 #include "device/host.h"
+#include "ir/call_log.h"
 #include "ir/collective.h"
+#include "runtime/c_api/call_log.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/c_api/testing/expert_buffers.h"
@@ -384,6 +389,62 @@ TEST_F(GpuExpertsTest, CallsFollowCollectivesOfTheirCommunicator) {
   }
 }
 
+class GpuExpertsCounted : public GpuExpertsTest {
+ protected:
+  void SetUp() override {
+    setenv("XCCL_LOG_CALLS", file_.c_str(), 1);
+    ForgetCallLog();
+    GpuExpertsTest::SetUp();
+  }
+  void TearDown() override {
+    GpuExpertsTest::TearDown();
+    unsetenv("XCCL_LOG_CALLS");
+    ForgetCallLog();
+  }
+  const std::string file_ = testing::TempDir() + "/gpu_calls.json";
+};
+
+// Kernels' times are not known. Calls that are refused are not counted.
+TEST_F(GpuExpertsCounted, CallsAreInTheLog) {
+  tokens_ = {kTokens, 3, 0, 1};
+  Random random(73);
+  DrawChoices(random);
+  for (int call = 0; call < 2; ++call) {
+    DispatchOnCpu();
+    DispatchOnGpu();
+  }
+  Synchronize();
+  CombineBoth(random, xcclBfloat16, xcclEntries);
+  xcclDispatchIn_t in = InOf(on_gpu_[0], kTokens + 1);
+  const xcclDispatchOut_t out = OutOf(on_gpu_[0]);
+  EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[0], nullptr), xcclInvalidArgument);
+  ASSERT_EQ(xcclCommFinalize(gpu_[0]), xcclSuccess);  // writes
+  const StatusOr<std::string> text = ReadFile(file_);
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const StatusOr<CallLog> log = ReadCallLog(*text, file_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->communicators.size(), 2U * kRanks);
+  for (size_t i = 0; i < 2 * kRanks; ++i) {  // by rank, first that on the GPU
+    std::vector<CountedExperts> rows = log->communicators[i].experts;
+    const bool on_gpu = i % 2 == 0;
+    for (CountedExperts& row : rows) EXPECT_EQ(std::exchange(row.time_ps, 0) > 0, !on_gpu);
+    const auto tokens = static_cast<int64_t>(tokens_[i / 2]);
+    const CountedExperts dispatches{.combines = false,
+                                    .row_bytes = kRowBytes + kScaleBytes,
+                                    .served_by = Said(""),
+                                    .tokens = 2 * tokens,
+                                    .calls = 2,
+                                    .timed = on_gpu ? 0 : 2};
+    const CountedExperts combines{.combines = true,
+                                  .row_bytes = 2 * kWidth,
+                                  .served_by = Said(""),
+                                  .tokens = tokens,
+                                  .calls = 1,
+                                  .timed = on_gpu ? 0 : 1};
+    EXPECT_EQ(rows, (std::vector<CountedExperts>{dispatches, combines})) << i;
+  }
+}
+
 // Each layer has its ways, and one that is made later may take the memory of one that is gone.
 TEST_F(GpuExpertsTest, LayersKeepTheirWays) {
   Random random(43);
@@ -477,6 +538,23 @@ TEST_F(GpuExpertsTest, LoadsSayWhatDoesNotFit) {
   const std::string memory = load(0, 1000, plan_), hint = "the limit is 1000 bytes; hint: xcclCommLimitCuda";
   EXPECT_EQ(memory.substr(memory.size() - std::min(memory.size(), hint.size())), hint) << memory;
   EXPECT_EQ(load(0, 0, other), "ranks load different plans of experts; expected the same in the same order");
+}
+
+TEST_F(GpuExpertsTest, CollectivesNameTheSameLimits) {
+  const int devices[kRanks] = {0, 1, 0, 1};
+  const std::string book = MakeBook("alltoall-limited", kRanks, {CollectiveKind::kAlltoall});
+  const auto load = [&](int max_ctas, size_t memory_bytes) {
+    std::array<xcclComm_t, kRanks> comms = {};
+    EXPECT_EQ(xcclCommInitAll(comms.data(), kRanks, devices), xcclSuccess);
+    EXPECT_EQ(xcclCommLimitCuda(comms[0], max_ctas, memory_bytes), xcclSuccess);
+    EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInvalidUsage);
+    std::string text = xcclGetLastError(nullptr);
+    for (const xcclComm_t comm : comms) xcclCommDestroy(comm);
+    return text;
+  };
+  const std::string ctas = load(1, 0), memory = load(0, 1000);
+  EXPECT_NE(ctas.find(" CTAs on a rank; xcclCommLimitCuda allows 1"), std::string::npos) << ctas;
+  EXPECT_NE(memory.find("the limit is 1000 bytes; hint: xcclCommLimitCuda"), std::string::npos) << memory;
 }
 
 // The numbers are the device's, so the kernel finds what is wrong with them, and all ranks end.
