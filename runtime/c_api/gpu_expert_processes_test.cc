@@ -333,6 +333,24 @@ TEST(GpuExpertProcesses, AnotherPlanOnOneRankIsRefusedAndMayBeTriedAgain) {
   });
 }
 
+TEST(GpuExpertProcesses, ARankOnTheCpuIsNamed) {
+  const std::string plan = PlanFile("mixed");
+  RunInProcesses([&](int rank, Shared& all) {
+    const std::string text = "rank 2: is on the CPU, and rank 0 on a GPU; expected all on GPUs or on the CPU";
+    if (rank == 2) {
+      xcclComm_t comm = nullptr;
+      EXPECT_EQ(xcclCommInitRank(&comm, kRanks, all.id, rank), xcclSuccess);
+      EXPECT_EQ(xcclCommLoadExperts(comm, plan.c_str()), xcclInvalidUsage);
+      EXPECT_EQ(xcclGetLastError(nullptr), text);
+      EXPECT_EQ(xcclCommDestroy(comm), xcclSuccess);
+    } else {
+      const OnGpu gpu(rank, all);
+      EXPECT_EQ(gpu.Load(plan), xcclInvalidUsage);
+      EXPECT_EQ(xcclGetLastError(nullptr), text);
+    }
+  });
+}
+
 TEST(GpuExpertProcesses, OtherLimitsOnOneRankAreRefused) {
   const std::string plan = PlanFile("limits");
   RunInProcesses([&](int rank, Shared& all) {

@@ -2,7 +2,6 @@
 // on the caller's stream, which computes all counts; the host hands on addresses.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
