@@ -1,7 +1,6 @@
 // run --backend cuda, for plans of expert dispatch.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +12,8 @@
 #include "cli/output.h"
 #include "dispatch/verify.h"
 #include "runtime/cuda/kernel_cache.h"
+#include "runtime/experts/cuda/gpu_experts.h"
 #include "runtime/experts/cuda/images.h"
-#include "runtime/experts/cuda/layout.h"
 #include "runtime/experts/cuda/measure_gpus.h"
 #include "runtime/experts/measure.h"
 
@@ -29,13 +28,11 @@ Status RunExpertsOnGpus(const std::string& path, const ExpertRunFlags& flags, co
   options.team.graph = gpus.options.graph;
   options.team.experts = {.types = {type},
                           .back_bytes = plan.sizes.row_bytes,
+                          .max_ctas = gpus.options.program.max_ctas,
                           .memory_limit = gpus.options.program.arena.memory_limit,
                           .time_limit = settings.options.time_limit,
                           .host_of = {}};
-  const int32_t roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
-  if (gpus.options.program.max_ctas)
-    options.team.experts.workers =
-        std::clamp(*gpus.options.program.max_ctas / roles, 1, dispatch::ChooseWorkers(plan));
+  XCCL_RETURN_IF_ERROR(dispatch::GpuExperts::Check(path, plan, options.team.experts));
   options.tokens = flags.tokens.value_or(dispatch::TokensThatFit(plan.sizes));
   if (options.tokens < 1 || options.tokens > plan.sizes.max_tokens)
     return UsageError(

@@ -146,8 +146,9 @@ class DotWriter {
       (layout_.item_of_node[link.from.index()] == cable.a ? there : back).push_back(l);
     }
     std::string text;
-    for (const auto& [links, ids] : classes) {
-      const std::span<const LinkId> there = ids.first, back = ids.second;
+    for (const auto& item : classes) {
+      const LinkClass& links = item.first;
+      const std::span<const LinkId> there = item.second.first, back = item.second.second;
       const size_t both = std::min(there.size(), back.size());
       const auto edge = [&](std::string_view direction, std::span<const LinkId> ahead,
                             std::span<const LinkId> behind) {

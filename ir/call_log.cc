@@ -38,6 +38,7 @@ void Write(const CountedExperts& row, JsonWriter& writer) {
   if (!row.served_by.empty()) writer.Member("served_by", row.served_by);
   writer.Member("tokens", row.tokens);
   writer.Member("calls", row.calls);
+  writer.Member("timed", row.timed);
   writer.Member("time_ps", row.time_ps);
   writer.EndObject();
 }
@@ -88,7 +89,8 @@ StatusOr<CountedCalls> ReadRow(const JsonValue& value, int64_t ranks) {
 }
 
 StatusOr<CountedExperts> ReadExperts(const JsonValue& value) {
-  XCCL_RETURN_IF_ERROR(value.CheckKeys({"call", "row_bytes", "served_by", "tokens", "calls", "time_ps"}));
+  XCCL_RETURN_IF_ERROR(
+      value.CheckKeys({"call", "row_bytes", "served_by", "tokens", "calls", "timed", "time_ps"}));
   CountedExperts row;
   XCCL_ASSIGN_OR_RETURN(const JsonValue call, value.Get("call"));
   XCCL_ASSIGN_OR_RETURN(const std::string_view name, call.String());
@@ -99,7 +101,12 @@ StatusOr<CountedExperts> ReadExperts(const JsonValue& value) {
   XCCL_ASSIGN_OR_RETURN(row.served_by, FindText(value, "served_by"));
   XCCL_ASSIGN_OR_RETURN(row.tokens, value.GetInteger("tokens", 0, kMost));
   XCCL_ASSIGN_OR_RETURN(row.calls, value.GetInteger("calls", 1, kMost));
-  XCCL_ASSIGN_OR_RETURN(row.time_ps, value.GetInteger("time_ps", 0, kMost));
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> timed, value.Find("timed"));
+  row.timed = row.calls;
+  if (timed) {
+    XCCL_ASSIGN_OR_RETURN(row.timed, timed->Integer(0, row.calls));
+  }
+  XCCL_ASSIGN_OR_RETURN(row.time_ps, value.GetInteger("time_ps", 0, row.timed > 0 ? kMost : 0));
   return row;
 }
 

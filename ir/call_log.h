@@ -5,7 +5,7 @@
 //     {"rank":0, "ranks":8, "members":[0,1,2,3,4,5,6,7], "calls":[{"collective":"allreduce",
 //       "size_bytes":1048576, "type":"float", "op":"sum", "served_by":"ar.plan.json", "calls":12,
 //       "timed":12, "time_ps":3456000000}, ...], "experts":[{"call":"dispatch", "row_bytes":7392,
-//       "served_by":"moe.plan.json", "tokens":49152, "calls":12, "time_ps":9876000000}, ...]},
+//       "served_by":"moe.plan.json", "tokens":49152, "calls":12, "timed":12, "time_ps":9876000000}, ...]},
 //     ...]}
 #pragma once
 
@@ -36,14 +36,15 @@ struct CountedCalls {
   bool operator==(const CountedCalls&) const = default;
 };
 
-// Calls of expert dispatch or combine that differ in their times and tokens alone. All are timed.
+// Calls of expert dispatch or combine that differ in their times and tokens alone.
 struct CountedExperts {
   bool combines = false;       // else they dispatch
   int64_t row_bytes = 0;       // of a token, with its scales
   std::string served_by = {};  // the plan's file
   int64_t tokens = 0;          // of this rank, in all calls together
   int64_t calls = 0;
-  int64_t time_ps = 0;  // the sum of the calls' times
+  int64_t timed = 0;    // of these calls; in a file, absent: all
+  int64_t time_ps = 0;  // the sum of the timed calls' times
   bool operator==(const CountedExperts&) const = default;
 };
 

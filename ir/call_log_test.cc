@@ -29,6 +29,7 @@ CallLog Sample() {
                                 .served_by = "moe.plan.json",
                                 .tokens = 49152,
                                 .calls = 12,
+                                .timed = 11,
                                 .time_ps = 9'876'000'000};
   const CountedExperts combine{.combines = true, .row_bytes = 0, .calls = 1};
   return {.library = "nccl",
@@ -52,6 +53,15 @@ TEST(CallLog, ReadsBackWhatItWrites) {
   EXPECT_EQ(ReadCallLog(WriteCallLog(least), "calls.json").value(), least);
 }
 
+TEST(CallLog, CallsOfExpertsAreAllTimedWhereAFileDoesNotSay) {
+  const StatusOr<CallLog> read = ReadCallLog(
+      R"({"format":1,"call_log":"xccl","process":1,"communicators":[{"rank":0,"ranks":2,"calls":[],"experts":[)"
+      R"({"call":"combine","row_bytes":8,"tokens":1,"calls":7,"time_ps":5}]}]})",
+      "calls.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(read->communicators.at(0).experts.at(0).timed, 7);
+}
+
 TEST(CallLog, RefusalsNameTheKey) {
   struct Case {
     std::string_view text, message;
@@ -68,6 +78,9 @@ TEST(CallLog, RefusalsNameTheKey) {
                              R"([{"rank":0,"ranks":2,"calls":[{"collective":"reduce","type":"float",)" +
                              R"("size_bytes":8,"calls":1,"timed":0,"time_ps":0}]}]})";
   const std::string experts = head + R"([{"rank":0,"ranks":2,"calls":[],"experts":[{"call":"gather"}]}]})";
+  const std::string timed_experts = head +
+                                    R"([{"rank":0,"ranks":2,"calls":[],"experts":[{"call":"combine",)" +
+                                    R"("row_bytes":8,"tokens":1,"calls":1,"timed":2,"time_ps":0}]}]})";
   const Case cases[] = {
       {R"({"plans":[]})", "c.json: this is the index of a plan book; expected a log of calls"},
       {R"({"format":2,"call_log":"xccl"})", "c.json: format: 2; expected 1..1"},
@@ -80,6 +93,7 @@ TEST(CallLog, RefusalsNameTheKey) {
       {unrooted, "c.json: communicators[0].calls[0]: allreduce with a root; expected none"},
       {rooted, "c.json: communicators[0].calls[0]: reduce without a root; expected one"},
       {experts, "c.json: communicators[0].experts[0].call: 'gather'; expected dispatch or combine"},
+      {timed_experts, "c.json: communicators[0].experts[0].timed: 2; expected 0..1"},
   };
   for (const Case& c : cases) EXPECT_EQ(ReadCallLog(c.text, "c.json").status().message(), c.message);
 }

@@ -63,9 +63,9 @@ void CallCounter::Add(const Key& key, std::string_view server, std::optional<int
   row->second.ns += *ns;
 }
 
-void CallCounter::AddExperts(const ExpertKey& key, int64_t tokens, int64_t ns) {
+void CallCounter::AddExperts(const ExpertKey& key, int64_t tokens, std::optional<int64_t> ns) {
   const std::lock_guard lock(mutex_);
-  Add(key, {.tokens = tokens, .calls = 1, .ns = ns});
+  Add(key, {.tokens = tokens, .calls = 1, .timed = ns ? 1 : 0, .ns = ns.value_or(0)});
 }
 
 void CallCounter::Add(const ExpertKey& key, const ExpertRow& row) {
@@ -76,6 +76,7 @@ void CallCounter::Add(const ExpertKey& key, const ExpertRow& row) {
   ExpertRow& sum = experts_[key];
   sum.tokens += row.tokens;
   sum.calls += row.calls;
+  sum.timed += row.timed;
   sum.ns += row.ns;
 }
 
@@ -113,7 +114,7 @@ LoggedCommunicator CallCounter::Rows() {
   });
   for (const auto& [key, row] : experts_)
     communicator.experts.push_back(
-        {key.combines, key.row_bytes, key.served_by, row.tokens, row.calls, PsOf(row.ns)});
+        {key.combines, key.row_bytes, key.served_by, row.tokens, row.calls, row.timed, PsOf(row.ns)});
   return communicator;
 }
 

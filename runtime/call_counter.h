@@ -45,8 +45,8 @@ class CallCounter {
     std::string served_by = {};
     auto operator<=>(const ExpertKey&) const = default;
   };
-  // tokens: of this rank, in the call.
-  void AddExperts(const ExpertKey& key, int64_t tokens, int64_t ns);
+  // tokens: of this rank, in the call. ns: as in Add.
+  void AddExperts(const ExpertKey& key, int64_t tokens, std::optional<int64_t> ns);
 
  private:
   friend class CallLogFile;
@@ -58,7 +58,7 @@ class CallCounter {
     int64_t calls = 0, timed = 0, ns = 0;
   };
   struct ExpertRow {
-    int64_t tokens = 0, calls = 0, ns = 0;
+    int64_t tokens = 0, calls = 0, timed = 0, ns = 0;
   };
 
   CallCounter(Rank rank, int32_t ranks, std::vector<Rank> members)

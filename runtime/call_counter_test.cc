@@ -96,12 +96,14 @@ TEST(CallCounter, CallsOfExpertsAreOneRowForAllTokens) {
                                   .served_by = "a.plan.json",
                                   .tokens = 2 * 4999 * 2500,
                                   .calls = 10'000,
+                                  .timed = 10'000,
                                   .time_ps = 20'000'000};
   const CountedExperts combines{.combines = true,
                                 .row_bytes = 64,
                                 .served_by = "a.plan.json",
                                 .tokens = 6,
                                 .calls = 2,
+                                .timed = 2,
                                 .time_ps = 10'000};
   EXPECT_EQ(log.communicators.at(0).experts, (std::vector<CountedExperts>{dispatches, combines}));
 }

@@ -315,7 +315,7 @@ StatusOr<Endpoint*> Communicator::ConnectFor(const StatusOr<Wiring>& wiring, uin
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
   XCCL_ASSIGN_OR_RETURN(std::unique_ptr<Endpoint> endpoint,
-                        ConnectWiring(wiring, hash, "expert dispatch of several processes runs"));
+                        ConnectWiring(wiring, hash, "work over connections of its own runs"));
   std::unique_lock lock(mutex_);
   others_.push_back(std::move(endpoint));
   Endpoint* const made = others_.back().get();
@@ -336,10 +336,14 @@ Status Communicator::EnqueueJob(Job job) {
   return OkStatus();
 }
 
-Status Communicator::AddRunner(const std::function<StatusOr<ProgramRunner>()>& make) {
+Status Communicator::AddRunner(const std::function<Status()>& check, uint64_t hash,
+                               const std::function<StatusOr<ProgramRunner>()>& make) {
   const std::lock_guard loading(loading_);
   XCCL_RETURN_IF_ERROR(AsyncError());
-  XCCL_RETURN_IF_ERROR(Connect().status());
+  XCCL_ASSIGN_OR_RETURN(const Backend* const backend, Connect());
+  const Status checked = check();
+  if (backend->agree) XCCL_RETURN_IF_ERROR(backend->agree(checked, hash));
+  XCCL_RETURN_IF_ERROR(checked);
   auto loaded = std::make_unique<Loaded>();
   XCCL_ASSIGN_OR_RETURN(loaded->runner, make());
   return Keep(std::move(loaded));

@@ -107,10 +107,13 @@ class Communicator {
   using Job = std::function<Status(std::chrono::nanoseconds time_limit)>;
   Status EnqueueJob(Job job);
   // AddRunner is ConnectFor on back ends that run whole programs, where work of another kind goes to streams.
-  // make() connects it once the back end is made, and the runner says how the work ends; its `launch` is not
-  // used. Launch() is EnqueueJob there: it queues some of the work and returns, and its failure ends the
-  // communicator. Both return an earlier failure at once, and AddRunner returns make()'s errors.
-  Status AddRunner(const std::function<StatusOr<ProgramRunner>()>& make);
+  // Once the back end is made, check() says whether this rank can connect; of ranks that are processes all
+  // return the first failure, and none connects. make() connects, and the runner says how the work ends; its
+  // `launch` is not used. Launch() is EnqueueJob there: it queues some of the work and returns, and its
+  // failure ends the communicator. Both return an earlier failure at once, and AddRunner returns the errors
+  // of check() and make().
+  Status AddRunner(const std::function<Status()>& check, uint64_t hash,
+                   const std::function<StatusOr<ProgramRunner>()>& make);
   Status Launch(const std::function<Status()>& launch);
   // Buffers that peers may read and write without a copy in between, until they are deregistered. All ranks
   // call both in the same order, after a book was loaded. 0: peers reach all buffers anyway, or none.

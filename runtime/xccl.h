@@ -218,8 +218,9 @@ xcclResult_t xcclCommSetTimeLimit(xcclComm_t comm, double seconds);
 /* Buffers are memory of this GPU from here on. Call it before the first book is loaded, on all ranks. */
 xcclResult_t xcclCommUseCuda(xcclComm_t comm, int device);
 /* The most thread blocks that a call may have on a rank (at first 32, or the plan's own threadblocks where
- * they are more), and bytes of device memory for slots and counters of a plan; 0 leaves either as it is. Call
- * it before the first book is loaded, with the same values on all ranks. */
+ * they are more; for experts one of each role, where those are more), and bytes of device memory for slots
+ * and counters of a plan; 0 leaves either as it is. Call it before the first book is loaded, with the same
+ * values on all ranks. */
 xcclResult_t xcclCommLimitCuda(xcclComm_t comm, int max_ctas, size_t memory_bytes);
 
 /* Among processes: lets the other ranks read and write this buffer of a GPU, so that data needs no copy in
@@ -298,8 +299,8 @@ xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const
  * every token; rank r of R holds the experts r*E/R up to (r+1)*E/R - 1. Dispatch brings each token's row once
  * to every rank that holds one of its experts; nobody knows the counts beforehand. Combine brings the
  * experts' rows back and adds them up. They run a plan that "xccl-synth plan MACHINE -c dispatch -o FILE"
- * made, on the CPU or on the GPUs of one process (xcclCommInitAll); on GPUs of several processes they are
- * refused with xcclInvalidUsage.
+ * made, on the CPU or on the GPUs of one host, whose ranks are of one process or of several. Plans on GPUs of
+ * several hosts are refused with xcclInvalidUsage when they are loaded.
  *
  * All ranks load the same plan, in the same place among their loads of books; it needs no book, and serves
  * the handles made from then on. A handle keeps the ways of its last dispatch with choices: combine takes
@@ -320,7 +321,9 @@ xcclResult_t xcclAlltoAllv(const void* sendbuff, const size_t* sendcounts, const
  * row came `out.rows` stays as it was, `homes`, `tokens` and `experts` have -1, and `weights` 0. rowBytes and
  * scaleBytes are multiples of 16, together at most the plan's rowBytes; rows of combine are a multiple of 16
  * bytes, at most twice the plan's; buffers of rows are aligned to 16 bytes. Ranks whose calls differ are not
- * told so. */
+ * told so: they wait for each other until the time limit. A rank that fails, or whose process ends, ends the
+ * communicator on all ranks, and makes kernels that wait leave once their process asks how they are
+ * (xcclCommSynchronize, xcclCommGetAsyncError). */
 typedef struct xcclExperts* xcclExperts_t;
 xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan);
 xcclResult_t xcclExpertsCreate(xcclExperts_t* experts, xcclComm_t comm);

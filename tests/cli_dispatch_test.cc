@@ -214,6 +214,15 @@ TEST_F(Cli, RoutesOfExpertsAreDrawn) {
       testing::StartsWith("xccl-synth: --size: moe.json is a plan of expert dispatch; expected no --size"));
 }
 
+// A limit that the kernels cannot keep is no wish for one block of each role.
+TEST_F(Cli, FewerCtasThanRolesOfExpertsAreRefused) {
+  Out(With(kSmall, {"-o", "moe.json"}));
+  const Said said = Run({"run", "moe.json", "--backend", "cuda", "--max-ctas", "1"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err,
+              testing::MatchesRegex("xccl-synth: moe.json: [2-9] CTAs on a rank; --max-ctas allows 1\n"));
+}
+
 TEST_F(Cli, ATrainingStepDispatchesToItsExperts) {
   const Json plan = Json::parse(Out({"plan", "rail-2", "--for", "ep", "--llm", "mixtral-8x7b", "--tp", "2",
                                      "--dp", "8", "--seq", "256", "-o", "book", "--json"}));

@@ -84,7 +84,7 @@ StatusOr<std::string> ManifestOf(const std::string& directory) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesOf(directory));
   std::string text(kManifestHead);
   for (const std::string& name : names) {
-    XCCL_ASSIGN_OR_RETURN(const std::string contents, ReadFile(directory + "/" + name));
+    XCCL_ASSIGN_OR_RETURN(const std::string contents, ReadFile(fmt::format("{}/{}", directory, name)));
     text += fmt::format("{:016x} {}\n", HashOf(contents), name);
   }
   return text;

@@ -154,12 +154,14 @@ TEST(CallLog, CallsOfExpertsAreCounted) {
                                     .row_bytes = 64,
                                     .served_by = "moe.plan.json",
                                     .tokens = 8 * kTokens[r],
-                                    .calls = 8};
+                                    .calls = 8,
+                                    .timed = 8};
     const CountedExperts combines{.combines = true,
                                   .row_bytes = 48,
                                   .served_by = "moe.plan.json",
                                   .tokens = 8 * kTokens[r],
-                                  .calls = 8};
+                                  .calls = 8,
+                                  .timed = 8};
     EXPECT_EQ(experts, (std::vector<CountedExperts>{dispatches, combines}));
   }
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -217,6 +218,19 @@ Status CheckApartOnGpu(const Sizes& sizes, const void* rows, const void* sums, i
   return OkStatus();
 }
 
+xccl::CallCounter::ExpertKey KeyOf(const Experts& with, bool combines, size_t row_bytes) {
+  return {.combines = combines, .row_bytes = static_cast<int64_t>(row_bytes), .served_by = with.loaded->file};
+}
+
+// Queues a kernel, which is counted at once: nobody waits to know its time.
+Status LaunchCounted(Comm& on, const Experts& with, bool combines, size_t row_bytes, int32_t tokens,
+                     const std::function<Status()>& launch) {
+  XCCL_RETURN_IF_ERROR(on.communicator.Launch(launch));
+  if (on.communicator.counter() != nullptr)
+    on.communicator.counter()->AddExperts(KeyOf(with, combines, row_bytes), tokens, std::nullopt);
+  return OkStatus();
+}
+
 // Queues a call's work, which is counted once it has succeeded. Its tokens are those that the handle has
 // then.
 Status EnqueueCounted(Comm& on, const std::shared_ptr<Experts>& with, bool combines, size_t row_bytes,
@@ -227,9 +241,7 @@ Status EnqueueCounted(Comm& on, const std::shared_ptr<Experts>& with, bool combi
     const auto began = std::chrono::steady_clock::now();
     XCCL_RETURN_IF_ERROR(work(limit));
     const Limit took = std::chrono::steady_clock::now() - began;
-    counter->AddExperts(
-        {.combines = combines, .row_bytes = static_cast<int64_t>(row_bytes), .served_by = with->loaded->file},
-        with->ways.own_tokens, took.count());
+    counter->AddExperts(KeyOf(*with, combines, row_bytes), with->ways.own_tokens, took.count());
     return OkStatus();
   });
 }
@@ -291,12 +303,7 @@ xcclResult_t xcclCommLoadExperts(xcclComm_t comm, const char* plan) {
     StatusOr<std::shared_ptr<LoadedExperts>> read = xccl::c_api::ReadExperts(path, on.communicator.ranks());
     const StatusOr<std::string> text = xccl::ReadFile(path);
     const uint64_t hash = xccl::HashOf(text.ok() ? *text : "");
-    if (on.meeting == nullptr && IsOnGpu(on)) {
-      XCCL_RETURN_IF_ERROR(read.status());
-      XCCL_RETURN_IF_ERROR(xccl::c_api::LoadOnGpus(on, *read, hash));
-    } else {
-      XCCL_RETURN_IF_ERROR(Connect(on, read, hash));
-    }
+    XCCL_RETURN_IF_ERROR(IsOnGpu(on) ? xccl::c_api::LoadOnGpus(on, read, hash) : Connect(on, read, hash));
     const std::lock_guard lock(on.mutex);
     on.experts = *std::move(read);
     return OkStatus();
@@ -359,12 +366,13 @@ xcclResult_t xcclDispatch(const xcclDispatchIn_t* in, const xcclDispatchOut_t* o
     if (in.sameChoices != 0 && with->tokens != tokens)
       return UsageError(
           fmt::format("dispatch: {} tokens; expected {}, as the handle has", tokens, *with->tokens));
+    const size_t row_bytes = in.rowBytes + in.scaleBytes;
     if (with->loaded->gpus != nullptr)
-      XCCL_RETURN_IF_ERROR(
-          on.communicator.Launch([&] { return xccl::c_api::DispatchOnGpu(*with, in, out, stream); }));
+      XCCL_RETURN_IF_ERROR(LaunchCounted(on, *with, /*combines=*/false, row_bytes, tokens,
+                                         [&] { return xccl::c_api::DispatchOnGpu(*with, in, out, stream); }));
     else
       XCCL_RETURN_IF_ERROR(
-          EnqueueCounted(on, with, /*combines=*/false, in.rowBytes + in.scaleBytes,
+          EnqueueCounted(on, with, /*combines=*/false, row_bytes,
                          [with, in, out](Limit limit) { return RunDispatch(*with, in, out, limit); }));
     with->tokens = tokens;
     return OkStatus();
@@ -403,7 +411,7 @@ xcclResult_t xcclCombine(const void* rows, void* sums, size_t elements, xcclData
       if (elements == 0) return OkStatus();
       XCCL_RETURN_IF_ERROR(CheckApartOnGpu(with->loaded->plan.sizes, rows, sums, *with->tokens, row_bytes,
                                            static_cast<Outputs>(of)));
-      return on.communicator.Launch([&] {
+      return LaunchCounted(on, *with, /*combines=*/true, row_bytes, *with->tokens, [&] {
         return xccl::c_api::CombineOnGpu(*with, rows, sums, elements, add, static_cast<Outputs>(of), stream);
       });
     }

@@ -21,7 +21,7 @@
 
 namespace xccl::c_api {
 
-// A plan on the GPUs of this process, for all its ranks.
+// A plan on the GPUs of this process, for all ranks that it has.
 struct ExpertsOfGpus {
   explicit ExpertsOfGpus(dispatch::ExpertPlan read) : plan(std::move(read)) {}
   const dispatch::ExpertPlan plan;
@@ -65,9 +65,10 @@ struct Experts {
 // Reads a proved plan for as many ranks as the communicator has.
 StatusOr<std::shared_ptr<LoadedExperts>> ReadExperts(const std::string& path, int32_t ranks);
 
-// On GPUs of this process. All ranks load in the same order; the first to come connects for all. `hash`: of
-// the plan's file.
-Status LoadOnGpus(Comm& on, const std::shared_ptr<LoadedExperts>& loaded, uint64_t hash);
+// On GPUs of one host. `read`: what became of reading; `hash`: of the plan's file. All ranks load in the same
+// order. Of ranks of one process the first to come connects for all; ranks that are processes wait for each
+// other.
+Status LoadOnGpus(Comm& on, const StatusOr<std::shared_ptr<LoadedExperts>>& read, uint64_t hash);
 Status TakeGpuHandle(Experts& experts);
 // Kernels ask for more than the CPU does. Requires: the structs are checked for the CPU.
 Status CheckDispatchOnGpu(const LoadedExperts& loaded, const xcclDispatchIn_t& in,

@@ -1,8 +1,8 @@
-// Expert dispatch on the GPUs of one process. A call is one kernel on the caller's stream, which computes all
-// counts; the host hands on addresses.
+// Expert dispatch on the GPUs of one host, whose ranks are of one process or of several. A call is one kernel
+// on the caller's stream, which computes all counts; the host hands on addresses.
 #include <fmt/core.h>
 
-#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -12,13 +12,19 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/bootstrap/bootstrap.h"
 #include "runtime/c_api/experts.h"
+#include "runtime/c_api/meeting.h"
 #include "runtime/c_api/ranks.h"
+#include "runtime/c_api/settings.h"
 #include "runtime/communicator.h"
 #include "runtime/cuda/gpu.h"
+#include "runtime/cuda/gpu_hosts.h"
+#include "runtime/cuda/other_hosts.h"
 #include "runtime/experts/cuda/images.h"
 #include "runtime/experts/cuda/layout.h"
 #include "runtime/host/exchange.h"
+#include "runtime/launched/launched_group.h"
 
 namespace xccl::c_api {
 namespace {
@@ -28,29 +34,46 @@ using dispatch::GpuExperts;
 static_assert(static_cast<int>(device::ExpertOutputs::kOfRows) ==
               static_cast<int>(dispatch::Outputs::kOfRows));
 
-StatusOr<dispatch::GpuExpertOptions> OptionsOf(Comm& on, const LoadedExperts& loaded) {
+std::vector<int32_t> HostsOf(const Comm& on) {
+  if (on.meeting == nullptr) return {};
+  return on.meeting->group()->bootstrap().hosts();
+}
+
+// Requires: the communicator's back end has been made.
+dispatch::GpuExpertOptions OptionsOf(Comm& on) {
   const std::lock_guard lock(on.mutex);
   dispatch::GpuExpertOptions options;
   options.types = {DataType::kFloat, DataType::kHalf, DataType::kBfloat16};
   options.memory_limit = on.settings.cuda.arena.memory_limit;
-  options.memory_hint = "xcclCommLimitCuda";
+  options.max_ctas = on.settings.cuda.max_ctas;
+  options.memory_hint = options.ctas_hint = kLimitCuda;
   options.time_limit = on.communicator.time_limit();
-  if (on.settings.cuda.max_ctas) {
-    const auto roles = static_cast<int32_t>(loaded.plan.stage_of_depth.size()) + 1;
-    if (*on.settings.cuda.max_ctas < roles)
-      return InvalidInput(fmt::format("{}: {} CTAs on a rank; xcclCommLimitCuda allows {}", loaded.file,
-                                      roles, *on.settings.cuda.max_ctas));
-    options.workers = std::min(*on.settings.cuda.max_ctas / roles, dispatch::ChooseWorkers(loaded.plan));
-  }
+  options.host_of = HostsOf(on);
+  options.share = on.share;
   return options;
 }
 
-// Requires: the communicator's back end has been made.
-StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExperts& loaded, uint64_t hash) {
-  XCCL_ASSIGN_OR_RETURN(dispatch::GpuExpertOptions options, OptionsOf(on, loaded));
-  XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
+Status Check(Comm& on, const LoadedExperts& loaded) {
+  return GpuExperts::Check(loaded.file, loaded.plan, OptionsOf(on));
+}
+
+StatusOr<std::shared_ptr<ExpertsOfGpus>> Connect(const LoadedExperts& loaded,
+                                                 const std::vector<dispatch::LocalExpertRank>& ranks,
+                                                 const Exchange& exchange,
+                                                 const dispatch::GpuExpertOptions& options) {
   auto made = std::make_shared<ExpertsOfGpus>(loaded.plan);
-  made->hash = hash;
+  made->unused.resize(static_cast<size_t>(loaded.plan.sizes.ranks));
+  const dispatch::ExpertImages images =
+      TheGpus().expert_images ? TheGpus().expert_images : dispatch::ImagesOfExperts(Kernels());
+  XCCL_ASSIGN_OR_RETURN(made->experts,
+                        GpuExperts::Connect(loaded.file, made->plan, images, ranks, exchange, options));
+  return made;
+}
+
+// All ranks, which are of this process.
+StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExperts& loaded, uint64_t hash) {
+  dispatch::GpuExpertOptions options = OptionsOf(on);
+  XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   std::map<int32_t, std::shared_ptr<const cuda::Gpu>> gpus;
   std::vector<dispatch::LocalExpertRank> ranks;
   {
@@ -64,19 +87,55 @@ StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectAll(Comm& on, const LoadedExpert
       ranks.push_back({static_cast<int32_t>(ranks.size()), gpu});
     }
   }
-  made->unused.resize(ranks.size());
-  const dispatch::ExpertImages images =
-      TheGpus().expert_images ? TheGpus().expert_images : dispatch::ImagesOfExperts(Kernels());
-  XCCL_ASSIGN_OR_RETURN(
-      made->experts, GpuExperts::Connect(loaded.file, made->plan, images, ranks, AloneExchange(), options));
+  XCCL_ASSIGN_OR_RETURN(std::shared_ptr<ExpertsOfGpus> made,
+                        Connect(loaded, ranks, AloneExchange(), options));
+  made->hash = hash;
   return made;
 }
 
-ProgramRunner RunnerOf(Rank rank, const std::shared_ptr<ExpertsOfGpus>& gpus) {
+// One rank among processes of this host.
+StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectProcess(Comm& on, const LoadedExperts& loaded) {
+  XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
+  int32_t device = 0;
+  {
+    const std::lock_guard lock(on.mutex);
+    device = *on.settings.device;
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<const cuda::Gpu> gpu, cuda::Gpu::Open(*driver, device));
+  const Rank rank = on.communicator.rank();
+  if (!on.met) {
+    LaunchedGroup& group = *on.meeting->group();
+    const std::chrono::nanoseconds limit = on.communicator.time_limit();
+    XCCL_ASSIGN_OR_RETURN(on.met, cuda::MeetOnHost(fmt::format("xccl-{}-experts", group.bootstrap().job()),
+                                                   rank, OtherHostsOf(group, limit), limit));
+    // Handles may outlive the communicator, whose ranks then are no concern of theirs.
+    on.met->check = [meeting = std::weak_ptr(on.meeting)] {
+      const std::shared_ptr<Meeting> there = meeting.lock();
+      return there == nullptr ? OkStatus() : there->Error();
+    };
+  }
+  return Connect(loaded, {{rank.value, gpu}}, *on.met, OptionsOf(on));
+}
+
+// The other ranks wait for one that cannot connect.
+StatusOr<std::shared_ptr<ExpertsOfGpus>> ConnectOrTell(Comm& on, const LoadedExperts& loaded) {
+  StatusOr<std::shared_ptr<ExpertsOfGpus>> made = ConnectProcess(on, loaded);
+  if (made.ok()) return made;
+  LaunchedGroup& group = *on.meeting->group();
+  group.Fail(Annotate(made.status(), fmt::format("rank {}", on.communicator.rank().value)));
+  return group.bootstrap().Failure().value_or(made.status());
+}
+
+ProgramRunner RunnerOf(const Comm& on, const std::shared_ptr<ExpertsOfGpus>& gpus) {
   ProgramRunner runner;
-  runner.synchronize = [rank, gpus] { return gpus->experts->Synchronize(rank.value); };
+  runner.synchronize = [rank = on.communicator.rank(), gpus] {
+    return gpus->experts->Synchronize(rank.value);
+  };
   runner.error = [gpus] { return gpus->experts->Failure(); };
-  runner.abort = [gpus](const Status& reason) { gpus->experts->Abort(reason); };
+  runner.abort = [gpus, meeting = on.meeting](const Status& reason) {
+    if (meeting != nullptr) meeting->Abort(reason);
+    gpus->experts->Abort(reason);
+  };
   return runner;
 }
 
@@ -90,15 +149,23 @@ Status CheckAligned(const char* call, std::initializer_list<std::pair<const char
 
 }  // namespace
 
-Status LoadOnGpus(Comm& on, const std::shared_ptr<LoadedExperts>& loaded, uint64_t hash) {
-  return on.communicator.AddRunner([&]() -> StatusOr<ProgramRunner> {
-    const auto make = [&] { return ConnectAll(on, *loaded, hash); };
+Status LoadOnGpus(Comm& on, const StatusOr<std::shared_ptr<LoadedExperts>>& read, uint64_t hash) {
+  const auto check = [&]() -> Status {
+    XCCL_RETURN_IF_ERROR(read.status());
+    return Check(on, **read);
+  };
+  const auto connect = [&]() -> StatusOr<std::shared_ptr<ExpertsOfGpus>> {
+    if (on.meeting != nullptr) return ConnectOrTell(on, **read);
+    const auto make = [&] { return ConnectAll(on, **read, hash); };
     const auto fits = [&](const auto& made) { return made->hash == hash; };
     XCCL_ASSIGN_OR_RETURN(const std::shared_ptr<ExpertsOfGpus>* made,
                           on.shared->experts.Get(on.gpu_experts, make, fits));
     ++on.gpu_experts;
-    loaded->gpus = *made;
-    return RunnerOf(on.communicator.rank(), *made);
+    return *made;
+  };
+  return on.communicator.AddRunner(check, hash, [&]() -> StatusOr<ProgramRunner> {
+    XCCL_ASSIGN_OR_RETURN((*read)->gpus, connect());
+    return RunnerOf(on, (*read)->gpus);
   });
 }
 

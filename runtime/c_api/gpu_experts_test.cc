@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -13,21 +14,22 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/files.h"
 #include "base/random.h"
-#include "device/host_team.h"
+#include "device/host.h"
+#include "ir/call_log.h"
 #include "ir/collective.h"
-#include "ir/numbers.h"
-#include "ir/program.h"
+#include "runtime/c_api/call_log.h"
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
 #include "runtime/c_api/testing/expert_buffers.h"
+#include "runtime/c_api/testing/expert_checks.h"
 #include "runtime/c_api/testing/moe_plan.h"
-#include "runtime/cuda/backends.h"
 #include "runtime/cuda/gpu.h"
 #include "runtime/cuda/test_kernel.h"
-#include "runtime/experts/cuda/on_host.h"
 #include "runtime/testing/cuda/fake_driver.h"
 #include "runtime/xccl.h"
 
@@ -40,26 +42,10 @@ using OwnedGraph = cuda::Owned<cuda::GraphExec, &cuda::Driver::GraphExecDestroy>
 class GpuExpertsTest : public testing::Test {
  protected:
   void SetUp() override {
-    TheGpus().driver = [this]() -> StatusOr<const cuda::Driver*> { return &fake_->table(); };
-    TheGpus().expert_images = [this](DataType type, int32_t) -> StatusOr<std::string> {
-      dispatch::AddExpertKernel(*fake_, type, shape_);
-      return std::string("fake");
-    };
-    TheGpus().adapt = [this](cuda::BackendOptions& options) {
-      options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
-        return cuda::KernelImages();
-      };
-      options.interpreter = [this](const Program& program) -> cuda::KernelImages {
-        return [this, protocol = program.protocol](DataType type, ReduceOp op,
-                                                   int32_t) -> StatusOr<std::string> {
-          cuda::AddHostKernel(*fake_, nullptr, type, op, protocol);
-          return std::string("fake");
-        };
-      };
-    };
+    UseFakeGpus(*fake_, shape_);
     plan_ = MakeMoePlan(testing::TempDir() + "/gpus" + std::to_string(getpid()) + ".plan.json");
     const int devices[kRanks] = {0, 1, 0, 1};
-    ASSERT_EQ(xcclCommInitAll(gpu_.data(), kRanks, devices), xcclSuccess);
+    ASSERT_NO_FATAL_FAILURE(MakeRanks(devices));
     ASSERT_EQ(xcclCommInitAll(cpu_.data(), kRanks, nullptr), xcclSuccess);
     for (const xcclComm_t comm : gpu_) ASSERT_EQ(xcclCommSetTimeLimit(comm, 60), xcclSuccess);
     Load(gpu_, gpu_layers_);
@@ -86,6 +72,9 @@ class GpuExpertsTest : public testing::Test {
     }
     TheGpus() = Gpus();
     EXPECT_EQ(fake_->Leaks(), "");
+  }
+  virtual void MakeRanks(const int* devices) {
+    ASSERT_EQ(xcclCommInitAll(gpu_.data(), kRanks, devices), xcclSuccess);
   }
   void Load(std::span<const xcclComm_t> comms, std::array<xcclExperts_t, kRanks>& layers) const {
     xcclGroupStart();
@@ -133,24 +122,7 @@ class GpuExpertsTest : public testing::Test {
     DrawChoices(random);
   }
   void DrawChoices(Random& random) const {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
-      for (size_t i = 0; i < kTokens * kTopK; ++i) {
-        const auto expert = static_cast<int64_t>(random.Below(9)) - 1;
-        const bool twice = i % kTopK == 1 && expert == cpu.choices[i - 1];
-        gpu.choices[i] = cpu.choices[i] = twice ? -1 : expert;
-        gpu.narrow[i] = cpu.narrow[i] = static_cast<int32_t>(cpu.choices[i]);
-        gpu.weights[i] = cpu.weights[i] = static_cast<float>(random.Unit());
-      }
-      DrawRows(rank, random);
-    }
-  }
-  void DrawRows(int rank, Random& random) const {
-    const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
-    for (size_t i = 0; i < cpu.rows.size(); ++i)
-      gpu.rows[i] = cpu.rows[i] = static_cast<char>(random.Below(256));
-    for (size_t i = 0; i < cpu.scales.size(); ++i)
-      gpu.scales[i] = cpu.scales[i] = static_cast<char>(random.Below(256));
+    for (int rank = 0; rank < kRanks; ++rank) DrawCall(on_gpu_[rank], on_cpu_[rank], random);
   }
 
   void DispatchOnCpu(const std::function<void(const Buffers&, xcclDispatchIn_t&)>& change = {}) const {
@@ -170,78 +142,23 @@ class GpuExpertsTest : public testing::Test {
     EXPECT_EQ(xcclDispatch(&in, &out, layer, stream), xcclSuccess) << xcclGetLastError(nullptr);
   }
 
-  // A row's number on a GPU is its place.
-  void ExpectSameRows(int rank, size_t row_bytes, size_t scale_bytes) const {
-    const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
-    const int rows = cpu.num_rows[0];
-    ASSERT_EQ(gpu.num_rows[0], rows);
-    std::vector<bool> came(kPlaces);
-    for (int row = 0; row < rows; ++row) {
-      const int place = cpu.homes[row] * kTokens + cpu.tokens[row];
-      came[place] = true;
-      EXPECT_EQ(gpu.homes[place], cpu.homes[row]);
-      EXPECT_EQ(gpu.tokens[place], cpu.tokens[row]);
-      EXPECT_EQ(std::memcmp(&gpu.received[place * row_bytes], &cpu.received[row * row_bytes], row_bytes), 0);
-      if (scale_bytes > 0) {
-        EXPECT_EQ(std::memcmp(&gpu.received_scales[place * scale_bytes],
-                              &cpu.received_scales[row * scale_bytes], scale_bytes),
-                  0);
-      }
-      for (int k = 0; k < kTopK; ++k) {
-        EXPECT_EQ(gpu.experts[place * kTopK + k], cpu.experts[row * kTopK + k]);
-        EXPECT_EQ(gpu.told_weights[place * kTopK + k], cpu.told_weights[row * kTopK + k]);
-      }
-    }
-    for (int place = 0; place < kPlaces; ++place) {
-      if (came[place]) continue;
-      EXPECT_EQ(gpu.homes[place], -1);
-      EXPECT_EQ(gpu.tokens[place], -1);
-      EXPECT_EQ(gpu.experts[place * kTopK], -1);
-      EXPECT_EQ(gpu.told_weights[place * kTopK], 0);
-    }
-    const auto same = [](auto a, auto b) { EXPECT_TRUE(std::ranges::equal(a, b)); };
-    same(gpu.rows_of_rank, cpu.rows_of_rank);
-    same(gpu.rows_of_expert, cpu.rows_of_expert);
-    same(gpu.first_of_expert, cpu.first_of_expert);
-    const int entries = cpu.first_of_expert[kLocal];
-    same(gpu.weight_of_entry.first(entries), cpu.weight_of_entry.first(entries));
-    for (int entry = 0; entry < entries; ++entry) {
-      const int row = cpu.row_of_entry[entry];
-      EXPECT_EQ(gpu.row_of_entry[entry], cpu.homes[row] * kTokens + cpu.tokens[row]);
-    }
+  void ExpectAllRows(size_t row_bytes = kRowBytes, size_t scale_bytes = kScaleBytes) const {
+    for (int rank = 0; rank < kRanks; ++rank)
+      ExpectSameRows(on_gpu_[rank], on_cpu_[rank], row_bytes, scale_bytes);
   }
 
-  // Outputs whose sums round. Rows' outputs are at their numbers.
-  void DrawOutputs(Random& random, xcclDataType_t type, bool of_rows) const {
-    for (int rank = 0; rank < kRanks; ++rank) {
-      const Buffers &gpu = on_gpu_[rank], &cpu = on_cpu_[rank];
-      const int count = of_rows ? cpu.num_rows[0] : cpu.first_of_expert[kLocal];
-      for (int i = 0; i < count; ++i) {
-        const int there = of_rows ? cpu.homes[i] * kTokens + cpu.tokens[i] : i;
-        for (size_t e = 0; e < kWidth; ++e) {
-          const auto value = static_cast<float>(random.Unit() * 4 - 2);
-          PutElement(cpu.outputs, i * kWidth + e, type, value);
-          PutElement(gpu.outputs, there * kWidth + e, type, value);
-        }
-      }
-    }
-  }
-  static void PutElement(std::span<float> to, size_t at, xcclDataType_t type, float value) {
-    if (type == xcclFloat32) {
-      to[at] = value;
-      return;
-    }
-    const uint16_t narrow = type == xcclFloat16 ? FloatToHalf(value) : FloatToBfloat16(value);
-    std::memcpy(reinterpret_cast<char*>(to.data()) + at * sizeof narrow, &narrow, sizeof narrow);
+  void DrawAllOutputs(Random& random, xcclDataType_t type, bool of_rows) const {
+    for (int rank = 0; rank < kRanks; ++rank)
+      DrawOutputs(on_gpu_[rank], on_cpu_[rank], type, of_rows, random);
   }
   void CombineBoth(Random& random, xcclDataType_t type, xcclExpertRows_t of) const {
-    DrawOutputs(random, type, of == xcclRows);
+    DrawAllOutputs(random, type, of == xcclRows);
     for (int rank = 0; rank < kRanks; ++rank) {
       Combine(cpu_layers_, on_cpu_, rank, type, of, nullptr);
       Combine(gpu_layers_, on_gpu_, rank, type, of, streams_[rank].get());
     }
     Synchronize();
-    ExpectSameSums(kWidth * (type == xcclFloat32 ? 4 : 2));
+    ExpectAllSums(kWidth * (type == xcclFloat32 ? 4 : 2));
   }
   static void Combine(std::span<const xcclExperts_t> layers, std::span<const Buffers> buffers, int rank,
                       xcclDataType_t type, xcclExpertRows_t of, xcclStream_t stream) {
@@ -250,10 +167,9 @@ class GpuExpertsTest : public testing::Test {
               xcclSuccess)
         << xcclGetLastError(nullptr);
   }
-  void ExpectSameSums(size_t width) const {
+  void ExpectAllSums(size_t width) const {
     for (int rank = 0; rank < kRanks; ++rank)
-      EXPECT_EQ(std::memcmp(on_gpu_[rank].sums.data(), on_cpu_[rank].sums.data(), tokens_[rank] * width), 0)
-          << rank;
+      ExpectSameSums(on_gpu_[rank], on_cpu_[rank], tokens_[rank], width);
   }
 
   const std::unique_ptr<cuda::FakeDriver> fake_ =
@@ -281,12 +197,12 @@ void GpuExpertsTest::RunSteps(int steps) {
     DispatchOnCpu(choose);
     DispatchOnGpu(choose);
     Synchronize();
-    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+    ExpectAllRows();
     for (const xcclExpertRows_t of : {xcclWeightedEntries, xcclEntries, xcclRows})
       for (const xcclDataType_t type : {xcclFloat32, xcclFloat16, xcclBfloat16})
         CombineBoth(random, type, of);
     // Other rows on the same ways, shorter and without scales.
-    for (int rank = 0; rank < kRanks; ++rank) DrawRows(rank, random);
+    for (int rank = 0; rank < kRanks; ++rank) DrawRows(on_gpu_[rank], on_cpu_[rank], random);
     const auto again = [](const Buffers&, xcclDispatchIn_t& in) {
       in.choices = nullptr;
       in.weights = nullptr;
@@ -297,7 +213,7 @@ void GpuExpertsTest::RunSteps(int steps) {
     DispatchOnCpu(again);
     DispatchOnGpu(again);
     Synchronize();
-    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, 32, 0);
+    ExpectAllRows(32, 0);
     CombineBoth(random, xcclFloat32, xcclRows);
   }
 }
@@ -309,6 +225,20 @@ class GpuExpertsOfWarps : public GpuExpertsTest {
   GpuExpertsOfWarps() { shape_ = cuda::kTestShape; }
 };
 TEST_F(GpuExpertsOfWarps, StepsHaveTheBitsOfCpuRanks) { RunSteps(2); }
+
+// Ranks that have an id know nothing of their being in one process.
+class GpuExpertsById : public GpuExpertsTest {
+ protected:
+  void MakeRanks(const int* devices) override {
+    xcclUniqueId id = {};
+    ASSERT_EQ(xcclGetUniqueId(&id), xcclSuccess);
+    for (int rank = 0; rank < kRanks; ++rank) {
+      ASSERT_EQ(xcclCommInitRank(&gpu_[rank], kRanks, id, rank), xcclSuccess);
+      ASSERT_EQ(xcclCommUseCuda(gpu_[rank], devices[rank]), xcclSuccess);
+    }
+  }
+};
+TEST_F(GpuExpertsById, StepsHaveTheBitsOfCpuRanks) { RunSteps(2); }
 
 // The calls of a step go into a graph of each rank, which then serves other choices.
 TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
@@ -333,7 +263,7 @@ TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
     DrawChoices(random);
     DispatchOnCpu();
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess);
-    DrawOutputs(random, xcclFloat32, false);
+    DrawAllOutputs(random, xcclFloat32, false);
     for (int rank = 0; rank < kRanks; ++rank) {
       Combine(cpu_layers_, on_cpu_, rank, xcclFloat32, xcclWeightedEntries, nullptr);
       const cuda::ScopedContext context(*gpus_[rank]);
@@ -341,8 +271,8 @@ TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
     }
     for (const cuda::OwnedStream& stream : streams_) ASSERT_TRUE(cuda::Synchronize(stream).ok());
     Synchronize();
-    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
-    ExpectSameSums(kWidth * 4);
+    ExpectAllRows();
+    ExpectAllSums(kWidth * 4);
   }
 }
 
@@ -354,7 +284,7 @@ TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
   Draw(random);
   DispatchOnCpu();
   for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess);
-  DrawOutputs(random, xcclFloat32, false);
+  DrawAllOutputs(random, xcclFloat32, false);
   const int64_t waits = fake_->host_waits();
   for (int step = 0; step < 10; ++step)
     for (int rank = 0; rank < kRanks; ++rank) {
@@ -366,8 +296,8 @@ TEST_F(GpuExpertsTest, CallsOfARankFollowEachOtherWithoutTheHost) {
   for (int rank = 0; rank < kRanks; ++rank)
     Combine(cpu_layers_, on_cpu_, rank, xcclFloat32, xcclEntries, nullptr);
   Synchronize();
-  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
-  ExpectSameSums(kWidth * 4);
+  ExpectAllRows();
+  ExpectAllSums(kWidth * 4);
 }
 
 // A plan of experts is no book of plans for collectives.
@@ -404,7 +334,7 @@ TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCalls) {
   });
   DispatchOnCpu();
   Synchronize();
-  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+  ExpectAllRows();
 }
 
 TEST_F(GpuExpertsTest, RanksWaitForTheirOwnCollectives) {
@@ -455,7 +385,63 @@ TEST_F(GpuExpertsTest, CallsFollowCollectivesOfTheirCommunicator) {
     }
     DispatchOnCpu();
     Synchronize();
-    for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+    ExpectAllRows();
+  }
+}
+
+class GpuExpertsCounted : public GpuExpertsTest {
+ protected:
+  void SetUp() override {
+    setenv("XCCL_LOG_CALLS", file_.c_str(), 1);
+    ForgetCallLog();
+    GpuExpertsTest::SetUp();
+  }
+  void TearDown() override {
+    GpuExpertsTest::TearDown();
+    unsetenv("XCCL_LOG_CALLS");
+    ForgetCallLog();
+  }
+  const std::string file_ = testing::TempDir() + "/gpu_calls.json";
+};
+
+// Kernels' times are not known. Calls that are refused are not counted.
+TEST_F(GpuExpertsCounted, CallsAreInTheLog) {
+  tokens_ = {kTokens, 3, 0, 1};
+  Random random(73);
+  DrawChoices(random);
+  for (int call = 0; call < 2; ++call) {
+    DispatchOnCpu();
+    DispatchOnGpu();
+  }
+  Synchronize();
+  CombineBoth(random, xcclBfloat16, xcclEntries);
+  xcclDispatchIn_t in = InOf(on_gpu_[0], kTokens + 1);
+  const xcclDispatchOut_t out = OutOf(on_gpu_[0]);
+  EXPECT_EQ(xcclDispatch(&in, &out, gpu_layers_[0], nullptr), xcclInvalidArgument);
+  ASSERT_EQ(xcclCommFinalize(gpu_[0]), xcclSuccess);  // writes
+  const StatusOr<std::string> text = ReadFile(file_);
+  ASSERT_TRUE(text.ok()) << text.status().message();
+  const StatusOr<CallLog> log = ReadCallLog(*text, file_);
+  ASSERT_TRUE(log.ok()) << log.status().message();
+  ASSERT_EQ(log->communicators.size(), 2U * kRanks);
+  for (size_t i = 0; i < 2 * kRanks; ++i) {  // by rank, first that on the GPU
+    std::vector<CountedExperts> rows = log->communicators[i].experts;
+    const bool on_gpu = i % 2 == 0;
+    for (CountedExperts& row : rows) EXPECT_EQ(std::exchange(row.time_ps, 0) > 0, !on_gpu);
+    const auto tokens = static_cast<int64_t>(tokens_[i / 2]);
+    const CountedExperts dispatches{.combines = false,
+                                    .row_bytes = kRowBytes + kScaleBytes,
+                                    .served_by = Said(""),
+                                    .tokens = 2 * tokens,
+                                    .calls = 2,
+                                    .timed = on_gpu ? 0 : 2};
+    const CountedExperts combines{.combines = true,
+                                  .row_bytes = 2 * kWidth,
+                                  .served_by = Said(""),
+                                  .tokens = tokens,
+                                  .calls = 1,
+                                  .timed = on_gpu ? 0 : 1};
+    EXPECT_EQ(rows, (std::vector<CountedExperts>{dispatches, combines})) << i;
   }
 }
 
@@ -526,7 +512,7 @@ TEST_F(GpuExpertsTest, CallsThatKernelsCannotServeAreRefusedAtOnce) {
   DispatchOnCpu();
   DispatchOnGpu();
   Synchronize();
-  for (int rank = 0; rank < kRanks; ++rank) ExpectSameRows(rank, kRowBytes, kScaleBytes);
+  ExpectAllRows();
 }
 
 TEST_F(GpuExpertsTest, LoadsSayWhatDoesNotFit) {
@@ -552,6 +538,23 @@ TEST_F(GpuExpertsTest, LoadsSayWhatDoesNotFit) {
   const std::string memory = load(0, 1000, plan_), hint = "the limit is 1000 bytes; hint: xcclCommLimitCuda";
   EXPECT_EQ(memory.substr(memory.size() - std::min(memory.size(), hint.size())), hint) << memory;
   EXPECT_EQ(load(0, 0, other), "ranks load different plans of experts; expected the same in the same order");
+}
+
+TEST_F(GpuExpertsTest, CollectivesNameTheSameLimits) {
+  const int devices[kRanks] = {0, 1, 0, 1};
+  const std::string book = MakeBook("alltoall-limited", kRanks, {CollectiveKind::kAlltoall});
+  const auto load = [&](int max_ctas, size_t memory_bytes) {
+    std::array<xcclComm_t, kRanks> comms = {};
+    EXPECT_EQ(xcclCommInitAll(comms.data(), kRanks, devices), xcclSuccess);
+    EXPECT_EQ(xcclCommLimitCuda(comms[0], max_ctas, memory_bytes), xcclSuccess);
+    EXPECT_EQ(xcclCommLoadPlanBook(comms[0], book.c_str()), xcclInvalidUsage);
+    std::string text = xcclGetLastError(nullptr);
+    for (const xcclComm_t comm : comms) xcclCommDestroy(comm);
+    return text;
+  };
+  const std::string ctas = load(1, 0), memory = load(0, 1000);
+  EXPECT_NE(ctas.find(" CTAs on a rank; xcclCommLimitCuda allows 1"), std::string::npos) << ctas;
+  EXPECT_NE(memory.find("the limit is 1000 bytes; hint: xcclCommLimitCuda"), std::string::npos) << memory;
 }
 
 // The numbers are the device's, so the kernel finds what is wrong with them, and all ranks end.

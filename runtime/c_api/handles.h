@@ -28,6 +28,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/launch_orders.h"
 #include "runtime/experts/cuda/gpu_experts.h"
+#include "runtime/host/exchange.h"
 #include "runtime/xccl.h"
 
 namespace xccl::c_api {
@@ -83,8 +84,11 @@ struct Comm {
   std::map<int, UserOp> ops;                     // by xcclRedOp_t
   int next_op = xcclNumOps;                      // numbers are not used again
   std::shared_ptr<const LoadedExperts> experts;  // the plan loaded last
-  size_t gpu_experts = 0;                        // plans of experts that are loaded on a GPU
-  std::map<std::string, int> shrinks;            // number of shrinks by the text of the ranks left out
+  size_t gpu_experts = 0;                        // plans of experts that ranks of one process loaded on GPUs
+  std::shared_ptr<cuda::CommunicatorShare> share;  // of a process on a GPU, once the back end is made
+  // Of such processes: with those of this host, for plans of experts. Used while a plan is loaded.
+  std::optional<Exchange> met;
+  std::map<std::string, int> shrinks;  // number of shrinks by the text of the ranks left out
   std::atomic<bool> aborted = false;
   Background background;      // guards itself
   Communicator communicator;  // it goes first, since its back end uses what is above

@@ -169,14 +169,16 @@ Status Meeting::Error() const {
 
 namespace {
 
-// A rank's outcome as a text: the hash of what it read, or why it could not.
-std::string OutcomeOf(const Status& mine, uint64_t hash) {
-  return mine.ok() ? fmt::format("{:016x}", hash)
+constexpr char kCpu = 'c', kGpu = 'g';
+
+// A rank's outcome as a text: its device and the hash of what it read, or why it could not.
+std::string OutcomeOf(const Status& mine, char device, uint64_t hash) {
+  return mine.ok() ? fmt::format("{}{:016x}", device, hash)
                    : fmt::format("{} {}", static_cast<int>(mine.code()), mine.message());
 }
 
 Status Compare(const std::vector<std::string>& outcomes) {
-  constexpr size_t kHashDigits = 16, kMostOfAText = 4096;
+  constexpr size_t kDeviceAndHash = 1 + 16, kMostOfAText = 4096;
   std::optional<size_t> first;
   for (size_t r = 0; r < outcomes.size(); ++r) {
     const size_t space = outcomes[r].find(' ');
@@ -185,11 +187,16 @@ Status Compare(const std::vector<std::string>& outcomes) {
     if (space != std::string::npos && code.ok())
       return Status(static_cast<StatusCode>(*code),
                     fmt::format("rank {}: {}", r, Cleaned(outcomes[r].substr(space + 1), kMostOfAText)));
-    if (space != std::string::npos || outcomes[r].size() != kHashDigits)
+    if (space != std::string::npos || outcomes[r].size() != kDeviceAndHash)
       return InvalidInput(
           fmt::format("rank {}: said '{}' of its plan book; expected its hash, or why it has none", r,
                       Cleaned(outcomes[r])));
     if (!first) first = r;
+    const auto place = [&](size_t of) { return outcomes[of][0] == kGpu ? "a GPU" : "the CPU"; };
+    if (outcomes[r][0] != outcomes[*first][0])
+      return InvalidInput(
+          fmt::format("rank {}: is on {}, and rank {} on {}; expected all on GPUs or on the CPU", r, place(r),
+                      *first, place(*first)));
     if (outcomes[r] != outcomes[*first])
       return InvalidInput(fmt::format(
           "rank {}: loads another plan book than rank {}; expected the same on all ranks", r, *first));
@@ -200,10 +207,11 @@ Status Compare(const std::vector<std::string>& outcomes) {
 }  // namespace
 
 void AddMeeting(const std::shared_ptr<Meeting>& meeting, const TimeLimit& limit, Backend& backend) {
-  backend.agree = [meeting, limit](const Status& mine, uint64_t hash) -> Status {
+  const char device = backend.load ? kGpu : kCpu;
+  backend.agree = [meeting, limit, device](const Status& mine, uint64_t hash) -> Status {
     XCCL_ASSIGN_OR_RETURN(LaunchedGroup* const group, meeting->Join(limit()));
     XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> outcomes,
-                          group->bootstrap().AllGather(OutcomeOf(mine, hash), limit()));
+                          group->bootstrap().AllGather(OutcomeOf(mine, device, hash), limit()));
     return mine.ok() ? Compare(outcomes) : mine;
   };
   backend.error = [meeting] { return meeting->Error(); };

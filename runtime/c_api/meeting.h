@@ -46,7 +46,7 @@ class Meeting {
 };
 
 // Gives the back end what processes have in common: loads that fail on all ranks when they fail on one, and
-// failures of idle ranks. `limit` is asked when ranks meet.
+// failures of idle ranks. `limit` is asked when ranks meet. Requires: a back end of GPUs has its `load`.
 using TimeLimit = std::function<std::chrono::nanoseconds()>;
 void AddMeeting(const std::shared_ptr<Meeting>& meeting, const TimeLimit& limit, Backend& backend);
 // The back end of a rank on the CPU.

@@ -8,6 +8,7 @@
 
 #include "runtime/bootstrap/bootstrap.h"
 #include "runtime/c_api/meeting.h"
+#include "runtime/c_api/settings.h"
 #include "runtime/communicator.h"
 #include "runtime/cpu/backends.h"
 #include "runtime/cuda/backends.h"
@@ -25,6 +26,7 @@ constexpr int kMostRanks = 1 << 16;
 cuda::BackendOptions CudaOptions(const Comm& comm) {
   cuda::BackendOptions options;
   options.program = comm.settings.cuda;
+  options.program.ctas_hint = options.program.arena.memory_hint = kLimitCuda;
   options.program.time_limit = comm.communicator.time_limit();
   options.images = cuda::ImagesOfBook(Kernels());
   options.interpreter = [](const Program& program) { return cuda::ImagesOfInterpreter(program, Kernels()); };
@@ -48,11 +50,12 @@ StatusOr<Backend> CudaThread(Comm& comm) {
   return std::move(comm.shared->ready[comm.communicator.rank().index()]);
 }
 
-// A GPU of this process, which is one rank.
-StatusOr<Backend> CudaProcess(const Comm& comm, LaunchedGroup& group) {
+// A GPU of this process, which is one rank. Requires: comm.mutex is held.
+StatusOr<Backend> CudaProcess(Comm& comm, LaunchedGroup& group) {
   const Bootstrap& ranks = group.bootstrap();
   XCCL_ASSIGN_OR_RETURN(const cuda::Driver* driver, TheGpus().driver());
   cuda::BackendOptions options = CudaOptions(comm);
+  comm.share = options.share = cuda::ShareOf(options);
   if (ranks.host_names().size() > 1) options.hosts = OtherHostsOf(group, options.program.time_limit);
   return cuda::ProcessBackend(*driver, fmt::format("xccl-{}-gpus", ranks.job()), ranks.rank(), ranks.ranks(),
                               *comm.settings.device, options.program.time_limit, options);

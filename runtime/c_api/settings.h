@@ -10,6 +10,9 @@
 
 namespace xccl::c_api {
 
+// The setting that errors name where a limit of GPUs is too low.
+inline constexpr const char* kLimitCuda = "xcclCommLimitCuda";
+
 // Errors of all: kUsage for values that cannot be; kInvalidInput after a book was loaded.
 Status SetTimeLimit(Comm& of, double seconds);
 Status UseCuda(Comm& on, int device);

@@ -127,9 +127,9 @@ StatusOr<ArenaShape> ChooseShape(const Program& program, int32_t blocks_per_rank
     return InvalidInput(
         fmt::format("{}: rank {}: {} slots of {} bytes and {} bytes of tables need {} bytes of device "
                     "memory; the limit is {} "
-                    "bytes; hint: --slot-memory",
+                    "bytes; hint: {}",
                     name, widest.value, slots, shape.slot_bytes, fixed, fixed + slots * shape.slot_bytes,
-                    options.memory_limit));
+                    options.memory_limit, options.memory_hint));
   return shape;
 }
 

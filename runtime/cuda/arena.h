@@ -36,10 +36,11 @@ struct ArenaShape {
 };
 
 struct ArenaOptions {
-  int64_t slot_bytes = 0;             // wanted; 0: up to 1 MiB, and 16 MiB a connection
-  int64_t largest_message = 0;        // where no slot_bytes are wanted, slots are no larger; 0: not known
-  int64_t memory_limit = 1LL << 30;   // for a rank's arena, and its slots of connections between hosts
-  std::vector<int32_t> host_of = {};  // as ArenaShape's
+  int64_t slot_bytes = 0;            // wanted; 0: up to 1 MiB, and 16 MiB a connection
+  int64_t largest_message = 0;       // where no slot_bytes are wanted, slots are no larger; 0: not known
+  int64_t memory_limit = 1LL << 30;  // for a rank's arena, and its slots of connections between hosts
+  std::string memory_hint = "--slot-memory";  // the caller's name of memory_limit, for errors
+  std::vector<int32_t> host_of = {};          // as ArenaShape's
 };
 
 // The shape within the limit: slots shrink to no less than 4 KiB. Errors: kInvalidInput "NAME: connections of

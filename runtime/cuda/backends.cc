@@ -113,8 +113,8 @@ void AddRegistration(const std::shared_ptr<OneRank>& one, ProgramRunner& runner)
 
 std::shared_ptr<CommunicatorShare> ShareOf(const BackendOptions& options) {
   if (options.share != nullptr) return options.share;
-  return std::make_shared<CommunicatorShare>(options.residency != nullptr ? options.residency
-                                                                          : Residency::OfProcess());
+  return std::make_shared<CommunicatorShare>(
+      options.residency != nullptr ? options.residency : Residency::OfProcess(), options.program.ctas_hint);
 }
 
 PlanImages ImagesOfBook(std::shared_ptr<KernelCache> cache) {

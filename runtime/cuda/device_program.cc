@@ -92,8 +92,8 @@ Status DeviceProgram::AgreeOnInstances(const Kernel& kernel) {
   int64_t instances =
       interpreted_ ? program_.instances : std::min(program_.instances, kernel.info().instances);
   if (options_.max_ctas && *options_.max_ctas < blocks)
-    return InvalidInput(
-        fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", name_, blocks, *options_.max_ctas));
+    return InvalidInput(fmt::format("{}: {} CTAs on a rank; {} allows {}", name_, blocks, options_.ctas_hint,
+                                    *options_.max_ctas));
   instances = std::min<int64_t>(instances, std::max(1, options_.max_ctas.value_or(kDefaultBlocks) / blocks));
   for (const auto& [id, device] : devices_) {
     const int64_t room =

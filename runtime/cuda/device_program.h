@@ -57,10 +57,11 @@ struct DeviceProgramOptions {
   std::chrono::nanoseconds time_limit = std::chrono::seconds(30);  // limit of a wait without progress
   // Blocks of one rank: as many instances as fit. Absent: kDefaultBlocks, or one instance where that is more.
   std::optional<int32_t> max_ctas;
-  bool one_launch = false;  // all ranks of this process on a device in one cooperative launch
-  bool direct = true;       // peers' buffers are used where they are mapped
-  bool multicast = true;    // groups go through the switch where there is one
-  uint64_t jitter = 0;      // not 0: seed of random delays
+  std::string ctas_hint = "--max-ctas";  // the caller's name of max_ctas, for errors
+  bool one_launch = false;               // all ranks of this process on a device in one cooperative launch
+  bool direct = true;                    // peers' buffers are used where they are mapped
+  bool multicast = true;                 // groups go through the switch where there is one
+  uint64_t jitter = 0;                   // not 0: seed of random delays
   // Connections begin as if so many messages had passed, to see counters and flags wrap. Programs with groups
   // begin at 0.
   uint64_t first_message = 0;

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/ids.h"
 #include "base/status.h"
@@ -48,7 +49,9 @@ class LaunchOrders {
 };
 
 struct CommunicatorShare {
-  explicit CommunicatorShare(std::shared_ptr<Residency> residency) : reservation(std::move(residency)) {}
+  // As Reservation.
+  explicit CommunicatorShare(std::shared_ptr<Residency> residency, std::string ctas_hint = "--max-ctas")
+      : reservation(std::move(residency), std::move(ctas_hint)) {}
   Reservation reservation;
   LaunchOrders orders;
 };

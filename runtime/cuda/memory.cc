@@ -1,6 +1,7 @@
 // A Description in the parcel's bytes describes a shared range; a file descriptor travels beside it. A
-// process never imports its own export, since the driver refuses its own legacy handles. The address is valid
-// as it is, and the exporter gave its process's devices access.
+// process never imports its own export, since the driver refuses its own legacy handles: there the address is
+// valid as it is. Memory of the virtual memory functions is mapped once more, for a device that its maker may
+// not have known, and stays until that mapping goes.
 #include "runtime/cuda/memory.h"
 
 #include <fmt/core.h>
@@ -53,6 +54,13 @@ StatusOr<Parcel> Pack(const Gpu& gpu, MemoryHandle handle, Description descripti
     parcel.files.emplace_back(descriptor);
   }
   return parcel;
+}
+
+StatusOr<MemoryHandle> RetainHandle(const Gpu& gpu, DevicePointer address) {
+  MemoryHandle handle = 0;
+  XCCL_RETURN_IF_ERROR(gpu.Check(gpu.driver().MemRetainAllocationHandle(&handle, PointerTo<void>(address)),
+                                 "cuMemRetainAllocationHandle"));
+  return handle;
 }
 
 StatusOr<MemoryHandle> ImportHandle(const Gpu& gpu, const Parcel& parcel) {
@@ -200,10 +208,7 @@ StatusOr<DeviceMemory> DeviceMemory::Borrow(std::shared_ptr<const Gpu> gpu, Devi
   memory.sharing_ = Sharing::kLegacy;
   if (driver.IpcGetMemHandle(&handle, memory.address_) != Result::kSuccess) {
     memory.sharing_ = Sharing::kFileDescriptor;
-    MemoryHandle retained = 0;
-    XCCL_RETURN_IF_ERROR(
-        gpu->Check(driver.MemRetainAllocationHandle(&retained, PointerTo<void>(memory.address_)),
-                   "cuMemRetainAllocationHandle of a buffer"));
+    XCCL_ASSIGN_OR_RETURN(const MemoryHandle retained, RetainHandle(*gpu, memory.address_));
     memory.handle_ = {gpu, retained};
   }
   memory.gpu_ = std::move(gpu);
@@ -226,7 +231,8 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
   memory.gpu_ = std::move(gpu);
   memory.sharing_ = description.sharing;
   memory.bytes_ = description.bytes;
-  if (description.process == ProcessNumber()) {
+  const bool own = description.process == ProcessNumber();
+  if (own && description.sharing == Sharing::kLegacy) {
     memory.address_ = description.address;
     return memory;
   }
@@ -237,7 +243,8 @@ StatusOr<DeviceMemory> DeviceMemory::Import(std::shared_ptr<const Gpu> gpu, cons
     memory.opened_ = {memory.gpu_, memory.address_};
     return memory;
   }
-  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, ImportHandle(*memory.gpu_, parcel));
+  XCCL_ASSIGN_OR_RETURN(const MemoryHandle handle, own ? RetainHandle(*memory.gpu_, description.address)
+                                                       : ImportHandle(*memory.gpu_, parcel));
   memory.handle_ = {memory.gpu_, handle};
   const AccessDescription access{{kLocationDevice, memory.gpu_->id()}, kReadWrite};
   XCCL_RETURN_IF_ERROR(memory.Map({&access, 1}));

@@ -60,8 +60,8 @@ class DeviceMemory {
   static StatusOr<DeviceMemory> Borrow(std::shared_ptr<const Gpu> gpu, DevicePointer address, size_t bytes);
   // The data that another process needs: it describes the range and may carry a file.
   StatusOr<Parcel> Export() const;
-  // The memory of an exporter, as this process and `gpu` see it. A parcel of this process is mapped where it
-  // is: it must outlive the result. Errors: kInvalidInput saying whose device cannot be reached.
+  // The memory of an exporter, as this process and `gpu` see it. Legacy memory of this process is used where
+  // it is: it must outlive the result. Errors: kInvalidInput saying whose device cannot be reached.
   static StatusOr<DeviceMemory> Import(std::shared_ptr<const Gpu> gpu, const Parcel& parcel);
 
   DevicePointer address() const { return address_; }
@@ -81,8 +81,8 @@ class DeviceMemory {
   DevicePointer address_ = 0;
   size_t bytes_ = 0;
   // The resources that are given back at the end. For virtual memory that is the handle, after the range that
-  // it is mapped at. For legacy memory it is what was made or opened here. For memory that this process
-  // exported to itself, it is nothing.
+  // it is mapped at. For legacy memory it is what was made or opened here, and nothing where this process
+  // exported it to itself.
   OwnedHandle handle_;
   MappedRange range_;
   Owned<DevicePointer, &Driver::MemFree> made_;

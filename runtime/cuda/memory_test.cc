@@ -89,6 +89,26 @@ TEST(DeviceMemory, AParcelOfTheSameProcessIsUsedWhereItIs) {
   *reinterpret_cast<char*>(memory->address()) = 1;  // still there
 }
 
+// Another device reaches it, and its maker may go first.
+TEST(DeviceMemory, AParcelOfVirtualMemoryIsMappedForAnotherDeviceOfTheProcess) {
+  FakeOptions machine;
+  machine.devices = 2;
+  FakeDriver fake(machine);
+  const auto gpu = OpenGpu(fake);
+  auto memory = DeviceMemory::Create(gpu, 4096, Sharing::kFileDescriptor, {}, "test");
+  ASSERT_TRUE(memory.ok());
+  const auto parcel = memory->Export();
+  ASSERT_TRUE(parcel.ok()) << parcel.status().message();
+  *PointerTo<char>(memory->address()) = 5;
+  {
+    const auto alias = DeviceMemory::Import(*Gpu::Open(fake.table(), 1), *parcel);
+    ASSERT_TRUE(alias.ok()) << alias.status().message();
+    EXPECT_TRUE(FakeDriver::Allows(1, PointerTo<char>(alias->address()), 4096));
+    *memory = DeviceMemory();
+    EXPECT_EQ(*PointerTo<char>(alias->address()), 5);
+  }
+}
+
 TEST(DeviceMemory, RefusesAnotherVersionsParcel) {
   FakeDriver fake;
   EXPECT_EQ(DeviceMemory::Import(OpenGpu(fake), Parcel{"abc", {}}).status().message(),

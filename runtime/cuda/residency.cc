@@ -29,8 +29,8 @@ Status Reservation::Raise(int32_t device, int32_t there_are, int32_t multiproces
   if (multiprocessors > there_are - others)
     return InvalidInput(fmt::format(
         "{}: {} blocks need {} multiprocessors at once; device {} has {}, and other communicators of this "
-        "process hold {}; hint: --max-ctas",
-        what, blocks, multiprocessors, device, there_are, others));
+        "process hold {}; hint: {}",
+        what, blocks, multiprocessors, device, there_are, others, ctas_hint_));
   all += multiprocessors - mine;
   mine = multiprocessors;
   return OkStatus();

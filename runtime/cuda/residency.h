@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 
@@ -35,7 +36,9 @@ class Residency {
 // needs: its plans share them. Gives everything back at its end. Safe from any thread.
 class Reservation {
  public:
-  explicit Reservation(std::shared_ptr<Residency> residency) : residency_(std::move(residency)) {}
+  // ctas_hint: the caller's name of a limit of threadblocks, for errors.
+  explicit Reservation(std::shared_ptr<Residency> residency, std::string ctas_hint = "--max-ctas")
+      : residency_(std::move(residency)), ctas_hint_(std::move(ctas_hint)) {}
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation();
@@ -48,6 +51,7 @@ class Reservation {
 
  private:
   std::shared_ptr<Residency> residency_;
+  const std::string ctas_hint_;
   std::map<int32_t, int32_t> held_;  // by device; residency_'s mutex guards it
 };
 

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "ir/program.h"
 
 namespace xccl::dispatch {
 
@@ -62,26 +63,37 @@ device::ExpertHandle TablesAt(uint64_t base, const ExpertPlan& plan, size_t& byt
   return tables;
 }
 
+StatusOr<int32_t> WorkersOf(const std::string& name, const ExpertPlan& plan,
+                            const GpuExpertOptions& options) {
+  if (options.workers > 0) return options.workers;
+  const auto roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
+  const int32_t most = options.max_ctas.value_or(std::max(roles, kDefaultBlocks));
+  if (most < roles)
+    return InvalidInput(
+        fmt::format("{}: {} CTAs on a rank; {} allows {}", name, roles, options.ctas_hint, most));
+  return std::min(most / roles, ChooseWorkers(plan));
+}
+
 }  // namespace
 
-Status GpuExperts::CheckPlan() const {
-  for (size_t depth = 1; depth < plan_.stage_of_depth.size(); ++depth)
-    if (plan_.stage_of_depth[depth] <= plan_.stage_of_depth[depth - 1])
-      return InvalidInput(name_ + ": stages: expected them to rise with the depth of the sender");
-  if (std::max(PlacesOf(plan_.sizes) * plan_.sizes.top_k, MostEntriesOf(plan_.sizes)) >
+Status GpuExperts::Check(const std::string& name, const ExpertPlan& plan, const GpuExpertOptions& options) {
+  for (size_t depth = 1; depth < plan.stage_of_depth.size(); ++depth)
+    if (plan.stage_of_depth[depth] <= plan.stage_of_depth[depth - 1])
+      return InvalidInput(name + ": stages: expected them to rise with the depth of the sender");
+  if (std::max(PlacesOf(plan.sizes) * plan.sizes.top_k, MostEntriesOf(plan.sizes)) >
       std::numeric_limits<int32_t>::max())
     return InvalidInput(
         fmt::format("{}: {} tokens on each of {} ranks; expected fewer, whose entries 31 bits "
-                    "count; hint: --tokens",
-                    name_, plan_.sizes.max_tokens, plan_.sizes.ranks));
-  for (size_t rank = 1; rank < options_.host_of.size(); ++rank)
-    if (options_.host_of[rank] != options_.host_of[0])
-      return InvalidInput(
-          fmt::format("{}: ranks 0 and {} are on different hosts; expected one host: rows between hosts need "
-                      "a proxy that "
-                      "sends messages of dispatch, and collectives alone have one; hint: --backend cpu",
-                      name_, rank));
-  return OkStatus();
+                    "count; hint: plan --tokens",
+                    name, plan.sizes.max_tokens, plan.sizes.ranks));
+  for (size_t rank = 1; rank < options.host_of.size(); ++rank)
+    if (options.host_of[rank] != options.host_of[0])
+      return InvalidInput(fmt::format(
+          "{}: ranks 0 and {} are on different hosts; expected one host: rows between hosts need "
+          "a proxy that "
+          "sends messages of dispatch, and collectives alone have one; hint: a communicator on the CPU",
+          name, rank));
+  return WorkersOf(name, plan, options).status();
 }
 
 StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, const ExpertPlan& plan,
@@ -91,12 +103,12 @@ StatusOr<std::unique_ptr<GpuExperts>> GpuExperts::Connect(std::string name, cons
                                                           const GpuExpertOptions& options) {
   XCCL_CHECK(!ranks.empty() && !options.types.empty());
   std::unique_ptr<GpuExperts> made(new GpuExperts(std::move(name), plan, std::move(exchange), options));
-  XCCL_RETURN_IF_ERROR(made->CheckPlan());
+  XCCL_RETURN_IF_ERROR(Check(made->name_, plan, options));
   for (LocalExpertRank& local : ranks) {
     made->gpus_.emplace(local.gpu->id(), local.gpu);
     made->ranks_.push_back({.local = std::move(local), .arena = {}, .tables = {}});
   }
-  made->shape_.workers = options.workers > 0 ? options.workers : ChooseWorkers(plan);
+  XCCL_ASSIGN_OR_RETURN(made->shape_.workers, WorkersOf(made->name_, plan, options));
   made->shape_.back_bytes =
       options.back_bytes > 0 ? (options.back_bytes + 15) / 16 * 16 : 2 * plan.sizes.row_bytes;
   XCCL_RETURN_IF_ERROR(made->LoadKernels(images));
@@ -125,7 +137,7 @@ int32_t GpuExperts::dispatch_blocks() const {
 
 Status GpuExperts::LoadKernels(const ExpertImages& images) {
   if (options_.share == nullptr)
-    reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess());
+    reservation_ = std::make_unique<cuda::Reservation>(cuda::Residency::OfProcess(), options_.ctas_hint);
   cuda::Reservation& reservation = options_.share == nullptr ? *reservation_ : options_.share->reservation;
   for (const auto& [id, gpu] : gpus_) {
     for (const DataType type : options_.types) {
@@ -158,6 +170,11 @@ Status GpuExperts::MakeArenas() {
                                       options_.memory_hint));
     const cuda::Sharing sharing =
         exchange_.parties == 1 ? cuda::Sharing::kNone : cuda::BestSharing(state.local.gpu->properties());
+    if (sharing == cuda::Sharing::kLegacy)
+      return InvalidInput(fmt::format(
+          "{}: device {} shares memory between processes by legacy IPC; expected file descriptors: "
+          "peers may use a rank's slots after its process has given them back",
+          name_, state.local.gpu->id()));
     XCCL_ASSIGN_OR_RETURN(state.arena,
                           DeviceMemory::Create(state.local.gpu, static_cast<size_t>(bytes), sharing, gpus,
                                                fmt::format("{}: rank {}", name_, state.local.rank)));
@@ -167,9 +184,11 @@ Status GpuExperts::MakeArenas() {
   return OkStatus();
 }
 
-// A parcel holds this process's ranks, each with a description of its arena.
+// A parcel holds the shape, then this process's ranks, each with a description of its arena.
 Status GpuExperts::MapPeers() {
   Parcel mine;
+  AppendNumber(mine, static_cast<uint64_t>(shape_.workers));
+  AppendNumber(mine, static_cast<uint64_t>(shape_.back_bytes));
   for (const RankState& state : ranks_) {
     if (exchange_.parties == 1) break;
     XCCL_ASSIGN_OR_RETURN(Parcel arena, state.arena.Export());
@@ -188,6 +207,15 @@ Status GpuExperts::MapPeers() {
   for (size_t p = 0; p < all.size(); ++p) {
     if (static_cast<int32_t>(p) == exchange_.party) continue;
     ParcelReader reader(std::move(all[p]));
+    const GpuShape shape{.workers = static_cast<int32_t>(reader.Number()),
+                         .back_bytes = static_cast<int64_t>(reader.Number())};
+    if (!reader.broken() && shape != shape_)
+      return InvalidInput(
+          fmt::format("{}: process {} has {} threadblocks for each role, and rows of combine of {} bytes; "
+                      "expected {} and "
+                      "{}, as process {} has; hint: {}",
+                      name_, p, shape.workers, shape.back_bytes, shape_.workers, shape_.back_bytes,
+                      exchange_.party, options_.ctas_hint));
     while (!reader.AtEnd()) {
       const uint64_t rank = reader.Number();
       const Parcel arena = reader.One();
@@ -403,6 +431,7 @@ Status GpuExperts::Recorded() const {
 
 Status GpuExperts::Failure() const {
   XCCL_RETURN_IF_ERROR(Recorded());
+  XCCL_RETURN_IF_ERROR(exchange_.check());
   if (launched_.empty()) return OkStatus();
   // Asking for an event's state would end another thread's capture.
   const cuda::CaptureRelaxed relaxed(*ranks_[0].local.gpu);

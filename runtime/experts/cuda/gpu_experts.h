@@ -35,9 +35,13 @@ using ExpertImages = std::function<StatusOr<std::string>(DataType type, int32_t 
 struct GpuExpertOptions {
   std::vector<DataType> types = {DataType::kBfloat16};  // of combine's rows; each has a kernel
   int64_t back_bytes = 0;  // of combine's longest row; 0: twice the plan's, as fp8 rows come back as bfloat16
-  int32_t workers = 0;     // threadblocks of each role, equal on all ranks; 0: ChooseWorkers
+  // Threadblocks of a rank's call, equal on all ranks. Absent: kDefaultBlocks, or one of each role where that
+  // is more.
+  std::optional<int32_t> max_ctas = {};
+  int32_t workers = 0;  // threadblocks of each role, equal on all ranks; 0: ChooseWorkers, within max_ctas
   int64_t memory_limit = int64_t{1} << 30;    // of a rank's arena
   std::string memory_hint = "--slot-memory";  // the caller's name of memory_limit, for errors
+  std::string ctas_hint = "--max-ctas";       // likewise of max_ctas
   std::chrono::nanoseconds time_limit = {};   // of a wait in a kernel; 0: none
   std::vector<int32_t> host_of = {};          // by rank; empty: all are of this host
   // The communicator's, whose other kernels these launches follow. Null: the caller orders them, each rank's
@@ -103,10 +107,14 @@ class GpuExperts {
   GpuExperts(const GpuExperts&) = delete;
   GpuExperts& operator=(const GpuExperts&) = delete;
 
+  // The errors of Connect that all ranks find alike: kInvalidInput for ranks of several hosts, for fewer CTAs
+  // than roles, and for more tokens than kernels count.
+  static Status Check(const std::string& name, const ExpertPlan& plan, const GpuExpertOptions& options);
   // `ranks`: those of this process; the others are of the exchange's other parties, which make the same call.
-  // Requires: the plan is proved and outlives this. Errors: kInvalidInput for ranks of several hosts, for
-  // memory or multiprocessors that do not suffice, for what images refuses; those of the driver and the
-  // exchange.
+  // While kernels run, the exchange's check() says whether another party has failed. Requires: the plan is
+  // proved and outlives this. Errors: those of Check; kInvalidInput for memory or multiprocessors that do not
+  // suffice, for devices that share memory by legacy IPC with another process, for other options there, for
+  // what images refuses; those of the driver and the exchange.
   static StatusOr<std::unique_ptr<GpuExperts>> Connect(std::string name, const ExpertPlan& plan,
                                                        const ExpertImages& images,
                                                        std::vector<LocalExpertRank> ranks, Exchange exchange,
@@ -126,11 +134,12 @@ class GpuExperts {
   Status CheckCombine(DataType type, int64_t elements) const;
 
   // Whether a kernel gave up, without waiting: kInvalidInput for a number of the caller's that it refused,
-  // kLimit for a wait that took too long; the reason of Abort; the driver's for a kernel that crashed and was
-  // launched through the communicator's share, outside of graphs.
+  // kLimit for a wait that took too long; the reason of Abort; a failure of another process; the driver's for
+  // a kernel that crashed and was launched through the communicator's share, outside of graphs.
   Status Failure() const;
   // Waits for the launches of a rank through the communicator's share, outside of graphs, whatever the other
-  // ranks launch. Where a kernel gave up, the others are made to leave. Returns Failure().
+  // ranks launch. Where a kernel gave up or a process failed, those of this process are made to leave.
+  // Returns Failure().
   Status Synchronize(int32_t rank);
   // Makes running kernels leave. Later calls fail with the reason, if there is one.
   void Abort(const Status& reason = {});
@@ -147,7 +156,6 @@ class GpuExperts {
 
   GpuExperts(std::string name, const ExpertPlan& plan, Exchange exchange, const GpuExpertOptions& options)
       : name_(std::move(name)), plan_(plan), exchange_(std::move(exchange)), options_(options) {}
-  Status CheckPlan() const;
   Status LoadKernels(const ExpertImages& images);
   Status MakeArenas();
   Status MapPeers();

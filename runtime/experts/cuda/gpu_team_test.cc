@@ -9,6 +9,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -375,7 +376,7 @@ TEST(Refusals, AreSentences) {
   EXPECT_EQ(
       message({.host_of = {0, 0, 1, 1}}),
       "direct: ranks 0 and 2 are on different hosts; expected one host: rows between hosts need a proxy "
-      "that sends messages of dispatch, and collectives alone have one; hint: --backend cpu");
+      "that sends messages of dispatch, and collectives alone have one; hint: a communicator on the CPU");
   EXPECT_EQ(message({.memory_limit = 1 << 10, .host_of = {}}).substr(0, 26), "direct: rank 0: slots need");
   EXPECT_EQ(
       message({.workers = 200, .host_of = {}}),
@@ -467,6 +468,25 @@ TEST(Workers, FillTheLinks) {
   const ExpertPlan plan = PlanFor(TestMachines()[0], Aim::kThroughput, 2, 400);
   EXPECT_EQ(ChooseWorkers(plan), 16);
   EXPECT_EQ(ChooseWorkers(PlanFor(kOneHost, Aim::kThroughput, 2, 3)), 3);
+}
+
+// A rank has 32 threadblocks at most, and one of each role at least.
+TEST(Workers, FitTheLimitOfCtas) {
+  const ExpertPlan plan = PlanFor(TestMachines()[0], Aim::kThroughput, 2, 400);
+  const auto roles = static_cast<int32_t>(plan.stage_of_depth.size()) + 1;
+  ASSERT_GT(roles * ChooseWorkers(plan), 32);
+  const Machine machine(DataType::kBfloat16, {}, plan.sizes.ranks);  // a device for each rank
+  const auto workers = [&](std::optional<int32_t> max_ctas) -> StatusOr<int32_t> {
+    XCCL_ASSIGN_OR_RETURN(const std::unique_ptr<GpuTeam> team,
+                          machine.Team(plan, {.experts = {.max_ctas = max_ctas, .host_of = {}}}));
+    EXPECT_EQ(team->experts().dispatch_blocks(), team->experts().shape().workers * roles);
+    return team->experts().shape().workers;
+  };
+  EXPECT_EQ(*workers({}), 32 / roles);
+  EXPECT_EQ(*workers(1000), ChooseWorkers(plan));
+  EXPECT_EQ(*workers(2 * roles + 1), 2);
+  EXPECT_EQ(workers(roles - 1).status().message(),
+            fmt::format("{}: {} CTAs on a rank; --max-ctas allows {}", plan.route, roles, roles - 1));
 }
 
 TEST(Compile, EveryTypeAndArchitecture) {

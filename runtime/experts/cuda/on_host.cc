@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <deque>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -48,17 +49,20 @@ void RunLaunch(const device::ExpertArgs& args, DataType type, device::HostShape 
 
 }  // namespace
 
-void AddExpertKernel(cuda::FakeDriver& driver, DataType type, device::HostShape shape) {
+void AddExpertKernel(cuda::FakeDriver& driver, DataType type, device::HostShape shape,
+                     const std::string& image) {
   device::KernelInfo info;
   info.threads = device::kExpertThreads;
   driver.AddGlobal("xccl_kernel_info", &info, sizeof info);
-  driver.AddKernel("xccl_kernel", sizeof(device::ExpertArgs),
-                   [type, shape](const cuda::FakeDriver::Launch& launch) {
-                     device::ExpertArgs args;
-                     std::memcpy(static_cast<void*>(&args), launch.parameter, sizeof args);
-                     device::host_guard = {cuda::FakeDriver::Allows, launch.device};
-                     RunLaunch(args, type, shape);
-                   });
+  driver.AddKernel(
+      "xccl_kernel", sizeof(device::ExpertArgs),
+      [type, shape](const cuda::FakeDriver::Launch& launch) {
+        device::ExpertArgs args;
+        std::memcpy(static_cast<void*>(&args), launch.parameter, sizeof args);
+        device::host_guard = {cuda::FakeDriver::Allows, launch.device};
+        RunLaunch(args, type, shape);
+      },
+      image);
 }
 
 }  // namespace xccl::dispatch

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -163,10 +164,11 @@ int32_t BlocksFor(unsigned threads) {
 void FillModules(Driver& d) {
   d.ModuleLoadData = [](Module* module, const void* image) {
     if (const auto error = BeginUnsafe()) return *error;
-    if (std::strncmp(static_cast<const char*>(image), "fake", 4) != 0) return Result::kInvalidImage;
+    if (!std::string_view(static_cast<const char*>(image)).starts_with(FakeDriver::kAnyImage))
+      return Result::kInvalidImage;
     if (const Result idle = AwaitLaunched(current.back()); idle != Result::kSuccess) return idle;
     const std::lock_guard lock(state->mutex);
-    *module = new ModuleObject;
+    *module = new ModuleObject{static_cast<const char*>(image)};
     state->modules.insert(*module);
     return Result::kSuccess;
   };
@@ -174,10 +176,11 @@ void FillModules(Driver& d) {
     if (!current.empty()) AwaitLaunched(current.back());
     return Destroy(state->modules, module);
   };
-  d.ModuleGetFunction = [](Function* function, Module, const char* name) {
+  d.ModuleGetFunction = [](Function* function, Module module, const char* name) {
     if (const auto error = BeginInContext()) return *error;
     const std::lock_guard lock(state->mutex);
-    const auto at = state->kernels.find(name);
+    auto at = state->kernels.find({module->image, name});
+    if (at == state->kernels.end()) at = state->kernels.find({FakeDriver::kAnyImage, name});
     if (at == state->kernels.end()) return Result::kNotFound;
     *function = at->second;
     return Result::kSuccess;
@@ -282,9 +285,10 @@ const Driver& FakeDriver::table() const {
   return table;
 }
 
-void FakeDriver::AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel) {
+void FakeDriver::AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel,
+                           const std::string& image) {
   const std::lock_guard lock(fake::state->mutex);
-  fake::state->kernels[name] =
+  fake::state->kernels[{image, name}] =
       &fake::state->functions.emplace_back(FunctionObject{std::move(kernel), parameter_bytes});
 }
 

@@ -58,8 +58,11 @@ class FakeDriver {
   FakeDriver& operator=(const FakeDriver&) = delete;
 
   const Driver& table() const;
-  // Modules whose image begins with "fake" have these functions.
-  void AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel);
+  // Modules of an image have these functions; those of kAnyImage all modules whose image begins with it,
+  // where they have no other of that name.
+  static constexpr const char* kAnyImage = "fake";
+  void AddKernel(const std::string& name, size_t parameter_bytes, Kernel kernel,
+                 const std::string& image = kAnyImage);
 
   // They have these variables, too.
   void AddGlobal(const std::string& name, const void* data, size_t bytes);

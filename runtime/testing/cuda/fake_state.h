@@ -38,7 +38,9 @@ struct FunctionObject {
   FakeDriver::Kernel kernel;
   size_t parameter_bytes = 0;
 };
-struct ModuleObject {};
+struct ModuleObject {
+  std::string image;
+};
 struct GraphObject {
   std::vector<std::function<void()>> work;
 };
@@ -163,7 +165,8 @@ struct State {
   std::map<DevicePointer, Mapping> mappings;
   std::map<DevicePointer, Allocation> allocations;
   std::map<void*, size_t> host;
-  std::map<std::string, FunctionObject*> kernels;  // the last of a name; earlier ones may still run
+  // By image and name, the last one; earlier ones may still run.
+  std::map<std::pair<std::string, std::string>, FunctionObject*> kernels;
   std::list<FunctionObject> functions;
   std::map<std::string, std::vector<std::byte>> globals;
   std::set<Stream> streams;
