@@ -48,6 +48,9 @@ class Translations {
 
   const SymmetryGroup& group() const { return group_; }
   ChunkId Image(int64_t e, ChunkId c) const;
+  // Chunks of lost ranks are none of the collective (ir/damaged.h); all other chunks have their numbers
+  // there.
+  bool IsLost(ChunkId c) const { return blocks_.Of(c) >= num_blocks_; }
   bool IsRepresentative(ChunkId c) const {
     const int32_t block = blocks_.Of(c);
     return is_representative_[static_cast<size_t>(blocks_.of_pairs ? block / num_members() : block)];
@@ -75,6 +78,7 @@ class Translations {
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
+  int32_t num_blocks_ = 0;               // those of the collective come first
   std::vector<bool> is_representative_;  // by member, of a pair the source
   std::vector<Rank> members_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member

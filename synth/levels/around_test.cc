@@ -14,6 +14,7 @@
 #include "ir/damaged.h"
 #include "ir/lower/lower_ranks.h"
 #include "ir/simulate/simulate.h"
+#include "ir/slowed.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
@@ -101,7 +102,8 @@ TEST(Around, CompressedPlansAreThoseThatAreWrittenOut) {
       const int64_t exact_ps = Simulate(plain, collective, damaged.machine, options).time_ps;
       EXPECT_EQ(Simulate(compressed, collective, damaged.machine, options).time_ps, exact_ps);
       const SlowedMachine slowed =
-          SlowedOf(compressed, CollectiveSizes(collective, bytes), damaged.machine, damaged.group);
+          SlowedOf(compressed, CollectiveSizes(collective, bytes), damaged.machine,
+                   Translations::Create(compressed, collective, damaged.machine).value());
       Schedule whole = compressed;
       whole.missing = {};
       whole.detours.clear();
