@@ -13,16 +13,20 @@
 
 #include "ir/bounds/bound.h"
 #include "ir/damaged.h"
+#include "ir/lower/lower_ranks.h"
+#include "ir/plan.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "ir/slowed.h"
-#include "ir/taken_over.h"
+#include "ir/testing/check_runs.h"
 #include "ir/translated.h"
+#include "ir/verify/verify_plan.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/compose.h"
 #include "synth/common/reverse.h"
 #include "synth/common/test_machines.h"
 #include "synth/levels/around.h"
+#include "synth/levels/check_part.h"
 #include "synth/levels/levels.h"
 #include "synth/levels/levels_engine.h"
 #include "synth/levels/send.h"
@@ -125,13 +129,14 @@ struct Lacking {
         .WithChunks(chunks * (kind == CollectiveKind::kAllreduce ? machine.num_ranks() : 1));
   }
 
-  // `most_peers` of a level: with fewer, levels are of fewer and longer messages.
+  // `most_peers` of a level: with fewer, levels are of fewer and longer messages; 0: one level.
   Schedule Plan(const Collective& collective, int64_t bytes, int64_t most_peers) const {
     const Collective of_whole = WholeOf(missing, collective, whole).value();
     const auto send = [&](const Topology& direction) {
       const SymmetryGroup same = SymmetryGroup::Create(direction, group.generators()).value();
       const LevelFinder finder(direction, same);
-      const Levels levels = *finder.Make(finder.Ends(most_peers), "levels");
+      const std::vector<int64_t> all = {same.order()};
+      const Levels levels = *finder.Make(most_peers > 0 ? finder.Ends(most_peers) : all, "levels");
       return SendOverLevels(finder, levels, direction, same, of_whole, bytes);
     };
     std::optional<Schedule> sums, made;
@@ -187,6 +192,22 @@ void ExpectRight(const Topology& machine, int64_t most_peers, int32_t chunks) {
   }
 }
 
+// Rails without two hosts and one cable, of those cables that are not the only one of a NIC.
+std::vector<Topology> RailsWithoutCables() {
+  const Topology whole = AllKinds().front().machine;
+  std::vector<Topology> machines;
+  for (uint64_t seed = 1; machines.size() < 4; ++seed) {
+    Topology machine = Without(whole, {3, 9}, 1, seed);
+    const Collective collective = All(CollectiveKind::kAllgather, machine);
+    SynthesisRequest request;
+    request.topology = &machine;
+    request.collective = &collective;
+    request.size_bytes = 1 << 20;
+    if (LevelsEngine().Synthesize(request).ok()) machines.push_back(std::move(machine));
+  }
+  return machines;
+}
+
 TEST(LostHosts, EveryHostOfSmallMachinesMayBeLost) {
   for (const Kind& kind : AllKinds())
     for (int32_t host = 0; host < kind.machine.num_hosts(); ++host)
@@ -205,24 +226,7 @@ TEST(LostHosts, SeveralHostsAndCablesMayBeLost) {
       const Topology machine = Without(kind.machine, {0, other});
       if (FindMissingLinks(machine)) ExpectRight(machine, 1 << 30, 1);
     }
-  int32_t with_cables = 0;
-  for (uint64_t seed = 1; seed <= 12; ++seed) {
-    SCOPED_TRACE(fmt::format("rails without host 3 and a cable, seed {}", seed));
-    const Topology machine = Without(kinds.front().machine, {3}, 1, seed);
-    const std::optional<MissingLinks> missing = FindMissingLinks(machine);
-    ASSERT_TRUE(missing);
-    // The only cable of a NIC has no other way.
-    const Lacking lacking(machine);
-    const Collective collective = lacking.Cut(CollectiveKind::kAllgather, 1);
-    SynthesisRequest request;
-    request.topology = &machine;
-    request.collective = &collective;
-    request.size_bytes = 1 << 20;
-    if (!LevelsEngine().Synthesize(request).ok()) continue;
-    ExpectRight(machine, 1 << 30, 2);
-    ++with_cables;
-  }
-  EXPECT_GE(with_cables, 3);
+  for (const Topology& machine : RailsWithoutCables()) ExpectRight(machine, 1 << 30, 2);
 }
 
 // Plans of the engine, which are compressed on so many ranks.
@@ -334,6 +338,42 @@ TEST(LostHosts, EveryTransferCounts) {
       EXPECT_FALSE(VerifySchedule(wrong, collective, lacking.machine).empty()) << t;
     }
   }
+}
+
+// The parts of all ranks together are a program of the plan that is written out.
+void ExpectLowered(const Topology& machine, int64_t most_peers, int32_t chunks) {
+  const Lacking lacking(machine);
+  for (const CollectiveKind kind : kServed) {
+    SCOPED_TRACE(std::string(ToString(kind)));
+    const Collective collective = lacking.Cut(kind, chunks);
+    const int64_t bytes = int64_t{machine.num_ranks()} << 16;
+    Plan plan{machine, collective, lacking.Plan(collective, bytes, most_peers), std::nullopt, {}};
+    const StatusOr<RankLowering> lowering = RankLowering::Create(plan.schedule, collective, machine, bytes);
+    ASSERT_TRUE(lowering.ok()) << lowering.status().message();
+    plan.program = LoweredProgram{collective, lowering->ProgramOf(AllRanks(machine.num_ranks()))};
+    ASSERT_EQ(ToStatus(VerifyPlan(plan)).message(), "");
+    CheckRuns(plan.program->program, collective,
+              {.size_bytes = 7 * int64_t{4} * machine.num_ranks() * machine.num_ranks()});
+    for (int32_t r = 0; r < machine.num_ranks(); r += 5) CheckPart(*lowering, plan.program->program, Rank(r));
+  }
+}
+
+TEST(LostHosts, RanksAreLoweredAlone) {
+  for (const Kind& kind : AllKinds())
+    for (int32_t host = 0; host < kind.machine.num_hosts(); host += 3)
+      for (const int64_t most_peers : {int64_t{1} << 30, int64_t{1}}) {
+        SCOPED_TRACE(fmt::format("{} without host {}, {} peers", kind.name, host, most_peers));
+        ExpectLowered(Without(kind.machine, {host}), most_peers, most_peers == 1 ? 2 : 1);
+        if (HasFailure()) return;
+      }
+  for (const Topology& machine : RailsWithoutCables()) ExpectLowered(machine, 1 << 30, 1);
+}
+
+// In one level every rank sends to all others, and lost ranks leave nothing to take over.
+TEST(LostHosts, LeavesNeedNoHeirs) {
+  const Topology machine = Without(LoadTopology("leaf-spine:4x4x4").value(), {5, 6});
+  ExpectRight(machine, 0, 2);
+  ExpectLowered(machine, 0, 2);
 }
 
 }  // namespace
