@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
-#include "ir/analysis/chunk_index.h"
 
 namespace xccl {
 namespace {
@@ -51,11 +50,14 @@ class TakingOver {
         heir_(at_.size(), kNone) {}
 
   std::vector<TakenOver> Run() {
-    ForEachChunk(schedule_, [&](ChunkId chunk, std::span<const int32_t> transfers) {
-      for (const TransferOp op : {TransferOp::kReduce, TransferOp::kCopy})
-        if (std::ranges::any_of(transfers, [&](int32_t t) { return schedule_.op[t] == op; }))
-          TakeOver(chunk, TreeOf(schedule_, transfers, op, static_cast<int32_t>(at_.size())));
+    const auto by_chunk = GroupItems<int32_t>(static_cast<size_t>(schedule_.num_chunks), [&](auto add) {
+      for (int32_t t = 0; t < schedule_.size(); ++t)
+        for (int32_t i = 0; i < schedule_.count[t]; ++i) add(schedule_.first[t].value + i, t);
     });
+    for (int32_t c = 0; c < schedule_.num_chunks; ++c)
+      for (const TransferOp op : {TransferOp::kReduce, TransferOp::kCopy})
+        if (std::ranges::any_of(by_chunk[c], [&](int32_t t) { return schedule_.op[t] == op; }))
+          TakeOver(ChunkId(c), TreeOf(schedule_, by_chunk[c], op, static_cast<int32_t>(at_.size())));
     return std::move(taken_over_);
   }
 
