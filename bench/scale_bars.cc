@@ -53,7 +53,7 @@ std::vector<ScaleBar> AllBars() {
   };
   add("rails:128x128", 60, 4096, kGiB, 1.05, 1.1);
   add("rails:128x128", 60, 4096, 64 * kMiB, 0, 0);
-  add("damaged:rails:128x128", 120, 6144, kGiB, 1.15, 1.15);
+  for (const int64_t size : {kGiB, 64 * kMiB}) add("damaged:rails:128x128", 120, 6144, size, 1.15, 1.15);
   for (const char* machine : {"torus:64x64x32", "dragonfly:65x16x10", "llama3-24k", "nvl72:228"})
     add(machine, 60, 4096, kGiB, 1.05, 1.05);
   for (const int64_t size : {kGiB, 64 * kKiB}) {

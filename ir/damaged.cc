@@ -2,10 +2,10 @@
 // sorted once. An abelian group takes a link l = g·r to f by the elements h·g^-1 with h·r = f.
 #include "ir/damaged.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
-
-#include "base/units.h"
 
 namespace xccl {
 namespace {
@@ -35,31 +35,64 @@ class Carriers {
   std::vector<std::pair<int32_t, int64_t>> pairs_;  // (image, element)
 };
 
-std::vector<LinkId> DamagedLinks(const MissingLinks& missing, int32_t links) {
-  std::vector<LinkId> damaged;
-  for (const auto& [link, bandwidth] : missing.slow) damaged.push_back(link);
-  for (size_t i = 0; i < missing.lost.size(); ++i)
-    damaged.push_back(
-        LinkId(static_cast<int64_t>(links) - std::ssize(missing.lost) + static_cast<int64_t>(i)));
-  return damaged;
-}
-
 uint64_t HashOf(std::span<const LinkId> links) {
   uint64_t hash = 14695981039346656037ULL;  // FNV-1a, a link at a time
   for (const LinkId l : links) hash = (hash ^ static_cast<uint64_t>(l.value)) * 1099511628211ULL;
   return hash;
 }
 
-int64_t LatencyOf(const Topology& topology, std::span<const LinkId> path) {
-  int64_t latency = 0;
-  for (const LinkId l : path) latency += topology.link(l).latency_ps + topology.link(l).overhead_ps;
-  return latency;
+}  // namespace
+
+std::vector<LinkId> DamagedLinks(const MissingLinks& missing, int32_t links_of_whole) {
+  std::vector<LinkId> damaged;
+  for (const auto& [link, bandwidth] : missing.slow) damaged.push_back(link);
+  for (size_t i = 0; i < missing.lost.size(); ++i)
+    damaged.push_back(
+        LinkId(static_cast<int64_t>(links_of_whole) - std::ssize(missing.lost) + static_cast<int64_t>(i)));
+  return damaged;
 }
 
-}  // namespace
+std::vector<Rank> LostRanks(const Topology& whole, const MissingLinks& missing) {
+  std::vector<Rank> ranks;
+  for (int32_t r = 0; r < whole.num_ranks(); ++r)
+    if (IsLost(whole.NodeOf(Rank(r)), whole, missing)) ranks.emplace_back(r);
+  return ranks;
+}
 
 StatusOr<Topology> WholeOf(const Schedule& schedule, const Topology& topology) {
   return MakeWhole(topology, schedule.missing);
+}
+
+StatusOr<Collective> WholeOf(const MissingLinks& missing, const Collective& collective,
+                             const Topology& whole) {
+  const CollectiveKind kind = collective.kind();
+  if (kind != CollectiveKind::kAllgather && kind != CollectiveKind::kReduceScatter &&
+      kind != CollectiveKind::kAllreduce)
+    return InvalidInput(fmt::format(
+        "lost hosts in a plan of {}; expected allgather, reduce_scatter or allreduce", collective.name()));
+  const std::vector<Rank> lost = LostRanks(whole, missing);
+  const int32_t members = collective.num_members(),
+                ranks = whole.num_ranks() - static_cast<int32_t>(lost.size());
+  for (const Rank r : collective.ranks())
+    if (r.value >= ranks) return InvalidInput(fmt::format("no rank {}; ranks are 0..{}", r.value, ranks - 1));
+  if (members != ranks)
+    return InvalidInput(fmt::format("{} of {} ranks; expected all, since hosts are lost", members, ranks));
+  const int32_t blocks = kind == CollectiveKind::kAllreduce ? members : 1;
+  if (collective.even_chunks() == 0 || collective.even_chunks() % blocks != 0)
+    return InvalidInput(fmt::format("chunks of {} that differ from rank to rank; expected as many equal ones",
+                                    collective.name()));
+  const int32_t chunks = collective.even_chunks() / blocks;
+  CollectiveSpec spec = collective.spec();
+  spec.ranks.insert(spec.ranks.end(), lost.begin(), lost.end());
+  XCCL_ASSIGN_OR_RETURN(const Collective of_all, Collective::Create(std::move(spec)));
+  return of_all.WithChunks(chunks * (kind == CollectiveKind::kAllreduce ? of_all.num_members() : 1));
+}
+
+int64_t WholeSizeBytes(const Collective& collective, const Collective& whole, int64_t size_bytes) {
+  if (whole.num_members() == collective.num_members()) return size_bytes;
+  const auto rounded_up = [](int64_t n, int64_t by) { return (n + by - 1) / by; };
+  const int64_t part_bytes = rounded_up(size_bytes, collective.num_members());
+  return rounded_up(part_bytes, kDefaultElementBytes) * kDefaultElementBytes * whole.num_members();
 }
 
 Detours::Detours(const Topology& whole, const MissingLinks& missing, std::span<const Detour> detours)
@@ -90,6 +123,20 @@ const Detour* Detours::Find(std::span<const LinkId> path) const {
   return nullptr;
 }
 
+void CutLoops(const Topology& topology, std::vector<LinkId>& links) {
+  size_t kept = 0;
+  for (const LinkId l : links) {
+    const NodeId to = topology.link(l).to;
+    size_t back = 0;
+    while (back < kept && topology.link(links[back]).from != to) ++back;
+    if (back == kept)
+      links[kept++] = l;
+    else
+      kept = back;
+  }
+  links.resize(kept);
+}
+
 bool Detours::Apply(std::vector<LinkId>& path) const {
   taken_.clear();
   bool changed = false;
@@ -104,17 +151,8 @@ bool Detours::Apply(std::vector<LinkId>& path) const {
     i += detour->links.size();
   }
   if (!changed) return false;
-  path.clear();
-  for (const LinkId l : taken_) {
-    const NodeId to = whole_.link(l).to;
-    size_t keep = path.size();
-    for (size_t i = 0; i < path.size() && keep == path.size(); ++i)
-      if (whole_.link(path[i]).from == to) keep = i;
-    if (keep == path.size())
-      path.push_back(l);
-    else
-      path.resize(keep);
-  }
+  path = taken_;
+  CutLoops(whole_, path);
   return true;
 }
 
@@ -149,6 +187,9 @@ void ForEachDamaged(const PathKinds& kinds, const Detours& detours, const Missin
         carrier.ForEach(links[i], broken, [&](int64_t e) {
           path.clear();
           for (const LinkId l : links) path.push_back(group.Image(e, l));
+          if (IsLost(whole.link(path.front()).from, whole, missing) ||
+              IsLost(whole.link(path.back()).to, whole, missing))
+            return;
           // A path is visited for the first of its damaged links.
           if (std::find_if(path.begin(), path.end(), [&](LinkId l) { return detours.IsDamaged(l); }) ==
               path.begin() + static_cast<std::ptrdiff_t>(i))
@@ -175,76 +216,6 @@ std::vector<double> BytesOfOrbits(const PathKinds& kinds, std::span<const double
     for (const LinkId l : kinds.paths[PathId(k)])
       columns[static_cast<size_t>(group.OrbitOf(l))] += bytes[static_cast<size_t>(k)];
   return columns;
-}
-
-namespace {
-
-// How detours change the links.
-struct Changes {
-  std::unordered_map<int32_t, double> bytes;       // by link; damaged links are there in any case
-  std::unordered_map<int32_t, int64_t> longer_ps;  // by orbit of damaged links: the most
-};
-
-Changes ChangesOf(const Schedule& schedule, const PathKinds& kinds, std::span<const double> bytes,
-                  const Topology& whole, const SymmetryGroup& group) {
-  const Detours detours(whole, schedule.missing, schedule.detours);
-  Changes changes;
-  std::vector<LinkId> before;
-  for (const LinkId l : DamagedLinks(schedule.missing, whole.num_links())) changes.bytes[l.value] = 0;
-  ForEachDamaged(kinds, detours, schedule.missing, whole, group, [&](int32_t k, std::vector<LinkId>& path) {
-    before = path;
-    if (!detours.Apply(path)) return;
-    for (const LinkId l : before) changes.bytes[l.value] -= bytes[static_cast<size_t>(k)];
-    for (const LinkId l : path) changes.bytes[l.value] += bytes[static_cast<size_t>(k)];
-    const auto broken = std::ranges::find_if(before, [&](LinkId l) { return detours.IsDamaged(l); });
-    int64_t& longer = changes.longer_ps[group.OrbitOf(*broken)];
-    longer = std::max(longer, LatencyOf(whole, path) - LatencyOf(whole, before));
-  });
-  return changes;
-}
-
-}  // namespace
-
-SlowedMachine SlowedOf(const Schedule& schedule, const CollectiveSizes& sizes, const Topology& topology,
-                       const SymmetryGroup& group) {
-  const Topology whole = WholeOf(schedule, topology).value();
-  const PathKinds kinds = PathKindsOf(schedule.paths, whole, group);
-  const std::vector<double> bytes = BytesOfKinds(schedule, sizes, kinds);
-  const std::vector<double> columns = BytesOfOrbits(kinds, bytes, group);
-  const Changes changes = ChangesOf(schedule, kinds, bytes, whole, group);
-  // By orbit: the most seconds that a link needs for its bytes.
-  std::unordered_map<int32_t, double> seconds;
-  for (const auto& [link, changed] : changes.bytes) {
-    const LinkId l(link);
-    const int32_t orbit = group.OrbitOf(l);
-    double& most = seconds[orbit];
-    const double all = columns[static_cast<size_t>(orbit)] * group.LinkShare(orbit);
-    most = std::max(most, all / static_cast<double>(whole.link(l).bandwidth_bytes_per_s));
-    if (link >= topology.num_links()) continue;  // it lost all of its bytes
-    most = std::max(most, (all + changed) / static_cast<double>(topology.link(l).bandwidth_bytes_per_s));
-  }
-  TopologySpec spec = whole.spec();
-  double least_s = 0;
-  for (size_t l = 0; l < spec.links.size(); ++l) {
-    Link& link = spec.links[l];
-    const int32_t orbit = group.OrbitOf(LinkId(static_cast<int64_t>(l)));
-    const int64_t share = group.order() / group.LinkOrbitSize(orbit);
-    link.bandwidth_bytes_per_s /= share;
-    if (const auto slow = seconds.find(orbit); slow != seconds.end()) {
-      least_s = std::max(least_s, slow->second);
-      if (columns[static_cast<size_t>(orbit)] > 0)
-        link.bandwidth_bytes_per_s =
-            std::min(link.bandwidth_bytes_per_s,
-                     static_cast<int64_t>(columns[static_cast<size_t>(orbit)] / slow->second));
-    }
-    link.bandwidth_bytes_per_s = std::max<int64_t>(1, link.bandwidth_bytes_per_s);
-    link.overhead_ps = std::min(kForeverPs, link.overhead_ps) * share;
-    if (const auto longer = changes.longer_ps.find(orbit); longer != changes.longer_ps.end())
-      link.latency_ps = std::min(kForeverPs, link.latency_ps + longer->second);
-  }
-  return {Topology::Create(std::move(spec)).value(),
-          static_cast<int64_t>(
-              std::min(least_s * static_cast<double>(kPsPerSecond), static_cast<double>(kForeverPs)))};
 }
 
 }  // namespace xccl

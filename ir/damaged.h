@@ -1,7 +1,8 @@
-// Compressed schedules of damaged machines. The whole machine has the links that failed, and slow links have
-// their full bandwidth there (topologies/whole.h). A schedule with `missing` links is one of the whole
-// machine: its generators and the links of its paths are of that machine. A translate whose path passes a
-// damaged link takes detours. docs/ir.md, section 3.
+// Compressed schedules of damaged machines. The whole machine has the hosts and links that are lost, and slow
+// links have their full bandwidth there (topologies/whole.h). A schedule with `missing` hosts or links is one
+// of the whole machine: its generators and the links of its paths are of that machine, and so are its ranks
+// and chunks. A translate whose path passes a damaged link takes detours. Ranks of lost hosts take no part
+// (ir/taken_over.h). docs/ir.md, section 3.
 //
 // Work and memory grow with the damaged translates: those whose paths pass a damaged link.
 #pragma once
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ir/collective.h"
 #include "ir/schedule.h"
 #include "ir/sizes.h"
 #include "topologies/symmetry.h"
@@ -22,23 +24,51 @@
 namespace xccl {
 
 inline bool IsOfDamaged(const Schedule& schedule) { return !schedule.missing.empty(); }
+inline bool HasLostHosts(const Schedule& schedule) { return !schedule.missing.hosts.empty(); }
+
+// True if the node of the whole machine is one of a lost host.
+inline bool IsLost(NodeId n, const Topology& whole, const MissingLinks& missing) {
+  const std::optional<HostId> host = whole.node(n).host;
+  return host && host->value >= whole.num_hosts() - std::ssize(missing.hosts);
+}
+// The ranks of lost hosts, which are the last ones.
+std::vector<Rank> LostRanks(const Topology& whole, const MissingLinks& missing);
 
 // The machine that the schedule's symmetry keeps. Errors: those of MakeWhole.
 StatusOr<Topology> WholeOf(const Schedule& schedule, const Topology& topology);
 
-// The machine that the symmetry of a schedule keeps: the machine itself if nothing is missing. Requires: the
-// schedule verifies, and the topology outlives it.
+// The collective that the columns are of. With lost hosts it has the ranks of these, too, as its last
+// members, and as many chunks for each. Errors: kInvalidInput if the collective has no such form.
+StatusOr<Collective> WholeOf(const MissingLinks& missing, const Collective& collective,
+                             const Topology& whole);
+
+// The size at which a part of the whole machine's collective has the bytes that it has in the collective.
+int64_t WholeSizeBytes(const Collective& collective, const Collective& whole, int64_t size_bytes);
+
+// The machine and the collective that the symmetry of a schedule keeps: those that are given if nothing is
+// missing. Requires: the schedule verifies, and the arguments outlive it.
 class SymmetricMachine {
  public:
-  SymmetricMachine(const Schedule& schedule, const Topology& topology) : topology_(topology) {
+  SymmetricMachine(const Schedule& schedule, const Collective& collective, const Topology& topology)
+      : collective_(collective), topology_(topology) {
     if (IsOfDamaged(schedule)) whole_ = WholeOf(schedule, topology).value();
+    if (HasLostHosts(schedule)) of_all_ = WholeOf(schedule.missing, collective, *whole_).value();
   }
   const Topology& operator*() const { return whole_ ? *whole_ : topology_; }
+  const Collective& collective() const { return of_all_ ? *of_all_ : collective_; }
 
  private:
+  const Collective& collective_;
   const Topology& topology_;
   std::optional<Topology> whole_;
+  std::optional<Collective> of_all_;
 };
+
+// The links that are lost or slow.
+std::vector<LinkId> DamagedLinks(const MissingLinks& missing, int32_t links_of_whole);
+
+// Where a chain of links comes back to a node, leaves out the links between.
+void CutLoops(const Topology& topology, std::vector<LinkId>& links);
 
 // Leads paths around damaged links.
 class Detours {
@@ -70,7 +100,8 @@ struct PathKinds {
 // Requires: chains of links that begin at GPUs.
 PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const SymmetryGroup& group);
 
-// Calls visit(kind, path) for every translate of a kind that passes a damaged link. `path` may be changed.
+// Calls visit(kind, path) for every translate of a kind, between ranks that are not lost, that passes a
+// damaged link. `path` may be changed.
 void ForEachDamaged(const PathKinds& kinds, const Detours& detours, const MissingLinks& missing,
                     const Topology& whole, const SymmetryGroup& group,
                     const std::function<void(int32_t, std::vector<LinkId>&)>& visit);
@@ -80,14 +111,5 @@ std::vector<double> BytesOfKinds(const Schedule& schedule, const CollectiveSizes
                                  const PathKinds& kinds);
 std::vector<double> BytesOfOrbits(const PathKinds& kinds, std::span<const double> bytes,
                                   const SymmetryGroup& group);
-
-// A machine on which each link of an orbit is as slow as the slowest one: with the bytes of detours, the
-// missing bandwidth, and the latency by which detours are longer.
-struct SlowedMachine {
-  Topology topology;     // the whole machine's nodes and links
-  int64_t least_ps = 0;  // what links need for detours that no path of the columns takes
-};
-SlowedMachine SlowedOf(const Schedule& schedule, const CollectiveSizes& sizes, const Topology& topology,
-                       const SymmetryGroup& group);
 
 }  // namespace xccl

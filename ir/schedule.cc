@@ -92,6 +92,7 @@ void Normalize(Schedule& schedule) {
   sorted.symmetry = std::move(schedule.symmetry);
   sorted.missing = std::move(schedule.missing);
   sorted.detours = std::move(schedule.detours);
+  sorted.ways = std::move(schedule.ways);
   sorted.Reserve(n);
   std::vector<int32_t> path_of(static_cast<size_t>(schedule.paths.size()), -1);
   for (int64_t t : by_step.items) {

@@ -74,10 +74,13 @@ struct Schedule {
   // schedule. With them the schedule is compressed: it stands for all translates of its columns
   // (ir/translated.h, rule S7).
   std::vector<Automorphism> symmetry;
-  // The generators and the paths of a compressed schedule may be those of the whole machine, which has links
-  // that this one lacks. Translates take detours around them (ir/damaged.h, rule S8).
+  // The generators and the paths of a compressed schedule may be those of the whole machine, which has hosts
+  // and links that this one lacks. Translates take detours around the links (ir/damaged.h, rule S8). Other
+  // ranks take over what ranks of the hosts would move, over ways of their own where translations give none
+  // (ir/taken_over.h, rule S9).
   MissingLinks missing;
   std::vector<Detour> detours;
+  std::vector<std::vector<LinkId>> ways;
 
   int64_t size() const { return static_cast<int64_t>(first.size()); }
   Transfer at(int64_t t) const {

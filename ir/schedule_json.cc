@@ -166,6 +166,8 @@ void WriteDamage(const Schedule& s, JsonWriter& writer) {
   lists("slow", s.missing.slow, [](const auto& slow) { return Numbers{slow.first.value, slow.second}; });
   lists("links", s.detours, [](const Detour& d) { return d.links; });
   lists("by", s.detours, [](const Detour& d) { return d.by; });
+  if (!s.missing.hosts.empty()) writer.Member("hosts", s.missing.hosts);
+  if (!s.ways.empty()) lists("ways", s.ways, [](const std::vector<LinkId>& way) { return way; });
   writer.EndObject();
 }
 
@@ -187,7 +189,7 @@ StatusOr<std::vector<std::vector<int64_t>>> ReadRows(const JsonValue& damage, st
 }
 
 Status ReadDamage(const JsonValue& damage, Schedule& s) {
-  XCCL_RETURN_IF_ERROR(damage.CheckKeys({"lost", "slow", "links", "by"}));
+  XCCL_RETURN_IF_ERROR(damage.CheckKeys({"lost", "slow", "links", "by", "hosts", "ways"}));
   XCCL_ASSIGN_OR_RETURN(const auto lost, ReadRows(damage, "lost", 5));
   for (const std::vector<int64_t>& row : lost)
     s.missing.lost.push_back({NodeId(row[0]), NodeId(row[1]), row[2], row[3], row[4]});
@@ -204,6 +206,15 @@ Status ReadDamage(const JsonValue& damage, Schedule& s) {
   for (size_t d = 0; d < links.size(); ++d)
     s.detours.push_back(
         {{rows[links[d]].begin(), rows[links[d]].end()}, {rows[by[d]].begin(), rows[by[d]].end()}});
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> hosts, damage.Find("hosts"));
+  if (hosts) {
+    XCCL_ASSIGN_OR_RETURN(s.missing.hosts, damage.GetIntegers<HostId>("hosts", 0, kMost));
+  }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> ways_value, damage.Find("ways"));
+  if (ways_value) {
+    XCCL_ASSIGN_OR_RETURN(const std::vector<PathId> ways, ReadPaths(*ways_value, rows));
+    for (const PathId way : ways) s.ways.emplace_back(rows[way].begin(), rows[way].end());
+  }
   return OkStatus();
 }
 
@@ -233,7 +244,7 @@ void WriteScheduleJson(const Schedule& s, const Topology& topology, JsonWriter& 
   writer.Member("op", ops);
   writer.Member("step", s.step);
   if (!s.symmetry.empty()) WriteSymmetry(s.symmetry, writer);
-  if (!s.missing.empty() || !s.detours.empty()) WriteDamage(s, writer);
+  if (!s.missing.empty() || !s.detours.empty() || !s.ways.empty()) WriteDamage(s, writer);
   writer.EndObject();
 }
 

@@ -103,9 +103,33 @@ TEST(ScheduleJson, KeepsDamage) {
 )";
   const JsonDocument document = JsonDocument::Parse(text, "f").value();
   const Schedule schedule = ReadScheduleJson(document.root(), star).value();
-  EXPECT_EQ(schedule.missing, (MissingLinks{.lost = {Link{NodeId(0), NodeId(3), 1000, 5, 0}},
+  EXPECT_EQ(schedule.missing, (MissingLinks{.hosts = {},
+                                            .lost = {Link{NodeId(0), NodeId(3), 1000, 5, 0}},
                                             .slow = {{LinkId(2), 5'000'000'000}}}));
   EXPECT_EQ(schedule.detours, (std::vector<Detour>{{.links = {LinkId(6)}, .by = {LinkId(0)}}}));
+  EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), text);
+}
+
+TEST(ScheduleJson, LostHosts) {
+  const Topology star = Star();
+  const std::string text = R"({
+ "chunks":4,
+ "first":[0],
+ "count":[1],
+ "src":[0],
+ "dst":[1],
+ "path":[[0,3]],
+ "op":"c",
+ "step":[0],
+ "symmetry":{"order":[4],"image":[[1,2,3,0]]},
+ "damage":{"lost":[],"slow":[],"links":[],"by":[],"hosts":[2,0],"ways":[[0,3],[2,5]]}
+}
+)";
+  const JsonDocument document = JsonDocument::Parse(text, "f").value();
+  const Schedule schedule = ReadScheduleJson(document.root(), star).value();
+  EXPECT_EQ(schedule.missing.hosts, (std::vector<HostId>{HostId(2), HostId(0)}));
+  EXPECT_EQ(schedule.ways,
+            (std::vector<std::vector<LinkId>>{{LinkId(0), LinkId(3)}, {LinkId(2), LinkId(5)}}));
   EXPECT_EQ(Written([&](JsonWriter& w) { WriteScheduleJson(schedule, star, w); }), text);
 }
 
@@ -143,6 +167,12 @@ TEST(ScheduleJson, Errors) {
       {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[[1]],\"by\":[]},",
        "f: damage.by: 0 entries; expected 1, as damage.links has"},
       {"\"chunks\":2,", "\"chunks\":2,\"damage\":{\"lost\":[]},", "f: damage: no key 'slow'; expected one"},
+      {"\"chunks\":2,",
+       "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[],\"by\":[],\"hosts\":[-1]},",
+       "f: damage.hosts: entry 0 is -1; expected 0..2147483647"},
+      {"\"chunks\":2,",
+       "\"chunks\":2,\"damage\":{\"lost\":[],\"slow\":[],\"links\":[],\"by\":[],\"ways\":[1]},",
+       "f: damage.ways: entry 0 is a number; expected a list of links"},
       {"\"chunks\":2,", "", "f: no key 'chunks'; expected one"},
       {"\"chunks\"", "\"chunk\"", "f: unknown key 'chunk'; did you mean 'chunks'?"},
       {"\"chunks\":2", "\"chunks\":1e9", "f: chunks: 1000000000; expected a whole number"},

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "ir/damaged.h"
+#include "ir/taken_over.h"
 
 namespace xccl {
 
@@ -34,16 +35,22 @@ StatusOr<ChunkBlocks> ChunkBlocksOf(const Collective& collective) {
   return blocks;
 }
 
-StatusOr<Translations> Translations::Create(const Schedule& schedule, const Collective& collective,
+StatusOr<Translations> Translations::Create(const Schedule& schedule, const Collective& of_machine,
                                             const Topology& machine) {
   std::optional<Topology> whole;
+  std::optional<Collective> of_whole;
   if (IsOfDamaged(schedule)) {
     XCCL_ASSIGN_OR_RETURN(whole, WholeOf(schedule, machine));
   }
+  if (HasLostHosts(schedule)) {
+    XCCL_ASSIGN_OR_RETURN(of_whole, WholeOf(schedule.missing, of_machine, *whole));
+  }
+  const Collective& collective = of_whole ? *of_whole : of_machine;
   const Topology& topology = whole ? *whole : machine;
   XCCL_ASSIGN_OR_RETURN(SymmetryGroup group, SymmetryGroup::Create(topology, schedule.symmetry));
   Translations made(std::move(group));
   XCCL_ASSIGN_OR_RETURN(made.blocks_, ChunkBlocksOf(collective));
+  made.num_blocks_ = of_machine.num_members() * (made.blocks_.of_pairs ? of_machine.num_members() : 1);
   made.members_.assign(collective.ranks().begin(), collective.ranks().end());
   made.member_of_rank_.assign(static_cast<size_t>(topology.num_ranks()), -1);
   for (size_t m = 0; m < made.members_.size(); ++m)
@@ -251,7 +258,14 @@ Schedule Translate(Schedule base, const SymmetryGroup& group) {
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   if (schedule.symmetry.empty()) return schedule.size();
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
-  return translations.ok() ? CountExpanded(schedule, *translations) : 0;
+  if (!translations.ok()) return 0;
+  const int64_t all = CountExpanded(schedule, *translations);
+  if (!HasLostHosts(schedule)) return all;
+  // A chunk takes a transfer to, or from, each rank but its own. So as many are left for each chunk that is
+  // left as there are other ranks.
+  const int64_t ranks = collective.num_members(),
+                of_whole = translations->group().order() * translations->group().num_rank_orbits();
+  return all / (of_whole * (of_whole - 1)) * (ranks * (ranks - 1));
 }
 
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
@@ -265,7 +279,7 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
     return LimitReached(fmt::format("schedule: {} transfers without its symmetry; at most {} are written out",
                                     transfers, most_transfers));
   Schedule plain;
-  plain.num_chunks = schedule.num_chunks;
+  plain.num_chunks = collective.num_chunks();
   plain.Reserve(transfers);
   std::optional<Topology> whole;
   std::optional<Detours> detours;
@@ -273,20 +287,29 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
     XCCL_ASSIGN_OR_RETURN(whole, WholeOf(schedule, topology));
     detours.emplace(*whole, schedule.missing, schedule.detours);
   }
+  const bool has_lost = HasLostHosts(schedule);
+  const auto is_lost = [&](Rank r) { return IsLost(whole->NodeOf(r), *whole, schedule.missing); };
   std::vector<LinkId> links;
   std::vector<std::pair<int32_t, int32_t>> runs;
   for (int64_t t = 0; t < schedule.size(); ++t) {
     if (deadline()) return LimitReached("schedule: " + deadline.Passed() + " while it was written out");
     const Transfer base = schedule.at(t);
     for (int64_t e = 0; e < group.order(); ++e) {
+      const Rank src = group.Image(e, base.src), dst = group.Image(e, base.dst);
+      if (has_lost && (is_lost(src) || is_lost(dst))) continue;
       links.clear();
       for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
       if (detours) detours->Apply(links);
       ForEachRunOfImage(translations, base, e, runs, [&](ChunkId first, int32_t count) {
-        plain.Add(first, count, group.Image(e, base.src), group.Image(e, base.dst), links, base.op,
-                  base.step);
+        // Chunks of lost ranks come last.
+        while (count > 0 && translations.IsLost(ChunkId(first.value + count - 1))) --count;
+        if (count > 0) plain.Add(first, count, src, dst, links, base.op, base.step);
       });
     }
+  }
+  if (has_lost) {
+    XCCL_RETURN_IF_ERROR(AddTakenOver(schedule, translations, *whole, plain));
+    Normalize(plain);
   }
   return plain;
 }

@@ -51,6 +51,9 @@ class Translations {
   // The representative chunks, ascending. Requires: their ids fit 32 bits. Cost: linear in them and in the
   // members.
   std::vector<ChunkId> Representatives() const;
+  // Chunks of lost ranks are none of the collective (ir/damaged.h); all other chunks have their numbers
+  // there.
+  bool IsLost(ChunkId c) const { return blocks_.Of(c) >= num_blocks_; }
   // The end of c's block (exclusive). Translations move blocks as a whole.
   ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // True if every block maps to a block with as many chunks and equal weights and counts.
@@ -74,6 +77,7 @@ class Translations {
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
+  int32_t num_blocks_ = 0;               // those of the collective come first
   std::vector<bool> is_representative_;  // by member, of a pair the source
   std::vector<Rank> members_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member

@@ -9,6 +9,7 @@
 
 #include "topologies/failures.h"
 #include "topologies/load/load.h"
+#include "topologies/submachine.h"
 #include "topologies/symmetry.h"
 #include "topologies/topology.h"
 
@@ -61,6 +62,38 @@ TEST(Whole, SlowLinksAreFound) {
   EXPECT_EQ(LinksOf(MakeWhole(slow, *missing).value()), LinksOf(Load("leaf-spine:4x4x4")));
 }
 
+// Removes a host and cables, and finds them again.
+TEST(Whole, LostHostsAreFound) {
+  for (const char* name : {"leaf-spine:4x4x4", "fat-tree:k=8", "llama3-24k"}) {
+    const Topology whole = Load(name);
+    for (const int32_t host : {0, 1, whole.num_hosts() - 1}) {
+      SCOPED_TRACE(testing::Message() << name << " without host " << host);
+      std::vector<Rank> left;
+      for (int32_t r = 0; r < whole.num_ranks(); ++r)
+        if (whole.HostOf(Rank(r)).value != host) left.emplace_back(r);
+      const Topology machine = FailCables(MembersAlone(whole, left).topology, 1, 1, {}).value().topology;
+      const std::optional<MissingLinks> missing = FindMissingLinks(machine);
+      ASSERT_TRUE(missing);
+      EXPECT_EQ(missing->hosts.size(), 1u);
+      const Topology made = MakeWhole(machine, *missing).value();
+      EXPECT_EQ(made.num_nodes(), whole.num_nodes());
+      EXPECT_EQ(made.num_links(), whole.num_links());
+      const Renumbered ordered = InOrder(made, *missing);
+      EXPECT_EQ(FindTranslations(ordered.topology).order(), FindTranslations(whole).order());
+      EXPECT_EQ(ordered.topology.node(ordered.node.back()), made.spec().nodes.back());
+    }
+  }
+}
+
+TEST(Whole, HostsThatCannotBeLostAreRefused) {
+  const Topology machine = Load("leaf-spine:4x4x4");
+  EXPECT_EQ(MakeWhole(machine, {.hosts = {HostId(16)}, .lost = {}, .slow = {}}).status().message(),
+            "lost host like 16; hosts are 0..15");
+  EXPECT_EQ(
+      MakeWhole(machine, {.hosts = std::vector(17, HostId(0)), .lost = {}, .slow = {}}).status().message(),
+      "17 lost hosts; expected at most 16, as the machine has");
+}
+
 TEST(Whole, NothingIsMissingOfAWholeMachine) {
   for (const char* name : {"leaf-spine:4x4x4", "fat-tree:k=8", "torus:4x4"})
     EXPECT_FALSE(FindMissingLinks(Load(name))) << name;
@@ -68,15 +101,15 @@ TEST(Whole, NothingIsMissingOfAWholeMachine) {
 
 TEST(Whole, LinksThatCannotBeMissingAreRefused) {
   const Topology ring = Load("ring:4");
-  EXPECT_EQ(MakeWhole(ring, {.lost = {}, .slow = {{LinkId(8), 1}}}).status().message(),
+  EXPECT_EQ(MakeWhole(ring, {.hosts = {}, .lost = {}, .slow = {{LinkId(8), 1}}}).status().message(),
             "slow link 8; links are 0..7");
   const int64_t there = ring.link(LinkId(2)).bandwidth_bytes_per_s;
   const std::string full = std::to_string(there);
-  EXPECT_EQ(MakeWhole(ring, {.lost = {}, .slow = {{LinkId(2), there}}}).status().message(),
+  EXPECT_EQ(MakeWhole(ring, {.hosts = {}, .lost = {}, .slow = {{LinkId(2), there}}}).status().message(),
             "slow link 2: " + full + " B/s in the whole machine; expected more than " + full);
   Link lost = ring.link(LinkId(0));
   lost.to = NodeId(9);
-  EXPECT_FALSE(MakeWhole(ring, {.lost = {lost}, .slow = {}}).ok());
+  EXPECT_FALSE(MakeWhole(ring, {.hosts = {}, .lost = {lost}, .slow = {}}).ok());
 }
 
 }  // namespace

@@ -97,8 +97,8 @@ class Expressions {
 
 bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology) {
   if (!collective.Reduces()) return true;
-  const SymmetricMachine whole(schedule, topology);
-  Expressions expressions(schedule, collective, *whole);
+  const SymmetricMachine whole(schedule, collective, topology);
+  Expressions expressions(schedule, whole.collective(), *whole);
   bool same = true;
   // All translates of a chunk give the same answer, so only chunks that the columns move are played.
   const bool compressed = !schedule.symmetry.empty();

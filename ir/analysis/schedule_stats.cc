@@ -1,7 +1,7 @@
 // Rounds: one pass over the steps adds up the load of every link. Depth: an index by chunk is built by a
 // counting sort; for each chunk, each write stores the length of the longest chain of transfers before it.
 // Columns of a compressed schedule stand for their translates, so nothing is expanded. Detours around damage
-// (ir/damaged.h) are left out.
+// (ir/damaged.h) and lost ranks are left out, but for the number of transfers.
 #include "ir/analysis/schedule_stats.h"
 
 #include <algorithm>
@@ -93,7 +93,7 @@ int32_t FindDepth(const Schedule& schedule, const Topology& topology) {
 }  // namespace
 
 ScheduleStats Stats(const Schedule& schedule, const Collective& collective, const Topology& machine) {
-  const SymmetricMachine whole(schedule, machine);
+  const SymmetricMachine whole(schedule, collective, machine);
   const Topology& topology = *whole;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   ScheduleStats stats;
@@ -107,10 +107,10 @@ ScheduleStats Stats(const Schedule& schedule, const Collective& collective, cons
 
 LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const Topology& machine,
                   int64_t size_bytes) {
-  const SymmetricMachine whole(schedule, machine);
+  const SymmetricMachine whole(schedule, collective, machine);
   const Topology& topology = *whole;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
-  const CollectiveSizes sizes(collective, size_bytes);
+  const CollectiveSizes sizes(whole.collective(), WholeSizeBytes(collective, whole.collective(), size_bytes));
   std::vector<double> path_bytes(static_cast<size_t>(schedule.paths.size()));
   double moved = 0;
   for (int64_t t = 0; t < schedule.size(); ++t) {
@@ -147,10 +147,10 @@ LinkUse LinkUseOf(const Schedule& schedule, const Collective& collective, const 
 }
 
 std::vector<Rank> RelaysOf(const Schedule& schedule, const Collective& collective, const Topology& machine) {
-  const SymmetricMachine whole(schedule, machine);
+  const SymmetricMachine whole(schedule, collective, machine);
   const Topology& topology = *whole;
   std::vector<Rank> relays;
-  if (collective.num_members() == topology.num_ranks()) return relays;
+  if (whole.collective().num_members() == topology.num_ranks()) return relays;
   const SymmetryGroup group = SymmetryGroup::Create(topology, schedule.symmetry).value();
   std::vector<bool> carries(static_cast<size_t>(group.num_rank_orbits()), false);
   std::vector<Rank> sources, destinations;

@@ -54,8 +54,15 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
                            TimeModel model, BoundEffort effort) {
   Bound bound;
   Orbits of_whole(topology);
-  if (const std::optional<Topology> whole = WholeForBounds(topology, collective, of_whole)) {
-    XCCL_ASSIGN_OR_RETURN(bound, LowerBound(*whole, collective, size_bytes, model, effort));
+  if (const std::optional<WholeMachine> whole = WholeForBounds(topology, collective, of_whole)) {
+    if (whole->has_more_ranks) {
+      XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model, of_whole));
+      bound.bound_ps = bound.latency_ps;
+      bound.size_bytes = CollectiveSizes(collective, size_bytes).size_bytes();
+      bound.kind = bound.bandwidth_kind = BoundKind::kRelaxed;
+    } else {
+      XCCL_ASSIGN_OR_RETURN(bound, LowerBound(whole->topology, collective, size_bytes, model, effort));
+    }
     const double scale = static_cast<double>(kPsPerSecond);
     const double cuts_ps =
         CutsAroundDamage(topology, collective, CollectiveSizes(collective, size_bytes)) * scale;

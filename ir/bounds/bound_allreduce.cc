@@ -28,10 +28,6 @@
 #include "ir/bounds/partitions.h"
 
 namespace xccl {
-namespace {
-
-// Returns the seconds per byte that a partition proves. Requires that the blocks hold all GPUs. Returns 0 if
-// fewer than two blocks have members, or if a node outside the blocks can copy or sum.
 double PartitionSeconds(const Topology& topology, const Collective& collective, const NodeGroups& block_of) {
   std::set<int32_t> with_members;
   for (Rank r : collective.ranks()) with_members.insert(block_of[topology.NodeOf(r).index()]);
@@ -39,8 +35,6 @@ double PartitionSeconds(const Topology& topology, const Collective& collective, 
   const double bandwidth = PassBandwidth(topology, block_of);
   return k < 2 || bandwidth == 0 ? 0 : 2 * (k - 1) / bandwidth;
 }
-
-}  // namespace
 
 BandwidthBound AllreduceBound(const Topology& topology, const Collective& collective, int64_t bytes,
                               BoundEffort effort) {

@@ -5,6 +5,7 @@
 
 #include "base/graph/union_find.h"
 #include "ir/bounds/node_cuts.h"
+#include "ir/bounds/partitions.h"
 #include "topologies/symmetry.h"
 #include "topologies/whole.h"
 
@@ -101,14 +102,16 @@ bool AllReachEachOther(const Topology& topology, const Collective& collective) {
   return true;
 }
 
-std::optional<Topology> WholeForBounds(const Topology& topology, const Collective& collective,
-                                       Orbits& orbits) {
+std::optional<WholeMachine> WholeForBounds(const Topology& topology, const Collective& collective,
+                                           Orbits& orbits) {
   if (topology.num_ranks() < kManyForBounds || orbits.OfMachine().IsTransitive()) return std::nullopt;
   const std::optional<MissingLinks> missing = FindMissingLinks(topology);
   if (!missing || !AllReachEachOther(topology, collective)) return std::nullopt;
   StatusOr<Topology> whole = MakeWhole(topology, *missing);
-  if (!whole.ok() || !FindTranslations(*whole).IsTransitive()) return std::nullopt;
-  return *std::move(whole);
+  if (!whole.ok()) return std::nullopt;
+  const bool more = whole->num_ranks() > topology.num_ranks();
+  if (!more && !FindTranslations(*whole).IsTransitive()) return std::nullopt;
+  return WholeMachine{*std::move(whole), more};
 }
 
 double CutsAroundDamage(const Topology& topology, const Collective& collective,
@@ -130,6 +133,9 @@ double CutsAroundDamage(const Topology& topology, const Collective& collective,
       if (members[g] > 0 && members[g] < collective.num_members())
         across[g] = BytesAcross(collective, sizes, members[g], root == static_cast<int32_t>(g));
     seconds = std::max(seconds, SecondsAround(across, bandwidth));
+    if (collective.kind() == CollectiveKind::kAllreduce)
+      seconds = std::max(seconds, PartitionSeconds(topology, collective, group_of) *
+                                      static_cast<double>(sizes.PartBytes(PartId(0))));
   }
   return seconds;
 }

@@ -22,4 +22,9 @@ namespace xccl {
 std::vector<NodeGroups> Partitions(const Topology& topology, const Collective& collective,
                                    BoundEffort effort);
 
+// Returns the seconds per byte of an allreduce that a partition proves (bound_allreduce.cc). Requires that
+// the blocks hold all GPUs. Returns 0 if fewer than two blocks have members, or if a node outside the blocks
+// can copy or sum.
+double PartitionSeconds(const Topology& topology, const Collective& collective, const NodeGroups& block_of);
+
 }  // namespace xccl

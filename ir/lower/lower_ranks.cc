@@ -1,14 +1,18 @@
 // Create runs the passes of lower_once.h over the columns, with a class in place of each path. WriteRank
 // translates their results to one rank: a move becomes two, one that the rank sends and one that it receives,
-// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions.
+// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions. With lost
+// hosts, the rank's moves are listed first, those that it takes over too, and then follow the chunks at this
+// rank alone, so that they know what feeds them.
 #include "ir/lower/lower_ranks.h"
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
+#include "base/graph/grouped.h"
 #include "ir/damaged.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/dependencies.h"
@@ -16,6 +20,7 @@
 #include "ir/lower/instructions.h"
 #include "ir/lower/merge.h"
 #include "ir/lower/segments.h"
+#include "ir/taken_over.h"
 
 namespace xccl {
 
@@ -38,6 +43,40 @@ Status CheckMoves(const Schedule& schedule, const Collective& collective, const 
   return OkStatus();
 }
 
+// Follows all chunks at one rank, whose moves are in order: what feeds its sends, and where its sums are.
+// Each chunk has one root (rule S9).
+void Follow(Rank rank, const Collective& collective, Moves& moves) {
+  struct Cell {
+    int32_t writer = kNoIndex, last_sum = kNoIndex;  // moves
+  };
+  std::vector<Cell> cells(static_cast<size_t>(collective.num_chunks()));
+  for (size_t m = 0; m < moves.moves.size(); ++m) {
+    Move& move = moves.moves[m];
+    Cell& cell = cells[move.chunk.index()];
+    move.number = move.bundle = move.group = static_cast<int32_t>(m);
+    const bool reads = move.sends || move.reduces;
+    if (reads && cell.writer != kNoIndex) ++moves.moves[static_cast<size_t>(cell.writer)].readers;
+    if (move.sends) {
+      move.feed = cell.writer;
+      continue;
+    }
+    move.previous = cell.writer;
+    move.local_input = move.reduces && cell.writer == kNoIndex;
+    if (move.reduces) cell.last_sum = static_cast<int32_t>(m);
+    cell.writer = static_cast<int32_t>(m);
+  }
+  const auto of_each = static_cast<int32_t>(collective.num_chunks() / collective.num_members());
+  for (int32_t c = 0; c < collective.num_chunks(); ++c) {
+    const Cell& cell = cells[static_cast<size_t>(c)];
+    const bool is_root = collective.ranks()[static_cast<size_t>(c / of_each)] == rank;
+    const bool has_input = is_root || IsReduction(collective.kind()),
+               has_output = is_root || EndsAlike(collective.kind());
+    if (is_root && cell.last_sum != kNoIndex) moves.moves[static_cast<size_t>(cell.last_sum)].complete = true;
+    if (has_output && cell.writer != kNoIndex) ++moves.moves[static_cast<size_t>(cell.writer)].readers;
+    if (has_output && has_input && cell.writer == kNoIndex) moves.copies.push_back({rank, ChunkId(c)});
+  }
+}
+
 // Appends the program of one rank to another program.
 void Append(Program from, Rank rank, Program& to) {
   const int32_t first = static_cast<int32_t>(to.dependencies.size());
@@ -54,31 +93,66 @@ void Append(Program from, Rank rank, Program& to) {
 struct RankLowering::OwnPaths {
   Paths paths;
   std::vector<int32_t> out, in;  // by class: its path; kNoIndex: none
-  std::vector<int32_t> classes;  // by path
+  std::vector<int32_t> classes;  // by path; kNoIndex: a way
+  std::vector<int32_t> channels;
+  std::unordered_map<int32_t, int32_t> ways;  // by way of the schedule: its path
 };
+
+// The moves of one rank in the order of their events, each sent or received by it.
+struct RankLowering::OwnMoves {
+  Moves moves;
+  Fusion fusion;
+  Order order;
+};
+
+struct RankLowering::Damage {
+  Damage(const Schedule& schedule, Topology of_whole)
+      : has_lost_hosts(HasLostHosts(schedule)),
+        whole(std::move(of_whole)),
+        ways(schedule.ways),
+        detours(whole, schedule.missing, schedule.detours) {}
+  // The ends of a way or class as one number.
+  static uint64_t KeyOf(Rank src, Rank dst) {
+    return (static_cast<uint64_t>(src.index()) << 32) | dst.index();
+  }
+
+  bool has_lost_hosts;
+  Topology whole;
+  std::span<const std::vector<LinkId>> ways;
+  Detours detours;
+  std::unordered_map<uint64_t, int32_t> way_between, class_between;  // the first with these ends
+  Grouped<int32_t> ways_of;                                          // by rank
+  std::vector<TakenOver> taken_over;
+  Grouped<int32_t> taken_over_of;  // by rank
+};
+
+RankLowering::RankLowering(Translations translations, const Collective& collective, const Topology& topology)
+    : translations_(std::move(translations)), collective_(&collective), topology_(&topology) {}
+RankLowering::RankLowering(RankLowering&&) = default;
+RankLowering& RankLowering::operator=(RankLowering&&) = default;
+RankLowering::~RankLowering() = default;
 
 StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Collective& collective,
                                             const Topology& topology, int64_t size_bytes) {
-  if (IsOfDamaged(schedule))
-    return InvalidInput(
-        "detours around damaged links differ from rank to rank; expected a whole machine, or a "
-        "plan that is short enough to be lowered for all ranks");
   if (collective.num_chunks() > std::numeric_limits<int32_t>::max())
     return InvalidInput(fmt::format("lower: {} of {} ranks has {} chunks; a program names at most 2^31-1",
                                     collective.name(), collective.num_members(), collective.num_chunks()));
-  XCCL_RETURN_IF_ERROR(CheckMoves(schedule, collective, topology));
+  const SymmetricMachine of_columns(schedule, collective, topology);
+  const Topology& whole = *of_columns;
+  XCCL_RETURN_IF_ERROR(CheckMoves(schedule, of_columns.collective(), whole));
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
   RankLowering made(std::move(translations), collective, topology);
-  const Paths paths = ListPaths(schedule, topology);
+  const Paths paths = ListPaths(schedule, whole);
   const std::vector<ChunkId> chunks = made.translations_.Representatives();  // the columns move no others
-  XCCL_ASSIGN_OR_RETURN(made.moves_,
-                        SplitByRank(schedule, paths, collective, topology.num_ranks(), nullptr, &chunks));
+  XCCL_ASSIGN_OR_RETURN(made.moves_, SplitByRank(schedule, paths, of_columns.collective(), whole.num_ranks(),
+                                                 nullptr, &chunks));
   made.FindClasses(paths);
+  if (IsOfDamaged(schedule)) made.FindDamage(schedule, whole);
   const std::vector<Move>& moves = made.moves_.moves;
   // Slots are memory, and a rank of a large machine has many connections: as few as the plainest form has.
   made.order_ = OrderByStep(moves, made.classes_.size(), made.head_.slots);
   made.head_.slots = std::max(made.head_.slots, made.order_.slots);
-  made.assignment_ = AssignThreadblocks(moves, made.classes_, topology.num_ranks(), true);
+  made.assignment_ = AssignThreadblocks(moves, made.classes_, whole.num_ranks(), true);
   made.fusion_ = FuseForwards(moves, made.order_, made.assignment_, made.head_.slots, true);
   XCCL_RETURN_IF_ERROR(made.ChooseSegments(size_bytes));
   return made;
@@ -100,6 +174,34 @@ void RankLowering::FindClasses(const Paths& paths) {
       classes_.paths.push_back({group.Image(back, path.src), group.Image(back, path.dst), links, kNoIndex});
   }
   for (Move& move : moves_.moves) move.path = of_path[static_cast<size_t>(move.path)];
+}
+
+void RankLowering::FindDamage(const Schedule& schedule, Topology whole) {
+  auto damage = std::make_unique<Damage>(schedule, std::move(whole));
+  for (int32_t c = 0; c < classes_.size(); ++c) {
+    const Path& path = classes_.paths[static_cast<size_t>(c)];
+    damage->class_between.try_emplace(Damage::KeyOf(path.src, path.dst), c);
+  }
+  const auto end = [&](LinkId l, bool tail) {
+    return *damage->whole.RankOf(tail ? damage->whole.link(l).from : damage->whole.link(l).to);
+  };
+  const auto ranks = static_cast<size_t>(topology_->num_ranks());
+  damage->ways_of = GroupItems<int32_t>(ranks, [&](auto add) {
+    for (size_t w = 0; w < damage->ways.size(); ++w) {
+      const Rank src = end(damage->ways[w].front(), true), dst = end(damage->ways[w].back(), false);
+      const auto number = static_cast<int32_t>(w);
+      if (damage->way_between.try_emplace(Damage::KeyOf(src, dst), number).first->second != number) continue;
+      add(src.index(), number);
+      add(dst.index(), number);
+    }
+  });
+  if (damage->has_lost_hosts) damage->taken_over = TransfersTakenOver(schedule, translations_, damage->whole);
+  damage->taken_over_of = GroupItems<int32_t>(ranks, [&](auto add) {
+    for (size_t t = 0; t < damage->taken_over.size(); ++t)
+      for (const Rank rank : {damage->taken_over[t].src, damage->taken_over[t].dst})
+        add(rank.index(), static_cast<int32_t>(t));
+  });
+  damage_ = std::move(damage);
 }
 
 // The choice needs the threadblocks of a rank and the bytes of a connection, which the columns give.
@@ -137,11 +239,29 @@ RankLowering::OwnPaths RankLowering::PathsOf(Rank rank) const {
       if (group.OrbitOf(end) != orbit) continue;
       const int64_t e = ElementTo(end, rank);
       Path path{group.Image(e, of_class.src), group.Image(e, of_class.dst), {}, kNoIndex};
+      if (!IsThere(path.src) || !IsThere(path.dst)) continue;
       for (const LinkId link : of_class.links) path.links.push_back(group.Image(e, link));
+      if (damage_) damage_->detours.Apply(path.links);
       (sends ? own.out : own.in)[static_cast<size_t>(c)] = own.paths.size();
       own.paths.paths.push_back(std::move(path));
       own.classes.push_back(c);
+      own.channels.push_back(assignment_.channel[static_cast<size_t>(c)]);
     }
+  }
+  if (!damage_) return own;
+  // A way has the channel after those of the classes between its ends.
+  for (const int32_t w : damage_->ways_of[rank.index()]) {
+    const std::vector<LinkId>& links = damage_->ways[static_cast<size_t>(w)];
+    const Rank src = *damage_->whole.RankOf(damage_->whole.link(links.front()).from),
+               dst = *damage_->whole.RankOf(damage_->whole.link(links.back()).to);
+    int32_t channel = 0;
+    for (size_t p = 0; p < own.channels.size(); ++p)
+      if (own.paths.paths[p].src == src && own.paths.paths[p].dst == dst)
+        channel = std::max(channel, own.channels[p] + 1);
+    own.ways.emplace(w, own.paths.size());
+    own.paths.paths.push_back({src, dst, links, kNoIndex});
+    own.classes.push_back(kNoIndex);
+    own.channels.push_back(channel);
   }
   return own;
 }
@@ -152,11 +272,15 @@ Assignment RankLowering::AssignmentOf(Rank rank, const OwnPaths& own) const {
   assignment.send_block.assign(count, 0);
   assignment.recv_block.assign(count, 0);
   assignment.blocks.resize(static_cast<size_t>(topology_->num_ranks()));
+  assignment.channel = own.channels;
   for (size_t p = 0; p < count; ++p) {
+    if (own.classes[p] == kNoIndex) {
+      assignment.forwards_to.push_back(kNoIndex);
+      continue;
+    }
     const size_t c = static_cast<size_t>(own.classes[p]);
     const bool receives = own.in[c] == static_cast<int32_t>(p);
     const int32_t to = receives ? assignment_.forwards_to[c] : kNoIndex;
-    assignment.channel.push_back(assignment_.channel[c]);
     assignment.forwards_to.push_back(to == kNoIndex ? kNoIndex : own.out[static_cast<size_t>(to)]);
   }
   MakeBlocks(own.paths, assignment);
@@ -167,14 +291,14 @@ Assignment RankLowering::AssignmentOf(Rank rank, const OwnPaths& own) const {
 
 // Move m becomes the moves 2m, which the rank sends, and 2m + 1, which it receives. One of the two is left
 // out of the order where the rank is in the orbit of one end alone.
-Program RankLowering::WriteRank(Rank rank) const {
+RankLowering::OwnMoves RankLowering::TranslatedMoves(Rank rank, const OwnPaths& own) const {
   const SymmetryGroup& group = translations_.group();
-  const int32_t orbit = group.OrbitOf(rank), num_ranks = topology_->num_ranks();
-  const OwnPaths own = PathsOf(rank);
-  const Assignment assignment = AssignmentOf(rank, own);
+  const int32_t orbit = group.OrbitOf(rank);
   const size_t count = 2 * moves_.moves.size();
-  Moves moves;
-  Fusion fusion{std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, kNoIndex)};
+  OwnMoves made{.moves = {},
+                .fusion = {std::vector<int32_t>(count, kNoIndex), std::vector<int32_t>(count, kNoIndex)},
+                .order = {}};
+  auto& [moves, fusion, order] = made;
   moves.moves.reserve(count);
   for (size_t m = 0; m < moves_.moves.size(); ++m) {
     for (const bool sends : {true, false}) {
@@ -196,12 +320,77 @@ Program RankLowering::WriteRank(Rank rank) const {
     if (group.OrbitOf(copy.rank) == orbit)
       moves.copies.push_back({rank, translations_.Image(ElementTo(copy.rank, rank), copy.chunk)});
   std::ranges::sort(moves.copies, {}, &LocalCopy::chunk);
-  Order order;
   for (const int32_t event : order_.events) {
     const int32_t m = event / 2, own_move = event % 2 == 0 ? 2 * m : 2 * m + 1;
     if (moves.moves[static_cast<size_t>(own_move)].path != kNoIndex)
       order.events.push_back(2 * own_move + event % 2);
   }
+  return made;
+}
+
+RankLowering::OwnMoves RankLowering::MovesWithHeirs(Rank rank, const OwnPaths& own,
+                                                    const Assignment& assignment) const {
+  const SymmetryGroup& group = translations_.group();
+  OwnMoves made;
+  std::vector<Move>& moves = made.moves.moves;
+  for (const Move& of_column : moves_.moves)
+    for (const bool sends : {true, false}) {
+      const int32_t path = (sends ? own.out : own.in)[static_cast<size_t>(of_column.path)];
+      if (path == kNoIndex) continue;
+      const int64_t e = ElementTo(sends ? of_column.src : of_column.dst, rank);
+      const ChunkId chunk = translations_.Image(e, of_column.chunk);
+      if (translations_.IsLost(chunk)) continue;
+      moves.push_back({.chunk = chunk,
+                       .src = group.Image(e, of_column.src),
+                       .dst = group.Image(e, of_column.dst),
+                       .path = path,
+                       .step = of_column.step,
+                       .reduces = of_column.reduces,
+                       .sends = sends,
+                       .receives = !sends});
+    }
+  for (const int32_t t : damage_->taken_over_of[rank.index()]) {
+    const TakenOver& taken = damage_->taken_over[static_cast<size_t>(t)];
+    const bool sends = taken.src == rank;
+    int32_t path = kNoIndex;
+    if (const auto way = damage_->way_between.find(Damage::KeyOf(taken.src, taken.dst));
+        way != damage_->way_between.end()) {
+      path = own.ways.at(way->second);
+    } else {
+      const int64_t back = group.Inverse(group.ElementOf(taken.src));
+      const int32_t c = damage_->class_between.at(
+          Damage::KeyOf(group.Image(back, taken.src), group.Image(back, taken.dst)));
+      path = (sends ? own.out : own.in)[static_cast<size_t>(c)];
+    }
+    moves.push_back({.chunk = taken.chunk,
+                     .src = taken.src,
+                     .dst = taken.dst,
+                     .path = path,
+                     .step = taken.step,
+                     .reduces = taken.op == TransferOp::kReduce,
+                     .sends = sends,
+                     .receives = !sends});
+  }
+  std::ranges::sort(moves, {}, [](const Move& m) { return std::tuple(m.step, m.chunk, m.src, m.dst); });
+  Follow(rank, *collective_, made.moves);
+  // The places that a send and its receive have among all ranks' events.
+  for (size_t m = 0; m < moves.size(); ++m) {
+    const auto number = static_cast<int32_t>(m);
+    made.order.events.push_back(moves[m].sends ? 2 * number : 2 * number + 1);
+    made.order.send_place.push_back(2 * number);
+    made.order.recv_place.push_back(2 * number + 1);
+  }
+  made.fusion = FuseForwards(moves, made.order, assignment, head_.slots, true);
+  return made;
+}
+
+Program RankLowering::WriteRank(Rank rank) const {
+  const int32_t num_ranks = topology_->num_ranks();
+  const OwnPaths own = PathsOf(rank);
+  const Assignment assignment = AssignmentOf(rank, own);
+  const auto [moves, fusion, order] =
+      damage_ && damage_->has_lost_hosts ? MovesWithHeirs(rank, own, assignment) : TranslatedMoves(rank, own);
+  const size_t count = moves.moves.size();
   const Rank only[] = {rank};
   const Buffers buffers = PlaceBuffers(moves, fusion, *collective_, num_ranks, only);
   // Chunks that are neighbours at one rank need not be neighbours at its peer, so instructions move one

@@ -1,10 +1,13 @@
 // Compressed schedule → the programs of single ranks. The columns of a compressed schedule say what happens
 // to one chunk of each orbit of chunks, and translations say the rest. So the passes run over the columns
 // alone, and a rank's instructions are the translates of their moves that begin or end at the rank. The cost
-// of one rank's program is that of the columns, whatever the number of ranks.
+// of one rank's program is that of the columns, whatever the number of ranks. On a damaged machine the ranks
+// differ: connections take detours, and a rank moves what it takes over from lost ranks in place of what it
+// would move with them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,12 +30,16 @@ namespace xccl {
 // between its orbit and another. All ranks take channel, slots, pairs of connections and order of messages
 // from the class, so the two ends of every connection agree. Events of all ranks happen in the order of the
 // columns' events, each at all its translates together; that order has no circle, so no program deadlocks.
-// Immutable.
+// With lost hosts, messages of a step come in order of chunk, sender and receiver, each sent and received at
+// once: no message waits for one of its own step, so that this order has no circle either. Immutable.
 class RankLowering {
  public:
-  // `size_bytes`: the size for which passes and instances are chosen. The collective and the topology must
-  // outlive the object. Requires: a compressed, normalized schedule that verifies. Errors: kInvalidInput for
-  // trees of links, and for sums that several ranks must add up in one order.
+  RankLowering(RankLowering&&);
+  RankLowering& operator=(RankLowering&&);
+  ~RankLowering();
+  // `size_bytes`: the size for which passes and instances are chosen. The schedule, the collective and the
+  // topology must outlive the object. Requires: a compressed, normalized schedule that verifies. Errors:
+  // kInvalidInput for trees of links, and for sums that several ranks must add up in one order.
   static StatusOr<RankLowering> Create(const Schedule& schedule, const Collective& collective,
                                        const Topology& topology, int64_t size_bytes);
 
@@ -42,20 +49,25 @@ class RankLowering {
   // with an outline, O(classes).
   Program ProgramOf(std::span<const Rank> ranks, bool outlines = false) const;
 
-  // The messages of the programs of all ranks together, and the connections of the rank with the most.
+  // The most messages of the programs of all ranks together, and the connections of the rank with the most.
   int64_t num_messages() const { return std::ssize(moves_.moves) * translations_.group().order(); }
   int32_t num_classes() const { return classes_.size(); }
 
  private:
   struct OwnPaths;  // the connections of one rank
+  struct Damage;
+  struct OwnMoves;  // the moves of one rank, on its connections
 
-  RankLowering(Translations translations, const Collective& collective, const Topology& topology)
-      : translations_(std::move(translations)), collective_(&collective), topology_(&topology) {}
+  RankLowering(Translations translations, const Collective& collective, const Topology& topology);
   void FindClasses(const lowering::Paths& paths);
+  void FindDamage(const Schedule& schedule, Topology whole);
+  bool IsThere(Rank rank) const { return rank.value < topology_->num_ranks(); }
   Status ChooseSegments(int64_t size_bytes);
   int64_t ElementTo(Rank from, Rank to) const;
   OwnPaths PathsOf(Rank rank) const;
   lowering::Assignment AssignmentOf(Rank rank, const OwnPaths& own) const;
+  OwnMoves TranslatedMoves(Rank rank, const OwnPaths& own) const;
+  OwnMoves MovesWithHeirs(Rank rank, const OwnPaths& own, const lowering::Assignment& assignment) const;
   Program WriteRank(Rank rank) const;
   Program WriteOutline(Rank rank) const;
 
@@ -67,7 +79,8 @@ class RankLowering {
   lowering::Paths classes_;          // by class: the translate that leaves the lowest rank of its orbit
   lowering::Assignment assignment_;  // of classes
   lowering::Fusion fusion_;
-  Program head_;  // slots, instances, protocol and passes of every program
+  Program head_;                          // slots, instances, protocol and passes of every program
+  std::unique_ptr<const Damage> damage_;  // null on a whole machine
 };
 
 }  // namespace xccl

@@ -24,6 +24,7 @@
 #include "ir/simulate/simulation_model.h"
 #include "ir/simulate/simulation_runs.h"
 #include "ir/sizes.h"
+#include "ir/slowed.h"
 #include "ir/translated.h"
 
 namespace xccl {
@@ -258,9 +259,33 @@ int64_t TreeLinks(const Schedule& schedule, const Topology& topology, int64_t co
   return all * copies;
 }
 
+Quotient QuotientOf(const Schedule& schedule, const Translations& translations, const Topology& machine) {
+  const SymmetryGroup& group = translations.group();
+  Quotient quotient{translations.PathClasses(schedule.paths), {}, group.order()};
+  for (int32_t l = 0; l < machine.num_links(); ++l)
+    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
+  return quotient;
+}
+
+// Simulates the columns of a damaged machine's schedule as if all translates were as slow as the slowest.
+void RunDamaged(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
+                const Topology& topology, const SimulateOptions& options, const Translations& translations,
+                SimulationRuns& made) {
+  const SymmetricMachine whole(schedule, collective, topology);
+  const CollectiveSizes of_whole(whole.collective(),
+                                 WholeSizeBytes(collective, whole.collective(), sizes.size_bytes()));
+  SlowedMachine slowed = SlowedOf(schedule, of_whole, topology, translations);
+  made.slower = std::move(slowed.topology);
+  Run(schedule, whole.collective(), of_whole, *made.slower, options,
+      QuotientOf(schedule, translations, *made.slower), made);
+  made.simulation.size_bytes = sizes.size_bytes();
+  made.simulation.time_ps = std::max(made.simulation.time_ps, slowed.least_ps);
+  // Lost links, which come last, have no load.
+  if (options.record_links) made.simulation.link_busy_ps.resize(static_cast<size_t>(topology.num_links()));
+}
+
 // Simulates the columns of a compressed schedule if that is exact, or if the plain form is too long to
-// expand; otherwise simulates the plain form. On a damaged machine all translates are then as slow as the
-// slowest.
+// expand; otherwise simulates the plain form.
 void RunCompressed(const Schedule& schedule, const Collective& collective, const CollectiveSizes& sizes,
                    const Topology& topology, const SimulateOptions& options, SimulationRuns& made) {
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
@@ -288,22 +313,10 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
     made.simulation.size_bytes = sizes.size_bytes();
     return;
   }
-  int64_t least_ps = 0;
-  if (damaged) {
-    SlowedMachine slowed = SlowedOf(schedule, sizes, topology, group);
-    made.slower = std::move(slowed.topology);
-    least_ps = slowed.least_ps;
-  } else if (!apart) {
-    made.slower = SharedLinks(topology, group);
-  }
+  if (damaged) return RunDamaged(schedule, collective, sizes, topology, options, *translations, made);
+  if (!apart) made.slower = SharedLinks(topology, group);
   const Topology& machine = made.slower ? *made.slower : topology;
-  Quotient quotient{translations->PathClasses(schedule.paths), {}, group.order()};
-  for (int32_t l = 0; l < machine.num_links(); ++l)
-    quotient.link_representative.push_back(group.LinkRepresentative(group.OrbitOf(LinkId(l))).value);
-  Run(schedule, collective, sizes, machine, options, std::move(quotient), made);
-  made.simulation.time_ps = std::max(made.simulation.time_ps, least_ps);
-  // Lost links, which come last, have no load.
-  if (options.record_links) made.simulation.link_busy_ps.resize(static_cast<size_t>(topology.num_links()));
+  Run(schedule, collective, sizes, machine, options, QuotientOf(schedule, *translations, machine), made);
 }
 
 }  // namespace

@@ -5,10 +5,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 #include <span>
 #include <utility>
+#include <vector>
 
+#include "ir/analysis/chunk_index.h"
 #include "ir/damaged.h"
+#include "ir/taken_over.h"
+#include "ir/translated.h"
 #include "topologies/symmetry.h"
 
 namespace xccl {
@@ -47,6 +52,95 @@ std::string DetourError(const Detour& detour, const Topology& whole, int32_t num
 }
 
 }  // namespace
+
+namespace {
+
+// A way joins two ranks by links of the machine, and is no loop.
+std::string WayError(std::span<const LinkId> way, const Topology& whole, int32_t num_links) {
+  std::pair<NodeId, NodeId> ends;
+  if (std::string error = ChainError(whole, way, num_links, ends); !error.empty()) return error;
+  for (const NodeId end : {ends.first, ends.second})
+    if (!whole.IsGpu(end)) return fmt::format("ends at {}; expected ranks", whole.NodeName(end));
+  std::vector<NodeId> nodes = {ends.first};
+  for (const LinkId l : way) nodes.push_back(whole.link(l).to);
+  std::ranges::sort(nodes);
+  const auto twice = std::ranges::adjacent_find(nodes);
+  return twice == nodes.end() ? "" : fmt::format("visits {} twice", whole.NodeName(*twice));
+}
+
+// The rank to which the sums of a chunk go, and from which its copies come.
+Rank RootOf(const Collective& collective, ChunkId chunk) {
+  const int32_t parts = collective.num_members();
+  return collective.ranks()[static_cast<size_t>(chunk.value / (collective.num_chunks() / parts))];
+}
+
+// Checks that the transfers of each chunk that the columns move are a tree of sums, one of copies, or both.
+class Trees {
+ public:
+  Trees(const Schedule& schedule, const Collective& collective, const ReportDamage& report)
+      : s_(schedule), collective_(collective), report_(report) {
+    for (const TransferOp op : {TransferOp::kReduce, TransferOp::kCopy})
+      expected_[op] =
+          op == TransferOp::kReduce ? IsReduction(collective.kind()) : EndsAlike(collective.kind());
+  }
+
+  bool Check() {
+    bool fine = true;
+    std::vector<int32_t> edges(static_cast<size_t>(collective_.num_members()));  // by member: to its parent
+    ForEachChunk(s_, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+      if (transfers.empty()) return;
+      for (const auto& [op, expected] : expected_) {
+        std::ranges::fill(edges, 0);
+        for (const int32_t t : transfers)
+          if (s_.op[t] == op)
+            ++edges[static_cast<size_t>(
+                *collective_.MemberIndex(op == TransferOp::kCopy ? s_.dst[t] : s_.src[t]))];
+        for (size_t m = 0; m < edges.size() && fine; ++m) {
+          const Rank rank = collective_.ranks()[m];
+          const int32_t wanted = expected && rank != RootOf(collective_, chunk) ? 1 : 0;
+          if (edges[m] == wanted) continue;
+          fine = false;
+          report_(fmt::format("chunk {}", chunk.value),
+                  fmt::format("rank {} {} it {} times; expected {}, since hosts are lost", rank.value,
+                              op == TransferOp::kCopy ? "is sent a copy of" : "sends its sum of", edges[m],
+                              wanted));
+        }
+      }
+    });
+    return fine;
+  }
+
+ private:
+  const Schedule& s_;
+  const Collective& collective_;
+  const ReportDamage& report_;
+  std::map<TransferOp, bool> expected_;
+};
+
+}  // namespace
+
+void CheckLostHosts(const Schedule& schedule, const Collective& collective, const Topology& topology,
+                    const Topology& whole, const Collective& of_whole, const ReportDamage& report) {
+  bool fine = true;
+  for (size_t w = 0; w < schedule.ways.size(); ++w)
+    if (std::string error = WayError(schedule.ways[w], whole, topology.num_links()); !error.empty()) {
+      fine = false;
+      report(fmt::format("way {}", w), std::move(error));
+    }
+  if (!Trees(schedule, of_whole, report).Check() || !fine) return;
+  const Translations translations = Translations::Create(schedule, collective, topology).value();
+  const PathKinds kinds = PathKindsOf(schedule.paths, whole, translations.group());
+  const PathsBetween paths(schedule, kinds, whole, translations.group());
+  std::vector<LinkId> links;
+  for (const TakenOver& t : TransfersTakenOver(schedule, translations, whole)) {
+    if (paths.Find(t.src, t.dst, links)) continue;
+    return report(
+        fmt::format("step {}", t.step),
+        fmt::format("no path from rank {} to rank {}, one of which takes the place of lost rank {}; "
+                    "expected one of the columns, or a way",
+                    t.src.value, t.dst.value, t.lost.value));
+  }
+}
 
 std::optional<Topology> CheckMissing(const Schedule& schedule, const Topology& topology,
                                      const ReportDamage& report) {

@@ -4,7 +4,8 @@
 // their orbits are played. No translate of another transfer moves them, so a rule that holds for them holds,
 // translated, for all chunks. Time: linear in transfers × chunks each moves × runs of members in a set (at
 // most members ÷ 64). Memory: the sets that ranks hold of one chunk. On a damaged machine all of this is of
-// the whole machine, and S8 leads its translates around the damage.
+// the whole machine, and S8 leads its translates around the damage. A tree stays a tree when heirs take the
+// places of lost ranks (S9), so that what is proved of the columns holds without them.
 #include "ir/verify/verify_schedule.h"
 
 #include <fmt/core.h>
@@ -14,6 +15,7 @@
 #include <optional>
 
 #include "ir/analysis/chunk_index.h"
+#include "ir/damaged.h"
 #include "ir/verify/member_set.h"
 #include "ir/verify/verify_damage.h"
 #include "ir/verify/verify_path.h"
@@ -395,7 +397,7 @@ class ChunkPlayer {
 
 }  // namespace
 
-std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
+std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& of_machine,
                                       const Topology& machine, Traffic* traffic) {
   Collector out;
   CheckColumnLengths(schedule, out);
@@ -403,9 +405,24 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   const auto report_damage = [&](std::string where, std::string text) {
     out.Add("S8", kNoStep, std::move(where), std::move(text));
   };
+  const auto report_lost = [&](std::string where, std::string text) {
+    out.Add("S9", kNoStep, std::move(where), std::move(text));
+  };
   const std::optional<Topology> whole = CheckMissing(schedule, machine, report_damage);
   if (!out.empty()) return out.Take();
   const Topology& topology = whole ? *whole : machine;
+  std::optional<Collective> of_whole;
+  if (HasLostHosts(schedule)) {
+    StatusOr<Collective> made = WholeOf(schedule.missing, of_machine, topology);
+    if (made.ok())
+      of_whole = *std::move(made);
+    else
+      report_lost("hosts", std::string(made.status().message()));
+  } else if (!schedule.ways.empty()) {
+    report_lost("ways", "no host is lost; expected none");
+  }
+  if (!out.empty()) return out.Take();
+  const Collective& collective = of_whole ? *of_whole : of_machine;
   CheckWhole(schedule, collective, topology, out);
   CheckTransfers(schedule, topology, out);
   if (!out.empty()) return out.Take();
@@ -419,7 +436,8 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   }
   const std::vector<PathShape> shapes = CheckPaths(schedule, topology, out);
   if (whole && out.empty()) CheckDetours(schedule, machine, *whole, report_damage);
-  ChunkPlayer player(schedule, collective, topology, shapes, out, traffic);
+  if (of_whole && out.empty()) CheckLostHosts(schedule, of_machine, machine, *whole, *of_whole, report_lost);
+  ChunkPlayer player(schedule, collective, topology, shapes, out, of_whole ? nullptr : traffic);
   const bool is_plain = schedule.symmetry.empty();
   const int64_t chunks =
       is_plain ? schedule.num_chunks : std::max(std::ssize(represents), schedule.moved_chunks());

@@ -12,6 +12,9 @@
 //      columns move only chunks of the lowest rank of each orbit
 //   S8 of a damaged machine: lost and slow links make a whole machine, of which S2 and S7 hold; detours are
 //      chains of links that are there, and every translate of a path over a lost link has one
+//   S9 with lost hosts: all ranks take part, and the columns are those of the whole machine's ranks; each
+//      chunk is sent along a tree to or from the rank of its block; all that heirs of lost ranks take over
+//      has a path
 // Never repairs. Shares no code with synthesizers or the simulator.
 #pragma once
 
@@ -26,12 +29,12 @@
 
 namespace xccl {
 
-inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8"};
+inline constexpr std::string_view kScheduleRules[] = {"S1", "S2", "S3", "S4", "S5", "S6", "S7", "S8", "S9"};
 
 // All violations up to kMaxViolations, by step where there is one. Cost: linear in transfers × chunks each
 // moves, chunk by chunk; besides the index, memory for one chunk's sets (ranks² bits). A compressed
 // schedule costs only as much as its columns. Adds the traffic of the columns' transfers to `traffic`, where
-// it is given.
+// it is given and no hosts are lost.
 std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective& collective,
                                       const Topology& machine, Traffic* traffic = nullptr);
 

@@ -294,6 +294,13 @@ std::vector<Case> RejectedCases() {
        [](Schedule& s) {
          s.missing.lost = {Link{NodeId(0), NodeId(1), 1000}};
        }},
+      {"ways without lost hosts",  // lost_hosts_test has more of them
+       kGather2,
+       {kZero, kOne},
+       {"[S9] ways: no host is lost; expected none"},
+       false,
+       false,
+       [](Schedule& s) { s.ways = {{LinkId(0)}}; }},
   };
 }
 

@@ -3,6 +3,9 @@
 //    so that what different links bring may take different ways.
 // 2. Rows choose one of the shortest ways, those with most bytes first: the one whose links are done first.
 // 3. Translates that still pass a lost link, between two rows that overlap, get a way of their own.
+// 4. An heir of a lost rank gets a way to or from each rank where the columns have no path: the way by the
+//    lost rank without the loop to it, led around lost links; else a shortest way. A way to the lost rank may
+//    be one from it that is turned back.
 #include "synth/levels/around.h"
 
 #include <fmt/core.h>
@@ -13,6 +16,7 @@
 #include <map>
 #include <numeric>
 #include <queue>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -20,6 +24,9 @@
 
 #include "ir/damaged.h"
 #include "ir/sizes.h"
+#include "ir/taken_over.h"
+#include "ir/translated.h"
+#include "topologies/turned_switches.h"
 
 namespace xccl {
 namespace {
@@ -47,7 +54,9 @@ class WayFinder {
   const Found& Between(NodeId from, NodeId to) {
     const uint64_t key = (static_cast<uint64_t>(from.index()) << 32) | to.index();
     const auto [at, added] = found_.try_emplace(key);
-    if (added) Search(from, to, at->second);
+    // Nodes of lost hosts come last.
+    const bool there = std::max(from, to).value < machine_.num_nodes();
+    if (added && there) Search(from, to, at->second);
     return at->second;
   }
 
@@ -127,6 +136,36 @@ class Around {
     ChooseWays();
     XCCL_RETURN_IF_ERROR(LeadTheRest());
     schedule_.missing = missing_;
+    return OkStatus();
+  }
+
+  // Gives heirs of lost ranks the ways that they need. Requires: Lead. `sizes` are those of the whole
+  // machine's collective.
+  Status FindWays(const Translations& translations, const CollectiveSizes& sizes) {
+    const PathsBetween columns(schedule_, kinds_, whole_, group_);
+    std::set<std::pair<Rank, Rank>> known;
+    std::vector<LinkId> way, rest;
+    for (const TakenOver& t : TransfersTakenOver(schedule_, translations, whole_)) {
+      if (columns.FindTranslate(t.src, t.dst, way) || !known.emplace(t.src, t.dst).second) continue;
+      bool found = FindEitherWay(columns, t.src, t.lost, way) && FindEitherWay(columns, t.lost, t.dst, rest);
+      if (found) {
+        way.insert(way.end(), rest.begin(), rest.end());
+        CutLoops(whole_, way);
+        found = Mend(way, sizes.ChunkBytes(t.chunk));
+      }
+      const double bytes = static_cast<double>(sizes.ChunkBytes(t.chunk));
+      if (!found) {
+        const Ways& ways = finder_.Between(whole_.NodeOf(t.src), whole_.NodeOf(t.dst)).ways;
+        if (ways.empty())
+          return InvalidInput(
+              fmt::format("{}: rank {} reaches rank {} only through other gpus; expected another way, "
+                          "without lost rank {}",
+                          engine_, t.src.value, t.dst.value, t.lost.value));
+        way = Lightest(ways, bytes);
+      }
+      for (const LinkId l : way) load_[l.index()] += bytes;
+      schedule_.ways.push_back(way);
+    }
     return OkStatus();
   }
 
@@ -224,6 +263,49 @@ class Around {
     return most;
   }
 
+  // Sets the links to a translate of a path of the columns, or of one that goes the other way. Returns false
+  // if there is none.
+  bool FindEitherWay(const PathsBetween& columns, Rank src, Rank dst, std::vector<LinkId>& links) const {
+    if (columns.FindTranslate(src, dst, links)) return true;
+    if (!columns.FindTranslate(dst, src, links)) return false;
+    std::ranges::reverse(links);
+    for (LinkId& l : links) {
+      const Link& link = whole_.link(l);
+      const std::span<const LinkId> out = whole_.Out(link.to);
+      const auto back = std::ranges::find_if(out, [&](LinkId o) { return whole_.link(o).to == link.from; });
+      if (back == out.end()) return false;
+      l = *back;
+    }
+    return true;
+  }
+
+  // The way whose links are done first. Requires: there is one.
+  const std::vector<LinkId>& Lightest(const Ways& ways, double bytes) const {
+    return *std::ranges::min_element(
+        ways, {}, [&](const std::vector<LinkId>& links) { return SecondsOf(links, bytes); });
+  }
+
+  // Leads a path around its lost links. Returns false if there is no other way around one.
+  bool Mend(std::vector<LinkId>& path, int64_t bytes) {
+    for (size_t i = 0; i < path.size();) {
+      if (!IsLost(path[i])) {
+        ++i;
+        continue;
+      }
+      const Reach reach = ReachOf(path, i);
+      if (reach.longer == WayFinder::kNone) return false;
+      const auto begin = path.begin() + static_cast<std::ptrdiff_t>(i - reach.before);
+      const auto end = path.begin() + static_cast<std::ptrdiff_t>(i + reach.after + 1);
+      const std::vector<LinkId>& way =
+          Lightest(finder_.Between(whole_.link(*begin).from, whole_.link(*(end - 1)).to).ways,
+                   static_cast<double>(bytes));
+      i += way.size() - reach.before;
+      path.insert(path.erase(begin, end), way.begin(), way.end());
+    }
+    CutLoops(whole_, path);
+    return true;
+  }
+
   void ChooseWays() {
     std::vector<size_t> order(rows_.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -301,11 +383,30 @@ class Around {
 
 }  // namespace
 
+SymmetryGroup TranslationsOfWhole(const Topology& whole, const MissingLinks& missing) {
+  const Renumbered ordered = InOrder(whole, missing);
+  const SymmetryGroup group = TurnSwitches(ordered.topology, FindTranslations(ordered.topology));
+  std::vector<NodeId> node(ordered.node.size(), NodeId(0));  // by number in that order
+  for (size_t n = 0; n < node.size(); ++n) node[ordered.node[n].index()] = NodeId(static_cast<int64_t>(n));
+  std::vector<Automorphism> generators = group.generators();
+  for (Automorphism& g : generators) {
+    const std::vector<NodeId> image = g.image;
+    for (size_t n = 0; n < node.size(); ++n) g.image[n] = node[image[ordered.node[n].index()].index()];
+  }
+  // Translations do not depend on how nodes are numbered.
+  return SymmetryGroup::Create(whole, std::move(generators)).value();
+}
+
 Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topology& machine,
                   const Topology& whole, const SymmetryGroup& group, const Collective& collective,
                   int64_t size_bytes, std::string_view engine) {
-  return Around(schedule, missing, machine, whole, group, engine)
-      .Lead(CollectiveSizes(collective, size_bytes));
+  Around around(schedule, missing, machine, whole, group, engine);
+  if (missing.hosts.empty()) return around.Lead(CollectiveSizes(collective, size_bytes));
+  XCCL_ASSIGN_OR_RETURN(const Collective of_whole, WholeOf(missing, collective, whole));
+  const CollectiveSizes sizes(of_whole, WholeSizeBytes(collective, of_whole, size_bytes));
+  XCCL_RETURN_IF_ERROR(around.Lead(sizes));
+  XCCL_ASSIGN_OR_RETURN(const Translations translations, Translations::Create(schedule, collective, machine));
+  return around.FindWays(translations, sizes);
 }
 
 }  // namespace xccl

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/damaged.h"
 #include "ir/simulate/simulate.h"
 #include "ir/translated.h"
 #include "synth/common/compose.h"
@@ -80,17 +81,18 @@ struct AlikeMachine {
     if (machine.group.num_rank_orbits() > 1)
       if (std::optional<MissingLinks> missing = FindMissingLinks(topology)) {
         XCCL_ASSIGN_OR_RETURN(Topology whole, MakeWhole(topology, *missing));
-        if (SymmetryGroup group = FindTranslations(whole); group.IsTransitive()) {
+        if (SymmetryGroup group = TranslationsOfWhole(whole, *missing); group.IsTransitive()) {
           machine.whole = std::move(whole);
           machine.missing = *std::move(missing);
           machine.group = std::move(group);
+          return machine;
         }
       }
     const int64_t kinds = machine.group.num_rank_orbits(), of_each = machine.group.order();
     if (kinds > of_each || kinds * topology.num_ranks() > kMostTransfers)
       return InvalidInput(fmt::format(
           "{}: {} kinds of ranks, {} of each; expected few kinds and many of each", kName, kinds, of_each));
-    machine.group = TurnSwitches(machine.Whole(topology), machine.group);
+    machine.group = TurnSwitches(topology, machine.group);
     return machine;
   }
 };
@@ -124,13 +126,22 @@ class Planning {
     if (IsOfPairs(collective) && !machine.group.IsTransitive())
       return InvalidInput(fmt::format("{}: {} kinds of ranks; expected ranks that are all alike in an {}",
                                       kName, machine.group.num_rank_orbits(), collective.name()));
-    auto planning = std::make_shared<Planning>(request, std::move(machine));
+    Collective cut = CutOf(request);
+    if (!machine.missing.hosts.empty()) {
+      StatusOr<Collective> of_whole = WholeOf(machine.missing, cut, *machine.whole);
+      if (!of_whole.ok()) return Annotate(of_whole.status(), std::string(kName));
+      cut = *std::move(of_whole);
+    }
+    auto planning = std::make_shared<Planning>(request, std::move(cut), std::move(machine));
     XCCL_RETURN_IF_ERROR(planning->FindWays());
     return planning;
   }
 
-  Planning(const SynthesisRequest& request, AlikeMachine machine)
-      : request_(request), cut_(CutOf(request)), machine_(std::move(machine)) {
+  Planning(const SynthesisRequest& request, Collective cut, AlikeMachine machine)
+      : request_(request),
+        cut_(std::move(cut)),
+        size_bytes_(WholeSizeBytes(*request.collective, cut_, request.size_bytes)),
+        machine_(std::move(machine)) {
     const CollectiveKind kind = request.collective->kind();
     const Topology& whole = machine_.Whole(*request.topology);
     if (!IsReduction(kind) || EndsAlike(kind)) forward_.emplace(whole, machine_.group);
@@ -144,7 +155,7 @@ class Planning {
       Schedule schedule = way.waves > 0 ? InWaves(way) : ScheduleOf(way);
       if (machine_.whole)
         XCCL_RETURN_IF_ERROR(LeadAround(schedule, machine_.missing, *request_.topology, *machine_.whole,
-                                        machine_.group, cut_, request_.size_bytes, kName));
+                                        machine_.group, CutOf(request_), request_.size_bytes, kName));
       if (!budget.Allows(schedule.num_steps())) continue;
       const Collective cut = CutOf(way);
       Synthesis made{.collective = cut,
@@ -264,9 +275,9 @@ class Planning {
   // levels.
   void SetWaves(Way& way) const {
     const LevelsCost copies =
-        CostOverLevels(way.forward, forward_->topology, forward_->group, cut_, request_.size_bytes);
+        CostOverLevels(way.forward, forward_->topology, forward_->group, cut_, size_bytes_);
     const LevelsCost sums =
-        CostOverLevels(way.backward, backward_->topology, backward_->group, cut_, request_.size_bytes);
+        CostOverLevels(way.backward, backward_->topology, backward_->group, cut_, size_bytes_);
     way.latency_ps = copies.latency_ps + sums.latency_ps;
     way.links_ps = copies.links_ps + sums.links_ps;
     double together_ps = 0;
@@ -281,7 +292,7 @@ class Planning {
     const int64_t affordable = request_.programs_decide
                                    ? kMostExpanded / plain
                                    : std::min(kMostTreeLinks / columns, kMostPartChunks / n);
-    const int64_t most = std::min(affordable, request_.size_bytes / Inside(way) / kLeastPieceBytes);
+    const int64_t most = std::min(affordable, size_bytes_ / Inside(way) / kLeastPieceBytes);
     int64_t waves = std::max<int64_t>(1, request_.limits.chunks.value_or(0) / n);
     for (int64_t more = 1; !request_.limits.chunks && more < most;) {
       more = std::min(2 * more, most);
@@ -328,7 +339,7 @@ class Planning {
       Levels& levels = sums ? way.backward : way.forward;
       XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName, inside_kinds));
       const LevelsCost cost =
-          CostOverLevels(levels, direction->topology, direction->group, cut_, request_.size_bytes);
+          CostOverLevels(levels, direction->topology, direction->group, cut_, size_bytes_);
       way.time_ps += cost.time_ps;
       way.latency_ps += cost.latency_ps;
       way.links_ps += cost.links_ps;
@@ -372,7 +383,7 @@ class Planning {
 
   Collective CutOf(const Way& way) const {
     return way.waves > 0 ? request_.collective->WithChunks(way.waves * request_.collective->num_members())
-                         : cut_;
+                         : CutOf(request_);
   }
 
   // A wave is the plan for one chunk of each block. Its copies come between the sums of the next wave, but
@@ -416,17 +427,18 @@ class Planning {
 
   Schedule Sums(const Way& way, const Collective& cut, int32_t tree = 0) const {
     return Reverse(SendOverLevels(backward_->finder, way.backward, backward_->topology, backward_->group, cut,
-                                  request_.size_bytes, tree),
+                                  size_bytes_, tree),
                    machine_.Whole(*request_.topology), cut, TransferOp::kReduce);
   }
 
   Schedule Copies(const Way& way, const Collective& cut, int32_t tree = 0) const {
     return SendOverLevels(forward_->finder, way.forward, forward_->topology, forward_->group, cut,
-                          request_.size_bytes, tree);
+                          size_bytes_, tree);
   }
 
   const SynthesisRequest& request_;
-  const Collective cut_;
+  const Collective cut_;  // that of the whole machine
+  const int64_t size_bytes_;
   const AlikeMachine machine_;
   std::optional<Direction> forward_, backward_;
   std::vector<Way> ways_;
