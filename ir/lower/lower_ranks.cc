@@ -5,6 +5,8 @@
 // rank alone, so that they know what feeds them.
 #include "ir/lower/lower_ranks.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <limits>
 #include <optional>

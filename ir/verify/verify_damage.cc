@@ -87,7 +87,7 @@ class Trees {
   bool Check() {
     bool fine = true;
     std::vector<int32_t> edges(static_cast<size_t>(collective_.num_members()));  // by member: to its parent
-    ForEachChunk(s_, [&](ChunkId chunk, std::span<const int32_t> transfers) {
+    ForEachMovedChunk(s_, [&](ChunkId chunk, std::span<const int32_t> transfers) {
       if (transfers.empty()) return;
       for (const auto& [op, expected] : expected_) {
         std::ranges::fill(edges, 0);

@@ -39,7 +39,8 @@ std::vector<fs::path> Entries(const fs::path& folder, const std::string& start =
 
 std::string OnPath(const Environment& environment, const std::string& program) {
   for (const std::string& folder : Split(environment("PATH").value_or(""), ':'))
-    if (const std::string path = folder + "/" + program; !folder.empty() && access(path.c_str(), X_OK) == 0)
+    if (std::string path = fmt::format("{}/{}", folder, program);
+        !folder.empty() && access(path.c_str(), X_OK) == 0)
       return path;
   return "";
 }

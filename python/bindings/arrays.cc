@@ -22,8 +22,10 @@ Numbers NumbersOf(const py::object& array) {
   if (field("typestr").cast<std::string>() != "<i4" || shape.size() > 1)
     throw py::cast_error("a column of 32 bits");
   const auto data = field("data").cast<py::tuple>();
-  return {array, reinterpret_cast<const int32_t*>(data[0].cast<uintptr_t>()),
-          shape.size() == 0 ? 1 : shape[0].cast<size_t>()};
+  // NumPy gives addresses as numbers.
+  const auto* const items =
+      reinterpret_cast<const int32_t*>(data[0].cast<uintptr_t>());  // NOLINT(performance-no-int-to-ptr)
+  return {array, items, shape.size() == 0 ? 1 : shape[0].cast<size_t>()};
 }
 
 void BindArrays(py::module_& module) {

@@ -124,7 +124,7 @@ void BindCalls(py::module_& module) {
       .def(py::pickle([](const Stop& stop) { return py::make_tuple(stop.asked.load()); },
                       [](const py::tuple& state) {
                         CheckFields(state, 1);
-                        const auto stop = std::make_shared<Stop>();
+                        auto stop = std::make_shared<Stop>();
                         stop->asked = state[0].cast<bool>();
                         return stop;
                       }));

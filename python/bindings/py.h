@@ -200,7 +200,7 @@ class class_ {
     return [body = MakeBody(make)](PyObject* given) { return HeldBy<T>(body(given).ptr()); };
   }
   // A method that makes what its object holds.
-  void SetHeld(const char* name, Maker make) {
+  void SetHeld(const char* name, const Maker& make) {
     SetAttr(type().ptr(), name, Function([make](PyObject* given) {
               PyObject* const self = PyTuple_Size(given) > 0 ? PyTuple_GetItem(given, 0) : Py_None;
               if (!PyObject_TypeCheck(self, type_of<T>)) throw cast_error("an object of the module");

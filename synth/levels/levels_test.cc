@@ -355,7 +355,7 @@ TEST(Levels, AlltoallsOfMorePartsThanATableHasArePlanned) {
   EXPECT_EQ(made.schedule.moved_chunks(), n);
   const Simulation simulated = Simulate(made.schedule, made.collective, topology, {.size_bytes = 64 << 20});
   EXPECT_EQ(simulated.unsound, "");
-  const Bound bound = *LowerBound(topology, collective, 64 << 20);
+  const Bound bound = *LowerBound(topology, collective, 64 << 20, request.model);
   EXPECT_LE(static_cast<double>(simulated.time_ps), 1.05 * static_cast<double>(bound.bound_ps));
 
   Schedule wrong = made.schedule;
