@@ -48,7 +48,8 @@ StatusOr<Fitted> Fit(const Program& program, const Collective& collective, const
     const Status exact = written.status();
     std::optional<RoundedParts> rounded;
     if (!exact.ok()) {
-      rounded = RoundedWeights(collective, kMostOffset / std::max<int64_t>(1, collective.num_parts()) / copies);
+      rounded =
+          RoundedWeights(collective, kMostOffset / std::max<int64_t>(1, collective.num_parts()) / copies);
       if (rounded) {
         apart.collective = WithInstancesApart(plain, rounded->collective, copies).collective;
         written = WriteAsItIs(apart.program, apart.collective, options);

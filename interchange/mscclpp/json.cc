@@ -270,7 +270,8 @@ StatusOr<MscclppJson> WriteMscclppJson(const Program& program, const Collective&
                                        const MscclppOptions& options) {
   StatusOr<MscclppJson> exact = Writer(program, collective, options).Write();
   if (exact.ok() && exact->chunks <= mscclpp::kMostChunks) return exact;
-  const int32_t units = mscclpp::kMostChunks / std::max<int64_t>(1, collective.num_parts()) / program.instances;
+  const int32_t units =
+      mscclpp::kMostChunks / std::max<int64_t>(1, collective.num_parts()) / program.instances;
   const std::optional<RoundedParts> rounded = RoundedWeights(collective, units);
   if (!rounded) return exact;
   StatusOr<MscclppJson> nearly = Writer(program, rounded->collective, options).Write();
