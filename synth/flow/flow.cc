@@ -319,12 +319,16 @@ int64_t FlowWork(const SynthesisRequest& request) {
 
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  return Offer{
-      .time_ps = static_cast<double>(bound.bound_ps), .work = FlowWork(request), .make = [&request](int64_t) {
-        SynthesisRequest limited = request;
-        if (limited.limits.work_units == 0) limited.limits.work_units = kQuickWork;
-        return Planning(limited).Run();
-      }};
+  // The demands stand in lists that double as they grow.
+  const int64_t bytes = 2 * request.collective->num_parts() * int64_t{sizeof(Demands::To)};
+  return Offer{.time_ps = static_cast<double>(bound.bound_ps),
+               .work = FlowWork(request),
+               .bytes = bytes,
+               .make = [&request](int64_t) {
+                 SynthesisRequest limited = request;
+                 if (limited.limits.work_units == 0) limited.limits.work_units = kQuickWork;
+                 return Planning(limited).Run();
+               }};
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ class OptionsReader {
     if (options_.hosts_file) XCCL_RETURN_IF_ERROR(ReadHostsFile(*options_.hosts_file));
     for (const std::string& text : options_.host_kinds) XCCL_RETURN_IF_ERROR(AddRule(text));
     // A rule for all hosts is what is left when no pattern names a host.
-    std::ranges::stable_partition(made_.rules, [](const HostRule& rule) { return !rule.hosts.empty(); });
+    std::stable_partition(made_.rules.begin(), made_.rules.end(),
+                          [](const HostRule& rule) { return !rule.hosts.empty(); });
     return std::move(made_);
   }
 
