@@ -50,7 +50,8 @@ StatusOr<Translations> Translations::Create(const Schedule& schedule, const Coll
   XCCL_ASSIGN_OR_RETURN(SymmetryGroup group, SymmetryGroup::Create(topology, schedule.symmetry));
   Translations made(std::move(group));
   XCCL_ASSIGN_OR_RETURN(made.blocks_, ChunkBlocksOf(collective));
-  made.num_blocks_ = of_machine.num_members() * (made.blocks_.of_pairs ? of_machine.num_members() : 1);
+  made.num_blocks_ =
+      int64_t{of_machine.num_members()} * (made.blocks_.of_pairs ? of_machine.num_members() : 1);
   made.members_.assign(collective.ranks().begin(), collective.ranks().end());
   made.member_of_rank_.assign(static_cast<size_t>(topology.num_ranks()), -1);
   for (size_t m = 0; m < made.members_.size(); ++m)

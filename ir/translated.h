@@ -77,7 +77,7 @@ class Translations {
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
-  int32_t num_blocks_ = 0;               // those of the collective come first
+  int64_t num_blocks_ = 0;               // those of the collective come first
   std::vector<bool> is_representative_;  // by member, of a pair the source
   std::vector<Rank> members_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member

@@ -39,7 +39,7 @@ ScheduleWriter::ScheduleWriter(const Topology& topology, const Collective& colle
 }
 
 Status ScheduleWriter::CheckChunks(ChunkId first, int32_t count) const {
-  const int32_t chunks = collective_.num_chunks();
+  const int64_t chunks = collective_.num_chunks();
   if (count < 1) return InvalidInput(fmt::format("{} chunks; expected at least one", count));
   if (first.value >= 0 && first.value < chunks && count <= chunks - first.value) return OkStatus();
   return InvalidInput(fmt::format("no chunk {}; chunks are 0..{}",

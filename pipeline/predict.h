@@ -33,7 +33,7 @@ struct PlanTime {
   // How the plan differs from the engine's own plan: "finer", "28 messages"; empty: it is that plan.
   std::string variation = {};
   std::string note = {};                   // why auto kept this plan (synth/common/why_chosen.h)
-  std::optional<int32_t> num_chunks = {};  // chunks of the collective, if the plan was made here
+  std::optional<int64_t> num_chunks = {};  // chunks of the collective, if the plan was made here
 };
 // Returns the bus bandwidth in bytes per second, as nccl-tests defines it.
 double BusBandwidth(const Collective& collective, const Simulation& simulation);

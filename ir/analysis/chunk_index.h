@@ -11,7 +11,7 @@
 namespace xccl {
 
 // Calls `visit` for each of the first `chunks` chunks in order, with the indices of the transfers that move
-// it, in column order. Requires: schedule.moved_chunks() <= chunks <= 2^31, columns of equal length, fewer
+// it, in column order. Requires: schedule.moved_chunks() <= chunks < 2^31, columns of equal length, fewer
 // than 2^31 transfers. Cost: linear in chunks + Σ count, plus a pass over the transfers for every 64 million
 // of it. Memory: linear in the chunks.
 void ForEachChunk(const Schedule& schedule, int64_t chunks,

@@ -16,6 +16,7 @@
 #include "ir/bounds/bound_windows.h"
 #include "ir/bounds/orbits.h"
 #include "ir/sizes.h"
+#include "ir/translated.h"
 #include "topologies/submachine.h"
 
 namespace xccl {
@@ -27,6 +28,21 @@ constexpr double kLongestPs = kPsPerDay;
 constexpr double kRounding = 1e-9;
 // Indexed by BoundKind.
 constexpr std::string_view kKindNames[] = {"cut", "flow", "lp", "counting", "relaxed", "flow-over-time"};
+
+// Refuses an alltoall whose demands are too many: those of one source for each orbit of ranks, or of all
+// pairs where no pair has a byte.
+Status CheckDemands(const Topology& topology, const Collective& collective, const CollectiveSizes& sizes) {
+  if (collective.num_parts() <= kMostParts) return OkStatus();
+  const bool is_empty = sizes.size_bytes() == 0;
+  const int64_t sources =
+      is_empty ? collective.num_members() : TranslationsFor(collective, topology, &sizes).num_rank_orbits();
+  if (sources * collective.num_members() <= kMostParts) return OkStatus();
+  return InvalidInput(
+      fmt::format("{} of {} ranks: {}; expected at most {} pairs, or ranks that are alike", collective.name(),
+                  collective.num_members(),
+                  is_empty ? std::string("no byte for each pair") : fmt::format("{} kinds of ranks", sources),
+                  kMostParts));
+}
 
 }  // namespace
 
@@ -74,8 +90,9 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
     bound.kind = BoundKind::kRelaxed;
     return bound;
   }
-  XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model, of_whole));
   const CollectiveSizes sizes(collective, size_bytes);
+  XCCL_RETURN_IF_ERROR(CheckDemands(topology, collective, sizes));
+  XCCL_ASSIGN_OR_RETURN(bound.latency_ps, LatencyBound(topology, collective, model, of_whole));
   bound.size_bytes = sizes.size_bytes();
   // Links into dead ends carry no useful bytes, but partitions would count their bandwidth.
   const std::optional<Topology> pruned = WithoutDeadEnds(topology);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
+#include "base/memory.h"
 #include "ir/damaged.h"
 #include "ir/lower/buffers.h"
 #include "ir/lower/dependencies.h"
@@ -149,6 +150,11 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
   XCCL_ASSIGN_OR_RETURN(made.moves_, SplitByRank(schedule, paths, of_columns.collective(), whole.num_ranks(),
                                                  nullptr, &chunks));
   made.FindClasses(paths);
+  // The table of what threadblocks know of each other is the largest: two threadblocks a connection at most.
+  const double blocks = 2.0 * made.classes_.size();
+  XCCL_RETURN_IF_ERROR(
+      CheckMemory("lower", fmt::format("a program of one rank with {} connections", made.classes_.size()),
+                  blocks * blocks * sizeof(int32_t)));
   if (IsOfDamaged(schedule)) made.FindDamage(schedule, whole);
   const std::vector<Move>& moves = made.moves_.moves;
   // Slots are memory, and a rank of a large machine has many connections: as few as the plainest form has.

@@ -81,9 +81,11 @@ void CheckWhole(const Schedule& s, const Collective& collective, const Topology&
   if (s.num_chunks != collective.num_chunks())
     out.Add("S1", 0, "schedule.chunks",
             fmt::format("{}; {} has {}", s.num_chunks, collective.name(), collective.num_chunks()));
-  if (s.symmetry.empty() && s.num_chunks > std::numeric_limits<int32_t>::max())
+  if (s.symmetry.empty() &&
+      (collective.num_parts() > kMostParts || s.num_chunks > std::numeric_limits<int32_t>::max()))
     out.Add("S1", 0, "schedule.chunks",
-            fmt::format("{} without symmetry; at most 2^31-1 are supported", s.num_chunks));
+            fmt::format("{} of {} parts without symmetry; at most 2^31-1 of 2^26 are supported", s.num_chunks,
+                        collective.num_parts()));
   for (Rank r : collective.ranks())
     if (r.value >= topology.num_ranks()) {
       out.Add(
@@ -439,15 +441,18 @@ std::vector<Violation> VerifySchedule(const Schedule& schedule, const Collective
   if (of_whole && out.empty()) CheckLostHosts(schedule, of_machine, machine, *whole, *of_whole, report_lost);
   ChunkPlayer player(schedule, collective, topology, shapes, out, of_whole ? nullptr : traffic);
   const bool is_plain = schedule.symmetry.empty();
-  const int64_t chunks =
-      is_plain ? schedule.num_chunks : std::max(std::ssize(represents), schedule.moved_chunks());
+  const auto add_moved = [&](int32_t transfer, int64_t chunk) {
+    out.AddAtStep("S7", schedule.step[transfer],
+                  fmt::format("chunk {} is moved, which is not of the lowest rank of its orbit", chunk));
+  };
+  const int64_t chunks = is_plain ? schedule.num_chunks : std::ssize(represents);
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    if (int64_t{schedule.first[t].value} + schedule.count[t] > chunks)
+      add_moved(static_cast<int32_t>(t), std::max<int64_t>(schedule.first[t].value, chunks));
+  if (schedule.moved_chunks() > chunks) return out.Take();
   ForEachChunk(schedule, chunks, [&](ChunkId chunk, std::span<const int32_t> transfers) {
-    if (is_plain || (chunk.index() < represents.size() && represents[chunk.index()]))
-      return player.Play(chunk, transfers);
-    if (!transfers.empty())
-      out.AddAtStep(
-          "S7", schedule.step[transfers[0]],
-          fmt::format("chunk {} is moved, which is not of the lowest rank of its orbit", chunk.value));
+    if (is_plain || represents[chunk.index()]) return player.Play(chunk, transfers);
+    if (!transfers.empty()) add_moved(transfers[0], chunk.value);
   });
   return out.Take();
 }

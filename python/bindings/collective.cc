@@ -76,6 +76,9 @@ SharedCollective Custom(std::string name, const std::vector<int32_t>& ranks, std
 py::dict Chunks(const Collective& collective) {
   std::vector<int32_t> parts;
   std::vector<int64_t> weights;
+  if (collective.num_chunks() > kMostParts)
+    Check(UsageError(
+        fmt::format("chunk_columns: {} chunks; at most {} are listed", collective.num_chunks(), kMostParts)));
   for (int32_t c = 0; c < collective.num_chunks(); ++c) {
     parts.push_back(collective.PartOf(ChunkId(c)).value);
     weights.push_back(collective.Weight(ChunkId(c)));

@@ -86,7 +86,7 @@ struct Comm {
   std::shared_ptr<const LoadedExperts> experts;  // the plan loaded last
   size_t gpu_experts = 0;                        // plans of experts that ranks of one process loaded on GPUs
   std::shared_ptr<cuda::CommunicatorShare> share;  // of a process on a GPU, once the back end is made
-  // Of such processes: with those of this host, for plans of experts. Used while a plan is loaded.
+  // The processes of this host meet here to load plans of experts. Used while a plan is loaded.
   std::optional<Exchange> met;
   std::map<std::string, int> shrinks;  // number of shrinks by the text of the ranks left out
   std::atomic<bool> aborted = false;

@@ -49,7 +49,7 @@ class LaunchOrders {
 };
 
 struct CommunicatorShare {
-  // As Reservation.
+  // Takes what Reservation takes.
   explicit CommunicatorShare(std::shared_ptr<Residency> residency, std::string ctas_hint = "--max-ctas")
       : reservation(std::move(residency), std::move(ctas_hint)) {}
   Reservation reservation;

@@ -90,7 +90,7 @@ Status Engine::Serves(const SynthesisRequest& request) const {
   if (!may_have && !(any_parts && request.limits.chunks.value_or(1) == 1))
     return InvalidInput(fmt::format("{}: {} parts, one for each pair of {} ranks; at most {} are supported{}",
                                     name, parts, request.collective->num_members(), kMostParts,
-                                    any_parts ? " unless each is one chunk" : "; hint: --engine=auto"));
+                                    any_parts ? " unless each is one chunk" : ""));
   return serves ? serves(request) : ServesKind(name, kinds, request);
 }
 

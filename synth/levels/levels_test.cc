@@ -365,6 +365,22 @@ TEST(Levels, AlltoallsOfMorePartsThanATableHasArePlanned) {
   for (const Violation& violation : VerifySchedule(wrong, made.collective, topology)) rules += violation.rule;
   EXPECT_NE(rules.find("S7"), std::string::npos) << rules;
 
+  wrong.first.back() = ChunkId(std::numeric_limits<int32_t>::max());  // its table would have 2^31 rows
+  wrong.num_chunks = int64_t{1} << 40;
+  const Collective larger = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(1 << 17)));
+  EXPECT_FALSE(VerifySchedule(wrong, larger, topology).empty());
+  wrong.num_chunks = made.schedule.num_chunks;
+  EXPECT_FALSE(VerifySchedule(wrong, made.collective, topology).empty());
+  Schedule plain = made.schedule;
+  plain.symmetry.clear();
+  EXPECT_EQ(VerifySchedule(plain, made.collective, topology).front().rule, "S1");
+
+  // Ranks that are not alike have demands for each pair.
+  const Collective some = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(10'000)));
+  EXPECT_EQ(LowerBound(topology, some, 1 << 30, request.model).status().message(),
+            "alltoall of 10000 ranks: 16384 kinds of ranks; expected at most 67108864 pairs, or ranks that "
+            "are alike");
+
   request.limits.chunks = 2;
   EXPECT_EQ(LevelsEngine().Serves(request).message(),
             "levels: 268435456 parts, one for each pair of 16384 ranks; at most 67108864 are supported "

@@ -380,6 +380,10 @@ class Portfolio {
       std::erase_if(queue_, [&](const Turn& turn) { return turn.engine == &engine; });
       faults_.emplace_back(why.message());
     }
+    // Of very many parts, the engines that serve them have something to say.
+    if (request_.collective->num_parts() > kMostParts && !engine.any_parts &&
+        why.code() == StatusCode::kInvalidInput)
+      return;
     refusals_.push_back(std::move(why));
   }
 

@@ -159,9 +159,12 @@ std::optional<Turn> Mirrored(const Context& at) {
 struct Variation {
   std::string_view name;
   std::optional<Turn> (*turn)(const Context&);
+  // True if the engine plans anew. Other variations follow the plan's links, which a plan for a damaged
+  // machine names by the whole machine (ir/damaged.h).
+  bool by_the_engine = false;
 };
-constexpr Variation kVariations[] = {{"finer", Finer},
-                                     {"coarser", Coarser},
+constexpr Variation kVariations[] = {{"finer", Finer, true},
+                                     {"coarser", Coarser, true},
                                      {"reordered", Reordered},
                                      {"delayed", Delayed},
                                      {"mirrored", Mirrored}};
@@ -186,6 +189,7 @@ std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request
   if (plan.synthesis.schedule.size() == 0) return turns;  // nothing moves; the collective may have no parts
   for (const Variation& variation : kVariations) {
     if (request.IsPassedOver(variation.name)) continue;
+    if (!variation.by_the_engine && !plan.synthesis.schedule.missing.empty()) continue;
     if (std::optional<Turn> turn = variation.turn({plan, request, bound, best_ps}))
       turns.push_back(*std::move(turn));
   }

@@ -53,6 +53,32 @@ TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
   }
 }
 
+// A plan for a damaged machine names links of the whole machine, which a delay once looked up in the damaged
+// one.
+TEST(Turns, APlanForADamagedMachineIsVariedByItsEngineAlone) {
+  const Topology topology = testing::MakeLine({10, 40}, {1});
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(2);
+  spec.root = Rank(0);
+  constexpr int32_t kSteps = 400;
+  const Collective broadcast = Collective::Create(std::move(spec)).value().WithChunks(kSteps);
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 20};
+  const Bound bound = BoundOf(request).value();
+  const Engine engine{.name = "engine", .summary = "", .make = {}};
+  Made made{.turn = {},
+            .synthesis = {.collective = broadcast, .schedule = {}, .engine = "engine", .note = ""},
+            .costs = {}};
+  made.turn.engine = &engine;
+  for (int32_t c = 0; c < kSteps; ++c)
+    made.synthesis.schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), std::vector{LinkId(0), LinkId(1)},
+                                TransferOp::kCopy, c);
+  made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
+  EXPECT_FALSE(VariationsOf(made, request, bound, made.Ps()).empty());
+  made.synthesis.schedule.missing.slow.emplace_back(LinkId(0), 1'000'000'000);
+  EXPECT_TRUE(VariationsOf(made, request, bound, made.Ps()).empty());
+}
+
 // A plan in one long chunk had no finer plan, because four times as many chunks are still long, and because
 // the promise of a finer plan was its coarser plan's time less the gap of the best plan.
 TEST(Turns, APlanInOneLongChunkIsCutAtOnceAndPromisesItsFullestLink) {

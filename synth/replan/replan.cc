@@ -197,6 +197,10 @@ int32_t MostCut(const Plan& plan, const SynthesisRequest& request) {
 }  // namespace
 
 StatusOr<Synthesis> Replan(const Plan& plan, const SynthesisRequest& request) {
+  if (plan.collective.num_parts() > kMostParts || request.collective->num_parts() > kMostParts)
+    return InvalidInput(fmt::format("replan: a plan of {} parts; at most {} are supported",
+                                    std::max(plan.collective.num_parts(), request.collective->num_parts()),
+                                    kMostParts));
   XCCL_ASSIGN_OR_RETURN(Mapping mapping, Match(plan, request));
   mapping.renaming.most_cut = MostCut(plan, request);
   XCCL_ASSIGN_OR_RETURN(const Schedule plain, Expand(plan.schedule, plan.collective, plan.topology));
