@@ -64,8 +64,8 @@ struct RunShow {
   std::function<Status(const std::string& note)> end;      // why sizes are missing; empty: no size is
 };
 
-// Runs the program of the plan in `file` at each size; if `asked_sizes` is empty, at the size that the plan was
-// made for. Errors: those of RunPlan; kLimit if the deadline passes before the first size.
+// Runs the program of the plan in `file` at each size; if `asked_sizes` is empty, at the size that the plan
+// was made for. Errors: those of RunPlan; kLimit if the deadline passes before the first size.
 Status RunSizes(const std::string& file, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                 const RunShow& show);
 // Runs every collective of the plan book, or settings.only, at each size; if `asked_sizes` is empty, at

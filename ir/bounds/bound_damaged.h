@@ -18,7 +18,7 @@ inline constexpr int32_t kManyForBounds = 4096;
 // True if all members reach each other. Linear.
 bool AllReachEachOther(const Topology& topology, const Collective& collective);
 
-// What bounds of a large damaged machine start from.
+// The start of all bounds of a large damaged machine.
 struct WholeMachine {
   Topology topology;
   bool has_more_ranks = false;  // so that its bounds are no bounds of the damaged machine

@@ -100,7 +100,7 @@ class OnGpu {
   }
 
   const Buffers& buffers() const { return on_gpu_[rank_]; }
-  // Of all ranks, for what they draw.
+  // The sizes of the whole group, from which all ranks draw alike.
   const std::array<Buffers, kRanks>& all_buffers() const { return on_gpu_; }
   xcclComm_t comm() const { return comm_; }
   const cuda::FakeDriver& fake() const { return fake_; }

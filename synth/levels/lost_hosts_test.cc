@@ -266,7 +266,7 @@ TEST(LostHosts, OtherCollectivesAreRefused) {
             "levels: lost hosts in a plan of alltoall; expected allgather, reduce_scatter or allreduce");
 }
 
-// What a wrong file can say.
+// Faults that a wrong file can have.
 TEST(LostHosts, WrongPlansAreRefused) {
   const Lacking lacking(Without(AllKinds().front().machine, {3}));
   const Topology& machine = lacking.machine;

@@ -380,7 +380,7 @@ class Portfolio {
       std::erase_if(queue_, [&](const Turn& turn) { return turn.engine == &engine; });
       faults_.emplace_back(why.message());
     }
-    // Of very many parts, the engines that serve them have something to say.
+    // Only engines that serve very many parts have something to say of them.
     if (request_.collective->num_parts() > kMostParts && !engine.any_parts &&
         why.code() == StatusCode::kInvalidInput)
       return;
