@@ -100,7 +100,7 @@ class OnGpu {
   }
 
   const Buffers& buffers() const { return on_gpu_[rank_]; }
-  // The sizes of the whole group, from which all ranks draw alike.
+  // The buffers of all ranks.
   const std::array<Buffers, kRanks>& all_buffers() const { return on_gpu_; }
   xcclComm_t comm() const { return comm_; }
   const cuda::FakeDriver& fake() const { return fake_; }

@@ -41,7 +41,8 @@ bool NeedsForward(CollectiveKind kind) { return IsAllreduce(kind) || !NeedsRever
 
 Blocks BlocksOf(const Collective& cut, const Recipe& recipe) {
   if (IsAllreduce(cut.kind()))
-    return EqualBlocks({0, static_cast<int32_t>(cut.num_chunks())}, cut.num_members(), recipe.allreduce_owners);
+    return EqualBlocks({0, static_cast<int32_t>(cut.num_chunks())}, cut.num_members(),
+                       recipe.allreduce_owners);
   Blocks blocks;
   for (int32_t i = 0; i < cut.num_members(); ++i)
     blocks.push_back({cut.FirstChunk(PartId(i)).value, cut.ChunksOf(PartId(i))});
