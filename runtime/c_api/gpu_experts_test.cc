@@ -259,7 +259,7 @@ TEST_F(GpuExpertsTest, GraphsServeNewChoices) {
     gpu.driver().GraphDestroy(graph);
     graphs.emplace_back(gpus_[rank], exec);
   }
-  for (int replay = 0; replay < 20 && !HasFailure(); ++replay) {
+  for (int replay = 0; replay < 100 && !HasFailure(); ++replay) {
     DrawChoices(random);
     DispatchOnCpu();
     for (int rank = 0; rank < kRanks; ++rank) ASSERT_EQ(xcclCommSynchronize(cpu_[rank]), xcclSuccess);
