@@ -22,6 +22,7 @@
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
 #include "synth/levels/check_part.h"
+#include "synth/levels/damaged_machine.h"
 #include "synth/levels/levels.h"
 #include "synth/levels/levels_engine.h"
 #include "synth/levels/send.h"
@@ -48,19 +49,8 @@ Collective All(CollectiveKind kind, const Topology& topology) {
   return *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
 }
 
-struct Damaged {
-  Topology machine, whole;
-  MissingLinks missing;
-  SymmetryGroup group;
-
-  explicit Damaged(Topology damaged)
-      : machine(std::move(damaged)),
-        whole(machine),
-        missing(FindMissingLinks(machine).value()),
-        group(machine) {
-    whole = MakeWhole(machine, missing).value();
-    group = TurnSwitches(whole, FindTranslations(whole));
-  }
+struct Damaged : DamagedMachine {
+  using DamagedMachine::DamagedMachine;
 
   // The compressed plan of the whole machine, led around the damage.
   Schedule Plan(const Collective& collective, int64_t bytes) const {

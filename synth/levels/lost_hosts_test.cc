@@ -27,6 +27,7 @@
 #include "synth/common/test_machines.h"
 #include "synth/levels/around.h"
 #include "synth/levels/check_part.h"
+#include "synth/levels/damaged_machine.h"
 #include "synth/levels/levels.h"
 #include "synth/levels/levels_engine.h"
 #include "synth/levels/send.h"
@@ -110,19 +111,8 @@ Collective All(CollectiveKind kind, const Topology& topology) {
 }
 
 // A machine that lacks something, and its compressed plans.
-struct Lacking {
-  Topology machine, whole;
-  MissingLinks missing;
-  SymmetryGroup group;
-
-  explicit Lacking(Topology damaged)
-      : machine(std::move(damaged)),
-        whole(machine),
-        missing(FindMissingLinks(machine).value()),
-        group(machine) {
-    whole = MakeWhole(machine, missing).value();
-    group = TranslationsOfWhole(whole, missing);
-  }
+struct Lacking : DamagedMachine {
+  using DamagedMachine::DamagedMachine;
 
   Collective Cut(CollectiveKind kind, int32_t chunks) const {
     return All(kind, machine)

@@ -13,24 +13,45 @@
 namespace xccl {
 namespace {
 
+// A broadcast of 400 chunks over one path, in a step each, at twice the bound.
+struct LongChain {
+  // gpu 0 -10-> switch 1 -40-> gpu 2: the first link is slower than the second, which it holds.
+  Topology topology = testing::MakeLine({10, 40}, {1});
+  Collective broadcast = [] {
+    CollectiveSpec spec;
+    spec.kind = CollectiveKind::kBroadcast;
+    spec.ranks = AllRanks(2);
+    spec.root = Rank(0);
+    return Collective::Create(std::move(spec)).value().WithChunks(400);
+  }();
+  SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 20};
+  Bound bound = BoundOf(request).value();
+  Engine engine{.name = "engine", .summary = "", .make = {}};
+
+  LongChain() = default;
+  LongChain(const LongChain&) = delete;  // the request points into it
+
+  Made Plan() const {
+    Made made{.turn = {},
+              .synthesis = {.collective = broadcast, .schedule = {}, .engine = "engine", .note = ""},
+              .costs = {}};
+    made.turn.engine = &engine;
+    made.synthesis.schedule.num_chunks = broadcast.num_chunks();
+    for (int32_t c = 0; c < broadcast.num_chunks(); ++c)
+      made.synthesis.schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), std::vector{LinkId(0), LinkId(1)},
+                                  TransferOp::kCopy, c);
+    made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
+    return made;
+  }
+  std::vector<Turn> Variations(const Made& made) const {
+    return VariationsOf(made, request, bound, made.Ps());
+  }
+};
+
 // A delay that gains nothing was delayed again until the budget was used up: 779 plans on a machine of 3
 // GPUs.
 TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
-  // gpu 0 -10-> switch 1 -40-> gpu 2: the first link is slower than the second, which it holds.
-  const Topology topology = testing::MakeLine({10, 40}, {1});
-  CollectiveSpec spec;
-  spec.kind = CollectiveKind::kBroadcast;
-  spec.ranks = AllRanks(2);
-  spec.root = Rank(0);
-  constexpr int32_t kSteps = 400;
-  const Collective broadcast = Collective::Create(std::move(spec)).value().WithChunks(kSteps);
-  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 20};
-  const Bound bound = BoundOf(request).value();
-  Schedule schedule;
-  schedule.num_chunks = kSteps;
-  for (int32_t c = 0; c < kSteps; ++c)
-    schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), std::vector{LinkId(0), LinkId(1)}, TransferOp::kCopy, c);
-  const Engine engine{.name = "engine", .summary = "", .make = {}};
+  const LongChain chain;
   const struct {
     std::string variation;
     double times_before;  // the time of the plan that was delayed ÷ that of its delayed plan
@@ -40,14 +61,10 @@ TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
                {"delayed", 1, false},
                {"delayed", 0.9, false}};
   for (const auto& c : cases) {
-    Made made{.turn = {},
-              .synthesis = {.collective = broadcast, .schedule = schedule, .engine = "engine", .note = ""},
-              .costs = {}};
-    made.turn.engine = &engine;
+    Made made = chain.Plan();
     made.turn.variation = c.variation;
-    made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
     made.turn.from_ps = c.times_before * made.Ps();
-    const std::vector<Turn> turns = VariationsOf(made, request, bound, made.Ps());
+    const std::vector<Turn> turns = chain.Variations(made);
     EXPECT_EQ(std::ranges::count(turns, "delayed", &Turn::variation), c.delays ? 1 : 0)
         << c.variation << " " << c.times_before;
   }
@@ -56,27 +73,11 @@ TEST(Turns, APlanIsDelayedAgainOnlyWhileThatHelps) {
 // A plan for a damaged machine names links of the whole machine, which a delay once looked up in the damaged
 // one.
 TEST(Turns, APlanForADamagedMachineIsVariedByItsEngineAlone) {
-  const Topology topology = testing::MakeLine({10, 40}, {1});
-  CollectiveSpec spec;
-  spec.kind = CollectiveKind::kBroadcast;
-  spec.ranks = AllRanks(2);
-  spec.root = Rank(0);
-  constexpr int32_t kSteps = 400;
-  const Collective broadcast = Collective::Create(std::move(spec)).value().WithChunks(kSteps);
-  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 1 << 20};
-  const Bound bound = BoundOf(request).value();
-  const Engine engine{.name = "engine", .summary = "", .make = {}};
-  Made made{.turn = {},
-            .synthesis = {.collective = broadcast, .schedule = {}, .engine = "engine", .note = ""},
-            .costs = {}};
-  made.turn.engine = &engine;
-  for (int32_t c = 0; c < kSteps; ++c)
-    made.synthesis.schedule.Add(ChunkId(c), 1, Rank(0), Rank(1), std::vector{LinkId(0), LinkId(1)},
-                                TransferOp::kCopy, c);
-  made.synthesis.simulation.emplace().time_ps = 2 * bound.bound_ps;
-  EXPECT_FALSE(VariationsOf(made, request, bound, made.Ps()).empty());
+  const LongChain chain;
+  Made made = chain.Plan();
+  EXPECT_FALSE(chain.Variations(made).empty());
   made.synthesis.schedule.missing.slow.emplace_back(LinkId(0), 1'000'000'000);
-  EXPECT_TRUE(VariationsOf(made, request, bound, made.Ps()).empty());
+  EXPECT_TRUE(chain.Variations(made).empty());
 }
 
 // A plan in one long chunk had no finer plan, because four times as many chunks are still long, and because
