@@ -28,7 +28,6 @@
 #include "synth/levels/send.h"
 #include "topologies/failures.h"
 #include "topologies/load/load.h"
-#include "topologies/turned_switches.h"
 #include "topologies/whole.h"
 
 namespace xccl {
