@@ -292,7 +292,7 @@ TEST(GpuExpertProcesses, NumbersThatDoNotFitEndAllRanks) {
     Meet(all);
     EXPECT_EQ(xcclCommSynchronize(gpu.comm()), xcclInvalidUsage);
     EXPECT_EQ(xcclGetLastError(gpu.comm()),
-              NameOf(plan) + ": rank 3: threadblock 0: token 0: expert 8; expected -1 to 7");
+              NameOf(plan) + ": rank 3: token 0: expert 8; expected -1 to 7");
     Meet(all, 2 * kRanks);
   });
 }

@@ -563,7 +563,7 @@ TEST_F(GpuExpertsTest, NumbersThatDoNotFitEndAllRanks) {
   for (const Buffers& of : on_gpu_) of.choices[1] = -1;
   on_gpu_[3].choices[0] = (int64_t{1} << 32) + 1;
   DispatchOnGpu();
-  const std::string fault = ": rank 3: threadblock 0: token 0: expert 4294967297; expected -1 to 7";
+  const std::string fault = ": rank 3: token 0: expert 4294967297; expected -1 to 7";
   AllEndAfter(3, fault);
   xcclDispatchIn_t in = InOf(on_gpu_[0], 0);
   const xcclDispatchOut_t out = OutOf(on_gpu_[0]);
@@ -577,7 +577,7 @@ TEST_F(GpuExpertsTest, ExpertsThatATokenChoosesTwiceEndAllRanks) {
   // The last rank's, since calls after a kernel that fails may be refused.
   on_gpu_[3].choices[0] = on_gpu_[3].choices[1] = 4;
   DispatchOnGpu();
-  AllEndAfter(3, ": rank 3: threadblock 0: token 0: expert 4 twice; expected each at most once");
+  AllEndAfter(3, ": rank 3: token 0: expert 4 twice; expected each at most once");
 }
 
 // A rank may give none where nothing came, which its kernel alone knows.

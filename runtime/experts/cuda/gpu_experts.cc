@@ -447,25 +447,24 @@ Status GpuExperts::Failure() const {
 }
 
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
-  const std::string place =
-      fmt::format("{}: rank {}: threadblock {}: ", name_, record.rank, record.threadblock);
+  const std::string rank = fmt::format("{}: rank {}: ", name_, record.rank);
+  const std::string place = fmt::format("{}threadblock {}: ", rank, record.threadblock);
   const std::string waited =
       fmt::format("; nothing moved for {} s", std::chrono::duration<double>(options_.time_limit).count());
   switch (record.wait) {
-    case device::Wait::kNone:
+    case device::Wait::kNone:  // the caller's input; any of the rank's threadblocks may be the first to see it
       if (record.peer == device::kEntries)
-        return fmt::format("{}: rank {}: {} entries come; expected at most {}, for which there is room",
-                           name_, record.rank, static_cast<int64_t>(record.seen), record.expected);
+        return fmt::format("{}{} entries come; expected at most {}, for which there is room", rank,
+                           static_cast<int64_t>(record.seen), record.expected);
       if (record.peer == device::kRows)
-        return fmt::format("{}: rank {}: combine: the rows are null; expected an address, since rows came",
-                           name_, record.rank);
+        return rank + "combine: the rows are null; expected an address, since rows came";
       if (record.peer == device::kTokens)
-        return fmt::format("{}{} tokens; expected 0 to {}", place, static_cast<int64_t>(record.seen),
+        return fmt::format("{}{} tokens; expected 0 to {}", rank, static_cast<int64_t>(record.seen),
                            record.expected);
       if (record.expected == device::kOnce)
-        return fmt::format("{}token {}: expert {} twice; expected each at most once", place, record.peer,
+        return fmt::format("{}token {}: expert {} twice; expected each at most once", rank, record.peer,
                            record.seen);
-      return fmt::format("{}token {}: expert {}; expected -1 to {}", place, record.peer,
+      return fmt::format("{}token {}: expert {}; expected -1 to {}", rank, record.peer,
                          static_cast<int64_t>(record.seen), record.expected);
     case device::Wait::kDependency:
       return fmt::format("{}threadblock {} did not come to barrier {}{}", place, record.peer, record.expected,

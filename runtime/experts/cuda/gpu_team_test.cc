@@ -445,7 +445,7 @@ TEST(Refusals, WrongExpertEndsTheCallOfAllRanks) {
     while ((*experts)->Failure().ok()) std::this_thread::yield();
     (*experts)->Abort();
     for (const cuda::OwnedStream& stream : streams) EXPECT_TRUE(Synchronize(stream).ok());
-    EXPECT_EQ((*experts)->Failure().message(), "plan: rank 2: threadblock 0: " + text);
+    EXPECT_EQ((*experts)->Failure().message(), "plan: rank 2: " + text);
   }
 }
 
