@@ -15,7 +15,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -266,8 +265,8 @@ SymmetryGroup TurnSwitches(const Topology& topology, const SymmetryGroup& group)
   if (alike.empty()) return group;
   std::vector<Automorphism> ordered = group.generators();
   for (Automorphism& generator : ordered)
-    for (const AlikeParts& parts : std::views::reverse(alike)) {
-      const Image image = parts.InOrder(generator.image);
+    for (auto parts = alike.rbegin(); parts != alike.rend(); ++parts) {
+      const Image image = parts->InOrder(generator.image);
       for (size_t n = 0; n < image.size(); ++n) generator.image[n] = NodeId(image[n]);
     }
   const StatusOr<SymmetryGroup> in_order = SymmetryGroup::Create(topology, std::move(ordered));

@@ -438,8 +438,9 @@ Program RankLowering::ProgramOf(std::span<const Rank> ranks, bool outlines) cons
     if (!has[r.index()]) Append(WriteOutline(r), r, program);
   const auto key = [](const Connection& c) { return std::tuple(c.src, c.dst, c.channel); };
   std::ranges::sort(program.connections, {}, key);
-  const auto repeated = std::ranges::unique(program.connections, {}, key);
-  program.connections.erase(repeated.begin(), repeated.end());
+  const auto same = [&](const Connection& a, const Connection& b) { return key(a) == key(b); };
+  program.connections.erase(std::unique(program.connections.begin(), program.connections.end(), same),
+                            program.connections.end());
   return program;
 }
 

@@ -161,7 +161,7 @@ class Writer {
       if (others.empty()) continue;
       for (Rank r : others) XCCL_RETURN_IF_ERROR(SearchFrom(gpu, r, search_));
       // Takes turns at the first receiver, so that the receivers are evenly busy.
-      std::ranges::rotate(others, std::ranges::upper_bound(others, gpu));
+      std::rotate(others.begin(), std::ranges::upper_bound(others, gpu), others.end());
       XCCL_RETURN_IF_ERROR(Spread(h, t, gpu, others));
     }
     return OkStatus();
