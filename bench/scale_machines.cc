@@ -19,14 +19,14 @@ namespace {
 
 // Hosts of 8 GPUs with a NIC each: rails in a pod, and a core with half of the pods' bandwidth.
 std::string RailsXml(int64_t pods, int64_t hosts) {
-  constexpr int64_t kSpines = 4, kGbPerS = 50, kGpus = 8, kOversubscribed = 2;
+  constexpr int64_t kSpines = 16, kGbPerS = 50, kGpus = 8, kOversubscribed = 2;
   return fmt::format(R"(<topology name="rails:{0}x{1}" arch="sm90">
   <cluster hosts="{0}" name="pod">
     <cluster hosts="{1}">
       <nvswitch gpus="8" bandwidth="450GB/s" latency="500ns" multicast="true" reduce="true"/>
       <nic id="nic" count="8"/>
       <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
-      <fabric type="rails" bandwidth="400Gbit/s" latency="1300ns" spines="4" uplink-latency="300ns"
+      <fabric type="rails" bandwidth="400Gbit/s" latency="1300ns" spines="16" uplink-latency="300ns"
               oversubscription="1"/>
     </cluster>
     <fabric id="core" type="switch" bandwidth="{2}GB/s" latency="300ns"/>

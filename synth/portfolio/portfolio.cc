@@ -99,7 +99,7 @@ class Portfolio {
     while (!(HasPlan() && deadline_())) {
       std::optional<Turn> turn = NextTurn();
       if (!turn) break;
-      Take(*std::move(turn));
+      Take(*turn);
     }
     if (kept_.empty() && unsimulated_) {
       unsimulated_->note = fmt::format("{}; the limit of work or time was reached", unsimulated_->engine);
@@ -131,9 +131,9 @@ class Portfolio {
     if (request_.programs_decide || HasPlan() || least == queue_.end() || !IsEstimate(*least) ||
         least->promised_ps > enough_ps)
       return false;
-    Turn turn = std::move(*least);
+    const Turn turn = std::move(*least);
     queue_.erase(least);
-    Take(std::move(turn));
+    Take(turn);
     return !kept_.empty() && best_ps_ <= enough_ps;
   }
 
@@ -261,7 +261,7 @@ class Portfolio {
     request_.progress(fmt::format("{}{}", turn.engine->name, best));
   }
 
-  void Take(Turn turn) {
+  void Take(const Turn& turn) {
     Say(turn);
     const bool simulate = HasPlan() || turn.work <= kOverdraft * left_;
     const int64_t cost = CostOf(turn);

@@ -77,7 +77,7 @@ TEST(Portfolio, PlansThatTakeTooLongAreNotBegun) {
   for (const auto& [name, work] :
        {std::pair("long", int64_t{20'000'000}), {"longest", int64_t{200'000'000}}}) {
     engines.push_back(EngineOf(name, 0, false, true));
-    engines.back().offer = [work](const SynthesisRequest&) -> StatusOr<Offer> {
+    engines.back().offer = [work = work](const SynthesisRequest&) -> StatusOr<Offer> {
       return Offer{.work = work, .make = [](int64_t) -> StatusOr<Synthesis> {
                      ADD_FAILURE() << "it was made";
                      return LimitReached("made");

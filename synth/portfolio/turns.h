@@ -16,7 +16,7 @@
 
 namespace xccl {
 
-inline constexpr std::string_view kOwn = "";  // the variation of an engine's own plan
+inline constexpr std::string_view kOwn;  // the variation of an engine's own plan
 
 struct Turn {
   const Engine* engine = nullptr;

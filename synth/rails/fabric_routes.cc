@@ -7,8 +7,8 @@
 
 namespace xccl {
 
-FabricRoutes::FabricRoutes(const Topology& topology)
-    : topology_(&topology), number_(static_cast<size_t>(topology.num_nodes()), -1) {
+FabricRoutes::FabricRoutes(const Topology& topology, int64_t fastest)
+    : topology_(&topology), fastest_(fastest), number_(static_cast<size_t>(topology.num_nodes()), -1) {
   int32_t count = 0;
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
     if (!topology.node(NodeId(n)).host && !topology.IsGpu(NodeId(n)))
@@ -68,8 +68,7 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, dou
     for (LinkId l : out_[at.node]) {
       const int32_t next = number_[topology_->link(l).to.index()];
       if (distance[static_cast<size_t>(next)] != distance[static_cast<size_t>(at.node)] - 1) continue;
-      const double after =
-          (load[l.index()] + weight) / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
+      const double after = HeldFor(l, load[l.index()] + weight);
       const Reached by{next, std::max(at.busiest, after), at.sum + after, l, static_cast<int32_t>(i)};
       int32_t& place = place_[static_cast<size_t>(next)];
       if (place < 0) {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/graph/grouped.h"
+#include "base/graph/union_find.h"
 
 namespace xccl {
 
@@ -228,6 +229,54 @@ StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<co
     made.push_back(std::move(host));
   }
   return made;
+}
+
+namespace {
+
+// Returns the number of hops from each node of the fabric to the nearest cable of a host, -1 for other nodes.
+std::vector<int32_t> Tiers(const Topology& topology, std::span<const RailHost> hosts) {
+  std::vector<int32_t> tier(static_cast<size_t>(topology.num_nodes()), -1);
+  std::vector<NodeId> queue;
+  const auto reach = [&](NodeId node, int32_t hops) {
+    if (tier[node.index()] >= 0 || topology.node(node).host || topology.IsGpu(node)) return;
+    tier[node.index()] = hops;
+    queue.push_back(node);
+  };
+  for (const RailHost& host : hosts)
+    for (const Port& port : host.ports) reach(port.fabric, 0);
+  for (size_t i = 0; i < queue.size(); ++i)
+    for (LinkId l : topology.Out(queue[i])) reach(topology.link(l).to, tier[queue[i].index()] + 1);
+  return tier;
+}
+
+}  // namespace
+
+std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts) {
+  const std::vector<int32_t> tier = Tiers(topology, hosts);
+  UnionFind joined(tier.size());
+  for (const RailHost& host : hosts)
+    for (const Port& port : host.ports) joined.Join(host.ports[0].fabric.value, port.fabric.value);
+  std::vector<std::vector<int32_t>> levels;
+  const auto add_level = [&](int32_t most) {
+    std::unordered_map<int32_t, int32_t> number;  // by representative
+    std::vector<int32_t> group_of;
+    for (const RailHost& host : hosts)
+      group_of.push_back(
+          number.try_emplace(joined.Find(host.ports[0].fabric.value), static_cast<int32_t>(number.size()))
+              .first->second);
+    const auto groups = static_cast<int32_t>(number.size());
+    if (1 < groups && groups < most) levels.push_back(std::move(group_of));
+    return groups;
+  };
+  int32_t groups = add_level(static_cast<int32_t>(hosts.size()));
+  for (int32_t t = 0; t <= *std::ranges::max_element(tier) && groups > 1; ++t) {
+    for (const Link& link : topology.spec().links) {
+      const int32_t from = tier[link.from.index()], to = tier[link.to.index()];
+      if (from >= 0 && to >= 0 && std::max(from, to) == t) joined.Join(link.from.value, link.to.value);
+    }
+    groups = add_level(groups);
+  }
+  return levels;
 }
 
 namespace {

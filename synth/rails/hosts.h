@@ -75,6 +75,13 @@ class HostSearch {
 StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
                                           std::string_view engine);
 
+// Returns the groups of hosts that switches make, the innermost level first: by level and host the number of
+// its group, from 0 in the order of the groups' first hosts. Hosts of the first level share switches, or are
+// joined by a chain of hosts that do; those of further levels are also joined by links between switches that
+// are near hosts. Levels that have the groups of the level before, or one group, are left out. Near linear in
+// nodes and links for each tier of switches.
+std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts);
+
 // A way to cut ports into lanes of one bandwidth.
 struct LaneCut {
   int32_t lanes = 0;

@@ -34,7 +34,7 @@ class Writer {
         waves_(waves),
         backwards_(backwards),
         engine_(engine),
-        fabric_(topology),
+        fabric_(topology, Fastest(hosts)),
         search_(topology),
         helpers_(topology),
         load_(static_cast<size_t>(topology.num_links()), 0) {
@@ -48,7 +48,7 @@ class Writer {
       in_turns_ |= std::set(host.lanes.begin(), host.lanes.end()).size() < host.lanes.size();
   }
 
-  StatusOr<Schedule> Write() {
+  StatusOr<LaneSchedule> Write() {
     int64_t ranks = 0;
     for (const RailHost& host : hosts_) ranks += std::ssize(host.gpus);
     schedule_.Reserve(ranks * std::ssize(waves_) + schedule_.num_chunks);
@@ -66,7 +66,10 @@ class Writer {
     XCCL_RETURN_IF_ERROR(Deal());
     for (size_t h = 0; h < hosts_.size(); ++h) XCCL_RETURN_IF_ERROR(Inside(h));
     Normalize(schedule_);
-    return std::move(schedule_);
+    double longest = 0;
+    for (size_t l = 0; l < load_.size(); ++l)
+      longest = std::max(longest, fabric_.HeldFor(LinkId(l), load_[l]));
+    return LaneSchedule{std::move(schedule_), longest / LaneTime()};
   }
 
  private:
@@ -76,6 +79,12 @@ class Writer {
     int32_t step = 0;
   };
 
+  static int64_t Fastest(const std::vector<RailHost>& hosts) {
+    int64_t fastest = 0;
+    for (const RailHost& host : hosts)
+      for (const Port& port : host.ports) fastest = std::max(fastest, port.bandwidth_bytes_per_s);
+    return fastest;
+  }
   static int64_t Sum(const std::vector<int64_t>& weights) {
     return std::accumulate(weights.begin(), weights.end(), int64_t{0});
   }
@@ -264,9 +273,9 @@ class Writer {
 
 }  // namespace
 
-StatusOr<Schedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts, Rank root,
-                                   const HostTrees& trees, const Waves& waves, bool backwards,
-                                   std::string_view engine) {
+StatusOr<LaneSchedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts,
+                                       Rank root, const HostTrees& trees, const Waves& waves, bool backwards,
+                                       std::string_view engine) {
   return Writer(topology, hosts, root, trees, waves, backwards, engine).Write();
 }
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,6 +122,20 @@ class Shapes {
         hosts_(static_cast<int32_t>(machine.hosts.size())),
         members_(request.collective->num_members()) {}
 
+  // Returns the time of disjoint trees of so many levels whose streams fill links between switches for
+  // `busiest` times as long as they fill their lanes.
+  double DisjointPs(const Shape& shape, int32_t levels, double busiest) const {
+    const LaneCut& cut = shape.cut;
+    const auto lane = static_cast<double>(cut.bandwidth_bytes_per_s);
+    const double all = lane * cut.lanes / std::max(1.0, busiest), inside = machine_.inside_bytes_per_s;
+    const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
+    const double segment = std::min(first, static_cast<double>(kLeastSegment));
+    const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
+    return 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
+           levels *
+               (machine_.cross_ps + machine_.inside_ps + 2e12 * Seconds(segment, lane) + TurnsPs(cut, first));
+  }
+
   // Returns the shapes that may be the best, by their times.
   std::vector<Shape> List() {
     const std::vector<LaneCut> cuts = LaneCuts(machine_.hosts);
@@ -146,23 +161,16 @@ class Shapes {
 
   void AddDisjoint(const LaneCut& cut) {
     Shape shape{.cut = cut, .trees = cut.lanes};
-    const double lane = static_cast<double>(cut.bandwidth_bytes_per_s), all = lane * cut.lanes;
-    const double inside = machine_.inside_bytes_per_s;
-    const double dealt = lane * std::max(1, cut.lanes - 1);
+    const double dealt = static_cast<double>(cut.bandwidth_bytes_per_s) * std::max(1, cut.lanes - 1);
     const bool backwards = machine_.reversed != nullptr;
     shape.waves = LanesOnPort(cut) > 1
                       ? EqualWaves(cut)
-                      : WavesOf(bytes_ / cut.lanes, GrowthOf(inside / dealt), backwards,
+                      : WavesOf(bytes_ / cut.lanes, GrowthOf(machine_.inside_bytes_per_s / dealt), backwards,
                                 std::clamp<int64_t>(kMostTransfers / (int64_t{cut.lanes} * members_), 1,
                                                     backwards ? 2 * kWaves : kWaves));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
-    const double first = bytes_ * shape.waves[0] / cut.lanes;  // bytes of the first chunk
-    const double segment = std::min(first, static_cast<double>(kLeastSegment));
-    const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
-    shape.time_ps = 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
-                    LevelsOfDisjoint(cut.lanes) * (machine_.cross_ps + machine_.inside_ps +
-                                                   2e12 * Seconds(segment, lane) + TurnsPs(cut, first));
+    shape.time_ps = DisjointPs(shape, LevelsOfDisjoint(cut.lanes), 1);
     shapes_.push_back(std::move(shape));
   }
 
@@ -227,15 +235,35 @@ Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisReque
   return waves;
 }
 
+// Returns the trees of a shape, the ones that are made first in front.
+std::vector<HostTrees> TreesOf(const Shape& shape, const std::vector<RailHost>& hosts,
+                               const Topology& topology) {
+  const auto count = static_cast<int32_t>(hosts.size());
+  if (!shape.is_disjoint) return {EqualTrees(count, shape.trees, shape.fanout)};
+  std::vector<HostTrees> trees = {DisjointTrees(count, shape.cut.lanes)};
+  const std::vector<std::vector<int32_t>> groups = HostGroups(topology, hosts);
+  if (!groups.empty()) trees.push_back(NestedTrees(count, groups, shape.cut.lanes));
+  return trees;
+}
+
 StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
   std::vector<RailHost> hosts = machine.hosts;
   SetLanes(*machine.topology, shape.cut, hosts);
-  const auto count = static_cast<int32_t>(hosts.size());
-  const HostTrees trees = shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
-                                            : EqualTrees(count, shape.trees, shape.fanout);
   const Waves waves = WeightsOf(shape, machine, request);
   const Collective& whole = *request.collective;
   const bool backwards = whole.kind() == CollectiveKind::kReduce;
+  std::optional<LaneSchedule> best;
+  double best_ps = 0;
+  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
+  for (const HostTrees& trees : TreesOf(shape, hosts, *machine.topology)) {
+    if (best && best->busiest <= 1 + kRounding) break;
+    XCCL_ASSIGN_OR_RETURN(LaneSchedule made, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
+                                                             trees, waves, backwards, kName));
+    const double ps = Shapes(machine, request).DisjointPs(shape, trees.levels(), made.busiest);
+    if (best && best_ps <= ps) continue;
+    best = std::move(made);
+    best_ps = ps;
+  }
   std::vector<int64_t> weights;
   for (std::vector<int64_t> tree : waves) {
     if (backwards) std::ranges::reverse(tree);
@@ -244,12 +272,11 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
   Collective cut = request.limits.chunks || weights.size() == 1
                        ? whole.WithChunks(static_cast<int32_t>(weights.size()))
                        : whole.WithWeights({weights});
-  XCCL_ASSIGN_OR_RETURN(Schedule schedule, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
-                                                           trees, waves, backwards, kName));
+  Schedule schedule = std::move(best->schedule);
   if (backwards) schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
-  return Synthesis{
-      std::move(cut), std::move(schedule), false, std::string(kName),
-      fmt::format("{} {} trees over {} hosts", shape.trees, shape.is_disjoint ? "disjoint" : "equal", count)};
+  return Synthesis{std::move(cut), std::move(schedule), false, std::string(kName),
+                   fmt::format("{} {} trees over {} hosts", shape.trees,
+                               shape.is_disjoint ? "disjoint" : "equal", hosts.size())};
 }
 
 // Makes the plan of the best shape within the limit of steps.

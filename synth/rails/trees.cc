@@ -10,11 +10,18 @@
 // of a host. It has a proper colouring of its edges in d colours (König, 1916), found along alternating
 // paths. The colours are the lanes.
 //
+// NestedTrees. A unit is a host, or a group of units. Each tree enters a unit once, and a unit has d sends to
+// other units. A host has them anyway. A group of n units with d sends each is served by DisjointTrees over
+// its units and one more in the place of the sender outside, who makes d of the n × d sends. So d sends of
+// the units are left over, and they are the group's sends to other groups. Then groups are joined in the same
+// way. A send is taken from the host of the unit that has the data first.
+//
 // Trees of disjoint inner nodes: SplitStream (Castro et al., SOSP 2003); for two trees Sanders, Speck and
 // Traeff, 2009.
 #include "synth/rails/trees.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace xccl {
@@ -158,10 +165,137 @@ int32_t HostTrees::levels() const {
   return levels;
 }
 
-HostTrees DisjointTrees(int32_t hosts, int32_t lanes) {
+namespace {
+
+HostTrees Uncoloured(int32_t hosts, int32_t lanes) {
   HostTrees made;
   const int32_t fanout = FanoutOfRest((hosts - 1) % lanes, lanes);
   for (int32_t t = 0; t < lanes; ++t) made.trees.push_back(DisjointTree(hosts, lanes, t, fanout).Take());
+  return made;
+}
+
+// A send of a unit that is left over: the host that makes it, and the part of the unit in which that is.
+struct Send {
+  int32_t host = 0;
+  size_t part = 0;
+};
+
+// A host, or a group of units, its parts.
+struct Unit {
+  int32_t first = 0;             // its first host
+  std::vector<int32_t> entry;    // by tree: the host where it enters
+  std::vector<int32_t> leaving;  // by tree: edges that leave it
+  std::vector<Send> sends;
+  std::vector<Unit> parts;
+};
+
+class Nest {
+ public:
+  Nest(int32_t hosts, int32_t lanes)
+      : lanes_(lanes),
+        parent_(static_cast<size_t>(lanes), std::vector<int32_t>(static_cast<size_t>(hosts), -1)) {}
+
+  Unit HostUnit(int32_t host) const {
+    const auto lanes = static_cast<size_t>(lanes_);
+    return {host,
+            std::vector<int32_t>(lanes, host),
+            std::vector<int32_t>(lanes, 0),
+            std::vector<Send>(lanes, Send{host}),
+            {}};
+  }
+
+  // Serves all units of a group from outside, or from its first unit if that has the root.
+  Unit Join(std::vector<Unit> units, bool has_root) {
+    const int32_t outside = has_root ? 0 : 1;  // then number 0 is the sender outside
+    Unit group{units[0].first, units[0].entry, std::vector<int32_t>(static_cast<size_t>(lanes_), 0), {}, {}};
+    if (units.size() > 1 || !has_root) {
+      const HostTrees trees = Uncoloured(static_cast<int32_t>(units.size()) + outside, lanes_);
+      for (size_t t = 0; t < trees.trees.size(); ++t) {
+        for (const HostEdge& edge : trees.trees[t]) {
+          const int32_t child = units[static_cast<size_t>(edge.child - outside)].entry[t];
+          if (edge.parent < outside)
+            group.entry[t] = child;
+          else
+            Parent(child, t) = TakeSend(t, units[static_cast<size_t>(edge.parent - outside)]);
+        }
+      }
+    }
+    for (size_t u = 0; u < units.size(); ++u)
+      for (const Send& send : units[u].sends) group.sends.push_back({send.host, u});
+    group.parts = std::move(units);
+    return group;
+  }
+
+  // Returns the trees with levels, parents before children.
+  HostTrees Trees() const {
+    HostTrees made;
+    for (size_t t = 0; t < parent_.size(); ++t) {
+      std::vector<HostEdge>& edges = made.trees.emplace_back();
+      for (int32_t h = 1; h < std::ssize(parent_[t]); ++h)
+        edges.push_back({parent_[t][static_cast<size_t>(h)], h, 0, DepthOf(h, t)});
+      std::ranges::stable_sort(edges, {}, &HostEdge::level);
+    }
+    return made;
+  }
+
+ private:
+  int32_t& Parent(int32_t host, size_t tree) { return parent_[tree][static_cast<size_t>(host)]; }
+
+  // Returns how many edges lead to the host from where the tree enters what is joined so far.
+  int32_t DepthOf(int32_t host, size_t tree) const {
+    int32_t depth = 0;
+    while ((host = parent_[tree][static_cast<size_t>(host)]) >= 0) ++depth;
+    return depth;
+  }
+
+  // Uses up a send of the unit, and returns the host that then can send the tree to another unit. The host of
+  // the send may have the data late. Then it serves a part of the unit that no edge leaves, and whose sender
+  // has the data earlier and is the one that is returned.
+  int32_t TakeSend(size_t tree, Unit& unit) {
+    const auto next =
+        std::ranges::min_element(unit.sends, {}, [&](const Send& s) { return DepthOf(s.host, tree); });
+    const Send send = *next;
+    unit.sends.erase(next);
+    ++unit.leaving[tree];
+    if (unit.parts.empty()) return send.host;
+    ++unit.parts[send.part].leaving[tree];
+    std::optional<int32_t> served;
+    int32_t least = DepthOf(send.host, tree) + 1;
+    for (const Unit& part : unit.parts) {
+      const int32_t host = part.entry[tree];
+      if (part.leaving[tree] > 0 || host == unit.entry[tree] || DepthOf(host, tree) >= least) continue;
+      served = host;
+      least = DepthOf(host, tree);
+    }
+    return served ? std::exchange(Parent(*served, tree), send.host) : send.host;
+  }
+
+  const int32_t lanes_;
+  std::vector<std::vector<int32_t>> parent_;  // by tree, then host
+};
+
+}  // namespace
+
+HostTrees DisjointTrees(int32_t hosts, int32_t lanes) {
+  HostTrees made = Uncoloured(hosts, lanes);
+  Colour(hosts, lanes, made);
+  return made;
+}
+
+HostTrees NestedTrees(int32_t hosts, std::span<const std::vector<int32_t>> groups, int32_t lanes) {
+  Nest nest(hosts, lanes);
+  std::vector<Unit> units;
+  for (int32_t h = 0; h < hosts; ++h) units.push_back(nest.HostUnit(h));
+  for (const std::vector<int32_t>& group_of : groups) {
+    std::vector<std::vector<Unit>> members(static_cast<size_t>(*std::ranges::max_element(group_of)) + 1);
+    for (Unit& unit : units)
+      members[static_cast<size_t>(group_of[static_cast<size_t>(unit.first)])].push_back(std::move(unit));
+    units.clear();
+    for (std::vector<Unit>& of_group : members)
+      units.push_back(nest.Join(std::move(of_group), /*has_root=*/units.empty()));
+  }
+  nest.Join(std::move(units), /*has_root=*/true);
+  HostTrees made = nest.Trees();
   Colour(hosts, lanes, made);
   return made;
 }

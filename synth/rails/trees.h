@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace xccl {
@@ -24,6 +25,13 @@ struct HostTrees {
 // several. The depth is log_lanes(hosts) plus a constant. Cost: about hosts × lanes. Requires: hosts >= 2,
 // lanes >= 2.
 HostTrees DisjointTrees(int32_t hosts, int32_t lanes);
+
+// Returns trees as DisjointTrees does, but each tree enters each group of hosts once, and all trees together
+// leave a group as often as there are lanes. They are deeper, by about a factor for each level of groups.
+// groups[k][h] is the group of host h on level k, the innermost level first; groups are numbered from 0 in
+// the order of their first hosts, and those of a level are parts of those of the next. Cost: about hosts ×
+// lanes² for each level. Requires: hosts >= 2, lanes >= 2.
+HostTrees NestedTrees(int32_t hosts, std::span<const std::vector<int32_t>> groups, int32_t lanes);
 
 // Returns a tree of this fan-out and of least depth for each lane, the same for all lanes: a host sends to up
 // to `fanout` others on a lane. Requires: hosts >= 2, fanout >= 1.

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <random>
 #include <set>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,6 +60,57 @@ TEST(DisjointTrees, CrossPodsSeldom) {
   for (const std::vector<HostEdge>& tree : DisjointTrees(1024, 8).trees)
     for (const HostEdge& edge : tree) crossing += edge.parent / 64 != edge.child / 64 ? 1 : 0;
   EXPECT_LE(crossing, 8 * 1023 / 8);
+}
+
+// Hosts of groups of drawn sizes, and groups of such groups.
+TEST(NestedTrees, EnterEveryGroupOnceAndLeaveItOnceALane) {
+  std::minstd_rand random(1);
+  for (int32_t draw = 0; draw < 300; ++draw) {
+    const auto lanes = static_cast<int32_t>(2 + random() % 9),
+               hosts = static_cast<int32_t>(2 + random() % 200);
+    std::vector<std::vector<int32_t>> groups(random() % 4);
+    for (size_t k = 0; k < groups.size(); ++k) {
+      int32_t group = 0;
+      for (int32_t h = 0; h < hosts; ++h) {
+        // A new group begins only where one of the level inside begins.
+        const bool may = h > 0 && (k == 0 || groups[k - 1][static_cast<size_t>(h)] !=
+                                                 groups[k - 1][static_cast<size_t>(h) - 1]);
+        if (may && random() % 4 == 0) ++group;
+        groups[k].push_back(group);
+      }
+    }
+    const HostTrees made = NestedTrees(hosts, groups, lanes);
+    ASSERT_EQ(static_cast<int32_t>(made.trees.size()), lanes);
+    ExpectSpanning(made, hosts);
+    std::set<std::pair<int32_t, int32_t>> out, in;
+    std::map<std::pair<size_t, int32_t>, int32_t> leave;           // by level and group
+    std::map<std::tuple<size_t, int32_t, size_t>, int32_t> enter;  // by level, group and tree
+    for (size_t t = 0; t < made.trees.size(); ++t) {
+      for (const HostEdge& edge : made.trees[t]) {
+        ASSERT_TRUE(0 <= edge.lane && edge.lane < lanes);
+        ASSERT_TRUE(out.insert({edge.parent, edge.lane}).second);
+        ASSERT_TRUE(in.insert({edge.child, edge.lane}).second);
+        for (size_t k = 0; k < groups.size(); ++k) {
+          const int32_t from = groups[k][static_cast<size_t>(edge.parent)],
+                        to = groups[k][static_cast<size_t>(edge.child)];
+          if (from == to) continue;
+          ASSERT_LE(++leave[std::pair(k, from)], lanes);
+          ASSERT_EQ(++enter[std::tuple(k, to, t)], 1);
+        }
+      }
+    }
+  }
+}
+
+// Pods of 64 racks of 2 hosts.
+TEST(NestedTrees, AreShallow) {
+  std::vector<std::vector<int32_t>> groups(2);
+  for (int32_t h = 0; h < 1024; ++h) {
+    groups[0].push_back(h / 2);
+    groups[1].push_back(h / 128);
+  }
+  EXPECT_LE(NestedTrees(1024, groups, 8).levels(), 13);
+  EXPECT_EQ(NestedTrees(1024, {}, 8).levels(), DisjointTrees(1024, 8).levels());
 }
 
 TEST(EqualTrees, AreAsDeepAsTheirFanOut) {
