@@ -91,14 +91,17 @@ class RoutesDrawer {
         static_cast<size_t>(std::ceil(std::sqrt(static_cast<double>(members.size()) * high / wide)));
     at_.assign(plan_.sizes.ranks, {0, 0});
     for (size_t d = 0; d < members.size(); ++d) {
+      const size_t row = d / columns;
       const double x = kMargin + static_cast<double>(d % columns) * (wide + kGap);
-      const double y = kHead + static_cast<double>(d / columns) * (high + kGap);
+      const double y = kHead + static_cast<double>(row) * (high + kGap);
       body_ += svg::Rect(x, y, wide, high, "rx=\"8\" fill=\"#f6f6f6\" stroke=\"#999999\"");
       body_ += svg::Text(x + 8, y + 16, "start", 11, "#444444",
                          fmt::format("domain {}", plan_.domains[members[d].front()]));
-      for (size_t i = 0; i < members[d].size(); ++i)
+      for (size_t i = 0; i < members[d].size(); ++i) {
+        const size_t line = i / kRanksInRow;
         at_[members[d][i]] = {x + 8 + (static_cast<double>(i % kRanksInRow) + 0.5) * kCell,
-                              y + 20 + (static_cast<double>(i / kRanksInRow) + 0.5) * kCell};
+                              y + 20 + (static_cast<double>(line) + 0.5) * kCell};
+      }
       width_ = std::max(width_, x + wide + kMargin);
       height_ = std::max(height_, y + high);
     }

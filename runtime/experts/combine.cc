@@ -299,7 +299,7 @@ class CombinePart : public CallPart {
 
 Status ExpertRank::Combine(const Received& ways, DataType type, int64_t elements, Outputs of,
                            const std::byte* outputs, std::byte* sums, std::chrono::nanoseconds limit) {
-  if (const Status adds = CheckCombineType(type); !adds.ok()) {
+  if (Status adds = CheckCombineType(type); !adds.ok()) {
     endpoint_.Fail(adds);
     return adds;
   }
