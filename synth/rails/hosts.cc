@@ -249,6 +249,21 @@ std::vector<int32_t> Tiers(const Topology& topology, std::span<const RailHost> h
   return tier;
 }
 
+// Returns true if the ends of a link of the fabric are of one tier, and another switch of that tier has links
+// to both.
+bool IsInTriangle(const Topology& topology, const std::vector<int32_t>& tier, const Link& link) {
+  const int32_t t = tier[link.from.index()];
+  if (tier[link.to.index()] != t) return false;
+  const auto ends = [&](NodeId from) {
+    std::set<NodeId> to;
+    for (LinkId l : topology.Out(from))
+      if (tier[topology.link(l).to.index()] == t) to.insert(topology.link(l).to);
+    return to;
+  };
+  const std::set<NodeId> a = ends(link.from), b = ends(link.to);
+  return std::ranges::any_of(a, [&](NodeId n) { return n != link.from && n != link.to && b.contains(n); });
+}
+
 }  // namespace
 
 std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts) {
@@ -270,11 +285,14 @@ std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span
   };
   int32_t groups = add_level(static_cast<int32_t>(hosts.size()));
   for (int32_t t = 0; t <= *std::ranges::max_element(tier) && groups > 1; ++t) {
-    for (const Link& link : topology.spec().links) {
-      const int32_t from = tier[link.from.index()], to = tier[link.to.index()];
-      if (from >= 0 && to >= 0 && std::max(from, to) == t) joined.Join(link.from.value, link.to.value);
+    for (const bool dense : {true, false}) {
+      for (const Link& link : topology.spec().links) {
+        const int32_t from = tier[link.from.index()], to = tier[link.to.index()];
+        if (from < 0 || to < 0 || std::max(from, to) != t) continue;
+        if (!dense || IsInTriangle(topology, tier, link)) joined.Join(link.from.value, link.to.value);
+      }
+      groups = add_level(groups);
     }
-    groups = add_level(groups);
   }
   return levels;
 }

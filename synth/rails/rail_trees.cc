@@ -38,6 +38,9 @@ constexpr int64_t kLeastSegment = kFineSegmentBytes;  // shorter pieces are not 
 // The waves of a tree. If each is a fifth longer than the one before, as on eight lanes of which the root's
 // GPU has one, the first of ten has 4 % of the data, and more waves gain less than 1 %.
 constexpr int32_t kWaves = 10;
+// A transfer of a broadcast takes all waves of a tree. Simulations and proofs then need about 220 bytes a
+// move: 3.5 GiB.
+constexpr int64_t kMostMoves = 4 * kMostTransfers;
 constexpr double kWeight = 10'000;  // of the longest chunk
 // Lanes on one port take turns, a chunk each. Chunks are so short that waiting for turns costs at most this
 // part of the time, as filling does in a simulation.
@@ -163,11 +166,11 @@ class Shapes {
     Shape shape{.cut = cut, .trees = cut.lanes};
     const double dealt = static_cast<double>(cut.bandwidth_bytes_per_s) * std::max(1, cut.lanes - 1);
     const bool backwards = machine_.reversed != nullptr;
+    const int64_t most = (backwards ? kMostTransfers : kMostMoves) / (int64_t{cut.lanes} * members_);
     shape.waves = LanesOnPort(cut) > 1
                       ? EqualWaves(cut)
                       : WavesOf(bytes_ / cut.lanes, GrowthOf(machine_.inside_bytes_per_s / dealt), backwards,
-                                std::clamp<int64_t>(kMostTransfers / (int64_t{cut.lanes} * members_), 1,
-                                                    backwards ? 2 * kWaves : kWaves));
+                                std::clamp<int64_t>(most, 1, backwards ? 2 * kWaves : kWaves));
     if (request_.limits.chunks)
       shape.waves.assign(static_cast<size_t>(*request_.limits.chunks / cut.lanes), 1);
     shape.time_ps = DisjointPs(shape, LevelsOfDisjoint(cut.lanes), 1);
@@ -184,7 +187,7 @@ class Shapes {
   }
   std::vector<double> EqualWaves(const LaneCut& cut) const {
     const auto most =
-        static_cast<double>(std::max<int64_t>(kWaves, kMovesWorthCutting / (int64_t{cut.lanes} * members_)));
+        static_cast<double>(std::max<int64_t>(kWaves, kMostTransfers / 2 / (int64_t{cut.lanes} * members_)));
     const double wanted = LevelsOfDisjoint(cut.lanes) * (LanesOnPort(cut) - 1) / kTurns;
     const auto count =
         static_cast<size_t>(std::clamp(bytes_ / cut.lanes / kLeastSegment, 1.0, std::min(most, wanted)));

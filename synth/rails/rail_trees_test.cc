@@ -13,6 +13,7 @@
 #include "ir/simulate/simulate.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/test_machines.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -170,6 +171,48 @@ TEST(RailTrees, ComesNearTheBoundOnRails) {
   }
 }
 
+// Returns the time of a broadcast of 1 GiB ÷ its bound, by the engine.
+double RatioOf(const std::string& xml) {
+  const Topology machine = ReadNativeXml(xml, "machine").value();
+  const Collective collective =
+      CollectiveOf(CollectiveKind::kBroadcast, AllRanks(machine.num_ranks()), Rank(0));
+  constexpr int64_t kSize = int64_t{1} << 30;
+  const StatusOr<Synthesis> made = PlanOn(machine, collective, kSize);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, machine)), OkStatus());
+  const int64_t time_ps = Simulate(made->schedule, made->collective, machine, {.size_bytes = kSize}).time_ps;
+  const StatusOr<Bound> bound = LowerBound(machine, collective, kSize, TimeModel::kPipelined);
+  EXPECT_TRUE(bound.ok());
+  return static_cast<double>(time_ps) / static_cast<double>(bound->bound_ps);
+}
+
+// Four pods of 16 leaves of two hosts, and a core with a seventh of the bandwidth. Streams that leave a leaf
+// or a pod would meet on its links; trees leave each once for each NIC.
+TEST(RailTrees, StreamsDoNotMeetAboveLeavesAndPods) {
+  EXPECT_LE(RatioOf(R"(<topology name="pods">
+  <cluster hosts="4" name="pod">
+    <cluster hosts="32">
+      <nvswitch gpus="8" bandwidth="450GB/s" latency="500ns"/>
+      <nic id="nic" count="8"/>
+      <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
+      <fabric type="leaf-spine" leaves="16" spines="16" bandwidth="400Gbit/s" latency="1300ns" oversubscription="1"
+              uplink-latency="300ns"/>
+    </cluster>
+    <fabric id="core" type="switch" oversubscription="7" latency="300ns"/>
+  </cluster>
+</topology>)"),
+            1.15);
+}
+
+// Nine groups of four routers with five hosts of one GPU, one cable between each two groups.
+TEST(RailTrees, StreamsDoNotMeetBetweenGroupsOfADragonfly) {
+  EXPECT_LE(RatioOf(R"(<topology name="dragonfly">
+  <dragonfly groups="9" routers="4" hosts="5" bandwidth="50GB/s" latency="1300ns" uplink-latency="300ns"
+             global-latency="300ns"/>
+</topology>)"),
+            1.3);
+}
+
 // Equal uplinks carry equally much.
 TEST(RailTrees, SharesSpinesEvenly) {
   const Topology machine = MakeHosts(std::vector<HostShape>(12, HostShape{2, 2}), 6, 3);
@@ -210,16 +253,16 @@ TEST(RailTrees, KeepsLimitsOfChunksAndSteps) {
   EXPECT_TRUE(none.status().needed());
 }
 
-// Sixteen lanes of ten waves to 32,768 ranks would be 5.2 million transfers.
-TEST(RailTrees, PlansOfLargeClustersHaveFewerWaves) {
+// Sixteen lanes of twenty waves to 32,768 ranks would be 10 million transfers.
+TEST(RailTrees, ReductionsOfLargeClustersHaveFewerWaves) {
   const Topology cluster = MakeCluster(2048, 16);
   CollectiveSpec spec;
-  spec.kind = CollectiveKind::kBroadcast;
+  spec.kind = CollectiveKind::kReduce;
   spec.ranks = AllRanks(cluster.num_ranks());
   spec.root = Rank(0);
-  const Collective broadcast = *Collective::Create(std::move(spec));
+  const Collective reduce = *Collective::Create(std::move(spec));
   const Bound bound;  // it does not matter
-  SynthesisRequest request{.topology = &cluster, .collective = &broadcast, .size_bytes = int64_t{1} << 30};
+  SynthesisRequest request{.topology = &cluster, .collective = &reduce, .size_bytes = int64_t{1} << 30};
   request.bound = &bound;
   const StatusOr<Offer> offer = RailTreesEngine().Offered(request);
   ASSERT_TRUE(offer.ok()) << offer.status().message();
