@@ -18,6 +18,7 @@
 #include "synth/switches/switch_trees.h"
 #include "synth/textbook/engines.h"
 #include "synth/textbook/hierarchical_alltoall.h"
+#include "synth/textbook/torus_alltoall.h"
 
 namespace xccl {
 
@@ -26,6 +27,7 @@ std::span<const Engine> AllEngines() {
     std::vector<Engine> rows;
     for (const TextbookEngine& engine : TextbookEngines()) rows.push_back(RowOf(engine));
     rows.push_back(HierarchicalAlltoallEngine());
+    rows.push_back(TorusAlltoallEngine());
     rows.push_back(LevelsEngine());
     rows.push_back(RailTreesEngine());
     rows.push_back(MulticastEngine());

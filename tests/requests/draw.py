@@ -10,7 +10,7 @@ from machines import Machine, bandwidth_text, draw_machine, time_text
 ENGINES = (
     "ring tree binomial k-nomial double-binary-tree spread circulant halving-doubling recursive-doubling recursive-multiplying "
     "bruck pairwise nhr swing bine pat 2d-ring 2d-torus 2d-mesh hierarchical-ring hierarchical-exchange direct torus-trees "
-    "hierarchical-alltoall levels rail-trees multicast in-network bfb forest flow greedy smt auto"
+    "hierarchical-alltoall torus-alltoall levels rail-trees multicast in-network bfb forest flow greedy smt auto"
 ).split()
 # The engines that serve a collective; auto, greedy and smt serve all.
 TREES = "tree binomial k-nomial"
@@ -22,7 +22,7 @@ SERVES = {
     "broadcast": f"ring {TREES} double-binary-tree spread circulant halving-doubling nhr bine 2d-ring 2d-torus 2d-mesh "
     "hierarchical-ring rail-trees torus-trees direct multicast in-network bfb forest",
     "gather": f"{TREES} nhr bine direct flow",
-    "alltoall": "recursive-multiplying bruck pairwise bine direct hierarchical-alltoall flow",
+    "alltoall": "recursive-multiplying bruck pairwise bine direct hierarchical-alltoall torus-alltoall flow",
     "sendrecv": "direct flow",
 }
 SERVES |= {
