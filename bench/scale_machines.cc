@@ -54,7 +54,7 @@ std::string RacksXml(int64_t units) {
     <link from="*/nic1" to="rail1" bandwidth="400Gbit/s" latency="1300ns"/>
     <link from="*/nic2" to="rail2" bandwidth="400Gbit/s" latency="1300ns"/>
     <link from="*/nic3" to="rail3" bandwidth="400Gbit/s" latency="1300ns"/>
-    <fabric id="core" type="switch" attach="rail*" bandwidth="7200GB/s" latency="300ns"/>
+    <fabric id="core" type="switch" count="16" attach="rail*" bandwidth="450GB/s" latency="300ns"/>
   </cluster>
 </topology>
 )",

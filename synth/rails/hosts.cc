@@ -20,12 +20,49 @@
 
 namespace xccl {
 
+std::vector<int32_t> ScaleUpHosts(const Topology& topology) {
+  const auto host_of = [&](NodeId n) { return topology.node(n).host; };
+  const auto is_outside = [&](NodeId n) { return !host_of(n) && !topology.IsGpu(n); };
+  const int32_t hosts = topology.num_hosts(), nodes = topology.num_nodes();
+  std::vector<bool> has_nic(static_cast<size_t>(hosts), false), is_at_nic(static_cast<size_t>(nodes), false);
+  for (const Link& l : topology.spec().links) {
+    if (topology.node(l.from).kind != NodeKind::kNic || !host_of(l.from) || !is_outside(l.to)) continue;
+    has_nic[host_of(l.from)->index()] = true;
+    is_at_nic[l.to.index()] = true;
+  }
+  // Hosts come first, then nodes.
+  UnionFind joined(static_cast<size_t>(hosts) + static_cast<size_t>(nodes));
+  int32_t left = hosts;
+  std::vector<bool> is_inside(static_cast<size_t>(nodes), false);
+  for (const Link& l : topology.spec().links) {
+    const std::optional<HostId> host = host_of(l.from);
+    if (!topology.IsGpu(l.from) || !host || !has_nic[host->index()] || !is_outside(l.to) ||
+        is_at_nic[l.to.index()])
+      continue;
+    const bool is_joined = joined.Join(host->value, hosts + l.to.value);
+    if (is_joined && is_inside[l.to.index()]) --left;
+    is_inside[l.to.index()] = true;
+  }
+  std::vector<int32_t> made(static_cast<size_t>(nodes), -1);
+  const bool joins = left > 1;
+  for (int32_t n = 0; n < nodes; ++n) {
+    const std::optional<HostId> host = host_of(NodeId(n));
+    if (host) made[static_cast<size_t>(n)] = joins ? joined.Find(host->value) : host->value;
+    if (joins && is_inside[static_cast<size_t>(n)]) made[static_cast<size_t>(n)] = joined.Find(hosts + n);
+  }
+  std::unordered_map<int32_t, int32_t> number;  // by representative
+  for (int32_t& host : made)
+    if (host >= 0) host = number.try_emplace(host, static_cast<int32_t>(number.size())).first->second;
+  return made;
+}
+
 bool HostSearch::Label::IsBetter(const Label& other) const {
   return std::tuple(-width, latency_ps, hops) < std::tuple(-other.width, other.latency_ps, other.hops);
 }
 
 HostSearch::HostSearch(const Topology& topology)
     : topology_(&topology),
+      host_(ScaleUpHosts(topology)),
       stamp_(static_cast<size_t>(topology.num_nodes()), 0),
       label_(static_cast<size_t>(topology.num_nodes())),
       last_link_(static_cast<size_t>(topology.num_nodes())) {}
@@ -34,7 +71,7 @@ void HostSearch::Run(Rank gpu, bool backward) {
   ++now_;
   backward_ = backward;
   source_ = topology_->NodeOf(gpu);
-  const std::optional<HostId> host = topology_->node(source_).host;
+  const int32_t host = host_[source_.index()];
   struct Entry {
     Label label;
     NodeId node;
@@ -62,7 +99,7 @@ void HostSearch::Run(Rank gpu, bool backward) {
     if (at.node != source_ && topology_->IsGpu(at.node)) continue;
     for (LinkId l : backward ? topology_->In(at.node) : topology_->Out(at.node)) {
       const NodeId next = Head(l);
-      if (next == source_ || topology_->node(next).host != host) continue;
+      if (next == source_ || host_[next.index()] != host) continue;
       const Link& link = topology_->link(l);
       reach(next,
             {std::min(at.label.width, link.bandwidth_bytes_per_s),
@@ -108,6 +145,22 @@ int64_t HostSearch::BandwidthTo(std::span<const Rank> ranks) {
   return sum;
 }
 
+std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gpu,
+                                               std::span<const Rank> others) {
+  if (others.empty()) return std::nullopt;
+  for (LinkId up : topology.Out(topology.NodeOf(gpu))) {
+    const NodeId at = topology.link(up).to;
+    if (!topology.node(at).multicast) continue;
+    std::unordered_map<int32_t, LinkId> down;  // by node
+    for (LinkId l : topology.Out(at)) down.try_emplace(topology.link(l).to.value, l);
+    std::vector<LinkId> tree = {up};
+    for (Rank r : others)
+      if (const auto l = down.find(topology.NodeOf(r).value); l != down.end()) tree.push_back(l->second);
+    if (tree.size() == others.size() + 1) return tree;
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 // A cable between a node of the host and the fabric.
@@ -116,13 +169,14 @@ struct Cable {
   LinkId out, in;
 };
 
-std::vector<Cable> CablesOf(const Topology& topology, std::span<const NodeId> nodes) {
+std::vector<Cable> CablesOf(const Topology& topology, std::span<const NodeId> nodes,
+                            std::span<const int32_t> host_of) {
   std::vector<Cable> cables;
   for (NodeId node : nodes) {
     std::vector<LinkId> in(topology.In(node).begin(), topology.In(node).end());
     for (LinkId l : topology.Out(node)) {
       const NodeId fabric = topology.link(l).to;
-      if (topology.node(fabric).host || topology.IsGpu(fabric)) continue;
+      if (host_of[fabric.index()] >= 0 || topology.IsGpu(fabric)) continue;
       const auto back = std::ranges::find(in, fabric, [&](LinkId i) { return topology.link(i).from; });
       if (back == in.end()) continue;
       cables.push_back({node, fabric, l, *back});
@@ -160,8 +214,8 @@ std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const C
 
 // Gives every cable to the member with the widest and quickest ways, of equal ones to that with fewest ports.
 std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, std::span<const NodeId> nodes,
-                          HostSearch& search) {
-  const std::vector<Cable> cables = CablesOf(topology, nodes);
+                          std::span<const int32_t> host_of, HostSearch& search) {
+  const std::vector<Cable> cables = CablesOf(topology, nodes, host_of);
   std::vector<std::vector<Reach>> reach;  // by member, then cable
   for (Rank gpu : gpus) reach.push_back(ReachOf(topology, gpu, cables, search));
   std::vector<int32_t> owned(gpus.size(), 0);
@@ -201,31 +255,32 @@ std::vector<Port> PortsOf(const Topology& topology, std::span<const Rank> gpus, 
 
 StatusOr<std::vector<RailHost>> RailHosts(const Topology& topology, std::span<const Rank> members, Rank root,
                                           std::string_view engine) {
-  const size_t hosts = static_cast<size_t>(topology.num_hosts());
+  const std::vector<int32_t> host_of = ScaleUpHosts(topology);
+  const auto hosts = static_cast<size_t>(*std::ranges::max_element(host_of) + 1);
   std::vector<std::vector<Rank>> gpus(hosts);
-  for (Rank r : members) gpus[topology.HostOf(r).index()].push_back(r);
+  for (Rank r : members) gpus[static_cast<size_t>(host_of[topology.NodeOf(r).index()])].push_back(r);
   const Grouped<NodeId> nodes = GroupItems<NodeId>(hosts, [&](auto add) {
     for (int32_t n = 0; n < topology.num_nodes(); ++n)
-      if (const std::optional<HostId> host = topology.node(NodeId(n)).host; host) add(host->value, NodeId(n));
+      if (host_of[static_cast<size_t>(n)] >= 0) add(host_of[static_cast<size_t>(n)], NodeId(n));
   });
   if (std::ranges::count_if(gpus, [](const std::vector<Rank>& host) { return !host.empty(); }) < 2)
     return InvalidInput(fmt::format(
         "{}: all ranks are on one host; expected two hosts or more; hint: --engine=forest", engine));
   HostSearch search(topology);
   std::vector<RailHost> made;
-  const size_t first = topology.HostOf(root).index();
+  const auto first = static_cast<size_t>(host_of[topology.NodeOf(root).index()]);
   for (size_t i = 0; i < hosts; ++i) {
     const size_t h = (first + i) % hosts;
     if (gpus[h].empty()) continue;
     std::ranges::sort(gpus[h]);
     RailHost host{std::move(gpus[h]), {}, {}};
-    host.ports = PortsOf(topology, host.gpus, nodes[h], search);
+    host.ports = PortsOf(topology, host.gpus, nodes[h], host_of, search);
     if (host.ports.empty())
       return InvalidInput(
           fmt::format("{}: no cable joins host {} to a switch outside hosts in both directions; expected one "
                       "on every host; "
                       "hint: --engine=forest",
-                      engine, topology.spec().hosts[h].name));
+                      engine, topology.spec().hosts[topology.HostOf(host.gpus[0]).index()].name));
     made.push_back(std::move(host));
   }
   return made;
@@ -319,7 +374,7 @@ std::vector<LaneCut> LaneCuts(std::span<const RailHost> hosts) {
     if (bandwidth == 0) continue;
     int32_t lanes = std::numeric_limits<int32_t>::max();
     for (const RailHost& host : hosts) lanes = std::min(lanes, LanesOf(host, bandwidth));
-    if (lanes >= 2 && lanes <= kMostLanes) cuts.push_back({lanes, bandwidth});
+    if (lanes >= 2) cuts.push_back({std::min(lanes, kMostLanes), bandwidth});
   }
   return cuts;
 }

@@ -1,10 +1,12 @@
-// The hosts of a cluster as its fabric sees them. A port is a way out of a host and back over one cable to
-// the fabric, with the GPU that uses it. The fabric is every node that belongs to no host. A lane is an equal
-// share of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the
+// The hosts of a cluster as its fabric sees them. Hosts whose GPUs a switch joins, beside their NICs, are one
+// host here: the trays of a rack of NVL72. A port is a way out of a host and back over one cable to the
+// fabric, with the GPU that uses it. The fabric is every other node that belongs to no host. A lane is an
+// equal share of a port, and all hosts have equally many lanes. Lanes of one number lie on one rail where the
 // machine has rails.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,10 @@ struct RailHost {
   std::vector<Port> ports;
   std::vector<int32_t> lanes;  // by lane: index into `ports`; set by SetLanes
 };
+
+// Returns the host of each node, from 0 in the order of the file, or -1 for nodes of the fabric. Linear in
+// nodes and links.
+std::vector<int32_t> ScaleUpHosts(const Topology& topology);
 
 // Finds the best ways from one GPU to the nodes of its host, or back, through no other GPU: the widest, of
 // these the quickest. Ways that are equally good share the load.
@@ -60,6 +66,7 @@ class HostSearch {
   NodeId Head(LinkId l) const { return backward_ ? topology_->link(l).from : topology_->link(l).to; }
 
   const Topology* topology_;
+  std::vector<int32_t> host_;  // by node
   bool backward_ = false;
   NodeId source_;
   int32_t now_ = 0;
@@ -67,6 +74,12 @@ class HostSearch {
   std::vector<Label> label_;                    // by node
   std::vector<std::vector<LinkId>> last_link_;  // by node: the last links of its best ways
 };
+
+// Returns the links of a copy from a GPU to all others through one switch that multicasts, the link to the
+// switch first. Returns nullopt if no switch joins them, or there are no others. Cost: the links of the GPU's
+// switches.
+std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gpu,
+                                               std::span<const Rank> others);
 
 // Returns the hosts of the members with their ports, the root's host first and the others in the order of the
 // file after it. Every port belongs to the member with the best way to it; GPUs with equally good ways share

@@ -63,6 +63,7 @@ class Writer {
         arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(edge.child, edge.lane).gpu, step + 1};
       }
     }
+    PutLeavesLast();
     XCCL_RETURN_IF_ERROR(Deal());
     for (size_t h = 0; h < hosts_.size(); ++h) XCCL_RETURN_IF_ERROR(Inside(h));
     Normalize(schedule_);
@@ -78,6 +79,21 @@ class Writer {
     Rank gpu;
     int32_t step = 0;
   };
+
+  // In a host that sends no chunk of a tree on, the GPUs get the tree's chunks after those that the host
+  // sends on.
+  void PutLeavesLast() {
+    for (size_t t = 0; t < waves_.size(); ++t) {
+      std::vector<bool> sends(hosts_.size(), false);
+      int32_t last = 0;
+      for (const HostEdge& edge : trees_.trees[t]) {
+        sends[static_cast<size_t>(edge.parent)] = true;
+        last = std::max(last, arrivals_[static_cast<size_t>(edge.child)][t].step);
+      }
+      for (size_t h = 1; h < hosts_.size(); ++h)
+        if (!sends[h]) arrivals_[h][t].step = last;
+    }
+  }
 
   static int64_t Fastest(const std::vector<RailHost>& hosts) {
     int64_t fastest = 0;
@@ -104,6 +120,11 @@ class Writer {
   }
   int32_t WavesOf(size_t tree) const { return static_cast<int32_t>(waves_[tree].size()); }
 
+  void AddMulticast(size_t tree, int32_t wave, int32_t count, Rank src, const std::vector<LinkId>& links,
+                    int32_t step) {
+    Add(tree, wave, count, src, *topology_.RankOf(topology_.link(links[1]).to), links, step);
+  }
+
   Status Cross(const HostEdge& edge, size_t tree, int32_t step) {
     const Port& from = PortAt(edge.parent, edge.lane);
     const Port& to = PortAt(edge.child, edge.lane);
@@ -120,6 +141,26 @@ class Writer {
     for (int32_t wave = 0; wave < waves; wave += together)
       Add(tree, wave, together, from.gpu, to.gpu, path, step + wave);
     return OkStatus();
+  }
+
+  // A GPU that receives at the rate of a lane may be too slow to send that on to each GPU of its host.
+  // Returns the links of a multicast through the host's switch for this case.
+  StatusOr<std::optional<std::vector<LinkId>>> Multicast(size_t h, Rank gpu,
+                                                         const std::vector<Rank>& others) {
+    if (others.empty()) return std::optional<std::vector<LinkId>>();
+    XCCL_RETURN_IF_ERROR(SearchFrom(gpu, others[0], search_));
+    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
+    const double lane =
+        static_cast<double>(PortAt(0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
+    const bool is_slow =
+        static_cast<double>(others.size()) * lane > static_cast<double>(search_.BandwidthTo(hosts_[h].gpus));
+    return is_slow ? MulticastTo(topology_, gpu, others) : std::nullopt;
+  }
+  std::vector<Rank> OthersOf(size_t h, Rank gpu) const {
+    std::vector<Rank> others;
+    for (Rank r : hosts_[h].gpus)
+      if (r != gpu && !(h == 0 && r == root_)) others.push_back(r);
+    return others;
   }
 
   // Adds the root's sends to the GPUs where trees start, wave by wave.
@@ -164,10 +205,15 @@ class Writer {
     }
     for (size_t t : order) {
       const Rank gpu = arrivals_[h][t].gpu;
-      std::vector<Rank> others;
-      for (Rank r : gpus)
-        if (r != gpu && !(h == 0 && r == root_)) others.push_back(r);
+      std::vector<Rank> others = OthersOf(h, gpu);
       if (others.empty()) continue;
+      XCCL_ASSIGN_OR_RETURN(const std::optional<std::vector<LinkId>> to_all, Multicast(h, gpu, others));
+      if (to_all) {
+        const int32_t waves = WavesOf(t), together = backwards_ || in_turns_ ? 1 : waves;
+        for (int32_t wave = 0; wave < waves; wave += together)
+          AddMulticast(t, wave, together, gpu, *to_all, arrivals_[h][t].step + wave);
+        continue;
+      }
       for (Rank r : others) XCCL_RETURN_IF_ERROR(SearchFrom(gpu, r, search_));
       // Takes turns at the first receiver, so that the receivers are evenly busy.
       std::rotate(others.begin(), std::ranges::upper_bound(others, gpu), others.end());

@@ -141,7 +141,9 @@ class Shapes {
 
   // Returns the shapes that may be the best, by their times.
   std::vector<Shape> List() {
-    const std::vector<LaneCut> cuts = LaneCuts(machine_.hosts);
+    std::vector<LaneCut> cuts = LaneCuts(machine_.hosts);
+    for (LaneCut& cut : cuts)
+      cut.lanes = static_cast<int32_t>(std::clamp<int64_t>(kMostTransfers / members_, 2, cut.lanes));
     for (const LaneCut& cut : cuts)
       if (!request_.limits.chunks || *request_.limits.chunks >= cut.lanes) AddDisjoint(cut);
     for (const LaneCut& cut : cuts)

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -171,11 +172,10 @@ TEST(RailTrees, ComesNearTheBoundOnRails) {
   }
 }
 
-// Returns the time of a broadcast of 1 GiB ÷ its bound, by the engine.
-double RatioOf(const std::string& xml) {
+// Returns the time of a broadcast or reduction of 1 GiB ÷ its bound, by the engine.
+double RatioOf(const std::string& xml, CollectiveKind kind = CollectiveKind::kBroadcast) {
   const Topology machine = ReadNativeXml(xml, "machine").value();
-  const Collective collective =
-      CollectiveOf(CollectiveKind::kBroadcast, AllRanks(machine.num_ranks()), Rank(0));
+  const Collective collective = CollectiveOf(kind, AllRanks(machine.num_ranks()), Rank(0));
   constexpr int64_t kSize = int64_t{1} << 30;
   const StatusOr<Synthesis> made = PlanOn(machine, collective, kSize);
   EXPECT_TRUE(made.ok()) << made.status().message();
@@ -211,6 +211,37 @@ TEST(RailTrees, StreamsDoNotMeetBetweenGroupsOfADragonfly) {
              global-latency="300ns"/>
 </topology>)"),
             1.3);
+}
+
+// Racks whose trays an NVLink switch joins: one host each.
+std::string RacksXml(std::string_view switch_flags) {
+  return fmt::format(R"(<topology name="racks">
+  <cluster hosts="6" name="rack">
+    <cluster hosts="3" name="tray">
+      <gpu count="4"/>
+      <nic id="nic" count="4"/>
+      <link from="gpu:*" to="nvswitch" bandwidth="200GB/s" latency="500ns"/>
+      <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
+    </cluster>
+    <switch id="nvswitch" {}/>
+  </cluster>
+  <switch id="rail" count="4"/>
+  <link from="*/nic0" to="rail0" bandwidth="400Gbit/s" latency="1300ns"/>
+  <link from="*/nic1" to="rail1" bandwidth="400Gbit/s" latency="1300ns"/>
+  <link from="*/nic2" to="rail2" bandwidth="400Gbit/s" latency="1300ns"/>
+  <link from="*/nic3" to="rail3" bandwidth="400Gbit/s" latency="1300ns"/>
+  <switch id="spine"/>
+  <link from="rail*" to="spine" bandwidth="900GB/s" latency="300ns"/>
+</topology>)",
+                     switch_flags);
+}
+
+// A GPU receives at the rate of its NIC and could not send that on to eleven others. The switch copies it to
+// all.
+TEST(RailTrees, SwitchesOfRacksCopyToAll) {
+  EXPECT_LE(RatioOf(RacksXml(R"(multicast="true" reduce="true")")), 1.4);
+  EXPECT_LE(RatioOf(RacksXml(R"(multicast="true" reduce="true")"), CollectiveKind::kReduce), 2.5);
+  EXPECT_LE(RatioOf(RacksXml("")), 3);
 }
 
 // Equal uplinks carry equally much.
