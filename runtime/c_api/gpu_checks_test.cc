@@ -7,7 +7,7 @@
 
 #include "runtime/c_api/handles.h"
 #include "runtime/c_api/testing/books.h"
-#include "runtime/cuda/test_kernel.h"
+#include "runtime/c_api/testing/fake_gpus.h"
 #include "runtime/testing/cuda/fake_driver.h"
 
 namespace xccl::c_api {
@@ -20,19 +20,7 @@ TEST_P(GpuChecks, Hold) {
   MakeBook("allgather-ring-simple", kCheckedRanks, {CollectiveKind::kAllgather});
   MakeBook("scratch", kCheckedRanks, {CollectiveKind::kAlltoall});
   cuda::FakeDriver fake;
-  TheGpus().driver = [&fake]() -> StatusOr<const cuda::Driver*> { return &fake.table(); };
-  TheGpus().adapt = [&fake](cuda::BackendOptions& options) {
-    options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
-      return cuda::KernelImages();
-    };
-    options.interpreter = [&fake](const Program& program) -> cuda::KernelImages {
-      return
-          [&fake, protocol = program.protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-            cuda::AddHostKernel(fake, nullptr, type, op, protocol);
-            return std::string("fake");
-          };
-    };
-  };
+  UseFakeDriver(fake);
   const Status status =
       RunGpuCheck(GetParam(), fake.table(), {.books = testing::TempDir(), .largest = 16'000});
   EXPECT_TRUE(status.ok()) << status.message();

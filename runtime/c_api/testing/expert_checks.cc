@@ -10,10 +10,8 @@
 #include <vector>
 
 #include "ir/numbers.h"
-#include "ir/program.h"
 #include "runtime/c_api/handles.h"
-#include "runtime/cuda/backends.h"
-#include "runtime/cuda/test_kernel.h"
+#include "runtime/c_api/testing/fake_gpus.h"
 #include "runtime/experts/cuda/on_host.h"
 
 namespace xccl::c_api {
@@ -31,23 +29,11 @@ void PutElement(std::span<float> to, size_t at, xcclDataType_t type, float value
 }  // namespace
 
 void UseFakeGpus(cuda::FakeDriver& fake, device::HostShape shape) {
-  TheGpus().driver = [&fake]() -> StatusOr<const cuda::Driver*> { return &fake.table(); };
+  UseFakeDriver(fake);
   TheGpus().expert_images = [&fake, shape](DataType type, int32_t) -> StatusOr<std::string> {
     const std::string image = cuda::FakeDriver::kAnyImage + std::string(ToString(type));
     dispatch::AddExpertKernel(fake, type, shape, image);
     return image;
-  };
-  TheGpus().adapt = [&fake](cuda::BackendOptions& options) {
-    options.images = [](const std::string&, const ServedPlan&) -> StatusOr<cuda::KernelImages> {
-      return cuda::KernelImages();
-    };
-    options.interpreter = [&fake](const Program& program) -> cuda::KernelImages {
-      return
-          [&fake, protocol = program.protocol](DataType type, ReduceOp op, int32_t) -> StatusOr<std::string> {
-            cuda::AddHostKernel(fake, nullptr, type, op, protocol);
-            return std::string("fake");
-          };
-    };
   };
 }
 
