@@ -221,6 +221,10 @@ if words[0] == "plan":
         falls = "if '1MiB' in words: edited(lambda v: v.update(time_us=v['bound_us'] + 1, bound_us=v['bound_us'] / 1e3, latency_us=0))"
         sizes = ALLGATHER._replace(play="sizes", sizes=("1KiB", "1MiB"))
         self.assertEqual(self.fault(falls, sizes), "plan: bound_us falls as the size grows")
+        programs = "first = '1KiB' in words; edited(lambda v: v.update(time_us=1e6 if first else v['time_us'], time_program_us={}))"
+        self.assertIsNone(self.fault(programs.format("1 if first else 2"), sizes))
+        program_falls = "plan: time_program_us falls as the size grows"
+        self.assertEqual(self.fault(programs.format("2 if first else 1"), sizes), program_falls)
         repair = ALLGATHER._replace(play="repair", of_machine=(("--degrade", "g0->g1=0.5"),), then=(("verify",),))
         body = "if words[0] == 'verify': end(1, '', 'xccl-synth: a: b')"
         self.assertEqual(self.fault(body, repair), "verify: refuses a plan")
