@@ -24,11 +24,11 @@ std::vector<int32_t> ScaleUpHosts(const Topology& topology) {
   const auto host_of = [&](NodeId n) { return topology.node(n).host; };
   const auto is_outside = [&](NodeId n) { return !host_of(n) && !topology.IsGpu(n); };
   const int32_t hosts = topology.num_hosts(), nodes = topology.num_nodes();
-  std::vector<bool> has_nic(static_cast<size_t>(hosts), false), is_at_nic(static_cast<size_t>(nodes), false);
+  std::vector<bool> has_nic(static_cast<size_t>(hosts), false), leads_on(static_cast<size_t>(nodes), false);
   for (const Link& l : topology.spec().links) {
-    if (topology.node(l.from).kind != NodeKind::kNic || !host_of(l.from) || !is_outside(l.to)) continue;
-    has_nic[host_of(l.from)->index()] = true;
-    is_at_nic[l.to.index()] = true;
+    if (!topology.IsGpu(l.from)) leads_on[l.to.index()] = true;
+    if (topology.node(l.from).kind == NodeKind::kNic && host_of(l.from) && is_outside(l.to))
+      has_nic[host_of(l.from)->index()] = true;
   }
   // Hosts come first, then nodes.
   UnionFind joined(static_cast<size_t>(hosts) + static_cast<size_t>(nodes));
@@ -37,7 +37,7 @@ std::vector<int32_t> ScaleUpHosts(const Topology& topology) {
   for (const Link& l : topology.spec().links) {
     const std::optional<HostId> host = host_of(l.from);
     if (!topology.IsGpu(l.from) || !host || !has_nic[host->index()] || !is_outside(l.to) ||
-        is_at_nic[l.to.index()])
+        leads_on[l.to.index()])
       continue;
     const bool is_joined = joined.Join(host->value, hosts + l.to.value);
     if (is_joined && is_inside[l.to.index()]) --left;
@@ -146,19 +146,28 @@ int64_t HostSearch::BandwidthTo(std::span<const Rank> ranks) {
 }
 
 std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gpu,
-                                               std::span<const Rank> others) {
-  if (others.empty()) return std::nullopt;
+                                               std::span<const Rank> others, bool backwards,
+                                               std::span<const double> load) {
+  std::optional<std::vector<LinkId>> best;
+  double least = 0;
   for (LinkId up : topology.Out(topology.NodeOf(gpu))) {
     const NodeId at = topology.link(up).to;
-    if (!topology.node(at).multicast) continue;
+    if (others.empty() || !(backwards ? topology.node(at).reduce : topology.node(at).multicast)) continue;
     std::unordered_map<int32_t, LinkId> down;  // by node
     for (LinkId l : topology.Out(at)) down.try_emplace(topology.link(l).to.value, l);
     std::vector<LinkId> tree = {up};
     for (Rank r : others)
       if (const auto l = down.find(topology.NodeOf(r).value); l != down.end()) tree.push_back(l->second);
-    if (tree.size() == others.size() + 1) return tree;
+    if (tree.size() != others.size() + 1) continue;
+    double busiest = 0;
+    for (LinkId l : tree)
+      busiest =
+          std::max(busiest, load[l.index()] / static_cast<double>(topology.link(l).bandwidth_bytes_per_s));
+    if (best && least <= busiest) continue;
+    best = std::move(tree);
+    least = busiest;
   }
-  return std::nullopt;
+  return best;
 }
 
 namespace {
@@ -304,25 +313,29 @@ std::vector<int32_t> Tiers(const Topology& topology, std::span<const RailHost> h
   return tier;
 }
 
-// Returns true if the ends of a link of the fabric are of one tier, and another switch of that tier has links
-// to both.
-bool IsInTriangle(const Topology& topology, const std::vector<int32_t>& tier, const Link& link) {
-  const int32_t t = tier[link.from.index()];
-  if (tier[link.to.index()] != t) return false;
-  const auto ends = [&](NodeId from) {
-    std::set<NodeId> to;
-    for (LinkId l : topology.Out(from))
-      if (tier[topology.link(l).to.index()] == t) to.insert(topology.link(l).to);
-    return to;
-  };
-  const std::set<NodeId> a = ends(link.from), b = ends(link.to);
-  return std::ranges::any_of(a, [&](NodeId n) { return n != link.from && n != link.to && b.contains(n); });
+// Returns the neighbours of each switch that are of its tier, ascending.
+std::vector<std::vector<NodeId>> NeighboursOfTier(const Topology& topology,
+                                                  const std::vector<int32_t>& tier) {
+  std::vector<std::vector<NodeId>> near(tier.size());
+  for (const Link& l : topology.spec().links)
+    if (tier[l.from.index()] >= 0 && tier[l.from.index()] == tier[l.to.index()])
+      near[l.from.index()].push_back(l.to);
+  for (std::vector<NodeId>& of_switch : near) std::ranges::sort(of_switch);
+  return near;
+}
+
+// Returns true if two switches have a common neighbour.
+bool HaveCommon(const std::vector<NodeId>& a, const std::vector<NodeId>& b) {
+  auto x = a.begin(), y = b.begin();
+  while (x != a.end() && y != b.end() && *x != *y) ++(*x < *y ? x : y);
+  return x != a.end() && y != b.end();
 }
 
 }  // namespace
 
 std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span<const RailHost> hosts) {
   const std::vector<int32_t> tier = Tiers(topology, hosts);
+  const std::vector<std::vector<NodeId>> near = NeighboursOfTier(topology, tier);
   UnionFind joined(tier.size());
   for (const RailHost& host : hosts)
     for (const Port& port : host.ports) joined.Join(host.ports[0].fabric.value, port.fabric.value);
@@ -340,11 +353,14 @@ std::vector<std::vector<int32_t>> HostGroups(const Topology& topology, std::span
   };
   int32_t groups = add_level(static_cast<int32_t>(hosts.size()));
   for (int32_t t = 0; t <= *std::ranges::max_element(tier) && groups > 1; ++t) {
+    // Switches that are joined in a triangle come before others of their tier.
     for (const bool dense : {true, false}) {
       for (const Link& link : topology.spec().links) {
         const int32_t from = tier[link.from.index()], to = tier[link.to.index()];
         if (from < 0 || to < 0 || std::max(from, to) != t) continue;
-        if (!dense || IsInTriangle(topology, tier, link)) joined.Join(link.from.value, link.to.value);
+        if (joined.Find(link.from.value) == joined.Find(link.to.value)) continue;
+        if (!dense || (from == to && HaveCommon(near[link.from.index()], near[link.to.index()])))
+          joined.Join(link.from.value, link.to.value);
       }
       groups = add_level(groups);
     }

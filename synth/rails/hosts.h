@@ -33,8 +33,8 @@ struct RailHost {
   std::vector<int32_t> lanes;  // by lane: index into `ports`; set by SetLanes
 };
 
-// Returns the host of each node, from 0 in the order of the file, or -1 for nodes of the fabric. Linear in
-// nodes and links.
+// Returns the host of each node, and of each switch that leads to GPUs of hosts with NICs alone, from 0 in
+// the order of the file, or -1 for nodes of the fabric. Linear in nodes and links.
 std::vector<int32_t> ScaleUpHosts(const Topology& topology);
 
 // Finds the best ways from one GPU to the nodes of its host, or back, through no other GPU: the widest, of
@@ -76,10 +76,12 @@ class HostSearch {
 };
 
 // Returns the links of a copy from a GPU to all others through one switch that multicasts, the link to the
-// switch first. Returns nullopt if no switch joins them, or there are no others. Cost: the links of the GPU's
-// switches.
+// switch first; backwards, a switch that adds up, since the copy will be played so. Of several switches,
+// takes the one whose links have the least load. Returns nullopt if no switch joins them, or there are no
+// others. Cost: the links of the GPU's switches.
 std::optional<std::vector<LinkId>> MulticastTo(const Topology& topology, Rank gpu,
-                                               std::span<const Rank> others);
+                                               std::span<const Rank> others, bool backwards,
+                                               std::span<const double> load);
 
 // Returns the hosts of the members with their ports, the root's host first and the others in the order of the
 // file after it. Every port belongs to the member with the best way to it; GPUs with equally good ways share

@@ -154,7 +154,7 @@ class Writer {
         static_cast<double>(PortAt(0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
     const bool is_slow =
         static_cast<double>(others.size()) * lane > static_cast<double>(search_.BandwidthTo(hosts_[h].gpus));
-    return is_slow ? MulticastTo(topology_, gpu, others) : std::nullopt;
+    return is_slow ? MulticastTo(topology_, gpu, others, backwards_, load_) : std::nullopt;
   }
   std::vector<Rank> OthersOf(size_t h, Rank gpu) const {
     std::vector<Rank> others;

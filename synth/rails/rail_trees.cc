@@ -240,17 +240,6 @@ Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisReque
   return waves;
 }
 
-// Returns the trees of a shape, the ones that are made first in front.
-std::vector<HostTrees> TreesOf(const Shape& shape, const std::vector<RailHost>& hosts,
-                               const Topology& topology) {
-  const auto count = static_cast<int32_t>(hosts.size());
-  if (!shape.is_disjoint) return {EqualTrees(count, shape.trees, shape.fanout)};
-  std::vector<HostTrees> trees = {DisjointTrees(count, shape.cut.lanes)};
-  const std::vector<std::vector<int32_t>> groups = HostGroups(topology, hosts);
-  if (!groups.empty()) trees.push_back(NestedTrees(count, groups, shape.cut.lanes));
-  return trees;
-}
-
 StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
   std::vector<RailHost> hosts = machine.hosts;
   SetLanes(*machine.topology, shape.cut, hosts);
@@ -259,15 +248,22 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
   const bool backwards = whole.kind() == CollectiveKind::kReduce;
   std::optional<LaneSchedule> best;
   double best_ps = 0;
-  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
-  for (const HostTrees& trees : TreesOf(shape, hosts, *machine.topology)) {
-    if (best && best->busiest <= 1 + kRounding) break;
+  const auto count = static_cast<int32_t>(hosts.size());
+  const auto make = [&](const HostTrees& trees) -> Status {
     XCCL_ASSIGN_OR_RETURN(LaneSchedule made, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
                                                              trees, waves, backwards, kName));
     const double ps = Shapes(machine, request).DisjointPs(shape, trees.levels(), made.busiest);
-    if (best && best_ps <= ps) continue;
+    if (best && best_ps <= ps) return OkStatus();
     best = std::move(made);
     best_ps = ps;
+    return OkStatus();
+  };
+  XCCL_RETURN_IF_ERROR(make(shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
+                                              : EqualTrees(count, shape.trees, shape.fanout)));
+  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
+  if (shape.is_disjoint && best->busiest > 1 + kRounding) {
+    const std::vector<std::vector<int32_t>> groups = HostGroups(*machine.topology, hosts);
+    if (!groups.empty()) XCCL_RETURN_IF_ERROR(make(NestedTrees(count, groups, shape.cut.lanes)));
   }
   std::vector<int64_t> weights;
   for (std::vector<int64_t> tree : waves) {

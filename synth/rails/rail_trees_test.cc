@@ -244,6 +244,39 @@ TEST(RailTrees, SwitchesOfRacksCopyToAll) {
   EXPECT_LE(RatioOf(RacksXml("")), 3);
 }
 
+// A switch that copies need not add up, and the reverse.
+TEST(RailTrees, SwitchesDoWhatTheyCan) {
+  for (const char* flags : {R"(multicast="true")", R"(reduce="true")"}) {
+    SCOPED_TRACE(flags);
+    EXPECT_LE(RatioOf(RacksXml(flags)), 3);
+    EXPECT_LE(RatioOf(RacksXml(flags), CollectiveKind::kReduce), 4);
+  }
+}
+
+// A second network joins GPUs of different hosts by leaves and a spine. These hosts are no racks.
+TEST(RailTrees, LeavesAreNoRacks) {
+  EXPECT_LE(RatioOf(R"(<topology name="second">
+  <cluster hosts="2" name="pair">
+    <cluster hosts="3">
+      <nvswitch gpus="4" bandwidth="200GB/s" latency="500ns"/>
+      <nic id="nic" count="4"/>
+      <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s" latency="0ns"/>
+      <link from="gpu:*" to="leaf" bandwidth="10GB/s" latency="1300ns"/>
+    </cluster>
+    <switch id="leaf"/>
+  </cluster>
+  <switch id="spine"/>
+  <link from="pair0.leaf" to="spine" bandwidth="10GB/s" latency="300ns"/>
+  <link from="pair1.leaf" to="spine" bandwidth="10GB/s" latency="300ns"/>
+  <switch id="rail" count="4"/>
+  <link from="*/nic0" to="rail0" bandwidth="50GB/s" latency="1300ns"/>
+  <link from="*/nic1" to="rail1" bandwidth="50GB/s" latency="1300ns"/>
+  <link from="*/nic2" to="rail2" bandwidth="50GB/s" latency="1300ns"/>
+  <link from="*/nic3" to="rail3" bandwidth="50GB/s" latency="1300ns"/>
+</topology>)"),
+            1.5);
+}
+
 // Equal uplinks carry equally much.
 TEST(RailTrees, SharesSpinesEvenly) {
   const Topology machine = MakeHosts(std::vector<HostShape>(12, HostShape{2, 2}), 6, 3);

@@ -27,6 +27,12 @@
 namespace xccl {
 namespace {
 
+// Returns with which of the last hosts a tree begins: behind those that have children in the tree before it.
+int32_t StartOfRest(int32_t rest, int32_t fanout, int32_t tree) {
+  const int64_t parents = rest > 1 ? (rest - 2) / fanout + 1 : 1;
+  return static_cast<int32_t>(tree * parents % rest);
+}
+
 class DisjointTree {
  public:
   DisjointTree(int32_t hosts, int32_t lanes, int32_t tree, int32_t fanout_of_rest)
@@ -91,7 +97,8 @@ class DisjointTree {
 
   // Adds the hosts behind the last block.
   void AddRest(int32_t parent) {
-    const auto host = [&](int32_t i) { return 1 + blocks_ * d_ + (tree_ + i) % rest_; };
+    const int32_t start = StartOfRest(rest_, fanout_, tree_);
+    const auto host = [&](int32_t i) { return 1 + blocks_ * d_ + (start + i) % rest_; };
     Add(parent, host(0));
     for (int32_t i = 1; i < rest_; ++i) Add(host((i - 1) / fanout_), host(i));
   }
@@ -107,7 +114,8 @@ int32_t FanoutOfRest(int32_t rest, int32_t lanes) {
   for (int32_t fanout = rest; fanout > 1; --fanout) {
     std::vector<int32_t> sends(static_cast<size_t>(rest), 0);
     for (int32_t t = 0; t < lanes; ++t)
-      for (int32_t i = 1; i < rest; ++i) ++sends[static_cast<size_t>((t + (i - 1) / fanout) % rest)];
+      for (int32_t i = 1; i < rest; ++i)
+        ++sends[static_cast<size_t>((StartOfRest(rest, fanout, t) + (i - 1) / fanout) % rest)];
     if (*std::ranges::max_element(sends) <= lanes) return fanout;
   }
   return 1;

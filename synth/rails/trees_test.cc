@@ -111,6 +111,12 @@ TEST(NestedTrees, AreShallow) {
   }
   EXPECT_LE(NestedTrees(1024, groups, 8).levels(), 13);
   EXPECT_EQ(NestedTrees(1024, {}, 8).levels(), DisjointTrees(1024, 8).levels());
+  // Groups of fewer hosts than lanes.
+  for (const int32_t members : {3, 5, 6, 20, 26}) {
+    std::vector<int32_t> group_of;
+    for (int32_t h = 0; h < 512; ++h) group_of.push_back(h / members);
+    EXPECT_LE(NestedTrees(512, std::vector<std::vector<int32_t>>{group_of}, 32).levels(), 16) << members;
+  }
 }
 
 TEST(EqualTrees, AreAsDeepAsTheirFanOut) {

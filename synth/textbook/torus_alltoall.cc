@@ -73,14 +73,17 @@ StatusOr<Torus> TorusOf(const SynthesisRequest& request) {
     if (dims[i] > 2 && !torus.grid.wraps[i]) return no_torus;
   torus.ps_per_byte.assign(dims.size(), 0);
   std::vector<int64_t> latency(dims.size(), 0);
-  for (int32_t h = 0; h < graph.num_hops(); ++h) {
+  for (int32_t h = 0; h < graph.num_hops();) {
     const Hop& hop = graph.hop(HopId(h));
+    double bytes_per_s = 0;  // of all parallel links
+    for (; h < graph.num_hops() && graph.hop(HopId(h)).from == hop.from && graph.hop(HopId(h)).to == hop.to;
+         ++h)
+      bytes_per_s += static_cast<double>(graph.hop(HopId(h)).bandwidth_bytes_per_s);
     size_t dim = 0;
     while (hop.from.value / torus.grid.Stride(dim) % dims[dim] ==
            hop.to.value / torus.grid.Stride(dim) % dims[dim])
       ++dim;
-    torus.ps_per_byte[dim] =
-        std::max(torus.ps_per_byte[dim], 1e12 / static_cast<double>(hop.bandwidth_bytes_per_s));
+    torus.ps_per_byte[dim] = std::max(torus.ps_per_byte[dim], 1e12 / bytes_per_s);
     latency[dim] = std::max(latency[dim], hop.latency_ps);
   }
   for (size_t i = 0; i < dims.size(); ++i)
@@ -114,7 +117,10 @@ Batches BatchesOf(const Torus& torus, double block_bytes) {
         return {cut, length, count};
     }
   }
-  return {1, torus.Size(1), 1};
+  // On a ring, or where nothing is to be gained, one batch. Of a long dimension 0 its offsets then make
+  // ranges too.
+  const bool is_long = side * side / 4 > kManyTransfers;
+  return {static_cast<size_t>(is_long ? 0 : 1), torus.Size(is_long ? 0 : 1), 1};
 }
 
 class Writer {
@@ -147,7 +153,7 @@ class Writer {
   void SetBatch(int64_t number) {
     offsets_.clear();
     for (const int32_t side : torus_.grid.dims) offsets_.push_back({0, side});
-    if (torus_.num_dims() == 1) return;
+    if (batches_.count == 1) return;
     const int32_t side = torus_.Size(batches_.cut), pieces = (side + batches_.length - 1) / batches_.length;
     const auto piece = static_cast<int32_t>(number % pieces);
     offsets_[batches_.cut] = {piece * batches_.length, std::min(side, (piece + 1) * batches_.length)};
@@ -206,11 +212,26 @@ class Writer {
     const int32_t side = torus_.Size(dim), stride = torus_.grid.Stride(dim);
     const auto at = [&](int32_t offset) { return Rank(place + (offset + side) % side * stride); };
     const Rank src = at(k > 0 ? k - 1 : k + 1), dst = at(k);
-    const std::span<const LinkId> out = topology_.Out(topology_.NodeOf(src));
-    const LinkId link =
-        *std::ranges::find(out, topology_.NodeOf(dst), [&](LinkId l) { return topology_.link(l).to; });
-    schedule_.Add(ChunkId(int64_t{from} * chunks_), (to - from) * chunks_, src, dst, std::span(&link, 1),
-                  TransferOp::kCopy, step_ + std::abs(k) - 1);
+    links_.clear();
+    double all = 0, before = 0;
+    for (LinkId l : topology_.Out(topology_.NodeOf(src))) {
+      if (topology_.link(l).to != topology_.NodeOf(dst)) continue;
+      links_.push_back(l);
+      all += static_cast<double>(topology_.link(l).bandwidth_bytes_per_s);
+    }
+    // Parallel links share the blocks in proportion to their bandwidths. The share of a few blocks is rounded
+    // up or down in turn, so that single blocks take all links.
+    const double turn = std::fmod(from * (std::numbers::phi - 1), 1.0);
+    int32_t begin = from;
+    for (const LinkId& link : links_) {
+      before += static_cast<double>(topology_.link(link).bandwidth_bytes_per_s);
+      const int32_t end =
+          &link == &links_.back() ? to : from + static_cast<int32_t>(before / all * (to - from) + turn);
+      if (begin < end)
+        schedule_.Add(ChunkId(int64_t{begin} * chunks_), (end - begin) * chunks_, src, dst,
+                      std::span(&link, 1), TransferOp::kCopy, step_ + std::abs(k) - 1);
+      begin = std::max(begin, end);
+    }
   }
 
   const Topology& topology_;
@@ -220,6 +241,7 @@ class Writer {
   int32_t delay_ = 1;             // steps from a batch to the next, and from a dimension to the next
   std::vector<Offsets> offsets_;  // of the batch, by dimension
   int32_t step_ = 0;
+  std::vector<LinkId> links_;
   Schedule schedule_;
 };
 

@@ -16,6 +16,7 @@
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "topologies/load/load.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -83,6 +84,33 @@ TEST(TorusAlltoall, LinksCarryWhatTheBoundSays) {
     const int32_t half = side / 2, hops = half * (side - half);  // of a ring's blocks, both ways
     EXPECT_EQ(*std::ranges::max_element(blocks), (topology.num_ranks() / side * hops + 1) / 2);
   }
+}
+
+// Two cables between neighbours, one of them faster.
+TEST(TorusAlltoall, ParallelLinksShareTheBlocks) {
+  std::string xml = "<topology name=\"cables\">\n  <gpu count=\"16\"/>\n";
+  for (int32_t r = 0; r < 16; ++r) {
+    for (const int32_t next : {r / 4 * 4 + (r + 1) % 4, (r + 4) % 16})
+      for (const int32_t gb : {10, 30})
+        xml += fmt::format("  <link from=\"{}\" to=\"{}\" bandwidth=\"{}GB/s\"/>\n", r, next, gb);
+  }
+  const Topology topology = ReadNativeXml(xml + "</topology>", "cables").value();
+  const Collective collective = AlltoallOn(topology);
+  const StatusOr<Synthesis> made = PlanOn(topology, collective, 1 << 28);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  ASSERT_EQ(ToStatus(VerifySchedule(made->schedule, made->collective, topology)), OkStatus());
+  const StatusOr<Bound> bound = LowerBound(topology, collective, 1 << 28, TimeModel::kPipelined);
+  const int64_t time_ps =
+      Simulate(made->schedule, made->collective, topology, {.size_bytes = 1 << 28}).time_ps;
+  EXPECT_LE(static_cast<double>(time_ps), 2 * static_cast<double>(bound->bound_ps));
+}
+
+// A plan of a long ring has about four transfers a rank, and not the square of the ranks.
+TEST(TorusAlltoall, PlansOfLongRingsAreShort) {
+  const Topology topology = *LoadTopology("ring:2048");
+  const StatusOr<Synthesis> made = PlanOn(topology, AlltoallOn(topology), int64_t{1} << 28);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_LE(made->schedule.size(), 4 * topology.num_ranks());
 }
 
 TEST(TorusAlltoall, ComesNearTheBound) {
