@@ -17,11 +17,10 @@ namespace xccl {
 // rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
 // the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
 // which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members; in an
-// alltoall, they are of one kind. On a level of trees, a rank sends all once, over `tree` modulo their
-// number.
-Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes,
-                        int32_t tree = 0);
+// alltoall, the chunks of the lowest rank of each kind have ids below 2^31. On a level of trees, a rank sends
+// all once, over `tree` modulo their number.
+Schedule SendOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                        const Collective& cut, int64_t size_bytes, int32_t tree = 0);
 
 // The time of SendOverLevels, and what it consists of.
 struct LevelsCost {
