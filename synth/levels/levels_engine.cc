@@ -114,20 +114,6 @@ Status CheckAllRanks(const SynthesisRequest& request) {
   return OkStatus();
 }
 
-// Refuses an alltoall whose columns would move chunks that have no id.
-Status CheckChunks(const SymmetryGroup& group, const Collective& cut) {
-  for (int32_t kind = 0; kind < group.num_rank_orbits(); ++kind) {
-    const Rank lowest = group.Representative(kind);
-    const int64_t of_rank = cut.num_chunks() / cut.num_members(),
-                  last = of_rank * (*cut.MemberIndex(lowest) + 1) - 1;
-    if (last >= std::numeric_limits<int32_t>::max())
-      return InvalidInput(
-          fmt::format("{}: chunk {} of rank {}, the lowest of its kind; chunks are known up to 2^31-1", kName,
-                      last, lowest.value));
-  }
-  return OkStatus();
-}
-
 class Planning {
  public:
   static StatusOr<std::shared_ptr<Planning>> Create(const SynthesisRequest& request) {
@@ -138,7 +124,7 @@ class Planning {
                                       *request.limits.chunks, collective.num_members()));
     XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
     Collective cut = CutOf(request);
-    if (IsOfPairs(cut)) XCCL_RETURN_IF_ERROR(CheckChunks(machine.group, cut));
+    if (IsOfPairs(cut)) XCCL_RETURN_IF_ERROR(CheckChunkIds(machine.group, cut, kName));
     if (!machine.missing.hosts.empty()) {
       StatusOr<Collective> of_whole = WholeOf(machine.missing, cut, *machine.whole);
       if (!of_whole.ok()) return Annotate(of_whole.status(), std::string(kName));

@@ -495,31 +495,25 @@ TEST(Levels, AlltoallsOfFewKindsOfManyRanksArePlanned) {
   EXPECT_NE(rules.find("S7"), std::string::npos) << rules;
 }
 
-// The lowest rank of the second kind, which has a NIC each, comes after 33,000 ranks of the first.
+// The lowest rank of the second kind comes after 33,000 ranks of the first.
 TEST(Levels, AlltoallsWhoseChunksHaveNoIdsAreRefused) {
   constexpr int32_t kOfKind = 33'000;
-  TopologySpec spec;
-  spec.name = "halves";
-  spec.hosts.push_back({"host"});
-  const auto add = [&](NodeKind kind, std::string id) {
-    spec.nodes.push_back({.kind = kind, .id = std::move(id), .host = HostId(0)});
-    return NodeId(std::ssize(spec.nodes) - 1);
-  };
-  const auto join = [&](NodeId a, NodeId b) {
-    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)})
-      spec.links.push_back({.from = from, .to = to, .bandwidth_bytes_per_s = 1'000'000'000});
-  };
-  const NodeId middle = add(NodeKind::kSwitch, "switch");
-  for (int32_t r = 0; r < kOfKind; ++r) join(add(NodeKind::kGpu, fmt::format("{}", r)), middle);
-  for (int32_t r = kOfKind; r < 2 * kOfKind; ++r) {
-    const NodeId nic = add(NodeKind::kNic, fmt::format("nic{}", r));
-    join(add(NodeKind::kGpu, fmt::format("{}", r)), nic);
-    join(nic, middle);
+  const Topology topology = testing::MakeSwitch(2 * kOfKind);
+  Automorphism next{.order = kOfKind, .image = {}};
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) next.image.emplace_back(n);
+  for (int32_t r = 0; r < 2 * kOfKind; ++r)
+    next.image[topology.NodeOf(Rank(r)).index()] =
+        topology.NodeOf(Rank(r / kOfKind * kOfKind + (r + 1) % kOfKind));
+  const StatusOr<SymmetryGroup> group = SymmetryGroup::Create(topology, {next});
+  ASSERT_TRUE(group.ok()) << group.status().message();
+  for (const auto& [ranks, message] :
+       {std::pair(2 * kOfKind,
+                  "levels: chunk 2178065999 of rank 33000, the lowest of its kind; chunks are known up to "
+                  "2^31-1"),
+        std::pair(kOfKind + 1, "")}) {
+    const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(ranks)));
+    EXPECT_EQ(CheckChunkIds(*group, collective, "levels").message(), message);
   }
-  const Topology topology = *Topology::Create(std::move(spec));
-  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(2 * kOfKind)));
-  EXPECT_EQ(LevelsEngine().Offered(RequestFor(topology, collective, int64_t{1} << 40)).status().message(),
-            "levels: chunk 2178065999 of rank 33000, the lowest of its kind; chunks are known up to 2^31-1");
 }
 
 TEST(Levels, RefuseWhatIsNotAlike) {

@@ -2,8 +2,11 @@
 // it are, or, in an alltoall, from where it goes on. A level adds to every place the places of its peers.
 #include "synth/levels/send.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -225,6 +228,19 @@ bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
     for (const LinkId l : path.links) shares |= std::ranges::binary_search(orbits, group.OrbitOf(l));
   });
   return shares;
+}
+
+Status CheckChunkIds(const SymmetryGroup& group, const Collective& cut, std::string_view engine) {
+  for (int32_t kind = 0; kind < group.num_rank_orbits(); ++kind) {
+    const Rank lowest = group.Representative(kind);
+    const int64_t of_rank = cut.num_chunks() / cut.num_members(),
+                  last = of_rank * (*cut.MemberIndex(lowest) + 1) - 1;
+    if (last >= std::numeric_limits<int32_t>::max())
+      return InvalidInput(
+          fmt::format("{}: chunk {} of rank {}, the lowest of its kind; chunks are known up to 2^31-1",
+                      engine, last, lowest.value));
+  }
+  return OkStatus();
 }
 
 Schedule SendOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
