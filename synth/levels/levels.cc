@@ -3,7 +3,9 @@
 //    prime index.
 // 3. Ends chooses the subgroups of the chain that end a level.
 // 4. Make takes the nearest element of each coset as a peer, and the nearest rank of each other kind.
-//    PathSearch walks back from the peer along links that are on a shortest path.
+//    PathSearch walks back from the peer along links that are on a shortest path, and takes the least loaded
+//    of several.
+// 5. LeadAroundCrowds searches again where links are as long as they are crowded.
 #include "synth/levels/levels.h"
 
 #include <fmt/core.h>

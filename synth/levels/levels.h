@@ -38,7 +38,7 @@ struct Peer {
 struct Level {
   std::vector<Peer> peers;
   int64_t inside = 1;        // the ranks that the levels inside this one join
-  bool joins_kinds = false;  // and cosets
+  bool joins_kinds = false;  // as well as cosets
   // The ways from rank 0 through one switch to all other ranks of the innermost level, each a tree of links.
   // Where there are some, the switch copies what a rank sends to all its peers at once.
   std::vector<std::vector<LinkId>> trees = {};
@@ -73,16 +73,15 @@ class LevelFinder {
 
   // Makes the levels with these ends, the last of which joins all ranks. Peers' paths are shortest ones; of
   // several, the one whose links take the least time for what an allgather sends over them. Errors:
-  // kInvalidInput "ENGINE:
-  // ..." if a peer is reached only through other GPUs. Cost: a search over the links for each kind, and the
-  // paths.
+  // kInvalidInput "ENGINE: ..." if a peer is reached only through other GPUs. Cost: a search over the links
+  // for each kind, and the paths.
   StatusOr<Levels> Make(std::span<const LevelEnd> ends, std::string_view engine) const;
   // Makes those of EndsWithKinds.
   StatusOr<Levels> Make(std::span<const int64_t> orders, std::string_view engine,
                         size_t inside_kinds = 0) const;
 
   // On levels that join kinds and cosets, leads paths around links that are crowded, over links that are less
-  // so; a path may become longer. Returns whether there is such a level. Cost: as Make.
+  // so; a path may become longer. Returns whether there is such a level. Cost: up to 64 times that of Make.
   bool LeadAroundCrowds(Levels& levels) const;
 
   // Returns the trees of links from rank 0 through one switch to all other ranks of the subgroup of this
