@@ -64,6 +64,7 @@ std::vector<ScaleBar> AllBars() {
     add("fat-tree:k=16", 5, 1024, size, ratio, ratio);
     add("fat-tree:k=32", 30, 4096, size, ratio, ratio);
   }
+  bars.push_back({"dragonfly:65x16x10", CollectiveKind::kAlltoall, 64 * kMiB, 60, 4096, 1.05});
   bars.push_back({"mesh:32x32", CollectiveKind::kAlltoall, kGiB, 10, 4096, 1.05});
   bars.push_back({"mesh:32x32", CollectiveKind::kAllreduce, kGiB, 10, 4096, 1.1});
   bars.push_back({"mesh:16x32", CollectiveKind::kAlltoall, kGiB, 10, 4096, 1.05});

@@ -101,7 +101,8 @@ struct CollectiveSpec {
 // parts take some 40 bytes each in a Collective and its sizes, so the limit is about 3 GB.
 inline constexpr int64_t kMostParts = int64_t{1} << 26;
 // The largest number of ranks of an alltoall. A compressed schedule of more than kMostParts parts moves the
-// chunks of rank 0 alone. Parts and chunks have ids of 32 bits, so that others cannot be named.
+// chunks of the lowest rank of each kind alone. Parts and chunks have ids of 32 bits, so that others cannot
+// be named.
 inline constexpr int64_t kMostOfAlltoall = int64_t{1} << 20;
 // The largest number of chunks of a part in a plan file. Their weights of up to 2^40 add up to less than
 // 2^63.

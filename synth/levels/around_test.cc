@@ -55,7 +55,7 @@ struct Damaged : DamagedMachine {
   Schedule Plan(const Collective& collective, int64_t bytes) const {
     const LevelFinder finder(whole, group);
     const Levels levels = *finder.Make(finder.Ends(1 << 30), "levels");
-    Schedule schedule = SendOverLevels(finder, levels, whole, group, collective, bytes);
+    Schedule schedule = SendOverLevels(levels, whole, group, collective, bytes);
     EXPECT_EQ(LeadAround(schedule, missing, machine, whole, group, collective, bytes, "levels"), OkStatus());
     return schedule;
   }

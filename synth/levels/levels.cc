@@ -2,31 +2,43 @@
 // 2. FindChain grows a subgroup by one rank of rank 0's kind after another, the nearest first, in steps of
 //    prime index.
 // 3. Ends chooses the subgroups of the chain that end a level.
-// 4. Make takes the nearest element of each coset as a peer, and the nearest rank of each other kind. PathTo
-//    walks back from the peer along links that are on a shortest path, and takes the least loaded of several.
+// 4. Make takes the nearest element of each coset as a peer, and the nearest rank of each other kind.
+//    PathSearch walks back from the peer along links that are on a shortest path, and takes the least loaded
+//    of several.
+// 5. LeadAroundCrowds searches again where links are as long as they are crowded.
 #include "synth/levels/levels.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
 #include <queue>
+#include <unordered_map>
 
 namespace xccl {
 
 namespace {
+
+// The most links that are searched to lead paths around crowded ones, about two seconds of work, and the most
+// rounds of doing so. A round may lead all of its paths over one link, and has at most a kMostRounds-th of
+// the bytes, so that more rounds would gain little.
+constexpr int64_t kMostSearched = 60'000'000;
+constexpr int64_t kMostRounds = 64;
 
 constexpr std::pair<int64_t, int32_t> kUnreached = {std::numeric_limits<int64_t>::max(), 0};
 
 }  // namespace
 
 LevelFinder::LevelFinder(const Topology& topology, const SymmetryGroup& group)
-    : topology_(topology),
-      group_(group),
-      distance_(DistancesFrom(Rank(0))),
-      place_(static_cast<size_t>(group.order()), -1) {
+    : topology_(topology), group_(group), place_(static_cast<size_t>(group.order()), -1) {
+  for (int32_t orbit = 0; orbit < group.num_link_orbits(); ++orbit) {
+    const Link& link = topology.link(group.LinkRepresentative(orbit));
+    latency_ps_.push_back(link.latency_ps + link.overhead_ps);
+  }
+  distance_ = DistancesFrom(Rank(0), latency_ps_);
   const auto distance = [&](Rank r) { return distance_[topology_.NodeOf(r).index()]; };
   for (int32_t r = 0; r < topology_.num_ranks(); ++r)
     if (group_.OrbitOf(Rank(r)) == 0 && distance(Rank(r)) != kUnreached) nearest_.push_back(Rank(r));
@@ -34,11 +46,8 @@ LevelFinder::LevelFinder(const Topology& topology, const SymmetryGroup& group)
   FindChain();
 }
 
-LevelFinder::Distance LevelFinder::After(Distance before, const Link& link) {
-  return {before.first + link.latency_ps + link.overhead_ps, before.second + 1};
-}
-
-LevelFinder::Distances LevelFinder::DistancesFrom(Rank r) const {
+// `lengths` are by orbit of links.
+LevelFinder::Distances LevelFinder::DistancesFrom(Rank r, const std::vector<int64_t>& lengths) const {
   using Entry = std::pair<Distance, int32_t>;
   Distances distances(static_cast<size_t>(topology_.num_nodes()), kUnreached);
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
@@ -51,7 +60,8 @@ LevelFinder::Distances LevelFinder::DistancesFrom(Rank r) const {
     if (distance != distances[static_cast<size_t>(node)]) continue;
     if (node != start.value && topology_.IsGpu(NodeId(node))) continue;
     for (const LinkId l : topology_.Out(NodeId(node))) {
-      const Distance next = After(distance, topology_.link(l));
+      const Distance next = {distance.first + lengths[static_cast<size_t>(group_.OrbitOf(l))],
+                             distance.second + 1};
       Distance& known = distances[topology_.link(l).to.index()];
       if (next >= known) continue;
       known = next;
@@ -139,35 +149,129 @@ std::vector<Rank> LevelFinder::NearestOfKinds(const Distances& distances) const 
   return nearest;
 }
 
-// Requires that `to` is reached.
-PeerPath LevelFinder::PathTo(Rank from, Rank to, const Distances& distances, double blocks,
-                             std::vector<double>& load) const {
-  PeerPath path{.element = group_.ElementOf(to), .links = {}};
-  const NodeId start = topology_.NodeOf(from);
-  for (NodeId at = topology_.NodeOf(to); at != start;) {
-    LinkId best(-1);
-    double least = std::numeric_limits<double>::infinity();
-    for (const LinkId l : topology_.In(at)) {
-      const Link& link = topology_.link(l);
-      const Distance before = distances[link.from.index()];
-      const bool passes = link.from == start || !topology_.IsGpu(link.from);
-      if (!passes || before == kUnreached || After(before, link) != distances[at.index()]) continue;
-      const int32_t orbit = group_.OrbitOf(l);
-      const double with_this =
-          load[static_cast<size_t>(orbit)] +
-          blocks * group_.LinkShare(orbit) / static_cast<double>(link.bandwidth_bytes_per_s);
-      if (with_this >= least) continue;
-      least = with_this;
-      best = l;
+// A level of all kinds goes to each coset of the outermost subgroup in turn: the farthest ranks of a machine
+// share few links there, such as the cables between two groups of a dragonfly, and all of these are in use
+// from the start.
+std::vector<Peer> LevelFinder::PeersOfAllKinds(int64_t inside, int64_t end) const {
+  std::vector<int64_t> elements = {0};
+  for (const Peer& peer : PeersBetween(inside, end)) elements.push_back(peer.from[0].element);
+  const auto from_inside = [&](int64_t element) {
+    std::vector<int64_t> digits;
+    int64_t order = 1;
+    for (const Prefix& prefix : chain_) {
+      digits.push_back(place_[static_cast<size_t>(element)] % prefix.size / order);
+      order = prefix.size;
     }
-    load[static_cast<size_t>(group_.OrbitOf(best))] = least;
-    path.links.push_back(best);
-    path.latency_ps += topology_.link(best).latency_ps + topology_.link(best).overhead_ps;
-    at = topology_.link(best).from;
-  }
-  std::ranges::reverse(path.links);
-  return path;
+    return digits;
+  };
+  std::ranges::sort(elements, {}, from_inside);
+  std::vector<Peer> peers;
+  const int32_t kinds = group_.num_rank_orbits();
+  for (int32_t turn = 0; turn < kinds; ++turn)
+    for (const int64_t e : elements)
+      if (turn > 0 || e != 0)
+        peers.push_back(
+            {turn, std::vector<PeerPath>(static_cast<size_t>(kinds), PeerPath{.element = e, .links = {}})});
+  return peers;
 }
+
+double LevelFinder::SecondsOf(LinkId link, double blocks) const {
+  return blocks * group_.LinkShare(group_.OrbitOf(link)) /
+         static_cast<double>(topology_.link(link).bandwidth_bytes_per_s);
+}
+
+// The shortest paths from one rank, of which it chooses by the load of links. Requires that ends are reached.
+class LevelFinder::PathSearch {
+ public:
+  // `lengths` and `load` are by orbit of links; a load is in seconds × blocks ÷ bytes. `distances` are those
+  // of the lengths.
+  PathSearch(const LevelFinder& finder, Rank from, const std::vector<int64_t>& lengths,
+             const Distances& distances, std::vector<double>& load)
+      : finder_(finder),
+        start_(finder.topology_.NodeOf(from)),
+        lengths_(lengths),
+        distances_(distances),
+        load_(load) {}
+
+  // Takes the least loaded of several links, one after the other from the end.
+  PeerPath PathTo(Rank to, double blocks) {
+    PeerPath path{.element = finder_.group_.ElementOf(to), .links = {}};
+    for (NodeId at = finder_.topology_.NodeOf(to); at != start_;) {
+      double least = std::numeric_limits<double>::infinity();
+      LinkId best(-1);
+      ForLinksTo(at, blocks, [&](LinkId l, double with_this) {
+        if (with_this >= least) return;
+        least = with_this;
+        best = l;
+      });
+      at = Append(best, blocks, path);
+    }
+    std::ranges::reverse(path.links);
+    return path;
+  }
+
+  // Takes the path whose links have the least load together: a way over two crowded cables loses against one
+  // over a cable and two links that are less in use.
+  PeerPath LightestPathTo(Rank to, double blocks) {
+    PeerPath path{.element = finder_.group_.ElementOf(to), .links = {}};
+    lightest_.clear();
+    FindLightest(finder_.topology_.NodeOf(to), blocks);
+    for (NodeId at = finder_.topology_.NodeOf(to); at != start_;)
+      at = Append(lightest_.at(at.value).last, blocks, path);
+    std::ranges::reverse(path.links);
+    return path;
+  }
+
+ private:
+  struct Lightest {
+    double all = std::numeric_limits<double>::infinity();  // of a path's links together
+    LinkId last = LinkId(-1);
+  };
+
+  // Calls f(link, load of it with these blocks) for the last links of the shortest paths to a node.
+  template <typename F>
+  void ForLinksTo(NodeId at, double blocks, F f) const {
+    for (const LinkId l : finder_.topology_.In(at)) {
+      const Link& link = finder_.topology_.link(l);
+      const Distance before = distances_[link.from.index()];
+      const bool passes = link.from == start_ || !finder_.topology_.IsGpu(link.from);
+      if (!passes || before == kUnreached) continue;
+      const int32_t orbit = finder_.group_.OrbitOf(l);
+      if (Distance(before.first + lengths_[static_cast<size_t>(orbit)], before.second + 1) !=
+          distances_[at.index()])
+        continue;
+      f(l, load_[static_cast<size_t>(orbit)] + finder_.SecondsOf(l, blocks));
+    }
+  }
+
+  double FindLightest(NodeId at, double blocks) {
+    if (at == start_) return 0;
+    if (const auto known = lightest_.find(at.value); known != lightest_.end()) return known->second.all;
+    Lightest best;
+    ForLinksTo(at, blocks, [&](LinkId l, double with_this) {
+      const double all = FindLightest(finder_.topology_.link(l).from, blocks) + with_this;
+      if (all < best.all) best = {all, l};
+    });
+    lightest_[at.value] = best;
+    return best.all;
+  }
+
+  // Returns the node before the link.
+  NodeId Append(LinkId link, double blocks, PeerPath& path) {
+    load_[static_cast<size_t>(finder_.group_.OrbitOf(link))] += finder_.SecondsOf(link, blocks);
+    path.links.push_back(link);
+    const Link& appended = finder_.topology_.link(link);
+    path.latency_ps += appended.latency_ps + appended.overhead_ps;
+    return appended.from;
+  }
+
+  const LevelFinder& finder_;
+  const NodeId start_;
+  const std::vector<int64_t>& lengths_;
+  const Distances& distances_;
+  std::vector<double>& load_;
+  std::unordered_map<int32_t, Lightest> lightest_;  // by node
+};
 
 Status LevelFinder::Unreached(std::string_view engine) const {
   int32_t reached = 0;
@@ -182,48 +286,108 @@ Status LevelFinder::Unreached(std::string_view engine) const {
 // Sets the paths of all peers, and the elements of peers of other kinds.
 Status LevelFinder::FindPaths(Levels& levels, std::string_view engine) const {
   const int32_t kinds = group_.num_rank_orbits();
-  std::vector<double> load(static_cast<size_t>(group_.num_link_orbits()), 0);  // seconds × blocks ÷ bytes
+  std::vector<double> load(static_cast<size_t>(group_.num_link_orbits()), 0);
   for (int32_t kind = 0; kind < kinds; ++kind) {
     const Rank from = group_.Representative(kind);
-    const Distances& distances = kind == 0 ? distance_ : DistancesFrom(from);
+    const Distances& distances = kind == 0 ? distance_ : DistancesFrom(from, latency_ps_);
     const std::vector<Rank> nearest = kinds > 1 ? NearestOfKinds(distances) : std::vector{from};
+    PathSearch search(*this, from, latency_ps_, distances, load);
     for (Level& level : levels) {
       const double blocks = static_cast<double>(topology_.num_ranks()) /
                             static_cast<double>(level.inside * (std::ssize(level.peers) + 1));
       for (size_t p = level.peers.size(); p-- > 0;) {
         Peer& peer = level.peers[p];
         PeerPath& path = peer.from[static_cast<size_t>(kind)];
-        const Rank to = peer.turn == 0 ? group_.Image(path.element, from)
-                                       : nearest[static_cast<size_t>((kind + peer.turn) % kinds)];
+        const Rank to = group_.Image(
+            path.element, peer.turn == 0 ? from : nearest[static_cast<size_t>((kind + peer.turn) % kinds)]);
         if (distances[topology_.NodeOf(to).index()] == kUnreached) return Unreached(engine);
-        path = PathTo(from, to, distances, blocks, load);
+        path = level.joins_kinds ? search.LightestPathTo(to, blocks) : search.PathTo(to, blocks);
       }
     }
   }
   return OkStatus();
 }
 
-StatusOr<Levels> LevelFinder::Make(std::span<const int64_t> ends, std::string_view engine,
-                                   size_t inside_kinds) const {
-  const int32_t kinds = group_.num_rank_orbits();
-  Levels levels;
-  int64_t order = 1, kinds_inside = 1;
-  for (size_t i = 0; i <= ends.size(); ++i) {
-    if (i == inside_kinds && kinds > 1) {
-      Level& level = levels.emplace_back();
-      level.inside = order;
-      kinds_inside = kinds;
-      for (int32_t turn = 1; turn < kinds; ++turn)
-        level.peers.push_back({turn, std::vector<PeerPath>(static_cast<size_t>(kinds))});
-    }
-    if (i == ends.size()) break;
-    Level& level = levels.emplace_back();
-    level.peers = PeersBetween(order, ends[i]);
-    level.inside = order * kinds_inside;
-    if (std::ssize(level.peers) + 1 != ends[i] / order) return Unreached(engine);
-    order = ends[i];
+bool LevelFinder::LeadAroundCrowds(Levels& levels) const {
+  bool has_any = false;
+  for (Level& level : levels) {
+    has_any |= level.joins_kinds;
+    if (level.joins_kinds) LeadAroundCrowds(level);
   }
-  if (order != group_.order()) return Unreached(engine);
+  return has_any;
+}
+
+// Each round gives a part of the peers other paths, from one kind after the other: those that are shortest
+// where a link is as long as the fourth power of its load. As long as loads change little, the sum of the
+// fifth powers of all loads gets less, which the most crowded links rule.
+void LevelFinder::LeadAroundCrowds(Level& level) const {
+  constexpr double kLongest = 1 << 30;  // of a link
+  const int32_t kinds = group_.num_rank_orbits();
+  const auto rounds = static_cast<size_t>(
+      std::clamp<int64_t>(kMostSearched / (int64_t{kinds} * topology_.num_links()), 1, kMostRounds));
+  std::vector<double> load(latency_ps_.size(), 0), alone;
+  for (int32_t orbit = 0; orbit < group_.num_link_orbits(); ++orbit)
+    alone.push_back(SecondsOf(group_.LinkRepresentative(orbit), 1));
+  const auto take = [&](const PeerPath& path, double blocks) {
+    for (const LinkId l : path.links) {
+      const auto orbit = static_cast<size_t>(group_.OrbitOf(l));
+      load[orbit] += blocks * alone[orbit];
+    }
+  };
+  for (const Peer& peer : level.peers)
+    for (const PeerPath& path : peer.from) take(path, 1);
+  const double slowest = *std::ranges::max_element(alone);
+  std::vector<int64_t> lengths(load.size());
+  for (size_t round = 0; round < rounds; ++round)
+    for (int32_t kind = 0; kind < kinds; ++kind) {
+      const double most = *std::ranges::max_element(load);
+      for (size_t orbit = 0; orbit < load.size(); ++orbit)
+        lengths[orbit] =
+            static_cast<int64_t>(kLongest * std::pow(load[orbit] / most, 4) * alone[orbit] / slowest);
+      const Rank from = group_.Representative(kind);
+      const Distances distances = DistancesFrom(from, lengths);
+      PathSearch search(*this, from, lengths, distances, load);
+      for (size_t p = round; p < level.peers.size(); p += rounds) {
+        Peer& peer = level.peers[p];
+        PeerPath& path = peer.from[static_cast<size_t>(kind)];
+        take(path, -1);
+        path = search.LightestPathTo(
+            group_.Image(path.element, group_.Representative((kind + peer.turn) % kinds)), 1);
+      }
+    }
+}
+
+std::vector<LevelEnd> EndsWithKinds(std::span<const int64_t> orders, size_t inside_kinds, int32_t kinds) {
+  std::vector<LevelEnd> ends;
+  for (size_t i = 0; i <= orders.size(); ++i) {
+    if (i == inside_kinds && kinds > 1) ends.push_back({i == 0 ? 1 : orders[i - 1], true});
+    if (i < orders.size()) ends.push_back({orders[i], kinds > 1 && i >= inside_kinds});
+  }
+  return ends;
+}
+
+StatusOr<Levels> LevelFinder::Make(std::span<const int64_t> orders, std::string_view engine,
+                                   size_t inside_kinds) const {
+  return Make(EndsWithKinds(orders, inside_kinds, group_.num_rank_orbits()), engine);
+}
+
+StatusOr<Levels> LevelFinder::Make(std::span<const LevelEnd> ends, std::string_view engine) const {
+  const int64_t kinds = group_.num_rank_orbits();
+  Levels levels;
+  LevelEnd inside;
+  int64_t joined = 1;
+  for (const LevelEnd& end : ends) {
+    const bool joins_kinds = end.has_kinds && !inside.has_kinds;
+    Level& level = levels.emplace_back();
+    level.inside = joined;
+    level.joins_kinds = joins_kinds && end.order > inside.order;
+    level.peers =
+        joins_kinds ? PeersOfAllKinds(inside.order, end.order) : PeersBetween(inside.order, end.order);
+    joined *= end.order / inside.order * (joins_kinds ? kinds : 1);
+    if (level.inside * (std::ssize(level.peers) + 1) != joined) return Unreached(engine);
+    inside = end;
+  }
+  if (joined != topology_.num_ranks()) return Unreached(engine);
   XCCL_RETURN_IF_ERROR(FindPaths(levels, engine));
   return levels;
 }

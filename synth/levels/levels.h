@@ -3,7 +3,7 @@
 // group: the one that takes the representative of the kind there. The ranks within some distance of rank 0
 // that are of its kind generate a subgroup, and the subgroups for growing distances are the levels: a host,
 // the hosts of a pod, all pods. One more level joins the kinds: the routers of a dragonfly's group. A level
-// may be cut into several levels with fewer peers each.
+// may be cut into several levels with fewer peers each, and neighbouring levels may be joined to one.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +33,12 @@ struct Peer {
 
 // A level of ranks of one kind goes from a subgroup H(i-1) to the next one, H(i): its peers take H(i-1) to
 // the other cosets of it in H(i), the element that is nearest to rank 0 of each coset, the farthest coset
-// first. The level of kinds has a peer of each other kind, the nearest one.
+// first. The level of kinds has a peer of each other kind, the nearest one. A level that joins kinds and
+// cosets has a peer of each kind in each coset: what the elements of the cosets make of the nearest one.
 struct Level {
   std::vector<Peer> peers;
-  int64_t inside = 1;  // the ranks that the levels inside this one join
+  int64_t inside = 1;        // the ranks that the levels inside this one join
+  bool joins_kinds = false;  // as well as cosets
   // The ways from rank 0 through one switch to all other ranks of the innermost level, each a tree of links.
   // Where there are some, the switch copies what a rank sends to all its peers at once.
   std::vector<std::vector<LinkId>> trees = {};
@@ -47,6 +49,16 @@ struct Level {
 // From the inside out. Invariant: from every rank, the products of one peer of each level, or none, are all
 // ranks, each once.
 using Levels = std::vector<Level>;
+
+// The ranks that a level and those inside it join: a subgroup, of one kind or of all.
+struct LevelEnd {
+  int64_t order = 1;  // of the subgroup
+  bool has_kinds = false;
+  bool operator==(const LevelEnd&) const = default;
+};
+// The ends of levels that end with subgroups of the given orders, and of the level of kinds outside the first
+// `inside_kinds` of them. Where ranks are of one kind there is no such level.
+std::vector<LevelEnd> EndsWithKinds(std::span<const int64_t> orders, size_t inside_kinds, int32_t kinds);
 
 // The chain of subgroups of a machine, and the shortest paths from the representatives of the kinds.
 class LevelFinder {
@@ -59,13 +71,18 @@ class LevelFinder {
   // order allows that.
   std::vector<int64_t> Ends(int64_t most_peers) const;
 
-  // Makes the levels that end with subgroups of the given orders, the last of which is the group's, and the
-  // level of kinds, if there are several, outside the first `inside_kinds` of them. Peers' paths are shortest
-  // ones; of several, the one whose links take the least time for what an allgather sends over them. Errors:
+  // Makes the levels with these ends, the last of which joins all ranks. Peers' paths are shortest ones; of
+  // several, the one whose links take the least time for what an allgather sends over them. Errors:
   // kInvalidInput "ENGINE: ..." if a peer is reached only through other GPUs. Cost: a search over the links
-  // for each kind.
-  StatusOr<Levels> Make(std::span<const int64_t> ends, std::string_view engine,
+  // for each kind, and the paths.
+  StatusOr<Levels> Make(std::span<const LevelEnd> ends, std::string_view engine) const;
+  // Makes those of EndsWithKinds.
+  StatusOr<Levels> Make(std::span<const int64_t> orders, std::string_view engine,
                         size_t inside_kinds = 0) const;
+
+  // On levels that join kinds and cosets, leads paths around links that are crowded, over links that are less
+  // so; a path may become longer. Returns whether there is such a level. Cost: up to 64 times that of Make.
+  bool LeadAroundCrowds(Levels& levels) const;
 
   // Returns the trees of links from rank 0 through one switch to all other ranks of the subgroup of this
   // order: the switch multicasts or, on a reversed machine, `sums`, reduces. Parallel switches and cables
@@ -83,29 +100,32 @@ class LevelFinder {
   }
 
  private:
-  using Distance = std::pair<int64_t, int32_t>;  // latency and overhead in ps, then links
+  using Distance = std::pair<int64_t, int32_t>;  // the lengths of links, then their number
   using Distances = std::vector<Distance>;       // by node, from a rank through no other GPU
   struct Prefix {
     int64_t size = 1;
     int32_t tier = 0;  // the number of different distances, at which the chain grew, before this one
   };
 
-  Distances DistancesFrom(Rank r) const;
+  Distances DistancesFrom(Rank r, const std::vector<int64_t>& lengths) const;
   void FindChain();
-  static Distance After(Distance before, const Link& link);
   void Append(int64_t element);
   void Add(int64_t element, int32_t tier);
   std::vector<Peer> PeersBetween(int64_t inside, int64_t end) const;
+  std::vector<Peer> PeersOfAllKinds(int64_t inside, int64_t end) const;
   std::vector<Rank> NearestOfKinds(const Distances& distances) const;
-  PeerPath PathTo(Rank from, Rank to, const Distances& distances, double blocks,
-                  std::vector<double>& load) const;
+  class PathSearch;
   Status FindPaths(Levels& levels, std::string_view engine) const;
+  void LeadAroundCrowds(Level& level) const;
+  // The time that so many blocks of one byte, and their translates, take on a link.
+  double SecondsOf(LinkId link, double blocks) const;
   Status Unreached(std::string_view engine) const;
 
   const Topology& topology_;
   const SymmetryGroup& group_;
-  Distances distance_;         // from rank 0
-  std::vector<Rank> nearest_;  // the ranks of rank 0's kind that are reached, the nearest first
+  std::vector<int64_t> latency_ps_;  // by orbit of links, with the overhead
+  Distances distance_;               // from rank 0
+  std::vector<Rank> nearest_;        // the ranks of rank 0's kind that are reached, the nearest first
   // A subgroup is a prefix of this list. chain_ has all of them but the trivial one, each of prime index in
   // the next.
   std::vector<int64_t> elements_;

@@ -123,10 +123,8 @@ class Planning {
       return InvalidInput(fmt::format("{}: {} chunks on {} ranks; expected a multiple", kName,
                                       *request.limits.chunks, collective.num_members()));
     XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
-    if (IsOfPairs(collective) && !machine.group.IsTransitive())
-      return InvalidInput(fmt::format("{}: {} kinds of ranks; expected ranks that are all alike in an {}",
-                                      kName, machine.group.num_rank_orbits(), collective.name()));
     Collective cut = CutOf(request);
+    if (IsOfPairs(cut)) XCCL_RETURN_IF_ERROR(CheckChunkIds(machine.group, cut, kName));
     if (!machine.missing.hosts.empty()) {
       StatusOr<Collective> of_whole = WholeOf(machine.missing, cut, *machine.whole);
       if (!of_whole.ok()) return Annotate(of_whole.status(), std::string(kName));
@@ -178,6 +176,7 @@ class Planning {
   }
 
  private:
+  using Ends = std::vector<LevelEnd>;
   // Levels with a given number of peers, in the directions that the collective needs.
   struct Way {
     Levels forward = {}, backward = {};
@@ -195,11 +194,12 @@ class Planning {
 
   Status FindWays() {
     const LevelFinder& finder = forward_ ? forward_->finder : backward_->finder;
-    std::vector<std::vector<int64_t>> known;
+    std::vector<std::vector<Ends>> known;
     for (const int64_t most : kMostPeers) {
-      XCCL_ASSIGN_OR_RETURN(const std::vector<int64_t> ends, EndsFor(finder, most));
-      if (std::ranges::find(known, ends) != known.end()) continue;
-      known.push_back(ends);
+      const std::vector<int64_t> ends = finder.Ends(most);
+      XCCL_ASSIGN_OR_RETURN(const std::vector<Ends> choices, ChoicesOver(ends));
+      if (std::ranges::find(known, choices) != known.end()) continue;
+      known.push_back(choices);
       XCCL_ASSIGN_OR_RETURN(Way way, FasterWayOver(ends));
       // Plans with fewer messages are for machines where making them costs little.
       if (!ways_.empty() && Work() + way.work > kManyTransfers) break;
@@ -315,11 +315,11 @@ class Planning {
   // Returns the way with the fastest place of the level of kinds, or the one of several that loads links
   // least.
   StatusOr<Way> BestWayOver(std::span<const int64_t> ends) const {
-    const bool has_kinds = !machine_.group.IsTransitive();
+    XCCL_ASSIGN_OR_RETURN(const std::vector<Ends> choices, ChoicesOver(ends));
     std::optional<Way> best;
     Status refused;
-    for (size_t inside = 0; inside <= (has_kinds ? ends.size() : 0); ++inside) {
-      StatusOr<Way> way = WayOver(ends, inside);
+    for (const Ends& choice : choices) {
+      StatusOr<Way> way = WayOver(choice);
       if (!way.ok()) {
         refused = way.status();
         continue;
@@ -331,15 +331,24 @@ class Planning {
     return best ? StatusOr<Way>(*std::move(best)) : refused;
   }
 
-  StatusOr<Way> WayOver(std::span<const int64_t> ends, size_t inside_kinds) const {
+  StatusOr<Way> WayOver(const Ends& ends) const {
     Way way;
     for (const bool sums : {false, true}) {
       const std::optional<Direction>& direction = sums ? backward_ : forward_;
       if (!direction) continue;
       Levels& levels = sums ? way.backward : way.forward;
-      XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName, inside_kinds));
-      const LevelsCost cost =
-          CostOverLevels(levels, direction->topology, direction->group, cut_, size_bytes_);
+      XCCL_ASSIGN_OR_RETURN(levels, direction->finder.Make(ends, kName));
+      const auto cost_of = [&](const Levels& of) {
+        return CostOverLevels(of, direction->topology, direction->group, cut_, size_bytes_);
+      };
+      LevelsCost cost = cost_of(levels);
+      if (Levels around = levels; direction->finder.LeadAroundCrowds(around)) {
+        LevelsCost less = cost_of(around);
+        if (less.time_ps < cost.time_ps) {
+          levels = std::move(around);
+          cost = std::move(less);
+        }
+      }
       way.time_ps += cost.time_ps;
       way.latency_ps += cost.latency_ps;
       way.links_ps += cost.links_ps;
@@ -369,12 +378,34 @@ class Planning {
     return columns;
   }
 
-  // In an alltoall, neighbouring levels that share links are one level.
-  StatusOr<std::vector<int64_t>> EndsFor(const LevelFinder& finder, int64_t most_peers) const {
-    std::vector<int64_t> ends = finder.Ends(most_peers);
-    if (!IsOfPairs(cut_)) return ends;
-    XCCL_ASSIGN_OR_RETURN(const Levels levels, finder.Make(ends, kName));
-    std::vector<int64_t> joined;
+  // Returns the ends of levels that end with these subgroups, for each place of the level of kinds. In an
+  // alltoall, neighbouring levels that share links are one level, and the first way may have one level alone:
+  // kinds that hosts join inside may send as many bytes there as between hosts.
+  StatusOr<std::vector<Ends>> ChoicesOver(std::span<const int64_t> orders) const {
+    const int32_t kinds = machine_.group.num_rank_orbits();
+    std::vector<Ends> choices;
+    Status refused;
+    for (size_t inside = 0; inside <= (kinds > 1 ? orders.size() : 0); ++inside) {
+      Ends ends = EndsWithKinds(orders, inside, kinds);
+      if (IsOfPairs(cut_)) {
+        StatusOr<Ends> joined = JoinedWhereShared(ends);
+        if (!joined.ok()) {
+          refused = joined.status();
+          continue;
+        }
+        ends = *std::move(joined);
+      }
+      if (std::ranges::find(choices, ends) == choices.end()) choices.push_back(std::move(ends));
+    }
+    const Ends one = {{machine_.group.order(), true}};
+    if (IsOfPairs(cut_) && kinds > 1 && ways_.empty() && std::ranges::find(choices, one) == choices.end())
+      choices.push_back(one);
+    return choices.empty() ? StatusOr<std::vector<Ends>>(refused) : choices;
+  }
+
+  StatusOr<Ends> JoinedWhereShared(const Ends& ends) const {
+    XCCL_ASSIGN_OR_RETURN(const Levels levels, forward_->finder.Make(ends, kName));
+    Ends joined;
     for (size_t i = 0; i < levels.size(); ++i)
       if (i + 1 == levels.size() || !ShareLinks(levels[i], levels[i + 1], forward_->group))
         joined.push_back(ends[i]);
@@ -426,14 +457,13 @@ class Planning {
   }
 
   Schedule Sums(const Way& way, const Collective& cut, int32_t tree = 0) const {
-    return Reverse(SendOverLevels(backward_->finder, way.backward, backward_->topology, backward_->group, cut,
-                                  size_bytes_, tree),
-                   machine_.Whole(*request_.topology), cut, TransferOp::kReduce);
+    return Reverse(
+        SendOverLevels(way.backward, backward_->topology, backward_->group, cut, size_bytes_, tree),
+        machine_.Whole(*request_.topology), cut, TransferOp::kReduce);
   }
 
   Schedule Copies(const Way& way, const Collective& cut, int32_t tree = 0) const {
-    return SendOverLevels(forward_->finder, way.forward, forward_->topology, forward_->group, cut,
-                          size_bytes_, tree);
+    return SendOverLevels(way.forward, forward_->topology, forward_->group, cut, size_bytes_, tree);
   }
 
   const SynthesisRequest& request_;

@@ -4,11 +4,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "ir/bounds/bound.h"
 #include "ir/simulate/simulate.h"
@@ -20,6 +22,7 @@
 #include "synth/levels/send.h"
 #include "topologies/load/load.h"
 #include "topologies/turned_switches.h"
+#include "topologies/xml/native_xml.h"
 
 namespace xccl {
 namespace {
@@ -45,7 +48,9 @@ SynthesisRequest RequestFor(const Topology& topology, const Collective& collecti
 }
 
 TEST(Levels, PlansAreRight) {
-  for (const char* name : kClusters) {
+  std::vector<const char*> names(std::begin(kClusters), std::end(kClusters));
+  names.insert(names.end(), std::begin(kOfFewKinds), std::end(kOfFewKinds));
+  for (const char* name : names) {
     const Topology topology = *LoadTopology(name);
     for (const CollectiveKind kind : kKinds) {
       const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
@@ -79,13 +84,91 @@ TEST(Levels, PlansOfFewKindsOfRanksAreRight) {
     for (size_t inside_kinds = 0; inside_kinds <= ends.size(); ++inside_kinds) {
       const Levels levels = *finder.Make(ends, "levels", inside_kinds);
       ASSERT_EQ(levels.size(), ends.size() + 1);
-      const Schedule compressed = SendOverLevels(finder, levels, topology, group, collective, bytes);
+      const Schedule compressed = SendOverLevels(levels, topology, group, collective, bytes);
       EXPECT_EQ(compressed.size(), int64_t{group.num_rank_orbits()} * (topology.num_ranks() - 1));
       const Schedule plain = *Expand(compressed, collective, topology);
       for (const Schedule* schedule : {&compressed, &plain})
         EXPECT_EQ(ToStatus(VerifySchedule(*schedule, collective, topology)), OkStatus()) << name;
     }
   }
+}
+
+// Kinds can be a level of their own, or one level with ranks of one kind. Each rank sends a block to each
+// other rank, over as many levels as there are, and paths that are led around crowds end at the same ranks.
+TEST(Levels, AlltoallsOfFewKindsOfRanksAreThoseThatAreWrittenOut) {
+  for (const char* name : kOfFewKinds) {
+    const Topology topology = *LoadTopology(name);
+    const SymmetryGroup group = TurnSwitches(topology, FindTranslations(topology));
+    const int32_t n = topology.num_ranks(), kinds = group.num_rank_orbits();
+    ASSERT_GT(kinds, 1) << name;
+    const LevelFinder finder(topology, group);
+    const std::vector<int64_t> orders = finder.Ends(1 << 30);
+    std::vector<std::vector<LevelEnd>> choices = {{{group.order(), true}},
+                                                  {{orders.front(), true}, {group.order(), true}},
+                                                  {{orders.front(), false}, {group.order(), true}}};
+    for (size_t inside_kinds = 0; inside_kinds <= orders.size(); ++inside_kinds)
+      choices.push_back(EndsWithKinds(orders, inside_kinds, kinds));
+    const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(n)));
+    const int64_t bytes = int64_t{n} << 20;
+    for (const std::vector<LevelEnd>& ends : choices) {
+      Levels levels = *finder.Make(ends, "levels");
+      ASSERT_EQ(levels.size(), ends.size());
+      for (const bool around : {false, true}) {
+        if (around && !finder.LeadAroundCrowds(levels)) continue;
+        const std::string what =
+            fmt::format("{}, {} levels{}", name, levels.size(), around ? ", around" : "");
+        const Schedule compressed = SendOverLevels(levels, topology, group, collective, bytes);
+        if (levels.size() == 1) {
+          EXPECT_EQ(compressed.size(), int64_t{kinds} * (n - 1)) << what;
+        }
+        const Schedule plain = *Expand(compressed, collective, topology);
+        for (const Schedule* schedule : {&compressed, &plain})
+          EXPECT_EQ(ToStatus(VerifySchedule(*schedule, collective, topology)), OkStatus()) << what;
+      }
+    }
+  }
+}
+
+// The two dies of a host are of two kinds, because one of them has a NIC. They are a level, and so are hosts.
+TEST(Levels, KindsInsideHostsAreALevel) {
+  constexpr std::string_view kXml = R"(<topology name="dies"><cluster hosts="6">
+    <gpu count="2"/><nic id="nic"/><cpu id="cpu"/>
+    <link from="0" to="1" bandwidth="200GB/s" latency="1us"/>
+    <link from="0" to="nic" bandwidth="25GB/s" latency="0ns"/>
+    <link from="1" to="cpu" bandwidth="25GB/s" latency="1us"/>
+    <link from="cpu" to="nic" bandwidth="25GB/s" latency="0ns"/>
+    <fabric type="switch" bandwidth="25GB/s" latency="1us"/></cluster></topology>)";
+  const Topology topology = *ReadNativeXml(kXml, "dies.xml");
+  ASSERT_EQ(FindTranslations(topology).num_rank_orbits(), 2);
+  const Collective collective =
+      *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks())));
+  Synthesis made = *LevelsEngine().Synthesize(RequestFor(topology, collective, int64_t{1} << 28));
+  made.others.push_back(made);
+  for (const Synthesis& plan : made.others)
+    EXPECT_EQ(ToStatus(VerifySchedule(plan.schedule, plan.collective, topology)), OkStatus()) << plan.note;
+}
+
+// Cables between groups have the latency of those between routers, so that some shortest paths take two of
+// them. Each such path adds a block to the links that limit an alltoall: the fullest cable had 1.1 times the
+// load of the others.
+TEST(Levels, PathsOfAnAlltoallAreLedAroundCrowds) {
+  const Topology topology = *LoadTopology("dragonfly:17x8x4");
+  const SymmetryGroup group = FindTranslations(topology);
+  const LevelFinder finder(topology, group);
+  const LevelEnd all[] = {{group.order(), true}};
+  Levels levels = *finder.Make(all, "levels");
+  const int64_t n = topology.num_ranks(), bytes = n << 18;
+  const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(544)));
+  const auto fullest = [&] {  // in blocks
+    const LevelsCost cost = CostOverLevels(levels, topology, group, collective, bytes);
+    const double block_ps = static_cast<double>(bytes / n) * 1e12 /
+                            static_cast<double>(topology.link(LinkId(0)).bandwidth_bytes_per_s);
+    return (cost.time_ps - cost.latency_ps) / block_ps;
+  };
+  constexpr double kOfCable = 32 * 32;  // each rank of a group sends to each of another
+  EXPECT_GT(fullest(), 1.05 * kOfCable);
+  ASSERT_TRUE(finder.LeadAroundCrowds(levels));
+  EXPECT_NEAR(fullest(), kOfCable, 1);
 }
 
 TEST(Levels, CompressedPlansAreThoseThatAreWrittenOut) {
@@ -99,7 +182,7 @@ TEST(Levels, CompressedPlansAreThoseThatAreWrittenOut) {
       for (const int64_t most_peers : {int64_t{1} << 30, int64_t{1}}) {
         const Levels levels = *finder.Make(finder.Ends(most_peers), "levels");
         const int64_t bytes = int64_t{topology.num_ranks()} << 20;
-        const Schedule compressed = SendOverLevels(finder, levels, topology, group, collective, bytes);
+        const Schedule compressed = SendOverLevels(levels, topology, group, collective, bytes);
         const Schedule plain = *Expand(compressed, collective, topology);
         for (const Schedule* schedule : {&compressed, &plain})
           EXPECT_EQ(ToStatus(VerifySchedule(*schedule, collective, topology)), OkStatus()) << name;
@@ -154,10 +237,6 @@ TEST(Levels, MeetTheBoundOnFatTreesAndRails) {
     for (const CollectiveKind kind : kKinds) {
       const Collective collective = *Collective::Create(SpecOf(kind, AllRanks(topology.num_ranks())));
       const SynthesisRequest request = RequestFor(topology, collective, int64_t{1} << 30);
-      if (!LevelsEngine().Offered(request).ok()) {
-        EXPECT_EQ(std::string(row.topology) + " " + collective.name(), "dragonfly:9x4x2 alltoall");
-        continue;
-      }
       const Synthesis made = *LevelsEngine().Synthesize(request);
       const Bound bound = *LowerBound(topology, collective, request.size_bytes, request.model);
       const Simulation simulation =
@@ -265,7 +344,7 @@ TEST(Levels, TreesThroughSwitchesAreThoseThatAreWrittenOut) {
     EXPECT_EQ(std::ssize(levels.front().trees[0]), gpus);
     const Collective collective =
         *Collective::Create(SpecOf(CollectiveKind::kAllgather, AllRanks(topology.num_ranks())));
-    const Schedule compressed = SendOverLevels(finder, levels, topology, group, collective, int64_t{1} << 20);
+    const Schedule compressed = SendOverLevels(levels, topology, group, collective, int64_t{1} << 20);
     EXPECT_EQ(compressed.size(), 2 * racks - 1);  // a NIC's message to each other rack, and a tree in each
     const Schedule plain = *Expand(compressed, collective, topology);
     EXPECT_EQ(plain.size(), compressed.size() * group.order());
@@ -385,6 +464,56 @@ TEST(Levels, AlltoallsOfMorePartsThanATableHasArePlanned) {
   EXPECT_EQ(LevelsEngine().Serves(request).message(),
             "levels: 268435456 parts, one for each pair of 16384 ranks; at most 67108864 are supported "
             "unless each is one chunk");
+}
+
+// 71 million parts, of which the columns move those of the lowest rank of each of 16 kinds. Cables between
+// groups limit the time: each carries the blocks of 256 ranks for 256 others.
+TEST(Levels, AlltoallsOfFewKindsOfManyRanksArePlanned) {
+  const Topology topology = *LoadTopology("dragonfly:33x16x16");
+  const int64_t n = topology.num_ranks();
+  ASSERT_GT(n * n, kMostParts);
+  const Collective collective =
+      *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(topology.num_ranks())));
+  constexpr int64_t kBytes = int64_t{1} << 30;
+  const Synthesis made = *LevelsEngine().Synthesize(RequestFor(topology, collective, kBytes));
+  const SymmetryGroup group = FindTranslations(topology);
+  ASSERT_EQ(group.num_rank_orbits(), 16);
+  EXPECT_EQ(made.schedule.size(), 16 * (n - 1));
+  EXPECT_EQ(made.schedule.num_chunks, n * n);
+  EXPECT_EQ(made.schedule.moved_chunks(), (group.Representative(15).value + 1) * n);
+  EXPECT_TRUE(VerifySchedule(made.schedule, made.collective, topology).empty());
+  const Simulation simulated = Simulate(made.schedule, made.collective, topology, {.size_bytes = kBytes});
+  EXPECT_EQ(simulated.unsound, "");
+  const double cable_ps = 256 * 256 * static_cast<double>(kBytes / n) * 1e12 /
+                          static_cast<double>(topology.link(LinkId(0)).bandwidth_bytes_per_s);
+  EXPECT_NEAR(static_cast<double>(simulated.time_ps) / cable_ps, 1, 0.02);
+
+  Schedule wrong = made.schedule;
+  wrong.first.back() = ChunkId(n);  // of rank 1, whose chunks are translates of those of rank 0
+  std::string rules;
+  for (const Violation& violation : VerifySchedule(wrong, made.collective, topology)) rules += violation.rule;
+  EXPECT_NE(rules.find("S7"), std::string::npos) << rules;
+}
+
+// The lowest rank of the second kind comes after 33,000 ranks of the first.
+TEST(Levels, AlltoallsWhoseChunksHaveNoIdsAreRefused) {
+  constexpr int32_t kOfKind = 33'000;
+  const Topology topology = testing::MakeSwitch(2 * kOfKind);
+  Automorphism next{.order = kOfKind, .image = {}};
+  for (int32_t n = 0; n < topology.num_nodes(); ++n) next.image.emplace_back(n);
+  for (int32_t r = 0; r < 2 * kOfKind; ++r)
+    next.image[topology.NodeOf(Rank(r)).index()] =
+        topology.NodeOf(Rank(r / kOfKind * kOfKind + (r + 1) % kOfKind));
+  const StatusOr<SymmetryGroup> group = SymmetryGroup::Create(topology, {next});
+  ASSERT_TRUE(group.ok()) << group.status().message();
+  for (const auto& [ranks, message] :
+       {std::pair(2 * kOfKind,
+                  "levels: chunk 2178065999 of rank 33000, the lowest of its kind; chunks are known up to "
+                  "2^31-1"),
+        std::pair(kOfKind + 1, "")}) {
+    const Collective collective = *Collective::Create(SpecOf(CollectiveKind::kAlltoall, AllRanks(ranks)));
+    EXPECT_EQ(CheckChunkIds(*group, collective, "levels").message(), message);
+  }
 }
 
 TEST(Levels, RefuseWhatIsNotAlike) {

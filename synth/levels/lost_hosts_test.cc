@@ -127,7 +127,7 @@ struct Lacking : DamagedMachine {
       const LevelFinder finder(direction, same);
       const std::vector<int64_t> all = {same.order()};
       const Levels levels = *finder.Make(most_peers > 0 ? finder.Ends(most_peers) : all, "levels");
-      return SendOverLevels(finder, levels, direction, same, of_whole, bytes);
+      return SendOverLevels(levels, direction, same, of_whole, bytes);
     };
     std::optional<Schedule> sums, made;
     if (collective.kind() != CollectiveKind::kAllgather)

@@ -29,19 +29,24 @@ using testing::SpecOf;
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kAllgather, CollectiveKind::kReduceScatter,
                                      CollectiveKind::kAllreduce, CollectiveKind::kAlltoall};
-// Up to 64 ranks; with ranks joined by switches that translations keep in place, and that they turn.
+// Up to 64 ranks; with ranks joined by switches that translations keep in place, and that they turn; of
+// dragonflies, ranks of several kinds.
 constexpr const char* kClusters[] = {"nvswitch:6",   "leaf-spine:4x4x4", "leaf-spine:3x2x4",
                                      "fat-tree:k=4", "fat-tree:k=6",     "fat-tree:rails=4,hosts=6",
                                      "full-mesh:5",  "rail-2",           "rail-4",
-                                     "rail-8"};
+                                     "rail-8",       "dragonfly:7x3x2",  "dragonfly:4x4x2"};
 
 // The plan that the engine makes, in its compressed form at any size.
 Schedule Compressed(const Topology& topology, const SymmetryGroup& group, const Collective& collective,
                     int64_t most_peers, int64_t bytes) {
   const auto copies = [&](const Topology& machine, const SymmetryGroup& of_machine) {
     const LevelFinder finder(machine, of_machine);
-    return SendOverLevels(finder, *finder.Make(finder.Ends(most_peers), "levels"), machine, of_machine,
-                          collective, bytes);
+    const LevelEnd all[] = {{of_machine.order(), true}};
+    // Kinds share links with ranks of one kind, so that they are one level in an alltoall.
+    const bool has_one = collective.kind() == CollectiveKind::kAlltoall && !of_machine.IsTransitive();
+    const Levels levels =
+        has_one ? *finder.Make(all, "levels") : *finder.Make(finder.Ends(most_peers), "levels");
+    return SendOverLevels(levels, machine, of_machine, collective, bytes);
   };
   if (!collective.Reduces()) return copies(topology, group);
   const Topology reversed = ReverseTopology(topology);

@@ -2,8 +2,11 @@
 // it are, or, in an alltoall, from where it goes on. A level adds to every place the places of its peers.
 #include "synth/levels/send.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -30,10 +33,9 @@ struct ChunkRun {
 
 class Sender {
  public:
-  Sender(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-         const SymmetryGroup& group, const Collective& cut, int64_t size_bytes, int32_t tree)
-      : finder_(finder),
-        levels_(levels),
+  Sender(const Levels& levels, const Topology& topology, const SymmetryGroup& group, const Collective& cut,
+         int64_t size_bytes, int32_t tree)
+      : levels_(levels),
         topology_(topology),
         group_(group),
         cut_(cut),
@@ -46,11 +48,13 @@ class Sender {
     schedule_.num_chunks = cut_.num_chunks();
     schedule_.Reserve(group_.num_rank_orbits() * int64_t{cut_.num_members()});
     for (int32_t kind = 0; kind < group_.num_rank_orbits(); ++kind) held_.push_back({{kind, 0, -1}});
+    if (of_pairs_) FindInside();
     for (size_t i = levels_.size(); i-- > 0;) {
       const bool shares =
           std::any_of(levels_.begin() + static_cast<std::ptrdiff_t>(i) + 1, levels_.end(),
                       [&](const Level& outer) { return ShareLinks(levels_[i], outer, group_); });
       if (!shares) MakeRoom(levels_[i].rounds());
+      level_ = i;
       Send(levels_[i]);
     }
     return Translate(std::move(schedule_), group_);
@@ -83,7 +87,7 @@ class Sender {
         for (int32_t owner = 0; owner < group_.num_rank_orbits(); ++owner) {
           std::vector<Held>& held = held_[static_cast<size_t>(owner)];
           const int32_t ready = (held[i].step + batch) / batch * batch;
-          held.push_back(Add(level, level.peers[p], owner, held[i], ready + static_cast<int32_t>(p)));
+          held.push_back(Add(level.peers[p], owner, held[i], ready + static_cast<int32_t>(p)));
           steps_ = std::max(steps_, held.back().step + 1);
         }
       }
@@ -107,17 +111,15 @@ class Sender {
   }
 
   // Adds the transfer of the owner's data from a place to the peer there. Returns the peer's place.
-  Held Add(const Level& level, const Peer& peer, int32_t owner, Held from, int32_t step) {
+  Held Add(const Peer& peer, int32_t owner, Held from, int32_t step) {
     const PeerPath& way = peer.from[static_cast<size_t>(from.kind)];
-    const Held to{(from.kind + peer.turn) % group_.num_rank_orbits(),
-                  group_.Compose(from.element, way.element), step};
+    const Held to = At(peer, from, step);
     links_.clear();
     for (const LinkId l : way.links) links_.push_back(group_.Image(from.element, l));
     const PathId path = schedule_.paths.Intern(links_);
-    const Rank src = group_.Image(from.element, group_.Representative(from.kind));
-    const Rank dst = group_.Image(to.element, group_.Representative(to.kind));
+    const Rank src = RankAt(from), dst = RankAt(to);
     // Each chunk of a block has a step of its own, so that messages of several ranks take turns on a link.
-    for (const ChunkRun& run : Chunks(owner, to.element, level.inside))
+    for (const ChunkRun& run : Chunks(owner, to))
       for (int32_t c = 0; c < chunks_; ++c)
         for (int32_t b = 0; b < (chunks_ == 1 ? 1 : run.count); b += chunks_)
           schedule_.Add({ChunkId(run.first + b + c), chunks_ == 1 ? run.count : 1, src, dst, path,
@@ -133,14 +135,36 @@ class Sender {
       links_.push_back(group_.Image(from.element, l));
     const Rank src = group_.Image(from.element, Rank(0)),
                dst = *topology_.RankOf(topology_.link(links_[1]).to);
-    for (const ChunkRun& run : Chunks(0, from.element, level.inside))
+    for (const ChunkRun& run : Chunks(0, from))
       for (int32_t c = 0; c < run.count; ++c)
         schedule_.Add(ChunkId(run.first + c), 1, src, dst, links_, TransferOp::kCopy, step * chunks_ + c);
     steps_ = std::max(steps_, step + 1);
   }
 
+  // Returns the peer's place, seen from a place.
+  Held At(const Peer& peer, const Held& from, int32_t step) const {
+    return {(from.kind + peer.turn) % group_.num_rank_orbits(),
+            group_.Compose(from.element, peer.from[static_cast<size_t>(from.kind)].element), step};
+  }
+  Rank RankAt(const Held& held) const { return group_.Image(held.element, group_.Representative(held.kind)); }
+
+  void FindInside() {
+    std::vector<std::vector<Held>> reached;
+    for (int32_t kind = 0; kind < group_.num_rank_orbits(); ++kind) reached.push_back({{kind, 0, -1}});
+    for (const Level& level : levels_) {
+      inside_.push_back(reached);
+      if (inside_.size() == levels_.size()) break;
+      for (size_t kind = 0; kind < reached.size(); ++kind)
+        for (const Peer& peer : level.peers) {
+          const Held to = At(peer, inside_.back()[kind].front(), -1);
+          for (const Held& from_there : inside_.back()[static_cast<size_t>(to.kind)])
+            reached[kind].push_back({from_there.kind, group_.Compose(to.element, from_there.element), -1});
+        }
+    }
+  }
+
   // Returns the owner's chunks that a rank and the levels inside need from it.
-  std::span<const ChunkRun> Chunks(int32_t owner, int64_t element, int64_t inside) {
+  std::span<const ChunkRun> Chunks(int32_t owner, const Held& rank) {
     runs_.clear();
     const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(group_.Representative(owner));
     if (!of_pairs_) {
@@ -148,8 +172,9 @@ class Sender {
       return runs_;
     }
     members_.clear();
-    for (const int64_t h : finder_.Subgroup(inside))
-      members_.push_back(*cut_.MemberIndex(group_.Image(group_.Compose(element, h), Rank(0))));
+    for (const Held& inside : inside_[level_][static_cast<size_t>(rank.kind)])
+      members_.push_back(
+          *cut_.MemberIndex(RankAt({inside.kind, group_.Compose(rank.element, inside.element), -1})));
     std::ranges::sort(members_);
     for (const int32_t m : members_) {
       const PartId part(int64_t{own} * n + m);
@@ -162,7 +187,6 @@ class Sender {
     return runs_;
   }
 
-  const LevelFinder& finder_;
   const Levels& levels_;
   const Topology& topology_;
   const SymmetryGroup& group_;
@@ -173,6 +197,10 @@ class Sender {
   const int32_t chunks_;  // of a block
   Schedule schedule_;
   std::vector<std::vector<Held>> held_;  // by kind of the owner
+  // Of an alltoall: by level, and the kind of a rank with element 0, the places that the levels inside take
+  // data to from there, and its own place first.
+  std::vector<std::vector<std::vector<Held>>> inside_;
+  size_t level_ = 0;  // which is sent over
   int32_t steps_ = 0;
   int32_t round_ = 1;  // steps from a round of the levels before to the next one
   std::vector<LinkId> links_;
@@ -202,9 +230,22 @@ bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group) {
   return shares;
 }
 
-Schedule SendOverLevels(const LevelFinder& finder, const Levels& levels, const Topology& topology,
-                        const SymmetryGroup& group, const Collective& cut, int64_t size_bytes, int32_t tree) {
-  return Sender(finder, levels, topology, group, cut, size_bytes, tree).Run();
+Status CheckChunkIds(const SymmetryGroup& group, const Collective& cut, std::string_view engine) {
+  for (int32_t kind = 0; kind < group.num_rank_orbits(); ++kind) {
+    const Rank lowest = group.Representative(kind);
+    const int64_t of_rank = cut.num_chunks() / cut.num_members(),
+                  last = of_rank * (*cut.MemberIndex(lowest) + 1) - 1;
+    if (last >= std::numeric_limits<int32_t>::max())
+      return InvalidInput(
+          fmt::format("{}: chunk {} of rank {}, the lowest of its kind; chunks are known up to 2^31-1",
+                      engine, last, lowest.value));
+  }
+  return OkStatus();
+}
+
+Schedule SendOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
+                        const Collective& cut, int64_t size_bytes, int32_t tree) {
+  return Sender(levels, topology, group, cut, size_bytes, tree).Run();
 }
 
 LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
