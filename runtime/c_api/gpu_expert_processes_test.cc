@@ -291,8 +291,7 @@ TEST(GpuExpertProcesses, NumbersThatDoNotFitEndAllRanks) {
     EXPECT_EQ(gpu.Dispatch(1), xcclSuccess);
     Meet(all);
     EXPECT_EQ(xcclCommSynchronize(gpu.comm()), xcclInvalidUsage);
-    EXPECT_EQ(xcclGetLastError(gpu.comm()),
-              NameOf(plan) + ": rank 3: token 0: expert 8; expected -1 to 7");
+    EXPECT_EQ(xcclGetLastError(gpu.comm()), NameOf(plan) + ": rank 3: token 0: expert 8; expected -1 to 7");
     Meet(all, 2 * kRanks);
   });
 }

@@ -15,9 +15,9 @@ namespace xccl {
 
 class FabricRoutes {
  public:
-  // Of messages that other links bring and take at no more than `fastest` bytes per second. They hold a
-  // faster link as long as one of that bandwidth (docs/ir.md, section 5). Requires that `topology` outlives
-  // the FabricRoutes.
+  // Messages come and go over other links at no more than `fastest` bytes per second, and hold a faster link
+  // as long as one of that bandwidth (docs/ir.md, section 5). Requires that `topology` outlives the
+  // FabricRoutes.
   FabricRoutes(const Topology& topology, int64_t fastest);
   // Returns the links of a way with the fewest hops, or nullopt if there is none. Of several, takes the one
   // whose busiest link is least busy after `weight` is added to `load`, in proportion to its bandwidth. Cost:

@@ -27,20 +27,15 @@
 namespace xccl {
 namespace {
 
-// Returns with which of the last hosts a tree begins: behind those that have children in the tree before it.
-int32_t StartOfRest(int32_t rest, int32_t fanout, int32_t tree) {
-  const int64_t parents = rest > 1 ? (rest - 2) / fanout + 1 : 1;
-  return static_cast<int32_t>(tree * parents % rest);
-}
+// The small trees of the last hosts: tree t begins with host t × stride of them.
+struct RestTrees {
+  int32_t fanout = 1, stride = 1;
+};
 
 class DisjointTree {
  public:
-  DisjointTree(int32_t hosts, int32_t lanes, int32_t tree, int32_t fanout_of_rest)
-      : d_(lanes),
-        tree_(tree),
-        blocks_((hosts - 1) / lanes),
-        rest_((hosts - 1) % lanes),
-        fanout_(fanout_of_rest) {
+  DisjointTree(int32_t hosts, int32_t lanes, int32_t tree, RestTrees of_rest)
+      : d_(lanes), tree_(tree), blocks_((hosts - 1) / lanes), rest_((hosts - 1) % lanes), of_rest_(of_rest) {
     level_.assign(static_cast<size_t>(hosts), 0);
     if (blocks_ > 0)
       AddRange(0, blocks_, 0);
@@ -97,28 +92,30 @@ class DisjointTree {
 
   // Adds the hosts behind the last block.
   void AddRest(int32_t parent) {
-    const int32_t start = StartOfRest(rest_, fanout_, tree_);
-    const auto host = [&](int32_t i) { return 1 + blocks_ * d_ + (start + i) % rest_; };
+    const auto host = [&](int32_t i) { return 1 + blocks_ * d_ + (tree_ * of_rest_.stride + i) % rest_; };
     Add(parent, host(0));
-    for (int32_t i = 1; i < rest_; ++i) Add(host((i - 1) / fanout_), host(i));
+    for (int32_t i = 1; i < rest_; ++i) Add(host((i - 1) / of_rest_.fanout), host(i));
   }
 
-  const int32_t d_, tree_, blocks_, rest_, fanout_;
+  const int32_t d_, tree_, blocks_, rest_;
+  const RestTrees of_rest_;
   std::vector<int32_t> level_;  // by host
   std::vector<HostEdge> edges_;
 };
 
-// Returns the largest fan-out of the small trees of the last hosts with which no host sends more than `lanes`
-// times in all trees.
-int32_t FanoutOfRest(int32_t rest, int32_t lanes) {
+// Returns the small trees of the largest fan-out with which no host sends more than `lanes` times in all
+// trees. Trees begin with hosts in a row, or behind those that have children in the tree before.
+RestTrees TreesOfRest(int32_t rest, int32_t lanes) {
   for (int32_t fanout = rest; fanout > 1; --fanout) {
-    std::vector<int32_t> sends(static_cast<size_t>(rest), 0);
-    for (int32_t t = 0; t < lanes; ++t)
-      for (int32_t i = 1; i < rest; ++i)
-        ++sends[static_cast<size_t>((StartOfRest(rest, fanout, t) + (i - 1) / fanout) % rest)];
-    if (*std::ranges::max_element(sends) <= lanes) return fanout;
+    for (const int32_t stride : {1, (rest - 2) / fanout + 1}) {
+      std::vector<int32_t> sends(static_cast<size_t>(rest), 0);
+      for (int32_t t = 0; t < lanes; ++t)
+        for (int32_t i = 1; i < rest; ++i)
+          ++sends[static_cast<size_t>((t * stride + (i - 1) / fanout) % rest)];
+      if (*std::ranges::max_element(sends) <= lanes) return {fanout, stride};
+    }
   }
-  return 1;
+  return {};
 }
 
 // Colours edges so that no two at one side of a host have one colour. Requires: at most `colours` edges at
@@ -177,8 +174,8 @@ namespace {
 
 HostTrees Uncoloured(int32_t hosts, int32_t lanes) {
   HostTrees made;
-  const int32_t fanout = FanoutOfRest((hosts - 1) % lanes, lanes);
-  for (int32_t t = 0; t < lanes; ++t) made.trees.push_back(DisjointTree(hosts, lanes, t, fanout).Take());
+  const RestTrees of_rest = TreesOfRest((hosts - 1) % lanes, lanes);
+  for (int32_t t = 0; t < lanes; ++t) made.trees.push_back(DisjointTree(hosts, lanes, t, of_rest).Take());
   return made;
 }
 

@@ -117,8 +117,8 @@ Batches BatchesOf(const Torus& torus, double block_bytes) {
         return {cut, length, count};
     }
   }
-  // On a ring, or where nothing is to be gained, one batch. Of a long dimension 0 its offsets then make
-  // ranges too.
+  // A ring has one batch, and so have blocks that are too short to cut. Along a long dimension 0, offsets
+  // then make ranges, too.
   const bool is_long = side * side / 4 > kManyTransfers;
   return {static_cast<size_t>(is_long ? 0 : 1), torus.Size(is_long ? 0 : 1), 1};
 }
@@ -183,7 +183,7 @@ class Writer {
     }
     ++end;
     for (int32_t o = offsets_[dim].first; o < offsets_[dim].last; ++o) {
-      // Of blocks half way round, a half goes each way along dimension 0.
+      // Blocks half way round go both ways along dimension 0, a half each.
       const int32_t half = dim > 0 ? (up ? end : begin) : (begin + end + begin % 2) / 2;
       const int32_t middle = 2 * o < side ? end : 2 * o > side ? begin : half;
       const int32_t at = place + o * stride;
