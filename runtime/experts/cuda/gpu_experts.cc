@@ -452,7 +452,8 @@ std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
   const std::string waited =
       fmt::format("; nothing moved for {} s", std::chrono::duration<double>(options_.time_limit).count());
   switch (record.wait) {
-    case device::Wait::kNone:  // the caller's input; any of the rank's threadblocks may be the first to see it
+    case device::Wait::kNone:  // the caller's input; any of the rank's threadblocks may be the first to see
+                               // it
       if (record.peer == device::kEntries)
         return fmt::format("{}{} entries come; expected at most {}, for which there is room", rank,
                            static_cast<int64_t>(record.seen), record.expected);
