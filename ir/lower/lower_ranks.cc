@@ -131,8 +131,8 @@ struct RankLowering::Damage {
 
 RankLowering::RankLowering(Translations translations, const Collective& collective, const Topology& topology)
     : translations_(std::move(translations)), collective_(&collective), topology_(&topology) {}
-RankLowering::RankLowering(RankLowering&&) = default;
-RankLowering& RankLowering::operator=(RankLowering&&) = default;
+RankLowering::RankLowering(RankLowering&&) noexcept = default;
+RankLowering& RankLowering::operator=(RankLowering&&) noexcept = default;
 RankLowering::~RankLowering() = default;
 
 StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Collective& collective,

@@ -34,8 +34,8 @@ namespace xccl {
 // once: no message waits for one of its own step, so that this order has no circle either. Immutable.
 class RankLowering {
  public:
-  RankLowering(RankLowering&&);
-  RankLowering& operator=(RankLowering&&);
+  RankLowering(RankLowering&&) noexcept;
+  RankLowering& operator=(RankLowering&&) noexcept;
   ~RankLowering();
   // `size_bytes`: the size for which passes and instances are chosen. The schedule, the collective and the
   // topology must outlive the object. Requires: a compressed, normalized schedule that verifies. Errors:

@@ -86,8 +86,10 @@ StatusOr<Torus> TorusOf(const SynthesisRequest& request) {
     torus.ps_per_byte[dim] = std::max(torus.ps_per_byte[dim], 1e12 / bytes_per_s);
     latency[dim] = std::max(latency[dim], hop.latency_ps);
   }
-  for (size_t i = 0; i < dims.size(); ++i)
-    torus.latency_ps += static_cast<double>(latency[i] * (dims[i] / 2));
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int32_t farthest = dims[i] / 2;
+    torus.latency_ps += static_cast<double>(latency[i] * farthest);
+  }
   return torus;
 }
 

@@ -448,7 +448,7 @@ Status GpuExperts::Failure() const {
 
 std::string GpuExperts::Describe(const device::ErrorRecord& record) const {
   const std::string rank = fmt::format("{}: rank {}: ", name_, record.rank);
-  const std::string place = fmt::format("{}threadblock {}: ", rank, record.threadblock);
+  std::string place = fmt::format("{}threadblock {}: ", rank, record.threadblock);
   const std::string waited =
       fmt::format("; nothing moved for {} s", std::chrono::duration<double>(options_.time_limit).count());
   switch (record.wait) {
