@@ -149,11 +149,8 @@ class Writer {
                                                          const std::vector<Rank>& others) {
     if (others.empty()) return std::optional<std::vector<LinkId>>();
     XCCL_RETURN_IF_ERROR(SearchFrom(gpu, others[0], search_));
-    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
-    const double lane =
-        static_cast<double>(PortAt(0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
-    const bool is_slow =
-        static_cast<double>(others.size()) * lane > static_cast<double>(search_.BandwidthTo(hosts_[h].gpus));
+    const bool is_slow = static_cast<double>(others.size()) * LaneRate() >
+                         static_cast<double>(search_.BandwidthTo(hosts_[h].gpus));
     return is_slow ? MulticastTo(topology_, gpu, others, backwards_, load_) : std::nullopt;
   }
   std::vector<Rank> OthersOf(size_t h, Rank gpu) const {
@@ -289,12 +286,15 @@ class Writer {
     return OkStatus();
   }
 
+  // Returns the bytes per second of one of the root's lanes.
+  double LaneRate() const {
+    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
+    return static_cast<double>(PortAt(0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
+  }
+
   // Returns the time that a lane needs for its share of all data, if shares are equal.
   double LaneTime() const {
-    const Port& port = PortAt(0, 0);
-    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
-    return static_cast<double>(total_) / static_cast<double>(waves_.size()) * static_cast<double>(on_port) /
-           static_cast<double>(port.bandwidth_bytes_per_s);
+    return static_cast<double>(total_) / static_cast<double>(waves_.size()) / LaneRate();
   }
 
   const Topology& topology_;
