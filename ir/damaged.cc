@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 namespace xccl {
@@ -67,9 +68,10 @@ StatusOr<Collective> WholeOf(const MissingLinks& missing, const Collective& coll
                              const Topology& whole) {
   const CollectiveKind kind = collective.kind();
   if (kind != CollectiveKind::kAllgather && kind != CollectiveKind::kReduceScatter &&
-      kind != CollectiveKind::kAllreduce)
-    return InvalidInput(fmt::format(
-        "lost hosts in a plan of {}; expected allgather, reduce_scatter or allreduce", collective.name()));
+      kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kAlltoall)
+    return InvalidInput(
+        fmt::format("lost hosts in a plan of {}; expected allgather, reduce_scatter, allreduce or alltoall",
+                    collective.name()));
   const std::vector<Rank> lost = LostRanks(whole, missing);
   const int32_t members = collective.num_members(),
                 ranks = whole.num_ranks() - static_cast<int32_t>(lost.size());
@@ -169,34 +171,124 @@ PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const Symme
   return kinds;
 }
 
-void ForEachDamaged(const PathKinds& kinds, const Detours& detours, const MissingLinks& missing,
-                    const Topology& whole, const SymmetryGroup& group,
-                    const std::function<void(int32_t, std::vector<LinkId>&)>& visit) {
-  std::unordered_map<int32_t, std::vector<LinkId>> damaged;  // by orbit
-  for (const LinkId l : DamagedLinks(missing, whole.num_links())) damaged[group.OrbitOf(l)].push_back(l);
-  std::unordered_map<int32_t, Carriers> carriers;
-  std::vector<LinkId> path;
-  for (int32_t k = 0; k < kinds.paths.size(); ++k) {
-    const std::span<const LinkId> links = kinds.paths[PathId(k)];
-    for (size_t i = 0; i < links.size(); ++i) {
-      const int32_t orbit = group.OrbitOf(links[i]);
-      const auto found = damaged.find(orbit);
-      if (found == damaged.end()) continue;
-      const Carriers& carrier = carriers.try_emplace(orbit, group, orbit).first->second;
-      for (const LinkId broken : found->second)
-        carrier.ForEach(links[i], broken, [&](int64_t e) {
-          path.clear();
-          for (const LinkId l : links) path.push_back(group.Image(e, l));
-          if (IsLost(whole.link(path.front()).from, whole, missing) ||
-              IsLost(whole.link(path.back()).to, whole, missing))
-            return;
-          // A path is visited for the first of its damaged links.
-          if (std::find_if(path.begin(), path.end(), [&](LinkId l) { return detours.IsDamaged(l); }) ==
-              path.begin() + static_cast<std::ptrdiff_t>(i))
-            visit(k, path);
-        });
+namespace {
+
+// The kinds without the links at their ends that nothing changes. Kinds that are alike then are one head.
+class Heads {
+ public:
+  Heads(const PathKinds& kinds, std::span<const double> bytes, const Detours& detours,
+        const MissingLinks& missing, const Topology& whole, const SymmetryGroup& group, EndLinks ends)
+      : detours_(detours), missing_(missing), whole_(whole), group_(group) {
+    for (const LinkId l : DamagedLinks(missing, whole.num_links())) damaged_[group.OrbitOf(l)].push_back(l);
+    for (const Detour& detour : detours.rows())
+      for (const LinkId l : detour.links) in_rows_.insert(group.OrbitOf(l));
+    std::vector<int32_t> of_kind;
+    for (int32_t k = 0; k < kinds.paths.size(); ++k) {
+      const std::span<const LinkId> links = kinds.paths[PathId(k)];
+      const size_t kept = ends == EndLinks::kKept ? links.size() : LinksKept(links);
+      of_kind.push_back(kept == 0 ? -1 : paths_.Intern(links.first(kept)).value);
+      if (kept == 0) continue;
+      all_.resize(static_cast<size_t>(paths_.size()));
+      Sum& sum = all_[static_cast<size_t>(of_kind.back())];
+      ++sum.kinds;
+      sum.bytes += bytes.empty() ? 0 : bytes[static_cast<size_t>(k)];
+    }
+    // Translates whose ends are lost are left out.
+    for (const Rank m : LostRanks(whole, missing))
+      for (int32_t k = 0; k < kinds.paths.size(); ++k) {
+        const Rank end = EndOf(kinds.paths[PathId(k)]);
+        if (of_kind[static_cast<size_t>(k)] < 0 || group.OrbitOf(end) != group.OrbitOf(m)) continue;
+        const int64_t e = group.Compose(group.ElementOf(m), group.Inverse(group.ElementOf(end)));
+        Sum& sum = lost_[KeyOf(of_kind[static_cast<size_t>(k)], e)];
+        ++sum.kinds;
+        sum.bytes += bytes.empty() ? 0 : bytes[static_cast<size_t>(k)];
+      }
+  }
+
+  void ForEachDamaged(const std::function<void(std::vector<LinkId>&, double)>& visit) {
+    std::vector<LinkId> path;
+    for (int32_t h = 0; h < paths_.size(); ++h) {
+      const std::span<const LinkId> links = paths_[PathId(h)];
+      for (size_t i = 0; i < links.size(); ++i) {
+        const auto found = damaged_.find(group_.OrbitOf(links[i]));
+        if (found == damaged_.end()) continue;
+        const Carriers& carriers = CarriersOf(found->first);
+        for (const LinkId broken : found->second)
+          carriers.ForEach(links[i], broken, [&](int64_t e) {
+            Sum sum = all_[static_cast<size_t>(h)];
+            if (const auto lost = lost_.find(KeyOf(h, e)); lost != lost_.end()) {
+              sum.kinds -= lost->second.kinds;
+              sum.bytes -= lost->second.bytes;
+            }
+            if (sum.kinds == 0 || IsLost(group_.Image(e, whole_.link(links.front()).from), whole_, missing_))
+              return;
+            path.clear();
+            for (const LinkId l : links) path.push_back(group_.Image(e, l));
+            // A path is visited for the first of its damaged links.
+            if (std::find_if(path.begin(), path.end(), [&](LinkId l) { return detours_.IsDamaged(l); }) ==
+                path.begin() + static_cast<std::ptrdiff_t>(i))
+              visit(path, sum.bytes);
+          });
+      }
     }
   }
+
+ private:
+  // Of the kinds of a head, or of those whose translate ends at a lost rank.
+  struct Sum {
+    int32_t kinds = 0;
+    double bytes = 0;
+  };
+
+  uint64_t KeyOf(int32_t head, int64_t e) const {
+    return static_cast<uint64_t>(head) * static_cast<uint64_t>(group_.order()) + static_cast<uint64_t>(e);
+  }
+  Rank EndOf(std::span<const LinkId> links) const { return *whole_.RankOf(whole_.link(links.back()).to); }
+  const Carriers& CarriersOf(int32_t orbit) {
+    return carriers_.try_emplace(orbit, group_, orbit).first->second;
+  }
+
+  // A link at the end stays where it is in the row of a detour, or where it is damaged between ranks that are
+  // not lost.
+  size_t LinksKept(std::span<const LinkId> links) {
+    const NodeId from = whole_.link(links.front()).from, to = whole_.link(links.back()).to;
+    const auto is_lost = [&](int64_t e, NodeId n) { return IsLost(group_.Image(e, n), whole_, missing_); };
+    size_t kept = links.size();
+    for (; kept > 0; --kept) {
+      const LinkId last = links[kept - 1];
+      const int32_t orbit = group_.OrbitOf(last);
+      if (in_rows_.contains(orbit)) break;
+      const auto found = damaged_.find(orbit);
+      if (found == damaged_.end()) continue;
+      bool changes = false;
+      for (const LinkId broken : found->second) {
+        CarriersOf(orbit).ForEach(
+            last, broken, [&](int64_t e) { changes = changes || !(is_lost(e, to) || is_lost(e, from)); });
+        if (changes) break;
+      }
+      if (changes) break;
+    }
+    return kept;
+  }
+
+  const Detours& detours_;
+  const MissingLinks& missing_;
+  const Topology& whole_;
+  const SymmetryGroup& group_;
+  std::unordered_map<int32_t, std::vector<LinkId>> damaged_;  // by orbit
+  std::unordered_set<int32_t> in_rows_;                       // orbits of links that detours replace
+  std::unordered_map<int32_t, Carriers> carriers_;            // by orbit
+  PathTable paths_;
+  std::vector<Sum> all_;                    // by head
+  std::unordered_map<uint64_t, Sum> lost_;  // by head and element
+};
+
+}  // namespace
+
+void ForEachDamaged(const PathKinds& kinds, std::span<const double> bytes, const Detours& detours,
+                    const MissingLinks& missing, const Topology& whole, const SymmetryGroup& group,
+                    EndLinks ends, const std::function<void(std::vector<LinkId>&, double)>& visit) {
+  Heads(kinds, bytes, detours, missing, whole, group, ends).ForEachDamaged(visit);
 }
 
 std::vector<double> BytesOfKinds(const Schedule& schedule, const CollectiveSizes& sizes,

@@ -62,12 +62,12 @@ class Changing {
 
   void TakeDetours() {
     std::vector<LinkId> before;
-    ForEachDamaged(kinds_, detours_, schedule_.missing, whole_, group_,
-                   [&](int32_t k, std::vector<LinkId>& path) {
+    ForEachDamaged(kinds_, bytes_, detours_, schedule_.missing, whole_, group_, EndLinks::kCut,
+                   [&](std::vector<LinkId>& path, double bytes) {
                      before = path;
                      if (!detours_.Apply(path)) return;
-                     Load(before, -bytes_[static_cast<size_t>(k)]);
-                     Load(path, bytes_[static_cast<size_t>(k)]);
+                     Load(before, -bytes);
+                     Load(path, bytes);
                      Lengthen(*std::ranges::find_if(before, [&](LinkId l) { return detours_.IsDamaged(l); }),
                               path, before);
                    });

@@ -70,7 +70,7 @@ class TakingOver {
   void TakeOver(ChunkId chunk, const Tree& tree) {
     std::vector<std::pair<int32_t, int32_t>> places;  // (transfer to the parent, number of the lost rank)
     for (int64_t e = 0; e < group_.order(); ++e) {
-      if (translations_.IsLost(translations_.Image(e, chunk))) continue;
+      if (!translations_.InMachine(translations_.Image(e, chunk))) continue;
       const int64_t back = group_.Inverse(e);
       places.clear();
       for (size_t m = 0; m < lost_.size(); ++m) {
@@ -144,8 +144,32 @@ class TakingOver {
 
 }  // namespace
 
+std::optional<LostRelay> FindLostRelay(const Schedule& schedule, const Translations& translations,
+                                       const Topology& whole) {
+  const SymmetryGroup& group = translations.group();
+  const std::vector<Rank> lost = LostRanks(whole, schedule.missing);
+  const auto is_lost = [&](int64_t e, Rank r) {
+    return IsLost(whole.NodeOf(group.Image(e, r)), whole, schedule.missing);
+  };
+  for (int64_t t = 0; t < schedule.size(); ++t) {
+    const Rank relay = schedule.dst[t];
+    const int64_t back = group.Inverse(group.ElementOf(relay));
+    for (int32_t c = schedule.first[t].value; c < schedule.first[t].value + schedule.count[t]; ++c) {
+      const auto [from, to] = translations.EndsOfPair(ChunkId(c));
+      if (relay == from || relay == to) continue;
+      for (const Rank m : lost) {
+        if (group.OrbitOf(m) != group.OrbitOf(relay)) continue;
+        const int64_t e = group.Compose(group.ElementOf(m), back);
+        if (!is_lost(e, from) && !is_lost(e, to)) return LostRelay{ChunkId(c), relay, m};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::vector<TakenOver> TransfersTakenOver(const Schedule& schedule, const Translations& translations,
                                           const Topology& whole) {
+  if (translations.of_pairs()) return {};
   return TakingOver(schedule, translations, whole).Run();
 }
 

@@ -4,10 +4,14 @@
 // collective. One of its children that is there, its *heir*, takes its place: the heir moves what the lost
 // rank would move, at the same steps. docs/ir.md, section 3.
 //
+// A chunk of an alltoall goes from one rank to one other, and has no heirs: the ranks that pass it on are
+// lost only with one of these two.
+//
 // Work and memory grow with the lost ranks, and with the columns for each of them.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -32,10 +36,20 @@ struct TakenOver {
   bool heir_sends = false;
 };
 
-// All transfers that heirs take over. Elements are taken in order for each chunk of the columns, and those of
-// a lost rank's children that may be its heir take turns: those whose paths from it have as many links as
-// most of its children's paths have. Requires: lost hosts, rules S1 to S7 and S9 but for its paths, and the
-// translations of the schedule.
+// A rank that passes a chunk of the columns on. In a translate whose ends are not lost, a lost rank stands
+// there.
+struct LostRelay {
+  ChunkId chunk;
+  Rank relay, lost;
+};
+// The first such rank of an alltoall's columns, if there is one. Requires: lost hosts, and rules S1 to S7.
+std::optional<LostRelay> FindLostRelay(const Schedule& schedule, const Translations& translations,
+                                       const Topology& whole);
+
+// All transfers that heirs take over; none in an alltoall. Elements are taken in order for each chunk of the
+// columns, and those of a lost rank's children that may be its heir take turns: those whose paths from it
+// have as many links as most of its children's paths have. Requires: lost hosts, rules S1 to S7 and S9 but
+// for its paths, and the translations of the schedule.
 std::vector<TakenOver> TransfersTakenOver(const Schedule& schedule, const Translations& translations,
                                           const Topology& whole);
 

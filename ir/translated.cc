@@ -50,8 +50,7 @@ StatusOr<Translations> Translations::Create(const Schedule& schedule, const Coll
   XCCL_ASSIGN_OR_RETURN(SymmetryGroup group, SymmetryGroup::Create(topology, schedule.symmetry));
   Translations made(std::move(group));
   XCCL_ASSIGN_OR_RETURN(made.blocks_, ChunkBlocksOf(collective));
-  made.num_blocks_ =
-      int64_t{of_machine.num_members()} * (made.blocks_.of_pairs ? of_machine.num_members() : 1);
+  made.members_there_ = of_machine.num_members();
   made.members_.assign(collective.ranks().begin(), collective.ranks().end());
   made.member_of_rank_.assign(static_cast<size_t>(topology.num_ranks()), -1);
   for (size_t m = 0; m < made.members_.size(); ++m)
@@ -78,6 +77,15 @@ int32_t Translations::ImageOfBlock(int64_t e, int32_t block) const {
 ChunkId Translations::Image(int64_t e, ChunkId c) const {
   const int32_t block = blocks_.Of(c);
   return ChunkId(blocks_.First(ImageOfBlock(e, block)) + c.value - blocks_.First(block));
+}
+
+std::optional<ChunkId> Translations::InMachine(ChunkId c) const {
+  const int32_t there = members_there_, block = blocks_.Of(c);
+  if (there == num_members()) return c;
+  if (!blocks_.of_pairs) return block < there ? std::optional(c) : std::nullopt;
+  const int32_t from = block / num_members(), to = block % num_members();
+  if (from >= there || to >= there) return std::nullopt;
+  return ChunkId(blocks_.First(from * there + to) + c.value - blocks_.First(block));
 }
 
 std::vector<ChunkId> Translations::Representatives() const {
@@ -171,14 +179,15 @@ void ForEachRun(const Translations& translations, const Transfer& transfer, Visi
   }
 }
 
-// Calls visit(first, count) for the runs of the transfer's translate under element e. Neighbouring runs are
-// one. `runs` is working memory.
+// Calls visit(first, count) for the runs of the transfer's translate under element e, but for chunks of lost
+// ranks. Neighbouring runs are one. `runs` is working memory.
 template <typename Visit>
 void ForEachRunOfImage(const Translations& translations, const Transfer& transfer, int64_t e,
                        std::vector<std::pair<int32_t, int32_t>>& runs, Visit visit) {
   runs.clear();
   ForEachRun(translations, transfer, [&](ChunkId first, int32_t count) {
-    runs.emplace_back(translations.Image(e, first).value, count);
+    if (const std::optional<ChunkId> image = translations.InMachine(translations.Image(e, first)))
+      runs.emplace_back(image->value, count);
   });
   std::ranges::sort(runs);
   for (size_t i = 0; i < runs.size();) {
@@ -191,6 +200,7 @@ void ForEachRunOfImage(const Translations& translations, const Transfer& transfe
 // A plain form of more runs than this is not looked at for neighbours, which would take over a second.
 constexpr int64_t kMostRuns = int64_t{1} << 25;
 
+// An estimate where hosts are lost and the plain form is long.
 int64_t CountExpanded(const Schedule& schedule, const Translations& translations) {
   const int64_t order = translations.group().order();
   int64_t runs_of_base = 0, transfers = 0;
@@ -200,7 +210,17 @@ int64_t CountExpanded(const Schedule& schedule, const Translations& translations
     return runs;
   };
   for (int64_t t = 0; t < schedule.size(); ++t) runs_of_base += count_runs(t);
-  if (runs_of_base == schedule.size() || runs_of_base * order > kMostRuns) return runs_of_base * order;
+  const bool lacks_pairs = HasLostHosts(schedule) && translations.of_pairs(),
+             one_run_each = runs_of_base == schedule.size() && !lacks_pairs;
+  if (one_run_each || runs_of_base * order > kMostRuns) {
+    const int64_t all = runs_of_base * order, ranks = translations.num_members(),
+                  there = translations.members_there();
+    if (there == ranks) return all;
+    // A chunk takes a transfer to, or from, each rank but its own, and there is one of each pair. So as many
+    // are left for each as there are other ranks.
+    return static_cast<int64_t>(static_cast<double>(all) / static_cast<double>(ranks * (ranks - 1)) *
+                                static_cast<double>(there * (there - 1)));
+  }
   std::vector<std::pair<int32_t, int32_t>> runs;
   for (int64_t t = 0; t < schedule.size(); ++t)
     for (int64_t e = 0; e < order; ++e)
@@ -260,13 +280,7 @@ int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective
   if (schedule.symmetry.empty()) return schedule.size();
   const StatusOr<Translations> translations = Translations::Create(schedule, collective, topology);
   if (!translations.ok()) return 0;
-  const int64_t all = CountExpanded(schedule, *translations);
-  if (!HasLostHosts(schedule)) return all;
-  // A chunk takes a transfer to, or from, each rank but its own. So as many are left for each chunk that is
-  // left as there are other ranks.
-  const int64_t ranks = collective.num_members(),
-                of_whole = translations->group().order() * translations->group().num_rank_orbits();
-  return all / (of_whole * (of_whole - 1)) * (ranks * (ranks - 1));
+  return CountExpanded(schedule, *translations);
 }
 
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
@@ -302,9 +316,7 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
       for (LinkId l : schedule.paths[base.path]) links.push_back(group.Image(e, l));
       if (detours) detours->Apply(links);
       ForEachRunOfImage(translations, base, e, runs, [&](ChunkId first, int32_t count) {
-        // Chunks of lost ranks come last.
-        while (count > 0 && translations.IsLost(ChunkId(first.value + count - 1))) --count;
-        if (count > 0) plain.Add(first, count, src, dst, links, base.op, base.step);
+        plain.Add(first, count, src, dst, links, base.op, base.step);
       });
     }
   }

@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.h"
@@ -51,9 +53,19 @@ class Translations {
   // The representative chunks, ascending. Requires: their ids fit 32 bits. Cost: linear in them and in the
   // members.
   std::vector<ChunkId> Representatives() const;
-  // Chunks of lost ranks are none of the collective (ir/damaged.h); all other chunks have their numbers
-  // there.
-  bool IsLost(ChunkId c) const { return blocks_.Of(c) >= num_blocks_; }
+  bool of_pairs() const { return blocks_.of_pairs; }
+  // Lost members, which are the last ones, are members too.
+  int32_t num_members() const { return static_cast<int32_t>(members_.size()); }
+  int32_t members_there() const { return members_there_; }
+  // The chunk's number in the collective of the machine that lacks hosts (ir/damaged.h), or nullopt if it is
+  // one of a lost rank. Elsewhere that number is its own. Requires: chunks of all pairs have ids, if
+  // `of_pairs`.
+  std::optional<ChunkId> InMachine(ChunkId c) const;
+  // Requires: `of_pairs`.
+  std::pair<Rank, Rank> EndsOfPair(ChunkId c) const {
+    const auto block = static_cast<size_t>(blocks_.Of(c));
+    return {members_[block / members_.size()], members_[block % members_.size()]};
+  }
   // The end of c's block (exclusive). Translations move blocks as a whole.
   ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // True if every block maps to a block with as many chunks and equal weights and counts.
@@ -69,7 +81,6 @@ class Translations {
 
  private:
   explicit Translations(SymmetryGroup group) : group_(std::move(group)) {}
-  int32_t num_members() const { return static_cast<int32_t>(members_.size()); }
   int32_t ImageOfBlock(int64_t e, int32_t block) const;
   // True if same(block, image) holds for all blocks and generators.
   template <typename Same>
@@ -77,7 +88,7 @@ class Translations {
 
   SymmetryGroup group_;
   ChunkBlocks blocks_;
-  int64_t num_blocks_ = 0;               // those of the collective come first
+  int32_t members_there_ = 0;            // members that are not lost, which come first
   std::vector<bool> is_representative_;  // by member, of a pair the source
   std::vector<Rank> members_;
   std::vector<int32_t> member_of_rank_;  // -1 where not a member
@@ -103,7 +114,8 @@ Schedule Translate(Schedule base, const SymmetryGroup& group);
 // The most transfers that Expand writes out by default.
 inline constexpr int64_t kMostExpanded = int64_t{1} << 22;
 
-// The number of transfers in the plain form, or 0 if Translations::Create fails.
+// The number of transfers in the plain form, an estimate where that form is long; 0 if Translations::Create
+// fails.
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 // The plain form: for each transfer in column order, all its translates in the order of elements.

@@ -109,8 +109,8 @@ struct RankLowering::OwnMoves {
 };
 
 struct RankLowering::Damage {
-  Damage(const Schedule& schedule, Topology of_whole)
-      : has_lost_hosts(HasLostHosts(schedule)),
+  Damage(const Schedule& schedule, bool of_pairs, Topology of_whole)
+      : has_heirs(HasLostHosts(schedule) && !of_pairs),
         whole(std::move(of_whole)),
         ways(schedule.ways),
         detours(whole, schedule.missing, schedule.detours) {}
@@ -119,7 +119,7 @@ struct RankLowering::Damage {
     return (static_cast<uint64_t>(src.index()) << 32) | dst.index();
   }
 
-  bool has_lost_hosts;
+  bool has_heirs;
   Topology whole;
   std::span<const std::vector<LinkId>> ways;
   Detours detours;
@@ -137,10 +137,10 @@ RankLowering::~RankLowering() = default;
 
 StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Collective& collective,
                                             const Topology& topology, int64_t size_bytes) {
-  if (collective.num_chunks() > std::numeric_limits<int32_t>::max())
-    return InvalidInput(fmt::format("lower: {} of {} ranks has {} chunks; a program names at most 2^31-1",
-                                    collective.name(), collective.num_members(), collective.num_chunks()));
   const SymmetricMachine of_columns(schedule, collective, topology);
+  if (const Collective& all = of_columns.collective(); all.num_chunks() > std::numeric_limits<int32_t>::max())
+    return InvalidInput(fmt::format("lower: {} of {} ranks has {} chunks; a program names at most 2^31-1",
+                                    all.name(), all.num_members(), all.num_chunks()));
   const Topology& whole = *of_columns;
   XCCL_RETURN_IF_ERROR(CheckMoves(schedule, of_columns.collective(), whole));
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));
@@ -185,7 +185,7 @@ void RankLowering::FindClasses(const Paths& paths) {
 }
 
 void RankLowering::FindDamage(const Schedule& schedule, Topology whole) {
-  auto damage = std::make_unique<Damage>(schedule, std::move(whole));
+  auto damage = std::make_unique<Damage>(schedule, translations_.of_pairs(), std::move(whole));
   for (int32_t c = 0; c < classes_.size(); ++c) {
     const Path& path = classes_.paths[static_cast<size_t>(c)];
     damage->class_between.try_emplace(Damage::KeyOf(path.src, path.dst), c);
@@ -203,7 +203,7 @@ void RankLowering::FindDamage(const Schedule& schedule, Topology whole) {
       add(dst.index(), number);
     }
   });
-  if (damage->has_lost_hosts) damage->taken_over = TransfersTakenOver(schedule, translations_, damage->whole);
+  if (damage->has_heirs) damage->taken_over = TransfersTakenOver(schedule, translations_, damage->whole);
   damage->taken_over_of = GroupItems<int32_t>(ranks, [&](auto add) {
     for (size_t t = 0; t < damage->taken_over.size(); ++t)
       for (const Rank rank : {damage->taken_over[t].src, damage->taken_over[t].dst})
@@ -313,11 +313,13 @@ RankLowering::OwnMoves RankLowering::TranslatedMoves(Rank rank, const OwnPaths& 
       Move& move = moves.moves.emplace_back(moves_.moves[m]);
       const size_t c = static_cast<size_t>(move.path);
       move.path = (sends ? own.out : own.in)[c];
+      const int64_t e = move.path == kNoIndex ? 0 : ElementTo(sends ? move.src : move.dst, rank);
+      const auto chunk = translations_.InMachine(translations_.Image(e, move.chunk));
+      if (!chunk) move.path = kNoIndex;
       move.sends = sends && move.path != kNoIndex;
       move.receives = !sends && move.path != kNoIndex;
       if (move.path == kNoIndex) continue;
-      const int64_t e = ElementTo(sends ? move.src : move.dst, rank);
-      move.chunk = translations_.Image(e, move.chunk);
+      move.chunk = *chunk;
       move.src = group.Image(e, move.src);
       move.dst = group.Image(e, move.dst);
     }
@@ -326,7 +328,8 @@ RankLowering::OwnMoves RankLowering::TranslatedMoves(Rank rank, const OwnPaths& 
   }
   for (const LocalCopy& copy : moves_.copies)
     if (group.OrbitOf(copy.rank) == orbit)
-      moves.copies.push_back({rank, translations_.Image(ElementTo(copy.rank, rank), copy.chunk)});
+      moves.copies.push_back(
+          {rank, *translations_.InMachine(translations_.Image(ElementTo(copy.rank, rank), copy.chunk))});
   std::ranges::sort(moves.copies, {}, &LocalCopy::chunk);
   for (const int32_t event : order_.events) {
     const int32_t m = event / 2, own_move = event % 2 == 0 ? 2 * m : 2 * m + 1;
@@ -346,9 +349,9 @@ RankLowering::OwnMoves RankLowering::MovesWithHeirs(Rank rank, const OwnPaths& o
       const int32_t path = (sends ? own.out : own.in)[static_cast<size_t>(of_column.path)];
       if (path == kNoIndex) continue;
       const int64_t e = ElementTo(sends ? of_column.src : of_column.dst, rank);
-      const ChunkId chunk = translations_.Image(e, of_column.chunk);
-      if (translations_.IsLost(chunk)) continue;
-      moves.push_back({.chunk = chunk,
+      const std::optional<ChunkId> chunk = translations_.InMachine(translations_.Image(e, of_column.chunk));
+      if (!chunk) continue;
+      moves.push_back({.chunk = *chunk,
                        .src = group.Image(e, of_column.src),
                        .dst = group.Image(e, of_column.dst),
                        .path = path,
@@ -397,7 +400,7 @@ Program RankLowering::WriteRank(Rank rank) const {
   const OwnPaths own = PathsOf(rank);
   const Assignment assignment = AssignmentOf(rank, own);
   const auto [moves, fusion, order] =
-      damage_ && damage_->has_lost_hosts ? MovesWithHeirs(rank, own, assignment) : TranslatedMoves(rank, own);
+      damage_ && damage_->has_heirs ? MovesWithHeirs(rank, own, assignment) : TranslatedMoves(rank, own);
   const size_t count = moves.moves.size();
   const Rank only[] = {rank};
   const Buffers buffers = PlaceBuffers(moves, fusion, *collective_, num_ranks, only);

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <span>
 #include <utility>
@@ -127,8 +128,17 @@ void CheckLostHosts(const Schedule& schedule, const Collective& collective, cons
       fine = false;
       report(fmt::format("way {}", w), std::move(error));
     }
-  if (!Trees(schedule, of_whole, report).Check() || !fine) return;
   const Translations translations = Translations::Create(schedule, collective, topology).value();
+  if (translations.of_pairs()) {
+    if (const std::optional<LostRelay> found = FindLostRelay(schedule, translations, whole))
+      report(
+          fmt::format("chunk {}", found->chunk.value),
+          fmt::format("rank {} passes it on, in place of which a translate between ranks that are there has "
+                      "lost rank {}; expected a rank that is lost only with an end of the pair",
+                      found->relay.value, found->lost.value));
+    return;
+  }
+  if (!Trees(schedule, of_whole, report).Check() || !fine) return;
   const PathKinds kinds = PathKindsOf(schedule.paths, whole, translations.group());
   const PathsBetween paths(schedule, kinds, whole, translations.group());
   std::vector<LinkId> links;
@@ -175,13 +185,25 @@ void CheckDetours(const Schedule& schedule, const Topology& topology, const Topo
   }
   if (!fine) return;
   const PathKinds kinds = PathKindsOf(schedule.paths, whole, *group);
-  ForEachDamaged(kinds, detours, schedule.missing, whole, *group, [&](int32_t, std::vector<LinkId>& path) {
-    detours.Apply(path);
-    const auto lost = std::ranges::find_if(path, [&](LinkId l) { return l.value >= topology.num_links(); });
-    if (lost == path.end()) return;
+  // Where a path without its end passes a lost link, the end may yet make a loop of it, which is left out.
+  const auto for_each_lost = [&](EndLinks ends,
+                                 const std::function<void(std::span<const LinkId>, LinkId)>& visit) {
+    ForEachDamaged(
+        kinds, {}, detours, schedule.missing, whole, *group, ends, [&](std::vector<LinkId>& path, double) {
+          detours.Apply(path);
+          if (const auto lost =
+                  std::ranges::find_if(path, [&](LinkId l) { return l.value >= topology.num_links(); });
+              lost != path.end())
+            visit(path, *lost);
+        });
+  };
+  bool any = false;
+  for_each_lost(EndLinks::kCut, [&](std::span<const LinkId>, LinkId) { any = true; });
+  if (!any) return;
+  for_each_lost(EndLinks::kKept, [&](std::span<const LinkId> path, LinkId lost) {
     report(fmt::format("path from rank {} to rank {}", whole.RankOf(whole.link(path.front()).from)->value,
                        whole.RankOf(whole.link(path.back()).to)->value),
-           fmt::format("passes {}, which is lost; expected a detour", whole.LinkName(*lost)));
+           fmt::format("passes {}, which is lost; expected a detour", whole.LinkName(lost)));
   });
 }
 

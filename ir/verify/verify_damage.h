@@ -1,6 +1,6 @@
 // Rules S8 and S9: a compressed schedule of a damaged machine. Its detours are chains of links that the
 // machine has, and every translate that passes a lost link has one. Where hosts are lost, every chunk travels
-// along a tree, and what heirs of lost ranks take over has a path.
+// along a tree, and what heirs of lost ranks take over has a path. In an alltoall lost ranks pass nothing on.
 #pragma once
 
 #include <functional>

@@ -14,7 +14,7 @@
 //      chains of links that are there, and every translate of a path over a lost link has one
 //   S9 with lost hosts: all ranks take part, and the columns are those of the whole machine's ranks; each
 //      chunk is sent along a tree to or from the rank of its block; all that heirs of lost ranks take over
-//      has a path
+//      has a path; in an alltoall a rank that passes a chunk on is lost only with an end of the pair
 // Never repairs. Shares no code with synthesizers or the simulator.
 #pragma once
 

@@ -131,7 +131,7 @@ class Around {
         kinds_(PathKindsOf(schedule.paths, whole, group)) {}
 
   Status Lead(const CollectiveSizes& sizes) {
-    FindLoads(sizes);
+    bytes_ = BytesOfKinds(schedule_, sizes, kinds_);
     XCCL_RETURN_IF_ERROR(FindRows());
     ChooseWays();
     XCCL_RETURN_IF_ERROR(LeadTheRest());
@@ -184,8 +184,8 @@ class Around {
 
   bool IsLost(LinkId l) const { return l.value >= machine_.num_links(); }
 
-  void FindLoads(const CollectiveSizes& sizes) {
-    bytes_ = BytesOfKinds(schedule_, sizes, kinds_);
+  void FindLoads() {
+    load_.clear();
     const std::vector<double> columns = BytesOfOrbits(kinds_, bytes_, group_);
     for (int32_t l = 0; l < whole_.num_links(); ++l) {
       const int32_t orbit = group_.OrbitOf(LinkId(l));
@@ -220,21 +220,39 @@ class Around {
     return last = best;
   }
 
+  // Takes paths without their ends, which are few. Where that leaves no way that is as long as a path was,
+  // one that leads around the path's end, too, may be.
   Status FindRows() {
+    bool is_longer = false;
+    for (const EndLinks ends : {EndLinks::kCut, EndLinks::kKept}) {
+      rows_.clear();
+      row_links_ = {};
+      reach_.clear();
+      FindLoads();
+      is_longer = false;
+      XCCL_RETURN_IF_ERROR(FindRows(ends, is_longer));
+      if (!is_longer) break;
+    }
+    return OkStatus();
+  }
+
+  Status FindRows(EndLinks ends, bool& is_longer) {
     Status status = OkStatus();
-    ForEachDamaged(kinds_, damage_, missing_, whole_, group_, [&](int32_t kind, std::vector<LinkId>& path) {
-      if (!status.ok()) return;
-      for (size_t i = 0; i < path.size(); ++i) {
-        if (!damage_.IsDamaged(path[i])) continue;
-        const Reach reach = ReachOf(path, i);
-        if (reach.longer == WayFinder::kNone) {
-          if (!IsLost(path[i])) continue;
-          status = NoWay(path, path[i]);
-          return;
-        }
-        AddRow(path, i - reach.before, i + reach.after + 1, bytes_[static_cast<size_t>(kind)]);
-      }
-    });
+    ForEachDamaged(kinds_, bytes_, damage_, missing_, whole_, group_, ends,
+                   [&](std::vector<LinkId>& path, double bytes) {
+                     if (!status.ok() || (is_longer && ends == EndLinks::kCut)) return;
+                     for (size_t i = 0; i < path.size(); ++i) {
+                       if (!damage_.IsDamaged(path[i])) continue;
+                       const Reach reach = ReachOf(path, i);
+                       is_longer |= reach.longer > 0;
+                       if (reach.longer == WayFinder::kNone) {
+                         if (!IsLost(path[i]) || ends == EndLinks::kCut) continue;
+                         status = NoWay(path, path[i]);
+                         return;
+                       }
+                       AddRow(path, i - reach.before, i + reach.after + 1, bytes);
+                     }
+                   });
     return status;
   }
 
@@ -349,18 +367,25 @@ class Around {
     std::vector<Detour> more;
     std::vector<LinkId> before;
     Status status = OkStatus();
-    ForEachDamaged(kinds_, detours, missing_, whole_, group_, [&](int32_t, std::vector<LinkId>& path) {
-      before = path;
-      detours.Apply(path);
-      const auto lost = std::ranges::find_if(path, [&](LinkId l) { return IsLost(l); });
-      if (!status.ok() || lost == path.end()) return;
-      const Ways& ways =
-          finder_.Between(whole_.link(before.front()).from, whole_.link(before.back()).to).ways;
-      if (ways.empty())
-        status = NoWay(before, *lost);
-      else
-        more.push_back({before, ways.front()});
-    });
+    bool passes_lost = false;
+    for (const EndLinks ends : {EndLinks::kCut, EndLinks::kKept}) {
+      ForEachDamaged(
+          kinds_, {}, detours, missing_, whole_, group_, ends, [&](std::vector<LinkId>& path, double) {
+            before = path;
+            detours.Apply(path);
+            const auto lost = std::ranges::find_if(path, [&](LinkId l) { return IsLost(l); });
+            if (!status.ok() || lost == path.end()) return;
+            passes_lost = true;
+            if (ends == EndLinks::kCut) return;
+            const Ways& ways =
+                finder_.Between(whole_.link(before.front()).from, whole_.link(before.back()).to).ways;
+            if (ways.empty())
+              status = NoWay(before, *lost);
+            else
+              more.push_back({before, ways.front()});
+          });
+      if (!passes_lost) break;
+    }
     std::ranges::move(more, std::back_inserter(schedule_.detours));
     return status;
   }
@@ -406,7 +431,13 @@ Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topolog
   const CollectiveSizes sizes(of_whole, WholeSizeBytes(collective, of_whole, size_bytes));
   XCCL_RETURN_IF_ERROR(around.Lead(sizes));
   XCCL_ASSIGN_OR_RETURN(const Translations translations, Translations::Create(schedule, collective, machine));
-  return around.FindWays(translations, sizes);
+  if (!translations.of_pairs()) return around.FindWays(translations, sizes);
+  if (const std::optional<LostRelay> found = FindLostRelay(schedule, translations, whole))
+    return InvalidInput(
+        fmt::format("{}: lost rank {} would pass on what other ranks send to each other; expected lost "
+                    "hosts whose ranks pass on their own data alone in an alltoall",
+                    engine, found->lost.value));
+  return OkStatus();
 }
 
 }  // namespace xccl

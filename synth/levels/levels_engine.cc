@@ -149,11 +149,14 @@ class Planning {
   StatusOr<Synthesis> Make() {
     StepBudget budget(kName, request_);
     std::optional<Synthesis> best;
+    Status refused;
     for (const Way& way : ways_) {
       Schedule schedule = way.waves > 0 ? InWaves(way) : ScheduleOf(way);
-      if (machine_.whole)
-        XCCL_RETURN_IF_ERROR(LeadAround(schedule, machine_.missing, *request_.topology, *machine_.whole,
-                                        machine_.group, CutOf(request_), request_.size_bytes, kName));
+      if (machine_.whole) {
+        refused = LeadAround(schedule, machine_.missing, *request_.topology, *machine_.whole, machine_.group,
+                             CutOf(request_), request_.size_bytes, kName);
+        if (!refused.ok()) continue;
+      }
       if (!budget.Allows(schedule.num_steps())) continue;
       const Collective cut = CutOf(way);
       Synthesis made{.collective = cut,
@@ -166,7 +169,8 @@ class Planning {
       else
         best->others.push_back(std::move(made));
     }
-    return best ? StatusOr<Synthesis>(*std::move(best)) : budget.Refusal();
+    if (best) return *std::move(best);
+    return refused.ok() ? budget.Refusal() : refused;
   }
 
   Offer Offered() const {
