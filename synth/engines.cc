@@ -14,6 +14,7 @@
 #include "synth/levels/levels_engine.h"
 #include "synth/portfolio/auto.h"
 #include "synth/rails/rail_trees.h"
+#include "synth/replan/mended.h"
 #include "synth/smt/smt.h"
 #include "synth/switches/switch_trees.h"
 #include "synth/textbook/engines.h"
@@ -36,6 +37,7 @@ std::span<const Engine> AllEngines() {
     rows.push_back(ForestEngine());
     rows.push_back(FlowEngine());
     rows.push_back(GreedyEngine());
+    rows.push_back(MendedEngine(AllEngines));
     rows.push_back(SmtEngine(AllEngines));
     rows.push_back(AutoEngine(AllEngines));
     return rows;

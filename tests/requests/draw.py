@@ -10,7 +10,7 @@ from machines import Machine, bandwidth_text, draw_machine, time_text
 ENGINES = (
     "ring tree binomial k-nomial double-binary-tree spread circulant halving-doubling recursive-doubling recursive-multiplying "
     "bruck pairwise nhr swing bine pat 2d-ring 2d-torus 2d-mesh hierarchical-ring hierarchical-exchange direct torus-trees "
-    "hierarchical-alltoall torus-alltoall levels rail-trees multicast in-network bfb forest flow greedy smt auto"
+    "hierarchical-alltoall torus-alltoall levels rail-trees multicast in-network bfb forest flow greedy mended smt auto"
 ).split()
 # The engines that serve a collective; auto, greedy and smt serve all.
 TREES = "tree binomial k-nomial"
