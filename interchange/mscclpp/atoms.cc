@@ -390,6 +390,8 @@ Atom Atoms::MakeAtom(int32_t node, int32_t copy) {
     atom.signals.push_back(LaneOfSend(node, SendsTo(node)[0], copy));
   } else if (i.op == Opcode::kSend) {
     AddPuts(node, Local(i.src.buffer, SpansOf(node, i.src, copy)), copy, atom);
+    const bool apart = node > index_.BlockFirst(block) && Receives(index_.instruction(node - 1).op);
+    for (AtomOp& op : atom.ops) op.op.apart = apart && op.lane;
   } else if (Receives(i.op)) {
     AddReceive(node, copy, atom);
   } else if (i.op == Opcode::kCopy || i.op == Opcode::kReduce) {

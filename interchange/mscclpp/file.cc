@@ -55,6 +55,7 @@ void WriteOp(JsonWriter& json, const Op& op) {
     json.EndObject();
   }
   if (op.sums) json.Member("reduce_op", "sum");
+  if (op.apart) json.Member("apart", true);  // a key that the executor's loader does not look at
   if (op.name == OpName::kPipeline) {
     json.Key("iter_context");
     json.BeginObject();

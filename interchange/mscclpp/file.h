@@ -96,6 +96,7 @@ struct Op {
   bool sums = false;                        // names an operator, and that is sum
   int64_t unit_bytes = 0, unit_chunks = 0;  // a pipeline repeats its ops for every unit_bytes
   std::vector<Op> ops = {};                 // ops of a pipeline
+  bool apart = false;  // hint: a put that is an instruction of its own behind the receive of its data
 };
 
 struct Block {

@@ -90,6 +90,10 @@ Status ReadRest(const JsonValue& value, Op& op) {
       return reduces->Error("'" + Shortened(name) + "'; expected 'sum': the executor adds whatever is here");
     op.sums = true;
   }
+  XCCL_ASSIGN_OR_RETURN(const std::optional<JsonValue> apart, value.Find("apart"));
+  if (apart) {
+    XCCL_ASSIGN_OR_RETURN(op.apart, apart->Bool());
+  }
   XCCL_ASSIGN_OR_RETURN(const int64_t barrier,
                         NumberOr(value, "barrier_id", op.name == OpName::kBarrier ? -1 : 0));
   XCCL_ASSIGN_OR_RETURN(const int64_t blocks, NumberOr(value, "num_threadblocks", 0));

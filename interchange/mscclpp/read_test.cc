@@ -186,9 +186,10 @@ std::vector<std::vector<std::vector<Opcode>>> OpcodesOf(const Program& program) 
   return all;
 }
 
-// A receive and a send of the same data with another message between them are two instructions: as one, the
-// send would come before that message, and the threadblock would not wait for it.
-TEST(MscclppReadTest, WhatIsSentOnAfterOtherMessagesIsSentOnAfterThem) {
+// A receive and the send of its data are read as they were written: as one instruction, as two in a row, or
+// as two with other messages between them, where as one the send would come before these, and the threadblock
+// would not wait for it.
+TEST(MscclppReadTest, DataIsSentOnByAsManyInstructionsAsInTheProgram) {
   const Topology mesh = FullMesh(4);
   const Collective collective = MakeCollective(CollectiveKind::kBroadcast, 4).WithChunks(3);
   const std::optional<Schedule> schedule = HandSchedule(Algorithm::kRing, collective, mesh);
@@ -201,29 +202,37 @@ TEST(MscclppReadTest, WhatIsSentOnAfterOtherMessagesIsSentOnAfterThem) {
   program.slots = 3;
   program.instances = 1;
   program.segment_bytes = 0;
+  enum class Sent { kAtOnce, kNext, kLast };
+  const Program joined = program;
   int32_t split = 0;
-  for (const bool at_once : {true, false}) {
+  for (const Sent sent : {Sent::kAtOnce, Sent::kNext, Sent::kLast}) {
+    program = joined;
     for (RankProgram& rank : program.ranks)
       for (Threadblock& block : rank.threadblocks) {
-        const std::vector<Instruction> before = block.instructions;
-        for (size_t i = 0; i < before.size() && !at_once; ++i) {
-          if (before[i].op != Opcode::kRecvCopySend) continue;
-          block.instructions[i].op = Opcode::kRecv;
-          Instruction& send = block.instructions.emplace_back();
+        const std::vector<Instruction> before = std::exchange(block.instructions, {});
+        std::vector<Instruction> last;
+        for (Instruction i : before) {
+          const bool splits = i.op == Opcode::kRecvCopySend && sent != Sent::kAtOnce;
+          if (splits) i.op = Opcode::kRecv;
+          block.instructions.push_back(i);
+          if (!splits) continue;
+          Instruction send;
           send.op = Opcode::kSend;
-          send.count = before[i].count;
-          send.src = before[i].dst;
+          send.count = i.count;
+          send.src = i.dst;
+          (sent == Sent::kNext ? block.instructions : last).push_back(send);
           ++split;
         }
+        block.instructions.insert(block.instructions.end(), last.begin(), last.end());
       }
     const StatusOr<MscclppJson> json = WriteMscclppJson(program, lowered->collective, {});
     ASSERT_TRUE(json.ok()) << json.status().message();
     const StatusOr<Imported> read = ReadMscclppJson(json->text, {});
     ASSERT_TRUE(read.ok()) << read.status().message();
-    EXPECT_EQ(OpcodesOf(read->lowered.program), OpcodesOf(program)) << (at_once ? "at once" : "later");
+    EXPECT_EQ(OpcodesOf(read->lowered.program), OpcodesOf(program)) << static_cast<int>(sent);
     CheckRuns(read->lowered);
   }
-  EXPECT_EQ(split, 6);
+  EXPECT_EQ(split, 12);
 }
 
 // Two instances have two shares of every chunk, so that a message of several chunks is as many pieces.

@@ -33,6 +33,7 @@ struct Step {
   ChannelType type = ChannelType::kNone;
   Place src, src2, dst;
   int64_t count = 0;
+  bool apart = false;                       // the hint of Op
   int32_t other = -1;                       // other end of a send or receive; else -1
   bool aside = false;                       // done for another rank's threadblock, in none of this rank's own
   std::vector<int32_t> after = {};          // steps of this rank that come first

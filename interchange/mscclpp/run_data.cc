@@ -129,6 +129,7 @@ int32_t Runner::NewStep(const State& state, Step::Kind kind, int32_t rank, Place
   step.op = static_cast<int32_t>(state.next);
   step.name = state.ops[state.next]->name;
   step.type = state.ops[state.next]->type;
+  step.apart = state.ops[state.next]->apart;
   step.src = src;
   step.dst = dst;
   step.count = count;

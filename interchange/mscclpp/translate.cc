@@ -291,8 +291,8 @@ class Translator {
   }
 
   // The first send of the result, if no other message comes before it, and neither it nor a step before it
-  // waits for anything else. Over memory a sum that goes on is one op with its put: two ops are two
-  // instructions.
+  // waits for anything else, nor a hint says that they are apart. Over memory a sum that goes on is one op
+  // with its put: two ops are two instructions.
   void JoinSend(int32_t value, Made& made, const std::vector<int32_t>& steps, int32_t at,
                 std::set<int32_t>& gone) const {
     const auto is_done = [&](int32_t before) { return IsDone(before, steps, at); };
@@ -305,6 +305,7 @@ class Translator {
         continue;
       }
       const Step& from = StepAt(value);
+      if (send.apart) return;
       if (made.op != Opcode::kRecv && send.type == ChannelType::kMemory &&
           (send.block != from.block || send.op != from.op))
         return;
