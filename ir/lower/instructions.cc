@@ -104,22 +104,30 @@ void ListGroups(const Paths& paths, const Assignment& assignment, Program& progr
         if (*group) *group = place[**group];
 }
 
-// Appends a threadblock of copies to every rank that copies chunks from its input to its output.
+// Appends threadblocks of copies to every rank that copies chunks from its input to its output. A threadblock
+// copies a fraction of what links carry, so that the root of a broadcast needs several. All ranks run as many
+// threadblocks as the rank with the most, and copies get those that the rank has left.
 void AppendCopies(const Moves& moves, const Writer& writer, Program& program, Places& places) {
+  const auto blocks_of = [&](Rank r) { return program.ranks[r].threadblocks.size(); };
+  size_t most = 0;
+  for (Rank r(0); r.value < program.ranks.size(); ++r.value) most = std::max(most, blocks_of(r));
+  for (const LocalCopy& copy : moves.copies) most = std::max(most, blocks_of(copy.rank) + 1);
   for (size_t i = 0; i < moves.copies.size();) {
-    const LocalCopy& copy = moves.copies[i];
-    size_t end = i + 1;
-    while (end < moves.copies.size() && moves.copies[end].rank == copy.rank &&
-           moves.copies[end].chunk.value == moves.copies[end - 1].chunk.value + 1)
-      ++end;
-    if (i == 0 || moves.copies[i - 1].rank != copy.rank) {
-      program.ranks[copy.rank].threadblocks.emplace_back();
-      places[copy.rank].emplace_back();
+    const Rank rank = moves.copies[i].rank;
+    size_t last = i;
+    while (last < moves.copies.size() && moves.copies[last].rank == rank) ++last;
+    const size_t of_rank = last - i, blocks = std::min(most - blocks_of(rank), of_rank);
+    for (size_t b = 0; b < blocks; ++b) {
+      const size_t stop = last - of_rank + of_rank * (b + 1) / blocks;
+      std::vector<Instruction>& copies = program.ranks[rank].threadblocks.emplace_back().instructions;
+      for (size_t end = i; i < stop; i = end) {
+        while (++end < stop && moves.copies[end].chunk.value == moves.copies[end - 1].chunk.value + 1) {
+        }
+        copies.push_back(writer.Copy(moves.copies[i], static_cast<int32_t>(end - i)));
+      }
+      // They come after all events.
+      places[rank].emplace_back(copies.size(), static_cast<int32_t>(2 * moves.moves.size()));
     }
-    program.ranks[copy.rank].threadblocks.back().instructions.push_back(
-        writer.Copy(copy, static_cast<int32_t>(end - i)));
-    places[copy.rank].back().push_back(static_cast<int32_t>(2 * moves.moves.size()));  // after all events
-    i = end;
   }
 }
 

@@ -21,7 +21,8 @@ using Places = IdVector<Rank, std::vector<std::vector<int32_t>>>;
 
 // Fills program.ranks, program.connections and program.groups. Guarantees rules P1, P2 and P4. The
 // instructions of a threadblock are in the order of their events. Copies from input to output, for which
-// nothing waits, have a threadblock of their own at each rank.
+// nothing waits, have threadblocks of their own: those that a rank has fewer than the rank with the most, and
+// one at least.
 Places WriteInstructions(const Moves& moves, const Order& order, const Assignment& assignment,
                          const Fusion& fusion, const Runs& runs, const Buffers& buffers, const Paths& paths,
                          bool reduces, Program& program);

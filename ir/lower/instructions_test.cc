@@ -20,6 +20,24 @@ TEST(Instructions, ARunIsOneInstructionAndLocalCopiesAreAThreadblock) {
   EXPECT_EQ(places, LinePlaces());
 }
 
+// Rank 1 has three threadblocks, so that rank 0 may have two for its copies.
+TEST(Instructions, CopiesGetTheThreadblocksThatARankHasLeft) {
+  const Moves moves = LineMoves();
+  Assignment assignment = LineAssignment();
+  assignment.blocks[Rank(1)].resize(3);
+  Program program;
+  const Places places =
+      WriteInstructions(moves, LineOrder(), assignment, LineFusion(), LineRuns(),
+                        PlaceBuffers(moves, LineFusion(), LineCollective(), 3), LinePaths(), false, program);
+  const std::vector<Threadblock>& blocks = program.ranks[Rank(0)].threadblocks;
+  ASSERT_EQ(blocks.size(), 3);
+  EXPECT_EQ(blocks[1].instructions, std::vector<Instruction>({Op(Opcode::kCopy, 1, kIn, kOut)}));
+  EXPECT_EQ(
+      blocks[2].instructions,
+      std::vector<Instruction>({Op(Opcode::kCopy, 1, {BufferKind::kInput, 1}, {BufferKind::kOutput, 1})}));
+  EXPECT_EQ(places[Rank(0)], std::vector<std::vector<int32_t>>({{0}, {8}, {8}}));
+}
+
 TEST(Instructions, WithoutFusionAndMergingEveryMoveIsTwo) {
   const Collective collective = LineCollective();
   const Moves moves = LineMoves();
