@@ -59,11 +59,15 @@ constexpr double kSecondsOfMove = 4e-6;
 // takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2 million moves 600 MB.
 constexpr double kBytesOfTransfer = 500, kBytesOfMove = 120;
 
+// The transfers of the plain form, from which the program is made.
+int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
+  return ExpandedTransfers(made.schedule, made.collective, topology);
+}
+
 // Returns why the schedule cannot be lowered, because of its length, memory or the deadline; empty if it can.
 std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, const Deadline& deadline) {
   const Schedule& schedule = made.schedule;
-  const int64_t transfers =
-      schedule.symmetry.empty() ? schedule.size() : ExpandedTransfers(schedule, made.collective, topology);
+  const int64_t transfers = TransfersOf(topology, made);
   const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
   if (!schedule.symmetry.empty() && transfers > most)
     return "the schedule, kept compressed, is too long to be lowered for all ranks; hint: emit --to program "
@@ -102,8 +106,9 @@ StatusOr<TimedProgram> Lower(const Topology& topology, const PlanOptions& option
 // A schedule that may be lowered. Candidates are compared in the order in which they are lowered.
 struct Candidate {
   bool is_long;
-  int64_t least_ps;  // LeastTime of the schedule
-  size_t place;      // of the schedule, in `found`
+  int64_t least_ps;   // LeastTime of the schedule
+  size_t place;       // of the schedule, in `found`
+  int64_t transfers;  // of its plain form
   auto operator<=>(const Candidate&) const = default;
 };
 
@@ -136,8 +141,10 @@ struct Made {
 std::vector<Candidate> ByCostAndTime(const Topology& topology, const PlanOptions& options,
                                      const std::vector<Synthesis>& found) {
   std::vector<Candidate> candidates;
-  for (size_t i = 0; i < found.size(); ++i)
-    candidates.push_back({found[i].schedule.size() > kLong, LeastTimeOf(topology, options, found[i]), i});
+  for (size_t i = 0; i < found.size(); ++i) {
+    const int64_t transfers = TransfersOf(topology, found[i]);
+    candidates.push_back({transfers > kLong, LeastTimeOf(topology, options, found[i]), i, transfers});
+  }
   std::ranges::sort(candidates);
   return candidates;
 }
@@ -162,9 +169,9 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
   std::set<std::string> has_long;  // engines with a long schedule that was lowered
   for (const Candidate& candidate : ByCostAndTime(topology, options, found)) {
     const Synthesis& plan = found[candidate.place];
-    const int64_t transfers = plan.schedule.size();
-    if (!made.empty() && (options.deadline.IsOver() ||
-                          !MayReplace(options, transfers, candidate.least_ps, best_ps, lowered_transfers)))
+    if (!made.empty() &&
+        (options.deadline.IsOver() ||
+         !MayReplace(options, candidate.transfers, candidate.least_ps, best_ps, lowered_transfers)))
       continue;
     if (candidate.is_long && has_long.contains(plan.engine)) continue;
     const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
@@ -172,7 +179,7 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
     if (!ReasonNotToLower(topology, plan, options.deadline).empty()) continue;
     if (candidate.is_long) has_long.insert(plan.engine);
     StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, found, candidate);
-    lowered_transfers += transfers;
+    lowered_transfers += candidate.transfers;
     if (!program.ok()) {
       failed.push_back(program.status());
       continue;

@@ -96,5 +96,25 @@ TEST(LowerFastest, ALongScheduleThatCannotBeLoweredLeavesTheTurnToAnotherOfItsEn
   EXPECT_TRUE(lowered->program) << lowered->no_program;
 }
 
+// The columns are few, and their plain form is long.
+TEST(LowerFastest, ACompressedScheduleIsAsLongAsItsPlainForm) {
+  const Topology topology = testing::MakeRing(102);
+  Synthesis fast = LongAllgather(topology), slow = fast;
+  fast.note = "fastest of 2 engines";
+  slow.engine = "slow";
+  slow.schedule = {};
+  slow.schedule.num_chunks = topology.num_ranks();
+  slow.schedule.symmetry = FindTranslations(topology).generators();
+  for (int32_t step = 0; step + 1 < topology.num_ranks(); ++step)
+    slow.schedule.Add(ChunkId(0), 1, Rank(step), Rank(step + 1), std::vector{LinkId(2 * step)},
+                      TransferOp::kCopy, step);
+  slow.simulation->time_ps *= 2;
+  std::vector<Synthesis> found = {std::move(fast), std::move(slow)};
+  const StatusOr<FastestProgram> lowered = LowerFastest(topology, {.lower = true}, found);
+  ASSERT_TRUE(lowered.ok()) << lowered.status().message();
+  EXPECT_EQ(found[0].engine, "ring");
+  EXPECT_EQ(lowered->note, "");  // no other program was made
+}
+
 }  // namespace
 }  // namespace xccl

@@ -235,8 +235,9 @@ class Portfolio {
   std::optional<Turn> NextTurn() {
     DropWhatCannotFit();
     std::erase_if(queue_, [&](const Turn& turn) {
-      return HasPlan() && (GainOf(turn) < kGainPerMove * static_cast<double>(turn.work) ||
-                           turn.work > kOverdraft * left_ ||
+      const bool is_worth_it =
+          MayHaveTheProgram(turn) || GainOf(turn) >= kGainPerMove * static_cast<double>(turn.work);
+      return HasPlan() && (!is_worth_it || turn.work > kOverdraft * left_ ||
                            kSecondsPerMove * static_cast<double>(turn.work) > deadline_.SecondsLeft());
     });
     if (queue_.empty()) return std::nullopt;

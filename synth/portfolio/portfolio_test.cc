@@ -167,7 +167,8 @@ TEST(Portfolio, SaysWhichEngineIsAskedAndTheBestTimeSoFar) {
   EXPECT_EQ(said[1], "second; best so far 3.019us by first");
 }
 
-// The chain takes seven times as long as the star.
+// The chain takes seven times as long as the star, promises a thousand times, and costs a tenth of the
+// budget.
 TEST(Portfolio, WhereProgramsDecideAnEnginesOwnPlanIsKeptHoweverSlow) {
   const Topology topology = testing::MakeFullMesh(8);
   const Collective broadcast = BroadcastOn(8);
@@ -187,7 +188,9 @@ TEST(Portfolio, WhereProgramsDecideAnEnginesOwnPlanIsKeptHoweverSlow) {
     };
     Engine engine{.name = name, .summary = "", .kinds = {CollectiveKind::kBroadcast}, .make = make};
     engine.offer = [=](const SynthesisRequest& request) -> StatusOr<Offer> {
-      return Offer{.make = [=](int64_t) { return make(request); }};
+      return Offer{.time_ps = chain ? 1e12 : 0, .work = chain ? 120'000 : 0, .make = [=](int64_t) {
+                     return make(request);
+                   }};
     };
     return engine;
   };
