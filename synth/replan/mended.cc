@@ -1,10 +1,11 @@
 // 1. FindMissingLinks: the machine as it was before links failed, links got slow or hosts were lost.
-// 2. TryEngines: plans for that machine, the fastest first.
+// 2. The default engine makes plans for that machine, the fastest first.
 // 3. Replan repairs them for the machine that is left. Plans that are no trees cannot be repaired.
 #include "synth/replan/mended.h"
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -18,7 +19,6 @@
 #include "ir/translated.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/step_limit.h"
-#include "synth/portfolio/portfolio.h"
 #include "synth/replan/replan.h"
 #include "topologies/whole.h"
 
@@ -71,7 +71,8 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
   before.bound = nullptr;
   before.graphs.reset();
   before.passed_over.emplace_back(kName);
-  XCCL_ASSIGN_OR_RETURN(Synthesis fastest, TryEngines(before, table()));
+  const Engine& quick = *std::ranges::find(table(), kDefaultEngine, &Engine::name);
+  XCCL_ASSIGN_OR_RETURN(Synthesis fastest, quick.Plan(before));
   std::vector<Synthesis> plans = std::exchange(fastest.others, {});
   plans.insert(plans.begin(), std::move(fastest));
   SynthesisRequest repairs = request;

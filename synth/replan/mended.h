@@ -5,7 +5,7 @@
 
 namespace xccl {
 
-// Returns the engine. The plan of the whole machine is the fastest of the engines in `table`.
+// Returns the engine. The default engine of `table` plans for the whole machine.
 Engine MendedEngine(EngineTable table);
 
 }  // namespace xccl

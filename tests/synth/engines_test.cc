@@ -77,6 +77,9 @@ TEST(Engines, AreExactOnWhatTheySay) {
   machines.push_back(testing::MakeGrid({4, 4}, true));
   machines.push_back(testing::MakeCluster(2, 4));
   machines.push_back(LoadTopology("dgx-h100").value());
+  LoadOptions without;
+  without.without_links = {"0->1", "1->0"};
+  machines.push_back(LoadTopology("full-mesh:8", without).value());
   // Without latency the plans of one step meet the bound exactly.
   machines.push_back(LoadTopology("full-mesh:4@latency=0ns").value());
   std::map<std::string_view, int> plans, exact;
@@ -115,8 +118,7 @@ TEST(Engines, AreExactOnWhatTheySay) {
 // The sources outside the engines' own folders and the table.
 TEST(Engines, AreNamedByTheirRowsAlone) {
   int files = 0;
-  for (const char* folder :
-       {"cli", "pipeline", "synth/common", "synth/groups", "synth/portfolio", "synth/replan"})
+  for (const char* folder : {"cli", "pipeline", "synth/common", "synth/groups", "synth/portfolio"})
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
       if (entry.path().extension() != ".cc" || entry.path().stem().string().ends_with("_test")) continue;
       ++files;

@@ -1,6 +1,4 @@
 // Plans of machines that lack something, repaired from the plan of the machine as it was.
-#include "synth/replan/mended.h"
-
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
