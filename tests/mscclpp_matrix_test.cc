@@ -1,9 +1,10 @@
 // Library machines × collectives as execution plans of MSCCL++. A plan that is written is read again, proved,
 // put on its machine, and takes the time of the plan's program within 1 % (3 % where threadblocks are cut); a
-// plan that is not written names the limit. Written plans, in either protocol, out of place and in place, run right on numbers
-// by the executor's rules, two calls in a row with late ports (three in packets), and are proved for calls in
-// a row. XCCL_LONG=1 takes all machines of up to 128 ranks at four sizes; XCCL_MACHINES=NAME,NAME picks some,
-// and may name files. Where one process runs all of them, at least 80 % must be written.
+// plan that is not written names the limit. Written plans, in either protocol, out of place and in place, run
+// right on numbers by the executor's rules, two calls in a row with late ports (three in packets), and are
+// proved for calls in a row. XCCL_LONG=1 takes all machines of up to 128 ranks at four sizes;
+// XCCL_MACHINES=NAME,NAME picks some, and may name files. Where one process runs all of them, at least 80 %
+// must be written.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
