@@ -173,8 +173,12 @@ PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const Symme
 
 namespace {
 
-// The kinds without the links at their ends that nothing changes. Kinds that are alike then are one head.
+// A head is a kind without the links at its end that nothing changes. Kinds that are alike then are one head.
 class Heads {
+  // Lost ranks × kinds, each of which takes about 32 bytes: 128 MiB. Where there are more, paths keep their
+  // ends.
+  static constexpr int64_t kMostEnds = int64_t{1} << 22;
+
  public:
   Heads(const PathKinds& kinds, std::span<const double> bytes, const Detours& detours,
         const MissingLinks& missing, const Topology& whole, const SymmetryGroup& group, EndLinks ends)
@@ -182,6 +186,8 @@ class Heads {
     for (const LinkId l : DamagedLinks(missing, whole.num_links())) damaged_[group.OrbitOf(l)].push_back(l);
     for (const Detour& detour : detours.rows())
       for (const LinkId l : detour.links) in_rows_.insert(group.OrbitOf(l));
+    const std::vector<Rank> lost_ranks = LostRanks(whole, missing);
+    if (std::ssize(lost_ranks) * kinds.paths.size() > kMostEnds) ends = EndLinks::kKept;
     std::vector<int32_t> of_kind;
     for (int32_t k = 0; k < kinds.paths.size(); ++k) {
       const std::span<const LinkId> links = kinds.paths[PathId(k)];
@@ -194,8 +200,8 @@ class Heads {
       sum.bytes += bytes.empty() ? 0 : bytes[static_cast<size_t>(k)];
     }
     // Translates whose ends are lost are left out.
-    for (const Rank m : LostRanks(whole, missing))
-      for (int32_t k = 0; k < kinds.paths.size(); ++k) {
+    for (const Rank m : lost_ranks)
+      for (int32_t k = 0; ends == EndLinks::kCut && k < kinds.paths.size(); ++k) {
         const Rank end = EndOf(kinds.paths[PathId(k)]);
         if (of_kind[static_cast<size_t>(k)] < 0 || group.OrbitOf(end) != group.OrbitOf(m)) continue;
         const int64_t e = group.Compose(group.ElementOf(m), group.Inverse(group.ElementOf(end)));
@@ -220,7 +226,9 @@ class Heads {
               sum.kinds -= lost->second.kinds;
               sum.bytes -= lost->second.bytes;
             }
-            if (sum.kinds == 0 || IsLost(group_.Image(e, whole_.link(links.front()).from), whole_, missing_))
+            const auto is_lost = [&](NodeId n) { return IsLost(group_.Image(e, n), whole_, missing_); };
+            if (sum.kinds == 0 || is_lost(whole_.link(links.front()).from) ||
+                is_lost(whole_.link(links.back()).to))
               return;
             path.clear();
             for (const LinkId l : links) path.push_back(group_.Image(e, l));

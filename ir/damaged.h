@@ -4,7 +4,8 @@
 // and chunks. A translate whose path passes a damaged link takes detours. Ranks of lost hosts take no part
 // (ir/taken_over.h). docs/ir.md, section 3.
 //
-// Work and memory grow with the damaged translates: those whose paths pass a damaged link.
+// Work and memory grow with the damaged translates, those whose paths pass a damaged link, and with the lost
+// ranks × the paths of the columns.
 #pragma once
 
 #include <cstdint>
@@ -102,8 +103,7 @@ struct PathKinds {
 PathKinds PathKindsOf(const PathTable& paths, const Topology& whole, const SymmetryGroup& group);
 
 // kCut: paths without the links at their ends that are not damaged, in no row of a detour, or damaged only
-// where an end of the path is lost. Paths that are alike then are one. An alltoall of 130,000 ranks has 46
-// million damaged translates, and an eighth of that without their ends.
+// where an end of the path is lost. Paths that are alike then are one.
 enum class EndLinks : uint8_t { kKept, kCut };
 // Calls visit(path, bytes) for every translate of a kind, between ranks that are not lost, that passes a
 // damaged link. `path` may be changed. `bytes`: of a translate of each kind, or none; a path has the bytes of

@@ -4,7 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <span>
 
 #include "ir/damaged.h"
 #include "ir/taken_over.h"
@@ -86,6 +88,19 @@ std::optional<ChunkId> Translations::InMachine(ChunkId c) const {
   const int32_t from = block / num_members(), to = block % num_members();
   if (from >= there || to >= there) return std::nullopt;
   return ChunkId(blocks_.First(from * there + to) + c.value - blocks_.First(block));
+}
+
+int64_t Translations::PairsThere(ChunkId c) const {
+  const auto [from, to] = EndsOfPair(c);
+  int64_t lost = 0;
+  for (const Rank end : {from, to})
+    for (const Rank m : std::span(members_).subspan(static_cast<size_t>(members_there_))) {
+      if (group_.OrbitOf(m) != group_.OrbitOf(end)) continue;
+      const int64_t e = group_.Compose(group_.ElementOf(m), group_.Inverse(group_.ElementOf(end)));
+      const bool is_counted = end == to && member_of_rank_[group_.Image(e, from).index()] >= members_there_;
+      lost += is_counted ? 0 : 1;
+    }
+  return group_.order() - lost;
 }
 
 std::vector<ChunkId> Translations::Representatives() const {
@@ -200,27 +215,23 @@ void ForEachRunOfImage(const Translations& translations, const Transfer& transfe
 // A plain form of more runs than this is not looked at for neighbours, which would take over a second.
 constexpr int64_t kMostRuns = int64_t{1} << 25;
 
-// An estimate where hosts are lost and the plain form is long.
 int64_t CountExpanded(const Schedule& schedule, const Translations& translations) {
   const int64_t order = translations.group().order();
-  int64_t runs_of_base = 0, transfers = 0;
-  const auto count_runs = [&](int64_t t) {
-    int64_t runs = 0;
-    ForEachRun(translations, schedule.at(t), [&](ChunkId, int32_t) { ++runs; });
-    return runs;
-  };
-  for (int64_t t = 0; t < schedule.size(); ++t) runs_of_base += count_runs(t);
-  const bool lacks_pairs = HasLostHosts(schedule) && translations.of_pairs(),
-             one_run_each = runs_of_base == schedule.size() && !lacks_pairs;
-  if (one_run_each || runs_of_base * order > kMostRuns) {
-    const int64_t all = runs_of_base * order, ranks = translations.num_members(),
-                  there = translations.members_there();
-    if (there == ranks) return all;
-    // A chunk takes a transfer to, or from, each rank but its own, and there is one of each pair. So as many
-    // are left for each as there are other ranks.
-    return static_cast<int64_t>(static_cast<double>(all) / static_cast<double>(ranks * (ranks - 1)) *
-                                static_cast<double>(there * (there - 1)));
-  }
+  int64_t runs_of_base = 0, of_pairs_there = 0, transfers = 0;
+  const bool has_lost = HasLostHosts(schedule), lacks_pairs = has_lost && translations.of_pairs();
+  for (int64_t t = 0; t < schedule.size(); ++t)
+    ForEachRun(translations, schedule.at(t), [&](ChunkId first, int32_t) {
+      ++runs_of_base;
+      if (lacks_pairs) of_pairs_there += translations.PairsThere(first);
+    });
+  // A chunk takes a transfer to, or from, each rank but its own. So as many are left for each chunk that is
+  // left as there are other ranks.
+  const int64_t ranks = translations.num_members(), there = translations.members_there();
+  if (has_lost && !lacks_pairs) return runs_of_base * order / (ranks * (ranks - 1)) * (there * (there - 1));
+  const bool one_run_each = runs_of_base == schedule.size();
+  if ((one_run_each && !lacks_pairs) || runs_of_base * order > kMostRuns ||
+      schedule.num_chunks > std::numeric_limits<int32_t>::max())
+    return lacks_pairs ? of_pairs_there : runs_of_base * order;
   std::vector<std::pair<int32_t, int32_t>> runs;
   for (int64_t t = 0; t < schedule.size(); ++t)
     for (int64_t e = 0; e < order; ++e)

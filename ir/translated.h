@@ -66,6 +66,9 @@ class Translations {
     const auto block = static_cast<size_t>(blocks_.Of(c));
     return {members_[block / members_.size()], members_[block % members_.size()]};
   }
+  // The number of translates of the chunk's pair of which no end is lost. Requires: `of_pairs`. Cost: linear
+  // in the lost members.
+  int64_t PairsThere(ChunkId c) const;
   // The end of c's block (exclusive). Translations move blocks as a whole.
   ChunkId EndOfBlock(ChunkId c) const { return ChunkId(blocks_.First(blocks_.Of(c) + 1)); }
   // True if every block maps to a block with as many chunks and equal weights and counts.
@@ -114,8 +117,8 @@ Schedule Translate(Schedule base, const SymmetryGroup& group);
 // The most transfers that Expand writes out by default.
 inline constexpr int64_t kMostExpanded = int64_t{1} << 22;
 
-// The number of transfers in the plain form, an estimate where that form is long; 0 if Translations::Create
-// fails.
+// The number of transfers in the plain form, or 0 if Translations::Create fails. Neighbouring runs of chunks
+// count one by one where the form is long.
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology);
 
 // The plain form: for each transfer in column order, all its translates in the order of elements.

@@ -1,8 +1,8 @@
 // Create runs the passes of lower_once.h over the columns, with a class in place of each path. WriteRank
 // translates their results to one rank: a move becomes two, one that the rank sends and one that it receives,
-// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions. With lost
-// hosts, the rank's moves are listed first, those that it takes over too, and then follow the chunks at this
-// rank alone, so that they know what feeds them.
+// and the remaining passes (buffers, instructions, dependencies) write the rank's own instructions. Where
+// lost ranks have heirs, the rank's moves are listed first, those that it takes over too, and then follow the
+// chunks at this rank alone, so that they know what feeds them.
 #include "ir/lower/lower_ranks.h"
 
 #include <fmt/core.h>
@@ -139,8 +139,9 @@ StatusOr<RankLowering> RankLowering::Create(const Schedule& schedule, const Coll
                                             const Topology& topology, int64_t size_bytes) {
   const SymmetricMachine of_columns(schedule, collective, topology);
   if (const Collective& all = of_columns.collective(); all.num_chunks() > std::numeric_limits<int32_t>::max())
-    return InvalidInput(fmt::format("lower: {} of {} ranks has {} chunks; a program names at most 2^31-1",
-                                    all.name(), all.num_members(), all.num_chunks()));
+    return InvalidInput(fmt::format("lower: {} of {} ranks{} has {} chunks; a program names at most 2^31-1",
+                                    all.name(), all.num_members(),
+                                    HasLostHosts(schedule) ? " of the whole machine" : "", all.num_chunks()));
   const Topology& whole = *of_columns;
   XCCL_RETURN_IF_ERROR(CheckMoves(schedule, of_columns.collective(), whole));
   XCCL_ASSIGN_OR_RETURN(Translations translations, Translations::Create(schedule, collective, topology));

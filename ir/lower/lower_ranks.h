@@ -30,8 +30,9 @@ namespace xccl {
 // between its orbit and another. All ranks take channel, slots, pairs of connections and order of messages
 // from the class, so the two ends of every connection agree. Events of all ranks happen in the order of the
 // columns' events, each at all its translates together; that order has no circle, so no program deadlocks.
-// With lost hosts, messages of a step come in order of chunk, sender and receiver, each sent and received at
-// once: no message waits for one of its own step, so that this order has no circle either. Immutable.
+// Where lost ranks have heirs, messages of a step come in order of chunk, sender and receiver, each sent and
+// received at once: no message waits for one of its own step, so that this order has no circle either.
+// Immutable.
 class RankLowering {
  public:
   RankLowering(RankLowering&&) noexcept;

@@ -118,6 +118,31 @@ class Trees {
   std::map<TransferOp, bool> expected_;
 };
 
+// A lost rank passes nothing on between ranks that are there. Each lost rank stands at one place of the
+// columns' chunks for each rank that passes one on.
+void CheckRelays(const Schedule& schedule, const Translations& translations, const Topology& whole,
+                 const ReportDamage& report) {
+  const SymmetryGroup& group = translations.group();
+  const auto is_there = [&](Rank r) { return !IsLost(whole.NodeOf(r), whole, schedule.missing); };
+  for (const Rank lost : LostRanks(whole, schedule.missing))
+    for (int64_t t = 0; t < schedule.size(); ++t) {
+      const Rank relay = schedule.dst[t];
+      if (group.OrbitOf(relay) != group.OrbitOf(lost)) continue;
+      const int64_t e = group.Compose(group.Inverse(group.ElementOf(relay)), group.ElementOf(lost));
+      for (int32_t i = 0; i < schedule.count[t]; ++i) {
+        const ChunkId chunk(schedule.first[t].value + i);
+        const auto [from, to] = translations.EndsOfPair(chunk);
+        if (relay == from || relay == to || !is_there(group.Image(e, from)) || !is_there(group.Image(e, to)))
+          continue;
+        return report(
+            fmt::format("chunk {}", chunk.value),
+            fmt::format("rank {} passes it on, and so would lost rank {} of the whole machine between two "
+                        "ranks that are there; expected ranks that are lost only with an end of the pair",
+                        relay.value, lost.value));
+      }
+    }
+}
+
 }  // namespace
 
 void CheckLostHosts(const Schedule& schedule, const Collective& collective, const Topology& topology,
@@ -130,13 +155,8 @@ void CheckLostHosts(const Schedule& schedule, const Collective& collective, cons
     }
   const Translations translations = Translations::Create(schedule, collective, topology).value();
   if (translations.of_pairs()) {
-    if (const std::optional<LostRelay> found = FindLostRelay(schedule, translations, whole))
-      report(
-          fmt::format("chunk {}", found->chunk.value),
-          fmt::format("rank {} passes it on, in place of which a translate between ranks that are there has "
-                      "lost rank {}; expected a rank that is lost only with an end of the pair",
-                      found->relay.value, found->lost.value));
-    return;
+    if (!schedule.ways.empty()) report("ways", "an alltoall has no heirs; expected none");
+    return CheckRelays(schedule, translations, whole, report);
   }
   if (!Trees(schedule, of_whole, report).Check() || !fine) return;
   const PathKinds kinds = PathKindsOf(schedule.paths, whole, translations.group());

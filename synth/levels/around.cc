@@ -429,15 +429,21 @@ Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topolog
   if (missing.hosts.empty()) return around.Lead(CollectiveSizes(collective, size_bytes));
   XCCL_ASSIGN_OR_RETURN(const Collective of_whole, WholeOf(missing, collective, whole));
   const CollectiveSizes sizes(of_whole, WholeSizeBytes(collective, of_whole, size_bytes));
-  XCCL_RETURN_IF_ERROR(around.Lead(sizes));
+  schedule.missing = missing;
   XCCL_ASSIGN_OR_RETURN(const Translations translations, Translations::Create(schedule, collective, machine));
-  if (!translations.of_pairs()) return around.FindWays(translations, sizes);
-  if (const std::optional<LostRelay> found = FindLostRelay(schedule, translations, whole))
-    return InvalidInput(
-        fmt::format("{}: lost rank {} would pass on what other ranks send to each other; expected lost "
-                    "hosts whose ranks pass on their own data alone in an alltoall",
-                    engine, found->lost.value));
-  return OkStatus();
+  if (translations.of_pairs()) {
+    if (const std::optional<LostRelay> found = FindLostRelay(schedule, translations, whole)) {
+      const size_t lost =
+          whole.HostOf(found->lost).index() + missing.hosts.size() - static_cast<size_t>(whole.num_hosts());
+      return InvalidInput(fmt::format(
+          "{}: the lost host like {} would pass on what other hosts send to each other; expected lost hosts "
+          "that pass on their own data alone in an alltoall",
+          engine, machine.spec().hosts[missing.hosts[lost].index()].name));
+    }
+    return around.Lead(sizes);
+  }
+  XCCL_RETURN_IF_ERROR(around.Lead(sizes));
+  return around.FindWays(translations, sizes);
 }
 
 }  // namespace xccl

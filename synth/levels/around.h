@@ -21,9 +21,9 @@ SymmetryGroup TranslationsOfWhole(const Topology& whole, const MissingLinks& mis
 // Makes the schedule, which is one of the whole machine, one of the damaged machine, with detours. Detours
 // share what links they can choose by load; a slow link keeps what it carries as fast as they do. Heirs of
 // lost ranks get ways where the columns have none. `collective` is that of the damaged machine. Errors:
-// kInvalidInput "ENGINE: ..." if two ranks reach each other only through other GPUs. Cost: near linear in the
-// translates whose paths pass damaged links and in what heirs take over, and a search of the links around
-// each damaged link.
+// kInvalidInput "ENGINE: ..." if two ranks reach each other only through other GPUs, or if, in an alltoall,
+// lost ranks would pass on what other hosts send to each other. Cost: near linear in the translates whose
+// paths pass damaged links and in what heirs take over, and a search of the links around each damaged link.
 Status LeadAround(Schedule& schedule, const MissingLinks& missing, const Topology& machine,
                   const Topology& whole, const SymmetryGroup& group, const Collective& collective,
                   int64_t size_bytes, std::string_view engine);

@@ -124,12 +124,12 @@ class Planning {
                                       *request.limits.chunks, collective.num_members()));
     XCCL_ASSIGN_OR_RETURN(AlikeMachine machine, AlikeMachine::Find(*request.topology));
     Collective cut = CutOf(request);
-    if (IsOfPairs(cut)) XCCL_RETURN_IF_ERROR(CheckChunkIds(machine.group, cut, kName));
     if (!machine.missing.hosts.empty()) {
       StatusOr<Collective> of_whole = WholeOf(machine.missing, cut, *machine.whole);
       if (!of_whole.ok()) return Annotate(of_whole.status(), std::string(kName));
       cut = *std::move(of_whole);
     }
+    if (IsOfPairs(cut)) XCCL_RETURN_IF_ERROR(CheckChunkIds(machine.group, cut, kName));
     auto planning = std::make_shared<Planning>(request, std::move(cut), std::move(machine));
     XCCL_RETURN_IF_ERROR(planning->FindWays());
     return planning;

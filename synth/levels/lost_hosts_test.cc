@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -172,7 +173,7 @@ double EstimateOverExact(const Lacking& lacking, const Schedule& compressed, con
 // other.
 bool IsPassedOn(const StatusOr<Schedule>& made) {
   return !made.ok() &&
-         made.status().message().find("would pass on what other ranks send") != std::string::npos;
+         made.status().message().find("would pass on what other hosts send") != std::string::npos;
 }
 
 void ExpectRight(const Topology& machine, int64_t most_peers, int32_t chunks) {
@@ -282,7 +283,7 @@ TEST(LostHosts, RanksPassOnTheirOwnHostsDataInAnAlltoall) {
   const Collective alltoall = lacking.Cut(CollectiveKind::kAlltoall, 1);
   EXPECT_TRUE(lacking.Plan(alltoall, 1 << 20, 1 << 30).ok());
   EXPECT_THAT(lacking.Plan(alltoall, 1 << 20, 1).status().message(),
-              HasSubstr("would pass on what other ranks send"));
+              HasSubstr("would pass on what other hosts send"));
 }
 
 // Faults that a wrong file can have.
@@ -349,9 +350,17 @@ TEST(LostHosts, AnAlltoallThatLostRanksWouldPassOnIsRefused) {
   for (int64_t t = 0, all = wrong.size(); t < all; ++t)
     if (wrong.src[t] == Rank(0) && wrong.dst[t] == Rank(4))
       wrong.Add({ChunkId(2), 1, Rank(0), Rank(4), wrong.path[t], TransferOp::kCopy, wrong.num_steps()});
-  EXPECT_THAT(
-      std::string(ToStatus(VerifySchedule(wrong, alltoall, lacking.machine)).message()),
-      HasSubstr("passes it on, in place of which a translate between ranks that are there has lost rank 30"));
+  EXPECT_THAT(std::string(ToStatus(VerifySchedule(wrong, alltoall, lacking.machine)).message()),
+              HasSubstr("passes it on, and so would lost rank 30 of the whole machine"));
+}
+
+TEST(LostHosts, AnAlltoallHasNoWays) {
+  const Lacking lacking(Without(AllKinds().front().machine, {3}));
+  const Collective alltoall = lacking.Cut(CollectiveKind::kAlltoall, 1);
+  Schedule wrong = *lacking.Plan(alltoall, 1 << 20, 1 << 30);
+  wrong.ways.emplace_back(wrong.paths[PathId(0)].begin(), wrong.paths[PathId(0)].end());
+  EXPECT_EQ(ToStatus(VerifySchedule(wrong, alltoall, lacking.machine)).message(),
+            "[S9] ways: an alltoall has no heirs; expected none");
 }
 
 // Any one transfer that is left out or sent elsewhere is found, as in the plain form.
@@ -402,6 +411,39 @@ TEST(LostHosts, RanksAreLoweredAlone) {
         if (HasFailure()) return;
       }
   for (const Topology& machine : RailsWithoutCables()) ExpectLowered(machine, 1 << 30, 1);
+}
+
+// Each damaged link carries as much in paths without their ends as in whole paths, of which there are more.
+TEST(LostHosts, PathsWithoutTheirEndsCarryAllBytes) {
+  TopologySpec spec = Without(AllKinds().front().machine, {3, 9}).spec();
+  const auto is_switch = [&](NodeId n) { return spec.nodes[n.index()].kind == NodeKind::kSwitch; };
+  const Link failed =
+      *std::ranges::find_if(spec.links, [&](const Link& l) { return is_switch(l.from) && is_switch(l.to); });
+  std::erase_if(spec.links, [&](const Link& l) {
+    return std::minmax(l.from, l.to) == std::minmax(failed.from, failed.to);
+  });
+  const Lacking lacking(Topology::Create(std::move(spec)).value());
+  const Collective alltoall = lacking.Cut(CollectiveKind::kAlltoall, 1);
+  const Schedule plan = *lacking.Plan(alltoall, 1 << 20, 1 << 30);
+  const CollectiveSizes sizes(WholeOf(lacking.missing, alltoall, lacking.whole).value(), 1 << 20);
+  const PathKinds kinds = PathKindsOf(plan.paths, lacking.whole, lacking.group);
+  const std::vector<double> bytes = BytesOfKinds(plan, sizes, kinds);
+  const Detours detours(lacking.whole, lacking.missing, plan.detours);
+  const auto loads = [&](EndLinks ends, int64_t& paths) {
+    std::map<int32_t, double> by_link;
+    ForEachDamaged(kinds, bytes, detours, lacking.missing, lacking.whole, lacking.group, ends,
+                   [&](std::vector<LinkId>& path, double of_path) {
+                     ++paths;
+                     for (const LinkId l : path)
+                       if (detours.IsDamaged(l)) by_link[l.value] += of_path;
+                   });
+    return by_link;
+  };
+  int64_t kept = 0, cut = 0;
+  const std::map<int32_t, double> of_whole_paths = loads(EndLinks::kKept, kept);
+  EXPECT_EQ(of_whole_paths.size(), 2);
+  EXPECT_EQ(loads(EndLinks::kCut, cut), of_whole_paths);
+  EXPECT_LT(cut, kept);
 }
 
 // In one level every rank sends to all others, and lost ranks leave nothing to take over.
