@@ -1,6 +1,15 @@
+// Each stream takes the shortest way whose busiest link is least busy, one after the other. Then busy links
+// are relieved by Kempe chains: a stream that passes node m between x and y goes by m' instead. If it meets
+// too many others there, one of them goes by m, and so on, alternately at y and at other ends. In a bipartite
+// graph, of leaves that streams leave and leaves that they enter, such a chain never comes back to where it
+// began. So where all leaves are joined to all spines, this ends with an edge colouring of as few colours as
+// there can be (König, 1916), the colours being the spines.
 #include "synth/rails/fabric_routes.h"
 
 #include <algorithm>
+#include <functional>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "synth/common/cost_model.h"
@@ -13,13 +22,15 @@ FabricRoutes::FabricRoutes(const Topology& topology, int64_t fastest)
   for (int32_t n = 0; n < topology.num_nodes(); ++n)
     if (!topology.node(NodeId(n)).host && !topology.IsGpu(NodeId(n)))
       number_[static_cast<size_t>(n)] = count++;
+  std::vector<LinkId> inside;
+  for (int32_t l = 0; l < topology.num_links(); ++l)
+    if (const Link& link = topology.link(LinkId(l));
+        number_[link.from.index()] >= 0 && number_[link.to.index()] >= 0)
+      inside.push_back(LinkId(l));
+  std::ranges::stable_sort(inside, {}, [&](LinkId l) { return topology.link(l).to; });
   const auto links = [&](bool enters) {
     return GroupItems<LinkId>(static_cast<size_t>(count), [&](auto add) {
-      for (int32_t l = 0; l < topology.num_links(); ++l) {
-        const Link& link = topology.link(LinkId(l));
-        const int32_t from = number_[link.from.index()], to = number_[link.to.index()];
-        if (from >= 0 && to >= 0) add(enters ? to : from, LinkId(l));
-      }
+      for (LinkId l : inside) add(number_[(enters ? topology.link(l).to : topology.link(l).from).index()], l);
     });
   };
   out_ = links(false);
@@ -45,8 +56,8 @@ const std::vector<int32_t>& FabricRoutes::DistancesTo(NodeId to) {
   return distance;
 }
 
-std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, double weight,
-                                                     const std::vector<double>& load) {
+std::optional<std::vector<LinkId>> FabricRoutes::Way(const Stream& stream) {
+  const auto [from, to] = stream;
   std::vector<LinkId> way;
   if (from == to) return way;
   const std::vector<int32_t>& distance = DistancesTo(to);
@@ -55,7 +66,7 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, dou
   // Nodes of shortest ways in order of their distance, each with the best way to it.
   struct Reached {
     int32_t node = 0;
-    double busiest = 0, sum = 0;  // of load ÷ bandwidth, on the way from the start
+    double busiest = 0, sum = 0;  // times for which links are held, on the way from the start
     std::optional<LinkId> last = {};
     int32_t before = 0;  // index into `reached`
   };
@@ -68,7 +79,7 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, dou
     for (LinkId l : out_[at.node]) {
       const int32_t next = number_[topology_->link(l).to.index()];
       if (distance[static_cast<size_t>(next)] != distance[static_cast<size_t>(at.node)] - 1) continue;
-      const double after = HeldFor(l, load[l.index()] + weight);
+      const double after = Held(l, 1);
       const Reached by{next, std::max(at.busiest, after), at.sum + after, l, static_cast<int32_t>(i)};
       int32_t& place = place_[static_cast<size_t>(next)];
       if (place < 0) {
@@ -87,6 +98,112 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(NodeId from, NodeId to, dou
   std::ranges::reverse(way);
   for (int32_t node : open) place_[static_cast<size_t>(node)] = -1;
   return way;
+}
+
+// Of parallel links, returns the one that is least busy.
+std::optional<LinkId> FabricRoutes::LeastHeld(NodeId from, NodeId to) const {
+  const auto links = std::ranges::equal_range(out_[number_[from.index()]], to, {},
+                                              [&](LinkId l) { return topology_->link(l).to; });
+  if (links.empty()) return std::nullopt;
+  return *std::ranges::min_element(links, {}, [&](LinkId l) { return Held(l, 1); });
+}
+
+// Returns the middle of the stream's way that begins, or ends, with the link.
+std::optional<FabricRoutes::Middle> FabricRoutes::MiddleAt(size_t stream, LinkId link, bool is_up) const {
+  const std::vector<LinkId>& way = *ways_[stream];
+  const auto at = static_cast<size_t>(std::ranges::find(way, link) - way.begin());
+  if (is_up ? at + 1 == way.size() : at == 0) return std::nullopt;
+  const size_t hop = is_up ? at : at - 1;
+  return Middle{stream, hop, way[hop], way[hop + 1]};
+}
+
+// Returns the same middle by another node, if that is joined to both ends.
+std::optional<FabricRoutes::Middle> FabricRoutes::Instead(const Middle& old, NodeId node) const {
+  const auto up = LeastHeld(topology_->link(old.up).from, node);
+  const auto down = up ? LeastHeld(node, topology_->link(old.down).to) : std::nullopt;
+  if (!down) return std::nullopt;
+  return Middle{old.stream, old.hop, *up, *down};
+}
+
+void FabricRoutes::Move(const Middle& from, const Middle& to) {
+  for (LinkId l : {from.up, from.down}) std::erase(users_[l.index()], from.stream);
+  for (LinkId l : {to.up, to.down}) users_[l.index()].push_back(to.stream);
+  (*ways_[to.stream])[to.hop] = to.up;
+  (*ways_[to.stream])[to.hop + 1] = to.down;
+}
+
+// Moves the stream to the node, if that makes its first (`is_up`) or second link less busy, and no link
+// becomes as busy as that was but for one that was as busy before.
+bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
+  const auto near = [&](const Middle& m) { return is_up ? m.up : m.down; };
+  const auto far = [&](const Middle& m) { return is_up ? m.down : m.up; };
+  const double limit = Held(near(old), 0);
+  std::optional<Middle> by = Instead(old, node);
+  if (!by || Held(near(*by), 1) >= limit) return false;
+  std::vector<std::pair<Middle, Middle>> moved;
+  std::set<size_t> streams;
+  while (by) {
+    const double before = Held(far(old), 0);
+    const NodeId left = topology_->link(old.up).to;
+    Move(old, *by);
+    moved.emplace_back(old, *by);
+    streams.insert(old.stream);
+    const LinkId full = far(*by);
+    if (Held(full, 0) < limit || Held(full, 0) <= before) return true;
+    // One of the others goes the opposite way.
+    by.reset();
+    for (size_t other : users_[full.index()]) {
+      if (streams.contains(other)) continue;
+      const std::optional<Middle> at = MiddleAt(other, full, !is_up);
+      if (at) by = Instead(*at, left);
+      if (!by) continue;
+      old = *at;
+      break;
+    }
+    is_up = !is_up;
+  }
+  for (const auto& [from, to] : std::views::reverse(moved)) Move(to, from);
+  return false;
+}
+
+// Moves a stream from the link to another way, if that makes the fabric less busy.
+bool FabricRoutes::Relieve(LinkId link) {
+  const std::vector<size_t> users = users_[link.index()];
+  for (size_t stream : users) {
+    for (bool is_up : {true, false}) {
+      const std::optional<Middle> old = MiddleAt(stream, link, is_up);
+      if (!old) continue;
+      std::optional<NodeId> last;
+      for (LinkId up : out_[number_[topology_->link(old->up).from.index()]]) {
+        const NodeId node = topology_->link(up).to;
+        if (node == last) continue;  // a parallel link
+        last = node;
+        if (Exchange(*old, node, is_up)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+std::vector<std::optional<std::vector<LinkId>>> FabricRoutes::Ways(std::span<const Stream> streams) {
+  users_.assign(static_cast<size_t>(topology_->num_links()), {});
+  ways_.clear();
+  for (const Stream& stream : streams) {
+    ways_.push_back(Way(stream));
+    if (!ways_.back()) continue;
+    for (LinkId l : *ways_.back()) users_[l.index()].push_back(ways_.size() - 1);
+  }
+  const double alone = 1 / static_cast<double>(fastest_);  // a link that one stream passes
+  for (bool changes = true; changes;) {
+    changes = false;
+    std::vector<LinkId> busy;
+    for (LinkId l : out_.items)
+      if (Held(l, 0) > alone) busy.push_back(l);
+    std::ranges::stable_sort(busy, std::greater(), [&](LinkId l) { return Held(l, 0); });
+    for (LinkId l : busy)
+      while (Held(l, 0) > alone && Relieve(l)) changes = true;
+  }
+  return std::move(ways_);
 }
 
 }  // namespace xccl

@@ -1,9 +1,11 @@
-// Shortest ways through the fabric, the nodes that belong to no host. Equally short ways share the load.
+// Shortest ways through the fabric, the nodes that belong to no host. Streams whose ways are equally short
+// share the links evenly.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -13,17 +15,23 @@
 
 namespace xccl {
 
+// Equal streams go between nodes of the fabric.
+struct Stream {
+  NodeId from, to;
+};
+
 class FabricRoutes {
  public:
   // Messages come and go over other links at no more than `fastest` bytes per second, and hold a faster link
   // as long as one of that bandwidth (docs/ir.md, section 5). Requires that `topology` outlives the
   // FabricRoutes.
   FabricRoutes(const Topology& topology, int64_t fastest);
-  // Returns the links of a way with the fewest hops, or nullopt if there is none. Of several, takes the one
-  // whose busiest link is least busy after `weight` is added to `load`, in proportion to its bandwidth. Cost:
-  // a search over the fabric for each destination, and the links of the nodes on shortest ways.
-  std::optional<std::vector<LinkId>> Way(NodeId from, NodeId to, double weight,
-                                         const std::vector<double>& load);
+  // Returns the links of a way with the fewest hops for each stream, or nullopt if there is none. No link is
+  // held for long that a chain of exchanges between two switches relieves; where all leaves are joined to all
+  // spines alike, a leaf's links to spines then carry equally many streams, or one more. Cost: a search over
+  // the fabric for each destination, the links of the nodes on shortest ways for each stream, and about the
+  // streams of two switches for each exchange.
+  std::vector<std::optional<std::vector<LinkId>>> Ways(std::span<const Stream> streams);
   // Returns the time for which a link of the fabric is held, in loads per byte per second; 0 for other links.
   double HeldFor(LinkId link, double load) const {
     const Link& l = topology_->link(link);
@@ -32,14 +40,32 @@ class FabricRoutes {
   }
 
  private:
+  // A stream passes `up` to a node, and `down` from there.
+  struct Middle {
+    size_t stream = 0, hop = 0;  // `up` is this link of its way, `down` the next
+    LinkId up, down;
+  };
+
   const std::vector<int32_t>& DistancesTo(NodeId to);
+  std::optional<std::vector<LinkId>> Way(const Stream& stream);
+  double Held(LinkId l, int32_t more) const {
+    return HeldFor(l, static_cast<double>(std::ssize(users_[l.index()]) + more));
+  }
+  std::optional<LinkId> LeastHeld(NodeId from, NodeId to) const;
+  std::optional<Middle> MiddleAt(size_t stream, LinkId link, bool is_up) const;
+  std::optional<Middle> Instead(const Middle& old, NodeId node) const;
+  void Move(const Middle& from, const Middle& to);
+  bool Exchange(Middle old, NodeId node, bool is_up);
+  bool Relieve(LinkId link);
 
   const Topology* topology_;
   int64_t fastest_;
   std::vector<int32_t> number_;                                 // by node: its number in the fabric, or -1
-  Grouped<LinkId> out_, in_;                                    // by number: links inside the fabric
+  Grouped<LinkId> out_, in_;                                    // by number: links inside the fabric, by head
   std::vector<int32_t> place_;                                  // scratch of Way, by number; -1 between calls
   std::unordered_map<int32_t, std::vector<int32_t>> distance_;  // by destination, then number; -1: no way
+  std::vector<std::optional<std::vector<LinkId>>> ways_;        // by stream
+  std::vector<std::vector<size_t>> users_;                      // by link: streams that pass it
 };
 
 }  // namespace xccl

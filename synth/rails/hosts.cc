@@ -109,16 +109,12 @@ void HostSearch::Run(Rank gpu, bool backward) {
   }
 }
 
-std::vector<LinkId> HostSearch::Way(NodeId node, std::span<const double> load) const {
+std::vector<LinkId> HostSearch::Way(NodeId node, size_t turn) const {
   std::vector<LinkId> way;
   while (node != source_) {
     const std::vector<LinkId>& last = last_link_[node.index()];
-    const LinkId best = *std::ranges::min_element(last, {}, [&](LinkId l) {
-      return load.empty() ? 0
-                          : load[l.index()] / static_cast<double>(topology_->link(l).bandwidth_bytes_per_s);
-    });
-    way.push_back(best);
-    node = Tail(best);
+    way.push_back(last[turn % last.size()]);
+    node = Tail(way.back());
   }
   if (!backward_) std::ranges::reverse(way);
   return way;
@@ -215,7 +211,7 @@ std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const C
       at.is_both = backward && at.width > 0;
       at.width = at.width > 0 ? std::min(at.width, width) : width;
       at.latency_ps += search.Latency(cables[c].node) + cable.latency_ps + cable.overhead_ps;
-      (backward ? at.in : at.out) = search.Way(cables[c].node, {});
+      (backward ? at.in : at.out) = search.Way(cables[c].node, 0);
     }
   }
   return reach;

@@ -38,7 +38,7 @@ struct RailHost {
 std::vector<int32_t> ScaleUpHosts(const Topology& topology);
 
 // Finds the best ways from one GPU to the nodes of its host, or back, through no other GPU: the widest, of
-// these the quickest. Ways that are equally good share the load.
+// these the quickest.
 class HostSearch {
  public:
   explicit HostSearch(const Topology& topology);
@@ -48,9 +48,9 @@ class HostSearch {
   // The bandwidth of the best way, and its latency with overheads. Requires: Reaches(node).
   int64_t Width(NodeId node) const { return label_[node.index()].width; }
   int64_t Latency(NodeId node) const { return label_[node.index()].latency_ps; }
-  // Returns the links of a best way in the order in which data pass them; where several are equally good, the
-  // one whose links have the least load. Requires: Reaches(node).
-  std::vector<LinkId> Way(NodeId node, std::span<const double> load) const;
+  // Returns the links of a best way in the order in which data pass them. Equally good ways take turns.
+  // Requires: Reaches(node).
+  std::vector<LinkId> Way(NodeId node, size_t turn) const;
   // The bandwidth of all links at the GPU that are on a best way to or from one of the ranks. Requires: ranks
   // of its host.
   int64_t BandwidthTo(std::span<const Rank> ranks);

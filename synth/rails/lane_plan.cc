@@ -3,7 +3,8 @@
 // chunks themselves flow as soon as they are there.
 //
 // Lanes on one port take turns wave by wave, so edges and hops then take a step a wave: else a tree would
-// wait until all of another tree has passed.
+// wait until all of another tree has passed. Where streams share links between switches alone, edges do so,
+// and hops inside hosts that send the tree on. Other hosts get all waves in one step after the last edge.
 //
 // Played backwards, a GPU adds up what all members of its host send it, and all of it is there at the start.
 // So that the first sums are complete early, members then send wave by wave, and the hops inside a host take
@@ -16,6 +17,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "synth/rails/fabric_routes.h"
@@ -23,18 +25,29 @@
 namespace xccl {
 namespace {
 
+const Port& PortAt(std::span<const RailHost> hosts, int32_t host, int32_t lane) {
+  const RailHost& at = hosts[static_cast<size_t>(host)];
+  return at.ports[static_cast<size_t>(at.lanes[static_cast<size_t>(lane)])];
+}
+
+// Returns the bytes per second of one of the root's lanes.
+double LaneRate(std::span<const RailHost> hosts) {
+  const auto on_port = std::ranges::count(hosts[0].lanes, hosts[0].lanes[0]);
+  return static_cast<double>(PortAt(hosts, 0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
+}
+
 class Writer {
  public:
   Writer(const Topology& topology, const std::vector<RailHost>& hosts, Rank root, const HostTrees& trees,
-         const Waves& waves, bool backwards, std::string_view engine)
+         const TreeRoutes& routes, const Waves& waves, bool in_turns, bool backwards, std::string_view engine)
       : topology_(topology),
         hosts_(hosts),
         root_(root),
         trees_(trees),
+        routes_(routes),
         waves_(waves),
         backwards_(backwards),
         engine_(engine),
-        fabric_(topology, Fastest(hosts)),
         search_(topology),
         helpers_(topology),
         load_(static_cast<size_t>(topology.num_links()), 0) {
@@ -46,31 +59,31 @@ class Writer {
     }
     for (const RailHost& host : hosts)
       in_turns_ |= std::set(host.lanes.begin(), host.lanes.end()).size() < host.lanes.size();
+    cross_in_turns_ = in_turns || in_turns_;
   }
 
-  StatusOr<LaneSchedule> Write() {
+  StatusOr<Schedule> Write() {
     int64_t ranks = 0;
     for (const RailHost& host : hosts_) ranks += std::ssize(host.gpus);
     schedule_.Reserve(ranks * std::ssize(waves_) + schedule_.num_chunks);
     arrivals_.assign(hosts_.size(), std::vector<Arrival>(waves_.size()));
     for (size_t t = 0; t < waves_.size(); ++t) {
       const HostEdge& first = trees_.trees[t].front();  // all edges from host 0 have one lane
-      arrivals_[0][t] = {PortAt(0, first.lane).gpu, deal_steps_};
-      for (const HostEdge& edge : trees_.trees[t]) {
+      arrivals_[0][t] = {PortAt(hosts_, 0, first.lane).gpu, deal_steps_, backwards_ || cross_in_turns_};
+      for (size_t e = 0; e < trees_.trees[t].size(); ++e) {
+        const HostEdge& edge = trees_.trees[t][e];
         const int32_t step =
-            deal_steps_ + (backwards_ && !in_turns_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
-        XCCL_RETURN_IF_ERROR(Cross(edge, t, step));
-        arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(edge.child, edge.lane).gpu, step + 1};
+            deal_steps_ + (backwards_ && !cross_in_turns_ ? deal_steps_ + 2 : 3) * (edge.level - 1);
+        Cross(edge, t, step, routes_.ways[t][e]);
+        arrivals_[static_cast<size_t>(edge.child)][t] = {PortAt(hosts_, edge.child, edge.lane).gpu, step + 1,
+                                                         backwards_ || cross_in_turns_};
       }
     }
     PutLeavesLast();
     XCCL_RETURN_IF_ERROR(Deal());
     for (size_t h = 0; h < hosts_.size(); ++h) XCCL_RETURN_IF_ERROR(Inside(h));
     Normalize(schedule_);
-    double longest = 0;
-    for (size_t l = 0; l < load_.size(); ++l)
-      longest = std::max(longest, fabric_.HeldFor(LinkId(l), load_[l]));
-    return LaneSchedule{std::move(schedule_), longest / LaneTime()};
+    return std::move(schedule_);
   }
 
  private:
@@ -78,6 +91,7 @@ class Writer {
   struct Arrival {
     Rank gpu;
     int32_t step = 0;
+    bool in_turns = false;  // they come a step a wave, and go on so
   };
 
   // In a host that sends no chunk of a tree on, the GPUs get the tree's chunks after those that the host
@@ -90,25 +104,15 @@ class Writer {
         sends[static_cast<size_t>(edge.parent)] = true;
         last = std::max(last, arrivals_[static_cast<size_t>(edge.child)][t].step);
       }
+      if (cross_in_turns_ && !in_turns_) last += WavesOf(t);  // after the last wave
       for (size_t h = 1; h < hosts_.size(); ++h)
-        if (!sends[h]) arrivals_[h][t].step = last;
+        if (!sends[h]) arrivals_[h][t] = {arrivals_[h][t].gpu, last, backwards_ || in_turns_};
     }
   }
 
-  static int64_t Fastest(const std::vector<RailHost>& hosts) {
-    int64_t fastest = 0;
-    for (const RailHost& host : hosts)
-      for (const Port& port : host.ports) fastest = std::max(fastest, port.bandwidth_bytes_per_s);
-    return fastest;
-  }
   static int64_t Sum(const std::vector<int64_t>& weights) {
     return std::accumulate(weights.begin(), weights.end(), int64_t{0});
   }
-  const Port& PortAt(int32_t host, int32_t lane) const {
-    const RailHost& at = hosts_[static_cast<size_t>(host)];
-    return at.ports[static_cast<size_t>(at.lanes[static_cast<size_t>(lane)])];
-  }
-
   void Add(size_t tree, int32_t wave, int32_t count, Rank src, Rank dst, const std::vector<LinkId>& path,
            int32_t step) {
     double weight = 0;
@@ -125,22 +129,15 @@ class Writer {
     Add(tree, wave, count, src, *topology_.RankOf(topology_.link(links[1]).to), links, step);
   }
 
-  Status Cross(const HostEdge& edge, size_t tree, int32_t step) {
-    const Port& from = PortAt(edge.parent, edge.lane);
-    const Port& to = PortAt(edge.child, edge.lane);
-    const std::optional<std::vector<LinkId>> between =
-        fabric_.Way(from.fabric, to.fabric, static_cast<double>(Sum(waves_[tree])), load_);
-    if (!between)
-      return InvalidInput(
-          fmt::format("{}: no switches join {} and {}; expected a way on every rail; hint: --engine=forest",
-                      engine_, topology_.NodeName(from.node), topology_.NodeName(to.node)));
+  void Cross(const HostEdge& edge, size_t tree, int32_t step, const std::vector<LinkId>& between) {
+    const Port& from = PortAt(hosts_, edge.parent, edge.lane);
+    const Port& to = PortAt(hosts_, edge.child, edge.lane);
     std::vector<LinkId> path = from.out;
-    path.insert(path.end(), between->begin(), between->end());
+    path.insert(path.end(), between.begin(), between.end());
     path.insert(path.end(), to.in.begin(), to.in.end());
-    const int32_t waves = WavesOf(tree), together = in_turns_ ? 1 : waves;
+    const int32_t waves = WavesOf(tree), together = cross_in_turns_ ? 1 : waves;
     for (int32_t wave = 0; wave < waves; wave += together)
       Add(tree, wave, together, from.gpu, to.gpu, path, step + wave);
-    return OkStatus();
   }
 
   // A GPU that receives at the rate of a lane may be too slow to send that on to each GPU of its host.
@@ -149,7 +146,7 @@ class Writer {
                                                          const std::vector<Rank>& others) {
     if (others.empty()) return std::optional<std::vector<LinkId>>();
     XCCL_RETURN_IF_ERROR(SearchFrom(gpu, others[0], search_));
-    const bool is_slow = static_cast<double>(others.size()) * LaneRate() >
+    const bool is_slow = static_cast<double>(others.size()) * LaneRate(hosts_) >
                          static_cast<double>(search_.BandwidthTo(hosts_[h].gpus));
     return is_slow ? MulticastTo(topology_, gpu, others, backwards_, load_) : std::nullopt;
   }
@@ -167,7 +164,7 @@ class Writer {
         const Rank gpu = arrivals_[0][t].gpu;
         if (gpu == root_ || wave >= WavesOf(t)) continue;
         XCCL_RETURN_IF_ERROR(SearchFrom(root_, gpu, search_));
-        Add(t, wave, 1, root_, gpu, search_.Way(topology_.NodeOf(gpu), load_), wave);
+        Add(t, wave, 1, root_, gpu, WayInside(root_, gpu, wave, search_), wave);
       }
     }
     return OkStatus();
@@ -183,6 +180,13 @@ class Writer {
         "{}: no path inside the host from rank {} to rank {}; expected one through no other gpu; hint: "
         "--engine=forest",
         engine_, from.value, to.value));
+  }
+
+  // Switches that join the GPUs alike carry as much of each other when sources, destinations and waves take
+  // turns: these make a Latin square for each wave.
+  std::vector<LinkId> WayInside(Rank from, Rank to, int32_t wave, const HostSearch& search) const {
+    return search.Way(topology_.NodeOf(to), static_cast<size_t>(from.value) + static_cast<size_t>(to.value) +
+                                                static_cast<size_t>(wave));
   }
 
   // Adds what spreads all trees' chunks inside a host.
@@ -206,7 +210,7 @@ class Writer {
       if (others.empty()) continue;
       XCCL_ASSIGN_OR_RETURN(const std::optional<std::vector<LinkId>> to_all, Multicast(h, gpu, others));
       if (to_all) {
-        const int32_t waves = WavesOf(t), together = backwards_ || in_turns_ ? 1 : waves;
+        const int32_t waves = WavesOf(t), together = arrivals_[h][t].in_turns ? 1 : waves;
         for (int32_t wave = 0; wave < waves; wave += together)
           AddMulticast(t, wave, together, gpu, *to_all, arrivals_[h][t].step + wave);
         continue;
@@ -237,7 +241,7 @@ class Writer {
     int32_t from = 0;  // waves from here on go straight to all others
     std::optional<Rank> by;
     const auto flush = [&](int32_t to) -> Status {
-      if (!backwards_ && !in_turns_) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
+      if (!arrivals_[h][tree].in_turns) return SpreadBy(tree, {from, to - from}, gpu, by, others, h);
       for (int32_t wave = from; wave < to; ++wave)
         XCCL_RETURN_IF_ERROR(SpreadBy(tree, {wave, 1}, gpu, by, others, h));
       return OkStatus();
@@ -274,10 +278,10 @@ class Writer {
   };
   Status SpreadBy(size_t tree, WaveRange range, Rank gpu, std::optional<Rank> by,
                   const std::vector<Rank>& others, size_t h) {
-    const int32_t step = arrivals_[h][tree].step + (backwards_ || in_turns_ ? range.first : 0);
+    const int32_t step = arrivals_[h][tree].step + (arrivals_[h][tree].in_turns ? range.first : 0);
     const auto send = [&](Rank from, Rank to, int32_t at, HostSearch& search) -> Status {
       XCCL_RETURN_IF_ERROR(SearchFrom(from, to, search));
-      Add(tree, range.first, range.count, from, to, search.Way(topology_.NodeOf(to), load_), at);
+      Add(tree, range.first, range.count, from, to, WayInside(from, to, range.first, search), at);
       return OkStatus();
     };
     if (by) XCCL_RETURN_IF_ERROR(send(gpu, *by, step, search_));
@@ -286,26 +290,21 @@ class Writer {
     return OkStatus();
   }
 
-  // Returns the bytes per second of one of the root's lanes.
-  double LaneRate() const {
-    const auto on_port = std::ranges::count(hosts_[0].lanes, hosts_[0].lanes[0]);
-    return static_cast<double>(PortAt(0, 0).bandwidth_bytes_per_s) / static_cast<double>(on_port);
-  }
-
   // Returns the time that a lane needs for its share of all data, if shares are equal.
   double LaneTime() const {
-    return static_cast<double>(total_) / static_cast<double>(waves_.size()) / LaneRate();
+    return static_cast<double>(total_) / static_cast<double>(waves_.size()) / LaneRate(hosts_);
   }
 
   const Topology& topology_;
   const std::vector<RailHost>& hosts_;
   const Rank root_;
   const HostTrees& trees_;
+  const TreeRoutes& routes_;
   const Waves& waves_;
   const bool backwards_;
-  bool in_turns_ = false;  // lanes of a host share a port
+  bool in_turns_ = false;        // lanes of a host share a port
+  bool cross_in_turns_ = false;  // or streams share links between switches
   const std::string_view engine_;
-  FabricRoutes fabric_;
   HostSearch search_, helpers_;
   std::optional<Rank> last_search_, last_helper_;
   std::vector<double> load_;    // by link: weight that passes it
@@ -319,10 +318,43 @@ class Writer {
 
 }  // namespace
 
-StatusOr<LaneSchedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts,
-                                       Rank root, const HostTrees& trees, const Waves& waves, bool backwards,
-                                       std::string_view engine) {
-  return Writer(topology, hosts, root, trees, waves, backwards, engine).Write();
+StatusOr<TreeRoutes> RoutesOf(const Topology& topology, std::span<const RailHost> hosts,
+                              const HostTrees& trees, std::string_view engine) {
+  int64_t fastest = 0;
+  for (const RailHost& host : hosts)
+    for (const Port& port : host.ports) fastest = std::max(fastest, port.bandwidth_bytes_per_s);
+  std::vector<Stream> streams;
+  for (const std::vector<HostEdge>& tree : trees.trees)
+    for (const HostEdge& edge : tree)
+      streams.push_back(
+          {PortAt(hosts, edge.parent, edge.lane).fabric, PortAt(hosts, edge.child, edge.lane).fabric});
+  FabricRoutes fabric(topology, fastest);
+  std::vector<std::optional<std::vector<LinkId>>> ways = fabric.Ways(streams);
+  TreeRoutes made;
+  std::vector<int32_t> users(static_cast<size_t>(topology.num_links()), 0);
+  auto way = ways.begin();
+  for (const std::vector<HostEdge>& tree : trees.trees) {
+    std::vector<std::vector<LinkId>>& of_tree = made.ways.emplace_back();
+    for (const HostEdge& edge : tree) {
+      if (!*way)
+        return InvalidInput(
+            fmt::format("{}: no switches join {} and {}; expected a way on every rail; hint: --engine=forest",
+                        engine, topology.NodeName(PortAt(hosts, edge.parent, edge.lane).node),
+                        topology.NodeName(PortAt(hosts, edge.child, edge.lane).node)));
+      for (LinkId l : **way) {
+        made.streams = std::max(made.streams, ++users[l.index()]);
+        made.busiest = std::max(made.busiest, LaneRate(hosts) * fabric.HeldFor(l, users[l.index()]));
+      }
+      of_tree.push_back(*std::move(*way++));
+    }
+  }
+  return made;
+}
+
+StatusOr<Schedule> ScheduleOfLanes(const Topology& topology, const std::vector<RailHost>& hosts, Rank root,
+                                   const HostTrees& trees, const TreeRoutes& routes, const Waves& waves,
+                                   bool in_turns, bool backwards, std::string_view engine) {
+  return Writer(topology, hosts, root, trees, routes, waves, in_turns, backwards, engine).Write();
 }
 
 }  // namespace xccl

@@ -2,7 +2,9 @@
 // 2. Shapes of plans are listed with closed-form times. Disjoint trees use all lanes all the time and are as
 // deep as log_lanes(hosts); they win where bytes count. Equal trees send on each lane to many hosts in turn,
 // with fewer levels; they win where latency counts.
-// 3. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the
+// 3. Disjoint trees get ways through the fabric. Streams that share a link there take turns. Other lanes, and
+// trees that leave groups of hosts seldom, are tried where links are then held for longer than lanes.
+// 4. The shape with the least time is written down (lane_plan.h). A reduction is the broadcast on the
 // reversed machine, played backwards.
 //
 // Waves. The root deals the data to the GPUs of its host over one link. A lane idles until its first chunk is
@@ -16,6 +18,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +54,7 @@ struct Shape {
   bool is_disjoint = true;
   int32_t trees = 0;
   int32_t fanout = 1;               // of equal trees
+  double turns = 1;                 // streams that take turns at a port or at a link between switches
   std::vector<double> waves = {1};  // relative lengths
   double time_ps = 0;
 };
@@ -135,8 +139,19 @@ class Shapes {
     const double segment = std::min(first, static_cast<double>(kLeastSegment));
     const double starts_late_s = Seconds(first, inside) * (cut.lanes - 1) / 2;
     return 1e12 * (Seconds(bytes_, std::min(all, inside)) + starts_late_s) +
-           levels *
-               (machine_.cross_ps + machine_.inside_ps + 2e12 * Seconds(segment, lane) + TurnsPs(cut, first));
+           levels * (machine_.cross_ps + machine_.inside_ps + 2e12 * Seconds(segment, lane) + TurnsPs(shape));
+  }
+
+  // Returns the shape with waves in which so many streams that share links take turns, unless turns would
+  // then cost more than the data.
+  Shape InTurns(const Shape& shape, int32_t levels, int32_t streams) const {
+    if (streams <= shape.turns || request_.limits.chunks) return shape;
+    Shape made = shape;
+    made.turns = streams;
+    made.waves = EqualWaves(shape.cut, levels, streams);
+    const double all_ps =
+        1e12 * Seconds(bytes_, static_cast<double>(shape.cut.bandwidth_bytes_per_s) * shape.cut.lanes);
+    return levels * TurnsPs(made) <= all_ps ? made : shape;
   }
 
   // Returns the shapes that may be the best, by their times.
@@ -165,12 +180,12 @@ class Shapes {
   }
 
   void AddDisjoint(const LaneCut& cut) {
-    Shape shape{.cut = cut, .trees = cut.lanes};
+    Shape shape{.cut = cut, .trees = cut.lanes, .turns = LanesOnPort(cut)};
     const double dealt = static_cast<double>(cut.bandwidth_bytes_per_s) * std::max(1, cut.lanes - 1);
     const bool backwards = machine_.reversed != nullptr;
     const int64_t most = (backwards ? kMostTransfers : kMostMoves) / (int64_t{cut.lanes} * members_);
-    shape.waves = LanesOnPort(cut) > 1
-                      ? EqualWaves(cut)
+    shape.waves = shape.turns > 1
+                      ? EqualWaves(cut, LevelsOfDisjoint(cut.lanes), shape.turns)
                       : WavesOf(bytes_ / cut.lanes, GrowthOf(machine_.inside_bytes_per_s / dealt), backwards,
                                 std::clamp<int64_t>(most, 1, backwards ? 2 * kWaves : kWaves));
     if (request_.limits.chunks)
@@ -183,14 +198,15 @@ class Shapes {
   double LanesOnPort(const LaneCut& cut) const {
     return std::max(1.0, cut.lanes / static_cast<double>(machine_.hosts[1].ports.size()));
   }
-  double TurnsPs(const LaneCut& cut, double chunk_bytes) const {
-    return (LanesOnPort(cut) - 1) * 1e12 *
-           Seconds(chunk_bytes, static_cast<double>(cut.bandwidth_bytes_per_s));
+  double TurnsPs(const Shape& shape) const {
+    return (shape.turns - 1) * 1e12 *
+           Seconds(bytes_ * shape.waves[0] / shape.cut.lanes,
+                   static_cast<double>(shape.cut.bandwidth_bytes_per_s));
   }
-  std::vector<double> EqualWaves(const LaneCut& cut) const {
+  std::vector<double> EqualWaves(const LaneCut& cut, int32_t levels, double turns) const {
     const auto most =
         static_cast<double>(std::max<int64_t>(kWaves, kMostTransfers / 2 / (int64_t{cut.lanes} * members_)));
-    const double wanted = LevelsOfDisjoint(cut.lanes) * (LanesOnPort(cut) - 1) / kTurns;
+    const double wanted = levels * (turns - 1) / kTurns;
     const auto count =
         static_cast<size_t>(std::clamp(bytes_ / cut.lanes / kLeastSegment, 1.0, std::min(most, wanted)));
     return std::vector<double>(count, 1.0 / static_cast<double>(count));
@@ -240,31 +256,48 @@ Waves WeightsOf(const Shape& shape, const Machine& machine, const SynthesisReque
   return waves;
 }
 
-StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
+// Trees of hosts with the ways between them, and the shape that is then the best.
+struct Routed {
+  HostTrees trees;
+  TreeRoutes routes;
+  Shape shape;
+  double time_ps = 0;
+};
+
+StatusOr<Routed> RoutedTrees(const Shape& shape, const Machine& machine, const SynthesisRequest& request) {
+  std::vector<RailHost> hosts = machine.hosts;
+  SetLanes(*machine.topology, shape.cut, hosts);
+  std::optional<Routed> best;
+  const Shapes shapes(machine, request);
+  const auto route = [&](HostTrees trees) -> Status {
+    XCCL_ASSIGN_OR_RETURN(TreeRoutes routes, RoutesOf(*machine.topology, hosts, trees, kName));
+    const int32_t levels = trees.levels();
+    Shape made = shape.is_disjoint ? shapes.InTurns(shape, levels, routes.streams) : shape;
+    const double ps = shape.is_disjoint ? shapes.DisjointPs(made, levels, routes.busiest) : shape.time_ps;
+    if (!best || ps < best->time_ps) best = Routed{std::move(trees), std::move(routes), std::move(made), ps};
+    return OkStatus();
+  };
+  const auto count = static_cast<int32_t>(hosts.size());
+  XCCL_RETURN_IF_ERROR(route(shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
+                                               : EqualTrees(count, shape.trees, shape.fanout)));
+  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
+  if (shape.is_disjoint && best->routes.busiest > 1 + kRounding) {
+    const std::vector<std::vector<int32_t>> groups = HostGroups(*machine.topology, hosts);
+    if (!groups.empty()) XCCL_RETURN_IF_ERROR(route(NestedTrees(count, groups, shape.cut.lanes)));
+  }
+  return *std::move(best);
+}
+
+StatusOr<Synthesis> PlanOf(const Routed& routed, const Machine& machine, const SynthesisRequest& request) {
+  const Shape& shape = routed.shape;
   std::vector<RailHost> hosts = machine.hosts;
   SetLanes(*machine.topology, shape.cut, hosts);
   const Waves waves = WeightsOf(shape, machine, request);
   const Collective& whole = *request.collective;
   const bool backwards = whole.kind() == CollectiveKind::kReduce;
-  std::optional<LaneSchedule> best;
-  double best_ps = 0;
-  const auto count = static_cast<int32_t>(hosts.size());
-  const auto make = [&](const HostTrees& trees) -> Status {
-    XCCL_ASSIGN_OR_RETURN(LaneSchedule made, ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root,
-                                                             trees, waves, backwards, kName));
-    const double ps = Shapes(machine, request).DisjointPs(shape, trees.levels(), made.busiest);
-    if (best && best_ps <= ps) return OkStatus();
-    best = std::move(made);
-    best_ps = ps;
-    return OkStatus();
-  };
-  XCCL_RETURN_IF_ERROR(make(shape.is_disjoint ? DisjointTrees(count, shape.cut.lanes)
-                                              : EqualTrees(count, shape.trees, shape.fanout)));
-  // Trees that leave groups of hosts seldom are deeper, and are made where streams of others share links.
-  if (shape.is_disjoint && best->busiest > 1 + kRounding) {
-    const std::vector<std::vector<int32_t>> groups = HostGroups(*machine.topology, hosts);
-    if (!groups.empty()) XCCL_RETURN_IF_ERROR(make(NestedTrees(count, groups, shape.cut.lanes)));
-  }
+  XCCL_ASSIGN_OR_RETURN(Schedule schedule,
+                        ScheduleOfLanes(*machine.topology, hosts, *whole.spec().root, routed.trees,
+                                        routed.routes, waves, shape.turns > 1, backwards, kName));
   std::vector<int64_t> weights;
   for (std::vector<int64_t> tree : waves) {
     if (backwards) std::ranges::reverse(tree);
@@ -273,19 +306,36 @@ StatusOr<Synthesis> PlanOf(const Shape& shape, const Machine& machine, const Syn
   Collective cut = request.limits.chunks || weights.size() == 1
                        ? whole.WithChunks(static_cast<int32_t>(weights.size()))
                        : whole.WithWeights({weights});
-  Schedule schedule = std::move(best->schedule);
   if (backwards) schedule = Reverse(schedule, *request.topology, cut, TransferOp::kReduce);
   return Synthesis{std::move(cut), std::move(schedule), false, std::string(kName),
                    fmt::format("{} {} trees over {} hosts", shape.trees,
                                shape.is_disjoint ? "disjoint" : "equal", hosts.size())};
 }
 
+// Returns the first shape with its trees, or one of disjoint trees on other lanes if streams share links less
+// with that. The shapes are in the order of their times on links that no streams share, which are no longer.
+StatusOr<Routed> BestOf(const Machine& machine, const std::vector<Shape>& shapes,
+                        const SynthesisRequest& request) {
+  XCCL_ASSIGN_OR_RETURN(Routed best, RoutedTrees(shapes.front(), machine, request));
+  for (const Shape& shape : std::span(shapes).subspan(1)) {
+    if (!best.shape.is_disjoint || best.time_ps <= shape.time_ps) break;
+    if (!shape.is_disjoint) continue;
+    XCCL_ASSIGN_OR_RETURN(Routed other, RoutedTrees(shape, machine, request));
+    if (other.time_ps < best.time_ps) best = std::move(other);
+  }
+  return best;
+}
+
 // Makes the plan of the best shape within the limit of steps.
 StatusOr<Synthesis> MakeOn(const Machine& machine, const std::vector<Shape>& shapes,
                            const SynthesisRequest& request) {
   StepBudget steps(kName, request);
+  XCCL_ASSIGN_OR_RETURN(const Routed best, BestOf(machine, shapes, request));
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, PlanOf(best, machine, request));
+  if (steps.Allows(made.schedule.num_steps())) return made;
   for (const Shape& shape : shapes) {
-    XCCL_ASSIGN_OR_RETURN(Synthesis made, PlanOf(shape, machine, request));
+    XCCL_ASSIGN_OR_RETURN(const Routed routed, RoutedTrees(shape, machine, request));
+    XCCL_ASSIGN_OR_RETURN(made, PlanOf(routed, machine, request));
     if (steps.Allows(made.schedule.num_steps())) return made;
   }
   return steps.Refusal();

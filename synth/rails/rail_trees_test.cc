@@ -277,6 +277,54 @@ TEST(RailTrees, LeavesAreNoRacks) {
             1.5);
 }
 
+// Hosts of 8 GPUs on leaves that all spines join.
+std::string LeavesXml(int32_t hosts, int32_t leaves, int32_t spines, int32_t uplink_gbit) {
+  return fmt::format(R"(<topology name="leaves">
+  <cluster hosts="{}">
+    <nvswitch gpus="8" bandwidth="450GB/s" latency="500ns"/>
+    <nic id="nic" count="8"/>
+    <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="400Gbit/s" latency="0ns"/>
+    <fabric type="leaf-spine" leaves="{}" spines="{}" bandwidth="400Gbit/s" latency="1300ns"
+            uplink-bandwidth="{}Gbit/s" uplink-latency="300ns"/>
+  </cluster>
+</topology>)",
+                     hosts, leaves, spines, uplink_gbit);
+}
+
+// Eight trees enter and leave each leaf once, over eight uplinks.
+TEST(RailTrees, EveryUplinkCarriesOneStream) { EXPECT_LE(RatioOf(LeavesXml(60, 12, 8, 400)), 1.1); }
+
+// Eight streams enter each leaf over four uplinks, which carry as much as they can.
+TEST(RailTrees, StreamsThatShareUplinksTakeTurns) {
+  EXPECT_LE(RatioOf(LeavesXml(24, 8, 4, 400)), 1.05);
+  EXPECT_LE(RatioOf(LeavesXml(24, 8, 4, 400), CollectiveKind::kReduce), 1.6);
+}
+
+// Sixteen streams of half a NIC's bandwidth enter each leaf over sixteen uplinks.
+TEST(RailTrees, LanesAreAsWideAsUplinks) { EXPECT_LE(RatioOf(LeavesXml(24, 8, 16, 200)), 1.1); }
+
+// Four switches join the GPUs of a host. No GPU sends a tree over one of them alone.
+TEST(RailTrees, SwitchesInsideHostsShareTheLoad) {
+  std::string host, rails;
+  for (int32_t s = 0; s < 4; ++s)
+    host += fmt::format(
+        R"(<switch id="nv{0}"/><link from="gpu:*" to="nv{0}" bandwidth="112.5GB/s" latency="500ns"/>)", s);
+  for (int32_t k = 0; k < 8; ++k)
+    rails += fmt::format(R"(<link from="*/nic{0}" to="rail{0}" bandwidth="50GB/s" latency="1300ns"/>)", k);
+  EXPECT_LE(RatioOf(fmt::format(R"(<topology name="switches">
+  <cluster hosts="16">
+    <gpu count="8"/>
+    {}
+    <nic id="nic" count="8"/>
+    <link from="gpu:*" to="nic:*" pairwise="true" bandwidth="50GB/s" latency="0ns"/>
+  </cluster>
+  <switch id="rail" count="8"/>
+  {}
+</topology>)",
+                                host, rails)),
+            1.25);
+}
+
 // Equal uplinks carry equally much.
 TEST(RailTrees, SharesSpinesEvenly) {
   const Topology machine = MakeHosts(std::vector<HostShape>(12, HostShape{2, 2}), 6, 3);
