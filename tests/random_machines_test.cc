@@ -42,8 +42,9 @@ void CheckMachine(uint64_t seed) {
   for (const Collective& collective : subset) check(topology, collective);
   // Once more on a machine without relays: ranks that are not members carry nothing.
   const Topology without = WithoutRelays(topology, subset.front().ranks());
-  if (without == topology || !CheckReachable(without, subset.front()).ok()) return;
-  for (const Collective& collective : subset) check(without, collective);
+  if (without == topology) return;
+  for (const Collective& collective : subset)
+    if (CheckReachable(without, collective).ok()) check(without, collective);
 }
 
 TEST_P(RandomMachines, EveryCollectiveByEveryEngine) {

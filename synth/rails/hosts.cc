@@ -205,7 +205,9 @@ std::vector<Reach> ReachOf(const Topology& topology, Rank gpu, std::span<const C
     search.Run(gpu, backward);
     for (size_t c = 0; c < cables.size(); ++c) {
       Reach& at = reach[c];
-      if (!search.Reaches(cables[c].node)) continue;
+      const NodeId node = cables[c].node;
+      const bool is_of_another = topology.IsGpu(node) && node != topology.NodeOf(gpu);
+      if (is_of_another || !search.Reaches(node)) continue;
       const Link& cable = topology.link(backward ? cables[c].in : cables[c].out);
       const int64_t width = std::min(search.Width(cables[c].node), cable.bandwidth_bytes_per_s);
       at.is_both = backward && at.width > 0;

@@ -395,5 +395,20 @@ TEST(RailTrees, SaysWhyNot) {
       "every host; hint: --engine=forest");
 }
 
+// GPU 1 of each host has the host's cable, and takes no part. A path once passed it.
+TEST(RailTrees, CablesOfOtherGpusAreNoWay) {
+  const Topology machine = ReadNativeXml(R"(<topology name="one cable"><cluster hosts="2" name="h">
+      <gpu count="2"/><link from="gpu:0" to="gpu:1" bandwidth="100GB/s"/></cluster>
+      <switch id="leaf"/><link from="*/gpu:1" to="leaf" bandwidth="50GB/s"/></topology>)",
+                                         "test")
+                               .value();
+  const std::vector<Rank> some = {Rank(0), Rank(2)}, with_cables = {Rank(1), Rank(3)};
+  EXPECT_EQ(
+      PlanOn(machine, CollectiveOf(CollectiveKind::kBroadcast, some, Rank(0)), 1 << 20).status().message(),
+      "rail-trees: no cable joins host h0 to a switch outside hosts in both directions; expected one on "
+      "every host; hint: --engine=forest");
+  EXPECT_TRUE(PlanOn(machine, CollectiveOf(CollectiveKind::kBroadcast, with_cables, Rank(1)), 1 << 20).ok());
+}
+
 }  // namespace
 }  // namespace xccl
