@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <ranges>
 #include <set>
 #include <utility>
 
@@ -102,10 +101,12 @@ std::optional<std::vector<LinkId>> FabricRoutes::Way(const Stream& stream) {
 
 // Of parallel links, returns the one that is least busy.
 std::optional<LinkId> FabricRoutes::LeastHeld(NodeId from, NodeId to) const {
-  const auto links = std::ranges::equal_range(out_[number_[from.index()]], to, {},
-                                              [&](LinkId l) { return topology_->link(l).to; });
-  if (links.empty()) return std::nullopt;
-  return *std::ranges::min_element(links, {}, [&](LinkId l) { return Held(l, 1); });
+  const std::span<const LinkId> out = out_[number_[from.index()]];
+  std::optional<LinkId> least;
+  for (auto l = std::ranges::lower_bound(out, to, {}, [&](LinkId at) { return topology_->link(at).to; });
+       l != out.end() && topology_->link(*l).to == to; ++l)
+    if (!least || Held(*l, 1) < Held(*least, 1)) least = *l;
+  return least;
 }
 
 // Returns the middle of the stream's way that begins, or ends, with the link.
@@ -162,7 +163,7 @@ bool FabricRoutes::Exchange(Middle old, NodeId node, bool is_up) {
     }
     is_up = !is_up;
   }
-  for (const auto& [from, to] : std::views::reverse(moved)) Move(to, from);
+  for (auto back = moved.rbegin(); back != moved.rend(); ++back) Move(back->second, back->first);
   return false;
 }
 
