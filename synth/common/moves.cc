@@ -42,8 +42,9 @@ StatusOr<Routes> FindRoutes(const Moves& moves, const RankGraph& graph, std::str
     if (added) routes.relays.push_back(graph.Route(move.src, move.dst));
     const std::vector<Rank>& route = routes.relays[known->second];
     if (route.empty())
-      return Infeasible(
-          fmt::format("{}: no path from rank {} to rank {}", engine, move.src.value, move.dst.value));
+      return InvalidInput(
+          fmt::format("{}: no path from rank {} to rank {}; expected one; hint: --engine=auto", engine,
+                      move.src.value, move.dst.value));
     length[move.step] = std::max(length[move.step], static_cast<int32_t>(route.size()) - 1);
     routes.of_move.back() = known->second;
   }

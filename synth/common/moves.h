@@ -55,8 +55,8 @@ class Moves {
 // A step with relays becomes as many steps as its longest path has hops. Parallel cables share the chunks of
 // a move. A rank keeps only the first copy of a chunk if relays bring the chunk again, or if the moves do and
 // `repeats` is set. Linear in the transfers. Requires that `goal` has one owner for each chunk that moves.
-// Errors: kInvalidInput "ENGINE: ..." if the moves make sums and a move needs relays; kInfeasible if there is
-// no path.
+// Errors: kInvalidInput "ENGINE: ..." if the moves make sums and a move needs relays, or if there is no path
+// for a move.
 StatusOr<Schedule> RouteMoves(const Moves& moves, const RankGraph& graph, const CopyGoal& goal, bool repeats,
                               std::string_view engine);
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -141,6 +142,25 @@ TEST(Textbook, SomeStepsOfManyMovesStandForAll) {
   EXPECT_NE(measured.ps_per_byte, exact.ps_per_byte);
   EXPECT_NEAR(measured.fixed_ps / exact.fixed_ps, 1, 0.05);
   EXPECT_NEAR(measured.ps_per_byte / exact.ps_per_byte, 1, 0.05);
+}
+
+// A broadcast along one-way links is possible, so that an engine whose moves go back says that it does not
+// serve it.
+TEST(Textbook, AMoveWithoutAPathIsRefused) {
+  TopologySpec spec = testing::MakeRing(5).spec();
+  std::erase_if(spec.links, [](const Link& l) { return l.to != NodeId(l.from.value + 1); });
+  const Topology one_way = Topology::Create(std::move(spec)).value();
+  const Collective broadcast = Collective::Create(SpecOf(CollectiveKind::kBroadcast, AllRanks(5))).value();
+  const SynthesisRequest request{.topology = &one_way, .collective = &broadcast};
+  int refused = 0;
+  for (const TextbookEngine& engine : TextbookEngines()) {
+    const StatusOr<Synthesis> made = RowOf(engine).Synthesize(request);
+    if (made.ok()) continue;
+    EXPECT_EQ(made.status().code(), StatusCode::kInvalidInput) << made.status().message();
+    refused +=
+        made.status().message().find("; expected one; hint: --engine=auto") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_GT(refused, 0);
 }
 
 }  // namespace
