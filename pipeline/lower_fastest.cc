@@ -65,9 +65,10 @@ int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
 }
 
 // Returns why the schedule cannot be lowered, because of its length, memory or the deadline; empty if it can.
-std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, const Deadline& deadline) {
+// `transfers`: those of the plain form.
+std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, int64_t transfers,
+                             const Deadline& deadline) {
   const Schedule& schedule = made.schedule;
-  const int64_t transfers = TransfersOf(topology, made);
   const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
   if (!schedule.symmetry.empty() && transfers > most)
     return "the schedule, kept compressed, is too long to be lowered for all ranks; hint: emit --to program "
@@ -176,7 +177,7 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
     if (candidate.is_long && has_long.contains(plan.engine)) continue;
     const auto is_same = [&](const Made& other) { return found[other.place].schedule == plan.schedule; };
     if (std::ranges::any_of(made, is_same)) continue;
-    if (!ReasonNotToLower(topology, plan, options.deadline).empty()) continue;
+    if (!ReasonNotToLower(topology, plan, candidate.transfers, options.deadline).empty()) continue;
     if (candidate.is_long) has_long.insert(plan.engine);
     StatusOr<TimedProgram> program = ProveLowerAndTime(topology, options, found, candidate);
     lowered_transfers += candidate.transfers;
@@ -227,7 +228,8 @@ bool IsLate(const Status& status, const PlanOptions& options) {
 StatusOr<FastestProgram> LowerFastest(const Topology& topology, const PlanOptions& options,
                                       std::vector<Synthesis>& found) {
   FastestProgram result;
-  result.no_program = ReasonNotToLower(topology, found.front(), options.deadline);
+  result.no_program =
+      ReasonNotToLower(topology, found.front(), TransfersOf(topology, found.front()), options.deadline);
   if (!result.no_program.empty()) return result;
   std::vector<Status> failed;
   std::optional<TimedProgram> best;

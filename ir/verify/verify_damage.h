@@ -28,7 +28,8 @@ void CheckDetours(const Schedule& schedule, const Topology& topology, const Topo
 
 // Rule S9. Checks the trees of chunks, the ways, and the paths of what heirs take over; in an alltoall, who
 // passes chunks on. Requires: lost hosts, the whole machine and its collective, and rules S1, S2 and S7.
-// Cost: linear in the columns' chunks and in what heirs take over.
+// Cost: linear in the columns' chunks and in what heirs take over; in an alltoall, in the lost ranks × the
+// columns' chunks.
 void CheckLostHosts(const Schedule& schedule, const Collective& collective, const Topology& topology,
                     const Topology& whole, const Collective& of_whole, const ReportDamage& report);
 

@@ -73,6 +73,7 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
   before.passed_over.emplace_back(kName);
   const Engine& quick = *std::ranges::find(table(), kDefaultEngine, &Engine::name);
   XCCL_ASSIGN_OR_RETURN(Synthesis fastest, quick.Plan(before));
+  std::vector<std::string> faults = std::exchange(fastest.faults, {});
   std::vector<Synthesis> plans = std::exchange(fastest.others, {});
   plans.insert(plans.begin(), std::move(fastest));
   SynthesisRequest repairs = request;
@@ -96,7 +97,10 @@ StatusOr<Synthesis> PlanOn(const Whole& whole, const SynthesisRequest& request, 
     else
       best = *std::move(made);
   }
-  if (best) return *std::move(best);
+  if (best) {
+    best->faults = std::move(faults);
+    return *std::move(best);
+  }
   return refused.ok() ? budget.Refusal() : Annotate(refused, std::string(kName));
 }
 

@@ -1,8 +1,11 @@
 // Plans of machines that lack something, repaired from the plan of the machine as it was.
+#include "synth/replan/mended.h"
+
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,6 +103,29 @@ TEST(Mended, IsAmongThePlansOfAuto) {
   const StatusOr<Synthesis> made = Plan(request, "auto");
   ASSERT_TRUE(made.ok()) << made.status().message();
   EXPECT_LE(RatioOf(*made, request), 1.05);
+}
+
+// Users see of every wrong plan that it was made, also of one for the machine as it was.
+TEST(Mended, SaysWhichPlansWereWrong) {
+  const EngineTable table = []() -> std::span<const Engine> {
+    static const std::vector<Engine> all = [] {
+      Engine engine;
+      engine.name = kDefaultEngine;
+      engine.serves = [](const SynthesisRequest&) { return OkStatus(); };
+      engine.make = [](const SynthesisRequest& request) {
+        StatusOr<Synthesis> made = Plan(request, "ring");
+        made->faults.emplace_back("a wrong plan");
+        return made;
+      };
+      return std::vector<Engine>{engine};
+    }();
+    return all;
+  };
+  const Topology machine = HostsWithoutACable(16);
+  const StatusOr<Synthesis> made =
+      MendedEngine(table).Synthesize(Request(machine, CollectiveKind::kAllgather, 1 << 20));
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(made->faults, std::vector<std::string>({"a wrong plan"}));
 }
 
 TEST(Mended, Refusals) {
