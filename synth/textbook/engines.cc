@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <vector>
 
 namespace xccl {
 namespace {
@@ -25,16 +26,14 @@ Kinds KindsOf(std::initializer_list<std::initializer_list<CollectiveKind>> group
   return kinds;
 }
 
-}  // namespace
-
-std::span<const TextbookEngine> TextbookEngines() {
-  static const Kinds gathering = KindsOf({kAllreduces, kAllgathers, kReduceScatters});
-  static const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
-  static const Kinds rooted = KindsOf({kAllreduces, kBroadcasts, kGathers});
-  static const Kinds exchanging = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kAlltoalls});
-  static const Kinds most =
-      KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
-  static const TextbookEngine engines[] = {
+// Engines that need neither a grid nor hosts.
+std::vector<TextbookEngine> EnginesOfLines() {
+  const Kinds gathering = KindsOf({kAllreduces, kAllgathers, kReduceScatters});
+  const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
+  const Kinds rooted = KindsOf({kAllreduces, kBroadcasts, kGathers});
+  const Kinds exchanging = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kAlltoalls});
+  const Kinds all = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
+  return {
       {"ring", kTrees,
        "rings along the links, as many as share them well; bandwidth-optimal where they use all; not exact",
        broadcasting, PlaceRing},
@@ -73,11 +72,19 @@ std::span<const TextbookEngine> TextbookEngines() {
        gathering, PlaceSwing},
       {"bine", kExchanges,
        "binomial negabinary trees, partners 2/3 as far as in binomial ones; ceil(log2 n) steps; not exact",
-       most, PlaceBine},
+       all, PlaceBine},
       {"pat", kExchanges,
        "NCCL's parallel aggregated trees: log2 n steps for small sizes, bounded messages for large ones; not "
        "exact",
        gathering, PlacePat},
+  };
+}
+
+// Engines that place ranks on a grid or in hosts, deal out chunks, or send straight.
+std::vector<TextbookEngine> EnginesOfPlaces() {
+  const Kinds broadcasting = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts});
+  const Kinds all = KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls});
+  return {
       {"2d-ring", kTrees, "rings along one dimension of a grid after the other, both ways round; not exact",
        broadcasting, Place2dRing},
       {"2d-torus", kTrees,
@@ -87,7 +94,7 @@ std::span<const TextbookEngine> TextbookEngines() {
       {"2d-mesh", kTrees,
        "everyone with everyone of its row, then of its column: few partners; two trees for a broadcast on a "
        "mesh; not exact",
-       most, PlaceMesh2d},
+       all, PlaceMesh2d},
       {"hierarchical-ring", kTrees,
        "rings inside hosts and along rails across them: few bytes over the fabric; not exact", broadcasting,
        PlaceHierarchicalRing},
@@ -111,6 +118,17 @@ std::span<const TextbookEngine> TextbookEngines() {
        KindsOf({kAllreduces, kAllgathers, kReduceScatters, kBroadcasts, kGathers, kAlltoalls, {kSendrecv}}),
        PlaceDirect},
   };
+}
+
+}  // namespace
+
+std::span<const TextbookEngine> TextbookEngines() {
+  static const std::vector<TextbookEngine>& engines = *new std::vector<TextbookEngine>([] {
+    std::vector<TextbookEngine> rows = EnginesOfLines();
+    const std::vector<TextbookEngine> placed = EnginesOfPlaces();
+    rows.insert(rows.end(), placed.begin(), placed.end());
+    return rows;
+  }());
   return engines;
 }
 
