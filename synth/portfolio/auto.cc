@@ -1,5 +1,6 @@
 #include "synth/portfolio/auto.h"
 
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,43 +26,59 @@ bool CanRelay(const Topology& topology, std::span<const Rank> members) {
   return false;
 }
 
-// Plans a collective of some ranks of a machine. First plans on the submachine of the members alone. If
-// another rank can relay and a faster plan is possible, also plans on the whole machine, and keeps the faster
-// plan. Requires: some rank is no member.
-StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
+// Plans a collective of some ranks of a machine on the submachine of these ranks alone.
+StatusOr<Synthesis> PlanAlone(const SynthesisRequest& request, std::span<const Engine> engines) {
   const Submachine alone = MembersAlone(*request.topology, request.collective->ranks());
   const Collective collective = RestrictTo(*request.collective, alone);
-  if (!CheckReachable(alone.topology, collective).ok()) return TryEngines(request, engines);
+  XCCL_RETURN_IF_ERROR(CheckReachable(alone.topology, collective));
   SynthesisRequest smaller = request;
   smaller.topology = &alone.topology;
   smaller.collective = &collective;
   smaller.start.reset();
   smaller.bound = nullptr;
   smaller.graphs.reset();
-  StatusOr<Synthesis> made = TryEngines(smaller, engines);
-  if (!made.ok()) return TryEngines(request, engines);
-  const bool proved = made->exact;
+  XCCL_ASSIGN_OR_RETURN(Synthesis made, TryEngines(smaller, engines));
   std::vector<Synthesis> others;
-  for (Synthesis& other : made->others)
+  for (Synthesis& other : std::exchange(made.others, {}))
     if (StatusOr<Synthesis> on_all = OnWholeMachine(std::move(other), alone, *request.collective);
         on_all.ok())
       others.push_back(*std::move(on_all));
-  made->others.clear();
-  StatusOr<Synthesis> best = OnWholeMachine(std::move(*made), alone, *request.collective);
-  if (!best.ok() || !best->simulation) return TryEngines(request, engines);
-  best->others = std::move(others);
-  if (best->schedule.size() == 0 || !CanRelay(*request.topology, request.collective->ranks())) return best;
-  best->note += best->note.empty() ? "the other ranks carry nothing" : "; the other ranks carry nothing";
-  XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
-  best->exact = proved && MeetsBound(best->simulation->time_ps, bound);
-  const double worth_ps = static_cast<double>(bound.bound_ps) * kNear;
-  if (static_cast<double>(best->simulation->time_ps) <= worth_ps) return best;
+  XCCL_ASSIGN_OR_RETURN(Synthesis best, OnWholeMachine(std::move(made), alone, *request.collective));
+  best.others = std::move(others);
+  return best;
+}
+
+// Returns the plan that is kept, with the wrong plans of both searches.
+Synthesis WithFaultsOf(const Synthesis& dropped, Synthesis kept) {
+  kept.faults.insert(kept.faults.end(), dropped.faults.begin(), dropped.faults.end());
+  return kept;
+}
+
+// Plans a collective of some ranks of a machine. First plans on the submachine of the members alone. If
+// another rank can relay and a faster plan is possible, also plans on the whole machine, and keeps the faster
+// plan. Requires: some rank is no member.
+StatusOr<Synthesis> PlanSomeRanks(const SynthesisRequest& request, std::span<const Engine> engines) {
+  StatusOr<Synthesis> alone = PlanAlone(request, engines);
+  if (!alone.ok()) return TryEngines(request, engines);
   SynthesisRequest whole = request;
-  whole.bound = &bound;
+  std::optional<Bound> bound;
+  if (alone->simulation) {
+    if (alone->schedule.size() == 0 || !CanRelay(*request.topology, request.collective->ranks()))
+      return alone;
+    XCCL_ASSIGN_OR_RETURN(bound, BoundOf(request));
+    const int64_t time_ps = alone->simulation->time_ps;
+    alone->note += alone->note.empty() ? "the other ranks carry nothing" : "; the other ranks carry nothing";
+    alone->exact = alone->exact && MeetsBound(time_ps, *bound);
+    if (static_cast<double>(time_ps) <= static_cast<double>(bound->bound_ps) * kNear) return alone;
+    whole.bound = &*bound;
+  }
   StatusOr<Synthesis> relayed = TryEngines(whole, engines);
-  if (!relayed.ok() || !relayed->simulation || relayed->simulation->time_ps >= best->simulation->time_ps)
-    return best;
-  return relayed;
+  if (!alone->simulation)
+    return relayed.ok() ? WithFaultsOf(*alone, *std::move(relayed)) : std::move(relayed);
+  if (!relayed.ok()) return alone;
+  if (relayed->simulation && relayed->simulation->time_ps < alone->simulation->time_ps)
+    return WithFaultsOf(*alone, *std::move(relayed));
+  return WithFaultsOf(*relayed, *std::move(alone));
 }
 
 }  // namespace

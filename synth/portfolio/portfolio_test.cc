@@ -5,12 +5,14 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "synth/common/serves.h"
 #include "synth/common/test_machines.h"
+#include "synth/portfolio/auto.h"
 
 namespace xccl {
 namespace {
@@ -150,6 +152,58 @@ TEST(Portfolio, AWrongPlanCostsItsEngineTheTurnAndNoMore) {
       SynthesisRequest without = request;
       without.passed_over = {"honest"};
       EXPECT_EQ(TryEngines(without, engines).status().code(), StatusCode::kBug);
+    }
+}
+
+// Some ranks are planned alone and then with relays. Rank 0 of five reaches four others along the ring in
+// three hops, and with rank 4 as a relay in two.
+std::vector<Engine>& EnginesOfSome() {
+  static auto& engines = *new std::vector<Engine>;
+  return engines;
+}
+
+void SetEnginesOfSome(int32_t liar_on, bool relays) {
+  std::vector<Engine>& engines = EnginesOfSome();
+  engines.assign(2, EngineOf("honest", 0, false, false));
+  engines[0].name = "liar";
+  for (Engine& engine : engines)
+    engine.make = [=, name = engine.name](const SynthesisRequest& request) -> StatusOr<Synthesis> {
+      const int32_t ranks = request.topology->num_ranks();
+      const bool lies = name == "liar" && ranks == liar_on;
+      Synthesis made{.collective = *request.collective,
+                     .schedule = AlongTheRing(ranks, lies ? 1 : 0),
+                     .engine = std::string(name),
+                     .note = ""};
+      if (lies || ranks == 4 || !relays) return made;
+      made.schedule = AlongTheRing(3, 0);
+      for (const auto& [from, to] : {std::pair(0, 4), {4, 3}})
+        for (const LinkId link : request.topology->Out(NodeId(from)))
+          if (request.topology->link(link).to == NodeId(to))
+            made.schedule.Add(ChunkId(0), 1, Rank(from), Rank(to), std::vector{link}, TransferOp::kCopy,
+                              from / 4);
+      Normalize(made.schedule);
+      return made;
+    };
+}
+
+TEST(Auto, SaysOfWrongPlansOfBothSearchesWhicheverPlanIsKept) {
+  const Topology topology = testing::MakeRing(5);
+  CollectiveSpec spec;
+  spec.kind = CollectiveKind::kBroadcast;
+  spec.ranks = AllRanks(4);
+  spec.root = Rank(0);
+  const Collective broadcast = *Collective::Create(std::move(spec));
+  const SynthesisRequest request{.topology = &topology, .collective = &broadcast, .size_bytes = 64};
+  const std::vector text = {
+      std::string("liar: it made a wrong plan: step 0: rank 1 sends chunk 0, which it does not hold")};
+  for (const int32_t liar_on : {4, 5})
+    for (const bool relays : {false, true}) {
+      SetEnginesOfSome(liar_on, relays);
+      const Engine engine = AutoEngine([]() -> std::span<const Engine> { return EnginesOfSome(); });
+      const StatusOr<Synthesis> made = engine.make(request);
+      ASSERT_TRUE(made.ok()) << made.status().message();
+      EXPECT_EQ(made->schedule.size(), relays ? 4 : 3);
+      EXPECT_EQ(made->faults, text) << liar_on << ", " << relays;
     }
 }
 
