@@ -9,8 +9,9 @@
 // of all batches farther on, and any few in a row have far and near offsets. The first one is far, and the
 // last one near and soon done.
 //
-// Half-way offsets of even dimensions are as far both ways. In dimension 0, one half of these blocks goes
-// each way; later, blocks whose offset in dimension 0 is even go up, and the others down.
+// Half-way offsets of even dimensions are as far both ways. In dimension 0, one half of the blocks with such
+// an offset goes each way; all of them go up if the dimension is so long that its blocks are sent in ranges.
+// In a later dimension, blocks whose offset in dimension 0 is even go up, and the others down.
 //
 // The blocks of rank 0 are numbered by destination. So those that a message takes are a range for given
 // earlier offsets, or a few ranges in dimension 0, and a plan of a torus of three dimensions has about two
@@ -185,7 +186,8 @@ class Writer {
     }
     ++end;
     for (int32_t o = offsets_[dim].first; o < offsets_[dim].last; ++o) {
-      // Blocks half way round go both ways along dimension 0, a half each.
+      // Along dimension 0 half of the blocks half way round go each way, an odd one up or down by `begin`;
+      // along later dimensions all of them go up, or all down.
       const int32_t half = dim > 0 ? (up ? end : begin) : (begin + end + begin % 2) / 2;
       const int32_t middle = 2 * o < side ? end : 2 * o > side ? begin : half;
       const int32_t at = place + o * stride;
@@ -308,7 +310,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   }
   const auto batches = static_cast<double>(BatchesOf(torus, BlockBytes(request)).count);
   const double n = request.topology->num_ranks(), moves = n * hops * request.limits.chunks.value_or(1);
-  const bool is_plain = n * moves <= static_cast<double>(kMostExpanded);
+  const bool is_plain = n * moves <= static_cast<double>(kMostTransfers);
   Offer offer{.time_ps = torus.latency_ps + longest_ps + (all_ps - longest_ps) / batches,
               .work = static_cast<int64_t>(is_plain ? n * moves : moves)};
   offer.make = [found, &request](int64_t) { return PlanOn(*found, request); };
