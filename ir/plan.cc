@@ -25,10 +25,6 @@ namespace xccl {
 namespace {
 
 constexpr int64_t kFormat = 1;
-// A transfer takes about 100 bytes of a file. Schedules of machines of so many ranks, and schedules without a
-// program, are written plain up to so many transfers.
-constexpr int32_t kLarge = 4096;
-constexpr int64_t kMostPlainOfLarge = int64_t{1} << 17;
 
 void WriteMadeBy(const MadeBy& made_by, JsonWriter& writer) {
   writer.BeginObject();
@@ -180,11 +176,11 @@ StatusOr<Plan> ParsePlanUnverified(std::string_view text, const std::string& pla
   return ReadPlanJson(document.root(), place);
 }
 
-Status WritePlan(const Plan& plan, const std::string& path, int64_t most_plain_transfers) {
+Status WritePlan(const Plan& plan, const std::string& path, int64_t most_transfers) {
   // The plain form is easier to read for other tools, unless it is huge.
   if (!plan.schedule.symmetry.empty()) {
-    const bool large = plan.topology.num_ranks() >= kLarge || !plan.program;
-    const int64_t most = large ? std::min(most_plain_transfers, kMostPlainOfLarge) : most_plain_transfers;
+    const int64_t most =
+        std::min(most_transfers, plan.program ? MostTransfersOn(plan.topology) : kFewTransfers);
     StatusOr<Schedule> plain = Expand(plan.schedule, plan.collective, plan.topology, most);
     if (plain.ok())
       return WritePlan({plan.topology, plan.collective, *std::move(plain), plan.program, plan.made_by,

@@ -47,11 +47,10 @@ struct Plan {
   PlanSizes sizes = {};
 };
 
-// A compressed schedule is written in its plain form if that has at most this many transfers.
-inline constexpr int64_t kMostPlainTransfers = 4'000'000;
-
-Status WritePlan(const Plan& plan, const std::string& path,
-                 int64_t most_plain_transfers = kMostPlainTransfers);
+// Writes the plan to a file. A compressed schedule is written in its plain form if that has at most
+// `most_transfers`, and at most kFewTransfers on a large machine or without a program: a transfer takes about
+// 100 bytes of a file.
+Status WritePlan(const Plan& plan, const std::string& path, int64_t most_transfers = kMostTransfers);
 // Reads the format but proves nothing. Code that executes or trusts a plan calls ReadPlan
 // (ir/verify/read_plan.h). Errors: kInvalidInput with the place.
 StatusOr<Plan> ReadPlanUnverified(const std::string& path);

@@ -3,6 +3,7 @@
 #include "ir/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/graph/grouped.h"
 
@@ -74,6 +75,12 @@ int32_t Schedule::num_steps() const {
   int32_t last = -1;
   for (int32_t s : step) last = std::max(last, s);
   return last + 1;
+}
+
+int64_t Schedule::num_moves() const { return std::accumulate(count.begin(), count.end(), int64_t{0}); }
+
+int64_t MostTransfersOn(const Topology& topology) {
+  return topology.num_ranks() < kLargeMachine ? kMostTransfers : kFewTransfers;
 }
 
 void Normalize(Schedule& schedule) {

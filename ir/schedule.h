@@ -94,8 +94,18 @@ struct Schedule {
   // chunks of very many.
   int64_t moved_chunks() const;
   int32_t num_steps() const;  // last step + 1, 0 when empty
+  int64_t num_moves() const;  // chunks of all transfers added up; all branches of a tree count as one
   bool operator==(const Schedule&) const = default;
 };
+
+// A plain schedule of more transfers than kMostTransfers takes minutes to plan, prove and lower, so that no
+// stage makes one. Every stage handles kFewTransfers in a fraction of a second.
+inline constexpr int64_t kMostTransfers = int64_t{1} << 22;
+inline constexpr int64_t kFewTransfers = int64_t{1} << 17;
+
+// Returns the most transfers for which a compressed schedule of the machine is worth writing out:
+// kFewTransfers on large machines, otherwise kMostTransfers.
+int64_t MostTransfersOn(const Topology& topology);
 
 // Stable-sorts transfers by step and joins adjacent ones of one message whose chunk ranges are consecutive.
 // Renumbers steps densely from 0, and paths in order of first use. Linear in the transfers.

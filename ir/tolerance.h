@@ -1,12 +1,12 @@
-// How close two times must be so that lowering takes the plainer program. All tolerances are ratios of times.
+// How close two times must be so that the simpler of two plans or programs is taken. All tolerances are
+// ratios of times.
 #pragma once
 
 #include <cstdint>
 
-namespace xccl::lowering {
+namespace xccl {
 
-// A plainer program may take 2 % longer, and a less plain one must save 2 %. The project grants every plan
-// the same 2 % for being simpler (docs/ir.md, section 7).
+// A simpler plan or program may take 2 % longer, and a less simple one must save 2 % (docs/ir.md, section 7).
 inline constexpr double kToleratedRatio = 1.02, kGainRatio = 0.98;
 
 // Is `time_ps` at most `ratio` times `other_ps`?
@@ -24,4 +24,4 @@ inline bool IsFaster(int64_t time_ps, int64_t plainer_ps) {
   return static_cast<double>(time_ps) < kGainRatio * static_cast<double>(plainer_ps);
 }
 
-}  // namespace xccl::lowering
+}  // namespace xccl

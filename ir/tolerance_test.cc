@@ -1,8 +1,8 @@
-#include "ir/lower/tolerance.h"
+#include "ir/tolerance.h"
 
 #include <gtest/gtest.h>
 
-namespace xccl::lowering {
+namespace xccl {
 namespace {
 
 struct Case {
@@ -31,4 +31,4 @@ TEST(Tolerance, IsTwoPercentEitherWay) {
 }
 
 }  // namespace
-}  // namespace xccl::lowering
+}  // namespace xccl

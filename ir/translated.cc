@@ -339,10 +339,9 @@ StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective
 }
 
 Schedule ExpandWhereSmall(Schedule schedule, const Collective& collective, const Topology& topology) {
-  constexpr int64_t kSmall = int64_t{1} << 17;
   int64_t transfers = schedule.size();
   for (const Automorphism& generator : schedule.symmetry) transfers *= generator.order;
-  if (schedule.symmetry.empty() || transfers > kSmall) return schedule;
+  if (schedule.symmetry.empty() || transfers > kFewTransfers) return schedule;
   StatusOr<Schedule> plain = Expand(schedule, collective, topology);
   return plain.ok() ? *std::move(plain) : schedule;
 }

@@ -114,9 +114,6 @@ std::vector<Rank> OneOfEachOrbit(const Collective& collective, const Topology& t
 // parts that represent their orbits, and Translations::Create accepts the group.
 Schedule Translate(Schedule base, const SymmetryGroup& group);
 
-// The most transfers that Expand writes out by default.
-inline constexpr int64_t kMostExpanded = int64_t{1} << 22;
-
 // The number of transfers in the plain form, or 0 if Translations::Create fails. Neighbouring runs of chunks
 // count one by one where the form is long.
 int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective, const Topology& topology);
@@ -125,10 +122,10 @@ int64_t ExpandedTransfers(const Schedule& schedule, const Collective& collective
 // Normalized if `schedule` is. A schedule without symmetry is returned unchanged. Errors: those of Create;
 // kLimit beyond `most_transfers`, or where the deadline passes.
 StatusOr<Schedule> Expand(const Schedule& schedule, const Collective& collective, const Topology& topology,
-                          int64_t most_transfers = kMostExpanded, const Deadline& deadline = Deadline());
+                          int64_t most_transfers = kMostTransfers, const Deadline& deadline = Deadline());
 
-// Returns the plain form if it has at most 2^17 transfers, which every stage handles quickly; otherwise the
-// schedule unchanged. Engines return schedules in this form.
+// Returns the plain form if it has at most kFewTransfers; otherwise the schedule unchanged. Engines return
+// schedules in this form.
 Schedule ExpandWhereSmall(Schedule schedule, const Collective& collective, const Topology& topology);
 
 }  // namespace xccl

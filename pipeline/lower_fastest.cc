@@ -25,8 +25,8 @@
 #include "base/units.h"
 #include "ir/analysis/schedule_stats.h"
 #include "ir/lower/lower.h"
-#include "ir/lower/tolerance.h"
 #include "ir/simulate/simulate_program.h"
+#include "ir/tolerance.h"
 #include "ir/translated.h"
 #include "ir/verify/verify_schedule.h"
 #include "synth/common/cost_model.h"
@@ -45,19 +45,15 @@ constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
 constexpr double kMostOverlapped = 2.0 / 3;
-// On a machine of so many ranks a program is many times as long as the compressed schedule; only short ones
-// are lowered.
-constexpr int32_t kLarge = 4096;
-constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
 // Seconds that one core takes to lower one transfer and to prove the result.
-constexpr double kSecondsOfTransfer = 6e-6;
+constexpr double kSecondsPerTransfer = 6e-6;
 // Seconds for each further chunk that a transfer moves, since the proof follows chunks (measured as below).
-constexpr double kSecondsOfMove = 4e-6;
+constexpr double kSecondsPerMoveProved = 4e-6;
 
 // Bytes that lowering takes for a transfer (its instructions, and the passes' tables of them) and for each
 // chunk that it moves (the proof's cells). Measured on a mesh of 512 ranks: an allreduce of 257,532 transfers
 // takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2 million moves 600 MB.
-constexpr double kBytesOfTransfer = 500, kBytesOfMove = 120;
+constexpr double kBytesPerTransfer = 500;
 
 // The transfers of the plain form, from which the program is made.
 int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
@@ -69,18 +65,17 @@ int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
 std::string ReasonNotToLower(const Topology& topology, const Synthesis& made, int64_t transfers,
                              const Deadline& deadline) {
   const Schedule& schedule = made.schedule;
-  const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
-  if (!schedule.symmetry.empty() && transfers > most)
+  if (!schedule.symmetry.empty() && transfers > MostTransfersOn(topology))
     return "the schedule, kept compressed, is too long to be lowered for all ranks; hint: emit --to program "
            "--rank R";
-  int64_t moves = std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
+  int64_t moves = schedule.num_moves();
   for (const Automorphism& generator : schedule.symmetry) moves *= generator.order;
   const Status fits = CheckMemory(
       "lowering", fmt::format("the program of {} transfers", transfers),
-      kBytesOfTransfer * static_cast<double>(transfers) + kBytesOfMove * static_cast<double>(moves));
+      kBytesPerTransfer * static_cast<double>(transfers) + kBytesPerMove * static_cast<double>(moves));
   if (!fits.ok()) return fits.message();
-  const double seconds = kSecondsOfTransfer * static_cast<double>(transfers) +
-                         kSecondsOfMove * static_cast<double>(moves - transfers);
+  const double seconds = kSecondsPerTransfer * static_cast<double>(transfers) +
+                         kSecondsPerMoveProved * static_cast<double>(moves - transfers);
   if (deadline() || seconds <= deadline.SecondsLeft()) return "";
   return fmt::format("its {} transfers take about {:.0f} s more; {}", transfers, std::ceil(seconds),
                      deadline.ToString());
@@ -154,11 +149,10 @@ std::vector<Candidate> ByCostAndTime(const Topology& topology, const PlanOptions
 // program, which takes best_ps. `lowered_transfers`: the transfers of all schedules that were lowered.
 bool MayReplace(const PlanOptions& options, int64_t transfers, int64_t least_ps, int64_t best_ps,
                 int64_t lowered_transfers) {
-  if (transfers > kSmall &&
-      (!lowering::IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
+  if (transfers > kSmall && (!IsFaster(least_ps, best_ps) || lowered_transfers + transfers > kManyTransfers))
     return false;
   const auto overlapped_ps = static_cast<int64_t>(kMostOverlapped * static_cast<double>(least_ps));
-  return !options.machine || lowering::IsFaster(overlapped_ps, best_ps);
+  return !options.machine || IsFaster(overlapped_ps, best_ps);
 }
 
 // Makes the programs that may be the best. `failed` receives the reasons of those that have none, in the
@@ -193,13 +187,13 @@ std::vector<Made> LowerInTurn(const Topology& topology, const PlanOptions& optio
   return made;
 }
 
-// Returns the program that is kept, of those that take up to kAboutAsFast times as long as the fastest: if
+// Returns the program that is kept, of those that take up to kToleratedRatio times as long as the fastest: if
 // the fastest has short messages, the one with the fewest messages; otherwise the first in `found`.
 Made& Kept(const Topology& topology, int64_t size_bytes, const std::vector<Synthesis>& found,
            std::vector<Made>& made) {
   const auto time = [](const Made& m) { return static_cast<double>(m.contender.time_ps); };
   const Made& fastest = *std::ranges::min_element(made, {}, time);
-  const double most_ps = kAboutAsFast * time(fastest);
+  const double most_ps = kToleratedRatio * time(fastest);
   const Synthesis& plan = found[fastest.place];
   const bool short_messages =
       HasShortMessages(LinkUseOf(plan.schedule, plan.collective, topology, size_bytes));

@@ -24,7 +24,7 @@ struct FastestProgram {
 };
 
 // Lowers every schedule whose program may be faster than the best program so far, short schedules first.
-// Keeps one program of those that take up to kAboutAsFast times as long as the fastest: if messages are
+// Keeps one program of those that take up to kToleratedRatio times as long as the fastest: if messages are
 // short, that with the fewest messages, otherwise that of the first schedule in `found`. Moves its schedule
 // to the front of `found`; all others keep their order. If no program fits the default limit of threadblocks,
 // lowers the first schedule without this limit. Cost: the lowered schedules together have at most

@@ -88,7 +88,7 @@ TEST(LowerFastest, ALongScheduleThatCannotBeLoweredLeavesTheTurnToAnotherOfItsEn
   too_long.schedule = {};
   too_long.schedule.num_chunks = topology.num_ranks();
   too_long.schedule.symmetry = FindTranslations(topology).generators();
-  for (int64_t i = 0; i <= kMostExpanded / topology.num_ranks(); ++i)
+  for (int64_t i = 0; i <= kMostTransfers / topology.num_ranks(); ++i)
     too_long.schedule.Add(ChunkId(0), 1, Rank(0), Rank(1), std::vector{LinkId(0)}, TransferOp::kCopy, 0);
   std::vector<Synthesis> found = {LongAllgather(topology), std::move(too_long)};
   const StatusOr<FastestProgram> lowered = LowerFastest(topology, {.lower = true}, found);

@@ -9,7 +9,7 @@
 
 #include "base/guarded.h"
 #include "base/units.h"
-#include "ir/lower/tolerance.h"
+#include "ir/tolerance.h"
 #include "pipeline/pipeline.h"
 #include "pipeline/search.h"
 #include "synth/engines.h"
@@ -36,7 +36,7 @@ StatusOr<Synthesis> Repaired(const Plan& from, const SynthesisRequest& request) 
 // longer than the fresh plan, because it changes less of the plan that is in use.
 Synthesis BetterOf(Synthesis repaired, Synthesis fresh) {
   const int64_t repaired_ps = repaired.simulation->time_ps, fresh_ps = fresh.simulation->time_ps;
-  if (lowering::IsWithinTolerance(repaired_ps, fresh_ps)) {
+  if (IsWithinTolerance(repaired_ps, fresh_ps)) {
     repaired.faults.insert(repaired.faults.end(), fresh.faults.begin(), fresh.faults.end());
     repaired.note += fmt::format("; a fresh plan, {}, takes {}", fresh.engine, FormatDurationShort(fresh_ps));
     return repaired;

@@ -33,11 +33,11 @@ StatusOr<RankLowering> Lowering(const std::string& file, const Plan& plan) {
 // Is the program of all ranks small enough for one process?
 Status CheckAllRanks(const std::string& file, const Plan& plan, const RankLowering& lowering) {
   const int64_t messages = lowering.num_messages();
-  if (messages > kMostExpanded)
+  if (messages > kMostTransfers)
     return LimitReached(fmt::format(
         "{}: no program in the plan, and one of all {} ranks has {} messages; expected at most {} "
         "in one process; hint: emit --to program --rank R, or run with a process for each rank",
-        file, plan.topology.num_ranks(), messages, kMostExpanded));
+        file, plan.topology.num_ranks(), messages, kMostTransfers));
   return CheckMemory(file, fmt::format("a program of {} messages", messages),
                      kBytesOfMessage * static_cast<double>(messages));
 }

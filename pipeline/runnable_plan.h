@@ -16,7 +16,7 @@ namespace xccl {
 // that is proved. With `own`, this program has the instructions of that rank alone, and for all other ranks
 // the threadblocks and connections, which is what a process of that rank needs to run. Errors: those of
 // ReadPlan; kInvalidInput if the plan has no program and its schedule is plain; kLimit if the program of all
-// ranks has more than kMostExpanded messages, or does not fit the memory; those of RankLowering.
+// ranks has more than kMostTransfers messages, or does not fit the memory; those of RankLowering.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file, std::optional<Rank> own = {});
 
 // Reads and verifies a plan. Its program has the threadblocks and connections of `rank` alone, whether the

@@ -9,16 +9,13 @@
 #include <utility>
 
 #include "base/memory.h"
+#include "synth/common/cost_model.h"
 
 namespace xccl {
 namespace {
 
 // The exact bound takes about 2 us for each pair of ranks, and may take a tenth of the remaining time.
 constexpr double kSecondsPerPair = 2e-5;
-
-// Bytes of a chunk's move in a simulation: about 20 numbers of 4 bytes (SimulationModel) for its unit, its
-// job and its reads and writes.
-constexpr double kBytesPerSimulatedMove = 80;
 
 BoundEffort EffortIn(const Deadline& deadline, int32_t ranks) {
   return deadline.SecondsLeft() > kSecondsPerPair * ranks * ranks ? BoundEffort::kExact : BoundEffort::kFast;
@@ -50,9 +47,9 @@ std::vector<Synthesis> PlansOf(Synthesis made) {
 StatusOr<Simulation> SimulationOf(const Synthesis& made, const SynthesisRequest& request,
                                   const Deadline& deadline) {
   if (made.simulation && !made.simulation->stopped) return *made.simulation;
-  const int64_t moves = std::accumulate(made.schedule.count.begin(), made.schedule.count.end(), int64_t{0});
+  const int64_t moves = made.schedule.num_moves();
   XCCL_RETURN_IF_ERROR(CheckMemory(made.engine, fmt::format("a simulation of {} moves of a chunk", moves),
-                                   kBytesPerSimulatedMove * static_cast<double>(moves)));
+                                   kBytesPerMove * static_cast<double>(moves)));
   SimulateOptions timing = TimingOf(request);
   timing.deadline = deadline;
   Simulation simulation = Simulate(made.schedule, made.collective, *request.topology, timing);

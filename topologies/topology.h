@@ -74,6 +74,10 @@ Status CheckNodeName(std::string_view name);
 // ...".
 Status CheckGpuArch(std::string_view arch);
 
+// A machine of at least so many ranks is large: work for each rank, let alone for each pair of ranks, takes
+// longer than all other work for compressed schedules.
+inline constexpr int32_t kLargeMachine = 4096;
+
 // Invariants: 1. there is at least one GPU; 2. ranks are the GPUs in node order; 3. every GPU has a host;
 // 4. links join different existing nodes and have bandwidth > 0, latency and overhead >= 0, within the limits
 // of base/units.h; all bandwidths together are at most 2000000000GB/s; 5. ids are unique in (host, kind),

@@ -96,7 +96,10 @@ class Expressions {
 }  // namespace
 
 bool IsBitwiseSame(const Schedule& schedule, const Collective& collective, const Topology& topology) {
-  if (!collective.Reduces()) return true;
+  const CollectiveKind kind = collective.kind();
+  const bool one_gets_each_sum = kind == CollectiveKind::kReduce || kind == CollectiveKind::kReduceScatter ||
+                                 kind == CollectiveKind::kReduceScatterv;
+  if (!collective.Reduces() || one_gets_each_sum) return true;
   const SymmetricMachine whole(schedule, collective, topology);
   Expressions expressions(schedule, whole.collective(), *whole);
   bool same = true;

@@ -123,7 +123,7 @@ StatusOr<Bound> LowerBound(const Topology& topology, const Collective& collectiv
 }
 
 Status CheckReachable(const Topology& topology, const Collective& collective) {
-  if (topology.num_ranks() >= kManyForBounds && AllReachEachOther(topology, collective)) return OkStatus();
+  if (topology.num_ranks() >= kLargeMachine && AllReachEachOther(topology, collective)) return OkStatus();
   Orbits orbits(topology);
   return LatencyBound(topology, collective, TimeModel::kPipelined, orbits).status();
 }

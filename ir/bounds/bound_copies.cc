@@ -40,9 +40,6 @@ namespace {
 constexpr size_t kSets = 4;
 // A set is tried only if the work that is left is enough for this number of sets of equal cost.
 constexpr int64_t kSearches = 8;
-// From so many ranks on, passes over all links count as work, too, and only groups around one rank of each
-// orbit are tried. The work is linear in the machine then.
-constexpr int32_t kLarge = 4096;
 
 using NodeSet = std::vector<bool>;  // by node
 
@@ -67,7 +64,7 @@ class WorstCopies {
         uncopied_(topology.num_nodes(), FromOthers(arcs_, copies_)),
         bytes_(std::move(bytes)),
         is_sum_(is_sum),
-        work_of_pass_(topology.num_ranks() >= kLarge ? topology.num_nodes() + topology.num_links() : 0),
+        work_of_pass_(topology.num_ranks() >= kLargeMachine ? topology.num_nodes() + topology.num_links() : 0),
         most_work_(most_work),
         from_(copies_.size()),
         reach_(copies_.size()) {
@@ -283,7 +280,7 @@ int64_t Worst(WorstCopies cuts, const Topology& topology, const Collective& coll
   partitions.push_back(EachHost(topology));
   for (const NodeGroups& group_of : partitions) {
     if (*std::ranges::max_element(group_of) < 1) continue;
-    const bool large = topology.num_ranks() >= kLarge;
+    const bool large = topology.num_ranks() >= kLargeMachine;
     for (const int32_t g : GroupsOf(large ? std::span(ranks) : collective.ranks(), topology, group_of)) {
       if (!cuts.HasTime()) return best;
       for (const bool is_inside : {true, false}) {

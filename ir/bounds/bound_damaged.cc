@@ -104,7 +104,7 @@ bool AllReachEachOther(const Topology& topology, const Collective& collective) {
 
 std::optional<WholeMachine> WholeForBounds(const Topology& topology, const Collective& collective,
                                            Orbits& orbits) {
-  if (topology.num_ranks() < kManyForBounds || orbits.OfMachine().IsTransitive()) return std::nullopt;
+  if (topology.num_ranks() < kLargeMachine || orbits.OfMachine().IsTransitive()) return std::nullopt;
   const std::optional<MissingLinks> missing = FindMissingLinks(topology);
   if (!missing || !AllReachEachOther(topology, collective)) return std::nullopt;
   StatusOr<Topology> whole = MakeWhole(topology, *missing);

@@ -12,9 +12,6 @@
 
 namespace xccl {
 
-// On machines of so many ranks a bound that treats each rank by itself takes minutes.
-inline constexpr int32_t kManyForBounds = 4096;
-
 // True if all members reach each other. Linear.
 bool AllReachEachOther(const Topology& topology, const Collective& collective);
 

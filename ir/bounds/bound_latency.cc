@@ -53,7 +53,7 @@ class EquivalentHolders {
   EquivalentHolders(const Topology& topology, const Need& need, Orbits& orbits) : topology_(topology) {
     const size_t ranks = static_cast<size_t>(topology.num_ranks()), holders = need.holders.size();
     everyone_ = holders == need.destinations.size();
-    if (topology.num_ranks() >= kManyRanks && holders == ranks && everyone_)
+    if (topology.num_ranks() >= kLargeMachine && holders == ranks && everyone_)
       translations_ = &orbits.OfMachine();
   }
   // Returns true if the search from another rank serves `r` too: from an earlier argument, or from the
@@ -92,7 +92,6 @@ std::string HostsApart(const Topology& topology, Rank a, Rank b) {
 // no path, or if overheads make the search weaker on a machine that is not large.
 std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vector<Need>& needs,
                                        TimeModel model) {
-  constexpr size_t kLarge = 4096;
   const bool same = needs.size() > 1 && std::ranges::all_of(needs, [&](const Need& need) {
                       return !need.each && need.holders.size() == 1 && need.destinations.size() == 1 &&
                              need.destinations == needs.front().destinations;
@@ -100,7 +99,7 @@ std::optional<int64_t> FarthestFromOne(const Topology& topology, const std::vect
   const bool overhead =
       model == TimeModel::kPipelined &&
       std::ranges::any_of(topology.spec().links, [](const Link& link) { return link.overhead_ps > 0; });
-  if (!same || (overhead && needs.size() < kLarge)) return std::nullopt;
+  if (!same || (overhead && std::ssize(needs) < kLargeMachine)) return std::nullopt;
   const int32_t one = topology.NodeOf(needs.front().destinations.front()).value;
   const std::vector<int64_t> costs =
       MinCostFlow(topology.num_nodes(), ArcsOf(topology, model)).CostsTo(std::span(&one, 1));

@@ -51,10 +51,9 @@ constexpr int32_t kShares = 1 << 18;
 // Work limits in arcs looked at: a second for kExact, a fraction of a second for kFast.
 constexpr int64_t kWork = 12'000'000;
 constexpr int64_t kFastWork = 6'000'000;
-// On a machine of so many ranks flows are searched only if the work is enough for so many searches of all
+// On a large machine (kLargeMachine) flows are searched only if the work is enough for so many searches of all
 // links, since one flow takes a search for each length of its paths. Otherwise the bound is that of distances
 // and of the links of both ends.
-constexpr int32_t kLarge = 4096;
 constexpr int64_t kFewestSearches = 64;
 
 // The data that one rank must get from other ranks, or must give to them.
@@ -190,7 +189,7 @@ class WorstExchange {
   WorstExchange(const Topology& topology, TimeModel model, int64_t most_work, int64_t at_least)
       : topology_(topology),
         network_(topology.num_nodes(), ArcsOf(topology, model)),
-        flows_(topology.num_ranks() < kLarge || kFewestSearches * topology.num_links() <= most_work),
+        flows_(topology.num_ranks() < kLargeMachine || kFewestSearches * topology.num_links() <= most_work),
         hubbed_(WithHub(topology, model)),
         most_work_(most_work),
         best_(at_least) {

@@ -30,7 +30,7 @@
 #include "ir/lower/order.h"
 #include "ir/lower/segments.h"
 #include "ir/lower/threadblocks.h"
-#include "ir/lower/tolerance.h"
+#include "ir/tolerance.h"
 #include "ir/lower/verify_passes.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
@@ -75,11 +75,6 @@ struct Search {
     return candidate.time_ps && IsWithinTolerance(*candidate.time_ps, wanted_ps);
   }
 };
-
-// The moves of a schedule, where all branches of a tree count as one.
-int64_t NumMoves(const Schedule& schedule) {
-  return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
-}
 
 // Does it cost little to refine the passes of every form?
 bool IsSmall(const Program& program) { return NumInstructions(program) <= kSmallProgram; }
@@ -241,7 +236,7 @@ StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective&
 StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& collective,
                                   const Topology& topology, const LowerOptions& options) {
   // Passes on the schedule: symmetry is written out, and waves become one chunk.
-  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostExpanded, options.deadline);
+  const StatusOr<Schedule> expanded = Expand(schedule, collective, topology, kMostTransfers, options.deadline);
   if (!expanded.ok()) return Annotate(expanded.status(), "lower");
   const ChunkedSchedule own{*expanded, collective, topology};
   const std::optional<Folded> waves = options.fold ? FoldWaves(own.schedule, collective) : std::nullopt;
@@ -266,7 +261,7 @@ StatusOr<TimedProgram> LowerTimed(const Schedule& schedule, const Collective& co
   XCCL_RETURN_IF_ERROR(AddTime(search, folded, in_waves));
   // A program in the schedule's own chunks has an instruction for every chunk, which costs more than a pass
   // of a folded chunk.
-  const bool is_own_too_large = NumMoves(own.schedule) > kManyMoves;
+  const bool is_own_too_large = own.schedule.num_moves() > kManyMoves;
   if (search.IsLate() || search.IsReachedBy(in_waves) || is_own_too_large)
     return InChunksOf(folded.collective, std::move(in_waves));
   StatusOr<Candidate> in_own = BestVariant(search, "expand", own);

@@ -42,7 +42,7 @@ int64_t LeastTime(const Schedule& schedule, const Collective& collective, const 
 // become passes over one chunk where that keeps the schedule's time or is faster; the program then has far
 // fewer instructions. Multicasts and in-switch reductions become groups, unless a program that serves one
 // rank after the other is faster. Requires: a normalized schedule that verifies. Errors: kLimit beyond
-// kMostExpanded transfers; kInvalidInput where a Program cannot say what the schedule says; kLimit where the
+// kMostTransfers transfers; kInvalidInput where a Program cannot say what the schedule says; kLimit where the
 // deadline passes before there is any program; with verify_passes kBug, naming pass and violation.
 StatusOr<LoweredProgram> LowerFolded(const Schedule& schedule, const Collective& collective,
                                      const Topology& topology, const LowerOptions& options = {});

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/units.h"
-#include "ir/lower/tolerance.h"
+#include "ir/tolerance.h"
 #include "ir/simulate/simulate_program.h"
 #include "ir/sizes.h"
 #include "topologies/gpu_links.h"

@@ -45,7 +45,7 @@ StatusOr<std::optional<int64_t>> SetSegments(Segments segments, const Collective
                                              const Program* like, Program& program);
 
 // Starts from what SetSegments chose, which takes `time_ps`, and adds passes and instances, up to
-// kMostInstances (segments.cc), while each addition makes the program faster (tolerance.h). With a machine
+// kMostInstances (segments.cc), while each addition makes the program faster (ir/tolerance.h). With a machine
 // model, unless `briefly`, it does so for each other protocol, too, from one pass of one instance. The
 // simulations together do a fixed amount of work, a quarter of it `briefly`; a deadline that passes ends
 // them. Returns the time of the program in ps.

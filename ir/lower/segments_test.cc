@@ -4,7 +4,7 @@
 
 #include "base/deadline.h"
 #include "ir/lower/testing/line.h"
-#include "ir/lower/tolerance.h"
+#include "ir/tolerance.h"
 #include "ir/machine_model.h"
 #include "ir/simulate/simulate_program.h"
 

@@ -241,11 +241,6 @@ void Run(const Schedule& schedule, const Collective& collective, const Collectiv
       result.link_busy_ps.push_back(loads[static_cast<size_t>(link)]);
 }
 
-// On a machine of so many ranks a plain form is longer than all its other stages take; only short ones are
-// expanded.
-constexpr int32_t kLarge = 4096;
-constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
-
 // The links of trees in the plain form. Each is a job, of which a switch's tree has as many as it joins
 // ranks.
 int64_t TreeLinks(const Schedule& schedule, const Topology& topology, int64_t copies) {
@@ -297,7 +292,7 @@ void RunCompressed(const Schedule& schedule, const Collective& collective, const
   const SymmetryGroup& group = translations->group();
   const bool apart = translations->KeepApart(schedule.paths), damaged = IsOfDamaged(schedule);
   if (!apart || damaged || !translations->KeepSizes(sizes)) {
-    const int64_t most = topology.num_ranks() < kLarge ? kMostExpanded : kMostExpandedOfLarge;
+    const int64_t most = MostTransfersOn(topology);
     StatusOr<Schedule> plain = LimitReached("");
     if (damaged || TreeLinks(schedule, topology, group.order()) <= most)
       plain = Expand(schedule, collective, topology, most, options.deadline);

@@ -66,7 +66,7 @@ int64_t DefaultSegmentBytes(const Schedule& schedule, const Collective& collecti
 // schedule. Cost: O(n log n) in transfers × chunks each moves × links of a path. A compressed schedule takes
 // exactly the time of its plain form. It costs only as much as its
 // columns if all translates of a chunk have the same bytes and no two translates of a transfer share a
-// link. Otherwise the plain form is expanded. If that would exceed kMostExpanded, or 2^17 transfers on a
+// link. Otherwise the plain form is expanded. If that would exceed kMostTransfers, or 2^17 transfers on a
 // machine of 4,096 ranks or more, the result is approximate: a link that translates share counts as that many
 // times slower, and all translates of a chunk as large as the first.
 Simulation Simulate(const Schedule& schedule, const Collective& collective, const Topology& topology,

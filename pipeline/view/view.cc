@@ -43,7 +43,7 @@ Status SimulateSchedule(const Plan& plan, const ViewOptions& options, Simulated&
   SimulateOptions simulate{.size_bytes = plan.made_by.size_bytes, .model = plan.made_by.model};
   simulate.deadline = options.deadline;
   StatusOr<ScheduleTrace> trace = TraceSchedule(plan.schedule, plan.collective, plan.topology, simulate,
-                                                {.most_slices = 0, .most_transfers = kMostExpanded});
+                                                {.most_slices = 0, .most_transfers = kMostTransfers});
   if (trace.ok() && trace->copies == 1) {
     simulated.schedule = trace->simulation;
     simulated.schedule_trace = std::move(*trace);

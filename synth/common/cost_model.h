@@ -25,6 +25,11 @@ inline constexpr double kNear = 1.002;
 // operation of a search, such as one look at a link, takes about 10 ns.
 inline constexpr double kSecondsPerMove = 1.5e-6;
 inline constexpr int64_t kOperationsPerMove = 150;
+// Bytes of a move in a search, its simulation and its proof. Measured: an alltoall of 512 ranks on a mesh, 4.2
+// million moves, takes 116 each.
+inline constexpr double kBytesPerMove = 120;
+// Hops whose simulation takes as long as a move, at 0.3 us each. A hop of a graph of ranks takes as long to make.
+inline constexpr int64_t kHopsPerMove = 5;
 
 // The most cells of a table of ranks × ranks or of ranks × chunks: 256 MiB at 4 bytes a cell.
 inline constexpr int64_t kMostCells = int64_t{1} << 26;
@@ -39,10 +44,8 @@ inline constexpr int64_t kLeastPieceBytes = 1 << 10;
 // ranks with 16 pieces per rank has about this many moves.
 inline constexpr int64_t kMovesWorthCutting = 1 << 20;
 
-// Limits on the transfers of one plan. An engine does not cut finer once a plan has kManyTransfers, which
-// take about a second to simulate and lower. A plan of more than kMostTransfers is refused, because it would
-// take minutes.
+// An engine does not cut finer once a plan has so many transfers, which take about a second to simulate and
+// lower.
 inline constexpr int64_t kManyTransfers = 300'000;
-inline constexpr int64_t kMostTransfers = int64_t{1} << 22;
 
 }  // namespace xccl

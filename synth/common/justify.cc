@@ -25,10 +25,6 @@ namespace {
 constexpr int64_t kMostMoves = 600'000;  // the most chunks of all transfers together
 constexpr int32_t kLeastBins = 16;
 
-int64_t MovesOf(const Schedule& schedule) {
-  return std::accumulate(schedule.count.begin(), schedule.count.end(), int64_t{0});
-}
-
 // Returns the work of a simulation: the links that all chunks pass, added up.
 int64_t HopsOf(const Schedule& schedule) {
   int64_t hops = 0;
@@ -45,7 +41,7 @@ bool IsOfChains(const Schedule& schedule, const Topology& topology) {
 
 // Returns whether the schedule can be reordered: plain, neither empty nor too large, all paths chains.
 bool IsServed(const Schedule& schedule, const Topology& topology) {
-  return schedule.size() > 0 && schedule.symmetry.empty() && MovesOf(schedule) <= kMostMoves &&
+  return schedule.size() > 0 && schedule.symmetry.empty() && schedule.num_moves() <= kMostMoves &&
          int64_t{topology.num_ranks()} * schedule.num_chunks <= kMostCells && IsOfChains(schedule, topology);
 }
 
@@ -61,7 +57,7 @@ StatusOr<Schedule> PlainForm(const Synthesis& plan, const Topology& topology) {
 // Returns every chunk of every transfer as a transfer of its own. `backwards`: in the opposite order.
 std::vector<Transfer> Singles(const Schedule& schedule, bool backwards = false) {
   std::vector<Transfer> singles;
-  singles.reserve(static_cast<size_t>(MovesOf(schedule)));
+  singles.reserve(static_cast<size_t>(schedule.num_moves()));
   for (int64_t t = 0; t < schedule.size(); ++t) {
     Transfer transfer = schedule.at(t);
     const int32_t first = transfer.first.value, end = first + std::exchange(transfer.count, 1);

@@ -26,7 +26,6 @@ namespace {
 // Measured on fat-tree:k=16 (2026-11-29): a million hops of up to six links, with the tables from which they
 // are made and sorted, take 300 MB and 0.4 s.
 constexpr int64_t kBytesPerHop = 300;
-constexpr int64_t kHopsPerMove = 4;
 
 }  // namespace
 

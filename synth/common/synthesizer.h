@@ -76,10 +76,6 @@ struct Synthesis {
   std::vector<Synthesis> others = {};
 };
 
-// Plans of at most this many transfers are all compared as programs, because making their programs costs
-// little. A program may beat a faster schedule, because its passes overlap and whole chunks do not.
-inline constexpr int64_t kTinyPlan = 200;
-
 // Returns the known bound of the request, or else a lower bound computed with little effort. Errors: those of
 // LowerBound.
 StatusOr<Bound> BoundOf(const SynthesisRequest& request);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/tolerance.h"
 #include "synth/common/cost_model.h"
 
 namespace xccl {
@@ -27,7 +28,7 @@ std::string WhyChosen(const Contender& chosen, std::span<const Contender> others
           : 100 * (static_cast<double>(chosen.time_ps) / static_cast<double>(fastest->time_ps) - 1);
   if (faster < kLeastPercent)
     return engines < 2 ? "" : fmt::format("fastest {}of {} engines", what.empty() ? "" : what + " ", engines);
-  const double within_percent = 100 * (kAboutAsFast - 1);
+  const double within_percent = 100 * (kToleratedRatio - 1);
   std::string text = faster <= within_percent ? fmt::format("within {:.0f} %: ", within_percent) : "";
   text += chosen.engine;
   if (chosen.messages)

@@ -11,12 +11,9 @@
 
 namespace xccl {
 
-// If messages are short, auto may keep a plan that takes up to kAboutAsFast times the least time, for fewer
-// messages.
-inline constexpr double kAboutAsFast = 1.02;
-
 // Returns true if a mean message of the plan costs more than its bytes on the slowest link that the plan
-// uses.
+// uses. For such a plan, auto may keep one of fewer messages that takes up to kToleratedRatio (ir/tolerance.h)
+// times as long.
 bool HasShortMessages(const LinkUse& use);
 
 // An engine's plan, or the program of its plan.

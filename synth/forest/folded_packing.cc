@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/schedule.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/fractional_packing.h"
 #include "synth/common/reverse.h"

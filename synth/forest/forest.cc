@@ -175,7 +175,7 @@ StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   if (2 * bound.latency_ps > bound.bound_ps) offer.work = kMovesPerShortMessage * members * members;
   const std::optional<SymmetryGroup> group = SymmetryOf(request);
   // On smaller machines, simulations of plain schedules take longer than growing trees.
-  if (group && NumRows(*group) <= kMostRows && members * members > kMostExpanded) {
+  if (group && NumRows(*group) <= kMostRows && members * members > kMostTransfers) {
     const PackingCost packing = PackingCostOf(request, NumRows(*group), group->num_rank_orbits());
     offer.work = std::max(offer.work, packing.work);
     offer.bytes = packing.bytes;

@@ -20,6 +20,7 @@
 #include "base/strings.h"
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
+#include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
 #include "ir/sizes.h"
 #include "synth/common/cost_model.h"

@@ -265,7 +265,7 @@ class Planning {
       way.forward.front().trees = copies;
       way.backward.front().trees = sums;
       // Programs are made from the plain form, since one rank's part of a compressed plan has no trees.
-      if (request_.programs_decide && cut_.num_members() * TreeLinks(way) > kMostExpanded)
+      if (request_.programs_decide && cut_.num_members() * TreeLinks(way) > kMostTransfers)
         return std::nullopt;
       way.note = fmt::format("{} levels, the innermost through switches", way.forward.size());
       SetWaves(way);
@@ -294,7 +294,7 @@ class Planning {
     };
     const int64_t n = cut_.num_members(), columns = TreeLinks(way), plain = n * columns;
     const int64_t affordable = request_.programs_decide
-                                   ? kMostExpanded / plain
+                                   ? kMostTransfers / plain
                                    : std::min(kMostTreeLinks / columns, kMostPartChunks / n);
     const int64_t most = std::min(affordable, size_bytes_ / Inside(way) / kLeastPieceBytes);
     int64_t waves = std::max<int64_t>(1, request_.limits.chunks.value_or(0) / n);
@@ -305,7 +305,7 @@ class Planning {
     way.waves = static_cast<int32_t>(waves);
     way.behind = way.latency_ps * static_cast<double>(waves) / together_ps;
     way.time_ps = time_ps(waves);
-    way.work = (plain * waves <= kMostExpanded ? plain : columns) * waves / kTreeLinksPerMove;
+    way.work = (plain * waves <= kMostTransfers ? plain : columns) * waves / kTreeLinksPerMove;
   }
 
   // The links of trees in the columns of a wave.
@@ -372,7 +372,7 @@ class Planning {
   // whole. Otherwise it takes all transfers, if they are few enough to write out.
   int64_t WorkOf(const Levels& levels, const Direction& direction) const {
     const int64_t n = direction.topology.num_ranks(), columns = n * direction.group.num_rank_orbits();
-    if (n * n > kMostExpanded) return columns;
+    if (n * n > kMostTransfers) return columns;
     if (machine_.whole) return n * n;
     for (const Level& level : levels)
       for (const Peer& peer : level.peers)

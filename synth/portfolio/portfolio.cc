@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -29,6 +28,7 @@
 #include "base/units.h"
 #include "ir/analysis/bitwise_same.h"
 #include "ir/bounds/bound.h"
+#include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/rank_graph.h"
@@ -40,14 +40,11 @@
 namespace xccl {
 namespace {
 
-// Bytes that a move takes in a search, its simulation and its proof: an alltoall of 512 ranks on a mesh, 4.2
-// million moves, takes 116 each.
-constexpr double kBytesPerMove = 120;
 constexpr double kQuickSeconds = 0.1;  // a plan that takes less is made even if the time is over
 // The limits of the search. Work is in moves (synth/common/cost_model.h).
 constexpr int64_t kBudget = 1'200'000;  // of all turns: about two seconds; a search gets half
-// A turn may cost up to this multiple of the work left, so that a plan of a large machine is simulated as
-// well.
+// A turn may cost up to this multiple of the work left: on a large machine one plan may cost more than
+// kBudget, and is still to be simulated.
 constexpr int64_t kOverdraft = 4;
 // Least gain of a turn for each move that it costs, as a fraction of the best plan's time: 1 % for 0.3 s.
 constexpr double kGainPerMove = 5e-8;
@@ -58,45 +55,40 @@ constexpr double kChance = 5e-5, kChanceOfFewer = 5e-4;
 // A plan slower than this multiple of the best time is not kept. A turn that promises a slower plan does not
 // get the least gain kChance. Both do not hold for an engine's own plan if programs decide.
 constexpr double kNoChance = 4;
-constexpr size_t kMostKept = 8;        // number of plans kept, whose programs may be made
+// The number of plans kept, whose programs may be made. Plans of up to kTinyPlan transfers are all kept,
+// since their programs cost next to nothing. A program may beat a faster schedule, because its passes overlap
+// and whole chunks do not.
+constexpr size_t kMostKept = 8;
+constexpr int64_t kTinyPlan = 200;
 constexpr double kLeftForFirst = 0.5;  // fraction of the time left; below it, the first plan is made
-// Engines that look at all pairs of ranks are not asked for more members than kHuge, nor for more than
-// kManyPairs if another engine has an estimate: a table of pairs takes seconds to make.
-constexpr int32_t kHuge = 8192, kManyPairs = 2048;
-// For more members than kMany, engines that look at no pairs are asked first. If one of them makes a plan
-// within kEnough of the bound as it estimated, no other is asked.
-constexpr int32_t kMany = 512;
+// A plan within this multiple of the bound, by an engine that had estimated as much, ends the search of many
+// members.
 constexpr double kEnough = 1.1;
-
-// Returns true if several ranks end with a sum. Only then may their roundings differ.
-bool SeveralGetASum(const Collective& collective) {
-  return collective.Reduces() && collective.kind() != CollectiveKind::kReduce &&
-         collective.kind() != CollectiveKind::kReduceScatter &&
-         collective.kind() != CollectiveKind::kReduceScatterv;
-}
 
 class Portfolio {
  public:
   Portfolio(const SynthesisRequest& request, std::span<const Engine> engines)
       : request_(request),
         engines_(engines),
-        deadline_(request.limits.deadline),
-        began_with_s_(deadline_.SecondsLeft()) {}
+        pairs_(int64_t{request.collective->num_members()} * request.collective->num_members()),
+        began_with_s_(request.limits.deadline.SecondsLeft()) {}
 
   StatusOr<Synthesis> Run() {
     XCCL_ASSIGN_OR_RETURN(bound_, BoundOf(request_));
     request_.bound = &bound_;
     left_ = request_.limits.work_units > 0 ? request_.limits.work_units : kBudget;
-    const int32_t members = request_.collective->num_members();
+    // Of many members, engines that look at no pairs of ranks are asked first, since a table of all pairs
+    // takes seconds to make. The others are asked one by one, until one has an offer, if the table is too
+    // large.
     for (const Engine& engine : engines_)
-      if (members > kMany && !engine.asks_pairs) AskIfQuick(engine);
-    if (members > kMany && Settles()) return Best();
-    const bool asks_pairs = members <= (HasEstimate() ? kManyPairs : kHuge);
-    if (asks_pairs) request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
+      if (HasManyMembers() && !engine.asks_pairs) AskIfQuick(engine);
+    if (HasManyMembers() && Settles()) return Best();
+    const bool may_ask_pairs = pairs_ <= (HasEstimate() ? kMostTransfers : kMostCells);
+    if (may_ask_pairs) request_.graphs = std::make_shared<RankGraphs>(*request_.topology);
     for (const Engine& engine : engines_)
-      if (asks_pairs ? members <= kMany || engine.asks_pairs : queue_.empty() && engine.asks_pairs)
+      if (may_ask_pairs ? !HasManyMembers() || engine.asks_pairs : queue_.empty() && engine.asks_pairs)
         AskIfQuick(engine);
-    while (!(HasPlan() && deadline_())) {
+    while (!(HasPlan() && request_.limits.deadline())) {
       std::optional<Turn> turn = NextTurn();
       if (!turn) break;
       Take(*turn);
@@ -110,11 +102,15 @@ class Portfolio {
   }
 
  private:
+  // Returns true if a plan of a transfer for each pair of members has many transfers.
+  bool HasManyMembers() const { return pairs_ > kManyTransfers; }
+
   void AskIfQuick(const Engine& engine) {
     if (!engine.searches_long && !engine.asks_others) Ask(engine);
   }
 
-  // Returns true if the turn's time is an estimate. Searches promise the bound instead.
+  // Returns true if the turn's time is an estimate by an engine that looks at no pairs. Searches promise the
+  // bound.
   bool IsEstimate(const Turn& turn) const {
     return !turn.engine->asks_pairs && turn.promised_ps > static_cast<double>(bound_.bound_ps);
   }
@@ -145,7 +141,7 @@ class Portfolio {
     else
       Refuse(engine, turn.status());
     // If half of the time has passed, a plan is made now, and no further engine is asked.
-    if (queue_.empty() || deadline_.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
+    if (queue_.empty() || request_.limits.deadline.SecondsLeft() >= kLeftForFirst * began_with_s_) return;
     in_haste_ = true;
     if (HasPlan()) return;
     if (std::optional<Turn> first = NextTurn()) Take(*std::move(first));
@@ -175,34 +171,34 @@ class Portfolio {
                                      fmt::format("a plan of {} moves of a chunk", turn.work),
                                      work * kBytesPerMove + static_cast<double>(turn.bytes), memory));
     const double seconds = work * kSecondsPerMove;
-    if (HasPlan() || seconds <= std::max(kQuickSeconds, 2 * deadline_.SecondsLeft())) return OkStatus();
-    return LimitReached(fmt::format(
-        "{}: a plan of {} moves of a chunk takes about {:.0f} s; expected at most {}; "
-        "hint: --time-limit={:.0f}s",
-        turn.engine->name, turn.work, std::ceil(seconds), deadline_.ToString(), std::ceil(2 * seconds)));
+    if (HasPlan() || seconds <= std::max(kQuickSeconds, 2 * request_.limits.deadline.SecondsLeft()))
+      return OkStatus();
+    return LimitReached(
+        fmt::format("{}: a plan of {} moves of a chunk takes about {:.0f} s; expected at most {}; "
+                    "hint: --time-limit={:.0f}s",
+                    turn.engine->name, turn.work, std::ceil(seconds), request_.limits.deadline.ToString(),
+                    std::ceil(2 * seconds)));
   }
 
-  // Refuses turns before they are made, the cheapest last, so that the message says the least that is needed.
+  // Drops turns that do not fit. Keeps the refusal of the cheapest, which names the least that is needed.
   void DropWhatCannotFit() {
     const std::optional<MemoryLeft> memory = LeftOfMemory();
-    std::vector<std::pair<int64_t, Status>> refused;
+    int64_t least = std::numeric_limits<int64_t>::max();
     std::erase_if(queue_, [&](const Turn& turn) {
       Status fits = Fits(turn, memory);
       if (fits.ok()) return false;
-      refused.emplace_back(turn.work, std::move(fits));
+      if (turn.work <= least) too_much_ = std::move(fits);
+      least = std::min(least, turn.work);
       return true;
     });
-    std::ranges::stable_sort(refused, std::greater<>(), &std::pair<int64_t, Status>::first);
-    if (!refused.empty()) too_much_ = std::move(refused.back().second);
   }
 
   // Returns true if the turn comes before variations and searches whatever they promise: an engine's own plan
-  // if programs decide, or, for more than kMany members, an engine's own plan with an estimate. The budget is
-  // then a few plans, and a variation only hopes to gain all that its plan is above the bound.
+  // if programs decide, or, of many members, an engine's own plan with an estimate. The budget is then a few
+  // plans, and a variation only hopes to gain all that its plan is above the bound.
   bool ComesFirst(const Turn& turn) const {
     if (turn.variation != kOwn || turn.fills_budget) return false;
-    const bool has_many = request_.collective->num_members() > kMany;
-    return request_.programs_decide || (has_many && IsEstimate(turn) && turn.promised_ps < best_ps_);
+    return request_.programs_decide || (HasManyMembers() && IsEstimate(turn) && turn.promised_ps < best_ps_);
   }
 
   // Returns the first turn: the cheapest. If it leaves too little work for another like it, the budget is for
@@ -218,8 +214,8 @@ class Portfolio {
     });
   }
 
-  // Returns the cheapest engine's own plan that promises no less than the variation and that the work left
-  // after the variation would not allow. Returns the variation if there is none.
+  // Returns the cheapest of the engines' own plans that gain at least what the variation gains and that would
+  // cost too much after it. Returns the variation if there is none.
   std::vector<Turn>::iterator LastChanceBefore(std::vector<Turn>::iterator variation) {
     const int64_t left = std::max<int64_t>(0, left_ - CostOf(*variation));
     auto first = variation;
@@ -237,8 +233,9 @@ class Portfolio {
     std::erase_if(queue_, [&](const Turn& turn) {
       const bool is_worth_it =
           MayHaveTheProgram(turn) || GainOf(turn) >= kGainPerMove * static_cast<double>(turn.work);
-      return HasPlan() && (!is_worth_it || turn.work > kOverdraft * left_ ||
-                           kSecondsPerMove * static_cast<double>(turn.work) > deadline_.SecondsLeft());
+      return HasPlan() &&
+             (!is_worth_it || turn.work > kOverdraft * left_ ||
+              kSecondsPerMove * static_cast<double>(turn.work) > request_.limits.deadline.SecondsLeft());
     });
     if (queue_.empty()) return std::nullopt;
     const auto most_gain = [&](const Turn& turn) {
@@ -278,8 +275,7 @@ class Portfolio {
   void Consider(const Turn& turn, Synthesis made, bool simulate) {
     for (std::string& fault : std::exchange(made.faults, {})) faults_.push_back(std::move(fault));
     for (Synthesis& other : std::exchange(made.others, {})) Consider(turn, std::move(other), simulate);
-    if (!request_.allow_divergent && SeveralGetASum(made.collective) &&
-        !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
+    if (!request_.allow_divergent && !IsBitwiseSame(made.schedule, made.collective, *request_.topology))
       return;
     if (!simulate) {
       unsimulated_ = std::move(made);
@@ -315,7 +311,6 @@ class Portfolio {
     kept_.insert(std::ranges::upper_bound(kept_, made.Ps(), {}, &Made::Ps), std::move(made));
     std::erase_if(kept_, is_too_slow);
     if (kept_.size() <= kMostKept) return;
-    // Programs of tiny plans cost next to nothing, so all tiny plans are kept and compared.
     const auto least_missed = LeastMissed();
     if (least_missed->synthesis.schedule.size() > kTinyPlan && !MayHaveTheProgram(least_missed->turn))
       kept_.erase(least_missed);
@@ -404,7 +399,7 @@ class Portfolio {
 
   SynthesisRequest request_;  // the request with the bound and the graphs
   const std::span<const Engine> engines_;
-  const Deadline deadline_;
+  const int64_t pairs_;        // of members
   const double began_with_s_;  // seconds of the time limit at the start
   Bound bound_;
   int64_t left_ = 0;       // work left
@@ -417,7 +412,7 @@ class Portfolio {
   std::vector<Status> refusals_ = {InvalidInput("none serves it")};
   std::vector<std::string> faults_;
   double best_ps_ = std::numeric_limits<double>::infinity();
-  double chance_ = kChance;  // kChanceOfFewer if the fastest plan has short messages
+  double chance_ = kChance;  // see kChance
 };
 
 }  // namespace

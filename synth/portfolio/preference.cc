@@ -4,6 +4,7 @@
 #include <tuple>
 #include <vector>
 
+#include "ir/tolerance.h"
 #include "synth/common/why_chosen.h"
 
 namespace xccl {
@@ -21,7 +22,7 @@ PlanCosts CostsOf(const Synthesis& made, const SynthesisRequest& request) {
 
 size_t Preferred(std::span<const PlanCosts> plans) {
   const PlanCosts& fastest = *std::ranges::min_element(plans, {}, &PlanCosts::time_ps);
-  const double slowest_ps = fastest.time_ps * (HasShortMessages(fastest.link_use) ? kAboutAsFast : 1);
+  const double slowest_ps = fastest.time_ps * (HasShortMessages(fastest.link_use) ? kToleratedRatio : 1);
   std::vector<size_t> left;
   for (size_t i = 0; i < plans.size(); ++i)
     if (plans[i].time_ps <= slowest_ps) left.push_back(i);

@@ -5,7 +5,7 @@
 // - coarser: the engine's plan in fewer chunks, for fewer messages, if messages are short.
 // - reordered: the plan's transfers in the order in which the plan's end needs them (synth/common/justify.h).
 // - delayed: the plan with a lag for transfers over links that slower links hold, and for the transfers that
-//   depend on them (synth/common/lag.h); applies again to a delayed plan.
+//   depend on them (synth/common/lag.h); applies again while it gains.
 // - mirrored: the engine's plan of the dual collective on the reversed machine, played backwards.
 #include "synth/portfolio/turns.h"
 
@@ -25,12 +25,12 @@
 namespace xccl {
 namespace {
 
-constexpr int64_t kLeastChunkBytes = 128;    // a line of LL128
-constexpr int64_t kLongChunkBytes = 16'384;  // of a finer plan: its bytes cost a 25 GB/s link kMessagePs
-constexpr int32_t kChunkFactor = 4;          // chunks of the finer plan ÷ chunks of the coarser plan
-constexpr int64_t kHopsPerMove = 5;          // hops of a chunk in a simulation that cost as much as a move
-constexpr int32_t kDelaysOfPlan = 200;       // steps of a plan ÷ steps of its lag
-constexpr int64_t kSimulationsOfOrder = 4;   // simulations of one reordering
+constexpr int64_t kLeastChunkBytes = 128;  // a line of LL128
+constexpr int64_t kLongChunkBytes =
+    16'384;  // the longest chunk of a finer plan; a 25 GB/s link takes about kMessagePs
+constexpr int32_t kChunkFactor = 4;         // chunks of the finer plan ÷ chunks of the coarser plan
+constexpr int32_t kDelaysOfPlan = 200;      // steps of a plan ÷ steps of its lag
+constexpr int64_t kSimulationsOfOrder = 4;  // simulations of one reordering
 
 struct Context {
   const Made& plan;

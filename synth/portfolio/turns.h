@@ -16,13 +16,13 @@
 
 namespace xccl {
 
-inline constexpr std::string_view kOwn;  // the variation of an engine's own plan
+inline constexpr std::string_view kOwn;  // Turn::variation of an engine's own plan: none
 
 struct Turn {
   const Engine* engine = nullptr;
   std::string_view variation = kOwn;
   double promised_ps = 0;  // estimated time of the plan; may be below the bound
-  // Time of the plan that this turn varies; infinite for an engine's own plan.
+  // Time of the varied plan, if the variation applies again while it gains (finer, delayed); else infinite.
   double from_ps = std::numeric_limits<double>::infinity();
   int64_t work = 0;           // in moves of a chunk, including the simulation
   int64_t bytes = 0;          // as in Offer
@@ -47,7 +47,7 @@ StatusOr<Turn> TurnOf(const Engine& engine, const SynthesisRequest& request);
 
 // Returns every variation of the plan that applies to it and whose name the request does not pass over.
 // best_ps is the least time of all plans. A variation promises to save as much time as the best plan is above
-// the bound. Requires: the request outlives the turns.
+// the bound; `finer` promises the time of the fullest link. Requires: the request outlives the turns.
 std::vector<Turn> VariationsOf(const Made& plan, const SynthesisRequest& request, const Bound& bound,
                                double best_ps);
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/schedule.h"
 #include "ir/simulate/simulate.h"
 #include "synth/common/cost_model.h"
 #include "synth/common/reverse.h"

@@ -44,10 +44,10 @@ StatusOr<Whole> FindWhole(const SynthesisRequest& request) {
   if (request.limits.chunks)
     return InvalidInput(fmt::format("{}: {} chunks; expected no number, since repairs cut chunks", kName,
                                     *request.limits.chunks));
-  if (MovesOf(collective) > kMostExpanded)
+  if (MovesOf(collective) > kMostTransfers)
     return InvalidInput(
         fmt::format("{}: a plan of {} transfers; expected at most {}, which are repaired one by one", kName,
-                    MovesOf(collective), kMostExpanded));
+                    MovesOf(collective), kMostTransfers));
   const std::optional<MissingLinks> missing = FindMissingLinks(*request.topology);
   if (!missing)
     return InvalidInput(fmt::format("{}: found no failed link, slow link or lost host; expected one", kName));

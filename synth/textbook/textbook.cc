@@ -26,9 +26,8 @@
 namespace xccl {
 namespace {
 
-// A measurement of more moves takes the moves of some steps alone, at least kFewestSteps. Measuring a move
-// takes up to 0.3 us, so that an estimate takes up to a thirtieth of a second.
-constexpr int64_t kMovesMeasured = int64_t{1} << 17;
+// A measurement of more than kFewTransfers moves takes the moves of some steps alone, at least kFewestSteps.
+// Measuring a move takes up to 0.3 us, so that an estimate takes up to a thirtieth of a second.
 constexpr size_t kFewestSteps = 16;
 
 Base BaseOf(CollectiveKind kind, const Recipe& recipe) {
@@ -371,7 +370,7 @@ std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
   std::vector<int32_t> steps;
   for (int32_t s = 0; s <= last; ++s)
     if (has_moves[static_cast<size_t>(s)]) steps.push_back(s);
-  const auto measured = static_cast<size_t>(kMovesMeasured * std::ssize(steps) /
+  const auto measured = static_cast<size_t>(kFewTransfers * std::ssize(steps) /
                                             std::max<int64_t>(1, std::ssize(moves.items())));
   times = 1;
   if (measured >= kFewestSteps && measured < steps.size()) {
