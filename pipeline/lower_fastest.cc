@@ -45,8 +45,8 @@ constexpr int64_t kSmall = kLong / 5;
 // With a machine model, overlapping passes may make a program faster than LeastTime of its schedule. The
 // program's time is taken to be at least this factor × LeastTime.
 constexpr double kMostOverlapped = 2.0 / 3;
-// On a machine of so many ranks a program is many times as long as the compressed schedule; only short ones
-// are lowered.
+// On a machine of so many ranks, a program is many times as long as its compressed schedule. Only schedules
+// of up to kMostExpandedOfLarge transfers are lowered there.
 constexpr int32_t kLarge = 4096;
 constexpr int64_t kMostExpandedOfLarge = int64_t{1} << 17;
 // Seconds that one core takes to lower one transfer and to prove the result.
@@ -59,7 +59,7 @@ constexpr double kSecondsOfMove = 4e-6;
 // takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2 million moves 600 MB.
 constexpr double kBytesOfTransfer = 500, kBytesOfMove = 120;
 
-// The transfers of the plain form, from which the program is made.
+// Returns the number of transfers of the plain form, from which the program is made.
 int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
   return ExpandedTransfers(made.schedule, made.collective, topology);
 }
