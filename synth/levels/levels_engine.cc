@@ -73,7 +73,7 @@ struct Direction {
 struct AlikeMachine {
   SymmetryGroup group;
   MissingLinks missing = {};
-  std::optional<Topology> whole = {};  // absent: nothing is missing
+  std::optional<Topology> whole = {};  // absent: the topology is planned as it is
 
   const Topology& Whole(const Topology& topology) const { return whole ? *whole : topology; }
 
