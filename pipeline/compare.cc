@@ -117,7 +117,7 @@ void AddMeasured(std::span<const MeasuredTimes> measured, const Collective& coll
   }
 }
 
-// How many messages, in at most seven letters: "28", "1.05M".
+// Returns a number of messages in at most seven letters: "28", "1.05M".
 std::string MessagesText(int64_t messages) {
   return messages < 100'000 ? fmt::format("{}", messages)
                             : fmt::format("{:.3g}M", static_cast<double>(messages) / 1e6);

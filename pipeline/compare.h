@@ -118,9 +118,9 @@ struct ComparedMachine {
   const Topology* topology;
   const Collective* collective;
 };
-// Compares auto and the engines on each machine, like with like: if a machine has no machine
-// model, all are timed on ideal links, and a note says so. `on_size` receives the rows of all
-// machines for one size. Errors: those of Compare if no machine has a row.
+// Compares auto and the engines on each machine. If a machine has no machine model, all machines are timed on
+// ideal links, and a note says so. `on_size` receives the rows of all machines for one size. Errors: those of
+// Compare if no machine has a row.
 StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
                                      const std::vector<std::string>& engines,
                                      const std::vector<int64_t>& sizes, const PlanOptions& options,

@@ -52,7 +52,7 @@ StatusOr<Comparison> CompareMachines(std::span<const ComparedMachine> machines,
   PlanOptions options = asked;
   const std::vector<std::string> without = WithoutModel(machines, options);
   if (!without.empty() && asked.machine_of_topology) {
-    options.machine_of_topology = false;  // like with like: a program takes longer than ideal links
+    options.machine_of_topology = false;  // programs take longer than ideal links
     all.notes = {fmt::format("all times are on ideal links: no machine model for {}; hint: {}",
                              Join(without, ", "), kModelForAll)};
   }

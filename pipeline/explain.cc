@@ -246,14 +246,14 @@ std::string KindInWords(PathKind kind) {
   return "";
 }
 
-// "threadblock 3 of rank 6".
+// Returns a name such as "threadblock 3 of rank 6".
 std::string NameOfBlock(const LoweredProgram& lowered, int32_t block) {
   const ProgramIndex index(lowered.program);
   const Rank rank = index.BlockRank(block);
   return fmt::format("threadblock {} of rank {}", block - index.RankFirstBlock(rank), rank.value);
 }
 
-// "bytes on links 81 % (0->nvswitch 40 %, 3 others)".
+// Returns a text such as "bytes on links 81 % (0->nvswitch 40 %, 3 others)".
 std::string PathText(const Explanation& explanation, const PlanResult& result) {
   if (!explanation.untraced.empty()) return "not traced: " + explanation.untraced;
   struct Sum {

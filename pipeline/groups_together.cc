@@ -39,7 +39,7 @@ StatusOr<GroupsResult> Apart(const Topology& topology, GroupRequest request, Mem
   const double seconds = SecondsSince(began);
   for (size_t k = 0; k < plan.kinds.size(); ++k) {
     const auto& [alone, made] = *plan.kinds[k].plan;
-    if (k == plan.slowest) continue;  // CompletePlan proves it
+    if (k == plan.slowest) continue;  // CompletePlan proves the plan of this kind
     XCCL_RETURN_IF_ERROR(
         CheckProved(VerifySchedule(made.schedule, made.collective, alone.topology), made.engine));
   }

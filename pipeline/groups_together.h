@@ -15,7 +15,7 @@
 namespace xccl {
 
 struct GroupsResult {
-  std::string name;  // the request's
+  std::string name;  // the request's name
   std::vector<ProcessGroup> groups;
   std::vector<GroupOutcome> outcomes;  // by group
   int64_t unaware_ps = 0;              // JointPlan::unaware_ps
@@ -25,9 +25,9 @@ struct GroupsResult {
   size_t kinds_apart = 0;  // if the groups were planned apart: the number of their kinds; else 0
 };
 
-// Makes and proves one plan for all groups. If that would be too large, plans and proves one group of each
-// kind (synth/groups/apart.h), unless one plan is needed. Lowers the one plan if options.lower is set.
-// Errors: those of PlanGroups, PlanApart and CompletePlan.
+// Makes and proves one plan for all groups. If that plan would be too large and `needs_one_plan` is not set,
+// plans and proves one group of each kind instead (synth/groups/apart.h). Lowers the one plan if
+// options.lower is set. Errors: those of PlanGroups, PlanApart and CompletePlan.
 StatusOr<GroupsResult> PlanGroupsTogether(const Topology& topology, GroupRequest request,
                                           const PlanOptions& options, bool needs_one_plan = false);
 

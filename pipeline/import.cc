@@ -59,7 +59,7 @@ StatusOr<ImportedPlan> ImportPlan(const std::string& path, ImportOptions options
   }
   if (!plan.ok()) return Annotate(plan.status(), path);
   if (lowering.machine) plan->made_by.machine = lowering.machine->name;
-  if (!machine) warnings.clear();  // nobody asked for a full mesh
+  if (!machine) warnings.clear();  // they are about the full mesh, for which nobody asked
   warnings.insert(warnings.begin(), from.warnings.begin(), from.warnings.end());
   return ImportedPlan{std::move(from), *std::move(plan), std::move(warnings)};
 }

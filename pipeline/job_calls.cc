@@ -16,7 +16,7 @@ namespace xccl {
 namespace {
 
 using Key = std::tuple<CollectiveKind, int32_t, std::optional<Rank>, int64_t>;
-// A rank of the job in a log, or else of its communicator, or else the communicator's number, less than 0.
+// A log, and the caller's rank in the job, else in the communicator, else -1 - the communicator's index.
 using Caller = std::tuple<size_t, int64_t>;
 
 struct Sum {
@@ -49,7 +49,7 @@ std::map<Key, Sum> SumsOf(const JobLogs& logs) {
   return sums;
 }
 
-// Groups of `ranks` ranks that are `stride` apart.
+// Returns groups of `ranks` ranks that are `stride` apart.
 std::vector<std::vector<Rank>> StridedGroups(int32_t job, int32_t ranks, int32_t stride) {
   std::vector<std::vector<Rank>> groups;
   for (int32_t begin = 0; begin < job; begin += ranks * stride)
@@ -60,8 +60,8 @@ std::vector<std::vector<Rank>> StridedGroups(int32_t job, int32_t ranks, int32_t
   return groups;
 }
 
-// The only groups that fit the places of ranks: those of each rank of the job in its communicator. Empty:
-// none, or several.
+// Returns the groups of equal stride that fit `places`: pairs of a rank of the job and the same rank's number
+// in its communicator. Empty: no stride fits, or several do.
 std::vector<std::vector<Rank>> GroupsByPlaces(const std::vector<std::pair<Rank, Rank>>& places, int32_t job,
                                               int32_t ranks) {
   if (places.empty() || job % ranks != 0) return {};
@@ -77,7 +77,7 @@ std::vector<std::vector<Rank>> GroupsByPlaces(const std::vector<std::pair<Rank, 
 }
 
 JobGroups GroupsOf(const JobLogs& logs, int32_t ranks, int32_t job) {
-  std::map<std::vector<Rank>, int64_t> known;  // calls of each
+  std::map<std::vector<Rank>, int64_t> known;  // by group: its calls
   std::vector<std::pair<Rank, Rank>> places;
   bool in_order = true, complete = true;
   for (const CallLog& log : logs.logs)

@@ -1,4 +1,5 @@
-// The calls of a job, from the logs of its ranks: each collective, size and number of ranks once.
+// Adds up the calls of a job from the logs of its ranks. Each combination of collective, root, size and
+// number of ranks is listed once.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +14,23 @@
 
 namespace xccl {
 
-// Calls of all communicators of so many ranks.
+// The calls of one collective, root and size on all communicators with the same number of ranks.
 struct JobCall {
   CollectiveKind collective = CollectiveKind::kAllreduce;
   int32_t ranks = 0;
-  std::optional<Rank> root = {};  // by rank of the communicator
+  std::optional<Rank> root = {};  // as a rank of the communicator
   int64_t size_bytes = 0;
-  int64_t calls = 0;              // of one rank: the most of any
-  std::optional<double> us = {};  // of one call: the mean over the ranks and calls with a time
-  bool nccl_may_serve = false;    // NCCL serves it, or would where no plan does
+  int64_t calls = 0;              // the most that any one rank has made
+  std::optional<double> us = {};  // mean time of a call, over the ranks and calls with a time
+  bool nccl_may_serve = false;    // the caller uses NCCL, which serves the call if no plan does
 };
 
-// Communicators of one number of ranks.
+// The groups of ranks whose communicators have the same number of ranks.
 struct JobGroups {
   int32_t ranks = 0;
-  // The groups' ranks of the job, each sorted, the busiest group first; at least one.
+  // For each group its ranks of the job, sorted. The busiest group comes first; there is at least one.
   std::vector<std::vector<Rank>> members;
-  bool known = true;  // false: no log says which ranks they are, so these are the first
+  bool known = true;  // false: no log names the ranks; the job's first ranks are taken
   std::vector<std::string> warnings = {};
 };
 
@@ -40,8 +41,9 @@ struct JobCalls {
   std::vector<std::string> warnings;  // of reading, and of calls that are left out
 };
 
-// Adds up the logs. Groups that no log names are found by the places of their ranks where those fit groups of
-// neighbours or of every n-th rank. Errors: kInvalidInput where there is no call.
+// Adds up the logs. If no log names the ranks of a group, their numbers in the job and in the communicator
+// are used: groups of neighbours, or of every n-th rank, are taken if only one n fits. Errors: kInvalidInput
+// if there is no call.
 StatusOr<JobCalls> CallsOfJob(const JobLogs& logs);
 
 // Reads the files of one job. Errors: those of reading and of CallsOfJob.

@@ -55,7 +55,7 @@ constexpr double kSecondsPerMoveProved = 4e-6;
 // takes 130 MB more than its search, an alltoall of 261,632 transfers and 4.2 million moves 600 MB.
 constexpr double kBytesPerTransfer = 500;
 
-// The transfers of the plain form, from which the program is made.
+// Returns the number of transfers of the plain form, from which the program is made.
 int64_t TransfersOf(const Topology& topology, const Synthesis& made) {
   return ExpandedTransfers(made.schedule, made.collective, topology);
 }

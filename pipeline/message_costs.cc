@@ -1,4 +1,4 @@
-// Messages are compared with those of protocol LL, which cost least.
+// Costs of messages are those of protocol LL, the least of all protocols.
 #include "pipeline/message_costs.h"
 
 #include <fmt/core.h>

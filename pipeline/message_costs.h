@@ -1,5 +1,5 @@
-// The cost of a plan's messages on a current GPU, for plans that were made without a machine model: links
-// alone make messages free, so such a plan may have many short ones.
+// Tells the cost of a plan's messages on a current GPU, for plans that were made without a machine model. On
+// links alone messages cost nothing, so such a plan may have many short ones.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace xccl {
 
-// One sentence if the plan's messages are so short that, on the newest NVIDIA GPU with a model, a message
-// costs more than its bytes take: the program's simulated time on that model, or, without a program, an
-// estimate by the number of messages. Empty if messages are longer, or if the plan was made for a machine
-// model.
+// Returns one sentence if the plan's messages are so short that a message costs more than its bytes take, on
+// the newest NVIDIA GPU with a model. The sentence has the program's simulated time on that model or, without
+// a program, an estimate by the number of messages. Returns an empty text if messages are longer, or if the
+// plan was made for a machine model.
 std::string CostOfShortMessages(const PlanResult& result);
 
 }  // namespace xccl

@@ -208,12 +208,12 @@ Status CheckHas(const PlanBook& book, std::optional<CollectiveKind> only) {
                                   Either(std::vector(names.begin(), names.end()))));
 }
 
-// The sizes that the book's plans for one call were made for, ascending.
+// Returns the sizes that the book's plans for one call were made for, ascending.
 StatusOr<std::vector<int64_t>> SizesOfPlans(const PlanBook& book, const PlanBookEntry& call) {
   std::set<int64_t> sizes;
   for (const PlanBookEntry& entry : book.entries) {
     if (entry.collective != call.collective || entry.ranks != call.ranks || entry.root != call.root) continue;
-    // A plan is verified when it runs.
+    // The plan is verified later, when it runs.
     XCCL_ASSIGN_OR_RETURN(const Plan plan, ReadPlanUnverified(book.PathOf(entry)));
     sizes.insert(plan.made_by.size_bytes);
   }
@@ -255,7 +255,7 @@ StatusOr<RunResult> RunPlan(const std::string& name, const Plan& plan, const Ker
 
 Status RunSizes(const std::string& file, const std::vector<int64_t>& asked_sizes, const RunSettings& settings,
                 const RunShow& show) {
-  // A process on a GPU compiles one kernel for all ranks, which needs the instructions of all.
+  // A process on a GPU compiles one kernel for all ranks, so it needs the instructions of all ranks.
   const bool own_alone = settings.group != nullptr && !settings.gpus;
   XCCL_ASSIGN_OR_RETURN(
       const Plan plan,

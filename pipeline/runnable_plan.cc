@@ -30,7 +30,7 @@ StatusOr<RankLowering> Lowering(const std::string& file, const Plan& plan) {
   return lowering;
 }
 
-// Is the program of all ranks small enough for one process?
+// Returns kLimit if the program of all ranks is too large for one process.
 Status CheckAllRanks(const std::string& file, const Plan& plan, const RankLowering& lowering) {
   const int64_t messages = lowering.num_messages();
   if (messages > kMostTransfers)
@@ -42,7 +42,7 @@ Status CheckAllRanks(const std::string& file, const Plan& plan, const RankLoweri
                      kBytesOfMessage * static_cast<double>(messages));
 }
 
-// Leaves out the instructions and connections of all ranks but one.
+// Removes the threadblocks and connections of all ranks but one.
 void KeepRank(Rank rank, Program& program) {
   Program part = program;
   part.dependencies.clear();

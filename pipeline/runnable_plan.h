@@ -12,11 +12,11 @@
 
 namespace xccl {
 
-// Reads and verifies a plan. If it has no program, it gets one that is made of its compressed schedule, and
-// that is proved. With `own`, this program has the instructions of that rank alone, and for all other ranks
-// the threadblocks and connections, which is what a process of that rank needs to run. Errors: those of
-// ReadPlan; kInvalidInput if the plan has no program and its schedule is plain; kLimit if the program of all
-// ranks has more than kMostTransfers messages, or does not fit the memory; those of RankLowering.
+// Reads and verifies a plan. If it has no program, a program is made of its compressed schedule and proved.
+// With `own`, this program has the instructions of that rank alone. For other ranks it has the threadblocks
+// and connections, which a process of that rank needs to run. Errors: those of ReadPlan; kInvalidInput if the
+// plan has no program and its schedule is plain; kLimit if the program of all ranks has more than
+// kMostTransfers messages, or does not fit the memory; those of RankLowering.
 StatusOr<Plan> ReadRunnablePlan(const std::string& file, std::optional<Rank> own = {});
 
 // Reads and verifies a plan. Its program has the threadblocks and connections of `rank` alone, whether the

@@ -14,7 +14,8 @@
 namespace xccl {
 namespace {
 
-// The exact bound takes about 2 us for each pair of ranks, and may take a tenth of the remaining time.
+// The exact bound is computed if at least this many seconds remain for each pair of ranks. The bound takes
+// about 2 us for each pair, and may take a tenth of the remaining time.
 constexpr double kSecondsPerPair = 2e-5;
 
 BoundEffort EffortIn(const Deadline& deadline, int32_t ranks) {

@@ -89,8 +89,9 @@ Status CheckStep(const PlannedLine& line) {
                                 FormatDurationShort(line.time_ps())));
 }
 
-// Rows go to experts in the forward pass and, with combine's gradients, in the backward pass; they come back
-// as often: each is half of the line's calls.
+// Adds a line for dispatch and a line for combine, each with half of the calls of the line of
+// experts. Rows go to experts in the forward pass and, as combine's gradients, in the backward pass.
+// They come back equally often.
 Status AddExpertLines(const Topology& topology, const TrainingLine& line, TrainingPlan& plan) {
   for (const dispatch::Call call : {dispatch::Call::kDispatch, dispatch::Call::kCombine}) {
     StatusOr<PlannedExperts> experts = PlanExpertsTogether(topology, line, plan.job, call);

@@ -19,7 +19,7 @@ namespace {
 using dispatch::Call;
 using dispatch::ExpertPlan;
 
-constexpr int32_t kDraws = 5;  // of which the median is taken
+constexpr int32_t kDraws = 5;  // drawn routings, of whose times the median counts
 
 dispatch::Sizes SizesOf(const TrainingLine& line, const TrainingJob& job) {
   const ProcessGroup& group = line.request.groups.front();
@@ -32,7 +32,7 @@ dispatch::Sizes SizesOf(const TrainingLine& line, const TrainingJob& job) {
           .row_bytes = row_bytes};
 }
 
-// Equal but for the names of nodes.
+// Returns whether the machines are equal except for the names of nodes.
 bool Alike(const Topology& a, const Topology& b) {
   return a.spec().links == b.spec().links &&
          std::ranges::equal(a.spec().nodes, b.spec().nodes, [](const Node& one, const Node& other) {
@@ -45,7 +45,7 @@ struct Member {
   size_t plan = 0;  // index of the plan of its kind
 };
 
-// By link of the plan's machine, how long the draw's rows keep it busy.
+// Returns how long the rows of a draw keep each link of the plan's machine busy, by link.
 std::vector<int64_t> LoadOf(const ExpertPlan& plan, const std::vector<int64_t>& rows, Call call) {
   std::vector<int64_t> load(plan.topology.num_links());
   const int64_t bytes = plan.sizes.row_bytes + dispatch::HeaderBytes(plan.sizes, call);
@@ -55,7 +55,8 @@ std::vector<int64_t> LoadOf(const ExpertPlan& plan, const std::vector<int64_t>& 
   return load;
 }
 
-// The plan with its links as narrow as the groups beside leave them.
+// Returns the plan on links with only its group's part of the bandwidth: that of its load (`own`) in the load
+// of all groups (`all`).
 StatusOr<ExpertPlan> Narrowed(ExpertPlan plan, const Submachine& alone, const std::vector<int64_t>& own,
                               const std::vector<int64_t>& all) {
   TopologySpec spec = plan.topology.spec();
@@ -82,7 +83,7 @@ StatusOr<PlannedExperts> PlanExpertsTogether(const Topology& topology, const Tra
                                              const TrainingJob& job, Call call) {
   dispatch::PlanRequest request{.call = call, .sizes = SizesOf(line, job), .routing = {}};
   std::vector<ExpertPlan> plans;  // by kind
-  std::vector<size_t> first;      // by kind: a member that has it
+  std::vector<size_t> first;      // by kind: index of its first member
   std::vector<Member> members;
   for (const ProcessGroup& group : line.request.groups) {
     Member member{.alone = MembersAlone(topology, group.collective.ranks())};

@@ -1,4 +1,4 @@
-// Expert dispatch and combine in a training step: the routes of the groups that share experts.
+// Plans expert dispatch and combine in a training step: the routes of the groups that share experts.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@ namespace xccl {
 struct PlannedExperts {
   std::vector<ProcessGroup> groups;
   dispatch::ExpertPlan plan;  // of the first group, on the submachine of its members
-  int64_t time_ps = 0;        // of the slowest group while all run; the median of a few drawn routings
-  int64_t bound_ps = 0;       // of the first group with the machine for itself, on the same routings
+  int64_t time_ps = 0;        // of the slowest group while all groups run; median over drawn routings
+  int64_t bound_ps = 0;       // of the first group alone on the machine, over the same routings
 };
 
-// Whether the tokens of a line go in rows that an expert plan can have: see dispatch::CheckSizes.
+// Returns whether the tokens of a line fit the rows of an expert plan (dispatch::CheckSizes).
 bool FitsExpertPlan(const TrainingLine& line, const TrainingJob& job);
 
 // Plans one call for all groups of the line, which have the kind Parallelism::kEp. Groups whose submachines
-// are alike have one plan. Where groups share a link, each has the part of it that its own load is of all.
-// Errors: those of MakeExpertPlan. Requires: FitsExpertPlan.
+// are alike have one plan. A group that shares a link with other groups gets a part of the link's bandwidth,
+// in proportion to its load. Errors: those of MakeExpertPlan. Requires: FitsExpertPlan.
 StatusOr<PlannedExperts> PlanExpertsTogether(const Topology& topology, const TrainingLine& line,
                                              const TrainingJob& job, dispatch::Call call);
 

@@ -22,7 +22,7 @@ namespace {
 // factor of up to 1.5 (bench/truth_gpu.py in docs/benchmarks.md), and the ratio of two by up to 2.3.
 constexpr double kMaxPredictedRatio = 4;
 
-// A plan that may be chosen. `size` and `topology`: what it was made for, as indices.
+// A plan that may be chosen. `size` and `topology` are the indices of those that the plan was made for.
 struct Proposal {
   Plan plan;
   int32_t threadblocks = 0;
@@ -60,8 +60,8 @@ StatusOr<std::vector<Proposal>> ProposeAll(std::span<const Topology> topologies,
   return proposals;
 }
 
-// Returns a plan for each of `models`, which are plans for an alike root: of its engine, for its size and
-// topology.
+// Returns plans for a root like the one that `models` are for. Each has the engine, size and
+// topology of its model.
 StatusOr<std::vector<Proposal>> ProposeAlike(std::span<const Topology> topologies,
                                              const Collective& collective, const TuneRequest& request,
                                              std::span<const Proposal> models) {
@@ -75,7 +75,7 @@ StatusOr<std::vector<Proposal>> ProposeAlike(std::span<const Topology> topologie
       options.engine = model.plan.made_by.engine;
       StatusOr<Proposal> same =
           Propose(topologies, collective, options, size_bytes, model.topology, model.size);
-      if (same.ok()) made = *std::move(same);  // else the engine has no plan without auto's variations
+      if (same.ok()) made = *std::move(same);  // else only auto makes such a plan
     }
     proposals.push_back(std::move(made));
   }
@@ -92,14 +92,14 @@ double PredictedUs(const Plan& plan, int64_t size_bytes, const PlanOptions& opti
   return simulation.ok() ? PsToUs(simulation->time_ps) : std::numeric_limits<double>::infinity();
 }
 
-// Collectives that differ in their roots alone, which are alike, with the proposals of each. The i-th
-// proposals of all of them are by one engine.
+// Collectives that differ only in their roots, and whose roots are alike. proposals[i] are those of the i-th
+// collective. Proposals with the same index in all lists are by one engine.
 struct Alike {
-  std::vector<size_t> collectives;  // indices into the request's
+  std::vector<size_t> collectives;  // indices into the request's collectives
   std::vector<std::vector<Proposal>> proposals;
 };
 
-// The proposal that is chosen for a size, and its times by collective.
+// The proposal that is chosen for a size, and its times for each of the alike collectives.
 struct Choice {
   size_t proposal = 0;
   std::vector<Measured> measured;
@@ -139,8 +139,8 @@ StatusOr<Choice> Choose(const Alike& alike, int64_t size_bytes, const PlanOption
   return choice;
 }
 
-// Returns the collectives in groups. Those of one group differ in their roots alone, which a symmetry of each
-// topology maps to each other.
+// Returns the collectives in groups. Collectives of one group differ only in their roots, and a symmetry of
+// each topology maps these roots to each other.
 std::vector<std::vector<size_t>> GroupsOfAlike(std::span<const Topology> topologies,
                                                std::span<const Collective> collectives) {
   std::vector<SymmetryGroup> symmetries;
@@ -196,7 +196,7 @@ Status WriteBook(const std::vector<PlanBookEntry>& entries, std::span<const Plan
   if (machine)
     XCCL_RETURN_IF_ERROR(WriteMachineModel(*machine, model));
   else
-    std::filesystem::remove(model, ignored);  // where there is one
+    std::filesystem::remove(model, ignored);  // no error if there is none
   return WritePlanBook({directory, entries});
 }
 
@@ -209,7 +209,8 @@ struct TunedCollective {
   std::vector<TunedRow> rows;
 };
 
-// Adds the plan that was chosen for the next size, unless the size before has it as well, and its row.
+// Adds the row of the next size. Also adds an entry for the chosen plan, unless the size before has the same
+// plan (`is_another` is false).
 void AddSize(const TuneRequest& request, const Collective& collective, size_t size, const Proposal& chosen,
              const TunedRow& times, bool is_another, TunedCollective& tuned) {
   const int64_t size_bytes = request.sizes_bytes[size];

@@ -47,10 +47,10 @@ struct Tuned {
 // predicted times decide and are stored as measured times. `topologies`: alternative descriptions of the same
 // machine; plans are made for each of them. A size between two sizes of the list gets the plan of the nearer
 // size, by ratio. With a machine model, a plan that is predicted to take over four times as long as the best
-// plan is not run; without one, the measured times alone decide. Roots that a symmetry of every topology maps
-// to each other are alike: they get plans of one engine, chosen by the sum of their times, so that noise
-// gives no root another engine. Cost: at most sizes² measurements per collective and topology. Errors: those
-// of MakePlan and `measure`.
+// plan is not run; without one, the measured times alone decide. Roots are alike if a symmetry of every
+// topology maps them to each other. Alike roots get plans of one engine, which is chosen by the sum of their
+// times, so that noise gives no root another engine. Cost: at most sizes² measurements per collective and
+// topology. Errors: those of MakePlan and `measure`.
 StatusOr<Tuned> Tune(std::span<const Topology> topologies, const TuneRequest& request,
                      const Measure& measure);
 

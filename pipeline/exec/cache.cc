@@ -1,5 +1,6 @@
-// The lock is taken without blocking, again and again, so that the wait has an end. Whoever has an entry's
-// lock is its only maker, so all of the entry's HASH.tmp-* are those of processes that were killed.
+// A process that waits tries to take the entry's lock again and again without blocking, so that it can give
+// up after wait_s. Only the process that holds the lock makes the entry. It finds HASH.tmp-* of this entry
+// only if their processes were killed.
 #include "pipeline/exec/cache.h"
 
 #include <fcntl.h>
@@ -38,7 +39,7 @@ Status CannotWrite(const std::string& path) {
   return InvalidInput(fmt::format("{}: cannot write: {}", path, std::strerror(errno)));
 }
 
-// An flock on a file, which ends with the process.
+// An flock on a file. It ends with the process.
 class FileLock {
  public:
   // Errors: kInvalidInput if the file cannot be opened for writing.
@@ -54,7 +55,7 @@ class FileLock {
     if (file_ >= 0) close(file_);
   }
 
-  // False while another process has it.
+  // Returns whether the lock is taken; false while another process holds it.
   StatusOr<bool> Take() {
     if (flock(file_, LOCK_EX | LOCK_NB) == 0) return true;
     if (errno == EWOULDBLOCK || errno == EINTR) return false;
@@ -68,7 +69,7 @@ class FileLock {
   std::string path_;
 };
 
-// The entry's files but the manifest, sorted.
+// Returns the names of the entry's files except the manifest, sorted.
 StatusOr<std::vector<std::string>> FilesOf(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code error;
@@ -79,7 +80,7 @@ StatusOr<std::vector<std::string>> FilesOf(const std::string& directory) {
   return names;
 }
 
-// One line for each file: the hash of its contents, and its name.
+// Returns one line for each file: the hash of its contents, and its name.
 StatusOr<std::string> ManifestOf(const std::string& directory) {
   XCCL_ASSIGN_OR_RETURN(const std::vector<std::string> names, FilesOf(directory));
   std::string text(kManifestHead);
@@ -109,7 +110,8 @@ void Remove(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-// Removes the staging directories of all entries that nobody makes. `own`: an entry whose lock is held.
+// Removes the staging directories (HASH.tmp-*) that no process fills any more, of all entries. `own`: the
+// entry whose lock this process holds.
 void RemoveLeftovers(const std::string& folder, const std::string& own) {
   std::vector<fs::path> found;
   std::error_code error;
@@ -135,7 +137,8 @@ StatusOr<std::string> MakeStaging(const std::string& entry) {
   return directory;
 }
 
-// A damaged entry goes to a staging name first, since no directory with files can be renamed over.
+// Renames `staging` to `entry`. First renames a damaged entry to a staging name, since a rename cannot
+// replace a directory with files.
 Status PutInPlace(const std::string& staging, const std::string& entry) {
   std::error_code error;
   if (fs::exists(fs::symlink_status(entry, error))) {
@@ -149,7 +152,7 @@ Status PutInPlace(const std::string& staging, const std::string& entry) {
   return OkStatus();
 }
 
-// The reason of an attempt that failed after `since`.
+// Returns the reason of an attempt that failed after `since_s`, if there is one.
 std::optional<std::string> FailureSince(const std::string& path, double since_s) {
   struct stat about = {};
   if (stat(path.c_str(), &about) != 0) return std::nullopt;
@@ -224,7 +227,7 @@ StatusOr<std::string> FindOrMake(const CacheRequest& request) {
     Remove(failure);
     return entry;
   }
-  static_cast<void>(WriteFileAtomically(failure, made.message()));  // others would only try again
+  static_cast<void>(WriteFileAtomically(failure, made.message()));  // if it fails, other processes try again
   return made;
 }
 

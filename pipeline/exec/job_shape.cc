@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::string_view kHint = "; hint: --topology";
 
-// Where ranks meet, and by which secret, does not matter to their number: FindPlacement is told so, because
-// it would look for the user's secret.
+// Returns the environment with an unused address and token. The shape of the job does not depend on them, but
+// FindPlacement would otherwise look for the user's token file.
 Environment WithoutMeeting(const Environment& environment) {
   return [environment](std::string_view name) -> std::optional<std::string> {
     if (name == "XCCL_ADDRESS") return "127.0.0.1:1";
@@ -31,7 +31,8 @@ std::optional<int32_t> NumberOf(const Environment& environment, std::string_view
   return number.ok() ? std::optional(static_cast<int32_t>(*number)) : std::nullopt;
 }
 
-// Slurm's "4(x2)" is 4 ranks on each of 2 hosts; "4(x2),3" has hosts that differ.
+// Returns the number of ranks on each host by Slurm's variables, if they are set. "4(x2)" is 4 ranks on each
+// of 2 hosts. "4(x2),3" is refused, because its hosts differ.
 StatusOr<std::optional<int32_t>> RanksPerHostOfSlurm(const Environment& environment, int32_t ranks) {
   for (const std::string_view name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
     const std::optional<std::string> text = environment(name);
@@ -56,7 +57,7 @@ StatusOr<int32_t> RanksPerHost(const Environment& environment, const Placement& 
                           RanksPerHostOfSlurm(environment, placement.ranks));
     if (number) return *number;
   }
-  // By hand, ranks without an address are on one host.
+  // Ranks that a user starts by hand without an address are on one host.
   if (placement.launcher == "explicit" && !environment("XCCL_ADDRESS")) return placement.ranks;
   const std::string_view wanted = placement.launcher == "explicit"   ? "XCCL_LOCAL_SIZE"
                                   : placement.launcher == "torchrun" ? "LOCAL_WORLD_SIZE"

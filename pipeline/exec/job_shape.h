@@ -1,5 +1,5 @@
-// The number of hosts and ranks of the job that this process belongs to, from its launcher's environment
-// alone: nothing is connected.
+// Finds the number of hosts and ranks of the job that this process belongs to. Reads only the launcher's
+// environment and connects to nothing.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Files of /proc and /sys have no size, so ReadFile does not read them.
+// Returns the text of a file of /proc or /sys. ReadFile cannot read it, because the file's size is 0.
 std::string TextOf(const fs::path& path) {
   std::ifstream file(path);
   std::ostringstream text;
@@ -27,7 +27,7 @@ std::string TextOf(const fs::path& path) {
   return text.str();
 }
 
-// The names in a folder that begin with `start`, sorted; none if the folder is missing.
+// Returns the entries of a folder whose names begin with `start`, sorted; none if the folder is missing.
 std::vector<fs::path> Entries(const fs::path& folder, const std::string& start = "") {
   std::vector<fs::path> found;
   std::error_code error;
@@ -47,8 +47,8 @@ std::string OnPath(const Environment& environment, const std::string& program) {
 
 }  // namespace
 
-// The figures are what `tune` measures between processes on current CPUs (tools/net/shapes.py), and a network
-// of 10 Gbit/s.
+// Bandwidths and latencies are those that `tune` measures between processes on current CPUs
+// (tools/net/shapes.py), and those of a network of 10 Gbit/s.
 std::string XmlOfCpuRanks(const JobShape& shape) {
   const std::string source = "assumed for CPU ranks; exec --measure measures";
   std::string host = fmt::format(

@@ -1,4 +1,4 @@
-// The environment by which a program runs the plans of a book: values only, nothing is set or started.
+// Finds the environment variables by which a program runs the plans of a book. Sets and starts nothing.
 // docs/nccl.md and docs/library.md say what reads each variable.
 #pragma once
 
@@ -12,29 +12,31 @@
 
 namespace xccl {
 
-// The plugins for NCCL; paths.
+// Paths of the libraries for programs that call NCCL.
 struct Plugins {
   std::string shim;   // libxccl-nccl.so
   std::string tuner;  // libnccl-tuner-xccl.so
   bool operator==(const Plugins&) const = default;
 };
 
-// Looks where tools/install and packages put them, beside the program's folder, and where a build leaves
-// them. Errors: kInvalidInput with the folders if one is missing; kInvalidInput if LD_PRELOAD cannot name it.
+// Finds the libraries where tools/install and packages put them, relative to the program's folder, or where a
+// build leaves them. Errors: kInvalidInput with the folders if a library is missing; kInvalidInput if
+// LD_PRELOAD cannot name it.
 StatusOr<Plugins> FindPlugins(const std::string& program);
 
-// The book that a program is to run, and the way it gets there.
+// A book, and how a program comes to run its plans.
 struct BookUse {
   std::string directory;           // an absolute path
   std::optional<Plugins> plugins;  // for a program that calls NCCL; absent: for one that calls xccl.h
-  bool has_plans = true;           // false: the table for NCCL's tuner is all there is
-  bool has_table = false;          // rows for NCCL's tuner
+  bool has_plans = true;           // false: the book has only the table for NCCL's tuner
+  bool has_table = false;          // the book has rows for NCCL's tuner
   bool is_one_host = true;         // all ranks of the job are on this host
 };
 
-// The variables to set and their values. LD_PRELOAD keeps what it has. The tuner is left out if the user has
-// chosen one, and on several hosts: ranks whose tables differ hang, and no rank sees another host's table. A
-// shim whose ranks have different books leaves the calls to NCCL.
+// Returns the variables to set and their values. Names that are in LD_PRELOAD already stay there. The tuner
+// is left out if the user has chosen another tuner. It is also left out on several hosts: ranks whose tables
+// differ hang, and no rank sees another host's table. The shim needs no such check, because it leaves calls
+// to NCCL if its ranks have different books.
 std::vector<std::pair<std::string, std::string>> VariablesOf(const BookUse& use,
                                                              const Environment& environment);
 

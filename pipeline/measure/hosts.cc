@@ -116,8 +116,9 @@ using Round = std::vector<Flow>;
 
 // Returns the rounds of a tournament between hosts. Each pairing of the hosts gives four rounds: all pairs in
 // one direction, all pairs in the other direction, and two rounds in which every second pair is reversed. A
-// host either sends or receives in a round, so its time is the time of one flow. The four forms are needed
-// because flows of equal direction share links that flows of opposite directions do not share.
+// host either sends or receives in a round, so its time is the time of one flow. There are four rounds,
+// because the flows of two pairs may share a link only if both go one way, or only if one is reversed. Two
+// hosts are one pair, which gets two rounds.
 std::vector<Round> Rounds(int32_t hosts) {
   const int32_t even = hosts + hosts % 2;
   std::vector<Round> rounds;

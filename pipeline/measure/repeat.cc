@@ -8,7 +8,7 @@
 namespace xccl {
 namespace {
 
-// Is the spread of these samples known, or is it not worth further samples?
+// Returns whether the spread of the samples is known, or more samples would take too long.
 bool IsEnough(const std::vector<double>& samples) {
   if (samples.size() < static_cast<size_t>(kLeastSamples)) return false;
   return SpreadOf(samples) <= kKnownSpread || samples.size() >= static_cast<size_t>(kMostSamples) ||

@@ -27,7 +27,7 @@ bool CanPlan(CollectiveKind kind) {
          kind != CollectiveKind::kCustom;
 }
 
-// Calls that are alike but for their sizes, ascending.
+// The calls of one collective, number of ranks and root, by size.
 struct Use {
   CollectiveKind collective = CollectiveKind::kAllreduce;
   int32_t ranks = 0;
@@ -40,7 +40,9 @@ struct Class {
   int64_t planned_bytes = 0;
 };
 
-// Plans have no size below 16 bytes a rank: nccl-tests rounds it down to nothing.
+// Splits the sizes of a use into classes: from a least size up to twice this size. Returns the classes with
+// the sizes to plan. A size is planned as at least 4 bytes or, with a part for each rank, 16 bytes a rank,
+// since nccl-tests rounds smaller sizes down to nothing.
 std::vector<Class> ClassesOf(const Use& use) {
   const int64_t least =
       TraitsOf(use.collective).parts == KindTraits::Parts::kOne ? 4 : int64_t{16} * use.ranks;
@@ -52,7 +54,7 @@ std::vector<Class> ClassesOf(const Use& use) {
     classes.back().calls.push_back(call);
   }
   for (Class& each : classes) {
-    // Without times, bytes decide, which times grow with.
+    // Without times, the bytes of calls decide, since times grow with bytes.
     const bool timed =
         std::ranges::all_of(each.calls, [](const JobCall& call) { return call.us.has_value(); });
     const auto most = std::ranges::max_element(each.calls, {}, [&](const JobCall& call) {
@@ -68,7 +70,7 @@ std::vector<Use> UsesOf(const JobCalls& job, std::vector<std::string>& warnings)
   std::map<CollectiveKind, int64_t> unplanned;
   int64_t too_large = 0;
   for (const JobCall& call : job.calls) {
-    if (call.ranks < 2) continue;  // it copies
+    if (call.ranks < 2) continue;  // one rank copies and sends nothing
     if (!CanPlan(call.collective)) {
       unplanned[call.collective] += call.calls;
       continue;
@@ -94,10 +96,10 @@ std::vector<Use> UsesOf(const JobCalls& job, std::vector<std::string>& warnings)
   return all;
 }
 
-// The machine of one number of ranks.
+// The part of the machine on which collectives of one number of ranks are planned.
 struct Part {
   Topology topology;
-  std::optional<Graphs> graphs;  // absent: NCCL has no model of it
+  std::optional<Graphs> graphs;  // absent: NCCL has no model of the part
 };
 
 std::string RanksText(std::span<const Rank> ranks) {
@@ -142,7 +144,7 @@ StatusOr<Part> PartOf(const Topology& whole, const JobGroups& groups, const Plan
   return part;
 }
 
-// The rows of a use; `from`: what was tuned, by class.
+// Returns the rows of a use, one for each class. `from`: the tuned plans of the classes.
 std::vector<LogRow> RowsOf(const Use& use, const std::vector<Class>& classes, const Tuned& from,
                            const std::optional<Graphs>& graphs, double least_gain) {
   std::vector<LogRow> rows;
@@ -172,8 +174,8 @@ std::vector<LogRow> RowsOf(const Use& use, const std::vector<Class>& classes, co
   return rows;
 }
 
-// Adds an entry for each run of kept classes with one plan. Sizes between two kept classes are the nearer
-// one's. Smaller and larger sizes than the job's are NCCL's where it serves calls.
+// Adds an entry for each run of kept classes with one plan. A size between two kept classes goes to the
+// nearer class. NCCL serves sizes beyond the job's least and largest, if it may serve the calls.
 void Keep(std::span<const LogRow> rows, const Tuned& tuned, const std::string& prefix, LogBook& book) {
   const auto cut = [&](size_t c) { return LastNearerTo(rows[c].max_bytes, rows[c + 1].min_bytes); };
   for (size_t c = 0; c < rows.size(); ++c) {

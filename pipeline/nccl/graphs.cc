@@ -3,7 +3,8 @@
 // 2. A depth-first search places ring after ring through the GPUs of one host. Each ring takes this
 //    bandwidth from its links; a link with less bandwidth left cannot be used.
 // 3. On several hosts, limit the number of rings to what the host's NICs can carry.
-// 4. Keep the bandwidth with the largest sum over all its rings. Stop far below the first one that fits.
+// 4. Keep the bandwidth with the largest sum over all its rings. Stop far below the first
+//    bandwidth that fits.
 // 5. Split wide channels in two, as NCCL does.
 // 6. Keep the least count and the least bandwidths of all hosts, because all hosts run the same channels.
 // The search first uses NVLinks alone. If there is no ring of NVLinks, it uses all links.

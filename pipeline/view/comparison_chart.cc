@@ -22,11 +22,12 @@ struct Chart {
   std::string title;
   std::function<double(const PlanTime&)> value;  // 0: none
   std::function<std::string(double)> show;
-  // Whether the axis is logarithmic for values of which the greatest is so many times the least.
+  // Returns whether the axis is logarithmic. The argument is the greatest value ÷ the least value.
   std::function<bool(double)> is_logarithmic;
 };
 
-// "12.5us" as "12.5 µs", and "1KiB" as "1 KiB".
+// Returns a text such as "12.5us" or "1KiB" with a space: "12.5 µs", "1 KiB". A number without a
+// unit gets " B".
 std::string WithSpace(std::string text) {
   const auto unit = static_cast<size_t>(
       std::ranges::find_if(text, [](unsigned char c) { return std::isalpha(c) != 0; }) - text.begin());

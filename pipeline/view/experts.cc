@@ -17,13 +17,13 @@ namespace {
 
 using dispatch::ExpertPlan;
 
-constexpr int32_t kMostTokensDrawn = 1024;  // a line's width shows no finer share
+constexpr int32_t kMostTokensDrawn = 1024;  // the width of a line shows no finer share
 constexpr size_t kMostDomains = 12;
 constexpr int32_t kMostPictures = 8;
 constexpr int32_t kRanksInRow = 8;
 constexpr double kCell = 46, kRadius = 14, kMargin = 24, kHead = 62, kGap = 34;
 
-// By (depth, from, to): the rows of `home` that take the branch.
+// The number of rows of `home` that take each branch, by (depth, from, to).
 using Flow = std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t>;
 
 Flow RowsOf(const ExpertPlan& plan, int32_t home, int32_t& tokens) {
@@ -74,7 +74,7 @@ class RoutesDrawer {
   }
 
  private:
-  // Domains stand in rows of equal frames, the home's first.
+  // Places the domains in rows of equal frames, the home's domain first.
   void Place() {
     std::vector<std::vector<int32_t>> members(*std::ranges::max_element(plan_.domains) + 1);
     for (int32_t rank = 0; rank < plan_.sizes.ranks; ++rank) members[plan_.domains[rank]].push_back(rank);
@@ -115,7 +115,7 @@ class RoutesDrawer {
     body_ += svg::Text(at_[rank].x, at_[rank].y + 4, "middle", 11, "#111111", fmt::format("{}", rank));
   }
 
-  // A bow from circle to circle, so that lines between neighbours in a row do not hide one another.
+  // Draws a branch as a bow from circle to circle. Lines between ranks in a row then do not hide each other.
   void DrawBranch(int32_t depth, int32_t from, int32_t to, double share) {
     const Point a = at_[from], b = at_[to];
     const double bow = a.y == b.y ? 0.22 * std::abs(b.x - a.x) + 6 : 0;
@@ -146,7 +146,7 @@ class RoutesDrawer {
   const ExpertPlan& plan_;
   const int32_t home_;
   std::vector<Point> at_;  // by rank; x is 0 where it is not drawn
-  size_t hidden_ = 0;      // domains
+  size_t hidden_ = 0;      // number of domains that are not drawn
   double width_ = 0, height_ = 0;
   std::string body_;
 };

@@ -98,7 +98,7 @@ BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& top
           {write.start_ps + (write.end_ps - write.start_ps) * part / parts, write.rank, write.gain, true});
   for (int32_t c = 0; c < num_chunks_; ++c) {
     SetConditions(collective, ChunkId(c));
-    // Contributions are counted in parts.
+    // A contribution counts as `parts` contributions, because a write adds it in so many parts.
     for (size_t r = 0; r < initial_.size(); ++r) {
       initial_[r] *= parts;
       needed_[r] *= parts;
@@ -110,7 +110,8 @@ BinnedHoldings::BinnedHoldings(const Collective& collective, const Topology& top
   }
 }
 
-// Chooses as many chunks as have `most_arrivals` arrivals, if all chunks have `moves`.
+// Chooses the followed chunks, evenly spaced. If each chunk has an equal share of all `moves`, they have
+// at most `most_arrivals` arrivals.
 void BinnedHoldings::ChooseFollowed(int64_t moves, int64_t most_arrivals) {
   const int64_t of_one = std::max<int64_t>(1, moves / std::max(1, num_chunks_));
   const int32_t followed = static_cast<int32_t>(

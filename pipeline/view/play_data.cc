@@ -1,10 +1,12 @@
-// 1. Go through the instructions in a topological order. Keep for every slot of every buffer how many
-//    contributions it holds; no contribution is added twice (rule P7), so a number is enough. A write that
-//    has more of a chunk than its rank had is a gain, which grows while its instruction's passes run.
-// 2. Make a message of every send; one of all branches of a multicast, and of a reduction in a switch. A
-//    message has all passes of its instruction.
-// 3. Put messages on links: as the trace has them or, where the trace extrapolates, from the start to the end
-//    of the send. There the link's busy time is divided by bytes.
+// 1. Go through the instructions in a topological order. For every slot of every buffer, keep how many
+//    contributions it holds. A number is enough, because no contribution is added twice (rule P7). If a write
+//    has more contributions of a chunk than its rank had, the difference is a gain. The gain grows while the
+//    passes of the instruction run.
+// 2. Make a message of every send. All branches of a multicast make one message, and so do the sends that one
+//    reduction in a switch adds up. A message stands for all passes of its instruction.
+// 3. Put messages on links at the times of the trace. If the trace extrapolates, it has no times of
+//    messages on links: put a message there from the start to the end of its send, with a share of the
+//    link's busy time by bytes.
 // 4. Write messages one by one or, if there are too many, sums over time, ranks and chunks.
 #include "pipeline/view/play_data.h"
 
@@ -152,9 +154,9 @@ class ProgramPlay {
   int64_t EndOf(int32_t node) const { return trace_.instructions[static_cast<size_t>(node)].end_ps; }
   int64_t StartOf(int32_t node) const { return trace_.instructions[static_cast<size_t>(node)].start_ps; }
 
-  // A reduction in a switch has one message for the k-th sends of all its members.
+  // Makes the messages. The k-th sends of all members of a reduction in a switch make one message.
   void FindMessages() {
-    std::vector<int32_t> group_of(program_.connections.size(), -1);  // of a switch
+    std::vector<int32_t> group_of(program_.connections.size(), -1);  // -1: no switch
     for (size_t g = 0; g < program_.groups.size(); ++g)
       if (const Group& group = program_.groups[g]; HasSwitch(group))
         for (const Rank member : group.members)
@@ -178,7 +180,7 @@ class ProgramPlay {
     }
   }
 
-  // The message of a send, without its source.
+  // Returns the message of a send, without its source.
   Message NewMessage(int32_t node, const Group* group) {
     const Instruction& instruction = index_.instruction(node);
     const Rank rank = index_.BlockRank(index_.BlockOf(node));
@@ -224,7 +226,7 @@ class ProgramPlay {
     std::ranges::stable_sort(hops_, {}, &TracedHop::message);
   }
 
-  // The parts in which the page shows a write of several passes.
+  // Returns the number of parts in which the page shows a write of several passes.
   int32_t Parts() const {
     constexpr int32_t kParts = 8;
     return trace_.passes > 1 ? kParts : 1;

@@ -128,8 +128,8 @@ void WriteBinned(const Plan& plan, const ScheduleTrace& trace, int32_t bins, Jso
   json.EndObject();
 }
 
-// Messages of a link may overlap where their times are known only together. Moves what is above 1 to later
-// bins, and what is still too much at the end to earlier ones.
+// Moves load above 1 to later bins, and what is left at the end to earlier bins. Such load is there if only a
+// common time of several messages is known, so that they overlap on a link.
 void SpreadOverflow(std::vector<double>& loads) {
   const auto move_on = [](auto begin, auto end) {
     double rest = 0;

@@ -302,8 +302,8 @@ StatusOr<Synthesis> MakePlan(const SynthesisRequest& request) {
   return Planning(request, std::move(group)).Run();
 }
 
-// Estimates the work: the graph of ranks, for each source or one source of all that are alike a look at all
-// hops, and a transfer to each rank. An allreduce takes all of that twice.
+// Estimates the work: making the graph of ranks; a look at all hops for each source, or for one source if all
+// are alike; and a transfer to each rank. An allreduce takes the work twice.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
   const Topology& topology = *request.topology;

@@ -1,11 +1,14 @@
-// 1. Every translate that passes a damaged link has a row of links around it for which another way is no
-//    longer: one link, and neighbours of it until there is one. Rows begin one link earlier where they can,
-//    so that what different links bring may take different ways.
-// 2. Rows choose one of the shortest ways, those with most bytes first: the one whose links are done first.
-// 3. Translates that still pass a lost link, between two rows that overlap, get a way of their own.
-// 4. An heir of a lost rank gets a way to or from each rank where the columns have no path: the way by the
-//    lost rank without the loop to it, led around lost links; else a shortest way. A way to the lost rank may
-//    be one from it that is turned back.
+// A way is a chain of links between two nodes that passes no GPU and no damaged link. A row is a run of links
+// of a path that a way replaces.
+// 1. FindRows finds the rows of every translate that passes a damaged link. A row is the damaged link and the
+//    fewest neighbours for which a way is no longer than the row. If it can, a row begins one link earlier,
+//    with its lead, so that rows after different leads can take different ways.
+// 2. ChooseWays chooses one of the shortest ways for each row, the rows with the most bytes first. It takes
+//    the way whose links are done first.
+// 3. LeadTheRest gives a way of its own to a path that still passes a lost link, because its rows overlap.
+// 4. FindWays gives an heir of a lost rank a path to or from each rank for which the columns have no path.
+//    The path goes by way of the lost rank, without the loop to it, and around lost links; otherwise it is a
+//    shortest way. A path to the lost rank may be a path from it, reversed.
 #include "synth/levels/around.h"
 
 #include <fmt/core.h>
@@ -33,11 +36,11 @@ namespace {
 
 using Ways = std::vector<std::vector<LinkId>>;
 
-// The shortest ways between two nodes, through no GPU and no damaged link.
+// Finds the shortest ways between two nodes, which pass no GPU and no damaged link.
 class WayFinder {
  public:
   static constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
-  // The most ways that are shared, as many as a switch has uplinks; of more ways the first are taken.
+  // The most ways that are kept for two nodes: as many as a switch has uplinks. Further ways are ignored.
   static constexpr size_t kMostWays = 64;
 
   struct Found {
@@ -48,13 +51,14 @@ class WayFinder {
   WayFinder(const Topology& machine, const Detours& damage)
       : machine_(machine), damage_(damage), cost_(static_cast<size_t>(machine.num_nodes()), kNone) {}
 
-  // The latency of a link; ways of equal latency are compared by their links.
+  // Returns the link's latency and overhead, and 1 ps more, so that of equally fast ways the one with
+  // fewer links is shorter.
   static int64_t CostOf(const Link& link) { return link.latency_ps + link.overhead_ps + 1; }
 
   const Found& Between(NodeId from, NodeId to) {
     const uint64_t key = (static_cast<uint64_t>(from.index()) << 32) | to.index();
     const auto [at, added] = found_.try_emplace(key);
-    // Nodes of lost hosts come last.
+    // Nodes of lost hosts come after the machine's nodes, and no way leads to them.
     const bool there = std::max(from, to).value < machine_.num_nodes();
     if (added && there) Search(from, to, at->second);
     return at->second;
@@ -92,7 +96,7 @@ class WayFinder {
     for (const NodeId node : touched) cost_[node.index()] = kNone;
   }
 
-  // Adds the shortest ways that end with the links of `back`, which begin at `node`.
+  // Adds the shortest ways that end with `back`, a chain of links from `node` on, which is listed backwards.
   void Trace(NodeId from, NodeId node, std::vector<LinkId>& back, Ways& ways) const {
     if (node == from) {
       ways.emplace_back(back.rbegin(), back.rend());
@@ -139,8 +143,8 @@ class Around {
     return OkStatus();
   }
 
-  // Gives heirs of lost ranks the ways that they need. Requires: Lead. `sizes` are those of the whole
-  // machine's collective.
+  // Gives heirs of lost ranks the paths that they need. `sizes` are those of the whole machine's collective.
+  // Requires: Lead has returned OK.
   Status FindWays(const Translations& translations, const CollectiveSizes& sizes) {
     const PathsBetween columns(schedule_, kinds_, whole_, group_);
     std::set<std::pair<Rank, Rank>> known;
@@ -170,13 +174,15 @@ class Around {
   }
 
  private:
-  // Links of a path that are replaced together: from `lead` links on, the finder's ways between two nodes.
+  // Links of a path that are replaced together, by a way from `from` to `to`. With a lead, row_links_ has one
+  // link more, in front of them, which stays.
   struct Row {
     NodeId from, to;
     bool has_lead = false;
     double bytes = 0;
   };
-  // How many links before and after a damaged link are replaced with it, and how much longer the way is.
+  // How many links before and after a damaged link are replaced with it, and by how much the way is longer
+  // than the replaced links.
   struct Reach {
     size_t before = 0, after = 0;
     int64_t longer = WayFinder::kNone;
@@ -193,7 +199,7 @@ class Around {
     }
   }
 
-  // How much longer the way around these links of a path is; kNone if there is none.
+  // Returns by how much the shortest way around these links of a path is longer; kNone if there is none.
   int64_t Longer(std::span<const LinkId> links) {
     const int64_t cost = finder_.Between(whole_.link(links.front()).from, whole_.link(links.back()).to).cost;
     if (cost == WayFinder::kNone) return cost;
@@ -202,8 +208,9 @@ class Around {
     return cost - before;
   }
 
-  // The fewest links around a damaged one for which another way is no longer, or the best ones. What served
-  // the damaged link last is tried first.
+  // Returns the fewest links around a damaged link for which a way is no longer than they are. If
+  // there are none, returns the links whose way is the least longer. The last result for this damaged
+  // link is tried first.
   Reach ReachOf(std::span<const LinkId> path, size_t at) {
     Reach& last = reach_[path[at].value];
     if (last.longer != WayFinder::kNone && at >= last.before && at + last.after < path.size() &&
@@ -220,8 +227,9 @@ class Around {
     return last = best;
   }
 
-  // Takes paths without their ends, which are few. Where that leaves no way that is as long as a path was,
-  // one that leads around the path's end, too, may be.
+  // Finds rows on paths without their end links first (EndLinks::kCut), because few of these paths differ. If
+  // a way is longer than its row, finds the rows again on paths with their end links: a way may then also
+  // lead around an end link, and be as short as the row.
   Status FindRows() {
     bool is_longer = false;
     for (const EndLinks ends : {EndLinks::kCut, EndLinks::kKept}) {
@@ -272,7 +280,7 @@ class Around {
     for (size_t i = begin; i < end; ++i) load_[path[i].index()] -= bytes;
   }
 
-  // The seconds after which the last of these links is done.
+  // Returns the seconds after which the last of these links has carried its load and `more_bytes`.
   double SecondsOf(std::span<const LinkId> links, double more_bytes) const {
     double most = 0;
     for (const LinkId l : links)
@@ -281,8 +289,8 @@ class Around {
     return most;
   }
 
-  // Sets the links to a translate of a path of the columns, or of one that goes the other way. Returns false
-  // if there is none.
+  // Sets `links` to a translate of a path of the columns from src to dst, or of one from dst to src,
+  // reversed. Returns false if there is neither.
   bool FindEitherWay(const PathsBetween& columns, Rank src, Rank dst, std::vector<LinkId>& links) const {
     if (columns.FindTranslate(src, dst, links)) return true;
     if (!columns.FindTranslate(dst, src, links)) return false;
@@ -297,13 +305,13 @@ class Around {
     return true;
   }
 
-  // The way whose links are done first. Requires: there is one.
+  // Returns the way whose links are done first. Requires: there is a way.
   const std::vector<LinkId>& Lightest(const Ways& ways, double bytes) const {
     return *std::ranges::min_element(
         ways, {}, [&](const std::vector<LinkId>& links) { return SecondsOf(links, bytes); });
   }
 
-  // Leads a path around its lost links. Returns false if there is no other way around one.
+  // Leads a path around its lost links. Returns false if there is no way around one of them.
   bool Mend(std::vector<LinkId>& path, int64_t bytes) {
     for (size_t i = 0; i < path.size();) {
       if (!IsLost(path[i])) {
@@ -329,7 +337,7 @@ class Around {
     std::iota(order.begin(), order.end(), size_t{0});
     std::ranges::stable_sort(order, std::greater<>(), [&](size_t r) { return rows_[r].bytes; });
     PathTable row_rests;
-    std::map<int32_t, std::span<const LinkId>> rest;  // by path of row_rests: a way
+    std::map<int32_t, std::span<const LinkId>> rest;  // by path of row_rests: its way
     for (const size_t r : order) {
       const Row& row = rows_[r];
       const std::span<const LinkId> links = row_links_[PathId(static_cast<int64_t>(r))];
@@ -353,7 +361,8 @@ class Around {
       detour.links.assign(links.begin(), links.end());
       if (row.has_lead) detour.by.push_back(links.front());
       detour.by.insert(detour.by.end(), best.begin(), best.end());
-      // Where a detour before this row has taken the leading link, the rest of the row is left.
+      // If the detour of an earlier row replaces the lead, this detour does not match. The row without its
+      // lead then needs a detour, too.
       if (row.has_lead && !stays) rest.try_emplace(row_rests.Intern(replaced).value, best);
     }
     for (const auto& [id, way] : rest) {
@@ -399,7 +408,7 @@ class Around {
   const Detours damage_;
   WayFinder finder_;
   const PathKinds kinds_;
-  std::vector<double> bytes_;  // by kind, of each translate
+  std::vector<double> bytes_;  // by kind of paths: those of each translate
   std::vector<double> load_;   // by link, in bytes
   PathTable row_links_;
   std::vector<Row> rows_;                     // by path of row_links_
@@ -411,7 +420,7 @@ class Around {
 SymmetryGroup TranslationsOfWhole(const Topology& whole, const MissingLinks& missing) {
   const Renumbered ordered = InOrder(whole, missing);
   const SymmetryGroup group = TurnSwitches(ordered.topology, FindTranslations(ordered.topology));
-  std::vector<NodeId> node(ordered.node.size(), NodeId(0));  // by number in that order
+  std::vector<NodeId> node(ordered.node.size(), NodeId(0));  // by node of `ordered`: its number in `whole`
   for (size_t n = 0; n < node.size(); ++n) node[ordered.node[n].index()] = NodeId(static_cast<int64_t>(n));
   std::vector<Automorphism> generators = group.generators();
   for (Automorphism& g : generators) {

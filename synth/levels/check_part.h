@@ -1,4 +1,4 @@
-// One rank's part of a program (ir/lower/lower_ranks.h) beside the program of all ranks.
+// Checks one rank's part of a program (ir/lower/lower_ranks.h) against the program of all ranks, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ inline Program WithoutInstructions(Program program) {
   return program;
 }
 
-// A rank's part is the rank's part of the whole program: instructions, and its ends of all connections.
+// Checks that the part that is lowered for one rank has the rank's instructions and connections of `whole`.
 inline void CheckPart(const RankLowering& lowering, const Program& whole, Rank rank) {
   const Rank only[] = {rank};
   const Program part = lowering.ProgramOf(only), outlined = lowering.ProgramOf(only, true);

@@ -1,4 +1,4 @@
-// A machine that lacks something, beside the whole machine, for tests.
+// A machine that lacks links or hosts, together with the whole machine, for tests.
 #pragma once
 
 #include <utility>

@@ -1,7 +1,7 @@
-// The group of a rank is its coset of the subgroup of the innermost levels. Group i gets piece i, at a rank
-// of the group that is another one from group to group, so that all ranks are busy. If the levels inside a
-// group have links of their own, the root first hands the piece to the rank of its own group from which the
-// way to the owner starts: then all NICs of the root's host deal.
+// A group is a coset of the subgroup of the innermost levels. Group i gets piece i. Owners of different
+// groups stand at different places in their groups, so that all ranks are busy. If the levels inside a group
+// have links of their own, the root first hands a piece to a relay: the rank of the root's group that stands
+// where the owner stands in the owner's group. All NICs of the root's host then deal pieces.
 #include "synth/levels/deal.h"
 
 #include <fmt/core.h>
@@ -66,12 +66,12 @@ double Dealing::TimePs(int64_t size_bytes) const {
     time_ps += static_cast<double>(farthest_ps) + bytes_ps;
   };
   double time_ps = 0;
-  // The root's port, or all ports of its group, deal the pieces.
+  // The root's links alone deal the pieces or, with relays, the links of all ranks of its group.
   Level dealt;
   for (size_t p = 0; p < direct_.peers.size(); p += static_cast<size_t>(inside_))
     dealt.peers.push_back(direct_.peers[p]);
   add(dealt, relays_ ? 1.0 / static_cast<double>(inside_) : 1, time_ps);
-  double copies = pieces_;  // of all pieces before a level
+  double copies = pieces_;  // of all pieces together, before the level sends
   for (size_t i = levels_->size(); i-- > 0;) {
     const Level& level = (*levels_)[i];
     add(level, std::max(1.0, copies / static_cast<double>(group_->order())), time_ps);
@@ -86,7 +86,8 @@ class Dealing::Piece {
   Piece(const Dealing& of, int64_t root, int32_t chunk, Schedule& schedule)
       : of_(of), group_(*of.group_), root_(root), chunk_(chunk), schedule_(schedule) {}
 
-  // `outer` takes the root's group to the owner's, `inner` to the owner's place in it.
+  // `outer` takes the root's group to the owner's group. `inner` takes the root to the rank of its group that
+  // stands where the owner stands in the owner's group.
   void Send(int64_t outer, int64_t inner) {
     const Place root{root_, -1};
     Place home = root, owner = root;
@@ -115,13 +116,14 @@ class Dealing::Piece {
     return to;
   }
 
-  // Returns whether levels that join so many ranks join these two.
+  // Returns whether two ranks, given by their elements, are among `inside` ranks that the inner levels join.
   bool AreTogether(int64_t element, int64_t place, int64_t inside) const {
     return of_.finder_->Has(group_.Compose(group_.Inverse(place), element), inside);
   }
 
-  // Every place sends to its peers of the level. The root has the piece already, and so has all of its group
-  // if a relay at `home` has it.
+  // Each rank that holds the piece sends it to its peers of the level. The root is not sent the piece,
+  // because it has it. If there is a relay, `home`, the root's whole group is not sent the piece: the relay
+  // is the group's holder.
   void Spread(const Level& level, const Place& root, const Place& home, std::vector<Place>& held) {
     const size_t before = held.size();
     for (size_t p = 0; p < level.peers.size(); ++p) {

@@ -1,11 +1,11 @@
 // 1. DistancesFrom searches the links from a rank and stops at other GPUs.
-// 2. FindChain grows a subgroup by one rank of rank 0's kind after another, the nearest first, in steps of
-//    prime index.
+// 2. FindChain grows a subgroup by one rank of rank 0's kind after another, the nearest first. Each step
+//    multiplies the subgroup's order by a prime.
 // 3. Ends chooses the subgroups of the chain that end a level.
 // 4. Make takes the nearest element of each coset as a peer, and the nearest rank of each other kind.
-//    PathSearch walks back from the peer along links that are on a shortest path, and takes the least loaded
-//    of several.
-// 5. LeadAroundCrowds searches again where links are as long as they are crowded.
+//    PathSearch walks back from the peer along links that are on a shortest path. Of several links it
+//    takes the least loaded.
+// 5. LeadAroundCrowds searches the paths again, with links that are longer the more load they have.
 #include "synth/levels/levels.h"
 
 #include <fmt/core.h>
@@ -22,9 +22,9 @@ namespace xccl {
 
 namespace {
 
-// The most links that are searched to lead paths around crowded ones, about two seconds of work, and the most
-// rounds of doing so. A round may lead all of its paths over one link, and has at most a kMostRounds-th of
-// the bytes, so that more rounds would gain little.
+// Limits of LeadAroundCrowds: the links that all its searches look at, about two seconds of work, and its
+// rounds. Of kMostRounds rounds each leads 1/64 of the paths. Even if all of these take one link, its load
+// grows by little, so more rounds would gain little.
 constexpr int64_t kMostSearched = 60'000'000;
 constexpr int64_t kMostRounds = 64;
 
@@ -46,7 +46,7 @@ LevelFinder::LevelFinder(const Topology& topology, const SymmetryGroup& group)
   FindChain();
 }
 
-// `lengths` are by orbit of links.
+// Finds the distances by Dijkstra's algorithm. `lengths`: by orbit of links.
 LevelFinder::Distances LevelFinder::DistancesFrom(Rank r, const std::vector<int64_t>& lengths) const {
   using Entry = std::pair<Distance, int32_t>;
   Distances distances(static_cast<size_t>(topology_.num_nodes()), kUnreached);
@@ -87,9 +87,9 @@ void LevelFinder::Append(int64_t element) {
   elements_.push_back(element);
 }
 
-// Adds the element to the largest subgroup of the chain, in steps of prime index.
+// Extends the chain to the subgroup that its largest subgroup and the element generate, by prime indices.
 void LevelFinder::Add(int64_t element, int32_t tier) {
-  std::vector<int64_t> powers = {0};  // until one is in the subgroup
+  std::vector<int64_t> powers = {0};  // of the element, until a power is in the subgroup
   for (int64_t power = element; !Has(power, std::ssize(elements_)); power = group_.Compose(power, element))
     powers.push_back(power);
   int64_t index = std::ssize(powers);
@@ -119,7 +119,7 @@ std::vector<int64_t> LevelFinder::Ends(int64_t most_peers) const {
   return ends;
 }
 
-// The peers of a level of ranks of one kind, the farthest first, without their paths.
+// Returns the peers of a level of ranks of one kind, the farthest first, without their paths.
 std::vector<Peer> LevelFinder::PeersBetween(int64_t inside, int64_t end) const {
   std::vector<Peer> peers;
   std::vector<bool> covered(static_cast<size_t>(group_.order()), false);
@@ -149,9 +149,9 @@ std::vector<Rank> LevelFinder::NearestOfKinds(const Distances& distances) const 
   return nearest;
 }
 
-// A level of all kinds goes to each coset of the outermost subgroup in turn: the farthest ranks of a machine
-// share few links there, such as the cables between two groups of a dragonfly, and all of these are in use
-// from the start.
+// Returns the peers of a level of all kinds, without their paths. Successive peers are in different cosets of
+// the outermost subgroup. Ranks of different such cosets share few links, such as the cable between two
+// groups of a dragonfly. All these cables are thus in use from the start.
 std::vector<Peer> LevelFinder::PeersOfAllKinds(int64_t inside, int64_t end) const {
   std::vector<int64_t> elements = {0};
   for (const Peer& peer : PeersBetween(inside, end)) elements.push_back(peer.from[0].element);
@@ -180,11 +180,12 @@ double LevelFinder::SecondsOf(LinkId link, double blocks) const {
          static_cast<double>(topology_.link(link).bandwidth_bytes_per_s);
 }
 
-// The shortest paths from one rank, of which it chooses by the load of links. Requires that ends are reached.
+// Finds shortest paths from one rank. Of several it takes one with little load. Requires:
+// the ends are reached.
 class LevelFinder::PathSearch {
  public:
-  // `lengths` and `load` are by orbit of links; a load is in seconds × blocks ÷ bytes. `distances` are those
-  // of the lengths.
+  // `lengths` and `load` are by orbit of links. A load is in seconds, for blocks of one byte. `distances` are
+  // those that DistancesFrom finds for the lengths.
   PathSearch(const LevelFinder& finder, Rank from, const std::vector<int64_t>& lengths,
              const Distances& distances, std::vector<double>& load)
       : finder_(finder),
@@ -193,7 +194,8 @@ class LevelFinder::PathSearch {
         distances_(distances),
         load_(load) {}
 
-  // Takes the least loaded of several links, one after the other from the end.
+  // Returns a shortest path and adds its blocks to the load. Goes back from the path's end, and takes the
+  // least loaded link that leads there.
   PeerPath PathTo(Rank to, double blocks) {
     PeerPath path{.element = finder_.group_.ElementOf(to), .links = {}};
     for (NodeId at = finder_.topology_.NodeOf(to); at != start_;) {
@@ -210,8 +212,8 @@ class LevelFinder::PathSearch {
     return path;
   }
 
-  // Takes the path whose links have the least load together: a way over two crowded cables loses against one
-  // over a cable and two links that are less in use.
+  // Returns the shortest path with the least sum of loads, and adds its blocks to the load. A path over two
+  // crowded cables thus loses against a path over one cable and two less crowded links.
   PeerPath LightestPathTo(Rank to, double blocks) {
     PeerPath path{.element = finder_.group_.ElementOf(to), .links = {}};
     lightest_.clear();
@@ -224,11 +226,11 @@ class LevelFinder::PathSearch {
 
  private:
   struct Lightest {
-    double all = std::numeric_limits<double>::infinity();  // of a path's links together
+    double all = std::numeric_limits<double>::infinity();  // sum of the loads of a path's links
     LinkId last = LinkId(-1);
   };
 
-  // Calls f(link, load of it with these blocks) for the last links of the shortest paths to a node.
+  // Calls f(link, load) for the last link of each shortest path to a node. The load includes these blocks.
   template <typename F>
   void ForLinksTo(NodeId at, double blocks, F f) const {
     for (const LinkId l : finder_.topology_.In(at)) {
@@ -256,7 +258,8 @@ class LevelFinder::PathSearch {
     return best.all;
   }
 
-  // Returns the node before the link.
+  // Adds the link to the path, which grows from its end, and the blocks to the load. Returns the
+  // node before the link.
   NodeId Append(LinkId link, double blocks, PeerPath& path) {
     load_[static_cast<size_t>(finder_.group_.OrbitOf(link))] += finder_.SecondsOf(link, blocks);
     path.links.push_back(link);
@@ -317,11 +320,11 @@ bool LevelFinder::LeadAroundCrowds(Levels& levels) const {
   return has_any;
 }
 
-// Each round gives a part of the peers other paths, from one kind after the other: those that are shortest
-// where a link is as long as the fourth power of its load. As long as loads change little, the sum of the
-// fifth powers of all loads gets less, which the most crowded links rule.
+// Each round finds other paths for an equal share of the peers, one kind after the other. In this search a
+// link is as long as its time for one byte × the fourth power of its load. While loads change little, the sum
+// of the fifth powers of all loads decreases. The most crowded links dominate this sum.
 void LevelFinder::LeadAroundCrowds(Level& level) const {
-  constexpr double kLongest = 1 << 30;  // of a link
+  constexpr double kLongest = 1 << 30;  // of the slowest link, if it has the most load
   const int32_t kinds = group_.num_rank_orbits();
   const auto rounds = static_cast<size_t>(
       std::clamp<int64_t>(kMostSearched / (int64_t{kinds} * topology_.num_links()), 1, kMostRounds));
@@ -401,10 +404,10 @@ std::vector<std::vector<LinkId>> LevelFinder::SwitchTrees(int64_t order, bool su
     const NodeId at = topology_.link(up).to;
     const Node& node = topology_.node(at);
     if (node.kind != NodeKind::kSwitch || !(sums ? node.reduce : node.multicast)) continue;
-    const auto cable = static_cast<size_t>(std::ranges::count(seen, at));  // the number of this parallel one
+    const auto cable = static_cast<size_t>(std::ranges::count(seen, at));  // links to it before `up`
     seen.push_back(at);
     std::vector<LinkId> tree = {up};
-    std::vector<size_t> cables(is_member.size(), 0);  // by rank, seen so far
+    std::vector<size_t> cables(is_member.size(), 0);  // by rank: links to it so far
     for (const LinkId down : topology_.Out(at)) {
       const std::optional<Rank> to = topology_.RankOf(topology_.link(down).to);
       if (to && *to != Rank(0) && is_member[to->index()] && cables[to->index()]++ == cable)

@@ -1,17 +1,17 @@
-// Plans for a machine of levels, whose ranks are alike or of a few kinds (synth/levels/levels.h). Ranks of a
-// host, hosts of a pod and pods send to each other in rounds, one level after the other, so that few bytes
-// cross thin cores, and messages grow on the way. One rank's sends are planned, and translations give those
-// of the others; a plan of a hundred thousand ranks is made in about a second.
-// 1. FindTranslations, TurnSwitches: the symmetry.
-// 2. LevelFinder: the levels. With direct rounds a level has as many peers as it has groups; with fewer peers
-//    each level becomes several, which take fewer and longer messages. Levels that are joined to one take
-//    less latency. Of joined levels, and of places of the level of kinds, the estimate of time decides.
-// 3. SendOverLevels: the copies. Sums are copies on the reversed machine, played backwards
-//    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are one, so
-//    that no byte takes those links twice.
-//    Where a switch sums and copies, it takes the place of the innermost rounds of an allreduce (InWaves).
-// 4. Dealing: broadcasts, and reductions on the reversed machine.
-// 5. A machine whose links are damaged is planned as the whole machine. LeadAround: the detours.
+// Makes plans for a machine of levels, whose ranks are of one kind or of a few kinds (synth/levels/levels.h).
+// Ranks of a host, hosts of a pod, and pods send to each other in rounds, one level after the other. Few
+// bytes then cross thin cores, and messages grow on the way. Only one rank of each kind is planned;
+// translations give the sends of all others.
+// 1. FindTranslations and TurnSwitches find the symmetry.
+// 2. LevelFinder finds the levels. A level has a peer in each of its other groups, or becomes several levels
+//    with fewer peers, which take fewer and longer messages. Levels that are joined take less latency. The
+//    estimated time decides which levels are joined, and after which level the level of kinds comes.
+// 3. SendOverLevels makes copies. Sums are copies on the reversed machine, played backwards
+//    (synth/common/reverse.h), and an allreduce is both. In an alltoall, levels that share links are joined,
+//    so that no byte takes these links twice. In an allreduce, a switch that sums and copies takes the place
+//    of the innermost rounds (InWaves).
+// 4. Dealing makes broadcasts and, on the reversed machine, reduces.
+// 5. A machine with damaged links is planned as the whole machine. LeadAround adds the detours.
 #include "synth/levels/levels_engine.h"
 
 #include <fmt/core.h>
@@ -46,20 +46,20 @@ constexpr std::string_view kName = "levels";
 constexpr CollectiveKind kServed[] = {CollectiveKind::kAllreduce,     CollectiveKind::kAllgather,
                                       CollectiveKind::kReduceScatter, CollectiveKind::kAlltoall,
                                       CollectiveKind::kBroadcast,     CollectiveKind::kReduce};
-// The most peers of a level, of the plans that are made: all, the powers of 8, and the powers of 2. Each has
-// a third of the rounds, and so of the messages, of the one before, or less.
+// The most peers of a level, by the plans that are tried: no limit; 7, so that 64 groups are two levels of 8;
+// 1, so that 8 groups are three levels of 2. More levels take fewer and longer messages.
 constexpr int64_t kMostPeers[] = {std::numeric_limits<int32_t>::max(), 7, 1};
 
-// A link of a tree costs a fraction of a move, whose path has about four links between hosts.
+// The tree links that cost as much work as a move, whose path between hosts has about four links.
 constexpr int64_t kTreeLinksPerMove = 4;
-// The most links of trees through switches in the columns of a plan, eight seconds of work.
+// The most tree links in the columns of a plan, eight seconds of work.
 constexpr int64_t kMostTreeLinks = int64_t{5'000'000} * kTreeLinksPerMove;
 
 bool IsOfPairs(const Collective& collective) {
   return TraitsOf(collective.kind()).parts == KindTraits::Parts::kPerPair;
 }
 
-// A direction of the machine: itself, or reversed for sums.
+// A machine with its translations and levels: the machine itself, or the reversed machine for sums.
 struct Direction {
   Topology topology;
   SymmetryGroup group;
@@ -68,11 +68,12 @@ struct Direction {
   Direction(const Direction&) = delete;
 };
 
-// A machine whose ranks are alike, or of a few kinds; of a damaged machine, the whole one.
+// A machine whose ranks are of one kind or of a few. A damaged machine is taken as the whole machine if
+// that leaves one kind.
 struct AlikeMachine {
   SymmetryGroup group;
   MissingLinks missing = {};
-  std::optional<Topology> whole = {};  // if something is missing
+  std::optional<Topology> whole = {};  // absent: the topology is planned as it is
 
   const Topology& Whole(const Topology& topology) const { return whole ? *whole : topology; }
 
@@ -181,14 +182,14 @@ class Planning {
 
  private:
   using Ends = std::vector<LevelEnd>;
-  // Levels with a given number of peers, in the directions that the collective needs.
+  // A plan that may be made: its levels in the directions that the collective needs, and its estimated cost.
   struct Way {
     Levels forward = {}, backward = {};
     std::string note;
     double time_ps = 0, latency_ps = 0, links_ps = 0;
     int64_t work = 0;
-    int32_t waves = 0;  // the chunks of a block, one after the other; 0: `cut_` says it, all at once
-    double behind = 0;  // the part of a wave by which its copies follow its sums
+    int32_t waves = 0;  // waves, each of one chunk of each block; 0: all chunks of cut_ at once
+    double behind = 0;  // wait of a wave's copies after its sums, in lengths of a wave
   };
 
   static Collective CutOf(const SynthesisRequest& request) {
@@ -205,7 +206,7 @@ class Planning {
       if (std::ranges::find(known, choices) != known.end()) continue;
       known.push_back(choices);
       XCCL_ASSIGN_OR_RETURN(Way way, FasterWayOver(ends));
-      // Plans with fewer messages are for machines where making them costs little.
+      // Plans with fewer messages are added only if all plans together cost little work.
       if (!ways_.empty() && Work() + way.work > kManyTransfers) break;
       ways_.push_back(std::move(way));
       if (ways_.size() == 1) JoinLevels(ends);
@@ -213,7 +214,8 @@ class Planning {
     return OkStatus();
   }
 
-  // Joins levels of the only way for as long as that promises a faster one, and puts the faster way first.
+  // Joins levels of the only way as long as the estimate gets faster. Puts the fastest way first, or in place
+  // of the other way if both would cost too much work.
   void JoinLevels(std::vector<int64_t> ends) {
     if (IsOfPairs(cut_)) return;
     std::optional<Way> best;
@@ -225,7 +227,7 @@ class Planning {
         std::vector<int64_t> fewer = all;
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         StatusOr<Way> way = FasterWayOver(fewer);
-        // Rails join ranks of two hosts only where these have one place in both: such levels stay apart.
+        // On rails, ranks at different places of two hosts have no path: their levels stay apart.
         if (!way.ok() || kNear * way->time_ps >= (best ? *best : ways_.front()).time_ps) continue;
         best = *std::move(way);
         ends = std::move(fewer);
@@ -237,7 +239,8 @@ class Planning {
     ways_.insert(ways_.begin(), *std::move(best));
   }
 
-  // Returns the way through switches that sum and copy, if there is one and it promises to be faster.
+  // Returns the way through switches that sum and copy if there is one and its estimate is faster; otherwise
+  // the best other way.
   StatusOr<Way> FasterWayOver(std::span<const int64_t> ends) const {
     XCCL_ASSIGN_OR_RETURN(Way way, BestWayOver(ends));
     if (std::optional<Way> through = WayThroughSwitches(ends);
@@ -246,13 +249,13 @@ class Planning {
     return way;
   }
 
-  // The innermost levels whose ranks a switch joins that sums and multicasts become one, with a tree in place
-  // of its peers. Sums then load the links to switches, and copies those from switches, so that an allreduce
-  // in waves has both at a time.
+  // Returns a way through switches that sum and multicast. The innermost levels that such a switch joins
+  // become one level, with trees in place of peers. Sums then load the links to switches, and copies load the
+  // links from switches. An allreduce in waves does both at the same time.
   std::optional<Way> WayThroughSwitches(std::span<const int64_t> ends) const {
     if (!forward_ || !backward_ || machine_.whole || !machine_.group.IsTransitive()) return std::nullopt;
     for (size_t i = ends.size() - 1; i-- > 0;) {
-      if (ends[i] == 2) break;  // a switch spares two ranks nothing
+      if (ends[i] == 2) break;  // between two ranks a switch saves nothing
       const auto copies = forward_->finder.SwitchTrees(ends[i], false);
       const auto sums = backward_->finder.SwitchTrees(ends[i], true);
       if (copies.empty() || sums.empty()) continue;
@@ -264,7 +267,8 @@ class Planning {
       way.backward = *std::move(backward);
       way.forward.front().trees = copies;
       way.backward.front().trees = sums;
-      // Programs are made from the plain form, since one rank's part of a compressed plan has no trees.
+      // One rank's part of a compressed plan cannot have trees. Programs are therefore made from the plain
+      // form, whose length is limited.
       if (request_.programs_decide && cut_.num_members() * TreeLinks(way) > kMostTransfers)
         return std::nullopt;
       way.note = fmt::format("{} levels, the innermost through switches", way.forward.size());
@@ -274,9 +278,8 @@ class Planning {
     return std::nullopt;
   }
 
-  // Sets the waves, and the time in so many. In one wave, copies follow the sums. In more, both load the
-  // machine at a time, but for the first and the last one, and copies are behind by the latency of all
-  // levels.
+  // Chooses the number of waves and sets the time. In one wave, copies follow the sums. In more, the copies
+  // of a wave overlap the sums of the next one, and the latency of all levels counts once more.
   void SetWaves(Way& way) const {
     const LevelsCost copies =
         CostOverLevels(way.forward, forward_->topology, forward_->group, cut_, size_bytes_);
@@ -308,16 +311,16 @@ class Planning {
     way.work = (plain * waves <= kMostTransfers ? plain : columns) * waves / kTreeLinksPerMove;
   }
 
-  // The links of trees in the columns of a wave.
+  // Returns the number of tree links in the columns of a wave.
   int64_t TreeLinks(const Way& way) const {
     return 2 * (cut_.num_members() + cut_.num_members() / Inside(way));
   }
 
-  // The ranks of the innermost level.
+  // Returns the number of ranks that the innermost level joins.
   static int64_t Inside(const Way& way) { return std::ssize(way.forward.front().peers) + 1; }
 
-  // Returns the way with the fastest place of the level of kinds, or the one of several that loads links
-  // least.
+  // Tries the level of kinds after each level. Returns the fastest way; of about equally fast ways, the one
+  // that loads links least.
   StatusOr<Way> BestWayOver(std::span<const int64_t> ends) const {
     XCCL_ASSIGN_OR_RETURN(const std::vector<Ends> choices, ChoicesOver(ends));
     std::optional<Way> best;
@@ -368,8 +371,9 @@ class Planning {
     return work;
   }
 
-  // A simulation takes the columns alone where translations keep the peers' paths apart, and the machine is
-  // whole. Otherwise it takes all transfers, if they are few enough to write out.
+  // Returns the transfers that a simulation runs. The columns alone are enough if the machine is whole
+  // and translates of a path share no link. Otherwise these are all transfers, if they are few enough
+  // to be written out.
   int64_t WorkOf(const Levels& levels, const Direction& direction) const {
     const int64_t n = direction.topology.num_ranks(), columns = n * direction.group.num_rank_orbits();
     if (n * n > kMostTransfers) return columns;
@@ -382,9 +386,10 @@ class Planning {
     return columns;
   }
 
-  // Returns the ends of levels that end with these subgroups, for each place of the level of kinds. In an
-  // alltoall, neighbouring levels that share links are one level, and the first way may have one level alone:
-  // kinds that hosts join inside may send as many bytes there as between hosts.
+  // Returns the ends of levels that end with these subgroups, once for each level after which the level of
+  // kinds may come. In an alltoall, neighbouring levels that share links are joined. The first way of an
+  // alltoall may also be a single level of all ranks: if ranks pass data on to other kinds of their host, the
+  // host's inner links may carry as many bytes as those between hosts.
   StatusOr<std::vector<Ends>> ChoicesOver(std::span<const int64_t> orders) const {
     const int32_t kinds = machine_.group.num_rank_orbits();
     std::vector<Ends> choices;
@@ -421,9 +426,9 @@ class Planning {
                          : CutOf(request_);
   }
 
-  // A wave is the plan for one chunk of each block. Its copies come between the sums of the next wave, but
-  // behind them by the time that a sum is under way. Else links that copies keep busy would hold up sums, and
-  // then lack copies of those.
+  // Makes the schedule in waves, each with one chunk of each block. The copies of a wave lie among the sums
+  // of later waves. They begin when its sums have ended and the latency of all levels has passed. Without
+  // this delay, busy links would hold up sums at first, and copies would lack finished sums later.
   Schedule InWaves(const Way& way) const {
     const Collective one = request_.collective->WithChunks(request_.collective->num_members());
     const size_t trees = std::lcm(way.forward.front().trees.size(), way.backward.front().trees.size());
@@ -441,7 +446,7 @@ class Planning {
     return Translate(std::move(all), machine_.group);
   }
 
-  // Adds a schedule of one chunk for each block as a wave, from a step on.
+  // Adds `one`, a schedule with one chunk for each block, to `all` as the wave `wave`, from first_step on.
   static void AddWave(const Schedule& one, int32_t wave, int32_t waves, int32_t first_step, Schedule& all) {
     std::vector<PathId> path;
     for (int32_t p = 0; p < one.paths.size(); ++p) path.push_back(all.paths.Intern(one.paths[PathId(p)]));
@@ -471,14 +476,14 @@ class Planning {
   }
 
   const SynthesisRequest& request_;
-  const Collective cut_;  // that of the whole machine
+  const Collective cut_;  // with lost hosts, of the whole machine
   const int64_t size_bytes_;
   const AlikeMachine machine_;
   std::optional<Direction> forward_, backward_;
   std::vector<Way> ways_;
 };
 
-// Plans of a broadcast, or of a reduction on the reversed machine.
+// Plans a broadcast or, on the reversed machine, a reduce.
 class RootedPlanning {
  public:
   static StatusOr<std::shared_ptr<RootedPlanning>> Create(const SynthesisRequest& request) {
@@ -517,7 +522,7 @@ class RootedPlanning {
   }
 
  private:
-  // Takes the faster one of all levels, and of two: inside hosts and outside them.
+  // Takes the faster of two choices: all levels, or two levels, the innermost one and the rest.
   Status FindWay() {
     const std::vector<int64_t> ends = direction_->finder.Ends(kMostPeers[0]);
     if (ends.size() < 2)

@@ -1,5 +1,6 @@
-// The columns are those of the data of the representative of each kind of ranks. `Held` lists where copies of
-// it are, or, in an alltoall, from where it goes on. A level adds to every place the places of its peers.
+// The columns move the data of the representative of each kind of ranks, the data's owner. For each owner,
+// held_ lists the ranks that hold its data: those with a copy or, in an alltoall, those that send the data
+// on. Each level adds the peers of all ranks in the list.
 #include "synth/levels/send.h"
 
 #include <fmt/core.h>
@@ -17,14 +18,15 @@
 namespace xccl {
 namespace {
 
-// A level begins after the first batch of the level before, and ends after its last. So a plan of two levels
-// that take equal times takes a kMostBatches-th longer than either.
+// The most batches of a level. A level begins after the first batch of the level before, and ends after its
+// last batch. Two levels that take equal times then take 1/64 longer together than one of them.
 constexpr double kMostBatches = 64;
 
+// A rank that holds an owner's data.
 struct Held {
-  int32_t kind = 0;  // of the rank that has the data
-  int64_t element = 0;
-  int32_t step = -1;  // of the transfer that brought the data
+  int32_t kind = 0;     // of the rank
+  int64_t element = 0;  // takes the representative of the kind to the rank
+  int32_t step = -1;    // of the transfer that brought the data
 };
 
 struct ChunkRun {
@@ -61,9 +63,9 @@ class Sender {
   }
 
  private:
-  // Puts so many steps before each step, for a level that has its links to itself: all of its rounds come
-  // between the step that brings the data and the next one. Backwards, a sum is then complete before the next
-  // one begins.
+  // Inserts so many empty steps before each step, for a level that shares no link with outer levels. All its
+  // rounds then come between the step that brings data and the next step. Played backwards, a sum is complete
+  // before the next sum begins.
   void MakeRoom(int32_t steps) {
     for (int32_t& step : schedule_.step)
       step = (step / chunks_ * (steps + 1) + steps) * chunks_ + step % chunks_;
@@ -73,8 +75,8 @@ class Sender {
     round_ = steps + 1;
   }
 
-  // Adds a level's transfers. Data goes on in batches of rounds, in the order in which it arrives. Ranks of
-  // all kinds send in the same order, so that in a step each rank also receives from one rank at a time.
+  // Adds a level's transfers. Ranks send data on in batches of rounds, in the order in which it arrives.
+  // Ranks of all kinds send in the same order. In a step, each rank thus receives from one rank only.
   void Send(const Level& level) {
     const int32_t batch = RoundsOfBatch(level) * round_;
     const size_t before = held_.front().size();
@@ -94,8 +96,8 @@ class Sender {
     }
   }
 
-  // Returns how many rounds of the levels before make a batch: as many as bring the bytes that fill a message
-  // of this level, and at least a kMostBatches-th of them.
+  // Returns how many rounds of the outer levels make a batch. A batch brings the bytes that fill a message of
+  // this level. There are at most kMostBatches batches.
   int32_t RoundsOfBatch(const Level& level) const {
     const double chunks = of_pairs_ ? static_cast<double>(level.inside) : 1;
     const double round_bytes =
@@ -110,7 +112,8 @@ class Sender {
     return static_cast<int32_t>(std::clamp(std::ceil(rounds), std::ceil(all / kMostBatches), std::ceil(all)));
   }
 
-  // Adds the transfer of the owner's data from a place to the peer there. Returns the peer's place.
+  // Adds the transfer of the owner's data from a rank to its peer. Returns the peer, which
+  // then holds the data.
   Held Add(const Peer& peer, int32_t owner, Held from, int32_t step) {
     const PeerPath& way = peer.from[static_cast<size_t>(from.kind)];
     const Held to = At(peer, from, step);
@@ -127,8 +130,8 @@ class Sender {
     return to;
   }
 
-  // Adds the transfer of the data of rank 0 from a place to all peers there, through a switch. The level is
-  // the innermost one, so no place is added.
+  // Adds the transfer of rank 0's data from a rank to all its peers, through a switch. The level is the
+  // innermost one, so no rank sends the data on, and held_ stays as it is.
   void SendToAll(const Level& level, const Held& from, int32_t step) {
     links_.clear();
     for (const LinkId l : level.trees[static_cast<size_t>(tree_) % level.trees.size()])
@@ -141,7 +144,7 @@ class Sender {
     steps_ = std::max(steps_, step + 1);
   }
 
-  // Returns the peer's place, seen from a place.
+  // Returns a rank's peer, which gets the data in this step.
   Held At(const Peer& peer, const Held& from, int32_t step) const {
     return {(from.kind + peer.turn) % group_.num_rank_orbits(),
             group_.Compose(from.element, peer.from[static_cast<size_t>(from.kind)].element), step};
@@ -163,7 +166,8 @@ class Sender {
     }
   }
 
-  // Returns the owner's chunks that a rank and the levels inside need from it.
+  // Returns the owner's chunks that a rank needs from it for itself and, in an alltoall,
+  // for the levels inside.
   std::span<const ChunkRun> Chunks(int32_t owner, const Held& rank) {
     runs_.clear();
     const int32_t n = cut_.num_members(), own = *cut_.MemberIndex(group_.Representative(owner));
@@ -193,16 +197,16 @@ class Sender {
   const Collective& cut_;
   const double block_bytes_;
   const bool of_pairs_;
-  const int32_t tree_;    // on a level of trees, modulo their number
+  const int32_t tree_;    // number of the tree that a level of trees uses, modulo their number
   const int32_t chunks_;  // of a block
   Schedule schedule_;
   std::vector<std::vector<Held>> held_;  // by kind of the owner
-  // Of an alltoall: by level, and the kind of a rank with element 0, the places that the levels inside take
-  // data to from there, and its own place first.
+  // In an alltoall, inside_[i][k] lists the ranks to which the representative of kind k sends data on over
+  // the levels inside level i: itself first.
   std::vector<std::vector<std::vector<Held>>> inside_;
-  size_t level_ = 0;  // which is sent over
+  size_t level_ = 0;  // index of the level that is sent over
   int32_t steps_ = 0;
-  int32_t round_ = 1;  // steps from a round of the levels before to the next one
+  int32_t round_ = 1;  // steps from a round of the outer levels to the next round
   std::vector<LinkId> links_;
   std::vector<ChunkRun> runs_;
   std::vector<int32_t> members_;
@@ -256,7 +260,8 @@ LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const 
   cost.load_ps.assign(static_cast<size_t>(group.num_link_orbits()), 0);
   for (const Level& level : levels) {
     const double cosets = static_cast<double>(level.peers.size() + 1);
-    // A rank sends as many blocks to each peer of the level as the levels outside have brought it.
+    // The blocks that a rank sends to each peer: all that outer levels have brought it. In an alltoall, outer
+    // levels have brought as many blocks for each of the `inside` ranks around the peer.
     const double blocks = of_pairs ? n / cosets : n / cosets / static_cast<double>(level.inside);
     int64_t farthest_ps = 0;
     const auto add = [&](LinkId l, double times) {

@@ -1,4 +1,4 @@
-// Sends the data of every rank over the levels of a symmetric machine, as a compressed schedule.
+// Makes a compressed schedule that sends the data of every rank over the levels of a symmetric machine.
 #pragma once
 
 #include <cstdint>
@@ -14,30 +14,31 @@
 
 namespace xccl {
 
-// Checks that chunks which an alltoall's columns move have ids: those of the lowest rank of each kind.
-// Errors: kInvalidInput "ENGINE: chunk ...".
+// Checks that chunks have ids that fit 32 bits, as far as the columns of an alltoall move them: the chunks of
+// the lowest rank of each kind. Errors: kInvalidInput "ENGINE: chunk ...".
 Status CheckChunkIds(const SymmetryGroup& group, const Collective& cut, std::string_view engine);
 
 // Makes the schedule of copies of an allgather or an alltoall. `cut` has a block for each member, or for each
-// pair; an allreduce counts as an allgather of its n blocks. On each level, from the outermost inwards, every
-// rank sends in as many rounds as it has peers there: to the next peer in each round, all that this peer and
-// the levels further in need. A level sends on what arrives from the levels before it in batches of rounds,
-// which fill a message (LeastUsefulBytes, synth/common/cost_model.h). Requires: all ranks are members; in an
-// alltoall, CheckChunkIds is OK. On a level of trees, a rank sends all once, over `tree` modulo their number.
+// pair; an allreduce counts as an allgather of its n blocks. Levels send from the outermost inwards. On each
+// level a rank sends in one round to each of its peers: all data that the peer and the levels further in
+// need. The rank sends on what outer levels bring in batches of rounds, which fill a message
+// (LeastUsefulBytes, synth/common/cost_model.h). On a level of trees, a rank sends to all peers at once, over
+// the tree with the number `tree` modulo the number of trees. Requires: all ranks are members; in an
+// alltoall, CheckChunkIds is OK.
 Schedule SendOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
                         const Collective& cut, int64_t size_bytes, int32_t tree = 0);
 
-// The time of SendOverLevels, and what it consists of.
+// The estimated time of SendOverLevels, and its parts.
 struct LevelsCost {
-  double time_ps = 0;           // the most loaded link's time for its bytes, and the latency
-  double latency_ps = 0;        // of the levels, one after the other
-  double links_ps = 0;          // the time of all links for their bytes together
-  std::vector<double> load_ps;  // by orbit of links, the time of a link for its bytes
+  double time_ps = 0;           // latency_ps + the time of the most loaded link for its bytes
+  double latency_ps = 0;        // sum over the levels of the latency of the longest path
+  double links_ps = 0;          // sum over all links of a link's time for its bytes
+  std::vector<double> load_ps;  // by orbit of links: a link's time for its bytes
 };
 LevelsCost CostOverLevels(const Levels& levels, const Topology& topology, const SymmetryGroup& group,
                           const Collective& cut, int64_t size_bytes);
 
-// True if two neighbouring levels share a link, by orbits.
+// Returns whether paths of the two levels have links of the same orbit.
 bool ShareLinks(const Level& a, const Level& b, const SymmetryGroup& group);
 
 }  // namespace xccl

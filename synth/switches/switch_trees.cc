@@ -278,7 +278,7 @@ Status Serves(const SwitchTreesForm& form, const SynthesisRequest& request) {
                                   Verb(kind)));
 }
 
-// Returns the bound as the time. The work is a search over all links for each member, through a heap, and the
+// Offers the bound as the time. The work is a search over all links for each member, with a heap, and the
 // transfers of each member's tree.
 StatusOr<Offer> OfferOf(const SynthesisRequest& request) {
   XCCL_ASSIGN_OR_RETURN(const Bound bound, BoundOf(request));
