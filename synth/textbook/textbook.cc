@@ -26,8 +26,9 @@
 namespace xccl {
 namespace {
 
-// A measurement of more moves takes the moves of some steps alone, at least kFewestSteps. Measuring a move
-// takes up to 0.3 us, so that an estimate takes up to a thirtieth of a second.
+// The number of moves that a measurement takes if there are more. It then takes the moves of some steps, or
+// all moves if these steps would be fewer than kFewestSteps. Measuring a move takes up to 0.3 us, so that an
+// estimate takes up to a thirtieth of a second.
 constexpr int64_t kMovesMeasured = int64_t{1} << 17;
 constexpr size_t kFewestSteps = 16;
 
@@ -360,8 +361,9 @@ class Meter {
   Cost cost_;
 };
 
-// Returns the moves in the order of their steps: all, or if they are many those of some steps. Sets `times`
-// to the number of steps that each of these stands for. Steps are chosen far apart (Fibonacci hashing).
+// Returns the moves in the order of their steps. If they are many, returns only the moves of some steps,
+// which are far apart (Fibonacci hashing). Sets `times` to the number of steps for which each returned step
+// stands.
 std::vector<const Move*> SomeInOrder(const Moves& moves, double& times) {
   std::vector<const Move*> order;
   int32_t last = 0;
